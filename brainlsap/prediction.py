@@ -228,16 +228,16 @@ def make_storable_model(
         If the name stands for several models, is unknown, or is that of a model that
         only pickle could store.
     """
-    models_by_name = make_models(
+    model_of_name = make_models(
         name, preset=preset, random_state=random_state, **settings
     )
-    if len(models_by_name) > 1:
+    if len(model_of_name) > 1:
         raise ParameterError(
-            f"{name!r} names {len(models_by_name)} models, but a model file can "
+            f"{name!r} names {len(model_of_name)} models, but a model file can "
             "contain only one. Name one model of "
             f"{', '.join(list_storable_models())}."
         )
-    ((model_title, (model, _)),) = models_by_name.items()
+    ((model_title, (model, _)),) = model_of_name.items()
     if type(model).__name__ not in CLASSIFIERS:
         raise ParameterError(
             f"{model_title} cannot be stored: it has covariates or steps of "

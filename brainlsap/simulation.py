@@ -284,9 +284,9 @@ def make_cohort(
         }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    n_people_by_stage = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
+    n_people_of_stages = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
     scan_table = _draw_people(
-        n_people_by_stage, divide(n_people, visit_shares), n_sites, make_rng
+        n_people_of_stages, divide(n_people, visit_shares), n_sites, make_rng
     )
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
     is_seed = _find_seeds(atlas, seeds)
@@ -324,20 +324,20 @@ def make_cohort(
         effect * severity_of_scan[:, None] * disease_pattern[person_index], 0.95
     )
     features = []
-    feature_effects = {}
+    effects_of_column = {}
     for feature_name in feature_names:
         healthy_values, healthy_means = _draw_healthy(
             feature_name, atlas, scan_table, make_rng
         )
         features.append(healthy_values * (1 - loss))
         # 0 - x instead of -x, which is -0 without a loss.
-        feature_effects[f"effect_{feature_name}"] = 0.0 - healthy_means * (
+        effects_of_column[f"effect_{feature_name}"] = 0.0 - healthy_means * (
             effect * disease_pattern.mean(axis=0)
         )
-    first_effect = feature_effects[f"effect_{feature_names[0]}"]
+    first_effect = effects_of_column[f"effect_{feature_names[0]}"]
     true_effects = {"region": atlas.names, "seed": is_seed, "effect": first_effect}
     if len(feature_names) > 1:
-        true_effects |= feature_effects
+        true_effects |= effects_of_column
     simulation_settings = {
         "n_people": n_people,
         "effect": effect,
@@ -367,13 +367,15 @@ def divide(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
             f"{share_array.tolist()}."
         )
     exact_counts = n_people * share_array / share_array.sum()
-    n_people_by_share = np.floor(exact_counts).astype(int)
-    remainder_order = np.argsort(n_people_by_share - exact_counts, kind="stable")
-    n_people_by_share[remainder_order[: n_people - n_people_by_share.sum()]] += 1
-    while (empty_shares := np.flatnonzero(is_positive & (n_people_by_share == 0))).size:
-        n_people_by_share[n_people_by_share.argmax()] -= 1
-        n_people_by_share[empty_shares[0]] += 1
-    return n_people_by_share
+    n_people_of_shares = np.floor(exact_counts).astype(int)
+    remainder_order = np.argsort(n_people_of_shares - exact_counts, kind="stable")
+    n_people_of_shares[remainder_order[: n_people - n_people_of_shares.sum()]] += 1
+    while (
+        empty_shares := np.flatnonzero(is_positive & (n_people_of_shares == 0))
+    ).size:
+        n_people_of_shares[n_people_of_shares.argmax()] -= 1
+        n_people_of_shares[empty_shares[0]] += 1
+    return n_people_of_shares
 
 
 def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
@@ -394,7 +396,7 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
 
 
 def _draw_people(
-    n_people_by_stage: np.ndarray,
+    n_people_of_stages: np.ndarray,
     n_people_by_visits: np.ndarray,
     n_sites: int,
     make_rng: Stream,
@@ -405,7 +407,7 @@ def _draw_people(
     visit, two ..
     """
     stage_codes = make_rng("stages").permutation(
-        np.repeat(np.arange(len(n_people_by_stage)), n_people_by_stage)
+        np.repeat(np.arange(len(n_people_of_stages)), n_people_of_stages)
     )
     n_visits = make_rng("visits").permutation(
         np.repeat(np.arange(len(n_people_by_visits)) + 1, n_people_by_visits)
@@ -711,16 +713,16 @@ def _write_scan(
     stats_features = (
         {"thickness", "volume"} & {*values_of_feature} if annotation_name else set()
     )
-    stats_values = {
+    values_of_stat = {
         feature_name: values_of_feature.pop(feature_name)
         for feature_name in stats_features
     }
-    if stats_values:
+    if values_of_stat:
         stats_folder = folder / "derivatives" / "freesurfer" / scan / "stats"
         for hemisphere in "LR":
             stats_path = stats_folder / f"{hemisphere.lower()}h.{annotation_name}.stats"
-            _write_text(stats_path, aparc_text(atlas, hemisphere, scan, stats_values))
-        region_volumes = stats_values.get("volume")
+            _write_text(stats_path, aparc_text(atlas, hemisphere, scan, values_of_stat))
+        region_volumes = values_of_stat.get("volume")
         _write_text(stats_folder / "aseg.stats", aseg_text(atlas, scan, region_volumes))
     for feature_name, regional_values in values_of_feature.items():
         stats_path = scan_folder / "anat" / f"{scan}_desc-{feature_name}_regions.tsv"

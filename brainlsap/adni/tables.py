@@ -528,12 +528,12 @@ def _join_tables(
         registry_table = table_of_kind["REGISTRY"]
         visit_keys = [_to_numbers(registry_table["rid"]), registry_table["viscode"]]
         # `last` skips missing dates: a row without one does not hide that of another.
-        exam_date_by_visit = (
+        exam_date_series = (
             _read_days(registry_table, "examdate", table_faults)
             .groupby(visit_keys)
             .last()
         )
-        exam_dates = exam_date_by_visit.reindex(
+        exam_dates = exam_date_series.reindex(
             pd.MultiIndex.from_arrays([roster_ids, diagnosis_table["viscode"]])
         )
         diagnosis_dates = parse_days(_first_known(diagnosis_table, "examdate"))
@@ -558,13 +558,13 @@ def _join_tables(
             "sexes",
             table_notes,
         )
-        people_by_rid = (
+        person_table = (
             pd.DataFrame(person_facts)
             .groupby(_to_numbers(demography_table["rid"]))
             .first()
         )
-        for fact_name in people_by_rid:
-            visit_rows[fact_name] = roster_ids.map(people_by_rid[fact_name])
+        for fact_name in person_table:
+            visit_rows[fact_name] = roster_ids.map(person_table[fact_name])
     # The PTID, from whichever table has it, ends with the RID.
     ptids = pd.concat(
         [
@@ -598,11 +598,11 @@ def _read_arms(
     arm_table = arm_table[is_staged_phase]
     _add_unknown_words(arm_table, "arm", _ARM_STAGES, table_faults)
     phase_rank = enrolment_phase[is_staged_phase].map(PHASES).fillna(0)
-    arm_columns = {
+    column_of_arm_field = {
         "rid": _to_numbers(arm_table["rid"]),
         "stage": _decode_words(arm_table["arm"], _ARM_STAGES),
     }
-    stage_table = pd.DataFrame(arm_columns | {"phase_rank": phase_rank}).dropna(
+    stage_table = pd.DataFrame(column_of_arm_field | {"phase_rank": phase_rank}).dropna(
         subset="stage"
     )
     stage_table = stage_table.sort_values("phase_rank", kind="stable")
@@ -638,12 +638,10 @@ def merge_visits(
     # Put the visit called baseline first: its values precede those of screening.
     visit_rows = visit_rows.iloc[(visit_rows["code"] != "bl").argsort(kind="stable")]
     visit_rows = _mark_contradictions(visit_rows, table_faults)
-    rows_by_month = visit_rows.groupby(_VISIT_KEYS)
-    merged_rows = rows_by_month.first().assign(
-        is_faulty=rows_by_month["is_faulty"].any()
-    )
+    visit_groups = visit_rows.groupby(_VISIT_KEYS)
+    merged_rows = visit_groups.first().assign(is_faulty=visit_groups["is_faulty"].any())
     visits = _complete_person_facts(merged_rows.reset_index())
-    rows_by_note = {
+    is_row_of_note = {
         "rows without a RID are left out": roster_ids.isna(),
         "visits of screen failures (VISCODE f): left out": is_failure,
         "visits without a month and without a date are left out": lacks_month
@@ -656,7 +654,7 @@ def merge_visits(
     }
     merging_notes = [
         f"{is_counted_row.sum()} {note_text}"
-        for note_text, is_counted_row in rows_by_note.items()
+        for note_text, is_counted_row in is_row_of_note.items()
         if any(is_counted_row)
     ]
     return visits, merging_notes

@@ -227,10 +227,10 @@ class Atlas:
         long_names = self.regions["long_name"]
         without_brackets = long_names.str.replace(r"\s*\([^)]*\)", "", regex=True)
         # Keep the capital of a proper name, for example in "Heschl's gyrus".
-        lower_case = without_brackets.str.replace(
+        lower_case_names = without_brackets.str.replace(
             "^[A-Z](?=[a-z][^A-Z']*$)", lambda match: match[0].lower(), regex=True
         )
-        readable_names = long_names.where(long_names == region_names, lower_case)
+        readable_names = long_names.where(long_names == region_names, lower_case_names)
         side_words = (
             self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
         )
@@ -844,10 +844,12 @@ def find_sides(region_table: pd.DataFrame) -> list[str]:
     x = pd.to_numeric(region_table.reindex(columns=["x"])["x"], errors="coerce")
     is_on_left = x < -_MIDLINE_WIDTH
     is_on_right = x > _MIDLINE_WIDTH
-    sides_by_x = np.select([is_on_left, is_on_right], ["L", "R"], "M").tolist()
+    coordinate_sides = np.select([is_on_left, is_on_right], ["L", "R"], "M").tolist()
     return [
-        split_name(region_name)[0] or side_by_x
-        for region_name, side_by_x in zip(region_table["name"], sides_by_x, strict=True)
+        split_name(region_name)[0] or coordinate_side
+        for region_name, coordinate_side in zip(
+            region_table["name"], coordinate_sides, strict=True
+        )
     ]
 
 
@@ -897,12 +899,14 @@ def complete_regions(
         **dict.fromkeys(("long_name", "short_name"), region_names),
         **dict.fromkeys(("freesurfer_id", "lobe", *"xyz"), "n/a"),
     }
-    missing_columns = {
+    value_of_missing_column = {
         column_name: column_values
         for column_name, column_values in default_columns.items()
         if column_name not in region_table
     }
-    region_table = region_table.assign(hemisphere=hemispheres, **missing_columns)
+    region_table = region_table.assign(
+        hemisphere=hemispheres, **value_of_missing_column
+    )
     numeric_cells = region_table[["freesurfer_id", *"xyz"]].astype(object)
     numeric_cells = numeric_cells.replace(
         r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True

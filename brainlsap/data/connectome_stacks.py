@@ -94,7 +94,7 @@ def read_stack(
     if name_lists is None:
         return None
     id_origin, scan_ids = _choose_ids(stack_path, name_lists, len(raw_matrices), scans)
-    other_lists = {
+    name_list_of_key = {
         list_name: name_list
         for list_name, name_list in name_lists.items()
         if name_list.names != scan_ids
@@ -102,7 +102,7 @@ def read_stack(
     _check_equal_rows(stack_path, raw_matrices, scan_ids)
     n_rows = len(raw_matrices[0].values)
     file_names = raw_matrices[0].rows or _choose_row_names(
-        stack_path, other_lists, n_rows, atlas
+        stack_path, name_list_of_key, n_rows, atlas
     )
     matrix_values = np.array([raw_matrix.values for raw_matrix in raw_matrices])
     mean_matrix = matrix_values.mean(axis=0)
@@ -178,19 +178,19 @@ def _choose_ids(
     """
     default_list = f"{stack_path.stem}_ids.txt"
     lists_beside = _read_id_lists(stack_path, [default_list, *_ID_LISTS])
-    candidate_lists = {
+    list_of_candidate = {
         list_name: name_list
         for list_name, name_list in {**name_lists, **lists_beside}.items()
         if len(name_list.names) == n_scans and all(name_list.names)
     }
-    text_lists = {
+    text_ids_of_list = {
         list_name: name_list.names
-        for list_name, name_list in candidate_lists.items()
+        for list_name, name_list in list_of_candidate.items()
         if name_list.are_texts
     }
-    number_lists = {
+    number_ids_of_list = {
         list_name: name_list.names
-        for list_name, name_list in candidate_lists.items()
+        for list_name, name_list in list_of_candidate.items()
         if not name_list.are_texts
         and (_ID_KEY.search(list_name) or not are_counts(name_list.names))
     }
@@ -198,21 +198,21 @@ def _choose_ids(
     def origin_of(list_name: str) -> str:
         return list_name if list_name in lists_beside else "in the file"
 
-    for id_lists in (text_lists, number_lists):
-        study_lists = {
+    for id_lists in (text_ids_of_list, number_ids_of_list):
+        study_ids_of_list = {
             list_name: list_ids
             for list_name, list_ids in id_lists.items()
             if _are_ids(list_ids, scans)
         }
-        if len({*study_lists.values()}) > 1:
+        if len({*study_ids_of_list.values()}) > 1:
             raise FileFormatError(
-                f"both lists {' and '.join(map(repr, study_lists))} fit the matrices "
-                "as ids, but the lists differ. Keep only the correct list.",
+                f"both lists {' and '.join(map(repr, study_ids_of_list))} fit the "
+                "matrices as ids, but the lists differ. Keep only the correct list.",
                 path=stack_path,
             )
-        for list_name, list_ids in study_lists.items():
+        for list_name, list_ids in study_ids_of_list.items():
             return origin_of(list_name), list_ids
-    other_lists = text_lists | number_lists
+    other_lists = text_ids_of_list | number_ids_of_list
     if len(other_lists) > 1:
         raise FileFormatError(
             f"none of the lists {', '.join(map(repr, other_lists))} in the file "

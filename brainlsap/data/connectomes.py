@@ -465,12 +465,14 @@ def _in_atlas_order(
     try:
         row_of_region, dropped_names = atlas.rows(row_names)
         column_of_region, _ = atlas.rows(raw_matrix.columns or ())
-        missing_regions = np.flatnonzero((row_of_region < 0) | (column_of_region < 0))
-        if len(missing_regions) > max_missing:
+        missing_region_indices = np.flatnonzero(
+            (row_of_region < 0) | (column_of_region < 0)
+        )
+        if len(missing_region_indices) > max_missing:
             raise RegionNameError(
-                f"{len(missing_regions)} of the {len(atlas)} regions of {atlas.name} "
-                "are missing: "
-                f"{listed((atlas.names[i] for i in missing_regions), 5)}. For a "
+                f"{len(missing_region_indices)} of the {len(atlas)} regions of "
+                f"{atlas.name} are missing: "
+                f"{listed((atlas.names[i] for i in missing_region_indices), 5)}. For a "
                 "region without connections, write a row of zeros."
             )
     except RegionNameError as error:
@@ -496,8 +498,8 @@ def _in_atlas_order(
     ordered_weights = raw_matrix.values.take(row_of_region, 0).take(column_of_region, 1)
     ordered_weights = ordered_weights.astype(np.float64)
     if raw_matrix.omits_absent_regions:
-        ordered_weights[missing_regions] = np.nan
-        ordered_weights[:, missing_regions] = np.nan
+        ordered_weights[missing_region_indices] = np.nan
+        ordered_weights[:, missing_region_indices] = np.nan
         is_empty = np.isnan(ordered_weights)
         n_empty = np.minimum(is_empty.sum(0), is_empty.sum(1))
         is_absent = n_empty >= len(ordered_weights) - 1
@@ -695,12 +697,12 @@ def _parse_weights(
         )
     except ValueError as error:
         # NumPy's message advises on its own arguments.
-        fault_text = _describe_unreadable(text_lines, delimiter, has_row_names)
+        fault_text = _describe_unreadable_cell(text_lines, delimiter, has_row_names)
         raise ValueError(fault_text) from error
     return weight_matrix[:, 1:] if has_row_names else weight_matrix
 
 
-def _describe_unreadable(
+def _describe_unreadable_cell(
     text_lines: Sequence[str], delimiter: str | None, has_row_names: bool
 ) -> str:
     """Return which line or cell keeps lines from being a table of numbers."""
@@ -957,7 +959,7 @@ def _find_matrices(
         Where there is no matrix, or several lists could name one, or a list whose key
         says that it names rows has the length of no matrix.
     """
-    square_arrays = {
+    square_array_of_key = {
         array_key: array_value
         for array_key, array_value in array_by_key.items()
         if array_value.ndim == 2
@@ -967,9 +969,9 @@ def _find_matrices(
     stack_arrays = [
         array_value for array_value in array_by_key.values() if _is_stack(array_value)
     ]
-    if len(stack_arrays) == 1 and not square_arrays:
+    if len(stack_arrays) == 1 and not square_array_of_key:
         return _split_stack(stack_arrays[0], array_by_key)
-    if not square_arrays:
+    if not square_array_of_key:
         shapes_text = listed(
             (
                 f"{array_key} {array_value.shape}"
@@ -984,17 +986,17 @@ def _find_matrices(
             kind="no square matrix",
         )
     named_lists = _find_name_lists(array_by_key)
-    matrix_sizes = {len(square_array) for square_array in square_arrays.values()}
+    matrix_sizes = {len(square_array) for square_array in square_array_of_key.values()}
     raw_matrices = list[RawMatrix]()
-    for array_key, square_array in square_arrays.items():
-        own_lists = {
+    for array_key, square_array in square_array_of_key.items():
+        names_of_list = {
             name_list.key: name_list.names
             for name_list in named_lists
             if array_key.startswith(name_list.prefix)
-            or not any(k.startswith(name_list.prefix) for k in square_arrays)
+            or not any(k.startswith(name_list.prefix) for k in square_array_of_key)
         }
         row_names = _choose_row_list(
-            connectome_path, array_key, len(square_array), own_lists, matrix_sizes
+            connectome_path, array_key, len(square_array), names_of_list, matrix_sizes
         )
         list_prefixes = [
             x.prefix for x in named_lists if array_key.startswith(x.prefix)

@@ -216,7 +216,7 @@ def read_stats(
             path=stats_folder,
         )
     measure_name = measure.name
-    on_surface = measure.on_surface
+    is_on_surface = measure.on_surface
     region_values = np.full(len(atlas.names), np.nan)
     reading_notes = tuple[str, ...]()
     side_of_file: dict[Path, str | None] = {
@@ -234,10 +234,10 @@ def read_stats(
             check_choice("feature of FreeSurfer's stats", measure_name, CORTEX_COLUMNS)
         else:
             region_values = vertex_means
-            on_surface = True
+            is_on_surface = True
             side_of_file = {}
             reading_notes = (f"{measure_name}: plain mean over the vertices",)
-    if not on_surface or subcortex == "volume":
+    if not is_on_surface or subcortex == "volume":
         side_of_file[stats_folder / "aseg.stats"] = None
     for stats_path, side in side_of_file.items():
         if not stats_path.is_file():
@@ -307,17 +307,19 @@ def _read_stats_column(
         column_numbers = np.array(cells_by_head[measure_column], dtype=float)
         row_of_region, _ = atlas.rows(region_names, side)
     is_missing = is_expected & ~atlas.is_part & (row_of_region < 0)
-    missing_regions = np.flatnonzero(is_missing)
+    missing_region_indices = np.flatnonzero(is_missing)
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
-    vertex_counts = cells_by_head.get("NumVert", ()) if missing_regions.size else ()
+    vertex_counts = (
+        cells_by_head.get("NumVert", ()) if missing_region_indices.size else ()
+    )
     n_labelled = np.array(vertex_counts, dtype=float).sum()
     n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
-    if missing_regions.size and n_labelled < n_vertices * (1 - _MAX_UNLABELLED):
+    if missing_region_indices.size and n_labelled < n_vertices * (1 - _MAX_UNLABELLED):
         raise FileFormatError(
-            f"{missing_regions.size} of {is_expected.sum()} regions have no row "
-            f"({listed((atlas.names[i] for i in missing_regions), 5)}). The file may "
-            "be incomplete. Run mris_anatomical_stats or mri_segstats again.",
+            f"{missing_region_indices.size} of {is_expected.sum()} regions have no row "
+            f"({listed((atlas.names[i] for i in missing_region_indices), 5)}). The "
+            "file may be incomplete. Run mris_anatomical_stats or mri_segstats again.",
             path=stats_path,
         )
     is_read = is_expected & (row_of_region >= 0)
@@ -333,11 +335,11 @@ def _vertex_means(
     """
     from nibabel.freesurfer import read_morph_data
 
-    overlay_paths = {
+    path_of_hemisphere = {
         hemisphere: subject_folder / "surf" / f"{hemisphere}.{measure_name}"
         for hemisphere in HEMISPHERES
     }
-    if not all(map(Path.is_file, overlay_paths.values())):
+    if not all(map(Path.is_file, path_of_hemisphere.values())):
         return None
     if measure_name in ("area", "volume"):
         raise FileFormatError(
@@ -346,7 +348,7 @@ def _vertex_means(
             path=subject_folder,
         )
     region_values = np.full(len(atlas.names), np.nan)
-    for hemisphere, overlay_path in overlay_paths.items():
+    for hemisphere, overlay_path in path_of_hemisphere.items():
         with reading(overlay_path, "one value a vertex"):
             vertex_values = read_morph_data(overlay_path).astype(np.float64)
         annot_path = subject_folder / "label" / f"{hemisphere}.{annotation_name}.annot"
@@ -1227,10 +1229,12 @@ def _unnamed_measures(measure: Measure) -> set[str]:
 
 
 def _explain_missing_row(
-    scan: Scan, scan_table: ScanTable, row_index: dict[str, dict[str, list[int]]]
+    scan: Scan,
+    scan_table: ScanTable,
+    rows_of_person_and_visit: dict[str, dict[str, list[int]]],
 ) -> str:
     """Return which visits a table has of a scan's person, or which people it has."""
-    rows_by_visit = row_index.get(scan.key[0])
+    rows_by_visit = rows_of_person_and_visit.get(scan.key[0])
     if rows_by_visit:
         visit_names = listed((session_id or "none" for session_id in rows_by_visit), 3)
         return f"of visit {visit_names}; say visits alike, in session_id"

@@ -242,7 +242,7 @@ def measure_fit(
     atlas : Atlas
         Whose regions they are.
     """
-    W = _to_regions(weight_matrix, row_order, atlas)
+    W = _reorder_weights(weight_matrix, row_order, atlas)
     is_counted_pair = np.ones(W.shape, dtype=bool)
     left_regions, right_regions = _homotopic_regions(atlas)
     return OrderFit(
@@ -262,12 +262,14 @@ def fits_clearly_better(
 
     The template decides where it is clear, else the agreement of the hemispheres.
     """
-    differing_regions = _first_rows(row_order, atlas) != _first_rows(other_order, atlas)
-    if not differing_regions.any():
+    is_differing_region = _first_rows(row_order, atlas) != _first_rows(
+        other_order, atlas
+    )
+    if not is_differing_region.any():
         return False
-    is_counted_pair = differing_regions[:, None] | differing_regions
-    W = _to_regions(weight_matrix, row_order, atlas)
-    other_W = _to_regions(weight_matrix, other_order, atlas)
+    is_counted_pair = is_differing_region[:, None] | is_differing_region
+    W = _reorder_weights(weight_matrix, row_order, atlas)
+    other_W = _reorder_weights(weight_matrix, other_order, atlas)
     template = template_connectome(atlas)
     template_fit = _correlate_with_template(W, template, is_counted_pair)
     other_template_fit = _correlate_with_template(other_W, template, is_counted_pair)
@@ -299,9 +301,9 @@ def is_mirror_image(row_order: RowOrder, row_names: RowNames, atlas: Atlas) -> b
 
 def _homotopic_regions(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
     """Return the regions of the left that have a partner, and their partners."""
-    left_regions = np.flatnonzero(atlas.regions["hemisphere"] == "L")
-    left_regions = left_regions[atlas.homotopic[left_regions] != left_regions]
-    return left_regions, atlas.homotopic[left_regions]
+    left_indices = np.flatnonzero(atlas.regions["hemisphere"] == "L")
+    left_indices = left_indices[atlas.homotopic[left_indices] != left_indices]
+    return left_indices, atlas.homotopic[left_indices]
 
 
 def _correlate_with_template(
@@ -443,7 +445,7 @@ def _find_region_rows(
     return first_rows, tuple(further_parts)
 
 
-def _to_regions(
+def _reorder_weights(
     weight_matrix: np.ndarray, row_order: RowOrder | RowNames, atlas: Atlas
 ) -> np.ndarray:
     """Return weights between the regions of an atlas; NaN for those without a row.

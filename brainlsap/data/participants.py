@@ -306,20 +306,20 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
         earlier_visits.add(session_id)
         cells_of_visit[scan_name.key] = row_cells
         cell_of_column = dict(zip(column_heads, row_cells, strict=True))
-        cell_words = {
+        word_of_column = {
             column_name: words_by_row[row_index]
             for column_name, words_by_row in words_of_column.items()
             if row_index in words_by_row
         }
         for column_name, cell_text in cell_of_column.items():
             if is_formula_error(cell_text):
-                cell_words[column_name] = str(cell_text)
+                word_of_column[column_name] = str(cell_text)
                 cell_of_column[column_name] = None
-        if cell_words:
+        if word_of_column:
             person_words = people.missing_words.setdefault(
                 (participant_id, session_id), {}
             )
-            person_words.update(cell_words)
+            person_words.update(word_of_column)
         visits_of_person = people.setdefault(participant_id, {})
         written_name, earlier_facts = visits_of_person.get(
             session_id, (scan_name, Facts())

@@ -269,8 +269,8 @@ def _flag_feature(
         for region_text in _list_regions(cohort, feature_name, is_outlier)
     ]
     # With more outliers the scan is far as a whole, and flagged as such.
-    are_few = (n_outliers > 0) & (n_outliers <= max_regions)
-    flag_text_arrays = [np.where(are_few, outlier_texts, "")]
+    has_few_outliers = (n_outliers > 0) & (n_outliers <= max_regions)
+    flag_text_arrays = [np.where(has_few_outliers, outlier_texts, "")]
     n_implausible = counts_by_kind["implausible"]
     implausible_texts = [
         f"{feature_name} implausible in {count(n_regions, 'region')}: {region_text}"

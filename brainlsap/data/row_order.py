@@ -228,27 +228,27 @@ def _label_orders(atlas: Atlas) -> list[RowOrder]:
 def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
     """Return orders of the atlas' own regions that arrange the sides otherwise."""
     hemispheres = atlas.regions["hemisphere"].to_numpy()
-    left_regions = np.flatnonzero(hemispheres == "L")
-    right_regions = np.flatnonzero(hemispheres == "R")
-    midline_regions = np.flatnonzero(hemispheres == "M")
-    if not len(left_regions) or len(left_regions) != len(right_regions):
+    left_indices = np.flatnonzero(hemispheres == "L")
+    right_indices = np.flatnonzero(hemispheres == "R")
+    midline_indices = np.flatnonzero(hemispheres == "M")
+    if not len(left_indices) or len(left_indices) != len(right_indices):
         return []
     exchanged_regions = np.arange(len(atlas))
-    exchanged_regions[left_regions] = right_regions
-    exchanged_regions[right_regions] = left_regions
-    interleaved_regions = np.column_stack([left_regions, right_regions]).ravel()
-    arrangements: dict[str, tuple[Sequence[int], str]] = {
+    exchanged_regions[left_indices] = right_indices
+    exchanged_regions[right_indices] = left_indices
+    interleaved_regions = np.column_stack([left_indices, right_indices]).ravel()
+    arrangement_of_order: dict[str, tuple[Sequence[int], str]] = {
         "right-first": (exchanged_regions.tolist(), "right and left exchanged"),
         "hemispheres": (
-            [*left_regions, *right_regions, *midline_regions],
+            [*left_indices, *right_indices, *midline_indices],
             "all of the left, then of the right",
         ),
         "hemispheres-right-first": (
-            [*right_regions, *left_regions, *midline_regions],
+            [*right_indices, *left_indices, *midline_indices],
             "all of the right, then of the left",
         ),
         "interleaved": (
-            [*interleaved_regions, *midline_regions],
+            [*interleaved_regions, *midline_indices],
             "left and right by turns",
         ),
     }
@@ -261,7 +261,7 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
         for arrangement_name, (
             arranged_regions,
             arrangement_text,
-        ) in arrangements.items()
+        ) in arrangement_of_order.items()
     ]
 
 

@@ -125,8 +125,10 @@ def corrected_t_test(
 def adjust_p_values(p_values: Sequence | np.ndarray) -> np.ndarray:
     """Correct p-values for their number (Holm); NaN stays and does not count."""
     adjusted_p_values = np.array(p_values, dtype=float)
-    is_finite = np.flatnonzero(np.isfinite(adjusted_p_values))
-    p_value_order = is_finite[np.argsort(adjusted_p_values[is_finite], kind="stable")]
+    finite_indices = np.flatnonzero(np.isfinite(adjusted_p_values))
+    p_value_order = finite_indices[
+        np.argsort(adjusted_p_values[finite_indices], kind="stable")
+    ]
     n_remaining = np.arange(len(p_value_order), 0, -1)
     step_p_values = np.maximum.accumulate(
         adjusted_p_values[p_value_order] * n_remaining
@@ -289,20 +291,18 @@ def nested_model_table(
         were not run, or failed.
     """
     check_at_least("n_draws", n_draws, 1)
-    contributions_by_person = _balanced_accuracy_by_person(evaluation)
+    person_accuracies = _balanced_accuracy_by_person(evaluation)
     ridge_names = [
-        ridge_name
-        for ridge_name in NESTED_RIDGES
-        if ridge_name in contributions_by_person
+        ridge_name for ridge_name in NESTED_RIDGES if ridge_name in person_accuracies
     ]
-    person_differences = contributions_by_person[ridge_names].diff(axis=1)
+    person_differences = person_accuracies[ridge_names].diff(axis=1)
     exchange_tests = _exchange_tests(
         person_differences[ridge_names[1:]], n_draws, random_state
     )
     step_rows = []
     for simpler_model, richer_model in pairwise(ridge_names):
-        simpler_parts = contributions_by_person[simpler_model]
-        richer_parts = contributions_by_person[richer_model]
+        simpler_parts = person_accuracies[simpler_model]
+        richer_parts = person_accuracies[richer_model]
         exchange_test = exchange_tests[richer_model]
         if evaluation.have_same_predictions(simpler_model, richer_model):
             exchange_test = SAME_PREDICTIONS
@@ -386,22 +386,22 @@ def compare_by_person(
     check_at_least("n_draws", n_draws, 1)
     reference = reference or evaluation.models[0]
     check_choice("reference", reference, evaluation.models)
-    contributions_by_person = _balanced_accuracy_by_person(evaluation)
+    person_accuracies = _balanced_accuracy_by_person(evaluation)
     compared_models = [name for name in evaluation.models if name != reference]
-    exchange_tests = {}
-    if reference in contributions_by_person:
-        person_differences = contributions_by_person.rsub(
-            contributions_by_person[reference], axis=0
+    test_of_model = {}
+    if reference in person_accuracies:
+        person_differences = person_accuracies.rsub(
+            person_accuracies[reference], axis=0
         )
-        exchange_tests = _exchange_tests(
+        test_of_model = _exchange_tests(
             person_differences.drop(columns=reference), n_draws, random_state
         )
-    for model_name in exchange_tests:
+    for model_name in test_of_model:
         if evaluation.have_same_predictions(reference, model_name):
-            exchange_tests[model_name] = SAME_PREDICTIONS
+            test_of_model[model_name] = SAME_PREDICTIONS
     no_test = ExchangeTest(np.nan, np.nan, np.nan, np.nan)
     test_table = pd.DataFrame(
-        [exchange_tests.get(model_name, no_test) for model_name in compared_models],
+        [test_of_model.get(model_name, no_test) for model_name in compared_models],
         columns=ExchangeTest._fields,
     )
     test_table.insert(0, "model", compared_models)
@@ -557,13 +557,13 @@ def bootstrap_scores(
         that the model or the cohort does not have.
     """
     predictions, person_codes = _predictions_of(evaluation, model)
-    score_draws: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
+    draws_of_score: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
     if predictions is not None:
         score_blocks = [
             weighted_scores(predictions, row_weights)
             for row_weights in _iter_weights(person_codes, n_draws, random_state)
         ]
-        score_draws = {
+        draws_of_score = {
             score_name: np.concatenate(
                 [score_block[score_name] for score_block in score_blocks]
             )
@@ -574,7 +574,7 @@ def bootstrap_scores(
     for score_name, score_entry in SCORES.items():
         score_limits = score_entry.limits(n_classes)
         score_interval = _with_interval(
-            score_draws[score_name], n_people, score_entry.interval, score_limits
+            draws_of_score[score_name], n_people, score_entry.interval, score_limits
         )
         score_rows.append((score_name, *score_interval))
     score_table = pd.DataFrame(score_rows, columns=["score", "estimate", "low", "high"])
@@ -889,28 +889,28 @@ def bound_count_scores(
     confusion_counts = weighted_counts(predictions, np.ones((1, len(person_codes))))[0]
     n_classes = len(confusion_counts)
     class_sizes = confusion_counts.sum(axis=1)
-    present_classes = np.flatnonzero(class_sizes)
-    class_sizes = class_sizes[present_classes]
-    has_one_prediction = confusion_counts.max(axis=1)[present_classes] == class_sizes
+    present_codes = np.flatnonzero(class_sizes)
+    class_sizes = class_sizes[present_codes]
+    has_one_prediction = confusion_counts.max(axis=1)[present_codes] == class_sizes
     is_constant = (
-        np.count_nonzero(confusion_counts.sum(axis=0)) == 1 and len(present_classes) > 1
+        np.count_nonzero(confusion_counts.sum(axis=0)) == 1 and len(present_codes) > 1
     )
     if n_classes < 2 or not has_one_prediction.all() or is_constant:
         return {}
-    predicted_classes = confusion_counts.argmax(axis=1)[present_classes]
+    predicted_classes = confusion_counts.argmax(axis=1)[present_codes]
     n_people = [
         len(set(person_codes[predictions.actual == class_code]))
-        for class_code in present_classes
+        for class_code in present_codes
     ]
     error_shares = _divide_errors(np.array(n_people, dtype=float))
     error_rates = 1 - TAIL ** (error_shares / n_people)
     confusion_tables = []
     for target_classes in _list_targets(predicted_classes, n_classes):
         divided_counts = np.zeros((len(error_shares), n_classes, n_classes))
-        divided_counts[:, present_classes, predicted_classes] = (
+        divided_counts[:, present_codes, predicted_classes] = (
             1 - error_rates
         ) * class_sizes
-        divided_counts[:, present_classes, target_classes] = error_rates * class_sizes
+        divided_counts[:, present_codes, target_classes] = error_rates * class_sizes
         confusion_tables.append(divided_counts)
     class_probabilities = predictions.probability
     is_certain = class_probabilities is not None and bool(

@@ -795,13 +795,13 @@ def _estimate_site_effects(
     for site_index in range(len(gamma)):
         site_z = z[site_dummies[:, site_index] > 0]
         n_known = (~np.isnan(site_z)).sum(axis=0)
-        estimable_columns = np.flatnonzero(n_known >= MIN_PER_SITE)
-        is_varying = np.nanvar(site_z[:, estimable_columns], axis=0, ddof=1) > 0
-        estimable_columns = estimable_columns[is_varying]
-        if len(estimable_columns):
-            site_gamma, site_delta = _shrink_site_effects(site_z[:, estimable_columns])
-            gamma[site_index, estimable_columns] = site_gamma
-            site_variances[site_index, estimable_columns] = site_delta
+        estimable_indices = np.flatnonzero(n_known >= MIN_PER_SITE)
+        is_varying = np.nanvar(site_z[:, estimable_indices], axis=0, ddof=1) > 0
+        estimable_indices = estimable_indices[is_varying]
+        if len(estimable_indices):
+            site_gamma, site_delta = _shrink_site_effects(site_z[:, estimable_indices])
+            gamma[site_index, estimable_indices] = site_gamma
+            site_variances[site_index, estimable_indices] = site_delta
     return gamma, site_variances
 
 

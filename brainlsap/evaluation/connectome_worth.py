@@ -480,9 +480,9 @@ def _list_receivers(donor_of_scan: np.ndarray) -> list[np.ndarray]:
     rank_of_receiver = pd.Series(donor_of_scan).groupby(donor_of_scan).cumcount()
     receivers_of_rank = []
     for rank in range(rank_of_receiver.max() + 1):
-        receivers = np.flatnonzero(rank_of_receiver == rank)
+        receiver_indices = np.flatnonzero(rank_of_receiver == rank)
         receiver_of_donor = np.full(n_scans, -1)
-        receiver_of_donor[donor_of_scan[receivers]] = receivers
+        receiver_of_donor[donor_of_scan[receiver_indices]] = receiver_indices
         receivers_of_rank.append(receiver_of_donor)
     return receivers_of_rank
 
@@ -732,11 +732,15 @@ class _GainComputation:
 
 
 def _multiply_columns(
-    columns: np.ndarray, rows: _Rows, row_weights: np.ndarray
+    diffused_columns: np.ndarray, row_table: _Rows, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return H'U [H, F, own values, targets] of diffused columns H and weights U."""
-    H = columns.astype(float)
-    other_columns = [rows.unpenalized_columns(), rows.region_values, rows.targets]
+    H = diffused_columns.astype(float)
+    other_columns = [
+        row_table.unpenalized_columns(),
+        row_table.region_values,
+        row_table.targets,
+    ]
     return (row_weights[:, None] * H).T @ np.hstack([H, *other_columns])
 
 
@@ -792,32 +796,32 @@ class _OwnValueModel:
     intercept and means do not explain.
     """
 
-    def __init__(self, rows: _Rows) -> None:
+    def __init__(self, row_table: _Rows) -> None:
         from brainlsap.model.evidence import (
             LOG_NOISE_BOUND,
             count_contrasts,
             invert_sd,
         )
 
-        self.rows = rows
-        row_weights = rows.weights()
+        self.rows = row_table
+        row_weights = row_table.weights()
         self.root_weights = np.sqrt(row_weights)[:, None]
         n_people = float(row_weights.sum())
         self.n_people = n_people
-        self.F = rows.unpenalized_columns()
+        self.F = row_table.unpenalized_columns()
         # Coefficients of weighted least squares on F are F_inverse @ values.
         self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
         self.FtF_inverse = self.F_inverse @ self.F_inverse.T
         self.F_inverse = self.F_inverse * self.root_weights.T
-        value_means = row_weights @ rows.region_values / n_people
+        value_means = row_weights @ row_table.region_values / n_people
         value_variances = (
-            row_weights @ (rows.region_values - value_means) ** 2 / n_people
+            row_weights @ (row_table.region_values - value_means) ** 2 / n_people
         )
         self.inverse_sd = invert_sd(value_variances)
-        self.own_on_F = self.F_inverse @ (rows.region_values * self.inverse_sd)
-        self.X = self._project(rows.region_values * self.inverse_sd)
-        self.target_on_F = self.F_inverse @ rows.targets
-        self.t = self._project(rows.targets)
+        self.own_on_F = self.F_inverse @ (row_table.region_values * self.inverse_sd)
+        self.X = self._project(row_table.region_values * self.inverse_sd)
+        self.target_on_F = self.F_inverse @ row_table.targets
+        self.t = self._project(row_table.targets)
         self.n_contrasts = count_contrasts(self.t)
         self.dof = n_people - np.linalg.matrix_rank(self.F)
         P, S, Qt = np.linalg.svd(self.X, full_matrices=False)
@@ -854,7 +858,7 @@ class _OwnValueModel:
         log_likelihood = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
         return log_likelihood - noise_excess**2 / 2
 
-    def fit_network(self, columns: Sequence[np.ndarray]) -> _NetworkFit:
+    def fit_network(self, diffused_columns: Sequence[np.ndarray]) -> _NetworkFit:
         """Fit the network model of diffused columns (n_rows, n_columns) of each scale.
 
         The rows are those of this model.
@@ -865,7 +869,7 @@ class _OwnValueModel:
                 self.solve_scale(
                     _multiply_columns(scale_columns, self.rows, row_weights)
                 )
-                for scale_columns in columns
+                for scale_columns in diffused_columns
             ]
         )
 
@@ -981,7 +985,7 @@ class _OwnValueModel:
         self,
         rows: _Rows,
         fit: _NetworkFit | None = None,
-        columns: Sequence[np.ndarray] = (),
+        diffused_columns: Sequence[np.ndarray] = (),
     ) -> np.ndarray:
         """Return predicted targets (n_rows, k) of new rows.
 
@@ -995,7 +999,11 @@ class _OwnValueModel:
             return F @ self.target_on_F + X @ (self.Q @ component_weights)
         predicted_targets = F @ self.target_on_F + X @ fit.own_weights
         for scale_columns, slopes, column_weights, coefficients_on_F in zip(
-            columns, fit.slopes, fit.residual_weights, fit.columns_on_F, strict=True
+            diffused_columns,
+            fit.slopes,
+            fit.residual_weights,
+            fit.columns_on_F,
+            strict=True,
         ):
             predicted_targets += scale_columns @ column_weights
             predicted_targets -= F @ (coefficients_on_F @ column_weights)
@@ -1004,12 +1012,12 @@ class _OwnValueModel:
 
 
 def _gain_table(
-    gains: dict[str, list[_Gain]], computation: _GainComputation
+    gains_of_connectome: dict[str, list[_Gain]], computation: _GainComputation
 ) -> pd.DataFrame:
     """Return the table of :class:`ConnectomeGain`."""
-    (original_gain,) = gains["original"]
+    (original_gain,) = gains_of_connectome["original"]
     table_rows = []
-    for connectome_name, draw_gains in gains.items():
+    for connectome_name, draw_gains in gains_of_connectome.items():
         log_scale = np.mean([np.log(draw_gain.scale) for draw_gain in draw_gains])
         table_row = {
             "connectome": connectome_name,

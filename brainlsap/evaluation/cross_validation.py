@@ -160,7 +160,7 @@ def cross_validate(
     features, variance_factors = adjust_features(cohort, confound_steps)
     cohort_summary = CohortSummary.of(cohort, features, variance_factors)
     fit_keys = list(product(models, range(len(splits))))
-    fit_tasks = {
+    task_of_fit = {
         f"{model_name}, fold {split_number + 1} of {len(splits)}": (
             models[model_name][0],
             splits[split_number],
@@ -168,7 +168,7 @@ def cross_validate(
         for model_name, split_number in fit_keys
     }
     fit_results = _run_fits(
-        fit_tasks,
+        task_of_fit,
         cohort,
         confound_steps,
         cohort_summary.data_hash,
@@ -409,7 +409,7 @@ def _run_fits(
     from tqdm.auto import tqdm
 
     path_of_fit: dict[str, Path] = {}
-    fit_results: dict[str, dict[str, Any]] = {}
+    result_of_fit: dict[str, dict[str, Any]] = {}
     if memory is not None:
         path_of_fit = _cache_paths(
             fit_tasks, cohort, confound_steps, data_hash, Path(memory)
@@ -417,31 +417,33 @@ def _run_fits(
         for fit_name, fit_path in path_of_fit.items():
             # A file may be missing, or cut short.
             with suppress(OSError, ValueError):
-                fit_results[fit_name] = json.loads(fit_path.read_text(encoding="utf-8"))
-    if fit_results and verbose:
-        n_stored = f"{len(fit_results)} of {len(fit_tasks)}"
+                result_of_fit[fit_name] = json.loads(
+                    fit_path.read_text(encoding="utf-8")
+                )
+    if result_of_fit and verbose:
+        n_stored = f"{len(result_of_fit)} of {len(fit_tasks)}"
         tqdm.write(f"{n_stored} fits were stored already.", file=sys.stderr)
     fit_calls = []
-    for batch in _batch_tasks(fit_tasks, fit_results):
-        batch_models = {fit_name: fit_tasks[fit_name][0] for fit_name in batch}
+    for batch in _batch_tasks(fit_tasks, result_of_fit):
+        model_of_fit = {fit_name: fit_tasks[fit_name][0] for fit_name in batch}
         split = fit_tasks[batch[0]][1]
         # The cohort is an argument of its own, so that Dask sends it once a worker.
         fit_calls.append(
-            delayed(_fit_fold)(batch_models, split, confound_steps, cohort)
+            delayed(_fit_fold)(model_of_fit, split, confound_steps, cohort)
         )
     n_jobs = choose_n_jobs(n_jobs, cohort)
     parallel_pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     n_models = len(fit_tasks) // len({id(split) for _, split in fit_tasks.values()})
     progress_bar = tqdm(
         total=len(fit_tasks),
-        initial=len(fit_results),
+        initial=len(result_of_fit),
         desc="fits",
         disable=None if verbose else True,  # None: only on a terminal
     )
     with progress_bar, _note_stored_fits(path_of_fit, len(fit_tasks)):
         for batch_results in parallel_pool(fit_calls) if fit_calls else ():
             for fit_name, fit_result in batch_results.items():
-                fit_results[fit_name] = fit_result
+                result_of_fit[fit_name] = fit_result
                 if fit_name in path_of_fit:
                     with replace_when_whole(path_of_fit[fit_name]) as partial_path:
                         partial_path.write_text(
@@ -453,13 +455,13 @@ def _run_fits(
                 if (
                     verbose
                     and progress_bar.disable
-                    and len(fit_results) % n_models == 0
+                    and len(result_of_fit) % n_models == 0
                 ):
-                    n_done = f"{len(fit_results)} of {len(fit_tasks)}"
+                    n_done = f"{len(result_of_fit)} of {len(fit_tasks)}"
                     progress_bar.write(
                         f"fitted {n_done}, last {fit_name}", file=sys.stderr
                     )
-    return [fit_results[fit_name] for fit_name in fit_tasks]
+    return [result_of_fit[fit_name] for fit_name in fit_tasks]
 
 
 @contextmanager
@@ -557,7 +559,7 @@ def _find_thread_pools(_n_modules: int) -> ThreadpoolController:
 
 
 def _fit_fold(
-    models: Mapping[str, Any],
+    model_of_name: Mapping[str, Any],
     split: Split,
     confound_steps: Deconfounder,
     cohort: Cohort,
@@ -570,7 +572,9 @@ def _fit_fold(
     """
     connectomes, scan_table = cohort.connectomes, cohort.table
     classes, regions = tuple(cohort.classes), cohort.region_names
-    models = {model_name: clone(model) for model_name, model in models.items()}
+    model_of_name = {
+        model_name: clone(model) for model_name, model in model_of_name.items()
+    }
     train_rows, test_rows = split
     train_table, test_table = scan_table.iloc[train_rows], scan_table.iloc[test_rows]
     result_of_model: dict[str, Any] = {}
@@ -586,30 +590,38 @@ def _fit_fold(
             features[test_rows] = fold_steps.transform(features[test_rows], test_table)
             train_scans = PackedScans(connectomes, features, train_rows)
             # A network reads the polynomials of the ridge that is fitted before it.
-            train_scans.connectomes.keeps_polynomials = len(models) > 1 and any(
-                hasattr(model, "scale_mode") for model in models.values()
+            train_scans.connectomes.keeps_polynomials = len(model_of_name) > 1 and any(
+                hasattr(model, "scale_mode") for model in model_of_name.values()
             )
             test_scans = PackedScans(
-                connectomes, features, test_rows, keeps_terms=len(models) > 1
+                connectomes, features, test_rows, keeps_terms=len(model_of_name) > 1
             )
-            seconds_steps = (time.perf_counter() - steps_start) / len(models)
-        ridge_of_model = {name: _ridge_of(model) for name, model in models.items()}
+            seconds_steps = (time.perf_counter() - steps_start) / len(model_of_name)
+        ridge_of_model = {
+            name: _ridge_of(model) for name, model in model_of_name.items()
+        }
         fitted_names: set[str] = set()
         seconds_ridges = 0.0
         with _recorded_warnings() as ridge_warnings:
             ridge_start = time.perf_counter()
-            if len(models) > 1:
-                fitted_names = {n for n in models if ridge_of_model[n] is models[n]}
+            if len(model_of_name) > 1:
+                fitted_names = {
+                    n for n in model_of_name if ridge_of_model[n] is model_of_name[n]
+                }
                 # The first gives its parameters to the others: put models first.
-                ordered_names = sorted(models, key=lambda n: n not in fitted_names)
+                ordered_names = sorted(
+                    model_of_name, key=lambda n: n not in fitted_names
+                )
                 shared_ridges = [ridge_of_model[n] for n in ordered_names]
                 _fit_models(shared_ridges, train_scans, train_table)
-                seconds_ridges = (time.perf_counter() - ridge_start) / len(models)
-        for model_name, model in models.items():
+                seconds_ridges = (time.perf_counter() - ridge_start) / len(
+                    model_of_name
+                )
+        for model_name, model in model_of_name.items():
             with _recorded_warnings() as fit_warnings:
                 fit_start = time.perf_counter()
                 if model_name not in fitted_names:
-                    is_shared = len(models) > 1
+                    is_shared = len(model_of_name) > 1
                     ridge = ridge_of_model[model_name] if is_shared else None
                     _fit_models([model], train_scans, train_table, ridge)
                 predict_start = time.perf_counter()
@@ -766,14 +778,14 @@ def _predict_classes(
     if output_kind == "p" and isinstance(inner_model, ClassPriorMixin):
         class_codes = inner_model.choose_classes(model_outputs)
         predicted_classes = [class_names[k] for k in class_codes]
-    answers: dict[str, Any] = {"predicted": predicted_classes}
+    prediction_columns: dict[str, Any] = {"predicted": predicted_classes}
     for column_prefix in "pd":
         for class_name, column_values in zip(classes, class_values.T, strict=True):
             is_given = column_prefix == output_kind
-            answers[f"{column_prefix}_{class_name}"] = (
+            prediction_columns[f"{column_prefix}_{class_name}"] = (
                 column_values if is_given else np.nan
             )
-    return pd.DataFrame(answers, index=covariates.index)
+    return pd.DataFrame(prediction_columns, index=covariates.index)
 
 
 def _inner_model(model: Any) -> Any:

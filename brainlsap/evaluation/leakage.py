@@ -505,14 +505,14 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
     is_measured = np.zeros(len(scan_values), dtype=bool)
     n_nonzero = np.zeros(scan_values.shape[1], dtype=np.int64)
-    for row_slice in _row_blocks(len(scan_values)):
+    for row_slice in _iter_row_slices(len(scan_values)):
         is_measured[row_slice] = ~np.isnan(scan_values[row_slice]).all(axis=1)
         n_nonzero += np.count_nonzero(scan_values[row_slice], axis=0)
     measured_rows = np.flatnonzero(is_measured)
     # Take the values that most scans have.
     densest_columns = np.argsort(-n_nonzero, kind="stable")[:MAX_DISTANCE_VALUES]
     z = np.empty((len(measured_rows), len(densest_columns)))
-    for row_slice in _row_blocks(len(z)):
+    for row_slice in _iter_row_slices(len(z)):
         z[row_slice] = scan_values[np.ix_(measured_rows[row_slice], densest_columns)]
     if is_connectome:
         z = np.log1p(z)
@@ -529,7 +529,7 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
     return measured_rows[find_near_pairs(z, max_squared_distance)]
 
 
-def _row_blocks(n_rows: int) -> Iterator[slice]:
+def _iter_row_slices(n_rows: int) -> Iterator[slice]:
     """Yield rows that are handled at once."""
     for start in range(0, n_rows, N_ROWS_AT_ONCE):
         yield slice(start, min(start + N_ROWS_AT_ONCE, n_rows))
@@ -556,7 +556,7 @@ def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
     # Products in float32 are wrong by less than this.
     slack = 1e-5 * (1 + squares.max(initial=0.0))
     pair_arrays = [np.empty((0, 2), dtype=np.int64)]
-    for row_slice in _row_blocks(len(z)):
+    for row_slice in _iter_row_slices(len(z)):
         later_components = components[row_slice.start :]
         distances = squares[row_slice, None] + squares[row_slice.start :]
         distances -= 2 * (components[row_slice] @ later_components.T)
@@ -595,21 +595,21 @@ def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
     regions = cohort.region_names
     for data_kind, scan_values in _scan_values(cohort).items():
         eta_squared = class_eta_squared(scan_values, cohort.y)
-        predictive_columns = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
-        if not predictive_columns.size:
+        predictive_indices = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
+        if not predictive_indices.size:
             continue
         # Columns are regions by features, or regions by regions.
         is_feature = data_kind == "features"
         column_names = cohort.feature_names if is_feature else regions
         example_texts = []
-        for eta_column in predictive_columns[:3]:
+        for eta_column in predictive_indices[:3]:
             row_index, column_index = divmod(eta_column, len(column_names))
             example_texts.append(f"{regions[row_index]} {column_names[column_index]}")
-        ellipsis_text = " ..." if predictive_columns.size > len(example_texts) else ""
+        ellipsis_text = " ..." if predictive_indices.size > len(example_texts) else ""
         yield _make_finding(
             Check.LABEL_IN_FEATURES,
             f"classes explain {eta_squared.max():.1%} of the variance of "
-            f"{count(predictive_columns.size, 'feature' if is_feature else 'edge')}: "
+            f"{count(predictive_indices.size, 'feature' if is_feature else 'edge')}: "
             f"{', '.join(example_texts)}{ellipsis_text}",
         )
 
@@ -624,15 +624,17 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
         class_labels.astype(str), return_inverse=True, return_counts=True
     )
     large_class_rows = np.flatnonzero(n_scans[class_codes] >= MIN_CLASS_SCANS)
-    large_classes = np.flatnonzero(n_scans >= MIN_CLASS_SCANS)
+    large_class_codes = np.flatnonzero(n_scans >= MIN_CLASS_SCANS)
     # Sums of each class and column, of deviations from a constant of the column.
-    shape = len(large_classes), scan_values.shape[1]
+    shape = len(large_class_codes), scan_values.shape[1]
     n_values, sums, squares = (np.zeros(shape) for _ in range(3))
     constants = np.zeros(shape[1])
-    for row_slice in _row_blocks(len(large_class_rows)):
+    for row_slice in _iter_row_slices(len(large_class_rows)):
         row_index = large_class_rows[row_slice]
         block_values = scan_values[row_index].astype(float)
-        is_in_class = (class_codes[row_index] == large_classes[:, None]).astype(float)
+        is_in_class = (class_codes[row_index] == large_class_codes[:, None]).astype(
+            float
+        )
         # One sum of everything is NaN where a value is: a mask of all takes longer.
         has_unknown = bool(np.isnan(block_values.sum()))
         if has_unknown:

@@ -115,7 +115,7 @@ def learning_curve(
     if n_subsets < 2:
         raise ParameterError(f"n_subsets must be at least 2; got {n_subsets}.")
     steps = Deconfounder(harmonize, regress_out, reference_class)
-    evaluations: dict[float, list[Evaluation]] = {}
+    evaluations_of_share: dict[float, list[Evaluation]] = {}
     for share in shares:
         splits_of_subset = [
             reduce_training(cohort, splits, share, random_state, subset)
@@ -126,7 +126,7 @@ def learning_curve(
             for reduced_splits in splits_of_subset
         ):
             continue
-        evaluations[share] = [
+        evaluations_of_share[share] = [
             cross_validate(
                 models,
                 cohort,
@@ -145,14 +145,16 @@ def learning_curve(
     curve_rows = []
     for model_name in models:
         model_rows: list[dict[str, Any]] = []
-        for share, subset_evaluations in evaluations.items():
+        for share, subset_evaluations in evaluations_of_share.items():
             interval = _score_interval(
                 subset_evaluations, model_name, n_draws, random_state
             )
             n_train_people = _count_training(subset_evaluations, model_name)
             curve_row = {"model": model_name, "share": share}
             model_rows.append(curve_row | {"n_train_people": n_train_people} | interval)
-        slope = _bootstrap_slope(evaluations, model_name, n_draws, random_state)
+        slope = _bootstrap_slope(
+            evaluations_of_share, model_name, n_draws, random_state
+        )
         answer = UNCLEAR
         is_above_chance = model_rows[-1]["low"] > 1 / len(cohort.classes)
         if slope["slope_low"] > 0 and is_above_chance:
@@ -270,14 +272,14 @@ def _widen_interval(
 
 
 def _bootstrap_slope(
-    evaluations: Mapping[float, Sequence[Evaluation]],
+    evaluations_of_share: Mapping[float, Sequence[Evaluation]],
     model_name: str,
     n_draws: int,
     random_state: int,
 ) -> dict[str, float]:
     """Return the slope over the last doubling with its interval; NaN if undefined."""
     log_sizes, score_draws = [], []
-    for share, subset_evaluations in evaluations.items():
+    for share, subset_evaluations in evaluations_of_share.items():
         is_failed = any(
             (_select_fits(evaluation, model_name)["failed"] != "").any()
             for evaluation in subset_evaluations

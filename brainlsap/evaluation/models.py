@@ -582,7 +582,9 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             ]
         class_codes = np.unique(y, return_inverse=True)[1]
         penalties = [10.0**power for power in POWERS[self.kind]]
-        fold_scores: dict[tuple[float, str | None, int | None], list[float]] = {}
+        scores_of_candidate: dict[
+            tuple[float, str | None, int | None], list[float]
+        ] = {}
         for train_rows, test_rows in splits:
             present_codes, train_codes = np.unique(
                 class_codes[train_rows], return_inverse=True
@@ -611,14 +613,14 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                         scores = np.column_stack([-scores, scores])
                     predicted_codes = present_codes[scores.argmax(axis=1)]
                     test_score = _mean_recall(test_codes, predicted_codes)
-                    fold_scores.setdefault((C, class_weight, n_inputs), []).append(
-                        test_score
-                    )
-        if not fold_scores:
+                    scores_of_candidate.setdefault(
+                        (C, class_weight, n_inputs), []
+                    ).append(test_score)
+        if not scores_of_candidate:
             return _Choice(float("nan"), 0.01, "balanced", input_counts[0])
         tuning_choices = [
             _Choice(float(np.mean(choice_scores)), *choice_key)
-            for choice_key, choice_scores in fold_scores.items()
+            for choice_key, choice_scores in scores_of_candidate.items()
         ]
         return max(tuning_choices, key=lambda tuning_choice: tuning_choice.preference)
 
@@ -988,7 +990,7 @@ class ModelTable(MutableMapping[str, ModelEntry]):
     def _list_entries(self) -> dict[str, ModelEntry]:
         from brainlsap.model import NETWORKS
 
-        network_entries = {
+        entry_of_network = {
             network_kind.title: ModelEntry(_network(model_name), "baseline")
             for model_name, network_kind in NETWORKS.items()
         }
@@ -1004,7 +1006,7 @@ class ModelTable(MutableMapping[str, ModelEntry]):
                 f"models must have different names; got {' and '.join(repeated_names)}."
                 " Rename an entry of MODELS or a title in NETWORKS."
             )
-        model_entries = self._entries | network_entries
+        model_entries = self._entries | entry_of_network
         return dict(
             sorted(
                 model_entries.items(),

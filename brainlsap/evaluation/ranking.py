@@ -312,10 +312,10 @@ def add_region_tests(ranking: pd.DataFrame, region_tests: pd.DataFrame) -> pd.Da
         With p_effect, p_contrast (the smallest over features; they are family-wise over
         regions and features) and n_permutations.
     """
-    tests_by_region = region_tests.groupby("region", sort=False)[
+    region_groups = region_tests.groupby("region", sort=False)[
         ["p_effect", "p_contrast"]
     ]
-    p_values = tests_by_region.min().assign(
+    p_values = region_groups.min().assign(
         n_permutations=region_tests["n_permutations"].iloc[0]
     )
     return ranking.merge(p_values.reset_index(), "left", "region")
@@ -444,7 +444,7 @@ def correlate_half_tests(
     divisions can be computed apart.
     """
     region_values = prepare_regions(cohort, steps)
-    correlations: dict[str, list[float]] = {"effect": [], "contrast": []}
+    correlations_of_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
     for division_number in divisions:
         rng = np.random.default_rng([random_state, division_number])
         is_in_first_half = _draw_half(cohort, rng)
@@ -455,20 +455,26 @@ def correlate_half_tests(
             for is_half in (is_in_first_half, ~is_in_first_half)
         ]
         for statistic_name, first_map, second_map in zip(
-            correlations, *half_maps, strict=True
+            correlations_of_statistic, *half_maps, strict=True
         ):
-            correlations[statistic_name].append(_correlate_maps(first_map, second_map))
-    return correlations
+            correlations_of_statistic[statistic_name].append(
+                _correlate_maps(first_map, second_map)
+            )
+    return correlations_of_statistic
 
 
 def summarize_halves(
     correlations_of_tasks: Iterable[Mapping[str, Sequence[float]]],
 ) -> pd.DataFrame:
     """Return the table of :func:`replicability_table` from correlations of halves."""
-    correlations: dict[str, list[float]] = {"effect": [], "contrast": [], "scale": []}
+    correlations_of_statistic: dict[str, list[float]] = {
+        "effect": [],
+        "contrast": [],
+        "scale": [],
+    }
     for task_correlations in correlations_of_tasks:
         for statistic_name, half_correlations in task_correlations.items():
-            correlations[statistic_name] += half_correlations
+            correlations_of_statistic[statistic_name] += half_correlations
     table_rows = [
         (
             statistic_name,
@@ -477,7 +483,7 @@ def summarize_halves(
             min(half_correlations),
             max(half_correlations),
         )
-        for statistic_name, half_correlations in correlations.items()
+        for statistic_name, half_correlations in correlations_of_statistic.items()
         if half_correlations
     ]
     column_names = [
@@ -774,13 +780,13 @@ def common_regions(
             f"are {', '.join(model_names) or 'none'}."
         )
     reference_model = "Exact" if "Exact" in model_names else model_names[0]
-    scales_by_model = pd.DataFrame()
+    scale_table = pd.DataFrame()
     is_among_smallest = pd.DataFrame()
     for model_name in model_names:
         ranking = rank_regions(evaluation, model_name)
-        scales_by_model[model_name] = ranking["scale"]
+        scale_table[model_name] = ranking["scale"]
         is_among_smallest[model_name] = ranking["rank"] <= n_smallest
-    shared_regions = scales_by_model.where(is_among_smallest)
+    shared_regions = scale_table.where(is_among_smallest)
     shared_regions.insert(0, "region", list(evaluation.cohort.region_names))
     shared_regions.insert(1, "n_models", is_among_smallest.sum(axis=1))
     shared_regions = shared_regions[
@@ -789,10 +795,10 @@ def common_regions(
     shared_regions = shared_regions.sort_values(
         ["n_models", reference_model], ascending=[False, True]
     )
-    rmse_by_model = np.sqrt(
-        scales_by_model.sub(scales_by_model[reference_model], axis=0).pow(2).mean()
+    rmse_of_model = np.sqrt(
+        scale_table.sub(scale_table[reference_model], axis=0).pow(2).mean()
     )
-    return shared_regions.reset_index(drop=True), rmse_by_model
+    return shared_regions.reset_index(drop=True), rmse_of_model
 
 
 def models_with_scales(evaluation: Evaluation) -> list[str]:

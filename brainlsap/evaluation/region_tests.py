@@ -430,15 +430,15 @@ def neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
     neighbor_features = np.empty(features.shape)
     n_at_once = max(1, _BLOCK_SIZE // (n_rois * max(n_rois, 2 * n_features)))
     for block_start in range(0, n_scans, n_at_once):
-        scan_block = slice(block_start, block_start + n_at_once)
+        scan_slice = slice(block_start, block_start + n_at_once)
         W = np.array(
-            connectomes[:1] if is_shared else connectomes[scan_block], dtype=float
+            connectomes[:1] if is_shared else connectomes[scan_slice], dtype=float
         )
         np.einsum("nii->ni", W)[...] = 0.0
-        weighted_sums = W @ stacked_features[scan_block]
+        weighted_sums = W @ stacked_features[scan_slice]
         feature_sums = weighted_sums[..., :n_features]
         weight_sums = weighted_sums[..., n_features:]
-        neighbor_features[scan_block] = np.divide(
+        neighbor_features[scan_slice] = np.divide(
             feature_sums,
             weight_sums,
             out=np.full_like(feature_sums, np.nan),

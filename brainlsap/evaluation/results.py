@@ -191,8 +191,8 @@ class CohortSummary:
 
     @cached_property
     def _class_counts(self) -> pd.DataFrame:
-        people_by_label = self.table.groupby("label")["participant"]
-        count_table = people_by_label.agg(participants="nunique", scans="size")
+        label_groups = self.table.groupby("label")["participant"]
+        count_table = label_groups.agg(participants="nunique", scans="size")
         count_table = count_table.reindex(list(self.classes), fill_value=0)
         return count_table.rename_axis("class").reset_index()
 
@@ -493,7 +493,7 @@ class Evaluation:
             table_name: getattr(self.cohort, table_name) for table_name in COHORT_TABLES
         }
         table_of_name["cohort"] = self.cohort.table
-        column_types = {
+        types_of_table = {
             table_name: {
                 str(column_name): str(column_type)
                 for column_name, column_type in frame.dtypes.items()
@@ -501,24 +501,28 @@ class Evaluation:
             for table_name, frame in table_of_name.items()
             if frame is not None
         }
-        cohort_fields = {
+        value_of_cohort_field = {
             cohort_field.name: getattr(self.cohort, cohort_field.name)
             for cohort_field in fields(self.cohort)
         }
-        cohort_fields |= dict.fromkeys(("table", *COHORT_TABLES))
+        value_of_cohort_field |= dict.fromkeys(("table", *COHORT_TABLES))
         findings = as_findings(self.cohort.findings)
-        cohort_fields["findings"] = [finding.to_jsonable() for finding in findings]
-        cohort_fields["reading_options"] = self.cohort.reading_options.to_jsonable()
+        value_of_cohort_field["findings"] = [
+            finding.to_jsonable() for finding in findings
+        ]
+        value_of_cohort_field["reading_options"] = (
+            self.cohort.reading_options.to_jsonable()
+        )
         json_content = to_jsonable(
             {
-                "columns": column_types,
-                "cohort": cohort_fields,
+                "columns": types_of_table,
+                "cohort": value_of_cohort_field,
                 "settings": self.settings,
             }
         )
         is_older = (folder / "evaluation.json").is_file()
         with fill_folder(folder, replace=is_older) as partial_folder:
-            for table_name in column_types:
+            for table_name in types_of_table:
                 table_path = partial_folder / f"{table_name}.tsv"
                 table_of_name[table_name].to_csv(
                     table_path, index=False, na_rep=MISSING, **TSV

@@ -81,7 +81,7 @@ def describe_people(cohort: Cohort) -> CaseMix:
     """
     cohort_table = cohort.table
     is_first = ~cohort_table["participant"].duplicated()
-    people_by_class = cohort_table.groupby("label")["participant"].nunique()
+    n_people_of_class = cohort_table.groupby("label")["participant"].nunique()
     counts_of_kind: dict[str, dict[str, int]] = {}
     numbers_of_name: dict[str, dict[str, float]] = {}
     for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
@@ -107,7 +107,7 @@ def describe_people(cohort: Cohort) -> CaseMix:
         "n_people": int(is_first.sum()),
         "n_scans": cohort.n_scans,
         "classes": {
-            class_name: int(people_by_class.get(class_name, 0))
+            class_name: int(n_people_of_class.get(class_name, 0))
             for class_name in cohort.classes
         },
         "numbers": numbers_of_name,
@@ -188,13 +188,13 @@ def case_mix_table(
 
 
 def _unify_sex(
-    training: Mapping[str, int], test: Mapping[str, int]
+    training_counts: Mapping[str, int], test_counts: Mapping[str, int]
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """Return counts of sex in one spelling, if those of the test people differ."""
-    if test.keys() <= training.keys():
-        return training, test
+    if test_counts.keys() <= training_counts.keys():
+        return training_counts, test_counts
     unified_counts = []
-    for counts in (training, test):
+    for counts in (training_counts, test_counts):
         unified = Counter[str]()
         for sex_spelling, n_people in counts.items():
             unified[
@@ -205,17 +205,19 @@ def _unify_sex(
 
 
 def _case_mix_rows(
-    characteristic: str, training: Mapping[str, int], test: Mapping[str, int]
+    characteristic: str,
+    training_counts: Mapping[str, int],
+    test_counts: Mapping[str, int],
 ) -> list[tuple[str, str, str, str]]:
     """Return a row for every value of a characteristic."""
     return [
         (
             f"{characteristic}: {category}",
-            _count_text(training, category),
-            _count_text(test, category),
+            _count_text(training_counts, category),
+            _count_text(test_counts, category),
             "",
         )
-        for category in dict.fromkeys([*training, *test])
+        for category in dict.fromkeys([*training_counts, *test_counts])
     ]
 
 
@@ -575,31 +577,31 @@ def _count_groups(
     prediction_rows = predictions[predictions["model"] == model]
     if is_failed or prediction_rows.empty:
         return {}, ()
-    correct_by_cell = prediction_rows.assign(
+    correct_groups = prediction_rows.assign(
         is_correct=prediction_rows["truth"] == prediction_rows["predicted"]
     ).groupby(["participant", "truth"])["is_correct"]
     n_correct, n_predictions = (
         counts.unstack(fill_value=0).reindex(
             columns=list(evaluation.cohort.classes), fill_value=0
         )
-        for counts in (correct_by_cell.sum(), correct_by_cell.size())
+        for counts in (correct_groups.sum(), correct_groups.size())
     )
     group_of_row = group_of_person.reindex(n_correct.index)
-    is_present: dict[str, np.ndarray] = {}
+    has_class_of_group: dict[str, np.ndarray] = {}
     for group_name, n_people in group_of_person.value_counts(sort=False).items():
         n_people_of_class = (n_predictions[group_of_row == group_name] > 0).sum()
-        has_class = n_people_of_class.to_numpy() >= MIN_SCORED_OF_CLASS
-        if n_people >= MIN_PEOPLE_OF_GROUP and has_class.sum() > 1:
-            is_present[str(group_name)] = has_class
-    is_common = np.logical_and.reduce(list(is_present.values()))
-    if not is_present or is_common.sum() < 2:
+        is_class_scored = n_people_of_class.to_numpy() >= MIN_SCORED_OF_CLASS
+        if n_people >= MIN_PEOPLE_OF_GROUP and is_class_scored.sum() > 1:
+            has_class_of_group[str(group_name)] = is_class_scored
+    is_common = np.logical_and.reduce(list(has_class_of_group.values()))
+    if not has_class_of_group or is_common.sum() < 2:
         return {}, ()
     counts_of_group = {
         group_name: _GroupCounts(
             n_correct.loc[group_of_row == group_name, is_common].to_numpy(float),
             n_predictions.loc[group_of_row == group_name, is_common].to_numpy(float),
         )
-        for group_name in is_present
+        for group_name in has_class_of_group
     }
     return counts_of_group, tuple(n_correct.columns[is_common])
 

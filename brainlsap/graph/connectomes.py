@@ -232,14 +232,14 @@ def learn_kind(W: np.ndarray) -> dict[str, Any]:
         the mean rank of every region by its strength; `least_correlation` of a scan's
         ranks with these.
     """
-    summary_ranges = {
+    range_of_summary = {
         summary_name: [float(summary_values.min()), float(summary_values.max())]
         for summary_name, summary_values in summarize_connectomes(W).items()
     }
     strength_ranks = _strength_ranks(W)
     mean_ranks = strength_ranks.mean(axis=0)
     return {
-        "ranges": summary_ranges,
+        "ranges": range_of_summary,
         "strength_ranks": mean_ranks.round(2).tolist(),
         "least_correlation": float(_correlate_ranks(strength_ranks, mean_ranks).min()),
     }
@@ -263,11 +263,11 @@ def find_unlike(
         By what differs, in words, reasons that hold for at least one scan.
     """
     scan_summaries = summarize_connectomes(W)
-    value_texts = {}
+    text_of_summary = {}
     for summary_name, summary_values in scan_summaries.items():
         lower_bound, upper_bound = training_kind["ranges"][summary_name]
         median_summary = np.median(summary_values)
-        value_texts[summary_name] = (
+        text_of_summary[summary_name] = (
             f"{median_summary:.3g} (fit {lower_bound:.3g} to {upper_bound:.3g})"
         )
     lower_bound, upper_bound = training_kind["ranges"]["weight"]
@@ -295,9 +295,9 @@ def find_unlike(
         f"{median_correlation:.2f} (fit at least {least_correlation:.2f})"
     )
     is_unlike_by_reason = {
-        f"mean weight {value_texts['weight']}": is_other_unit,
-        f"density {value_texts['density']}": is_other_density,
-        f"spread of log weights {value_texts['spread']}": is_other_spread,
+        f"mean weight {text_of_summary['weight']}": is_other_unit,
+        f"density {text_of_summary['density']}": is_other_density,
+        f"spread of log weights {text_of_summary['spread']}": is_other_spread,
         f"correlation of regions' strengths with the fit {correlation_text}": (
             is_other_pattern
         ),

@@ -512,13 +512,13 @@ def _choose_pet(
             image_path
         )
     inputs_of_tracer = {}
-    for tracer_name, tracer_files in files_of_tracer.items():
-        pet_inputs = _choose_file("pet", tracer_files, atlas, patterns)
+    for tracer_name, image_paths in files_of_tracer.items():
+        pet_inputs = _choose_file("pet", image_paths, atlas, patterns)
         if not pet_inputs:
             continue
         # If the name of the image states a space, the transform has been applied.
         if "transform" in patterns or "space-" not in pet_inputs["pet"].name:
-            transform_candidates = sorted({*tracer_files, *files_of_tracer.get("", [])})
+            transform_candidates = sorted({*image_paths, *files_of_tracer.get("", [])})
             pet_inputs |= _choose_file(
                 "transform", transform_candidates, atlas, patterns
             )
@@ -611,10 +611,10 @@ def _record_call(
     build_task: BuildTask, atlas: Atlas, call_arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return inputs and parameters as JSON values; if they change, rebuild the file."""
-    input_records = {}
+    record_of_input = {}
     for argument_name, input_path in build_task.inputs.items():
         file_stat = input_path.stat()
-        input_records[argument_name] = [
+        record_of_input[argument_name] = [
             input_path.name,
             file_stat.st_size,
             file_stat.st_mtime_ns,
@@ -627,4 +627,4 @@ def _record_call(
     if isinstance(labels := call_parameters.get("labels"), pd.DataFrame):
         call_parameters["labels"] = labels.to_dict("list")
     call_parameters["atlas"] = atlas.name
-    return to_jsonable({"Inputs": input_records, "Parameters": call_parameters})
+    return to_jsonable({"Inputs": record_of_input, "Parameters": call_parameters})

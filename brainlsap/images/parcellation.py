@@ -348,10 +348,10 @@ def _name_labels(
                 "names, or set these voxels to 0.",
                 path=image_path,
             )
-        used_names = {
+        name_of_used_label = {
             label_number: name_of_label[label_number] for label_number in used_labels
         }
-        return LabelNames(used_names, "the labels are named by a table")
+        return LabelNames(name_of_used_label, "the labels are named by a table")
     label_names = recognize_labels(used_labels, atlas)
     if label_names is not None:
         return label_names
@@ -374,17 +374,18 @@ def _name_labels(
 def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | None:
     """Return names of labels that need no table; None if they do."""
     region_labels = atlas.regions["freesurfer_id"].tolist()
-    region_names = {
+    region_of_label = {
         label_number: region_name
         for label_number, region_name in zip(region_labels, atlas.names, strict=True)
         if label_number > 0
     }
-    all_names = freesurfer_labels() | region_names
-    n_regions = sum(label_number in region_names for label_number in used_labels)
+    structure_of_label = freesurfer_labels() | region_of_label
+    n_regions = sum(label_number in region_of_label for label_number in used_labels)
     has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
-    if all_names.keys() >= set(used_labels) and has_enough_regions:
+    if structure_of_label.keys() >= set(used_labels) and has_enough_regions:
         name_of_label = {
-            label_number: all_names[label_number] for label_number in used_labels
+            label_number: structure_of_label[label_number]
+            for label_number in used_labels
         }
         return LabelNames(
             name_of_label, "the labels were read as the label numbers of FreeSurfer"

@@ -237,12 +237,12 @@ def _find_reference(reference: str | Path, image: LabelImage) -> tuple[VoxelImag
                 f"{option_text('reference')}.",
                 path=image.path,
             )
-        reference_codes = {
+        code_of_label = {
             label_number: 1
             for part_labels in labels_of_parts
             for label_number in part_labels
         }
-        return VoxelImage(image.recode(reference_codes), image.affine), reference_name
+        return VoxelImage(image.recode(code_of_label), image.affine), reference_name
     mask_path = Path(reference)
     if not mask_path.is_file():
         raise ParameterError(

@@ -187,8 +187,8 @@ def _iter_blocks(streamline_offsets: np.ndarray) -> Iterator[tuple[slice, np.nda
         n_fitting = int(np.searchsorted(streamline_offsets, max_row, side="right"))
         stop_line = max(n_fitting - 1, first_line + 1)
         block_offsets = streamline_offsets[first_line : stop_line + 1]
-        point_rows = slice(block_offsets[0], block_offsets[-1])
-        yield point_rows, block_offsets - block_offsets[0]
+        point_slice = slice(block_offsets[0], block_offsets[-1])
+        yield point_slice, block_offsets - block_offsets[0]
         first_line = stop_line
 
 
@@ -452,9 +452,9 @@ def build_connectome(
         """Return counts, weights and factors of a block, summed by pair of nodes."""
         n_in_block = len(streamline_block.starts)
         block_factors = streamline_factors[first_row : first_row + n_in_block]
-        line_factors = np.append(block_factors, np.ones(n_in_block))[:n_in_block]
+        padded_factors = np.append(block_factors, np.ones(n_in_block))[:n_in_block]
         has_points = streamline_block.stops > streamline_block.starts
-        line_factors = line_factors[has_points]
+        padded_factors = padded_factors[has_points]
         streamline_block = streamline_block._replace(
             starts=streamline_block.starts[has_points],
             stops=streamline_block.stops[has_points],
@@ -472,13 +472,13 @@ def build_connectome(
         )
         low_code, high_code = np.sort([start_codes, end_codes], axis=0)
         pair_voxels = n_voxels[low_code] + n_voxels[high_code]
-        block_weights = line_factors * weigh_streamlines(
+        block_weights = padded_factors * weigh_streamlines(
             streamline_block, pair_voxels, weight
         )
         pair_index = low_code.astype(np.int64) * n_codes + high_code
         pair_sums = [
             np.bincount(pair_index, summed_values, n_codes**2)
-            for summed_values in (None, block_weights, line_factors)
+            for summed_values in (None, block_weights, padded_factors)
         ]
         return np.reshape(pair_sums, (3, n_codes, n_codes))
 

@@ -202,18 +202,18 @@ def inner_splits(
     all_rows = np.arange(len(class_codes))
     split_without_validation = all_rows, all_rows[:0]
     _, person_codes = np.unique(groups, return_inverse=True)
-    n_people_by_class = [
+    n_people_of_classes = [
         len(set(person_codes[class_codes == class_code]))
         for class_code in set(class_codes)
     ]
     n_people, n_starts = person_codes.max() + 1, settings.n_starts
     if settings.validation_fraction * len(class_codes) > MAX_STEP_SCANS:
         return _draw_validation_people(class_codes, person_codes, n_starts, seed)
-    is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(n_people_by_class) < 2
+    is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(n_people_of_classes) < 2
     if is_too_small or not settings.leaves_people_out():
         return [split_without_validation] * n_starts
     n_slices = min(
-        max(2, round(1 / settings.validation_fraction)), max(n_people_by_class)
+        max(2, round(1 / settings.validation_fraction)), max(n_people_of_classes)
     )
     splits: list = []
     with warnings.catch_warnings():
@@ -226,7 +226,7 @@ def inner_splits(
             splits += splitter.split(class_codes, class_codes, person_codes)
     return [
         (train_rows, validation_rows)
-        if len(set(class_codes[train_rows])) == len(n_people_by_class)
+        if len(set(class_codes[train_rows])) == len(n_people_of_classes)
         else split_without_validation
         for train_rows, validation_rows in splits[:n_starts]
     ]
@@ -685,10 +685,10 @@ def choose_network_share(
         return -class_weights[row_codes] * log_probability
 
     ridge_loss = loss_of_scans(row_logits)
-    gains_by_weight = np.full(
+    scan_gains = np.full(
         (n_steps, len(_NETWORK_WEIGHTS), len(validation_rows)), -np.inf
     )
-    gains_by_weight[:, 0] = 0.0
+    scan_gains[:, 0] = 0.0
     for best_step in step_numbers:
         logits = np.concatenate(
             [
@@ -700,12 +700,12 @@ def choose_network_share(
             continue
         for weight_index, network_weight in enumerate(_NETWORK_WEIGHTS):
             mixed_logits = mix_logits(row_logits, logits, network_weight)
-            gains_by_weight[best_step, weight_index] = ridge_loss - loss_of_scans(
+            scan_gains[best_step, weight_index] = ridge_loss - loss_of_scans(
                 mixed_logits
             )
-    total_gains = gains_by_weight.sum(axis=2)
+    total_gains = scan_gains.sum(axis=2)
     best_step, weight_index = np.unravel_index(total_gains.argmax(), total_gains.shape)
-    gain_of_people = np.bincount(person_index, gains_by_weight[best_step, weight_index])
+    gain_of_people = np.bincount(person_index, scan_gains[best_step, weight_index])
     mean_gain = float(gain_of_people.mean())
     standard_error = float(gain_of_people.std(ddof=1) / np.sqrt(len(gain_of_people)))
     if weight_index == 0 or mean_gain < _MIN_STANDARD_ERRORS * standard_error:

@@ -870,8 +870,8 @@ def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row a data set, split, model, variant and options; sd is NaN of one seed.
     """
-    runs_by_setting = runs.groupby(_ABOUT[:-1], sort=False)
-    return runs_by_setting.agg(
+    run_groups = runs.groupby(_ABOUT[:-1], sort=False)
+    return run_groups.agg(
         seeds=("test", "size"),
         validation=("validation", "mean"),
         mean=("test", "mean"),

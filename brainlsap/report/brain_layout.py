@@ -257,19 +257,19 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
             np.array([box_columns.start, len(region_of_pixel) - box_rows.stop])
             / pixels_per_mm
         )
-        region_mask = region_of_pixel[box_rows, box_columns] == region_index
+        is_region_pixel = region_of_pixel[box_rows, box_columns] == region_index
         shape_of_region[region_index] = _trace_outline(
-            region_mask, pixels_per_mm, box_corner
+            is_region_pixel, pixels_per_mm, box_corner
         )
-        area_of_region[region_index] = region_mask.sum() / pixels_per_mm**2
+        area_of_region[region_index] = is_region_pixel.sum() / pixels_per_mm**2
         border_distance = np.where(
-            region_mask, distance_of_pixel[box_rows, box_columns], 0.0
+            is_region_pixel, distance_of_pixel[box_rows, box_columns], 0.0
         )[::-1]
         mark_spots[region_index] = [
             box_corner + (inmost_point + 0.5) / pixels_per_mm
             for inmost_point in _find_inmost_points(
                 border_distance,
-                [len(region_mask) - (r - box_rows.start) for r in line_rows],
+                [len(is_region_pixel) - (r - box_rows.start) for r in line_rows],
             )
         ]
         # Prefer places high up in the region.
@@ -387,13 +387,15 @@ def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> 
     face_corners[..., 1] = n_pixel_rows - 1 - face_corners[..., 1]
     # Twice the area on the picture is negative where a face shows its back.
     edge_x, edge_y = np.moveaxis(face_corners[:, 1:] - face_corners[:, :1], -1, 0)
-    front_faces = np.flatnonzero(
+    front_face_indices = np.flatnonzero(
         edge_x[:, 0] * edge_y[:, 1] < edge_x[:, 1] * edge_y[:, 0]
     )
     # The rank of a face is its place from the farthest to the nearest.
-    front_faces = front_faces[np.argsort(vertices[faces[front_faces], 2].mean(axis=1))]
+    front_face_indices = front_face_indices[
+        np.argsort(vertices[faces[front_face_indices], 2].mean(axis=1))
+    ]
     span_ranks, span_rows, first_columns, last_columns = _find_face_spans(
-        face_corners[front_faces]
+        face_corners[front_face_indices]
     )
     span_of_pixel, span_offset = _number_repeats(last_columns - first_columns + 1)
     pixel_index = (span_rows * n_pixel_columns + first_columns)[
@@ -401,7 +403,7 @@ def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> 
     ] + span_offset
     highest_rank = np.full(n_pixel_rows * n_pixel_columns, -1)
     np.maximum.at(highest_rank, pixel_index, span_ranks[span_of_pixel])
-    face_of_pixel = np.append(front_faces, -1)[highest_rank]
+    face_of_pixel = np.append(front_face_indices, -1)[highest_rank]
     return face_of_pixel.reshape(n_pixel_rows, n_pixel_columns)
 
 
@@ -951,15 +953,15 @@ def _locate_labels(
         view_name: [] for view_name in picture_of_view
     }
     for region, label_text in region_labels.items():
-        visible_areas = {
+        area_of_region = {
             view_name: view_picture.areas[region]
             * (2 if view_name.startswith(SIDE_VIEWS) else 1)
             for view_name, view_picture in picture_of_view.items()
             if region in view_picture.areas
         }
-        if not label_text or not visible_areas:
+        if not label_text or not area_of_region:
             continue
-        view_name = max(visible_areas, key=visible_areas.__getitem__)
+        view_name = max(area_of_region, key=area_of_region.__getitem__)
         view_picture = picture_of_view[view_name]
         x, y = np.divide(
             view_picture.centres[region], (view_picture.width, view_picture.height)

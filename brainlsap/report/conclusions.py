@@ -339,12 +339,12 @@ def left_out_text(evaluation: Evaluation) -> str:
     left_out = list[str]()
     if n_scans_left_out:
         n_people_left_out = fates[0]["participants"] - fates[-1]["participants"]
-        scans_by_fate = ", ".join(
+        fates_text = ", ".join(
             f"{fate['fate']} {fate['scans']}" for fate in fates[1:-1] if fate["scans"]
         )
         left_out.append(
             f"{count(n_people_left_out, 'participant')}, "
-            f"{count(n_scans_left_out, 'scan')} (scans: {scans_by_fate})"
+            f"{count(n_scans_left_out, 'scan')} (scans: {fates_text})"
         )
     is_in_flow = (
         *(BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE),
@@ -1202,8 +1202,8 @@ def _list_forbidden(
     added_value = conclusions.added_value
     if added_value is not None and added_value.answer != YES:
         phrases.append(f"the brain adds to {tables.covariates_text(evaluation)}")
-    network = conclusions.network
-    if network is not None and network.answer != YES:
+    network_conclusion = conclusions.network
+    if network_conclusion is not None and network_conclusion.answer != YES:
         phrases.append("the neural network outperforms ridge regression")
     if conclusions.connectome.answer != YES:
         phrases.append("the connectome improves the classification")

@@ -116,27 +116,27 @@ def demographics_table(
     scan_table = scan_table.assign(label=scan_table["label"].astype(str))
     visitors = scan_table.drop_duplicates(["participant", "label"])
     people_table = scan_table.drop_duplicates("participant")
-    group_tables = {
+    table_of_group = {
         class_name: visitors[visitors["label"] == class_name] for class_name in classes
     }
-    group_tables["total"] = people_table
+    table_of_group["total"] = people_table
     n_scans = scan_table["label"].value_counts()
     table_rows: list[dict[str, str]] = [
         {"characteristic": "participants"}
         | {
             class_name: str(len(group_table))
-            for class_name, group_table in group_tables.items()
+            for class_name, group_table in table_of_group.items()
         },
         {"characteristic": "scans"}
         | {class_name: str(n_scans.get(class_name, 0)) for class_name in classes}
         | {"total": str(len(scan_table))},
     ]
-    p_values: dict[int, float] = {}
+    p_value_of_row: dict[int, float] = {}
     for column_name in column_names:
         column_values = covariate_values(people_table, column_name)
         values_of_group = {
             class_name: covariate_values(group_table, column_name)
-            for class_name, group_table in group_tables.items()
+            for class_name, group_table in table_of_group.items()
         }
         first_row = len(table_rows)
         characteristic_test = CharacteristicTest("", np.nan)
@@ -160,11 +160,11 @@ def demographics_table(
                 )
         table_rows[first_row]["missing"] = str(int(column_values.isna().sum()))
         table_rows[first_row]["test"] = characteristic_test.name
-        p_values[first_row] = characteristic_test.p_value
+        p_value_of_row[first_row] = characteristic_test.p_value
     shown_table = pd.DataFrame(table_rows).fillna("")
-    if len(classes) < 2 or not p_values:
+    if len(classes) < 2 or not p_value_of_row:
         return shown_table.drop(columns="test", errors="ignore")
-    p_column = pd.Series(p_values)
+    p_column = pd.Series(p_value_of_row)
     shown_table["p"] = p_column.map(p_text).reindex(shown_table.index, fill_value="")
     if is_corrected:
         corrected_p = pd.Series(adjust_p_values(p_column), p_column.index)
@@ -315,9 +315,11 @@ def _count_rows(
     all_texts = texts_of_group["total"].dropna()
     categories = sorted(all_texts.unique())
     if len(categories) > MAX_CATEGORIES or len(categories) > len(all_texts) / 2:
-        count_texts = {name: str(t.nunique()) for name, t in texts_of_group.items()}
+        count_text_of_group = {
+            name: str(t.nunique()) for name, t in texts_of_group.items()
+        }
         table_row = {"characteristic": f"{column_title}, different values"}
-        return [table_row | count_texts]
+        return [table_row | count_text_of_group]
     table_rows = []
     for category in categories:
         table_row = {"characteristic": f"{column_title}: {category}, n"}

@@ -94,16 +94,16 @@ def external_headline(evaluation: Evaluation) -> list[str]:
             " The data are simulated, so no conclusion about people is possible."
         )
     paragraphs = [first_paragraph, _cross_validation_text(card)]
-    n_unlike = {
+    n_unlike_of_kind = {
         difference_kind: n
         for difference_kind, n in external_facts["n_unlike"].items()
         if n
     }
-    if n_unlike:
+    if n_unlike_of_kind:
         difference_texts = [
             f"{n} of {count(cohort.n_scans, 'scan')} have {difference_kind} unlike "
             "those of the training scans"
-            for difference_kind, n in n_unlike.items()
+            for difference_kind, n in n_unlike_of_kind.items()
         ]
         paragraphs.append(
             f"{with_and(difference_texts)}. The predictions for these scans are less "

@@ -414,14 +414,14 @@ def training_text(evaluation: Evaluation) -> str:
     """Return how far training moved the scales of networks, and where they began."""
     initial_scales = evaluation.scales.query("share == 0")
     training_sentences = []
-    starts_at_ridge = False
+    has_ridge_start = False
     for model_name, model_scales in initial_scales.groupby("model", sort=False):
         region_ranking = ranks.rank_regions(evaluation, str(model_name))
         smallest_moved = region_ranking.nsmallest(N_SMALLEST, "rank")["moved"]
         has_common_value = (
             model_scales.groupby(["repeat", "fold"])["scale"].nunique() == 1
         )
-        starts_at_ridge |= not has_common_value.all()
+        has_ridge_start |= not has_common_value.all()
         training_sentences.append(
             f"Training changed {region_ranking['moved'].mean():.0%} of the scales of "
             f"{model_name} by more than 5% ({smallest_moved.mean():.0%} of its "
@@ -439,7 +439,7 @@ def training_text(evaluation: Evaluation) -> str:
             "The scales of these networks are not used, because the networks have no "
             f"weight in the prediction: {unused_texts}."
         )
-    if starts_at_ridge:
+    if has_ridge_start:
         training_sentences.append(
             "In all other folds, the initial scales were those of a ridge regression "
             "fitted to the same training scans. If training changed few of these "
@@ -479,7 +479,7 @@ class _KeptNetworks(NamedTuple):
 def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
     """Return in how many folds each network meets the conditions of networks_kept."""
     fits = evaluation.fits
-    kept_networks = {}
+    kept_of_model = {}
     for model_name, model_fits in fits[fits["epochs"].notna()].groupby("model"):
         fit_settings = pd.DataFrame(reported_values(model_fits, "settings"))
         if "n_epochs" not in fit_settings:
@@ -497,7 +497,7 @@ def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
         is_near_end = best_epoch > (1 - LATE_SHARE) * n_epochs
         is_late = is_trained & is_cut_short & is_near_end
         is_early = is_trained & (best_epoch <= N_EARLY_EPOCHS)
-        kept_networks[str(model_name)] = _KeptNetworks(
+        kept_of_model[str(model_name)] = _KeptNetworks(
             n_fits=len(model_fits),
             n_epochs=n_epochs.iloc[0],
             n_folds_of_condition={
@@ -506,7 +506,7 @@ def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
                 "early": is_early.sum(),
             },
         )
-    return kept_networks
+    return kept_of_model
 
 
 def unused_networks(evaluation: Evaluation) -> str:
@@ -536,7 +536,7 @@ def _describe_networks(
     from brainlsap.model import NETWORKS
 
     network_descriptions: list[tuple[str, SettingPhrases, str]] = []
-    first_network: dict[bool, tuple[str, dict[str, Any]]] = {}
+    first_network_of_type: dict[bool, tuple[str, dict[str, Any]]] = {}
     is_control = evaluation.fits["role"] == "control"
     for model_name, model_fits in evaluation.fits[~is_control].groupby(
         "model", sort=False
@@ -557,14 +557,18 @@ def _describe_networks(
             model_settings = {"layers": model_settings["n_layers"], **own_settings}
         if "kernel" in model_settings:
             model_settings["kernel"] = kernel_title(model_settings["kernel"])
-        first_name, first_settings = first_network.get(network == "heat", ("", {}))
+        first_name, first_settings = first_network_of_type.get(
+            network == "heat", ("", {})
+        )
         differing_settings = {
             k: v for k, v in model_settings.items() if first_settings.get(k) != v
         }
         network_descriptions.append(
             (str(model_name), SettingPhrases(differing_settings), first_name)
         )
-        first_network.setdefault(network == "heat", (str(model_name), model_settings))
+        first_network_of_type.setdefault(
+            network == "heat", (str(model_name), model_settings)
+        )
     return network_descriptions
 
 
@@ -581,17 +585,17 @@ def _describe_ridges(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], bool, SettingPhrases]:
     """Return ridges by what they learn, whether classes are numbers, and settings."""
-    ridge_names: dict[str, str] = {}
+    name_of_ridge_type: dict[str, str] = {}
     ridge_settings: dict[str, Any] = {}
     is_numeric = False
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
         model_settings = settings_of_model(model_fits)
         if "scales" in model_settings:
-            ridge_names[model_settings.pop("scales")] = str(model_name)
+            name_of_ridge_type[model_settings.pop("scales")] = str(model_name)
             is_numeric = any(reported_values(model_fits, "ordered"))
             ridge_settings |= model_settings
     ridge_settings.pop("classes", None)
-    return ridge_names, is_numeric, SettingPhrases(ridge_settings)
+    return name_of_ridge_type, is_numeric, SettingPhrases(ridge_settings)
 
 
 def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:

@@ -124,38 +124,38 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 def _region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that concern regions, by name."""
     atlas, region_ranking = evaluation.cohort.atlas, evaluation.ranking
-    region_tables: dict[str, pd.DataFrame] = {}
+    table_of_name: dict[str, pd.DataFrame] = {}
     if evaluation.region_tests is not None:
-        region_tables["regions"] = regions.region_tests_table(evaluation, atlas)
-        region_tables["region_groups"] = regions.region_group_text(evaluation)
-        region_tables["directions"] = tables.direction_table(
+        table_of_name["regions"] = regions.region_tests_table(evaluation, atlas)
+        table_of_name["region_groups"] = regions.region_group_text(evaluation)
+        table_of_name["directions"] = tables.direction_table(
             evaluation, _selected_ranking(evaluation), atlas, MOST_ROWS
         )
     elif region_ranking is not None:
-        region_tables["directions"] = tables.direction_table(
+        table_of_name["directions"] = tables.direction_table(
             evaluation, region_ranking, atlas
         )
     if region_ranking is None:
-        return region_tables
+        return table_of_name
     if regions.ranks_by_varied_scales(evaluation):
         if evaluation.region_tests is not None:  # p-values are in the table of tests.
             region_ranking = region_ranking.drop(
                 columns=["p_effect", "p_contrast"], errors="ignore"
             )
-        region_tables["scales"] = tables.region_table(region_ranking, atlas)
-        region_tables["confounds"] = tables.confound_text(region_ranking)
+        table_of_name["scales"] = tables.region_table(region_ranking, atlas)
+        table_of_name["confounds"] = tables.confound_text(region_ranking)
     varied_models = regions.models_of_varied_scales(evaluation)
     if not varied_models:
-        return region_tables
+        return table_of_name
     # The order of scales that hardly differ means nothing.
     is_varied = evaluation.scales["model"].isin(varied_models)
     varied_evaluation = replace(evaluation, scales=evaluation.scales[is_varied])
-    region_tables["agreement"] = tables.agreement_text(varied_evaluation)
+    table_of_name["agreement"] = tables.agreement_text(varied_evaluation)
     if len(varied_models) > 1:
         common_regions = tables.common_region_table(varied_evaluation, atlas)
         if len(common_regions) > 1:  # The last row has the distances.
-            region_tables["common_regions"] = common_regions
-    return region_tables
+            table_of_name["common_regions"] = common_regions
+    return table_of_name
 
 
 def _selected_ranking(

@@ -1040,12 +1040,12 @@ def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
     model_scales = evaluation.scales.query("model == @model and start == 'mean'")
     if not (model_scales["share"] < 1).any():
         return pd.DataFrame()
-    relative_scales = {}
+    scales_of_share = {}
     for training_share, share_scales in model_scales.groupby("share"):
         scales_at_share = replace(evaluation, scales=share_scales.assign(share=1.0))
         region_ranking = rank_regions(scales_at_share, model).set_index("region")
-        relative_scales[training_share] = region_ranking["relative_scale"]
-    return pd.DataFrame(relative_scales).dropna()
+        scales_of_share[training_share] = region_ranking["relative_scale"]
+    return pd.DataFrame(scales_of_share).dropna()
 
 
 def class_colors(evaluation: Evaluation) -> dict[str, str]:

@@ -401,13 +401,13 @@ def score_table(
     score_summary["text"] = np.where(
         score_summary["n_failed"] > 0, "failed", score_texts
     )
-    score_texts_by_model = score_summary.pivot(
+    score_text_table = score_summary.pivot(
         index="model", columns="score", values="text"
     )
-    score_texts_by_model = score_texts_by_model.loc[
+    score_text_table = score_text_table.loc[
         list(evaluation.models), shown_names
     ].rename(columns=title_of_score)
-    fold_table = score_texts_by_model.reset_index()
+    fold_table = score_text_table.reset_index()
     if tests:
         fold_table = _add_tests(fold_table, evaluation)
     return _mark_limits(fold_table, evaluation)
@@ -1105,9 +1105,7 @@ def direction_table(
     ranked_names = list(ranked_regions(ranking, n_regions)["region"])
     features, classes = evaluation.cohort.feature_names, evaluation.cohort.classes
     row_keys = pd.MultiIndex.from_product([ranked_names, features])
-    differences_by_region = class_differences(evaluation).set_index(
-        ["region", "feature"]
-    )
+    difference_table = class_differences(evaluation).set_index(["region", "feature"])
     region_names = region_labels(ranked_names, atlas, "full")
     feature_titles = [
         feature_title(evaluation.cohort, f, region_name) for region_name, f in row_keys
@@ -1116,7 +1114,7 @@ def direction_table(
     paper_table = pd.DataFrame({"region": region_names, "feature": feature_titles})
     for class_name in classes:
         class_rows = (
-            differences_by_region[differences_by_region["class"] == class_name]
+            difference_table[difference_table["class"] == class_name]
             .reindex(row_keys)
             .reset_index(drop=True)
         )
