@@ -1076,8 +1076,8 @@ def _read_scores(
     ]
     if not model_names:
         raise ParameterError(
-            "the scores contain no model with the settings of this model. Their models "
-            f"are {', '.join(evaluation.models)}. Give results of `brainlsap run` "
+            "the scores contain no model with the settings of this model. They contain "
+            f"{', '.join(evaluation.models)}. Give results of `brainlsap run` "
             "with this model."
         )
     intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
