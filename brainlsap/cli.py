@@ -369,7 +369,9 @@ def build(study: str, **options: Any) -> None:
         raise CohortError(f"{n_scans} scans have faults", fault_texts)
 
 
-def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionValues:
+def _options_after_build(
+    built_study: "BuiltStudy", options: OptionValues
+) -> OptionValues:
     """Return the options of `check` that read the built files."""
     check_options = _select(options, ("atlas", "subjects_dir"))
     derivative_folders = [*options.get("derivatives", ())]
@@ -378,7 +380,7 @@ def _options_after_build(built: "BuiltStudy", options: OptionValues) -> OptionVa
     if derivative_folders:
         check_options["derivatives"] = derivative_folders
     n_files = Counter[str]()
-    for built_path in (*built.new_files, *built.existing_files):
+    for built_path in (*built_study.new_files, *built_study.existing_files):
         for tracer in brainlsap.data.TRACERS:
             if any(
                 f"_trc-{tracer_entity}_" in built_path.name

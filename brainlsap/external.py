@@ -155,8 +155,8 @@ def _find_label_faults(
 
     The fault of a missing column names the columns that contain classes of the model.
     """
-    names_in_lower_case = {str(name).lower(): name for name in people_table.columns}
-    column_name = names_in_lower_case.get(label.lower())
+    name_of_lower_case = {str(head).lower(): head for head in people_table.columns}
+    column_name = name_of_lower_case.get(label.lower())
     if column_name is not None:
         column_labels = people_table[column_name].dropna().astype(str)
         unknown_labels = _find_unknown_labels(model, column_labels)
@@ -249,7 +249,9 @@ def _add_classes_of_model(
     merged_in_fit = origin.facts.get("merged_classes") or {}
     for class_name, original_labels in merged_in_fit.items():
         class_of_label |= dict.fromkeys(map(str, original_labels), str(class_name))
-    unknown_classes = [name for name in labels_of_class if name not in class_of_label]
+    unknown_classes = [
+        new_class for new_class in labels_of_class if new_class not in class_of_label
+    ]
     if unknown_classes:
         raise ParameterError(
             f"{option_name('merge_classes')} makes the class "
@@ -461,15 +463,15 @@ def measure_coverage(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.Da
         }
     )
     people = coverage_rows.groupby(["class", "participant"]).mean()
-    rows = [
+    class_coverages = [
         _measure_class_coverage(class_name, people.loc[class_name])
         for class_name in classes
         if class_name in people.index
     ]
-    if len(rows) > 1:
+    if len(class_coverages) > 1:
         all_people = coverage_rows.drop(columns="class").groupby("participant").mean()
-        rows.append(_measure_class_coverage(ALL_CLASSES, all_people))
-    return pd.DataFrame(rows)
+        class_coverages.append(_measure_class_coverage(ALL_CLASSES, all_people))
+    return pd.DataFrame(class_coverages)
 
 
 def _measure_class_coverage(class_name: str, people: pd.DataFrame) -> dict[str, Any]:

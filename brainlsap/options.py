@@ -50,7 +50,9 @@ def _convert_text(option_value: object) -> str:
 
 
 def _split_names(names_text: str) -> list[str]:
-    return [name.strip() for name in names_text.split(",") if name.strip()]
+    return [
+        split_name.strip() for split_name in names_text.split(",") if split_name.strip()
+    ]
 
 
 def _convert_names(option_value: object) -> list[str]:
@@ -157,9 +159,9 @@ def _convert_merged_classes(option_value: object) -> str | dict[str, list[str]]:
     }
 
 
-def _parse_pair(text: str) -> tuple[str, str]:
-    name, pair_text = text.split("=", 1)
-    return name, pair_text
+def _parse_pair(pair_text: str) -> tuple[str, str]:
+    pair_key, pair_value = pair_text.split("=", 1)
+    return pair_key, pair_value
 
 
 def _convert_shares(given_shares: object) -> str | dict[str, float]:
@@ -1653,7 +1655,7 @@ def read_config(path: str | Path) -> dict[str, object]:
     with reading(path, "a TOML file"):
         file_content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     option_by_key = {
-        file_key: option for option in CONFIGURABLE for file_key in option.keys
+        option_key: option for option in CONFIGURABLE for option_key in option.keys
     }
     file_settings: dict[str, object] = {}
     first_keys: dict[str, str] = {}

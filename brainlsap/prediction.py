@@ -601,7 +601,9 @@ def suggest_new_options(
     return [option_changes for option_changes in allowed_changes if option_changes]
 
 
-def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> Cohort:
+def _cohort_from_arrays(
+    model: PackedClassifier, array_options: Mapping[str, Any]
+) -> Cohort:
     """Return a cohort of arrays with the regions and features of a model."""
     origin = model.origin_
     stored_options = ReadingOptions.from_jsonable(origin.reading)
@@ -616,13 +618,13 @@ def _cohort_from_arrays(model: PackedClassifier, options: Mapping[str, Any]) -> 
     if shared_connectome is not None:
         has_weights = shared_connectome.any()
         cohort_arguments["connectomes"] = shared_connectome if has_weights else None
-    cohort_arguments |= options
-    for name in ("connectomes", "features"):
-        if name not in cohort_arguments:
+    cohort_arguments |= array_options
+    for argument_name in ("connectomes", "features"):
+        if argument_name not in cohort_arguments:
             raise ParameterError(
-                f"read_new_people requires the folder of a study, or arrays: {name}= "
-                f"is missing ({len(origin.region_names)} regions in the order of the "
-                "model)."
+                f"read_new_people requires the folder of a study, or arrays: "
+                f"{argument_name}= is missing ({len(origin.region_names)} regions in "
+                "the order of the model)."
             )
     is_named = isinstance(cohort_arguments["features"], Mapping)
     is_named = is_named or "feature_names" in cohort_arguments
@@ -671,19 +673,20 @@ def load_fitted_model(model: PackedClassifier | str | Path) -> PackedClassifier:
 
 
 def _check_fixed_options(
-    stored_options: ReadingOptions, options: Mapping[str, Any]
+    stored_options: ReadingOptions, new_options: Mapping[str, Any]
 ) -> None:
     """Raise if options contradict those with which the data of the fit were read."""
-    for name, stored_value in stored_options.to_jsonable(FIXED_OPTIONS).items():
-        if name not in options:
+    stored_values = stored_options.to_jsonable(FIXED_OPTIONS)
+    for new_name, stored_value in stored_values.items():
+        if new_name not in new_options:
             continue
-        option_value = to_jsonable(options[name])
+        option_value = to_jsonable(new_options[new_name])
         # "refuse" changes nothing: data that need another value are not read.
         if option_value not in (stored_value, "refuse"):
             raise ParameterError(
-                f"{option_name(name)} must be {stored_value!r}, as in the fit of the "
-                f"model; got {options[name]!r}. Leave {option_text(name)} out to use "
-                "the value of the model."
+                f"{option_name(new_name)} must be {stored_value!r}, as in the fit of "
+                f"the model; got {new_options[new_name]!r}. Leave "
+                f"{option_text(new_name)} out to use the value of the model."
             )
 
 
@@ -1049,7 +1052,10 @@ def make_card(
 
 
 def _read_scores(
-    evaluation: Evaluation, model: PackedClassifier, cohort: Cohort, steps: Deconfounder
+    evaluation: Evaluation,
+    model: PackedClassifier,
+    cohort: Cohort,
+    confound_steps: Deconfounder,
 ) -> dict[str, Any]:
     """Return the cross-validated scores of a model of these settings."""
     if evaluation.cohort.data_hash != data_hash(cohort):
@@ -1059,7 +1065,7 @@ def _read_scores(
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
     for step_option in ("harmonize", "regress_out", "reference_class"):
-        in_fit = to_jsonable(getattr(steps, step_option)) or []
+        in_fit = to_jsonable(getattr(confound_steps, step_option)) or []
         in_scores = steps_of_scores.get(step_option) or []
         if in_fit != in_scores:
             raise ParameterError(
@@ -1156,7 +1162,7 @@ def card_text(model: PackedClassifier) -> str:
     training_facts = card["training"]
     order_text = "in order of stage" if card["classes_ordered"] else "without an order"
     shares_text = ", ".join(
-        f"{name} {n}" for name, n in training_facts["classes"].items()
+        f"{class_name} {n}" for class_name, n in training_facts["classes"].items()
     )
     simulated_text = " (simulated)" if card["is_simulated"] else ""
     card_lines = [
@@ -1167,10 +1173,10 @@ def card_text(model: PackedClassifier) -> str:
         f"Trained on: {training_facts['n_people']} people, {training_facts['n_scans']} "
         f"scans{simulated_text}: {shares_text}",
     ]
-    for name, number_facts in training_facts["numbers"].items():
+    for quantity_name, number_facts in training_facts["numbers"].items():
         card_lines.append(
-            f"  {name}: {number_facts['mean']:.4g} (s.d. {number_facts['sd']:.3g}, "
-            f"{number_facts['n']} people)"
+            f"  {quantity_name}: {number_facts['mean']:.4g} (s.d. "
+            f"{number_facts['sd']:.3g}, {number_facts['n']} people)"
         )
     for covariate_kind, value_counts in training_facts["counts"].items():
         counts_text = ", ".join(
@@ -1182,21 +1188,22 @@ def card_text(model: PackedClassifier) -> str:
     card_lines += [f"Prediction sets: {sets_text(card)}"]
     card_lines += [f"Not for: {'; '.join(NOT_FOR)}", "Settings:"]
     card_lines += [
-        f"  {name}: {category}" for name, category in card["settings"].items()
+        f"  {setting_name}: {setting_value}"
+        for setting_name, setting_value in card["settings"].items()
     ]
     return "\n".join(card_lines)
 
 
-def _steps_text(steps: Mapping[str, Any]) -> str:
+def _steps_text(step_facts: Mapping[str, Any]) -> str:
     """Return the steps before the model."""
     step_texts = []
-    if steps["harmonize"]:
-        step_texts.append(f"ComBat of {steps['harmonize']}")
-    if steps["regress_out"]:
-        step_texts.append(f"regression of {with_and(steps['regress_out'])}")
+    if step_facts["harmonize"]:
+        step_texts.append(f"ComBat of {step_facts['harmonize']}")
+    if step_facts["regress_out"]:
+        step_texts.append(f"regression of {with_and(step_facts['regress_out'])}")
     steps_text = ", then ".join(step_texts) or "none"
     # Files of earlier versions have no reference class.
-    reference_class = steps.get("reference_class")
+    reference_class = step_facts.get("reference_class")
     if reference_class is not None:
         steps_text += f", learned from {reference_class} alone"
     return steps_text

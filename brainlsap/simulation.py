@@ -490,9 +490,9 @@ def _draw_healthy(
         healthy_feature.cortex_mean + healthy_feature.cortex_spread * mean_draws
     )
     known_means = healthy_feature.subcortex_means
-    median_mean = np.median([*known_means.values()] or [np.nan])
+    median_region_mean = np.median([*known_means.values()] or [np.nan])
     subcortex_means = [
-        known_means.get(core_name, median_mean) for core_name in core_names
+        known_means.get(core_name, median_region_mean) for core_name in core_names
     ]
     region_means = np.where(
         atlas.cortex, structure_means[structure_index], subcortex_means

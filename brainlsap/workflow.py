@@ -204,7 +204,7 @@ def run_study(
     check_cohort_given(cohort)
     if hasattr(models, "fit"):
         models = {type(models).__name__: models}
-    results = check_results_folder(out)
+    results_folder = check_results_folder(out)
     cohort = _merge_classes_of(cohort, merge_classes)
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
     own_models = models if isinstance(models, Mapping) else {}
@@ -245,10 +245,10 @@ def run_study(
         }
     if not overwrite:
         settings_of_study = {"study_options": study_options}
-        check_same_study(results, settings_of_study, data_hash(cohort))
-    finished_fits = results / "private" / "folds"
+        check_same_study(results_folder, settings_of_study, data_hash(cohort))
+    finished_fits = results_folder / "private" / "folds"
     has_all_fits = False
-    with lock_folder(results):
+    with lock_folder(results_folder):
         try:
             evaluation = cross_validate(
                 estimators,
@@ -293,7 +293,7 @@ def run_study(
             evaluation = replace(evaluation, settings=study_settings)
             write_report(
                 evaluation,
-                results,
+                results_folder,
                 title=title,
                 atlas=cohort.atlas,
                 quality=quality.rename_axis("scan").reset_index(),
@@ -305,7 +305,9 @@ def run_study(
                 interruption.add_note("All fits of the cross-validation are stored.")
             raise
         finally:
-            _remove_empty_folders(finished_fits, results / "private", results)
+            _remove_empty_folders(
+                finished_fits, results_folder / "private", results_folder
+            )
     return evaluation
 
 
@@ -358,7 +360,7 @@ def _remove_empty_folders(*folders: Path) -> None:
 def _add_tables(
     evaluation: Evaluation,
     cohort: Cohort,
-    steps: Deconfounder,
+    confound_steps: Deconfounder,
     ridge: Any,
     *,
     n_permutations: int,
@@ -376,14 +378,16 @@ def _add_tables(
         delayed_run(
             fit_scales_and_halves,
             cohort,
-            steps,
+            confound_steps,
             ridge,
             n_halves=N_SCALE_HALVES,
             random_state=seed,
         ),
-        delayed_run(_compute_connectome_gain, cohort, steps, ridge, seed),
+        delayed_run(_compute_connectome_gain, cohort, confound_steps, ridge, seed),
         delayed_run(quality_table, cohort),
-        delayed_run(correlate_half_tests, cohort, steps, range(N_HALVES), seed),
+        delayed_run(
+            correlate_half_tests, cohort, confound_steps, range(N_HALVES), seed
+        ),
     ]
     pool = Parallel(choose_n_jobs(n_jobs, cohort), return_as="generator")
     other_tables = pool(tasks)
@@ -419,13 +423,15 @@ def _run_with_one_thread(function: Callable[..., T], *args: Any, **kwargs: Any) 
 
 
 def _compute_connectome_gain(
-    cohort: Cohort, steps: Deconfounder, ridge: Any, random_state: int
+    cohort: Cohort, confound_steps: Deconfounder, ridge: Any, random_state: int
 ) -> pd.DataFrame | None:
     """Return what the connectome adds, or None where a class has too few people."""
     n_people = cohort.table.groupby("label")["participant"].nunique()
     if n_people.min() < MIN_PEOPLE_OF_CLASS:
         return None
-    return connectome_gain(cohort, steps, ridge, random_state=random_state).table
+    return connectome_gain(
+        cohort, confound_steps, ridge, random_state=random_state
+    ).table
 
 
 def _compute_learning_curve(

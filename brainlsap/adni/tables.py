@@ -359,18 +359,18 @@ def _note_unknown(
 
 
 def _note_meanings(
-    table: pd.DataFrame,
+    adni_table: pd.DataFrame,
     column_name: str,
     meaning_of_word: Mapping[str, str],
     table_notes: list[str],
 ) -> None:
     """Add a note on the meaning of words that are not in the original ADNI tables."""
-    simple_words = _simplify_words(table[column_name], meaning_of_word)
+    simple_words = _simplify_words(adni_table[column_name], meaning_of_word)
     is_unusual = simple_words.isin([*meaning_of_word]) & ~simple_words.isin(
         _STANDARD_WORDS
     )
     is_unusual &= ~simple_words.str.isdecimal().fillna(False).astype(bool)
-    word_counts = table[column_name][is_unusual].value_counts().sort_index()
+    word_counts = adni_table[column_name][is_unusual].value_counts().sort_index()
     if len(word_counts):
         simplified_words = _simplify_words(
             pd.Series(word_counts.index), meaning_of_word

@@ -255,7 +255,9 @@ def find_spellings(
             unified_spellings = [
                 unified_spelling[:1] for unified_spelling in unified_spellings
             ]
-            has_codes_and_words = len({text.isdecimal() for text in spellings}) > 1
+            has_codes_and_words = (
+                len({group_text.isdecimal() for group_text in spellings}) > 1
+            )
             if has_codes_and_words:
                 unified_spellings = ["any"] * len(unified_spellings)
     n_spellings = Counter(unified_spellings)

@@ -361,13 +361,13 @@ def _rank_homotopic(weights_across: np.ndarray) -> float:
     )
 
 
-def _rank_in_rows(row_values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _rank_in_rows(row_values: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
     """Return the rank of one value of each row in its row; NaN of a NaN.
 
     Ranks count from 1 and do not count NaN. Equal values share their mean rank.
     """
-    n_lower = (weights < row_values[:, None]).sum(axis=1)
-    n_equal = (weights == row_values[:, None]).sum(axis=1)
+    n_lower = (row_weights < row_values[:, None]).sum(axis=1)
+    n_equal = (row_weights == row_values[:, None]).sum(axis=1)
     row_ranks = n_lower + (n_equal + 1) / 2
     return np.where(np.isnan(row_values), np.nan, row_ranks)
 
@@ -544,10 +544,10 @@ def _other_order_message(
             candidate_lines.append(format_candidate(better_order, fit_text))
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
-    own_figures = measure_fit(matrix_group.weight_sum, matrix_group.rows, atlas)
+    own_fit = measure_fit(matrix_group.weight_sum, matrix_group.rows, atlas)
     return (
         "the weights fit another order of rows better than this one: "
-        f"{matrix_group.rows.note}, with {own_figures}. These orders fit "
+        f"{matrix_group.rows.note}, with {own_fit}. These orders fit "
         f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} Choose an order "
         f"by {option_text('row_order')}, name the rows by {option_text('labels')}, "
         f"or keep the names unchecked by {option_text('row_order', 'names')}."

@@ -920,7 +920,9 @@ def _describe_unknown_stages(
     One misspelt label would be a class of its own, and the classes would lose the
     order of stages.
     """
-    known_stages = [name for name in class_order if name.lower() in STAGE_OF_WORD]
+    known_stages = [
+        stage_name for stage_name in class_order if stage_name.lower() in STAGE_OF_WORD
+    ]
     unknown_classes = [name for name in class_order if name not in known_stages]
     if len(known_stages) < 2 or not unknown_classes:
         return []

@@ -1002,11 +1002,13 @@ def _ukbiobank_regions(atlas: Atlas) -> dict[int, tuple[str, str]]:
             "ukbiobank_volumes", {}
         ).items()
     }
-    cortex = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
+    cortex_table = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
     first_fields = atlas.settings.get("ukbiobank_fields", {})
     for measure_name, fields_by_side in first_fields.items():
         for side_letter, first_field in zip("LR", fields_by_side, strict=True):
-            region_names = cortex["name"][cortex["hemisphere"] == side_letter]
+            region_names = cortex_table["name"][
+                cortex_table["hemisphere"] == side_letter
+            ]
             for offset, region_name in enumerate(region_names):
                 region_of_field[first_field + offset] = (measure_name, region_name)
     return region_of_field

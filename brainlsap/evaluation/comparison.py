@@ -387,7 +387,9 @@ def compare_by_person(
     reference = reference or evaluation.models[0]
     check_choice("reference", reference, evaluation.models)
     person_accuracies = _balanced_accuracy_by_person(evaluation)
-    compared_models = [name for name in evaluation.models if name != reference]
+    compared_models = [
+        other_name for other_name in evaluation.models if other_name != reference
+    ]
     test_of_model = {}
     if reference in person_accuracies:
         person_differences = person_accuracies.rsub(

@@ -172,13 +172,15 @@ class Deconfounder(BaseEstimator):
             )
             self._check_sites_of_fold(fold, n_people, site_names.iloc[test_rows])
 
-    def _is_learned_from(self, table: pd.DataFrame) -> np.ndarray:
+    def _is_learned_from(self, scan_table: pd.DataFrame) -> np.ndarray:
         """Return which scans the steps are learned from, by their labels."""
         if self.reference_class is None:
-            return np.ones(len(table), dtype=bool)
-        return (table["label"].astype(str) == str(self.reference_class)).to_numpy()
+            return np.ones(len(scan_table), dtype=bool)
+        return (scan_table["label"].astype(str) == str(self.reference_class)).to_numpy()
 
-    def _check_reference(self, table: pd.DataFrame, splits: Sequence[tuple]) -> None:
+    def _check_reference(
+        self, scan_table: pd.DataFrame, splits: Sequence[tuple]
+    ) -> None:
         """Raise if the steps cannot be learned from the reference class in a fold."""
         option = option_text("reference_class", str(self.reference_class))
         if not (self.harmonize or self.regress_out):
@@ -187,14 +189,14 @@ class Deconfounder(BaseEstimator):
                 f"for. Name covariates by {option_text('regress_out')}, or a site by "
                 f"{option_text('harmonize')}."
             )
-        if not self._is_learned_from(table).any():
+        if not self._is_learned_from(scan_table).any():
             raise ParameterError(
                 f"{option} is not a class of the cohort; its classes are "
-                f"{', '.join(sorted(map(str, table['label'].unique())))}."
+                f"{', '.join(sorted(map(str, scan_table['label'].unique())))}."
             )
-        covariate_names = (*self.regress_out, *self.preserved_covariates(table))
+        covariate_names = (*self.regress_out, *self.preserved_covariates(scan_table))
         for fold, (train_rows, _) in enumerate(splits, start=1):
-            train_table = table.iloc[train_rows]
+            train_table = scan_table.iloc[train_rows]
             learned_table = train_table[self._is_learned_from(train_table)]
             n_people = learned_table["participant"].nunique()
             n_required = MIN_PER_SITE
@@ -361,11 +363,11 @@ class Deconfounder(BaseEstimator):
         return deconfounder
 
     def _learn_combat(
-        self, feature_values: np.ndarray, table: pd.DataFrame
+        self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> dict[str, Any]:
         """Return what ComBat learns of values (n_scans, n_values); set `sites_`."""
         site_labels = _group_labels(
-            table[find_covariate_column(table, str(self.harmonize))]
+            scan_table[find_covariate_column(scan_table, str(self.harmonize))]
         )
         site_names, n_scans_of_site = np.unique(site_labels, return_counts=True)
         is_large_enough = n_scans_of_site >= MIN_PER_SITE
@@ -373,8 +375,10 @@ class Deconfounder(BaseEstimator):
         n_sites = len(self.sites_)
         site_index = pd.Index(self.sites_).get_indexer(site_labels)
         is_learned = site_index >= 0
-        preserved_design = learn_design(self.preserved_covariates(table), table)
-        covariate_design = apply_design(preserved_design, table)[is_learned]
+        preserved_design = learn_design(
+            self.preserved_covariates(scan_table), scan_table
+        )
+        covariate_design = apply_design(preserved_design, scan_table)[is_learned]
         feature_values = feature_values[is_learned]
         site_dummies = np.eye(n_sites)[site_index[is_learned]]
         # values by site, each (n_sites, n_values)
@@ -405,10 +409,12 @@ class Deconfounder(BaseEstimator):
             "delta": site_variances,
         }
 
-    def _harmonize(self, feature_values: np.ndarray, table: pd.DataFrame) -> np.ndarray:
+    def _harmonize(
+        self, feature_values: np.ndarray, scan_table: pd.DataFrame
+    ) -> np.ndarray:
         """Return values as if they were from one site; unknown sites unchanged."""
         site_labels = _group_labels(
-            table[find_covariate_column(table, str(self.harmonize))]
+            scan_table[find_covariate_column(scan_table, str(self.harmonize))]
         )
         site_index = pd.Index(self.sites_).get_indexer(site_labels)
         is_learned = site_index >= 0
@@ -420,7 +426,9 @@ class Deconfounder(BaseEstimator):
                 stacklevel=3,
             )
         combat_parameters = self.combat_ or {}
-        covariate_design = apply_design(combat_parameters["design"], table[is_learned])
+        covariate_design = apply_design(
+            combat_parameters["design"], scan_table[is_learned]
+        )
         expected_values = np.array(
             combat_parameters["mean"]
         ) + covariate_design @ _step_slopes(
@@ -472,11 +480,11 @@ def _residual_deviations(
     return np.where((n_known == 0) | is_constant, 1.0, deviations)
 
 
-def _covariate_columns(table: pd.DataFrame) -> list[str]:
+def _covariate_columns(scan_table: pd.DataFrame) -> list[str]:
     """Return the columns that are neither ids nor the label."""
     return [
         str(column_name)
-        for column_name in table.columns
+        for column_name in scan_table.columns
         if column_name not in KEY_COLUMNS
     ]
 
@@ -649,17 +657,18 @@ def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
     return design_columns / np.where(column_sd > 0, column_sd, 1.0)
 
 
-def _curve_columns(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
+def _curve_columns(covariate_design: Design, scan_table: pd.DataFrame) -> np.ndarray:
     """Return the centred curve of every quantity with enough values; missing ones 0."""
     curves = []
     for covariate_name, column_coding in covariate_design.items():
         if not isinstance(column_coding, float):
             continue
         covariate_values = pd.to_numeric(
-            table[find_covariate_column(table, covariate_name)], errors="coerce"
+            scan_table[find_covariate_column(scan_table, covariate_name)],
+            errors="coerce",
         )
         numbers_of_people = (
-            covariate_values.groupby(table["participant"]).mean().dropna()
+            covariate_values.groupby(scan_table["participant"]).mean().dropna()
         )
         if numbers_of_people.nunique() < MIN_CURVE_VALUES:
             continue
@@ -669,7 +678,7 @@ def _curve_columns(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
                 covariate_values.to_numpy(dtype=float), knots
             )
             curves.append(np.nan_to_num(curve - np.nanmean(curve), nan=0.0))
-    return np.stack(curves, axis=1) if curves else np.zeros((len(table), 0))
+    return np.stack(curves, axis=1) if curves else np.zeros((len(scan_table), 0))
 
 
 def restricted_cubic_curve(numbers: np.ndarray, knots: np.ndarray) -> np.ndarray:
@@ -774,10 +783,10 @@ def missing_patterns(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     is_measured = ~np.isnan(values)
     if is_measured.all():
         return [(np.ones(len(values), dtype=bool), np.arange(values.shape[1]))]
-    unique_patterns, pattern_index = np.unique(is_measured, axis=1, return_inverse=True)
-    pattern_index = pattern_index.reshape(-1)
+    unique_patterns, unique_index = np.unique(is_measured, axis=1, return_inverse=True)
+    unique_index = unique_index.reshape(-1)
     return [
-        (has_value, np.flatnonzero(pattern_index == index))
+        (has_value, np.flatnonzero(unique_index == index))
         for index, has_value in enumerate(unique_patterns.T)
     ]
 
@@ -838,12 +847,16 @@ def _shrink_site_effects(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return shrunken_shift, shrunken_variance
 
 
-def _check_confound(table: pd.DataFrame, covariate_name: str) -> str:
+def _check_confound(scan_table: pd.DataFrame, covariate_name: str) -> str:
     """Return the column that a name means; raise if it determines the label."""
-    column_name = find_covariate_column(table, covariate_name)
-    n_labels = table["label"].groupby(table[column_name].dropna().astype(str)).nunique()
-    are_groups = 1 < len(n_labels) <= table["participant"].nunique() / 2
-    if are_groups and table["label"].nunique() > 1 and n_labels.max() == 1:
+    column_name = find_covariate_column(scan_table, covariate_name)
+    n_labels = (
+        scan_table["label"]
+        .groupby(scan_table[column_name].dropna().astype(str))
+        .nunique()
+    )
+    are_groups = 1 < len(n_labels) <= scan_table["participant"].nunique() / 2
+    if are_groups and scan_table["label"].nunique() > 1 and n_labels.max() == 1:
         raise ParameterError(
             f"each value of {column_name} occurs with one label only, so adjusting "
             "for it would remove the differences between the labels. Leave this "

@@ -983,7 +983,7 @@ class _OwnValueModel:
 
     def predict(
         self,
-        rows: _Rows,
+        row_table: _Rows,
         fit: _NetworkFit | None = None,
         diffused_columns: Sequence[np.ndarray] = (),
     ) -> np.ndarray:
@@ -992,8 +992,8 @@ class _OwnValueModel:
         `fit` and the diffused columns of the rows are those of the network model;
         without them, own values predict.
         """
-        F = rows.unpenalized_columns()
-        X = rows.region_values * self.inverse_sd - F @ self.own_on_F
+        F = row_table.unpenalized_columns()
+        X = row_table.region_values * self.inverse_sd - F @ self.own_on_F
         if fit is None:
             component_weights = (self.S / (self.S**2 + self.ridge))[:, None] * self.Pt
             return F @ self.target_on_F + X @ (self.Q @ component_weights)

@@ -598,7 +598,8 @@ def _fit_fold(
             )
             seconds_steps = (time.perf_counter() - steps_start) / len(model_of_name)
         ridge_of_model = {
-            name: _ridge_of(model) for name, model in model_of_name.items()
+            fitted_name: _ridge_of(model)
+            for fitted_name, model in model_of_name.items()
         }
         fitted_names: set[str] = set()
         seconds_ridges = 0.0

@@ -946,8 +946,10 @@ def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> f
     # Chi-squared is sum(O^2 / E) up to constants.
     all_counts = np.concatenate([contingency_table[None], random_counts])
     squared_ratios = all_counts**2 / np.outer(*table_margins)
-    table_statistics = squared_ratios.sum(axis=(1, 2))
-    return float((table_statistics >= table_statistics[0] * (1 - 1e-12)).mean())
+    chi_squared_statistics = squared_ratios.sum(axis=(1, 2))
+    return float(
+        (chi_squared_statistics >= chi_squared_statistics[0] * (1 - 1e-12)).mean()
+    )
 
 
 def _kinds_of_covariates(cohort: Cohort) -> dict[str, str]:

@@ -114,7 +114,7 @@ def learning_curve(
         )
     if n_subsets < 2:
         raise ParameterError(f"n_subsets must be at least 2; got {n_subsets}.")
-    steps = Deconfounder(harmonize, regress_out, reference_class)
+    confound_steps = Deconfounder(harmonize, regress_out, reference_class)
     evaluations_of_share: dict[float, list[Evaluation]] = {}
     for share in shares:
         splits_of_subset = [
@@ -122,7 +122,7 @@ def learning_curve(
             for subset in range(n_subsets if share < 1 else 1)
         ]
         if share < 1 and not all(
-            _can_learn(steps, cohort, reduced_splits)
+            _can_learn(confound_steps, cohort, reduced_splits)
             for reduced_splits in splits_of_subset
         ):
             continue
@@ -257,17 +257,17 @@ def _score_interval(
 
 
 def _widen_interval(
-    estimate: float, low: float, high: float, subset_estimates: np.ndarray
+    estimate: float, mean_low: float, mean_high: float, subset_estimates: np.ndarray
 ) -> tuple[float, float]:
     """Add the variance of the mean over subsets to an interval over people."""
     n_subsets = len(subset_estimates)
     if n_subsets < 2:
-        return float(low), float(high)
+        return float(mean_low), float(mean_high)
     standard_error = np.std(subset_estimates, ddof=1) / np.sqrt(n_subsets)
     half_width = NORMAL_QUANTILE * standard_error
     return (
-        float(estimate - np.hypot(estimate - low, half_width)),
-        float(estimate + np.hypot(high - estimate, half_width)),
+        float(estimate - np.hypot(estimate - mean_low, half_width)),
+        float(estimate + np.hypot(mean_high - estimate, half_width)),
     )
 
 

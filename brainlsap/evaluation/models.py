@@ -241,19 +241,19 @@ def choose_covariates(
             if covariate_kind in column_of_kind
         )
     names = [names] if isinstance(names, str) else list(names)
-    columns = tuple(
+    covariate_columns = tuple(
         dict.fromkeys(
             find_covariate_column(table, covariate_name) for covariate_name in names
         )
     )
-    for column_name in columns:
+    for column_name in covariate_columns:
         if _is_label(table[column_name], table["label"]):
             raise ParameterError(
                 f"{option_text('covariates')} names {column_name}, which is a copy of "
                 "the label. Leave this covariate out."
             )
         check_values(table, column_name)
-    return columns
+    return covariate_columns
 
 
 def _is_label(column_values: pd.Series, labels: pd.Series | np.ndarray) -> bool:
@@ -1194,7 +1194,7 @@ def make_models(
     *,
     preset: str = "default",
     random_state: int = 0,
-    **settings: object,
+    **model_settings: object,
 ) -> dict[str, tuple[BaseEstimator, str]]:
     """Return unfitted models with their roles, by name, for :func:`cross_validate`.
 
@@ -1248,10 +1248,10 @@ def make_models(
             f"{', '.join(MODELS)}; got {unknown_names[0]!r}. To use your own "
             "classifiers, pass a dict of classifiers by name."
         )
-    if "kernel" in settings:
+    if "kernel" in model_settings:
         raise ParameterError(
             f"{option_text('models')} chooses the kernel, for example by the model "
-            f"LSAP-L; got {option_text('kernel', settings['kernel'])}. Leave the "
+            f"LSAP-L; got {option_text('kernel', model_settings['kernel'])}. Leave the "
             "kernel out."
         )
     chosen_names = {
@@ -1259,9 +1259,9 @@ def make_models(
         for model_name in names
         for member_name in members_of_key[_key(model_name)]
     }
-    settings = {"preset": preset, **settings}
+    model_settings = {"preset": preset, **model_settings}
     models = {
-        model_name: (model_entry.make(random_state, settings), model_entry.role)
+        model_name: (model_entry.make(random_state, model_settings), model_entry.role)
         for model_name, model_entry in MODELS.items()
         if model_name in chosen_names
     }

@@ -280,9 +280,9 @@ def find_unlike(
     is_other_density = density < lower_bound - DENSITY_MARGIN
     is_other_density |= density > upper_bound + DENSITY_MARGIN
     lower_bound, upper_bound = training_kind["ranges"]["spread"]
-    weight_spread = scan_summaries["spread"]
-    is_other_spread = (weight_spread * SPREAD_FACTOR < lower_bound) | (
-        weight_spread > SPREAD_FACTOR * upper_bound
+    weight_spreads = scan_summaries["spread"]
+    is_other_spread = (weight_spreads * SPREAD_FACTOR < lower_bound) | (
+        weight_spreads > SPREAD_FACTOR * upper_bound
     )
     mean_strength_ranks = np.array(training_kind["strength_ranks"])
     rank_correlations = _correlate_ranks(_strength_ranks(W), mean_strength_ranks)

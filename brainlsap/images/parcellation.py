@@ -495,18 +495,21 @@ def make_atlas(
             f"the names of the regions are missing. Give {option_text('annot')} or "
             f"{option_text('labels')}."
         )
-    settings: AtlasSettings = {"file_words": [Path(folder).name.lower()], "notes": []}
+    atlas_settings: AtlasSettings = {
+        "file_words": [Path(folder).name.lower()],
+        "notes": [],
+    }
     label_volume = None if image is None else _read_label_volume(image)
     annotations: Annotations = {}
     if annot is not None:
         annotations = _read_annotations(Path(annot))
         parcellation_name = Path(annot).name[3:].removesuffix(".annot")
-        settings["annotation"] = parcellation_name
-        settings["segmentation"] = f"{parcellation_name}+aseg.mgz"
+        atlas_settings["annotation"] = parcellation_name
+        atlas_settings["segmentation"] = f"{parcellation_name}+aseg.mgz"
 
     region_table, has_header = _list_regions(labels, label_volume, annotations)
     if "x" in region_table and not has_header:
-        settings["notes"].append(
+        atlas_settings["notes"].append(
             "the three numbers beside each name were read as x, y, z in mm of MNI152"
         )
     if label_volume is not None:
@@ -520,7 +523,7 @@ def make_atlas(
                 "regions of the list that are not in the image are left out: "
                 f"{listed(absent_names, 8)}"
             )
-            settings["notes"].append(absence_note)
+            atlas_settings["notes"].append(absence_note)
     region_table = _distinguish_sides(region_table)
     names_source = f"{labels or annot}"
     coordinate_source = names_source if image is None else f"{names_source} of {image}"
@@ -533,10 +536,10 @@ def make_atlas(
         if annot is not None:
             atlas = Atlas(Path(folder).name, complete_table)
             surface_centroids = _find_surface_centres(atlas, Path(annot), names_source)
-            _add_surface_facts(region_table, settings, atlas, surface_centroids)
+            _add_surface_facts(region_table, atlas_settings, atlas, surface_centroids)
         write_tsv(region_table, partial_folder / "regions.tsv")
         (partial_folder / "atlas.json").write_text(
-            json.dumps(settings, indent=2) + "\n"
+            json.dumps(atlas_settings, indent=2) + "\n"
         )
     return load_atlas(folder)
 
@@ -770,7 +773,7 @@ def _find_surface_centres(
 
 def _add_surface_facts(
     region_table: pd.DataFrame,
-    settings: AtlasSettings,
+    atlas_settings: AtlasSettings,
     atlas: Atlas,
     surface_centroids: np.ndarray,
 ) -> None:
@@ -785,11 +788,11 @@ def _add_surface_facts(
             "regions that are not in the annotation have no surface: "
             f"{listed(off_surface, 8)}"
         )
-        settings["notes"].append(absence_note)
+        atlas_settings["notes"].append(absence_note)
     if "structure" not in region_table:
         region_table["structure"] = atlas.regions["structure"].mask(
             is_on_surface, "cortex"
         )
     if atlas.regions["x"].isna().all():
         region_table[["x", "y", "z"]] = surface_centroids.round(1)
-        settings["space"] = "MNI305"
+        atlas_settings["space"] = "MNI305"

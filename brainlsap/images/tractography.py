@@ -542,18 +542,20 @@ def build_connectome(
 
 
 def weigh_streamlines(
-    streamline_block: StreamlineBlock, pair_voxels: np.ndarray, weight: str
+    streamline_block: StreamlineBlock, pair_voxels: np.ndarray, weight_kind: str
 ) -> np.ndarray:
     """Return the weight of each streamline.
 
     `pair_voxels` is the number of voxels of the streamline's two nodes together.
     """
-    if weight == "count":
+    if weight_kind == "count":
         return np.ones(len(pair_voxels))
-    if weight == "mean_length":
+    if weight_kind == "mean_length":
         return streamline_block.lengths
     weight_divisor = (
-        pair_voxels / 2 if weight == "inverse_node_volume" else streamline_block.lengths
+        pair_voxels / 2
+        if weight_kind == "inverse_node_volume"
+        else streamline_block.lengths
     )
     # A single point has length 0 and adds nothing.
     return np.divide(

@@ -518,13 +518,13 @@ class _ReadRegions(torch.autograd.Function):
             )
             grad_scale = (products * slope_coefficients[:, None]).sum((1, 2))
             grad_scale = grad_scale.to(slope_coefficients.dtype)
-        no_gradients = (None,) * 5
+        empty_gradients = (None,) * 5
         return (
             grad_scale,
             grad_weights[:, :-1],
             grad_weights[:, -1],
             grad_readout,
-            *no_gradients,
+            *empty_gradients,
         )
 
 

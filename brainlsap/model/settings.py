@@ -172,19 +172,21 @@ def resolve_settings(preset_name: str, setting_values: dict[str, Any]) -> Settin
             setting_changes[setting_field.name] = (
                 setting_value.item() if is_numpy else setting_value
             )
-    settings = resolve_start(
+    resolved_settings = resolve_start(
         replace(PRESETS[preset_name], **setting_changes), setting_changes
     )
-    settings.preparation()
-    check_settings(settings)
-    if settings.batch_size == 1:
+    resolved_settings.preparation()
+    check_settings(resolved_settings)
+    if resolved_settings.batch_size == 1:
         raise ParameterError(
             f"{option_name('batch_size')} must be 0 (all scans in one batch) or at "
             "least 2; got 1."
         )
-    if preset_name == "paper" and settings.degree is None:
-        settings = replace(settings, degree=PAPER_DEGREES.get(settings.kernel))
-    return settings
+    if preset_name == "paper" and resolved_settings.degree is None:
+        resolved_settings = replace(
+            resolved_settings, degree=PAPER_DEGREES.get(resolved_settings.kernel)
+        )
+    return resolved_settings
 
 
 def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settings:

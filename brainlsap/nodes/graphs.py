@@ -151,21 +151,21 @@ def resolve_node_settings(
     )
 
 
-def _complete_scales(settings: Any) -> Any:
+def _complete_scales(node_settings: Any) -> Any:
     """Fill in degree, start and largest scale, so that each is known and accurate."""
-    kernel_name = settings.kernel
-    initial_scale = settings.initial_scale
-    max_scale = settings.max_scale
+    kernel_name = node_settings.kernel
+    initial_scale = node_settings.initial_scale
+    max_scale = node_settings.max_scale
     scale_limit = max(8.0, initial_scale or 0.0) if max_scale is None else max_scale
     if kernel_name != "exact":
         # signals on large graphs are float32
         trusted_limit = find_recurrence_limit(kernel_name, torch.float32)
         scale_limit = min(scale_limit, trusted_limit)
     initial_scale = min(4.0, scale_limit) if initial_scale is None else initial_scale
-    if settings.scale_mode == "frozen" and max_scale is None:
+    if node_settings.scale_mode == "frozen" and max_scale is None:
         scale_limit = min(scale_limit, max(initial_scale, 1e-3))
     return resolve_kernel(
-        replace(settings, initial_scale=initial_scale, max_scale=scale_limit)
+        replace(node_settings, initial_scale=initial_scale, max_scale=scale_limit)
     )
 
 

@@ -317,24 +317,24 @@ def _color_scales(
     cmap: Any,
     vmin: Any,
     vmax: Any,
-    label: Any,
+    colorbar_label: Any,
 ) -> tuple[list[ScalarMappable], list[str]]:
     """Return the colours and the label of every colour bar: of all maps, or of each."""
-    bar_maps_list = (
+    maps_of_bars = (
         [map_table] if is_shared else [map_table[[map_name]] for map_name in map_table]
     )
-    n_bars = len(bar_maps_list)
+    n_bars = len(maps_of_bars)
     color_scales = [
         color_scale(bar_maps, *color_limits)
         for bar_maps, *color_limits in zip(
-            bar_maps_list,
+            maps_of_bars,
             _one_per_bar("cmap", cmap, n_bars),
             _one_per_bar("vmin", vmin, n_bars),
             _one_per_bar("vmax", vmax, n_bars),
             strict=True,
         )
     ]
-    return color_scales, _one_per_bar("colorbar_label", label, n_bars)
+    return color_scales, _one_per_bar("colorbar_label", colorbar_label, n_bars)
 
 
 def _one_per_bar(argument_name: str, given_value: Any, n_bars: int) -> list[Any]:

@@ -260,5 +260,10 @@ def _color_bar(color_scale: Any, bar_label: str) -> dict[str, Any]:
         )
     ]
     marker_style["colorbar"] = {"title": {"text": bar_label}, "len": 0.7}
-    no_points = {axis_letter: [None, None] for axis_letter in "xyz"}
-    return {"type": "scatter3d", "mode": "markers", "marker": marker_style, **no_points}
+    empty_coordinates = {axis_letter: [None, None] for axis_letter in "xyz"}
+    return {
+        "type": "scatter3d",
+        "mode": "markers",
+        "marker": marker_style,
+        **empty_coordinates,
+    }

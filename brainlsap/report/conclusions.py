@@ -760,11 +760,11 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     reason_text = ""
     answer_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
-    estimate = low = high = p_value = np.nan
+    estimate = interval_low = interval_high = p_value = np.nan
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
         network = connectome_gain.network
-        estimate, low, high = network.lead, network.low, network.high
+        estimate, interval_low, interval_high = network.lead, network.low, network.high
         if network.answer == "yes":
             answer_text = YES
         reason_text = {
@@ -789,8 +789,8 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             answer_text,
             " ".join(answer_sentences),
             estimate,
-            low,
-            high,
+            interval_low,
+            interval_high,
             p_value,
             reason=reason_text,
             parts=partial_conclusions,
@@ -809,14 +809,16 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         answer_sentences.append(score_sentence)
     if evaluation.connectome_gain is None:
         comparison_columns = ["difference", "low", "high", "p_holm"]
-        estimate, low, high, p_value = comparison_row[comparison_columns]
+        estimate, interval_low, interval_high, p_value = comparison_row[
+            comparison_columns
+        ]
     return Conclusion(
         question_text,
         answer_text,
         " ".join(answer_sentences),
         estimate,
-        low,
-        high,
+        interval_low,
+        interval_high,
         p_value,
         reason=reason_text,
         parts=partial_conclusions,

@@ -309,14 +309,15 @@ def _count_rows(
 ) -> list[dict[str, str]]:
     """Return a column of categories as one row each, or their number if too many."""
     texts_of_group = {
-        name: group_values.map(_category_text)
-        for name, group_values in values_of_group.items()
+        group_of_people: group_values.map(_category_text)
+        for group_of_people, group_values in values_of_group.items()
     }
     all_texts = texts_of_group["total"].dropna()
     categories = sorted(all_texts.unique())
     if len(categories) > MAX_CATEGORIES or len(categories) > len(all_texts) / 2:
         count_text_of_group = {
-            name: str(t.nunique()) for name, t in texts_of_group.items()
+            group_of_people: str(t.nunique())
+            for group_of_people, t in texts_of_group.items()
         }
         table_row = {"characteristic": f"{column_title}, different values"}
         return [table_row | count_text_of_group]
@@ -332,13 +333,13 @@ def _count_rows(
     return table_rows
 
 
-def _category_text(value: object) -> object:
+def _category_text(cell_value: object) -> object:
     """Return a category as text, whole numbers without a point; missing stays."""
-    if pd.isna(value):
+    if pd.isna(cell_value):
         return np.nan
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    if isinstance(cell_value, float) and cell_value.is_integer():
+        return str(int(cell_value))
+    return str(cell_value)
 
 
 def compare_numbers(

@@ -680,10 +680,10 @@ def value_text(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def keep_numbers(text: str) -> str:
+def keep_numbers(sentence_text: str) -> str:
     """Return a text in which no line ends between a p and its number."""
     return re.sub(
-        r"\bp ([<=]) (?=\d)", "p\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text
+        r"\bp ([<=]) (?=\d)", "p\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", sentence_text
     )
 
 

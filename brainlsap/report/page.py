@@ -465,7 +465,9 @@ def write_page(
     With several processes, others draw most figures while this one makes the tables.
     """
     (folder / "figures").mkdir(parents=True)
-    interval_figures = {name for name in FIGURES if FIGURES[name].shows_intervals}
+    interval_figures = {
+        shown_name for shown_name in FIGURES if FIGURES[shown_name].shows_intervals
+    }
     other_figures = FIGURES.keys() - interval_figures
     draw_tasks: list[Any] = [delayed(_draw_figures)(evaluation, atlas, other_figures)]
     varied_models = regions.models_of_varied_scales(evaluation)
@@ -483,7 +485,7 @@ def write_page(
         )
     pool = Parallel(n_jobs, return_as="generator")
     # A pool of one process starts when its results are read.
-    drawings = pool(draw_tasks)
+    drawn_outputs = pool(draw_tasks)
     code_of_scan, withhold_names = _codes_and_withholder(evaluation)
     page_tables = report_tables(evaluation)
     for item_name, page_table in page_tables.items():
@@ -507,7 +509,7 @@ def write_page(
         evaluation, evaluation.cohort.atlas
     )
     _write_predictions(evaluation, folder / "predictions.tsv", code_of_scan)
-    saved_figures, *interactive_pages = drawings
+    saved_figures, *interactive_pages = drawn_outputs
     for interactive_html in interactive_pages:
         (folder / "brain.html").write_text(interactive_html, "utf-8")
     # Other threads may draw until here, and pyplot is not safe for two threads.

@@ -398,7 +398,7 @@ def _tabular(
     return "\n".join([*latex_lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _escape(text: str) -> str:
+def _escape(plain_text: str) -> str:
     """Return text with the special characters of LaTeX escaped."""
-    escaped_cells, _ = latex_cells(pd.DataFrame({"text": [text]}))
+    escaped_cells, _ = latex_cells(pd.DataFrame({"text": [plain_text]}))
     return escaped_cells[0][0]

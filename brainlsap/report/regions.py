@@ -328,7 +328,9 @@ def difference_columns(evaluation: Evaluation) -> dict[str, str]:
         if f"d_{class_name}" in region_tests
     ]
     reference_classes = [
-        name for name in evaluation.cohort.classes if name not in compared_classes
+        other_class
+        for other_class in evaluation.cohort.classes
+        if other_class not in compared_classes
     ]
     reference_name = reference_classes[0] if reference_classes else "reference"
     return {

@@ -282,15 +282,15 @@ def latex_cells(frame: pd.DataFrame) -> tuple[list[list[str]], list[str]]:
     return cell_rows, [_escape_latex(str(column_title)) for column_title in frame]
 
 
-def mark_signs(text: str) -> str:
+def mark_signs(plain_text: str) -> str:
     """Return a text with minus signs where hyphens are signs of numbers."""
-    return re.sub(_SIGN, "\N{MINUS SIGN}", text)
+    return re.sub(_SIGN, "\N{MINUS SIGN}", plain_text)
 
 
-def _escape_latex(text: str) -> str:
+def _escape_latex(plain_text: str) -> str:
     """Return a text with special characters and minus signs as LaTeX has them."""
     latex_of_sign: dict[str, str | int | None] = {**_SPECIAL, **LATEX_SIGNS}
-    return mark_signs(text).translate(str.maketrans(latex_of_sign))
+    return mark_signs(plain_text).translate(str.maketrans(latex_of_sign))
 
 
 def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
@@ -648,7 +648,10 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
         score_texts.append(interval_text(*score_interval[["estimate", "low", "high"]]))
     score_table_rows = pd.DataFrame(
         {
-            "group": [group_of_model(name, roles[name]) for name in evaluation.models],
+            "group": [
+                group_of_model(shown_model, roles[shown_model])
+                for shown_model in evaluation.models
+            ],
             "model": list(evaluation.models),
             "balanced accuracy [95%]": score_texts,
         }
@@ -842,9 +845,9 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
         if is_small.any():
             small_groups = listed(group_table.loc[is_small, "group"])
             # A count of very few people might tell who they are.
-            gap_text = f"not scored: {TOO_FEW_PEOPLE}"
+            unscored_text = f"not scored: {TOO_FEW_PEOPLE}"
             table_rows.append(
-                (column_title, small_groups, f"< {MIN_PEOPLE_OF_GROUP}", gap_text)
+                (column_title, small_groups, f"< {MIN_PEOPLE_OF_GROUP}", unscored_text)
             )
         if column_name in gaps.index:
             chance_text = spread_text(group_table["chance"].iloc[0])
