@@ -43,7 +43,7 @@ from brainlsap.prediction import (
     match_regions_and_features,
     merge_labels,
     predict_people,
-    read_new_people,
+    read_people,
 )
 from brainlsap.report.report import check_results_folder, check_same_study
 from brainlsap.text import count, listed, option_name, option_text
@@ -99,11 +99,11 @@ def read_labelled_people(
     check_option_names(options, ("merge_classes", "verbose"))
     label = model.origin_.label_name if label is None else label
     try:
-        cohort = read_new_people(model, folder, verbose=verbose, **options)
+        cohort = read_people(model, folder, label, verbose=verbose, **options)
     except RefusedStudyError as error:
         reading_options = make_reading_options(model, folder, **options)
         label_faults = _find_label_faults(
-            model, _list_people(folder, reading_options), label, merge_classes
+            model, _list_people(folder, reading_options, label), label, merge_classes
         )
         # The new error repeats the faults of the first.
         raise error.add_faults(folder, label_faults) from None
@@ -114,7 +114,7 @@ def read_labelled_people(
             people_table = covariates.assign(**label_column_of_file)
         else:
             reading_options = make_reading_options(model, folder, **options)
-            people_table = _list_people(folder, reading_options)
+            people_table = _list_people(folder, reading_options, label)
         label_faults = _find_label_faults(model, people_table, label, merge_classes)
         raise ParameterError(f"{label_faults[0].message}.", path=folder)
     cohort = add_labels(cohort, label, folder)
@@ -125,12 +125,14 @@ def read_labelled_people(
     return brainlsap.merge_classes(cohort, labels_of_class)
 
 
-def _list_people(folder: str | Path, reading_options: ReadingOptions) -> pd.DataFrame:
+def _list_people(
+    folder: str | Path, reading_options: ReadingOptions, label: str
+) -> pd.DataFrame:
     """Return the columns of the table of people, with a row for each scan.
 
     The columns have the names that the user wrote.
     """
-    scan_list, feature_sources = open_study(folder, reading_options)
+    scan_list, feature_sources = open_study(folder, reading_options, copied_label=label)
     people_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
     if feature_sources.people is None:
         return people_table

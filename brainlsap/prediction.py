@@ -501,6 +501,23 @@ def read_new_people(
     CohortError
         If the folder cannot be read.
     """
+    label_name = None if folder is None else options.pop("label", None)
+    cohort = read_people(model, folder, label_name, verbose=verbose, **options)
+    return add_labels(cohort, label_name, "arrays" if folder is None else folder)
+
+
+def read_people(
+    model: PackedClassifier | str | Path,
+    folder: str | Path | None,
+    label_name: str | None,
+    *,
+    verbose: bool,
+    **options: Any,
+) -> Cohort:
+    """Return the cohort of :func:`read_new_people` before the labels are added.
+
+    The table of people is that with the column `label_name`, if a table has it.
+    """
     model = load_fitted_model(model)
     if folder is not None:
         check_option_names(options, ("verbose",))
@@ -509,9 +526,7 @@ def read_new_people(
     if folder is not None and is_cohort_file(folder):
         # The options of the fit are left out: `predict_people` compares them with
         # those stored in the cohort.
-        label_option = options.pop("label", None)
-        cohort = _skip_sparse_scans(model, read_study(folder, **options))
-        return add_labels(cohort, label_option, folder)
+        return _skip_sparse_scans(model, read_study(folder, **options))
     stored_atlas = str(stored_options.atlas)
     is_bundled = str(Path(stored_atlas)) in available_atlases()
     if not (is_bundled or "atlas" in options or Path(stored_atlas).exists()):
@@ -521,11 +536,11 @@ def read_new_people(
         )
     if folder is None:
         return _cohort_from_arrays(model, options)
-    label_option = options.pop("label", None)
     reading_options = make_reading_options(model, folder, **options)
-    cohort = read_folder(folder, reading_options, verbose=verbose)
-    cohort = _skip_sparse_scans(model, cohort)
-    return add_labels(cohort, label_option, folder)
+    cohort = read_folder(
+        folder, reading_options, copied_label=label_name, verbose=verbose
+    )
+    return _skip_sparse_scans(model, cohort)
 
 
 def make_reading_options(

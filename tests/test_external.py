@@ -75,10 +75,15 @@ def sites(cohort):
 
 
 @pytest.fixture(scope="module")
-def model(sites, tmp_path_factory):
+def model_path(sites, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
     fit_model(sites[1], path, ridge(), regress_out="age")
-    return load_model(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(model_path):
+    return load_model(model_path)
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +273,48 @@ def test_a_folder_of_a_second_hospital_is_read_and_tested(model, sites, tmp_path
     for text in ("CN,EMCI,AD=Dementia", "AD=", "Dementia=AD"):
         with pytest.raises(ParameterError, match="merge_classes"):
             read_labelled_people(model, folder, merge_classes=text)
+
+
+def write_tables_of_a_hospital(cohort, folder):
+    """Write a table of people, two tables of uptake and a matrix for each person."""
+    (folder / "sc").mkdir(parents=True)
+    people = cohort.table.drop_duplicates("participant")
+    ids = list(people["participant"].str.removeprefix("sub-"))
+    columns = {"Dx": list(people["label"]), "Age": list(people["age"])}
+    clinical = pd.DataFrame({"patient_id": ids} | columns)
+    clinical.to_csv(folder / "clinical.csv", index=False)
+    names = list(cohort.atlas.names)
+    features = pd.DataFrame(cohort.features[people.index, :, 0], ids, names)
+    for file_name in ("fdg_suvr.csv", "fdg_suvr_pons.csv"):
+        features.to_csv(folder / file_name, index_label="patient_id")
+    for person, matrix in zip(ids, cohort.connectomes[people.index], strict=True):
+        connectome = pd.DataFrame(matrix, names, names)
+        connectome.to_csv(folder / "sc" / f"{person}.csv", index_label="region")
+    return folder
+
+
+def printed_command(capsys):
+    """Return the arguments of the command that a refused command proposes."""
+    command = capsys.readouterr().err.partition("with this command:")[2]
+    return shlex.split(command.strip().splitlines()[0])[1:]
+
+
+@pytest.mark.filterwarnings("ignore:.*unlike those")
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_the_proposed_command_reads_a_folder_of_tables(
+    model_path, sites, tmp_path, capsys, monkeypatch, command
+):
+    # The report is another subject.
+    monkeypatch.setattr("brainlsap.write_report", lambda *_, **__: "report.html")
+    folder = write_tables_of_a_hospital(sites[0], tmp_path / "hospital")
+    asked = [command, str(model_path), str(folder), "--out", str(tmp_path / "out")]
+    if command == "predict":
+        asked += ["--label", "Dx"]
+    assert main(asked) == 2
+    proposed = printed_command(capsys)
+    assert proposed[-1] == "Dx" or command == "predict"
+    assert "--features-table" in proposed
+    assert main(proposed) == 0
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_name(model, tmp_path):

@@ -257,14 +257,25 @@ def load_cohort(
 
 
 def read_folder(
-    folder: str | Path, reading_options: ReadingOptions, *, verbose: bool = False
+    folder: str | Path,
+    reading_options: ReadingOptions,
+    *,
+    copied_label: str | None = None,
+    verbose: bool = False,
 ) -> Cohort:
-    """Read a cohort from a study's folder, as :func:`load_cohort` does."""
+    """Read a cohort from a study's folder, as :func:`load_cohort` does.
+
+    `copied_label` is as of :func:`open_study`.
+    """
     skipped_faults = dict[str, Finding]()
     while True:
         try:
             return _read_without(
-                folder, reading_options, skipped_faults, verbose=verbose
+                folder,
+                reading_options,
+                skipped_faults,
+                copied_label=copied_label,
+                verbose=verbose,
             )
         except RefusedStudyError as error:
             if not reading_options.skip_faulty:
@@ -281,6 +292,7 @@ def _read_without(
     reading_options: ReadingOptions,
     skipped_faults: Mapping[str, Finding],
     *,
+    copied_label: str | None,
     verbose: bool,
 ) -> Cohort:
     """Read a cohort without the scans and people that have these faults."""
@@ -305,7 +317,10 @@ def _read_without(
 
     # List the scans of the study and their files.
     scan_list, feature_sources = open_study(
-        folder, reading_options.change(atlas=atlas), skipped_faults
+        folder,
+        reading_options.change(atlas=atlas),
+        skipped_faults,
+        copied_label=copied_label,
     )
     feature_sources.is_named = reading_options.feature is not None
     feature_sources.features = features
@@ -447,13 +462,18 @@ def open_study(
     folder: str | Path,
     reading_options: ReadingOptions,
     skipped_faults: Mapping[str, Finding] | None = None,
+    *,
+    copied_label: str | None = None,
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from.
 
-    Scans and people with a fault in `skipped_faults` are left out.
+    Scans and people with a fault in `skipped_faults` are left out. `copied_label` is
+    a column by which the table of people is found if the scans need no label; no
+    table need have it.
     """
     folder = Path(folder)
     label_name = reading_options.label
+    people_column = copied_label if label_name is None else label_name
     loaded_atlas = load_atlas(reading_options.atlas)
     table_paths = reading_options.features_table
     if isinstance(table_paths, str | Path):
@@ -467,7 +487,7 @@ def open_study(
         sheet_tables = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
     # Of several sheets, that with the label.
     people_tables = [
-        sheet_table for sheet_table in sheet_tables if sheet_table.has(label_name)
+        sheet_table for sheet_table in sheet_tables if sheet_table.has(people_column)
     ][:1] or sheet_tables[:1]
     people_names = [
         scan_name
@@ -490,18 +510,11 @@ def open_study(
         chosen_columns=chosen_columns,
     )
     if not people_tables:
-        # Tables of features need not be where people are.
-        has_people = any(
-            people_table_candidate.has(label_name)
-            for people_table_candidate in feature_sources.tables
+        people_sources, people_column = _choose_people_sources(
+            feature_sources, label_name, copied_label
         )
-        all_sources = (
-            feature_sources
-            if has_people
-            else replace(feature_sources, table_paths=None)
-        )
-        sheet_tables = all_sources.tables
-        people_tables = [all_sources.people_table(label_name)]
+        sheet_tables = people_sources.tables
+        people_tables = [people_sources.people_table(people_column)]
         people_names = people_tables[0].scan_names
         feature_sources.files = find_files(people=people_names)
     people_table = people_tables[0]
@@ -551,6 +564,38 @@ def open_study(
         )
     _compare_with_files(scan_list, feature_sources, people)
     return scan_list, feature_sources
+
+
+def _choose_people_sources(
+    feature_sources: FeatureSources, label_name: str | None, copied_label: str | None
+) -> tuple[FeatureSources, str | None]:
+    """Return where the table of people is looked for, and the column that it must have.
+
+    The tables that the user named for features come first. They need not contain the
+    facts about people: then every table of the folder is looked at.
+    """
+    all_sources = replace(feature_sources, table_paths=None)
+    people_column = copied_label if label_name is None else label_name
+    for sources in (feature_sources, all_sources):
+        has_column = any(
+            people_column is not None and scan_table.has(people_column)
+            for scan_table in sources.tables
+        )
+        if has_column:
+            return sources, people_column
+    if label_name is not None:
+        return all_sources, label_name
+    has_facts = any(
+        not scan_table.text_columns.empty for scan_table in feature_sources.tables
+    )
+    other_paths = {
+        scan_table.path
+        for scan_table in all_sources.tables
+        if not (scan_table.text_columns.empty or scan_table.region_columns)
+    }
+    if has_facts or len(other_paths) != 1:
+        return feature_sources, None
+    return all_sources, None
 
 
 def _describe_unused(sheet_table: ScanTable, label_name: str | None) -> Finding:
