@@ -580,7 +580,16 @@ def plot_effects(
         **highlight_options(evaluation, feature),
         **options,
     }
-    return plot_regions(map_table, atlas or evaluation.cohort, **options)
+    drawing: Any = plot_regions(map_table, atlas or evaluation.cohort, **options)
+    reference = evaluation.cohort.classes[0]
+    color_note = (
+        f"Blue is lower and red is higher than {reference}. "
+        f"Colours end at ±{color_limit:g}"
+    )
+    if largest_difference > color_limit:
+        color_note += f", and the largest difference is {largest_difference:.1f}"
+    drawing.note = f"{color_note}. {drawing.note}".strip()
+    return drawing
 
 
 def highlight_options(
@@ -590,7 +599,7 @@ def highlight_options(
     return {
         "outline": significant_regions(evaluation, "effect", feature),
         "mark": significant_regions(evaluation, "contrast", feature),
-        "outline_label": "test of all classes: corrected p < 0.05",
+        "outline_label": "test of all classes together: corrected p < 0.05",
         "mark_label": "stands out from connected regions (corrected p < 0.05)",
     }
 

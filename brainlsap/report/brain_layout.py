@@ -75,6 +75,7 @@ BAR_WIDTH = 2.3
 NO_VALUE_HEIGHT = 5.0  # of the key to grey regions, below a bar
 SIDE_VIEW_SCALE = 0.8  # height of views from the side, relative to the others
 SUBCORTEX_SCALE = 1.1  # height of the subcortex, which is small, relative to the others
+LOW_SUBCORTEX_SCALE = 0.88  # of 3 maps or more, whose rows are as high as the subcortex
 KEY_HEIGHT = 4.2  # of each line below all views that explains marks
 TOLERANCE = 0.1
 
@@ -774,7 +775,8 @@ def _arrange_views(
     n_lines = view_line_index[-1] + 1
     is_side = np.array([view_name.startswith(SIDE_VIEWS) for view_name in view_names])
     view_heights = np.where(is_side, SIDE_VIEW_SCALE, 1.0)
-    view_heights[np.array(view_names) == "subcortex"] = SUBCORTEX_SCALE
+    subcortex_scale = SUBCORTEX_SCALE if n_maps < 3 else LOW_SUBCORTEX_SCALE
+    view_heights[np.array(view_names) == "subcortex"] = subcortex_scale
     aspect_ratios = [
         view_picture.width / view_picture.height
         for view_picture in picture_of_view.values()

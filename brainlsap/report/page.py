@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -50,7 +51,14 @@ from brainlsap.report.external import (
     is_external,
     is_simulated,
 )
-from brainlsap.report.figures import MIDDLE, PAGE, own_axes
+from brainlsap.report.figures import (
+    FONT_SIZE,
+    MIDDLE,
+    PAGE,
+    TALLEST,
+    new_figure,
+    own_axes,
+)
 from brainlsap.report.methods import (
     TEMPLATES,
     has_ordinal_output,
@@ -201,8 +209,16 @@ def _has_moved_scales(evaluation: Evaluation) -> bool:
 
 
 def _plot_first_effects(evaluation: Evaluation, atlas: Atlas | None) -> Any:
-    """Draw a map of class differences in the first feature."""
-    return plot_effects(evaluation, evaluation.cohort.feature_names[0], atlas)
+    """Draw a map of class differences in the first feature.
+
+    Rows of many classes are low, so that the map fits below the first screen in print.
+    """
+    feature = evaluation.cohort.feature_names[0]
+    n_maps = len(evaluation.cohort.classes) - 1
+    if atlas is None or not atlas.has_surfaces or n_maps < 3:
+        return plot_effects(evaluation, feature, atlas)
+    low_figure = new_figure(PAGE, min(8 + 20 * n_maps, TALLEST))
+    return plot_effects(evaluation, feature, atlas, figure=low_figure)
 
 
 def _effects_name(feature: str) -> str:
@@ -227,15 +243,21 @@ def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     scale_maps = relative_scales(evaluation)
     scale_maps = scale_maps[regions.models_of_varied_scales(evaluation)]
     # Use one range for all maps, so that a map of similar scales looks even.
-    return plot_regions(
+    drawing = plot_regions(
         scale_maps,
         atlas,
-        colorbar_label="relative heat scale",
+        colorbar_label="relative scale",
         views="compact",
         vmin=float(scale_maps.min(axis=None)),
         vmax=float(scale_maps.max(axis=None)),
         **highlight_options(evaluation),
     )
+    for axes in drawing.axes:
+        if axes.get_label() == "colour bar":
+            text_options: Any = {"transform": axes.transAxes, "fontsize": FONT_SIZE}
+            axes.text(0, 1.02, "averaged", va="bottom", **text_options)
+            axes.text(0, -0.02, "own value", va="top", **text_options)
+    return drawing
 
 
 def _plot_class_panels(evaluation: Evaluation) -> Any:
@@ -244,7 +266,7 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     plot_functions = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
     # Panels with long class names are too wide to stand side by side.
     has_long_names = max(map(len, evaluation.cohort.classes)) > 10
-    panel_width, panel_height = (MIDDLE, 75) if has_long_names else (PAGE, 63)
+    panel_width, panel_height = (MIDDLE, 75) if has_long_names else (PAGE, 62)
     panel_axes = own_axes(None, panel_width, panel_height, n_panels=3)
     for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
         try:
@@ -258,7 +280,7 @@ def _plot_gain_panels(evaluation: Evaluation) -> Any:
     """Draw what the connectome adds in log evidence and in left-out error."""
     gain_table: Any = evaluation.connectome_gain
     gain = ConnectomeGain(gain_table)
-    panels = own_axes(None, PAGE, 19 + 6 * len(gain_table), n_panels=2)
+    panels = own_axes(None, PAGE, 24 + 5 * len(gain_table), n_panels=2)
     scores = ("evidence_gain", "error_gain")
     for score, axes in zip(scores, panels, strict=True):
         plots.plot_connectome_gain(gain, score, axes=axes)
@@ -274,7 +296,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     has_scales = evaluation.ranking is not None
     has_scales = has_scales and regions.ranks_by_varied_scales(evaluation)
     n_panels = 3 if has_scales else 2
-    panel_axes = own_axes(None, PAGE, 21 + 8 * n_rows, n_panels=n_panels)
+    panel_axes = own_axes(None, PAGE, 24 + 6 * n_rows, n_panels=n_panels)
     plots.plot_directions(
         evaluation,
         selected_ranking,
@@ -316,6 +338,10 @@ def _plot_selected_regions(evaluation: Evaluation) -> Any:
 
 def _fit_panels(panel_axes: Any) -> None:
     """Keep the names of rows in the first panel; wrap labels to its width."""
+    row_names = [label.get_text() for label in panel_axes[0].get_yticklabels()]
+    panel_axes[0].set_yticklabels(
+        [fill(" ".join(row_name.split()), 32) for row_name in row_names]
+    )
     for axes in panel_axes[1:]:
         axes.set_yticklabels([])
     for axes in panel_axes:  # Region names leave little width for tick and axis labels.
@@ -353,7 +379,7 @@ FIGURES = {
     ),
     "scores": ReportFigure(
         "balanced accuracy of every model",
-        draw=plots.plot_scores,
+        draw=partial(plots.plot_scores, width=PAGE),
         # An external evaluation has one fold of one model.
         is_drawn=lambda evaluation: not is_external(evaluation),
         shows_intervals=True,
@@ -365,7 +391,7 @@ FIGURES = {
     ),
     "subgroups": ReportFigure(
         "balanced accuracy of subgroups",
-        draw=plots.plot_subgroups,
+        draw=partial(plots.plot_subgroups, width=PAGE),
         is_drawn=lambda evaluation: not evaluation.predictions.empty,
         may_lack_data=True,  # No group may have a score.
         shows_intervals=True,

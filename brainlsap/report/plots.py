@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import cycle
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
@@ -35,6 +36,7 @@ from brainlsap.evaluation.scores import Predictions
 from brainlsap.evaluation.subgroups import subgroup_table
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
+from brainlsap.report.brain_layout import text_width
 from brainlsap.report.figures import (
     COLUMN,
     INK,
@@ -48,11 +50,20 @@ from brainlsap.report.figures import (
 from brainlsap.text import count, option_text
 
 # Colours of Okabe and Ito, which readers of any colour vision can distinguish.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8a8a8a"
-COLORS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8a8a8a"
+COLORS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00")
 
 DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 """Style of reference lines."""
+
+ZERO: dict[str, Any] = {"color": GREY, "linewidth": 0.6}
+"""Style of lines at no difference."""
+
+PRIOR_LABELS = {
+    "training": "class shares of training scans",
+    "balanced": "equal class shares",
+}
+"""Class shares that probabilities assume, in the label of an axis."""
 
 # Lines of classes, told apart without colour too: solid, then more and more broken.
 CLASS_LINES = (
@@ -75,8 +86,8 @@ QUARTERS = {0.0: "start", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "end"}
 """Labels for shares of the training."""
 
 GAIN_LABELS = {
-    "evidence_gain": "gain in log evidence (nats)",
-    "error_gain": "left-out squared error removed (%)",
+    "evidence_gain": "gain in log evidence (nats, 90% interval)",
+    "error_gain": "left-out squared error removed (%, 90% interval)",
 }
 """Labels of axes, by the gain of a connectome."""
 
@@ -238,7 +249,8 @@ def plot_scores(
         The large dot is the score of all test scans, the bar its 95% interval over
         participants, and small dots are folds. Models are blue, baselines and controls
         grey; the dashed line is chance. Behind the name of a model, "= name" is the
-        model of the same predictions (`evaluation.twin_of_model`).
+        model of the same predictions (`evaluation.twin_of_model`). Rows have the order
+        of the table of scores, and the axis begins at 0 or below.
 
     Raises
     ------
@@ -251,6 +263,12 @@ def plot_scores(
     )
     scores_of_folds = evaluation.scores()
     score_summary = tables.summary_of(evaluation, score_name)
+    # Order models as the table of scores does.
+    group_order = [
+        tables.MODEL_GROUPS.index(tables.group_of_model(str(model_name), role))
+        for model_name, role in score_summary["role"].items()
+    ]
+    score_summary = score_summary.iloc[np.argsort(group_order, kind="stable")]
     axis_label = f"{score_title} (small dots: folds; bar: 95% interval)"
     twin_of_model = evaluation.twin_of_model
     row_names = [
@@ -293,6 +311,8 @@ def plot_scores(
             transform=axes.get_yaxis_transform(),
             va="center",
         )
+    if axes.get_xlim()[0] > 0:
+        axes.set_xlim(left=0)
     return axes
 
 
@@ -332,7 +352,13 @@ def plot_connectome_gain(
     axes = _named_rows(axes, width, row_names, GAIN_LABELS[score])
     _draw_reference(axes, 0, "no gain")
     if score == "evidence_gain":
-        axes.axvline(MIN_LOG_CREDIT, color=GREY, linewidth=1, linestyle="dotted")
+        _draw_reference(
+            axes,
+            MIN_LOG_CREDIT,
+            f"{MIN_LOG_CREDIT:.1f} nats",
+            alignment="left",
+            linestyle="dotted",
+        )
     percent_factor = 100 if score == "error_gain" else 1
     for row_position, gain_row in enumerate(gain_table.to_dict("records")):
         dot_color = GREY if gain_row["connectome"] in RANDOM_CONNECTOMES else ORANGE
@@ -513,11 +539,11 @@ def plot_confusion(
     class_totals = confusion_counts.sum(axis=1)
     row_shares = confusion_counts / np.maximum(class_totals[:, None], 1)
     (axes,) = own_axes(axes, width)
-    axes.imshow(row_shares, cmap="Blues", vmin=0, vmax=1)
+    cell_colors = plt.get_cmap("Blues")
+    axes.imshow(row_shares, cmap=cell_colors, vmin=0, vmax=1)
     for (matrix_row, matrix_column), cell_count in np.ndenumerate(confusion_counts):
         row_share = row_shares[matrix_row, matrix_column]
-        # The colour of higher contrast.
-        text_color = "white" if row_share > 0.69 else None
+        text_color = "white" if _is_dark(cell_colors(row_share)) else INK
         # Round 12.5 up, not to even.
         cell_text = f"{int(100 * row_share + 0.5)}%\n{cell_count}"
         axes.text(
@@ -618,9 +644,8 @@ def plot_roc(
                 label=legend_text,
                 clip_on=False,
             )
-    auc_title = "AUC ± s.d." if len(fold_rows) > 1 else "AUC"
-    axes.set_xlabel(f"{axes.get_xlabel()} (above: {auc_title})")
-    _draw_legend(axes)
+    auc_title = "AUC ± s.d. over folds" if len(fold_rows) > 1 else "AUC"
+    _draw_legend(axes, auc_title)
     return axes
 
 
@@ -667,9 +692,8 @@ def plot_calibration(
     class_prior = evaluation.class_priors().get(model)
     axis_label = "probability of the predicted class"
     if class_prior is not None:
-        axis_label += (
-            f"\n({class_prior if isinstance(class_prior, str) else 'given'} prior)"
-        )
+        prior_label = PRIOR_LABELS.get(str(class_prior), "given class shares")
+        axis_label += f"\n({prior_label})"
     axes = _unit_square(axes, width, axis_label, "share of correct predictions")
     for bin_rows in np.array_split(
         confidence_order, min(N_BINS, len(confidence_order))
@@ -717,9 +741,9 @@ def plot_scales(
     -------
     Axes
         The smallest scale is on top. Bars are the range over folds and random
-        initialisations, or the middle 95% of 20 or more. Diamonds are planted regions
-        of a simulation. Hollow marks are scales that were not learned: in most folds
-        they stayed within 5% of their initial value.
+        initialisations, or the middle 95% of 20 or more. Black diamonds are planted
+        regions of a simulation. Hollow marks are scales that were not learned: in most
+        folds they stayed within 5% of their initial value.
 
     Raises
     ------
@@ -727,14 +751,14 @@ def plot_scales(
         If no region has a rank.
     """
     top_regions = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
-    axis_label = "relative heat scale (bars: range over folds)"
+    axis_label = "relative scale (bars: range over folds)"
     region_names = tables.region_labels(list(top_regions["region"]), atlas)
     axes = _named_rows(axes, width, region_names, axis_label)
     axes.axvline(1, **DASHES, label="median region")
     for row_position, region_row in top_regions.iterrows():
         is_planted = bool(region_row.get("planted"))
         is_learned = not region_row["moved"] < 0.5
-        dot_color = ORANGE if is_planted else BLUE
+        dot_color = INK if is_planted else GREY
         region_kind = "planted" if is_planted else "region"
         _draw_errorbars(
             axes,
@@ -795,7 +819,7 @@ def plot_directions(
     axes = _named_rows(
         axes, width, tables.region_labels(top_regions, atlas), axis_label
     )
-    axes.axvline(0, **DASHES)
+    axes.axvline(0, **ZERO)
     color_of_class = class_colors(evaluation)
     # Space classes so that those of one region are closer than neighbouring regions.
     middle_offset = (len(other_classes) - 1) / 2
@@ -864,9 +888,12 @@ def plot_region_tests(
     check_choice("feature", feature, evaluation.cohort.feature_names)
     selected_regions = regions.select_regions(evaluation, n_regions, feature)
     region_names = tables.region_labels(list(selected_regions["region"]), atlas)
-    axis_label = "effect (size) and contrast (95%)"
+    axis_label = (
+        "size of effect; contrast, above 0 if the region differs more than connected "
+        "regions (95%)"
+    )
     axes = _named_rows(axes, width, region_names, axis_label)
-    axes.axvline(0, **DASHES)
+    axes.axvline(0, **ZERO)
     effect_bounds = selected_regions[["effect", "effect_low", "effect_high"]].to_numpy()
     is_negative = effect_bounds[:, 0] < 0
     effect_bounds = np.where(
@@ -878,7 +905,7 @@ def plot_region_tests(
     mark_style: Any = {"markersize": 3.5, "capsize": 0}
     for statistic, interval_bounds, statistic_color, statistic_marker, row_offset in (
         ("effect", effect_bounds, BLUE, "o", -0.15),
-        ("contrast", contrast_bounds, ORANGE, "s", 0.15),
+        ("contrast", contrast_bounds, GREEN, "s", 0.15),
     ):
         is_significant = selected_regions[f"p_{statistic}"].to_numpy() < ALPHA
         for is_shown, face_color in (
@@ -1053,11 +1080,30 @@ def class_colors(evaluation: Evaluation) -> dict[str, str]:
     classes = evaluation.cohort.classes
     color_list: list[Any] = list(COLORS)
     if evaluation.cohort.classes_ordered and len(classes) > 2:
-        color_list = list(plt.get_cmap("inferno_r")(np.linspace(0.15, 1, len(classes))))
+        color_list = list(plt.get_cmap("inferno_r")(np.linspace(0.23, 1, len(classes))))
     return {
         class_name: color_list[class_position % len(color_list)]
         for class_position, class_name in enumerate(classes)
     }
+
+
+def _is_dark(color: Any) -> bool:
+    """Return whether white letters stand out from a colour more than dark ones do.
+
+    Contrast is that of WCAG 2, (brighter + 0.05) / (darker + 0.05) in luminance.
+    """
+    luminance, ink_luminance = map(_luminance, (color, INK))
+    return 1.05 / (luminance + 0.05) > (luminance + 0.05) / (ink_luminance + 0.05)
+
+
+def _luminance(color: Any) -> float:
+    """Return the relative luminance of a colour, from 0 (black) to 1 (white)."""
+    channels = np.array(to_rgb(color))
+    is_small = channels <= 0.04045
+    linear_channels = np.where(
+        is_small, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4
+    )
+    return float(linear_channels @ (0.2126, 0.7152, 0.0722))
 
 
 def _draw_errorbars(
@@ -1081,9 +1127,16 @@ def _draw_errorbars(
         artist.set_clip_on(False)
 
 
-def _draw_reference(axes: Axes, x: float, reference_label: str) -> None:
-    """Draw a dashed vertical line with its label above the axes."""
-    axes.axvline(x, **DASHES)
+def _draw_reference(
+    axes: Axes,
+    x: float,
+    reference_label: str,
+    *,
+    alignment: Literal["center", "left"] = "center",
+    **line_style: Any,
+) -> None:
+    """Draw a vertical line, dashed by default, with its label above the axes."""
+    axes.axvline(x, **DASHES | line_style)
     # Letters such as g reach below their line, so keep a space of two points.
     axes.annotate(
         reference_label,
@@ -1092,7 +1145,7 @@ def _draw_reference(axes: Axes, x: float, reference_label: str) -> None:
         xycoords=axes.get_xaxis_transform(),
         textcoords="offset points",
         color=GREY,
-        ha="center",
+        ha=alignment,
         va="bottom",
     )
 
@@ -1105,7 +1158,7 @@ def _unit_square(axes: Axes | None, width: float, xlabel: str, ylabel: str) -> A
     return axes
 
 
-def _draw_legend(axes: Axes) -> None:
+def _draw_legend(axes: Axes, title: str = "") -> None:
     """Draw a legend above the axes that names each kind of mark once."""
     legend_handles, mark_names = axes.get_legend_handles_labels()
     mark_of_name = dict(zip(mark_names, legend_handles, strict=True))
@@ -1114,23 +1167,28 @@ def _draw_legend(axes: Axes) -> None:
         textwrap.fill(mark_name, max(8, int((cell_width - 12) / LETTER)))
         for mark_name in mark_of_name
     ]
-    entry_width = 8 + LETTER * max(map(len, mark_of_name), default=0)
+    entry_width = 6.2 + max(map(text_width, mark_of_name), default=0)
     # The last entry of a row has no space behind it.
     per_line = max(1, int((cell_width + 2) / entry_width))
     n_lines = -(-len(wrapped_names) // per_line) + sum(
         mark_name.count("\n") for mark_name in wrapped_names
     )
+    n_lines += bool(title)
     figures.add_lines(axes, n_lines - 1, is_side_by_side=True)
     legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # Leave room for the letter of a panel, of up to 12 points.
     is_ours = isinstance(axes.figure, figures.PaperFigure)
-    title_height = 0 if is_ours and len(axes.figure.axes) == 1 else 12 / 72
+    is_narrow = min(per_line, len(wrapped_names)) * entry_width < cell_width - 25
+    has_letter = not (is_ours and len(axes.figure.axes) == 1)
+    title_height = 12 / 72 if has_letter and not is_narrow else 0
     title_offset = ScaledTranslation(0, title_height, axes.figure.dpi_scale_trans)
     legend_style |= {
         "bbox_to_anchor": (1, 1),
         "bbox_transform": axes.transAxes + title_offset,
     }
-    legend_style |= {"loc": "lower right", "ncols": per_line}
+    legend_style |= {"loc": "lower right", "ncols": per_line, "handlelength": 1.6}
+    legend_style |= {"title": title or None, "alignment": "left"}
+    legend_style |= {"title_fontsize": figures.FONT_SIZE}
     # Order the entries by rows, as they are read; matplotlib fills column by column.
     n_columns = min(per_line, len(wrapped_names))
     legend_entries = list(zip(mark_of_name.values(), wrapped_names, strict=True))
@@ -1157,7 +1215,7 @@ def _named_rows(axes: Any, width: float, row_names: list[str], axis_label: str) 
         for row_name in row_names
     ]
     axis_label = textwrap.fill(axis_label, max(12, int(plot_width / LETTER)))
-    row_height = max(1.5, 1 + max(row_name.count("\n") for row_name in row_names))
+    row_height = max(1.3, 1 + max(row_name.count("\n") for row_name in row_names))
     figures.add_lines(axes, axis_label.count("\n") + row_height * len(row_names))
     label_rows(axes, row_names)
     axes.set_xlabel(axis_label)

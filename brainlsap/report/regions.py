@@ -25,6 +25,7 @@ from brainlsap.report.tables import (
     contrast_nulls_text,
     feature_title,
     interval_text,
+    network_weights,
     region_labels,
     spread_text,
 )
@@ -228,12 +229,24 @@ def scale_ranges(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
 
 
 def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
-    """Return the models whose relative scales differ by `MIN_SCALE_RANGE` or more."""
+    """Return the models whose relative scales differ by `MIN_SCALE_RANGE` or more.
+
+    Networks that have no weight in any fold are left out, because no prediction uses
+    their scales.
+    """
     return [
         model_name
         for model_name, (smallest, largest) in scale_ranges(evaluation).items()
         if largest - smallest >= MIN_SCALE_RANGE
+        and not _is_unused_network(evaluation, model_name)
     ]
+
+
+def _is_unused_network(evaluation: Evaluation, model_name: str) -> bool:
+    """Return whether a model adds a network that has no weight in any fold."""
+    model_fits = evaluation.fits[evaluation.fits["model"] == model_name]
+    weights = network_weights(model_fits)
+    return len(weights) > 0 and bool((weights == 0).all())
 
 
 def ranks_by_varied_scales(evaluation: Evaluation) -> bool:

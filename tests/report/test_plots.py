@@ -55,6 +55,7 @@ def test_scores_show_every_model_and_fold(make_evaluation):
     assert f"{pooled['estimate']:.3f}" in texts(axes)
     dots = [line for line in axes.lines if line.get_marker() == "."]
     assert [len(line.get_xdata()) for line in dots] == [3] * len(evaluation.models)
+    assert axes.get_xlim()[0] <= 0
     chance = next(line for line in axes.lines if line.get_linestyle() == "--")
     assert chance.get_xdata()[0] == pytest.approx(1 / 3)
     with pytest.raises(ParameterError, match="score"):
@@ -76,7 +77,9 @@ def test_gains_are_drawn_with_their_intervals():
     axes = report.plot_connectome_gain(ConnectomeGain(table))
     names = [tick.get_text().replace("\n", " ") for tick in axes.get_yticklabels()]
     assert names == [*report.connectome_gain_table(ConnectomeGain(table))["connectome"]]
-    (label,), line = axes.texts, axes.lines[0]
+    (label, limit_label), line = axes.texts, axes.lines[0]
+    assert limit_label.get_text() == "3.0 nats"
+    assert "90% interval" in axes.get_xlabel().replace("\n", " ")
     gap = label.get_window_extent().y0 - line.get_window_extent().y1
     assert gap > 0  # the line does not run into its label
     dots = [line for line in axes.lines if line.get_marker() == "o"]

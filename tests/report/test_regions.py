@@ -1,6 +1,7 @@
 """Which regions a report names and outlines, and the numbers that it gives of them."""
 
 import html
+import json
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -176,6 +177,20 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
     assert of_scales.isdisjoint(written)
     assert {"brain", "quarters"}.isdisjoint(written)
     assert {"regions", "effects"} <= written
+
+
+def test_scales_of_a_network_without_weight_are_left_out(tested):
+    model = regions.models_of_varied_scales(tested)[0]
+    is_model = tested.fits["model"] == model
+    for weights, is_shown in (([0, 0.5, 0], True), ([0, 0, 0], False)):
+        reports = [
+            json.dumps({"settings": {"start": "ridge"}, "network_weight": weight})
+            for weight in weights
+        ]
+        fits = tested.fits.copy()
+        fits.loc[is_model, "report"] = reports
+        study = replace(tested, fits=fits)
+        assert (model in regions.models_of_varied_scales(study)) == is_shown
 
 
 def test_scales_of_all_models_share_one_range_of_colors(tested):
