@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
+from brainlsap.data.flow import leave_out_text
 from brainlsap.data.id_columns import (
     NO_CHOICE,
     ChosenColumns,
@@ -687,7 +688,10 @@ class StudyFiles:
         connectome_pattern = self.patterns.get("connectome", "")
         flat_files = [file_path for file_path in scan.files if file_path in self.flat]
         if flat_files or "{" in connectome_pattern:
-            return choose_file(flat_files, ["*"], "connectome", "", atlas)
+            chosen_paths = _choose_by_atlas(flat_files, atlas)
+            if len(chosen_paths) > 1:
+                raise _flat_ambiguity_error(chosen_paths, connectome_pattern)
+            return chosen_paths[0] if chosen_paths else None
         connectome_files = [
             file_path
             for file_path in scan.files
@@ -792,7 +796,9 @@ def ambiguity_error(
     have_same_names = len({file_path.name for file_path in file_paths}) < len(
         file_paths
     )
-    file_patterns = ["*_x*"]
+    file_patterns = ["*_x*"]  # the names of subjects may differ in ids alone
+    if not have_same_names and feature_name != "freesurfer":
+        file_patterns = _deciding_patterns(file_paths)
     if have_same_names:
         path_in_folder = _different_folders(file_paths)
         if feature_name == "freesurfer":
@@ -807,6 +813,9 @@ def ambiguity_error(
         ]
         file_patterns = [file_pattern for file_pattern in file_patterns if file_pattern]
     pattern_flag = "--pattern" if feature_name == "connectome" else pattern_flag
+    if not file_patterns:
+        names_text = listed((file_path.name for file_path in file_paths), 5)
+        return CohortError(problem_text, got=names_text, advice=_advise_to_delete())
     advice_text = (
         f"Choose one by {_format_patterns(file_patterns, feature_name, pattern_flag)}"
     )
@@ -815,9 +824,82 @@ def ambiguity_error(
             ". Name the visits in a column visit of the table of participants"
         )
     path_names = [str(file_path) for file_path in file_paths]
-    if len(file_patterns) <= 1 and feature_name != "freesurfer":
+    if not have_same_names and feature_name != "freesurfer":
         path_names = [file_path.name for file_path in file_paths]
     return CohortError(problem_text, got=listed(path_names, 5), advice=advice_text)
+
+
+def _flat_ambiguity_error(file_paths: Sequence[Path], user_pattern: str) -> CohortError:
+    """Return the error that several files of one folder are a scan's connectome.
+
+    A pattern decides if the names differ behind the scan, as `sub-1_a.csv` and
+    `sub-1_b.csv`.
+    """
+    name_endings = list[str]()
+    for file_path in file_paths:
+        scan_name = parse_scan_name(file_path.stem)
+        name_of_scan = "_".join(filter(None, scan_name[:2]))
+        name_endings.append(file_path.name.removeprefix(name_of_scan))
+    advice_text = _advise_to_delete()
+    if user_pattern:
+        advice_text = (
+            f"Write a pattern ({option_text('pattern')}) that fits one file of each "
+            f"scan, or {leave_out_text()}"
+        )
+    elif len({*name_endings}) == len(name_endings):
+        file_patterns = [
+            f"{file_path.parent.name}/{{scan}}{name_ending}"
+            for file_path, name_ending in zip(file_paths, name_endings, strict=True)
+        ]
+        patterns_text = _format_patterns(file_patterns, "connectome", "--pattern")
+        advice_text = f"Choose one by {patterns_text}"
+    return CohortError(
+        f"{len(file_paths)} files could be its connectome",
+        got=listed((file_path.name for file_path in file_paths), 5),
+        advice=advice_text,
+    )
+
+
+def _advise_to_delete() -> str:
+    """Return the advice where no pattern can choose one of several files."""
+    return f"Delete all but one of the files, or {leave_out_text()}"
+
+
+def _deciding_patterns(file_paths: Collection[Path]) -> list[str]:
+    """Return a pattern of each file that fits no other file and names no scan.
+
+    Names begin with the scan, or are alike up to the word in which they differ.
+    """
+    file_names = [file_path.name for file_path in file_paths]
+    letters_by_position = zip(*file_names, strict=False)
+    common_start = "".join(
+        letters[0]
+        for letters in takewhile(lambda x: len({*x}) == 1, letters_by_position)
+    )
+    n_alike = max(map(common_start.rfind, "_-."))
+    file_patterns = list[str]()
+    for file_path in file_paths:
+        name_ending = re.sub(r"^(?:(?:sub|ses)-[^_]+_)+", "", file_path.name)
+        scan_starts = [
+            folder_name
+            for folder_name in file_path.parts[-4:-1]
+            if file_path.name.startswith(folder_name)
+        ]
+        file_pattern = file_path.name
+        if n_alike > 0:
+            file_pattern = f"*{file_path.name[n_alike:]}"
+        elif name_ending != file_path.name:
+            file_pattern = f"*_{name_ending}"
+        elif scan_starts:
+            file_pattern = f"*{file_path.name.removeprefix(scan_starts[0])}"
+        fitting_names = [
+            file_name
+            for file_name in file_names
+            if fnmatchcase(file_name, file_pattern)
+        ]
+        if fitting_names == [file_path.name]:
+            file_patterns.append(file_pattern)
+    return file_patterns
 
 
 def _format_patterns(
@@ -920,22 +1002,24 @@ def choose_file(
         ]
         if candidate_paths:
             break
-    if len(candidate_paths) > 1:
-        candidate_paths = [
-            candidate_path
-            for candidate_path in candidate_paths
-            if _is_of_atlas(candidate_path, atlas)
-        ] or candidate_paths
-        # micapipe writes parts of its matrix beside the whole
-        candidate_paths = [
-            candidate_path
-            for candidate_path in candidate_paths
-            if "full-connectome" in candidate_path.name
-        ] or candidate_paths
+    candidate_paths = _choose_by_atlas(candidate_paths, atlas)
     if len(candidate_paths) > 1:
         problem_text = f"{len(candidate_paths)} files could be its {feature_name}"
         raise ambiguity_error(problem_text, feature_name, candidate_paths, pattern_flag)
     return candidate_paths[0] if candidate_paths else None
+
+
+def _choose_by_atlas(file_paths: list[Path], atlas: Atlas) -> list[Path]:
+    """Return, of several files, those whose names say the atlas and the whole."""
+    if len(file_paths) < 2:
+        return file_paths
+    paths_of_atlas = [
+        file_path for file_path in file_paths if _is_of_atlas(file_path, atlas)
+    ] or file_paths
+    # micapipe writes parts of its matrix beside the whole
+    return [
+        file_path for file_path in paths_of_atlas if "full-connectome" in file_path.name
+    ] or paths_of_atlas
 
 
 def _fits_pattern(file_path: Path, name_pattern: str, ignores_case: bool) -> bool:

@@ -140,6 +140,31 @@ def test_files_of_one_name_are_chosen_by_the_folders_that_the_advice_names(study
         assert load_cohort(study, tiny, "fdg", pattern=pattern).n_scans == 7
 
 
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["P1.csv", "sub-P1.csv"], None),
+        (["sub-P1.csv", "sub-P1.npy"], "sub-P1.npy"),
+        (["sub-P1_old.csv", "sub-P1_new.csv"], "sub-P1_old.csv"),
+    ],
+)
+def test_of_several_files_in_one_folder_the_advice_decides(
+    write, tmp_path, tiny, names, chosen
+):
+    for name in names:
+        write(f"connectomes/{name}", "")
+    files = StudyFiles(tmp_path, ["P1"])
+    with pytest.raises(CohortError) as error:
+        files.connectome(scan_of(files, "P1"), tiny)
+    patterns = re.findall(r"--pattern '([^']*)'", str(error.value))
+    assert len(patterns) == (2 if chosen else 0)
+    if chosen is None:
+        assert "Delete all but one of the files" in str(error.value)
+        return
+    files = StudyFiles(tmp_path, ["P1"], pattern=patterns[1])
+    assert files.connectome(scan_of(files, "P1"), tiny).name == chosen
+
+
 def test_a_pattern_of_a_feature_is_advised_as_a_config_file_takes_it(
     study, tiny, tmp_path
 ):
@@ -152,7 +177,7 @@ def test_a_pattern_of_a_feature_is_advised_as_a_config_file_takes_it(
     with pytest.raises(CohortError) as error:
         load_cohort(study, tiny, "my mark")
     line = re.search(r"Choose one by (pattern = .*?) in --config", str(error.value))[1]
-    (tmp_path / "config.toml").write_text(line.replace("*_x*", "*run-2*"))
+    (tmp_path / "config.toml").write_text(line.rpartition(" or ")[2])
     cohort = load_cohort(
         study, tiny, "my mark", **read_config(tmp_path / "config.toml")
     )
