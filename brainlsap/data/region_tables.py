@@ -56,8 +56,10 @@ from brainlsap.data.tables import (
     SESSION_COLUMNS,
     SIDE_COLUMNS,
     MissingWords,
+    explain_numbers,
     find_column_name,
     find_region_column,
+    has_decimal_comma,
     is_number_with_marks,
     parse_numbers,
     read_columns,
@@ -504,7 +506,7 @@ def _find_row_faults(
 
     Empty where the table is at fault rather than its rows: most of its rows, or all
     cells of a column, are not numbers; or numbers are written in another way, which
-    only large ones may show.
+    only large ones may show. A decimal comma among points is the fault of its row.
     """
     cell_array = region_cells.to_numpy(dtype=object)
     cell_numbers = region_cells.apply(pd.to_numeric, errors="coerce").to_numpy(float)
@@ -513,10 +515,16 @@ def _find_row_faults(
     is_wrong_row = is_wrong.any(axis=1)
     n_known_rows = is_known.any(axis=1).sum()
     is_wrong_column = is_wrong.any(axis=0) & (is_wrong == is_known).all(axis=0)
+    marked_cells = [*filter(is_number_with_marks, map(str, cell_array[is_wrong]))]
+    has_point = np.array(["." in str(cell_text) for cell_text in cell_array[is_known]])
+    is_written_otherwise = bool(marked_cells) and not (
+        all(map(has_decimal_comma, marked_cells))
+        and 2 * has_point.sum() > is_known.sum()
+    )
     if (
         2 * is_wrong_row.sum() > n_known_rows
         or is_wrong_column.any()
-        or any(map(is_number_with_marks, map(str, cell_array[is_wrong])))
+        or is_written_otherwise
     ):
         return {}
     row_faults: dict[int, Finding] = {}
@@ -526,13 +534,15 @@ def _find_row_faults(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
         first_column = str(region_cells.columns[column_indices[0]])
+        number_advice = explain_numbers(cell_array[row_index, column_indices])
+        number_advice = number_advice.strip(" .") or "Write n/a for missing values"
         row_faults[int(row_index)] = Finding(
             f"its cells in {path_and_sheet} must be numbers",
             FAULT,
             kind="not numbers",
             got=f"{cell_texts} in {count(len(column_indices), 'column')} (first "
             f"{first_column!r})",
-            advice=f"Write n/a for missing values, or {leave_out_text()}",
+            advice=f"{number_advice}, or {leave_out_text()}",
             values={"cells": tuple(cell_array[row_index, column_indices])},
         )
     return row_faults

@@ -543,9 +543,14 @@ def parse_numbers(
         f"header, column {column_names[column_index]!r}"
         for row_index, column_index in np.argwhere(is_wrong)
     ]
+    problem_text = (
+        f"{len(wrong_cells)} cells must be numbers or n/a: {listed(wrong_cells, 5)}"
+    )
+    known_texts = [*map(str, cell_array[~pd.isna(cell_array)])]
+    if _have_decimal_commas(known_texts, cell_array[is_wrong]):
+        problem_text = f"all numbers have decimal commas, for example {wrong_cells[0]}"
     raise FileFormatError(
-        f"{len(wrong_cells)} cells must be numbers or n/a: "
-        f"{listed(wrong_cells, 5)}.{_explain_numbers(cell_array[is_wrong])}",
+        f"{problem_text}.{explain_numbers(cell_array[is_wrong])}",
         path=table_path,
         kind="not numbers",
         values={"cells": tuple(cell_array[is_wrong])},
@@ -560,7 +565,24 @@ def is_number_with_marks(cell_text: str) -> bool:
     )
 
 
-def _explain_numbers(faulty_cells: Iterable[str]) -> str:
+def _have_decimal_commas(
+    known_texts: Sequence[str], faulty_cells: Sequence[str] | np.ndarray
+) -> bool:
+    """Return whether most cells have a decimal comma, and no cell has a point."""
+    are_most = 2 * len(faulty_cells) > len(known_texts)
+    has_point = any("." in cell_text for cell_text in known_texts)
+    return are_most and not has_point and all(map(has_decimal_comma, faulty_cells))
+
+
+def has_decimal_comma(cell_text: str) -> bool:
+    """Return whether a cell is a number whose one comma may be that of decimals."""
+    return any(
+        number_pattern.fullmatch(cell_text)
+        for number_pattern in (_ONE_COMMA, _DECIMAL_COMMA)
+    )
+
+
+def explain_numbers(faulty_cells: Iterable[str]) -> str:
     """Return advice on how to write cells that should be numbers, or nothing."""
     cell_texts = [str(cell_value).strip() for cell_value in faulty_cells]
     if any(map(is_formula_error, cell_texts)):

@@ -446,26 +446,34 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     assert found.y.tolist() == ["AD", "CN"]
 
 
-def test_a_cell_that_is_no_number_is_the_fault_of_its_scan(tables):
+@pytest.mark.parametrize(
+    ("cell", "advice"),
+    [
+        ("oops", "Write n/a for missing values, or leave the scan out"),
+        ("1,1515", "Write decimals with a point, or leave the scan out"),
+    ],
+)
+def test_a_cell_that_is_no_number_is_the_fault_of_its_scan(tables, cell, advice):
     make, load = tables
     heads = ["id", *CORTEX]
     make("table.csv", heads, ROWS)
     expected = load(exclude="sub-01")
     # A person who is not in the cohort does not matter.
     others = [("sub-09", ["x"] * 6)]
-    broken = [(who, ["oops", *v[1:]] if who == "sub-01" else v) for who, v in ROWS]
-    make("table.csv", heads, [*broken, *others])
+    broken = [(who, [cell, *v[1:]] if who == "sub-01" else v) for who, v in ROWS]
+    make("table.csv", heads, [*broken, *others], "\t")
     with pytest.raises(CohortError) as refusal:
         load()
     (fault,) = (x for x in refusal.value.findings if x.severity == FAULT)
     assert (fault.scan, fault.kind) == ("sub-01", "not numbers")
-    assert "oops" in fault.got
+    assert cell in fault.got
+    assert fault.advice.startswith(advice)
     assert CORTEX[0] in fault.got
     cohort = load(skip_faulty=True)
     np.testing.assert_array_equal(cohort.features, expected.features)
     (row,) = cohort.left_out.itertuples()
     assert (row.scan, row.fate) == ("sub-01", "fault")
-    assert "oops" in row.reason
+    assert cell in row.reason
 
 
 @pytest.mark.parametrize(
@@ -473,7 +481,7 @@ def test_a_cell_that_is_no_number_is_the_fault_of_its_scan(tables):
     [
         ("oops", [(0, 0), (1, 0), (2, 0)]),  # a column of notes
         ("oops", [(0, 0), (1, 1)]),  # most rows
-        ("1,07", [(1, 0)]),  # only some numbers may show the decimal comma
+        ("1,234.5", [(1, 0)]),  # only large numbers may show thousands
     ],
 )
 def test_cells_of_the_whole_table_are_no_fault_of_scans(tables, cell, places):

@@ -252,6 +252,8 @@ def test_numbers_and_covariates(write):
         (["1.234.567"], "thousands without separators"),
         (["4,394", "2,45"], r"\. Write decimals with a point\.$"),
         (["2,5"], r"\. Write decimals with a point\.$"),
+        (["2,5", "3", "1,75"], r"all numbers have decimal commas, for example '2,5'"),
+        (["2,5", "3.5"], r"1 cells must be numbers or n/a: '2,5'"),
         (["#DIV/0!", "2"], "formula failed in the spreadsheet; write n/a"),
         (["12 mm"], r"column 'x'\.$"),
     ],
