@@ -198,6 +198,10 @@ MIN_CLASS_SCANS = 5
 MAX_RELATIVE_DISTANCE = 0.01
 # With fewer values only identical scans are found.
 MIN_DISTANCE_VALUES = 10
+# Scans whose median deviation, in MADs scaled to a standard deviation, is larger are
+# left out of the scale of distances, if there are enough scans to have one.
+MAX_ROW_DEVIATION = 6.0
+MIN_ROWS_WITH_SCALE = 8
 # Distances are taken over at most as many values.
 MAX_DISTANCE_VALUES = 500
 # Principal components by which most pairs of scans are ruled out.
@@ -257,8 +261,10 @@ def audit(
     - `visits_taken_for_people`: ids differ in one part only, for example `P01_V1` and
       `P01_V2`, and the sexes agree; where the part is no word for a visit, labels agree
       as well.
-    - `duplicate_scans`: connectomes or features of two participants are the same, or
-      their squared distance is below a hundredth of that of unrelated scans.
+    - `duplicate_scans`: connectomes, features or one feature of two participants are
+      the same, or their squared distance is below a hundredth of that of unrelated
+      scans. Scans far from all others are left out of the scale of distances, and of
+      these scans only copies are found.
     - `label_in_features`: classes explain :math:`\eta^2 \ge 0.99` of a feature's or an
       edge's variance; `clinical_score_as_feature`: a feature is named like a clinical
       score.
@@ -427,10 +433,23 @@ def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
 
 def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditFinding]:
     """Look for scans with the same, or nearly the same, connectome or features."""
-    for data_kind, scan_values in _scan_values(cohort).items():
+    values_by_kind = _scan_values(cohort)
+    if len(cohort.feature_names) > 1:
+        # A file of one feature may have been copied to another person.
+        values_by_kind |= {
+            feature_name: cohort.features[..., feature_index]
+            for feature_index, feature_name in enumerate(cohort.feature_names)
+        }
+    reported_pairs = set[tuple[int, int]]()
+    for data_kind, scan_values in values_by_kind.items():
         similar_pairs = _find_similar_pairs(
             scan_values, is_connectome=data_kind == "connectomes"
         )
+        if data_kind in cohort.feature_names:
+            is_new = [tuple(pair) not in reported_pairs for pair in similar_pairs]
+            similar_pairs = similar_pairs[np.array(is_new, dtype=bool)]
+        elif data_kind == "features":
+            reported_pairs = {(first, second) for first, second in similar_pairs}
         is_same_person = np.equal(*cohort.groups[similar_pairs].T)
         yield from _find_copied_visits(
             cohort, data_kind, scan_values, similar_pairs[is_same_person]
@@ -521,12 +540,36 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
     n_values = z.shape[1]
     if n_values < 2:
         return np.empty((0, 2), dtype=np.int64)
-    z = StandardScaler().fit_transform(z)
+    is_far = _find_far_rows(z)
+    # A scan in another unit would stretch the scale, and all others would be alike.
+    z = StandardScaler().fit(z[~is_far]).transform(z)
     # Two unrelated standardised scans have an expected squared distance of 2 n_values.
     max_squared_distance = 1e-20
     if n_values >= MIN_DISTANCE_VALUES:
         max_squared_distance = MAX_RELATIVE_DISTANCE * 2 * n_values
-    return measured_rows[find_near_pairs(z, max_squared_distance)]
+    near_pairs = find_near_pairs(z, max_squared_distance)
+    # The scale of others does not hold for these scans, of which only copies are found.
+    is_copy = np.array(
+        [np.array_equal(z[first], z[second]) for first, second in near_pairs],
+        dtype=bool,
+    )
+    near_pairs = near_pairs[is_copy | ~is_far[near_pairs].any(axis=1)]
+    return measured_rows[near_pairs]
+
+
+def _find_far_rows(scan_values: np.ndarray) -> np.ndarray:
+    """Return which rows are far from the median row in most of the columns."""
+    n_rows = len(scan_values)
+    if n_rows < MIN_ROWS_WITH_SCALE:
+        return np.zeros(n_rows, dtype=bool)
+    value_columns = np.ascontiguousarray(scan_values.T)
+    deviations = np.abs(value_columns - np.median(value_columns, axis=1)[:, None])
+    scaled_mads = 1.4826 * np.median(deviations, axis=1)
+    has_scale = scaled_mads > 0
+    if not has_scale.any():
+        return np.zeros(n_rows, dtype=bool)
+    deviations = deviations[has_scale] / scaled_mads[has_scale, None]
+    return np.median(deviations, axis=0) > MAX_ROW_DEVIATION
 
 
 def _iter_row_slices(n_rows: int) -> Iterator[slice]:
@@ -553,8 +596,9 @@ def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
     """
     components = _principal_components(z).astype(np.float32)
     squares = (components**2).sum(axis=1)
-    # Products in float32 are wrong by less than this.
-    slack = 1e-5 * (1 + squares.max(initial=0.0))
+    # Products in float32 are wrong by less than this share of the two squares.
+    squares = squares * np.float32(1 - 1e-5)
+    slack = 1e-5
     pair_arrays = [np.empty((0, 2), dtype=np.int64)]
     for row_slice in _iter_row_slices(len(z)):
         later_components = components[row_slice.start :]

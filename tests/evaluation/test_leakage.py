@@ -170,6 +170,34 @@ def test_scans_in_another_unit_are_not_taken_for_copies_one_by_one(cohort):
     assert findings["what_to_do"].iloc[0] == leakage.MANY_PAIRS_ADVICE
 
 
+def test_one_scan_in_another_unit_makes_no_copies_of_the_others(cohort):
+    values = np.array(cohort.features)
+    values[3] *= 10
+    findings = checks(replace(cohort, features=values))
+    assert "duplicate_scans" not in findings.index
+    assert "in 1 of " in findings.loc["unusual_unit", "finding"]
+    other = int(np.flatnonzero(cohort.groups != cohort.groups[3])[0])
+    values[other] = values[3]  # a copy of the scan is found
+    row = checks(replace(cohort, features=values)).loc["duplicate_scans"]
+    assert {*row["scans"].split(", ")} == {*cohort.table["scan"].iloc[[3, other]]}
+
+
+def test_a_copy_of_one_of_two_features_is_named(cohort):
+    rng = np.random.default_rng(0)
+    thickness = rng.normal(2.5, 0.3, cohort.features.shape)
+    values = np.concatenate([thickness, cohort.features], axis=2)
+    first, second = 0, int(np.flatnonzero(cohort.groups != cohort.groups[0])[-1])
+    values[second, :, 1] = values[first, :, 1]
+    names = ("thickness", *cohort.feature_names)
+    findings = checks(replace(cohort, features=values, feature_names=names))
+    row = findings.loc["duplicate_scans"]
+    assert row["finding"].startswith("two participants have identical fdg and ")
+    values[second] = values[first]
+    findings = checks(replace(cohort, features=values, feature_names=names))
+    row = findings.loc["duplicate_scans"]  # one line, not one for each feature
+    assert row["finding"].startswith("two participants have identical features and ")
+
+
 def test_visits_of_one_person_may_be_alike(cohort):
     person = next(p for p in cohort.groups if (cohort.groups == p).sum() > 1)
     first, second = np.flatnonzero(cohort.groups == person)[:2]
