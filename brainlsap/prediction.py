@@ -1198,7 +1198,7 @@ def card_text(model: PackedClassifier) -> str:
             f"{category} {n}" for category, n in value_counts.items()
         )
         card_lines.append(f"  {covariate_kind}: {counts_text}")
-    card_lines += [f"Steps: {_steps_text(card['steps'])}"]
+    card_lines += [f"Steps: {_adjustment_text(card['steps'])}"]
     card_lines += _score_lines(card)
     card_lines += [f"Prediction sets: {sets_text(card)}"]
     card_lines += [f"Not for: {'; '.join(NOT_FOR)}", "Settings:"]
@@ -1209,7 +1209,7 @@ def card_text(model: PackedClassifier) -> str:
     return "\n".join(card_lines)
 
 
-def _steps_text(step_facts: Mapping[str, Any]) -> str:
+def _adjustment_text(step_facts: Mapping[str, Any]) -> str:
     """Return the steps before the model."""
     step_texts = []
     if step_facts["harmonize"]:

@@ -306,7 +306,9 @@ class Cohort:
             for column_name, x in feature_tables.items()
         }
         feature_arrays = {
-            column_name: np.asarray(_as_numbers(column_name, feature_values), float)
+            column_name: np.asarray(
+                _check_number_array(column_name, feature_values), float
+            )
             for column_name, feature_values in feature_tables.items()
         }
         X, *other_features = feature_arrays.values()
@@ -772,7 +774,7 @@ def _stack_connectomes(
         return np.array(
             [connectome_file.matrix for connectome_file in connectome_files]
         ), findings
-    W = _as_numbers("connectomes", matrices)
+    W = _check_number_array("connectomes", matrices)
     check_arrays(W, atlas)
     return treat_negative_weights(W, negative)
 
@@ -969,7 +971,7 @@ def _person_column(
     return None
 
 
-def _as_numbers(argument_name: str, array_like: ArrayLike) -> np.ndarray:
+def _check_number_array(argument_name: str, array_like: ArrayLike) -> np.ndarray:
     """Return an array of numbers; raise where there are others in it, or none."""
     try:
         return as_number_array(array_like)

@@ -223,7 +223,9 @@ def read_connectome(
             values={"n_rows": n_rows},
         )
     raw_matrix = _apply_row_names(raw_matrix, row_names, connectome_path)
-    weight_matrix, order_findings = _in_atlas_order(raw_matrix, atlas, connectome_path)
+    weight_matrix, order_findings = _reorder_to_atlas(
+        raw_matrix, atlas, connectome_path
+    )
     symmetric_matrix, weight_notes = _treat_weights(
         weight_matrix, atlas.names, connectome_path, symmetrize, negative
     )
@@ -452,7 +454,7 @@ def _may_fit(raw_matrix: RawMatrix, atlas: Atlas) -> bool:
     return n_known >= len(atlas) / 2
 
 
-def _in_atlas_order(
+def _reorder_to_atlas(
     raw_matrix: RawMatrix, atlas: Atlas, connectome_path: Path
 ) -> tuple[np.ndarray, list[Finding]]:
     """Return a matrix in the order of an atlas, and what was left out.

@@ -410,7 +410,7 @@ def _sort_columns(
     `side_letter` and `default_measure` are of column names that name neither.
     """
     path_and_sheet = _name_sheet(table_path, sheet_name)
-    original_heads = _drop_copy_numbers(cell_table)
+    original_heads = _remove_copy_numbers(cell_table)
     sorted_heads = _sort_heads(original_heads, atlas, side_letter, default_measure)
     region_heads = [
         region_column
@@ -548,7 +548,7 @@ def _find_row_faults(
     return row_faults
 
 
-def _drop_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
+def _remove_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
     """Return every column name without pandas' number of a repeated name (`x.1`)."""
     column_names = list(column_names)
     stem_of_name = {

@@ -301,8 +301,8 @@ def nested_model_table(
     )
     step_rows = []
     for simpler_model, richer_model in pairwise(ridge_names):
-        simpler_parts = person_accuracies[simpler_model]
-        richer_parts = person_accuracies[richer_model]
+        simpler_accuracies = person_accuracies[simpler_model]
+        richer_accuracies = person_accuracies[richer_model]
         exchange_test = exchange_tests[richer_model]
         if evaluation.have_same_predictions(simpler_model, richer_model):
             exchange_test = SAME_PREDICTIONS
@@ -310,8 +310,8 @@ def nested_model_table(
             {
                 "below": simpler_model,
                 "above": richer_model,
-                "score_below": simpler_parts.sum(),
-                "score_above": richer_parts.sum(),
+                "score_below": simpler_accuracies.sum(),
+                "score_above": richer_accuracies.sum(),
                 **exchange_test._asdict(),
             }
         )

@@ -1026,22 +1026,26 @@ def _gain_table(
         }
         evidence_gains = np.array([draw_gain.evidence for draw_gain in draw_gains])
         error_gains = np.mean([draw_gain.error for draw_gain in draw_gains], axis=0)
-        table_row |= _named("evidence_gain", _jackknife(evidence_gains))
-        table_row |= _named("error_gain", computation.error_share(error_gains))
+        table_row |= _name_bounds("evidence_gain", _jackknife(evidence_gains))
+        table_row |= _name_bounds("error_gain", computation.error_share(error_gains))
         is_null = connectome_name != "original"
         lead_interval = (
             _jackknife(original_gain.evidence - evidence_gains)
             if is_null
             else [np.nan] * 3
         )
-        table_row |= _named("evidence_lead", lead_interval)
+        table_row |= _name_bounds("evidence_lead", lead_interval)
         lead_interval = computation.error_share(original_gain.error - error_gains)
-        table_row |= _named("error_lead", lead_interval if is_null else [np.nan] * 3)
+        table_row |= _name_bounds(
+            "error_lead", lead_interval if is_null else [np.nan] * 3
+        )
         table_rows.append(table_row)
     return pd.DataFrame(table_rows)
 
 
-def _named(column_name: str, estimate_and_bounds: Sequence[float]) -> dict[str, float]:
+def _name_bounds(
+    column_name: str, estimate_and_bounds: Sequence[float]
+) -> dict[str, float]:
     """Return estimate, low and high by the names of their columns."""
     return dict(
         zip(

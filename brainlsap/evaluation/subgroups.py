@@ -164,8 +164,8 @@ def case_mix_table(
         table_rows.append(
             (
                 quantity_name,
-                _number_text(training_facts),
-                _number_text(test_facts),
+                _mean_sd_text(training_facts),
+                _mean_sd_text(test_facts),
                 difference_text,
             )
         )
@@ -213,15 +213,15 @@ def _case_mix_rows(
     return [
         (
             f"{characteristic}: {category}",
-            _count_text(training_counts, category),
-            _count_text(test_counts, category),
+            _category_share_text(training_counts, category),
+            _category_share_text(test_counts, category),
             "",
         )
         for category in dict.fromkeys([*training_counts, *test_counts])
     ]
 
 
-def _count_text(counts: Mapping[str, int], category: str) -> str:
+def _category_share_text(counts: Mapping[str, int], category: str) -> str:
     """Return people and share of a value; "n/a" where nobody has any."""
     n_people = sum(counts.values())
     if n_people == 0:
@@ -230,7 +230,7 @@ def _count_text(counts: Mapping[str, int], category: str) -> str:
     return f"{n_value} ({n_value / n_people:.0%})"
 
 
-def _number_text(number_facts: Mapping[str, float] | None) -> str:
+def _mean_sd_text(number_facts: Mapping[str, float] | None) -> str:
     """Return mean and s.d. as text; "n/a" where nobody has a value."""
     if not number_facts or not number_facts["n"]:
         return "n/a"

@@ -184,10 +184,10 @@ class NodeNetwork(nn.Module):
                 f"max_exact_nodes={node_settings.max_exact_nodes}. Use model='lsap-c' "
                 "with tolerance=1e-6, whose results agree to six digits."
             )
-        for buffer_name, buffer in zip(
+        for buffer_name, buffer_tensor in zip(
             ("eigenvalues", "U"), cached(spectrum_of, W), strict=True
         ):
-            self.register_buffer(buffer_name, buffer, persistent=False)
+            self.register_buffer(buffer_name, buffer_tensor, persistent=False)
 
     def forward(self, n_views: int = 1) -> Tensor:
         """Return logits of shape `(n_nodes, n_views, n_classes)`."""

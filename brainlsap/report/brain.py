@@ -1090,13 +1090,13 @@ def _write_labels(
                 "path_effects": HALO,
                 "relpos": line_start,
                 "connectionstyle": partial(
-                    _bent_line, axes.figure.transSubfigure, elbow_point
+                    _make_bent_line, axes.figure.transSubfigure, elbow_point
                 ),
             },
         )
 
 
-def _bent_line(
+def _make_bent_line(
     transform: Transform,
     elbow_point: tuple[float, float],
     start_point: Any,

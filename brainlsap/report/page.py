@@ -86,7 +86,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 
     Scans are given by their codes.
     """
-    code_of_scan, withhold_names = _codes_and_withholder(evaluation)
+    code_of_scan, withhold_names = _make_withholder(evaluation)
     cohort = evaluation.cohort
     model_names = list(evaluation.predictions["model"].unique())
     page_tables = {
@@ -512,7 +512,7 @@ def write_page(
     pool = Parallel(n_jobs, return_as="generator")
     # A pool of one process starts when its results are read.
     drawn_outputs = pool(draw_tasks)
-    code_of_scan, withhold_names = _codes_and_withholder(evaluation)
+    code_of_scan, withhold_names = _make_withholder(evaluation)
     page_tables = report_tables(evaluation)
     for item_name, page_table in page_tables.items():
         write_tsv(page_table, folder / table_file(item_name))
@@ -529,7 +529,7 @@ def write_page(
         ["METHODS", *methods_paragraphs, "SUPPLEMENT", *supplement_paragraphs]
     )
     (folder / "methods.txt").write_text(f"{methods_file_text}\n", "utf-8")
-    first_screen = _first_screen(evaluation, withhold_names)
+    summary_context = _first_screen(evaluation, withhold_names)
     page_template = TEMPLATES.get_template("report.html.j2")
     region_answers = regions.answer_region_questions(
         evaluation, evaluation.cohort.atlas
@@ -551,7 +551,7 @@ def write_page(
         title=withhold_names(evaluation.settings["title"]),
         predictor=predictor_text(evaluation),
         remarks=list(map(withhold_names, score_remarks(evaluation))),
-        **first_screen,
+        **summary_context,
         features=tables.feature_text(evaluation.cohort),
         training=training_text(evaluation) if "brain" in saved_figures else "",
         has_varied_scales=regions.ranks_by_varied_scales(evaluation),
@@ -623,8 +623,8 @@ def _write_checklist(
         for section, page_place in PAGE_SECTIONS.items()
         if f'<section id="{section}">' in page_html
     }
-    checklist = checklist_table(evaluation, {*report_places, "settings.json"})
-    write_tsv(checklist.map(withhold_names), folder / "checklist.tsv")
+    item_table = checklist_table(evaluation, {*report_places, "settings.json"})
+    write_tsv(item_table.map(withhold_names), folder / "checklist.tsv")
 
 
 def _write_settings(
@@ -740,7 +740,7 @@ def _encode_figure(figure: Any) -> dict[str, Any]:
     return {"png": png_base64, "width": width_mm, "note": figure.note}
 
 
-def _codes_and_withholder(
+def _make_withholder(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], Callable[[str], str]]:
     """Return the codes of scans, and the function that withholds names in free text."""

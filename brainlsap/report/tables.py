@@ -901,7 +901,7 @@ def region_labels(
     atlas = load_atlas(atlas)
     region_names = atlas.short_names if label_kind == "short" else atlas.full_names
     full_labels = [
-        region_names[region_row] for region_row in _match_rows(regions, atlas)
+        region_names[region_row] for region_row in _match_region_rows(regions, atlas)
     ]
     if label_kind != "brief":
         return full_labels
@@ -917,7 +917,7 @@ def region_labels(
     ]
 
 
-def _match_rows(regions: Sequence[str], atlas: Atlas) -> list[int]:
+def _match_region_rows(regions: Sequence[str], atlas: Atlas) -> list[int]:
     """Return the row of every region; one of several features has several rows."""
     different_regions = list(dict.fromkeys(regions))
     atlas_rows = atlas.match(different_regions).tolist()
@@ -927,7 +927,7 @@ def _match_rows(regions: Sequence[str], atlas: Atlas) -> list[int]:
 
 def centroid_texts(regions: Sequence[str], atlas: Atlas) -> list[str]:
     """Return the centroid of each region in whole mm; "" where it is unknown."""
-    centroids = atlas.coordinates[_match_rows(regions, atlas)]
+    centroids = atlas.coordinates[_match_region_rows(regions, atlas)]
     return [
         ", ".join(f"{coordinate:z.0f}" for coordinate in centroid)
         if np.isfinite(centroid).all()
