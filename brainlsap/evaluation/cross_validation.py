@@ -336,7 +336,8 @@ def split_role(model: Any) -> tuple[Any, str]:
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         raise ParameterError(
             "model must be a classifier, such as LSAPClassifier(), or a dictionary "
-            f"of classifiers by name, which make_models returns; got {estimator!r}."
+            "that maps names to classifiers, such as make_models returns; got "
+            f"{estimator!r}."
         )
     return estimator, model_role
 

@@ -179,9 +179,10 @@ def order_labels(
         # cross_val_predict numbers sorted labels where it asks for probabilities
         raise ParameterError(
             f"classes must list every class of y once, in order; got {all_classes}, "
-            f"but y contains {present_classes.tolist()}. If scikit-learn numbers "
-            "the labels, number them first: y=pd.Categorical(labels, "
-            "classes).codes, classes=range(n_classes)."
+            f"but y contains {present_classes.tolist()}. Some functions of "
+            "scikit-learn replace labels by numbers. For these, give numbers from "
+            "the start: y=pd.Categorical(labels, classes).codes, "
+            "classes=range(n_classes)."
         )
     class_positions = np.array(
         [all_classes.index(class_name) for class_name in present_classes]
