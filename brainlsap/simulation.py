@@ -350,7 +350,7 @@ def make_cohort(
         atlas=atlas,
         feature_names=feature_names,
         classes=tuple(stage for stage in STAGES if stage in set(scan_table["label"])),
-        findings=("simulated: nobody was left out",),
+        findings=("All participants are simulated, and nobody was left out.",),
         provenance={"simulated": "make_cohort", **simulation_settings},
         truth=pd.DataFrame(true_effects),
     )

@@ -61,28 +61,35 @@ def join_message(
     return f"{fact.removesuffix('.')}. {advice}" if advice else fact
 
 
-def p_text(p_value: float) -> str:
+def p_text(p_value: float, smallest_p: float = 0.0) -> str:
     """Return a p-value for a table: three decimals, "< 0.001", or "n/a".
+
+    The smallest p that a number of permutations can give is an upper bound.
 
     >>> p_text(0.0123), p_text(0.0004), p_text(math.nan)
     ('0.012', '< 0.001', 'n/a')
+    >>> p_text(1 / 200, smallest_p=1 / 200)
+    '≤ 0.005'
     """
     if not math.isfinite(p_value):
         return "n/a"
     if p_value < 0.001:
         return "< 0.001"
+    if p_value <= smallest_p * (1 + 1e-6):  # tolerates rounding in stored tables
+        return f"\N{LESS-THAN OR EQUAL TO} {p_text(p_value)}"
     # A fourth decimal, so that no p below 0.05 reads 0.050.
     return f"{p_value:.4f}" if 0.0495 <= p_value < 0.05 else f"{p_value:.3f}"
 
 
-def p_phrase(p_value: float) -> str:
+def p_phrase(p_value: float, smallest_p: float = 0.0) -> str:
     """Return a p-value for a sentence.
 
     >>> p_phrase(0.0123), p_phrase(0.0004)
     ('p = 0.012', 'p < 0.001')
     """
-    formatted_p = p_text(p_value)
-    return f"p {formatted_p}" if formatted_p.startswith("<") else f"p = {formatted_p}"
+    formatted_p = p_text(p_value, smallest_p)
+    is_bound = formatted_p.startswith(("<", "\N{LESS-THAN OR EQUAL TO}"))
+    return f"p {formatted_p}" if is_bound else f"p = {formatted_p}"
 
 
 def option_text(name: str, value: object = None) -> str:

@@ -233,6 +233,12 @@ class AuditFinding(NamedTuple):
     finding: str
     what_to_do: str
     scans: str
+    covariate: str = ""
+    """Column that was tested alone; "" for other checks."""
+    balanced_accuracy: float = np.nan
+    """Of the label predicted from this column alone."""
+    p_value: float = np.nan
+    """Of a difference between classes in this column, without correction."""
 
 
 class TestedColumn(NamedTuple):
@@ -302,8 +308,10 @@ def audit(
     -------
     DataFrame
         check (its key), severity ("error": a leak; "warning": what may explain a score;
-        "note"), finding, what_to_do, and scans: names of the scans concerned, separated
-        by ", ", where there are any. No other column names anybody.
+        "note"), finding, what_to_do, scans: names of the scans concerned, separated
+        by ", ", where there are any; and of a covariate that was tested alone:
+        covariate (its column), balanced_accuracy and p_value (without correction). No
+        column but scans names anybody.
     """
     removed_columns = {
         find_covariate_column(cohort.table, covariate_name)
@@ -328,9 +336,10 @@ def audit(
             cohort, removed_columns, reference_class
         )
     audit_findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return pd.DataFrame(
+    finding_table = pd.DataFrame(
         audit_findings, columns=list(AuditFinding._fields), dtype=object
     )
+    return finding_table.astype({"balanced_accuracy": float, "p_value": float})
 
 
 def check_title(check_key: str) -> str:
@@ -787,7 +796,7 @@ def _find_predictive_columns(
         is_different = deciding_p < MAX_P_VALUE
         is_predictive = is_different and mean_accuracy >= chance_accuracy + MIN_GAIN
         if tested_column.covariate:
-            yield _covariate_finding(
+            covariate_finding = _covariate_finding(
                 cohort,
                 tested_column,
                 finding_text,
@@ -796,6 +805,11 @@ def _find_predictive_columns(
                 is_removed=tested_column.covariate in removed_columns,
                 reference_class=reference_class,
                 splits=splits,
+            )
+            yield covariate_finding._replace(
+                covariate=tested_column.covariate,
+                balanced_accuracy=mean_accuracy,
+                p_value=p_value,
             )
         elif is_predictive:
             yield _make_finding(Check.MISSING_VALUES_PREDICT_LABEL, finding_text)

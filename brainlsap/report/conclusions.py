@@ -76,6 +76,7 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 """Connectomes whose gains decide whether the connectome helps."""
 
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
+NOT_ALONE, SAME = "NOT ALONE", "SAME"
 NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN = "NOTHING TO EXPLAIN"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
@@ -83,10 +84,14 @@ NOTHING_TO_EXPLAIN = "NOTHING TO EXPLAIN"
 _NOT_VALID = (
     " This result is not valid (see Beware)."  # follows the sentence of a conclusion
 )
-N_QUOTED = 3
+_PARTS_HEADING = "Log evidence with one scale for all regions (nats [90%]):"
+"""What precedes the gains of connectomes."""
+N_QUOTED = 6
 """Most regions that a sentence for a manuscript names."""
 N_COVARIATES = 3
-"""Most covariates without a warning that are named."""
+"""Most covariates that are named, apart from those with a warning."""
+SMALL_CLASS = 20
+"""A class of fewer participants is named as a limit."""
 
 # Errors that make region tests wrong as well as scores.
 _ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
@@ -237,7 +242,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         regions_stand_out = _withdraw(regions_stand_out, leak_text)
     conclusions = StudyConclusions(
         chance=chance,
-        covariates=judge_covariates(evaluation, tested_chance),
+        covariates=judge_covariates(evaluation, tested_chance, added_value),
         network=network,
         probabilities=judge_probabilities(evaluation, tested_chance),
         simple_models=simple_models,
@@ -386,7 +391,7 @@ def method_text(evaluation: Evaluation) -> str:
         source_text = "its ridge regression"
         has_ridge = "LSAP-R" in evaluation.models
         if has_ridge and evaluation.have_same_predictions(main_model, "LSAP-R"):
-            source_text = "LSAP-R"
+            source_text += " (LSAP-R)"
         unused_sentence = (
             " The network has no weight in any fold, so the predictions are those of "
             f"{source_text}."
@@ -462,7 +467,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     if p_value < ALPHA and lower_bound > chance:
         answer_text = YES
     answer_sentence = (
-        f"Balanced accuracy {estimate:.3f} (95% interval {lower_bound:.3f} to "
+        f"balanced accuracy {estimate:.3f} (95%: {lower_bound:.3f} to "
         f"{upper_bound:.3f}), chance {chance:.3f}, {p_phrase(p_value)}."
     )
     answer_sentence += tables.frequent_prediction_text(evaluation, main_model)
@@ -490,11 +495,16 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     )
 
 
-def judge_covariates(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
+def judge_covariates(
+    evaluation: Evaluation,
+    chance: Conclusion,
+    added_value: Conclusion | None = None,
+) -> Conclusion:
     """Answer whether age, sex, site or other covariates may explain the score.
 
-    "POSSIBLY": the audit warns of one that predicts the class alone. "NO WARNING" does
-    not exclude it. "NOTHING TO EXPLAIN": no score above chance was shown.
+    "POSSIBLY": the audit warns of one that predicts the class alone. "NOT ALONE": the
+    brain adds to all that it warns of (`added_value`). "NO WARNING" does not exclude
+    it. "NOTHING TO EXPLAIN": no score above chance was shown.
     """
     question_text = "Could age, sex or site explain the score?"
     if evaluation.audit is None:
@@ -519,19 +529,21 @@ def judge_covariates(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     findings_text = capitalize_first(f"{'; '.join(shown_findings)}.")
     if chance.answer != YES:
-        sentences = [findings_text] if len(warnings) else []
-        sentences.append(
-            "Classes can differ in age, sex or site although the score is at chance, "
-            "because the model uses only features of the brain."
-        )
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            " ".join(sentences),
-            reason="No score above chance was shown.",
+            findings_text if len(warnings) else "",
+            reason="There is no score above chance to explain.",
             label=NOTHING_TO_EXPLAIN,
         )
     sentences = [findings_text]
+    warned_columns = _covariates_of(findings[findings["severity"] == "warning"])
+    model_columns = evaluation.settings.get("covariates") or []
+    is_exceeded = added_value is not None and added_value.answer == YES
+    if is_exceeded and warned_columns and set(warned_columns) <= set(model_columns):
+        answer_label = NOT_ALONE
+        reason, sentence = _compare_with_covariates(evaluation, findings)
+        sentences = [sentence]
     unadjusted_names = _unadjusted_names(evaluation)
     if unadjusted_names:
         sentences.append(
@@ -540,6 +552,56 @@ def judge_covariates(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
     return Conclusion(
         question_text, NOT_SHOWN, " ".join(sentences), reason=reason, label=answer_label
     )
+
+
+def _covariates_of(findings: pd.DataFrame) -> list[str]:
+    """Return the columns that findings concern; none in results of old versions."""
+    if "covariate" not in findings:
+        return []
+    return list(findings["covariate"])
+
+
+def _compare_with_covariates(
+    evaluation: Evaluation, findings: pd.DataFrame
+) -> tuple[str, str]:
+    """Return what the brain adds to all covariates, and what each predicts alone."""
+    covariates_name = ADDED_VALUE_MODELS[0]
+    names = tables.covariates_text(evaluation)
+    score = tables.intervals(evaluation, covariates_name).loc[
+        "balanced_accuracy", "estimate"
+    ]
+    comparisons = tables.added_value(evaluation).set_index("model")
+    gain = comparisons.loc[covariates_name, "difference"]
+    reason = (
+        f"{capitalize_first(names)} alone score {score:.3f}; the brain adds "
+        f"{gain:+z.3f}."
+    )
+    is_warned = findings["severity"] == "warning"
+    difference_texts = [
+        f"{row['covariate']} ({p_phrase(row['p_value'])})"
+        for row in findings[is_warned].to_dict("records")
+    ]
+    score_texts = [
+        f"{row['covariate']} {row['balanced_accuracy']:.2f}"
+        for row in findings.nlargest(N_COVARIATES, "balanced_accuracy").to_dict(
+            "records"
+        )
+    ]
+    sentence = (
+        f"Classes differ in {with_and(difference_texts)}. Each alone: "
+        f"{', '.join(score_texts)}; chance {1 / len(evaluation.cohort.classes):.2f}."
+    )
+    model_columns = evaluation.settings["covariates"]
+    absent_names = [
+        name for name in _covariates_of(findings) if name not in model_columns
+    ]
+    if absent_names:
+        verb = "was" if len(absent_names) == 1 else "were"
+        sentence += (
+            f" {capitalize_first(with_and(absent_names))} {verb} not in the model of "
+            f"{names}."
+        )
+    return reason, sentence
 
 
 def _unadjusted_names(evaluation: Evaluation) -> list[str]:
@@ -594,7 +656,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     )
     sentence = (
         f"Balanced accuracy of {main_model} minus that of LSAP-R: {difference} "
-        f"({_holm_phrase(comparison_row)})."
+        f"(95%; {_holm_phrase(comparison_row)})."
     )
     if answer != YES:
         sentence += (
@@ -619,7 +681,7 @@ def judge_probabilities(evaluation: Evaluation, chance: Conclusion) -> Conclusio
             f"Probabilities assume {phrase_prior(class_priors[main_model])}, not those "
             "of a clinic, and were not tested in another sample."
         )
-    return Conclusion(question_text, NOT_SHOWN, sentence)
+    return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
 
 
 def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
@@ -642,13 +704,14 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
             comparison_row["difference"], comparison_row["low"], comparison_row["high"]
         )
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
-        if evaluation.have_same_predictions(main_model, model_name):
-            comparison_sentence = tables.SAME_PREDICTIONS
-        conclusions.append(
-            _conclude_difference(
-                model_name, answer_text, comparison_sentence, comparison_row
-            )
+        conclusion = _conclude_difference(
+            model_name, answer_text, comparison_sentence, comparison_row
         )
+        if evaluation.have_same_predictions(main_model, model_name):
+            conclusion = replace(
+                conclusion, sentence=tables.SAME_PREDICTIONS, label=SAME
+            )
+        conclusions.append(conclusion)
     return conclusions
 
 
@@ -677,17 +740,46 @@ def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
         answer_sentence = f"The model is worse than {with_and(names_by_answer[NO])}."
     elif names_by_answer[NOT_SHOWN]:
         answer_text = NOT_SHOWN
-        answer_sentence = (
-            f"There is no clear gain over {with_and(names_by_answer[NOT_SHOWN])}."
-        )
+        answer_sentence = _name_unclear(comparisons)
     else:
-        answer_sentence = "The model is better than each simple model."
+        answer_sentence = (
+            f"The model is better than each of these {len(comparisons)} models."
+        )
     return replace(
         hardest_comparison,
         question=question_text,
         answer=answer_text,
-        sentence=answer_sentence,
+        sentence=f"{answer_sentence} Differences in balanced accuracy [95%]:",
+        label="",
     )
+
+
+def _name_unclear(comparisons: Sequence[Conclusion]) -> str:
+    """Return over which models no gain was shown, and in which direction they are."""
+    unclear = [
+        comparison for comparison in comparisons if comparison.answer == NOT_SHOWN
+    ]
+    equal_names = [item.question for item in unclear if item.label == SAME]
+    lower_names = [
+        item.question for item in unclear if item.estimate < 0 and item.label != SAME
+    ]
+    unclear_names = [
+        item.question
+        for item in unclear
+        if item.question not in {*equal_names, *lower_names}
+    ]
+    sentences = []
+    if lower_names:
+        sentences.append(
+            f"The score is lower, not clearly, than that of {with_and(lower_names)}."
+        )
+    if unclear_names:
+        sentences.append(f"There is no clear gain over {with_and(unclear_names)}.")
+    if equal_names:
+        sentences.append(
+            f"{capitalize_first(with_and(equal_names))} made the same predictions."
+        )
+    return " ".join(sentences)
 
 
 def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
@@ -715,7 +807,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     sentence = (
         f"Balanced accuracy of {brain_name} (a ridge regression) with "
         f"{covariates_phrase} minus that of {covariates_phrase} alone: {difference} "
-        f"({_holm_phrase(comparison_row)})."
+        f"(95%; {_holm_phrase(comparison_row)})."
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
         sentence = (
@@ -774,12 +866,15 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         }[network.answer]
         partial_conclusions = _compare_connectomes(connectome_gain)
         answer_sentences.append(
-            "YES requires that the connectome of the study gains at least "
-            f"{MIN_LOG_CREDIT:.1f} nats of log evidence (a Bayes factor of 20), and as "
-            "much more than each random one."
+            "The data must be at least 20 times as probable with the connectome as "
+            "without it and as with each random one "
+            f"({MIN_LOG_CREDIT:.1f} nats of log evidence, and intervals of differences "
+            "above 0)."
         )
     if without_model not in evaluation.models or with_model == without_model:
-        if not answer_sentences:
+        if partial_conclusions:
+            answer_sentences.append(_PARTS_HEADING)
+        else:
             answer_sentences.append(
                 "The study contains no comparison of models with and without the "
                 "connectome."
@@ -807,6 +902,8 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
     if score_sentence:
         answer_sentences.append(score_sentence)
+    if partial_conclusions:
+        answer_sentences.append(_PARTS_HEADING)
     if evaluation.connectome_gain is None:
         comparison_columns = ["difference", "low", "high", "p_holm"]
         estimate, interval_low, interval_high, p_value = comparison_row[
@@ -837,14 +934,19 @@ def _score_with_connectome(
     difference_text = _difference_text(
         comparison_row["difference"], comparison_row["low"], comparison_row["high"]
     )
-    remark_of_answer = {
-        YES: "; random connectomes can raise it as well (not measured)",
-        NO: ", a lower score with the connectome",
-    }
-    return (
+    sentence = (
         f"Balanced accuracy of {with_model} minus {without_model}: {difference_text} "
-        f"({_holm_phrase(comparison_row)}){remark_of_answer.get(answer, '')}."
+        f"(95%; {_holm_phrase(comparison_row)})."
     )
+    if answer == NO:
+        return f"{sentence} The score is lower with the connectome."
+    if answer == NOT_SHOWN:
+        return sentence
+    sentence += (
+        " So averaging helps; the balanced accuracy of random connectomes was not "
+        "measured."
+    )
+    return sentence
 
 
 def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
@@ -860,15 +962,16 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
             gain_row[f"evidence_gain{suffix}"] for suffix in ("", "_low", "_high")
         )
         is_met = estimate >= MIN_LOG_CREDIT
-        sentence = f"{estimate:+z.1f} [{gain_low:+z.1f}, {gain_high:+z.1f}] nats"
+        gain_text = _nats_text(estimate, gain_low, gain_high)
+        sentence = f"gain {gain_text}"
         if connectome != "original":
             lead, lead_low, lead_high = (
                 gain_row[f"evidence_lead{suffix}"] for suffix in ("", "_low", "_high")
             )
             is_met = lead >= MIN_LOG_CREDIT and lead_low > 0
-            sentence += (
-                f"; study minus this {lead:+z.1f} [{lead_low:+z.1f}, {lead_high:+z.1f}]"
-            )
+            # The answer is that of the difference, which therefore comes first.
+            lead_text = _nats_text(lead, lead_low, lead_high)
+            sentence = f"study minus this {lead_text}; its gain {gain_text}"
         answer = YES if is_met else NOT_SHOWN
         partial_conclusions.append(
             Conclusion(
@@ -876,6 +979,13 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
             )
         )
     return tuple(partial_conclusions)
+
+
+def _nats_text(estimate: float, low: float, high: float) -> str:
+    """Return a gain with its interval; each bound shows on which side of 0 it is."""
+    is_hidden = any(abs(bound) < 0.05 for bound in (low, high))
+    digits = 2 if is_hidden else 1
+    return f"{estimate:+z.{digits}f} [{low:+z.{digits}f}, {high:+z.{digits}f}]"
 
 
 def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
@@ -904,8 +1014,28 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         for p_column in questions
     )
     if stand_out.answer == YES and differing_regions == outstanding_regions:
-        stand_out = replace(stand_out, sentence="The same regions stand out.")
+        stand_out = replace(
+            stand_out,
+            sentence=_same_regions_sentence(evaluation, sorted(differing_regions)),
+        )
     return differ, stand_out
+
+
+def _same_regions_sentence(evaluation: Evaluation, regions: list[str]) -> str:
+    """Return that the regions that differ stand out, and in which direction."""
+    signs = _effect_signs(evaluation)
+    verb = "differ"
+    if signs is not None and signs[regions].nunique() == 1:
+        verb = "falls" if signs[regions[0]] < 0 else "rises"
+    if verb == "differ":
+        return (
+            "The same regions: classes differ more in each than in the mean of the "
+            "regions connected to it."
+        )
+    return (
+        f"The same regions: {tables.feature_text(evaluation.cohort)} {verb} more in "
+        "each than in the mean of the regions connected to it."
+    )
 
 
 def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
@@ -965,10 +1095,11 @@ def _judge_region_test(
     corrected_text = f"p corrected for {n_tested_text}"
     if p_column == "p_effect":
         direction_text = _direction_parts(evaluation, regions, N_NAMED, is_past=False)
+        size_text = _effect_range_text(evaluation, regions)
         answer_sentence = (
-            f"{direction_text} ({difference_term(evaluation)}; {corrected_text}). A "
-            "difference shows neither an origin of the disease nor that a region "
-            "matters."
+            f"{direction_text} ({difference_term(evaluation)}{size_text}; "
+            f"{corrected_text}). A difference shows neither an origin of the disease "
+            "nor that a region matters."
         )
     else:
         region_text = name_regions(regions, evaluation.cohort.atlas)
@@ -982,6 +1113,19 @@ def _judge_region_test(
         p_value=smallest_p,
         label=f"{n_significant} OF {len(tested_regions)}",
     )
+
+
+def _effect_range_text(evaluation: Evaluation, regions: list[str]) -> str:
+    """Return the range of the correlations with the class number, or ""."""
+    region_tests = evaluation.region_tests
+    if region_tests is None or _effect_signs(evaluation) is None:
+        return ""
+    effects = region_tests.set_index("region")["effect"][regions]
+    smallest, largest = effects.min(), effects.max()
+    range_text = f"{smallest:z.2f}"
+    if f"{largest:z.2f}" != range_text:
+        range_text += f" to {largest:z.2f}"
+    return f", correlation {range_text}"
 
 
 def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
@@ -1008,7 +1152,18 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
             f"{count(n_incomplete_folds, 'test fold')} had no scans of at least one "
             "class."
         )
-    cautions.append("The study has one sample and no external test.")
+    settings = evaluation.settings
+    division_text = f"one division into {settings['n_folds']} folds"
+    if settings["n_repeats"] > 1:
+        division_text = f"{settings['n_repeats']} divisions into folds"
+    cautions.append(f"The study has one sample, {division_text} and no external test.")
+    class_counts = evaluation.cohort.class_counts()
+    smallest = class_counts.loc[class_counts["participants"].idxmin()]
+    if smallest["participants"] < SMALL_CLASS:
+        cautions.append(
+            f"The class {smallest['class']} has only "
+            f"{count(smallest['participants'], 'participant')}."
+        )
     return tuple(cautions)
 
 
@@ -1043,7 +1198,7 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     return replace(
         conclusion,
         answer=NOT_SHOWN,
-        sentence=conclusion.sentence + _NOT_VALID,
+        sentence=capitalize_first(conclusion.sentence) + _NOT_VALID,
         reason="",
         label="",
         parts=partial_conclusions,

@@ -505,7 +505,7 @@ def write_page(
             delayed(interactive_page)(
                 relative_scales(evaluation)[varied_models],
                 atlas,
-                title="Relative heat scale",
+                title="Relative scale",
                 colorbar_label="relative scale",
             )
         )
@@ -515,7 +515,9 @@ def write_page(
     code_of_scan, withhold_names = _make_withholder(evaluation)
     page_tables = report_tables(evaluation)
     for item_name, page_table in page_tables.items():
-        write_tsv(page_table, folder / table_file(item_name))
+        # A number in a file has no sign of a bound before it.
+        file_table = page_table.replace("^\N{LESS-THAN OR EQUAL TO} ", "", regex=True)
+        write_tsv(file_table, folder / table_file(item_name))
     write_tsv(evaluation.scores(), folder / table_file("fold_scores"))
     if evaluation.region_tests is not None:
         write_tsv(evaluation.region_tests, folder / table_file("region_tests"))

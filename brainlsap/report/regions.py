@@ -41,6 +41,9 @@ N_EXTRA = 5
 """Number of rows added, at most, for further regions that stand out."""
 
 
+MIN_PLANTED_AUC = 0.6
+"""Planted regions with a smaller AUC are called not identified."""
+
 NO_CLAIM = "No conclusion about regions is possible."
 
 
@@ -199,7 +202,10 @@ def region_tests_table(
             interval_text(estimate, lower_bound, upper_bound, 2)
             for estimate, lower_bound, upper_bound in estimates_and_bounds
         ]
-        paper_table[f"p ({statistic})"] = selected_regions[f"p_{statistic}"].map(p_text)
+        paper_table[f"p ({statistic})"] = [
+            p_text(p_value, _smallest_p(evaluation))
+            for p_value in selected_regions[f"p_{statistic}"]
+        ]
     if ranks_by_varied_scales(evaluation):
         scale_rows = scale_ranking(evaluation).set_index("region").loc[region_names]
         paper_table["relative scale [range]"] = [
@@ -404,13 +410,34 @@ def answer_region_questions(
 def name_regions(
     regions: list[str], atlas: AtlasSource | None, n_named: int = N_NAMED
 ) -> str:
-    """Return the first names of a list, and how many others there are."""
+    """Return the first names of a list, and how many others there are.
+
+    Both sides of a structure are one name: "left and right amygdala".
+    """
     unique_regions = list(dict.fromkeys(regions))
-    region_names = region_labels(unique_regions[:n_named], atlas)
-    n_others = len(unique_regions) - len(region_names)
+    named_regions = region_labels(unique_regions[:n_named], atlas)
+    texts = _pair_sides(named_regions)
+    n_others = len(unique_regions) - len(named_regions)
     if n_others:
-        region_names = [*region_names, count(n_others, "other")]
-    return with_and(region_names)
+        texts = [*texts, count(n_others, "other")]
+    if len(texts) > 1 and any(" and " in text for text in texts):
+        # A comma separates the last text from a pair that contains "and".
+        return f"{', '.join(texts[:-1])}, and {texts[-1]}"
+    return with_and(texts)
+
+
+def _pair_sides(names: list[str]) -> list[str]:
+    """Return names with both sides of a structure as one, at the first of the two."""
+    texts = []
+    for name in names:
+        side, _, structure = name.partition(" ")
+        opposite = {"left": "right", "right": "left"}.get(side)
+        opposite_name = f"{opposite} {structure}"
+        if opposite is None or opposite_name not in names:
+            texts.append(name)
+        elif names.index(name) < names.index(opposite_name):
+            texts.append(f"left and right {structure}")
+    return texts
 
 
 def _statistic_text(evaluation: Evaluation, test_row: pd.Series, statistic: str) -> str:
@@ -429,7 +456,14 @@ def _statistic_text(evaluation: Evaluation, test_row: pd.Series, statistic: str)
     statistic_text = f"{statistic_symbol} {estimate_text}"
     if not has_region_tests(evaluation):
         return statistic_text
-    return f"{statistic_text}, {p_phrase(test_row[f'p_{statistic}'])}"
+    p_value = test_row[f"p_{statistic}"]
+    return f"{statistic_text}, {p_phrase(p_value, _smallest_p(evaluation))}"
+
+
+def _smallest_p(evaluation: Evaluation) -> float:
+    """Return the smallest p that the permutations of the tests of regions can give."""
+    n_permutations = int(_rows_of(evaluation)["n_permutations"].iloc[0])
+    return 1 / (n_permutations + 1)
 
 
 def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
@@ -501,7 +535,8 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     else:
         answer_text = (
             f"No difference was shown in any of {count(n_measured, 'region')} "
-            f"({family_text}). The largest effect is in {largest_text}."
+            f"({family_text}). The largest effect, which is not significant, is in "
+            f"{largest_text}."
         )
         claim_text = "No region was shown to differ between classes."
         caution_text = "This does not mean that the classes are equal."
@@ -552,10 +587,8 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     )
     region_tests = _rows_of(evaluation).dropna(subset="contrast")
     caution_text = (
-        "The difference of such a region is larger, in the same direction, than that "
-        "of the mean of its connected regions. This does not show that the difference "
-        "began in the region, because differences can also spread from connected "
-        "regions."
+        "This does not show that the difference began in the region, because "
+        "differences can also spread from connected regions."
     )
     if region_tests.empty:
         return RegionAnswer(
@@ -583,8 +616,8 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     peak_names = list(peak_rows["region"].unique())
     if not peak_names:
         answer_text = (
-            "This was not shown for any region. The largest contrast is in "
-            f"{largest_text}."
+            "This was not shown for any region. The largest contrast, which is not "
+            f"significant, is in {largest_text}."
         )
         caution_text = (
             "This does not mean that the difference is equal in all regions. It may "
@@ -652,7 +685,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     ).to_numpy(float)
     if np.isfinite([mean_scale, lower_bound, upper_bound]).all():
         answer_text += (
-            " In one fit to all scans, this region has a scale of "
+            " In one fit to all scans, the scale of this region, not divided by that "
+            "of the median region, is "
             f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} (95% posterior "
             "interval)."
         )
@@ -701,27 +735,39 @@ def planted_text(evaluation: Evaluation) -> str:
             if ranking["planted"].any():
                 auc_of_statistic[statistic_title] = ranks.ranking_auc(ranking)
                 planted_names = list(ranking.loc[ranking["planted"], "region"])
-    for model_name in models_of_varied_scales(evaluation):
+    # A small scale is not a statistic of differences, so tests replace it.
+    scale_models = [] if auc_of_statistic else models_of_varied_scales(evaluation)
+    for model_name in scale_models:
         ranking = rank_regions(evaluation, model_name)
         if "planted" in ranking and ranking["planted"].any():
             auc_of_statistic[f"small scale ({model_name})"] = ranks.ranking_auc(ranking)
             planted_names = list(ranking.loc[ranking["planted"], "region"])
     if not auc_of_statistic:
         return ""
+    planted_sentence = (
+        f"The simulated disease begins in {count(len(planted_names), 'region')} "
+        '("planted") and spreads along the connectome.'
+    )
+    significant_names = significant_regions(evaluation, "effect")
+    if has_region_tests(evaluation) and not {*planted_names} & {*significant_names}:
+        return (
+            f"{planted_sentence} None of these regions was shown to differ, so these "
+            "regions were not identified. The labels may not be those of the "
+            "simulation, or the study may be too small."
+        )
     auc_texts = [
         f"{statistic_auc:.3f} by {statistic_title}"
         for statistic_title, statistic_auc in auc_of_statistic.items()
     ]
     auc_sentence = (
-        f"The simulated disease begins in {count(len(planted_names), 'region')} "
-        '("planted") and spreads along the connectome. The AUC for identifying '
-        "these regions among all regions (1 is perfect, 0.5 is chance) is "
-        f"{with_and(auc_texts)}."
+        f"{planted_sentence} The test of the connectome can fail to detect this "
+        "spread. The AUC for identifying these regions among all regions (1 is "
+        f"perfect, 0.5 is chance) is {with_and(auc_texts)}."
     )
-    if min(auc_of_statistic.values()) < 0.5:
+    if min(auc_of_statistic.values()) < MIN_PLANTED_AUC:
         auc_sentence += (
-            " An AUC below 0.5 means that these regions were not identified. The "
-            f"planted regions are those of the {evaluation.cohort.label_name} as "
+            " An AUC near or below 0.5 means that these regions were not identified. "
+            f"The planted regions are those of the {evaluation.cohort.label_name} as "
             "simulated."
         )
     return auc_sentence
@@ -742,9 +788,9 @@ def replicability_text(evaluation: Evaluation) -> str:
     return (
         "Replicability is the Spearman correlation between the maps of two random "
         f"halves of the participants, as mean [range]: {', '.join(statistic_texts)}. "
-        "A value of 1 means the same order of regions, and 0 means no agreement. A "
-        "low value together with a few strong regions means that the order of the "
-        "other regions is not stable."
+        "A value of 1 means the same order of all regions, and 0 means no agreement. "
+        "Regions without a difference have a random order, so a few strong regions "
+        "can replicate although this correlation is low."
     )
 
 

@@ -669,6 +669,12 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     score_table_rows = score_table_rows.merge(fold_scores_table, on="model")
     group_order = score_table_rows["group"].map(MODEL_GROUPS.index)
     score_table_rows = score_table_rows.iloc[np.argsort(group_order, kind="stable")]
+    covariate_names = covariates_text(evaluation)
+    if covariate_names:
+        title = f"covariates ({covariate_names} alone)"
+        score_table_rows["model"] = score_table_rows["model"].replace(
+            ADDED_VALUE_MODELS[0], title
+        )
     return score_table_rows.astype(object).fillna("").reset_index(drop=True)
 
 

@@ -230,6 +230,9 @@ def test_a_covariate_that_tells_the_label_is_found(cohort):
     row = findings[findings["finding"].str.startswith("site alone")].iloc[0]
     assert row["severity"] == "warning"
     assert "Holm p < 0.001" in row["finding"]
+    assert row["covariate"] == "site"
+    assert f"accuracy {row['balanced_accuracy']:.2f}" in row["finding"]
+    assert row["p_value"] < 0.001
     assert (checks(confounded)["what_to_do"] != "").all()
     splits = make_splits(cohort.y, cohort.groups, 3)
     by_finding = audit(confounded, splits, ["Site"]).set_index("finding")

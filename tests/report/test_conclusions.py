@@ -14,6 +14,7 @@ from brainlsap.report.conclusions import (
     NO,
     NO_WARNING,
     NONE_SHOWN,
+    NOT_ALONE,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
@@ -93,7 +94,7 @@ def test_an_effect_is_shown(make_study):
 
 
 @pytest.mark.parametrize(
-    ("n_regions", "words"), [(1, "(1 region,"), (5, "2 others stood out")]
+    ("n_regions", "words"), [(1, "(1 region,"), (7, "1 other stood out")]
 )
 def test_the_quote_names_regions_that_stand_out(make_study, n_regions, words):
     study = make_study(skill=0.9, p_effect=0.01)
@@ -113,7 +114,8 @@ def test_directions_of_differences_are_stated_and_quoted(make_study):
     found = draw_conclusions(replace(study, region_tests=region_tests))
     assert "hickness falls from CN to AD in region_0" in found.regions_differ.sentence
     assert "rises from CN to AD in region_4 (" in found.regions_differ.sentence
-    assert "fell from CN to AD in region_0, region_1, region_2 and 1 other" in (
+    assert "correlation -0.50 to 0.30" in found.regions_differ.sentence
+    assert "fell from CN to AD in region_0, region_1, region_2 and region_3, and" in (
         found.may_write
     )
     assert "These 5 regions stood out" in found.may_write
@@ -121,9 +123,13 @@ def test_directions_of_differences_are_stated_and_quoted(make_study):
     unordered = region_tests.assign(F=3.0, effect=region_tests["effect"].abs())
     found = draw_conclusions(replace(study, region_tests=unordered))
     assert not {"fell", "rose"} & {*found.may_write.split()}
-    assert "Classes differed in region_0, region_1, region_2 and 2 others" in (
+    assert "Classes differed in region_0, region_1, region_2, region_4" in (
         found.may_write
     )
+    # Of regions with one direction, the direction is stated where they stand out too.
+    fell = draw_region_tests(study, effects, differing=falling, peaks=falling)
+    found = draw_conclusions(replace(study, region_tests=fell))
+    assert "falls more in each" in found.regions_stand_out.sentence
 
 
 def test_predictions_of_mostly_one_class_are_stated(make_study):
@@ -200,7 +206,7 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         if comparison.question == NESTED_RIDGES[0]
     ]
     assert answer.p_value == same_comparison.p_value
-    assert "(Holm p < 0.001)" in answer.sentence
+    assert "Holm p < 0.001)" in answer.sentence
     assert "(Holm p < 0.001)" in same_comparison.sentence
     for lead, half_width, expected in (
         (8, 3, YES),
@@ -214,7 +220,9 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         assert len(answer.parts) == 3
         is_met = {part.answer for part in answer.parts} == {YES}
         assert is_met == (expected == YES)
-        assert answer.parts[0].sentence.startswith("+9.0 [")
+        assert answer.parts[0].sentence.startswith("gain +9.0")
+        # The answer for a random connectome is that of the difference, named first.
+        assert answer.parts[1].sentence.startswith(f"study minus this {lead:+z.1f}")
     leaky = replace(gained, connectome_gain=draw_gain_table(8, 3), audit=leaky_audit)
     withdrawn = draw_conclusions(leaky).connectome
     assert {part.answer for part in withdrawn.parts} == {NOT_SHOWN}
@@ -306,7 +314,7 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     same = rows[rows["model"] == "LSAP-C"].assign(model="Exact")
     twins = pd.concat([rows[rows["model"] != "Exact"], same])
     named = method_text(add_network(study, [0, 0, 0], twins))
-    assert f"{unused_clause}LSAP-R" in named
+    assert f"{unused_clause}its ridge regression (LSAP-R)" in named
     # A weight alone is none: both models have the same skill.
     used = add_network(study, [0, 0.5, 0])
     weighted = judge_network(used)
@@ -368,6 +376,17 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     assert found.added_value.question == "Does the brain add to AGE and SEX?"
     assert found.added_value.answer == answer
     assert found.added_value in found.answers
+    # What predicts the class alone cannot be all if the brain adds to it.
+    audit = beside.audit.assign(
+        severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
+    )
+    for covariate, verdict in (("SEX", NOT_ALONE), ("SITE", POSSIBLY)):
+        warned = replace(beside, audit=audit.assign(covariate=covariate))
+        expected = verdict if answer == YES else POSSIBLY
+        covariates = draw_conclusions(warned).covariates
+        assert covariates.verdict == expected
+        assert ("SEX (p = 0.010)" in covariates.sentence) == (expected == NOT_ALONE)
+        assert "not adjusted for age, sex and site" in covariates.sentence
     is_forbidden = "the brain adds to AGE and SEX" in found.may_not_write
     assert is_forbidden == (answer != YES)
     rows = tables.added_value_text(beside)

@@ -76,12 +76,21 @@ def test_regions_are_selected_by_corrected_p_and_then_by_effect(tested):
     assert regions.select_regions(few, 1)["region"].tolist() == [PEAK]
 
 
+def test_both_sides_of_a_structure_are_one_name():
+    names = ["left amygdala", "right putamen", "right amygdala"]
+    text = regions.name_regions(names, None)
+    assert text == "left and right amygdala, and right putamen"
+    assert regions.name_regions(names, None, 2) == (
+        "left amygdala, right putamen and 1 other"
+    )
+
+
 def test_the_table_has_three_questions_side_by_side(tested):
     table = report.region_tests_table(tested, ATLAS, 2)
     assert list(table["region"]) == ["right hippocampus", "left amygdala"]
     first = table.iloc[0]
     assert first["effect [95%]"] == "-0.50 [-0.55, -0.45]"
-    assert (first["p (effect)"], first["p (contrast)"]) == ("0.010", "0.020")
+    assert (first["p (effect)"], first["p (contrast)"]) == ("≤ 0.010", "0.020")
     assert first["contrast [95%]"] == "0.25 [0.20, 0.30]"
     few = report.region_tests_table(with_permutations(tested, 98), ATLAS, 2)
     assert set(few["p (effect)"]) == {"n/a"}
@@ -218,7 +227,7 @@ def test_three_questions_are_answered_with_number_interval_and_p(tested):
     effect, contrast, scale = regions.answer_region_questions(tested, ATLAS)
     assert "in 3 of 7 regions" in effect.answer
     assert "right hippocampus: correlation" in effect.answer
-    assert "-0.50 [-0.55, -0.45], p = 0.010" in effect.answer
+    assert "-0.50 [-0.55, -0.45], p ≤ 0.010" in effect.answer
     assert "in 1 region: right hippocampus" in contrast.answer
     assert "p = 0.020" in contrast.answer
     assert "p =" not in scale.answer

@@ -426,7 +426,7 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path, monkeypatch
     text = page_path.read_text("utf-8")
     assert ranking_verdict(ranking) in html.unescape(text)
     assert "map of LSAP-C is a mean over 2 of 3 folds" in text
-    assert "neither an error nor a warning, and made 1 note" in text
+    assert "0 errors, 0 warnings and 1 note" in text
     assert {one.stem for one in (page_path.parent / "figures").iterdir()} >= {
         *("brain", "regions", "quarters", "scores", "classes"),
     }
