@@ -316,8 +316,8 @@ class Atlas:
         >>> load_atlas("destrieux164").divides("Left-Thalamus-Proper")
         True
         """
-        name_side, core_name = split_name(name)
-        return (name_side or hemisphere, core_name) in self._divided_structures
+        region_side, core_name = split_name(name)
+        return (region_side or hemisphere, core_name) in self._divided_structures
 
     @cached_property
     def _divided_structures(self) -> set[tuple[str | None, str]]:
@@ -420,10 +420,10 @@ class Atlas:
         )
         if region_row is not None:
             return region_row
-        name_side, core_name = split_name(name)
-        if name_side and hemisphere and name_side != hemisphere:
+        region_side, core_name = split_name(name)
+        if region_side and hemisphere and region_side != hemisphere:
             return None
-        return self._row_of_spelling.get((name_side or hemisphere, core_name))
+        return self._row_of_spelling.get((region_side or hemisphere, core_name))
 
     def match(
         self, names: Iterable[str | bytes], hemisphere: str | None = None

@@ -301,8 +301,8 @@ def nearest_names(
     name: str | bytes, known_names: Sequence[str], hemisphere: str | None = None
 ) -> list[str]:
     """Return up to three names with the spelling most similar to an unknown name."""
-    name_side, core_name = split_name(name)
-    hemisphere_letter = name_side or hemisphere
+    region_side, core_name = split_name(name)
+    hemisphere_letter = region_side or hemisphere
     candidates_by_core: dict[str, list[str]] = {}
     for known_name in known_names:
         candidate_side, candidate_core = split_name(known_name)
