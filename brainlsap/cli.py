@@ -520,13 +520,22 @@ def _suggest_for_model(
             for extra_options in suggested_options
         ]
         changed_options = reading_options | suggested_options[0] | {"label": None}
-        remaining_faults: Sequence[str] = ()
+        merged_text = changed_options.pop("merge_classes", "")
+        remaining_faults: list[str] = []
         try:
             brainlsap.prediction.read_new_people(
                 options["model"], options["study"], **changed_options
             )
         except CohortError as remaining_error:
-            remaining_faults = remaining_error.faults
+            remaining_faults += remaining_error.faults
+        unresolved_labels = brainlsap.external.find_unresolved_labels(merged_text)
+        if unresolved_labels:
+            remaining_faults.append(
+                f"{', '.join(unresolved_labels)}: no class of the model is known for "
+                f"{count(len(unresolved_labels), 'label')}. Replace ??? by a class of "
+                f"the model in {option_text('merge_classes')}, or remove the entry to "
+                "leave its scans out"
+            )
     suggestion_text = _format_suggestions(suggestion_lines, remaining_faults)
     print(suggestion_text, file=sys.stderr)
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from brainlsap.arrays import to_jsonable
 from brainlsap.class_prior import ClassPrior
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import KEY_COLUMNS, has_groups
+from brainlsap.data.covariates import KEY_COLUMNS, STAGE_OF_WORD, has_groups
 from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import RefusedStudyError, open_study
 from brainlsap.data.participants import UNLABELLED
@@ -55,6 +55,8 @@ ALL_CLASSES = "all classes"
 """Last row of a table of coverage."""
 UNKNOWN_CLASSES = "unknown classes"
 """Kind of the fault that labels are no classes of the model."""
+UNKNOWN_CLASS = "???"
+"""Stands for a class of the model that a user must name."""
 MAX_LISTED_LABELS = 8
 """The values of a column with more of them are not listed."""
 
@@ -165,7 +167,15 @@ def _find_label_faults(
         if merged_classes is not None or unknown_labels.empty:
             return []
         message = _describe_unknown_labels(model, unknown_labels)
-        return [Finding(message, FAULT, kind=UNKNOWN_CLASSES)]
+        merged_text = _propose_merged_classes(model, unknown_labels.index)
+        return [
+            Finding(
+                message,
+                FAULT,
+                kind=UNKNOWN_CLASSES,
+                values={"merge_classes": merged_text},
+            )
+        ]
     message = (
         f"the table of people has no column {label!r}, which was the label in the fit. "
     )
@@ -199,10 +209,13 @@ def _find_label_faults(
         f"The column {name} contains classes of the model: give "
         f"{option_text('label', name)}"
     )
+    proposed_options = {"label": name}
     if merged_classes is None and not unknown_labels.empty:
         unknown_text = _describe_unknown_labels(model, unknown_labels)
         message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
-    return [Finding(message, FAULT, kind=NO_LABEL, values={"label": name})]
+        merged_text = _propose_merged_classes(model, unknown_labels.index)
+        proposed_options["merge_classes"] = merged_text
+    return [Finding(message, FAULT, kind=NO_LABEL, values=proposed_options)]
 
 
 def _find_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Series:
@@ -224,15 +237,50 @@ def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -
         f"{unknown_label} ({count(n_scans, 'scan')})"
         for unknown_label, n_scans in label_counts.items()
     )
-    assignments = ",".join(
-        f"???={unknown_label}" for unknown_label in label_counts.index
-    )
+    assignments = _propose_merged_classes(model, label_counts.index)
+    action_text = "Give"
+    if UNKNOWN_CLASS in assignments:
+        action_text = f"Replace {UNKNOWN_CLASS} by a class of the model in"
     return (
         f"the model was not trained on the classes {unknown_text}; its classes are "
-        f"{', '.join(model.origin_.classes)}. Replace ??? by a class of the model in "
+        f"{', '.join(model.origin_.classes)}. {action_text} "
         f"{option_text('merge_classes', assignments)}. Classes of the model keep "
         "their names; remove an entry to leave its scans out"
     )
+
+
+def _propose_merged_classes(model: PackedClassifier, labels: Iterable[str]) -> str:
+    """Return labels as `merge_classes`, each with the class of the model of its stage.
+
+    The class is `UNKNOWN_CLASS` if not exactly one class of the model has the stage.
+    """
+    assignments = list[str]()
+    for label in labels:
+        stage = STAGE_OF_WORD.get(label.lower())
+        classes_of_stage = [
+            class_name
+            for class_name in map(str, model.origin_.classes)
+            if stage is not None and STAGE_OF_WORD.get(class_name.lower()) == stage
+        ]
+        class_name = UNKNOWN_CLASS
+        if len(classes_of_stage) == 1:
+            class_name = classes_of_stage[0]
+        assignments.append(f"{class_name}={label}")
+    return ",".join(assignments)
+
+
+def find_unresolved_labels(merged_text: str) -> list[str]:
+    """Return the labels of a proposed `merge_classes` whose class a user must name.
+
+    >>> find_unresolved_labels("CN=Control,???=FTD")
+    ['FTD']
+    """
+    prefix = f"{UNKNOWN_CLASS}="
+    return [
+        assignment.removeprefix(prefix)
+        for assignment in merged_text.split(",")
+        if assignment.startswith(prefix)
+    ]
 
 
 def _add_classes_of_model(

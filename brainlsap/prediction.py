@@ -299,7 +299,7 @@ def _learn_connectomes(
     model: PackedClassifier, cohort: Cohort
 ) -> dict[str, Any] | None:
     """Return the properties of the connectomes, or None if the model stores one."""
-    if model.shared_connectome_ is not None or model.preparation_.network is not None:
+    if not _uses_own_connectomes(model):
         return None
     return learn_kind(cohort.connectomes)
 
@@ -537,10 +537,32 @@ def read_people(
     if folder is None:
         return _cohort_from_arrays(model, options)
     reading_options = make_reading_options(model, folder, **options)
-    cohort = read_folder(
-        folder, reading_options, copied_label=label_name, verbose=verbose
-    )
+    try:
+        cohort = read_folder(
+            folder, reading_options, copied_label=label_name, verbose=verbose
+        )
+    except RefusedStudyError as error:
+        if not _uses_own_connectomes(model):
+            raise
+        findings = [_require_own_connectomes(finding) for finding in error.findings]
+        raise error.with_findings(folder, findings) from None
     return _skip_sparse_scans(model, cohort)
+
+
+def _uses_own_connectomes(model: PackedClassifier) -> bool:
+    """Return whether a model was fitted with a connectome for each scan."""
+    return model.shared_connectome_ is None and model.preparation_.network is None
+
+
+def _require_own_connectomes(finding: Finding) -> Finding:
+    """Return a finding whose advice is not a connectome for all participants."""
+    if finding.values.get("advised_option") != "connectome":
+        return finding
+    advice = (
+        "The model was fitted with a connectome for each scan. Name the files of the "
+        f"connectomes by {option_text('pattern')}"
+    )
+    return replace(finding, advice=advice, values={})
 
 
 def make_reading_options(
@@ -587,8 +609,9 @@ def suggest_new_options(
     -------
     list of dict
         As of :func:`brainlsap.data.suggest_options`, without changes that contradict
-        the fit: another feature, another atlas, or no connectomes. The label too, if
-        the error names the column that contains classes of the model.
+        the fit: another feature, another atlas, or no connectomes. The label and
+        `merge_classes` too, if the error names the column and the classes of the
+        model.
     """
     model = load_fitted_model(model)
     reading_options = make_reading_options(model, folder, **options)
@@ -604,8 +627,11 @@ def suggest_new_options(
     )
     label_change: dict[str, Any] = {}
     for finding in error.findings:
-        if "label" in finding.values:
-            label_change["label"] = finding.values["label"]
+        label_change |= {
+            option_name: finding.values[option_name]
+            for option_name in ("label", "merge_classes")
+            if option_name in finding.values
+        }
     allowed_changes = []
     for option_changes in suggested_options or [{}]:
         if option_changes.keys() & {"feature", "atlas"}:
@@ -928,10 +954,7 @@ def match_regions_and_features(
             f"the cohort has one for each. Leave {option_text('connectome')} out, "
             "because the model includes its connectome."
         )
-    uses_own_connectomes = (
-        shared_connectome is None and model.preparation_.network is None
-    )
-    if uses_own_connectomes and cohort.shares_connectome:
+    if _uses_own_connectomes(model) and cohort.shares_connectome:
         raise ParameterError(
             "the model was fitted with a connectome for every scan, but the cohort "
             "has one for all participants. Give each scan its own connectome."

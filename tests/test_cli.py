@@ -295,17 +295,20 @@ def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
         "no column 'diagnosis'",
         "give --label Dx",
         f"Control ({(stages == 'Control').sum()} scans)",
-        "--merge-classes '???=",
-        f"--ids-are-new --pattern '{PATTERN}' --label Dx\n",
-        "leaves 1 fault:",
+        "CN=Control",
+        "???=early",
+        f"--ids-are-new --pattern '{PATTERN}' --label Dx --merge-classes '",
+        "leaves 2 faults:",
         "best fit: --row-order mrtrix",
+        "early: no class of the model is known",
     ):
         assert fact in message, fact
+    assert "--connectome" not in message
     assert "leave --label out" not in message
     named = ("--label", "Dx", "--pattern", PATTERN)
     message = refused(capsys, *asked, *named)
     assert "Control (" in message
-    assert "More data can be read" not in message
+    assert "--merge-classes" in message.partition("More data can be read")[2]
     message = refused(capsys, *asked[:5], *named[2:], "--row-order", "mrtrix")
     assert "give --label Dx" in message
     message = refused(capsys, "predict", model, hospital, "--out", out)

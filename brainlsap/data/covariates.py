@@ -98,7 +98,11 @@ _SCANS_PER_CODE = 5
 # Diagnoses in order of stage; words in one string are of one stage.
 _WORDS_BY_STAGE = (
     "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",
-    *("smc,scd", "emci", "mci", "lmci", "ad,dementia"),
+    "smc,scd",
+    "emci,early mci,early mild cognitive impairment",
+    "mci,mild cognitive impairment",
+    "lmci,late mci,late mild cognitive impairment",
+    "ad,dementia",
 )
 STAGE_OF_WORD = {
     diagnosis: stage

@@ -104,10 +104,16 @@ class RefusedStudyError(CohortError):
         self, folder: str | Path, new_faults: Sequence[Finding]
     ) -> "RefusedStudyError":
         """Return the error with further faults of the same study."""
-        faults = [finding for finding in self.findings if finding.severity == FAULT]
-        error = RefusedStudyError.from_faults(folder, [*faults, *new_faults])
+        return self.with_findings(folder, [*self.findings, *new_faults])
+
+    def with_findings(
+        self, folder: str | Path, findings: Sequence[Finding]
+    ) -> "RefusedStudyError":
+        """Return the error of the same study with other notes and faults."""
+        faults = [finding for finding in findings if finding.severity == FAULT]
+        error = RefusedStudyError.from_faults(folder, faults)
         error.found = self.found
-        error.findings = (*self.findings, *new_faults)
+        error.findings = tuple(findings)
         return error
 
 
@@ -822,8 +828,9 @@ def _read_connectomes(
     _report_orders(scan_list, order_check, scans_by_order)
     scan_list.found.append(f"connectomes were read for {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
-        message = _describe_no_connectome(study_files, scans, expected_text)
-        scan_list.faults[n_earlier_faults:] = [Finding(message, FAULT, kind=NO_IMAGE)]
+        scan_list.faults[n_earlier_faults:] = [
+            _describe_no_connectome(study_files, scans, expected_text)
+        ]
     return W
 
 
@@ -861,16 +868,27 @@ def _refuse_sizes(
 
 def _describe_no_connectome(
     study_files: StudyFiles, scans: Sequence[Scan], expected_text: str
-) -> str:
+) -> Finding:
     """Return the fault that no scan has a connectome."""
     if study_files.patterns.get("connectome"):
-        return study_files.unmatched_pattern_message("connectome", scans)
+        message = study_files.unmatched_pattern_message("connectome", scans)
+        return Finding(message, FAULT, kind=NO_IMAGE)
     scan_names = listed((scan.name for scan in scans), 3)
-    return (
+    message = (
         f"no connectome: none of {len(scans)} scans has {expected_text}; they are "
-        f"named {scan_names}. One for everybody is given by "
-        f"{option_text('connectome')}; 'none' makes one of the features of training "
-        "people"
+        f"named {scan_names}"
+    )
+    advice = (
+        f"One for everybody is given by {option_text('connectome')}; 'none' makes one "
+        "of the features of training people"
+    )
+    # Code that needs a connectome for each scan replaces the advice.
+    return Finding(
+        message,
+        FAULT,
+        kind=NO_IMAGE,
+        advice=advice,
+        values={"advised_option": "connectome"},
     )
 
 

@@ -136,9 +136,9 @@ def order_classes(
     Returns
     -------
     classes : tuple of str
-        That of `class_order`; else NC/CN/HC/Control/Healthy, SMC/SCD, EMCI, MCI, LMCI,
-        AD/Dementia, in any case, where every label is one of these and of a stage of
-        its own; numbers by value; else sorted, the healthy first.
+        That of `class_order`; else NC/CN/HC/Control/Healthy, SMC/SCD, EMCI/early MCI,
+        MCI, LMCI/late MCI, AD/Dementia, in any case, where every label is one of these
+        and of a stage of its own; numbers by value; else sorted, the healthy first.
     ordered : bool
         False where the classes are only sorted: no stage comes before another.
 

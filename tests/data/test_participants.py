@@ -78,11 +78,15 @@ def test_sessions_refused(read, write, text, message):
         read("participant_id\nsub-1\n")
 
 
+EARLY_TO_LATE = ("Early MCI", "MCI", "late MCI")
+
+
 @pytest.mark.parametrize(
     ("labels", "classes", "ordered"),
     [
         (["CN", "AD", "MCI"], ("CN", "MCI", "AD"), True),
         (["Dementia", "MCI", "CN"], ("CN", "MCI", "Dementia"), True),
+        (["AD", "late MCI", "MCI", "Early MCI"], (*EARLY_TO_LATE, "AD"), True),
         (["ad", "emci", "nc", "scd"], ("nc", "scd", "emci", "ad"), True),
         (["SMC", "HC", "AD"], ("HC", "SMC", "AD"), True),
         (["AD", "MCI", "Control"], ("Control", "MCI", "AD"), True),
