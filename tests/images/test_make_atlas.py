@@ -265,7 +265,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", labels=write("b.txt", "a\na\n"))
     odd = write("odd.csv", "Label,Anatomical name\n9,Heschl_R\n7,Heschl_L\n")
     with pytest.raises(
-        FileFormatError, match=r"'label' contains .* 'name' \(anatomical"
+        FileFormatError, match=r"'label' contains numbers .* 'anatomical name'"
     ):
         make_atlas(tmp_path / "out", labels=odd, image=image)
     xml = write("fsl.xml", '<?xml version="1.0"?>\n<label index="0">Heschl</label>\n')
