@@ -13,7 +13,8 @@ import pandas as pd
 from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
 from brainlsap.report.conclusions import method_text, sample_text
-from brainlsap.report.external import is_external
+from brainlsap.report.external import is_external, is_simulated
+from brainlsap.report.methods import prior_text, settings_of_model
 from brainlsap.report.paper_tables import table_file
 from brainlsap.text import count, with_and
 
@@ -64,9 +65,10 @@ class Item:
 def _describe_title(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
     study_kind = "evaluation" if is_external(evaluation) else "development"
+    data_phrase = " in simulated data" if is_simulated(evaluation) else ""
     return (
         f"{study_kind} of a model that predicts {cohort.label_name} "
-        f"({', '.join(cohort.classes)})"
+        f"({', '.join(cohort.classes)}){data_phrase}"
     )
 
 
@@ -151,11 +153,21 @@ def _name_models(evaluation: Evaluation) -> str:
 
 def _describe_clusters(evaluation: Evaluation) -> str:
     left_out = evaluation.settings.get("leave_out")
-    return (
-        (f"All scans with the same value of {left_out} were held out together.")
-        if left_out
-        else ""
-    )
+    if left_out:
+        return f"All scans with the same value of {left_out} were held out together."
+    if is_external(evaluation) or _n_values(evaluation, "site") < 2:
+        return ""
+    if "site" in tables.regressed_text(evaluation):
+        return "Features were adjusted for site."
+    return "Folds were not divided by site, and features were not adjusted for site."
+
+
+def _describe_site_scores(evaluation: Evaluation) -> str:
+    if evaluation.settings.get("leave_out"):
+        return _describe_clusters(evaluation)
+    if "site" in set(subgroup_table(evaluation)["column"]):
+        return "The model was scored in each site."
+    return ""
 
 
 def _name_scores(evaluation: Evaluation) -> str:
@@ -163,10 +175,12 @@ def _name_scores(evaluation: Evaluation) -> str:
 
 
 def _describe_prior(evaluation: Evaluation) -> str:
-    priors = {str(prior) for prior in evaluation.class_priors().values()}
-    if not priors:
-        return ""
-    return f"Probabilities assume these class shares: {', '.join(sorted(priors))}."
+    main_model = evaluation.models[0]
+    model_fits = evaluation.fits[evaluation.fits["model"] == main_model]
+    sentences = [prior_text(evaluation)]
+    if settings_of_model(model_fits).get("class_weight") == "balanced":
+        sentences.insert(0, f"{main_model} gives all classes the same total weight.")
+    return " ".join(filter(None, sentences))
 
 
 def _describe_output(evaluation: Evaluation) -> str:
@@ -209,9 +223,10 @@ def _describe_performance(evaluation: Evaluation) -> str:
     model = evaluation.models[0]
     interval = tables.intervals(evaluation, model).loc["balanced_accuracy"]
     interval_phrase = tables.interval_text(*interval)
-    return (
+    score_sentence = (
         f"{model}: balanced accuracy {interval_phrase}, 95% interval over participants."
     )
+    return f"{score_sentence} {_name_subgroups(evaluation)}".strip()
 
 
 PAGE = "report.html"
@@ -404,7 +419,7 @@ ITEMS = (
         "Methods",
         "Analytical methods",
         BOTH,
-        "State how differences between centres were handled.",
+        "State why differences between centres were handled in this way.",
         _describe_clusters,
         (*_METHODS, table_file("fold_scores")),
     ),
@@ -441,8 +456,8 @@ ITEMS = (
         "Methods",
         "Class imbalance",
         BOTH,
-        "State whether class imbalance was handled and predictions were recalibrated, "
-        "and why.",
+        "State why class imbalance was handled in this way, and whether predictions "
+        "were recalibrated.",
         _describe_prior,
         _METHODS,
     ),
@@ -451,7 +466,7 @@ ITEMS = (
         "Methods",
         "Fairness",
         BOTH,
-        "State the approaches to fairness and their reasons.",
+        "State why these groups were chosen, and other approaches to fairness.",
         _name_subgroups,
         _SUBGROUPS,
     ),
@@ -586,7 +601,7 @@ ITEMS = (
         "Results",
         "Model performance",
         BOTH,
-        "State the performance in key subgroups.",
+        "State which subgroups are key, and discuss their performance.",
         _describe_performance,
         (_SCORES, table_file("intervals"), *_SUBGROUPS),
     ),
@@ -595,8 +610,8 @@ ITEMS = (
         "Results",
         "Model performance",
         BOTH,
-        "State differences between centres, if these were examined.",
-        _describe_clusters,
+        "Discuss differences between centres, if these were examined.",
+        _describe_site_scores,
         (table_file("fold_scores"), *_SUBGROUPS),
     ),
     Item(
@@ -620,8 +635,8 @@ ITEMS = (
         "Discussion",
         "Limitations",
         BOTH,
-        "Discuss limitations and their effects. The first screen of the page names "
-        "some.",
+        "Discuss limitations and their effects. The row Beware of the first screen "
+        "contains those that this run detected.",
     ),
     Item(
         "27a",

@@ -40,6 +40,7 @@ from brainlsap.report.checklist import (
     ITEMS,
     NOT_APPLICABLE,
     PARTLY,
+    checklist_table,
 )
 from brainlsap.report.conclusions import sample_text
 from brainlsap.report.page import withholder
@@ -209,6 +210,22 @@ def test_checklist_names_places_that_exist_and_nobody(written):
         *("12f", "12g", "20c", "24"),
     }
     assert not NAMES.search((folder / "checklist.tsv").read_text("utf-8"))
+
+
+def test_checklist_states_what_the_run_answers(make_evaluation):
+    evaluation = make_evaluation()
+    files = {place for item in ITEMS for place in item.places}
+    values = checklist_table(evaluation, files).set_index("item")["value"]
+    assert "simulated" not in values["1"]
+    cohort = replace(evaluation.cohort, truth=pd.DataFrame())
+    simulated = checklist_table(replace(evaluation, cohort=cohort), files)
+    assert simulated["value"].iloc[0].endswith("in simulated data")
+    sites = evaluation.cohort.table.groupby("participant").ngroup() % 2
+    table = evaluation.cohort.table.assign(site=sites.map({0: "a", 1: "b"}))
+    many = replace(evaluation, cohort=replace(evaluation.cohort, table=table))
+    rows = checklist_table(many, files).set_index("item")
+    assert "not adjusted for site" in rows.loc["12d", "value"]
+    assert rows.loc["12d", "state"] == PARTLY
 
 
 def test_every_place_of_the_checklist_can_exist(written):
