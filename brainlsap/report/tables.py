@@ -56,6 +56,9 @@ CHANCE_TITLE = "p (chance)"
 SAME_PREDICTIONS = "same predictions"
 """Text in place of the difference of two models that predict the same."""
 
+NO_TEST = "-"
+"""Text in place of the p-value of two models that predict the same."""
+
 CONTRAST_MEANING = (
     "the smaller of the effects, in the same direction, of the region's value and of "
     "its difference from the mean of connected regions"
@@ -429,7 +432,7 @@ def _difference_texts(
     titles: Mapping[str, str],
     has_same_predictions: Sequence[bool],
 ) -> pd.DataFrame:
-    """Return comparisons of two models as text; no interval if they predict the same.
+    """Return comparisons of two models as text; no test if they predict the same.
 
     The titles are those of :func:`number_texts`.
     """
@@ -439,6 +442,8 @@ def _difference_texts(
     text_table[difference_title] = text_table[difference_title].mask(
         is_same, SAME_PREDICTIONS
     )
+    p_title = titles["p_holm"]
+    text_table[p_title] = text_table[p_title].mask(is_same, NO_TEST)
     return text_table
 
 

@@ -54,6 +54,20 @@ def test_tables_become_text_in_every_style():
     assert signed_row in report.table_text(signed, "latex")
 
 
+def test_models_of_the_same_predictions_have_no_p_value(make_evaluation):
+    evaluation = make_evaluation(models=("LSAP-C",))
+    rows = evaluation.predictions.query("model != 'LSAP-C'")
+    same = rows[rows["model"] == "majority"].assign(model="LSAP-C")
+    study = replace(evaluation, predictions=pd.concat([same, rows]))
+    table = tables.model_score_table(study).set_index("model")
+    is_holm = table.columns.str.contains(r"^(?:Holm )?p(?: \(\d|$)")
+    (p_values,) = table.loc[:, is_holm].T.to_dict("records")
+    assert p_values.pop("LSAP-C") == ""
+    assert p_values.pop("majority") == "-"
+    assert p_values
+    assert not {"", "-"} & set(p_values.values())
+
+
 def test_scores_are_means_over_folds(evaluation):
     predictions = evaluation.predictions[evaluation.predictions["model"] == "LSAP-C"]
     folds = [one for _, one in predictions.groupby("fold")]
