@@ -1178,7 +1178,7 @@ def _draw_legend(axes: Axes, title: str = "") -> None:
     legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # Leave room for the letter of a panel, of up to 12 points.
     is_ours = isinstance(axes.figure, figures.PaperFigure)
-    is_narrow = min(per_line, len(wrapped_names)) * entry_width < cell_width - 25
+    is_narrow = min(per_line, len(wrapped_names)) * entry_width < cell_width - 20
     has_letter = not (is_ours and len(axes.figure.axes) == 1)
     title_height = 12 / 72 if has_letter and not is_narrow else 0
     title_offset = ScaledTranslation(0, title_height, axes.figure.dpi_scale_trans)
