@@ -515,7 +515,7 @@ def plot_scales_at_quarters(
     model = model or next(iter(models), "none")
     check_choice("model with scales during training", model, models)
     map_table = scales_in_training(evaluation, model).rename(columns=QUARTERS)
-    options = {"colorbar_label": "relative heat scale", **options}
+    options = {"colorbar_label": "relative scale", **options}
     return plot_regions(map_table, atlas or evaluation.cohort, **options)
 
 
@@ -580,7 +580,8 @@ def plot_effects(
         **highlight_options(evaluation, feature),
         **options,
     }
-    drawing: Any = plot_regions(map_table, atlas or evaluation.cohort, **options)
+    drawn_atlas: Any = atlas or evaluation.cohort
+    drawing: Any = plot_regions(map_table, drawn_atlas, **options)
     reference = evaluation.cohort.classes[0]
     color_note = (
         f"Blue is lower and red is higher than {reference}. "
@@ -588,6 +589,8 @@ def plot_effects(
     )
     if largest_difference > color_limit:
         color_note += f", and the largest difference is {largest_difference:.1f}"
+    if load_atlas(drawn_atlas).has_surfaces:
+        color_note += ". Pale grey parts of the brain belong to no region"
     drawing.note = f"{color_note}. {drawing.note}".strip()
     return drawing
 

@@ -1014,7 +1014,7 @@ def plot_training(
     scale_axes.set_xticks(list(QUARTERS), list(QUARTERS.values()))
     loss_axes.locator_params("x", integer=True)
     loss_axes.set(xlabel="epoch", ylabel="mean cross-entropy")
-    scale_axes.set(xlabel="share of the epochs kept", ylabel="relative heat scale")
+    scale_axes.set(xlabel="share of the epochs kept", ylabel="relative scale")
     for panel_ax in panel_axes:
         _draw_legend(panel_ax)
     return panel_axes

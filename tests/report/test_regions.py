@@ -160,6 +160,7 @@ def test_colors_of_effects_end_at_a_step(tested, largest, limit):
     figure = report.plot_effects(replace(tested, region_tests=table), atlas=ATLAS)
     (bar,) = [ax for ax in figure.axes if ax.get_label() == "colour bar"]
     assert bar.get_ylim() == (-limit, limit)
+    assert f"±{limit:g}" in figure.note
 
 
 def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
