@@ -9,8 +9,8 @@ import pandas as pd
 
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
-from brainlsap.findings import FAULT, Finding
-from brainlsap.text import option_text
+from brainlsap.findings import ASSUMED, FAULT, Finding
+from brainlsap.text import listed, option_text
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
@@ -115,6 +115,29 @@ MISSING_CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999, 99999)
 # may be of months, weeks or deviations.
 _MAX_AGE = 120
 _MIN_MEDIAN_AGE = 5
+# Ages farther from the median, in MADs scaled to a standard deviation, are reported,
+# if there are enough ages.
+_MAX_AGE_DEVIATION = 6.0
+_MIN_AGES = 8
+# Known words and codes of sex, in English, German, French, Spanish and Italian.
+_SEX_WORDS = frozenset(
+    (
+        *("m", "f", "w", "h", "male", "female", "man", "woman", "men", "women"),
+        *("boy", "girl", "m\u00e4nnlich", "maennlich", "weiblich", "mann", "frau"),
+        *("homme", "femme", "masculin", "f\u00e9minin", "feminin", "hombre", "mujer"),
+        *(
+            "masculino",
+            "femenino",
+            "maschio",
+            "femmina",
+            "uomo",
+            "donna",
+            "0",
+            "1",
+            "2",
+        ),
+    )
+)
 
 
 def kind_of(column_name: object) -> str:
@@ -351,6 +374,64 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
                 )
             )
     return faults
+
+
+def find_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
+    """Return notes on ages far from the others, and on unknown words for a sex."""
+    notes = list[Finding]()
+    scan_table = scan_table.reset_index(drop=True)
+    for column_label in scan_table.columns:
+        column_name = str(column_label)
+        if column_name in KEY_COLUMNS:
+            continue
+        if kind_of(column_name) == "age":
+            notes += _find_far_ages(scan_table, column_name)
+        elif kind_of(column_name) == "sex":
+            notes += _find_unknown_sexes(scan_table, column_name)
+    return notes
+
+
+def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
+    """Return a note on every age that is far from the others, in robust deviations."""
+    ages = pd.to_numeric(scan_table[column_name], errors="coerce").dropna()
+    deviations = (ages - ages.median()).abs()
+    scaled_mad = 1.4826 * deviations.median()
+    if len(ages) < _MIN_AGES or not scaled_mad > 0:
+        return []
+    is_far = deviations > _MAX_AGE_DEVIATION * scaled_mad
+    other_ages = ages[~is_far]
+    return [
+        Finding(
+            f"{column_name} is far from the other scans, whose range is "
+            f"{other_ages.min():g} to {other_ages.max():g}",
+            kind=ASSUMED,
+            scan=str(scan_table["scan"][row_index]),
+            got=f"{age:g}",
+            advice="Correct the value, or write n/a, if it is wrong",
+        )
+        for row_index, age in ages[is_far].items()
+    ]
+
+
+def _find_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
+    """Return a note on values of a sex that are neither of two known words or codes."""
+    sexes = group_names(scan_table[column_name]).dropna().map(str)
+    sex_counts = sexes.value_counts()
+    unknown_texts = [
+        f"{sex!r} ({n_scans})"
+        for sex, n_scans in sex_counts.items()
+        if str(sex).lower() not in _SEX_WORDS
+    ]
+    if not unknown_texts or len(unknown_texts) == len(sex_counts):
+        return []
+    return [
+        Finding(
+            f"{column_name} has unknown values, each of which counts as a group: "
+            f"{listed(unknown_texts, 5)}",
+            kind=ASSUMED,
+            advice="Write n/a where the value is unknown",
+        )
+    ]
 
 
 def find_faults(

@@ -17,6 +17,7 @@ from brainlsap.data.covariates import (
     STAGE_OF_WORD,
     find_faults,
     find_spellings,
+    find_unusual_values,
     kind_of,
 )
 from brainlsap.data.features import FeatureSources
@@ -77,6 +78,9 @@ _TIME_ZERO = re.compile(rf"{_TIME_UNIT}0+|0+{_TIME_UNIT}")
 _DATE = re.compile(r"(?!19\d\d|20\d\d)(\d+[./-][\d./-]+|\d{6,})")
 # A label of more people is a class, however similar its name is to that of a stage.
 _MOST_MISSPELT_PEOPLE = 2
+# In shorter words one letter often distinguishes two classes.
+_MIN_LETTERS = 5
+_KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -522,6 +526,7 @@ def list_scans(
         ]
     omission_notes += _count_failed_formulas(people, label_name)
     scan_faults += _add_covariates(scan_table, covariate_table)
+    omission_notes += find_unusual_values(scan_table)
     has_stage_order = label_name is None or is_ordered
     scan_faults += find_faults(scan_table, label_name or "", has_order=has_stage_order)
     return ScanList(
@@ -915,39 +920,56 @@ def _select_labelled_scans(
 def _describe_unknown_stages(
     scan_table: pd.DataFrame, label_name: str, class_order: Sequence[str]
 ) -> list[Finding]:
-    """Return faults for rare labels like a known stage, and a note on a lost order.
+    """Return faults for rare labels like another one, and a note on a lost order.
 
     One misspelt label would be a class of its own, and the classes would lose the
     order of stages.
     """
-    known_stages = [
-        stage_name for stage_name in class_order if stage_name.lower() in STAGE_OF_WORD
-    ]
+    known_stages = [name for name in class_order if name.lower() in STAGE_OF_WORD]
     unknown_classes = [name for name in class_order if name not in known_stages]
-    if len(known_stages) < 2 or not unknown_classes:
-        return []
     n_people = scan_table.groupby("label")["participant"].nunique()
     spelling_of_stage = {name.lower(): name for name in known_stages}
     class_findings = list[Finding]()
     for class_name in unknown_classes:
-        similar_stages = get_close_matches(class_name.lower(), spelling_of_stage, n=1)
-        if not similar_stages or n_people[class_name] > _MOST_MISSPELT_PEOPLE:
+        if n_people[class_name] > _MOST_MISSPELT_PEOPLE:
             continue
-        nearest_stage = spelling_of_stage[similar_stages[0]]
+        intended_labels = [
+            other_name
+            for other_name in class_order
+            if other_name in known_stages
+            or n_people[other_name] > _MOST_MISSPELT_PEOPLE
+            if _is_misspelling(class_name.lower(), other_name.lower())
+        ]
+        if len(known_stages) >= 2:
+            intended_labels += [
+                spelling_of_stage[stage]
+                for stage in get_close_matches(
+                    class_name.lower(), spelling_of_stage, n=1
+                )
+            ]
+        if not intended_labels:
+            continue
         advice = (
-            f"If {nearest_stage!r} is meant, correct the label. Otherwise name all "
-            f"classes in their order by {option_text('classes')}"
+            f"If {intended_labels[0]!r} is meant, correct the label. Otherwise name "
+            f"all classes in their order by {option_text('classes')}"
         )
+        problem_text = f"{label_name} {class_name!r} is no known stage"
+        if intended_labels[0] not in known_stages:
+            problem_text = (
+                f"{label_name} {class_name!r} is rare and similar to another label"
+            )
         has_label = scan_table["label"] == class_name
         class_findings += [
             Finding(
-                f"{label_name} {class_name!r} is no known stage",
+                problem_text,
                 FAULT,
                 scan=scan_name,
                 advice=advice,
             )
             for scan_name in scan_table["scan"][has_label]
         ]
+    if len(known_stages) < 2 or not unknown_classes:
+        return class_findings
     if not class_findings:
         message = (
             f"the classes {listed(class_order)} have no order of stages, because these "
@@ -958,6 +980,39 @@ def _describe_unknown_stages(
         )
         class_findings.append(Finding(message, kind=ASSUMED, advice=advice))
     return class_findings
+
+
+def _is_misspelling(word: str, other_word: str) -> bool:
+    """Return whether one slip of letters leads from one lower-case word to another.
+
+    Two letters are exchanged, one is lost or added, or one is another. Digits and signs
+    count groups. In short words, and at the end, another letter must be the next one on
+    the keyboard: AD and PD, or group A and group B, are two classes.
+    """
+    if abs(len(word) - len(other_word)) == 1:
+        short_word, long_word = sorted((word, other_word), key=len)
+        lost_letters = [
+            letter
+            for i, letter in enumerate(long_word)
+            if long_word[:i] + long_word[i + 1 :] == short_word
+        ]
+        return len(long_word) >= _MIN_LETTERS and any(map(str.isalpha, lost_letters))
+    if len(word) != len(other_word):
+        return False
+    places = [i for i in range(len(word)) if word[i] != other_word[i]]
+    letters = "".join(word[i] for i in places)
+    other_letters = "".join(other_word[i] for i in places)
+    if not (letters + other_letters).isalpha():
+        return False
+    if len(places) == 2:
+        are_adjacent = places[1] == places[0] + 1
+        return are_adjacent and letters == other_letters[::-1]
+    pair = {letters + other_letters, other_letters + letters}
+    are_neighbours = any(
+        neighbours in key_row for key_row in _KEY_ROWS for neighbours in pair
+    )
+    is_inside = len(word) >= _MIN_LETTERS and places[-1:] != [len(word) - 1]
+    return len(places) == 1 and (are_neighbours or is_inside)
 
 
 def _describe_unlabelled(

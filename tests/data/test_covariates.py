@@ -8,6 +8,7 @@ from brainlsap import Cohort
 from brainlsap.data.covariates import (
     acquisition_kind,
     find_codes,
+    find_unusual_values,
     has_groups,
     kind_of,
 )
@@ -139,3 +140,19 @@ def test_numbers_of_groups_are_names(head, values):
 )
 def test_quantities_stay_numbers(head, values):
     assert not has_groups(head, draw(list(values)))
+
+
+def test_ages_far_from_others_and_unknown_sexes_are_noted():
+    ages = [61.0, 64, 66, 70, 72, 75, 80, 84, 7.1, None]
+    table = pd.DataFrame(
+        {
+            "scan": [f"s{i}" for i in range(10)],
+            "age": ages,
+            "sex": ["F", "M"] * 4 + ["X", None],
+        }
+    )
+    age_note, sex_note = find_unusual_values(table)
+    assert (age_note.scan, age_note.got) == ("s8", "7.1")
+    assert "61 to 84" in age_note.message
+    assert "'X' (1)" in sex_note.message
+    assert find_unusual_values(table[:8]) == []

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.data import load_cohort, order_classes
+from brainlsap.data import load_cohort, order_classes, participants
 from brainlsap.data.load import open_study
 from brainlsap.data.participants import list_people
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.data.region_tables import read_scan_table
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
+from brainlsap.findings import FAULT
 from tests.data.conftest import refused
 
 
@@ -109,6 +110,44 @@ def test_a_cohort_knows_whether_its_classes_are_ordered(study, tiny):
     cohort = load_cohort(study, tiny, "fdg")
     assert (cohort.classes, cohort.classes_ordered) == (("CN", "FTD"), False)
     assert load_cohort(study, tiny, "fdg", classes=["FTD", "CN"]).classes_ordered
+
+
+@pytest.mark.parametrize(
+    ("label", "other_label", "is_slip"),
+    [
+        ("pateint", "patient", True),
+        ("patent", "patient", True),
+        ("patiemt", "patient", True),
+        ("cm", "cn", True),
+        ("pd", "ad", False),
+        ("group b", "group a", False),
+        ("type 1", "type 2", False),
+        ("svppa", "nfvppa", False),
+        ("female", "male", False),
+    ],
+)
+def test_a_slip_of_letters_is_told_from_another_class(label, other_label, is_slip):
+    assert participants._is_misspelling(label, other_label) == is_slip
+    assert participants._is_misspelling(other_label, label) == is_slip
+
+
+@pytest.mark.parametrize(
+    ("counts", "intended_label"),
+    [
+        ({"control": 5, "patient": 5, "pateint": 2}, "patient"),
+        ({"control": 5, "patient": 5, "pateint": 3}, None),
+        ({"CN": 5, "CM": 2, "FTD": 4}, "CN"),
+        ({"CN": 5, "AD": 5, "PD": 2}, None),
+    ],
+)
+def test_rare_labels_like_another_are_faults(counts, intended_label):
+    labels = [label for label, n in counts.items() for _ in range(n)]
+    scans = [f"s{i}" for i in range(len(labels))]
+    table = pd.DataFrame({"label": labels, "participant": scans, "scan": scans})
+    findings = participants._describe_unknown_stages(table, "group", [*counts])
+    faults = [x for x in findings if x.severity == FAULT]
+    assert len(faults) == (2 if intended_label else 0)
+    assert all(f"If {intended_label!r} is meant" in x.advice for x in faults)
 
 
 def test_a_misspelt_stage_is_refused_and_a_lost_order_is_noted(study, tiny):
