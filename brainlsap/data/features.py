@@ -71,7 +71,7 @@ from brainlsap.findings import (
     SCALES_DIFFER,
     Finding,
 )
-from brainlsap.text import listed, option_text
+from brainlsap.text import listed, option_text, with_and
 
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
@@ -664,7 +664,7 @@ class FeatureSources:
             search_text += f"; a similar name is {similar_feature!r}"
         if table_names:
             search_text += (
-                f"; the tables of regions in the study are {listed(table_names, 8)}"
+                f"; the study has tables of regions named {listed(table_names, 8)}"
             )
         rejection_reasons = [
             *_other_tracers(feature_name, scans),
@@ -1176,7 +1176,22 @@ class FeatureSources:
             f"{table_names} does not name the {kind_word} of its values, which are "
             f"about {median_value:.3g}"
         )
-        if is_plausible:
+        other_measures = [
+            other_name
+            for other_name in KNOWN_MEASURES
+            if other_name != measure_name
+            and np.isfinite(get_measure(other_name).plausible).all()
+            and get_measure(other_name).plausible[0]
+            <= median_value
+            <= get_measure(other_name).plausible[1]
+        ]
+        if is_plausible and other_measures:
+            measures_text = with_and([measure_name, *other_measures])
+            message += (
+                f" and plausible for {measures_text}. Name the right feature by "
+                f"{option_text('feature')}"
+            )
+        elif is_plausible:
             option_words = option_text("feature", measure_name)
             message += (
                 f" and plausible for {measure_name}. Name the feature by {option_words}"

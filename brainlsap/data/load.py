@@ -27,7 +27,13 @@ from brainlsap.data.connectomes import (
     read_connectome,
 )
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
-from brainlsap.data.find_files import CONNECTOME_PATTERNS, Scan, ScanName, StudyFiles
+from brainlsap.data.find_files import (
+    CONNECTOME_PATTERNS,
+    Scan,
+    ScanName,
+    StudyFiles,
+    bare_id,
+)
 from brainlsap.data.flow import (
     NO_IMAGE,
     describe_left_out,
@@ -829,7 +835,8 @@ def _read_connectomes(
     scan_list.found.append(f"connectomes were read for {n_read} of {len(scans)} scans")
     if scans and n_missing == len(scans):
         scan_list.faults[n_earlier_faults:] = [
-            _describe_no_connectome(study_files, scans, expected_text)
+            _find_lost_zeros(study_files, scan_list)
+            or _describe_no_connectome(study_files, scans, expected_text)
         ]
     return W
 
@@ -889,6 +896,45 @@ def _describe_no_connectome(
         kind=NO_IMAGE,
         advice=advice,
         values={"advised_option": "connectome"},
+    )
+
+
+def _find_lost_zeros(study_files: StudyFiles, scan_list: ScanList) -> Finding | None:
+    """Return the fault that matrices have the ids of most people, but with zeros.
+
+    None where matrices have the ids as they are written, or other ids.
+    """
+    participant_ids = {*scan_list.table["participant"]}
+    bare_ids = {
+        bare_id(participant_id): participant_id for participant_id in participant_ids
+    }
+    paths_by_id: dict[str, Path] = {}
+    for matrix_path in sorted(study_files.folder.glob("*/*")):
+        if is_matrix(matrix_path):
+            id_in_name = re.split("[_.]", matrix_path.stem.removeprefix("sub-"))[0]
+            paths_by_id.setdefault(id_in_name, matrix_path)
+    if participant_ids & {*paths_by_id}:
+        return None
+    padded_ids = [file_id for file_id in paths_by_id if bare_id(file_id) in bare_ids]
+    if 2 * len(padded_ids) <= len(participant_ids):
+        return None
+    matrix_path = paths_by_id[padded_ids[0]]
+    listed_id = bare_ids[bare_id(padded_ids[0])]
+    path_text = matrix_path.relative_to(study_files.folder).as_posix()
+    pattern_text = option_text(
+        "pattern", path_text.replace(padded_ids[0], "{participant}", 1)
+    )
+    # The user's own pattern need not be repeated.
+    pattern_advice = f". Then use {pattern_text}"
+    if study_files.patterns.get("connectome"):
+        pattern_advice = ""
+    return Finding(
+        f"the IDs of {len(padded_ids)} matrices and of the table of participants "
+        f"differ in zeros: {path_text} and {listed_id!r}",
+        FAULT,
+        kind=FOREIGN_IDS,
+        advice="Write the IDs in the table exactly as in the file names (Excel drops "
+        f"the zeros of 001 unless the column is text){pattern_advice}",
     )
 
 

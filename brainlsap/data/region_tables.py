@@ -46,6 +46,7 @@ from brainlsap.data.measures import (
     Measure,
     Tracer,
     find_tracers,
+    get_measure,
     wrong_tracer,
 )
 from brainlsap.data.region_lists import are_numbers
@@ -114,7 +115,13 @@ _UKBIOBANK_MEASURES = {
     "Mean thickness": "thickness",
     "Volume": "volume",
 }
+_MEASURE_OF_UNIT = {"mm2": "area", "mm3": "volume"}
 _COPY_NUMBER = re.compile(r"\.\d+$")
+# Units in brackets at the end of column names.
+_UNIT_IN_HEAD = re.compile(
+    r"[\s_]*[\[(](mm(?:\^?[23]|[\u00b2\u00b3])?)[\])]$", re.IGNORECASE
+)
+_UNIT_OF_SIGN = str.maketrans({"\u00b2": "2", "\u00b3": "3", "^": None})
 # Reference region -> cores of the names of regions that it consists of.
 REFERENCES = {
     "cerebellar cortex": ("cerebellumcortex",),
@@ -192,7 +199,9 @@ class ScanTable(NamedTuple):
         """Return what the table holds instead of a feature, empty if nothing."""
         table_name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
-            return f"{table_name} contains {', '.join(self.measures)}"
+            has_unit = any("[" in measure for measure in self.measures)
+            unit_advice = ". Remove the unit from the column names" if has_unit else ""
+            return f"{table_name} contains {', '.join(self.measures)}{unit_advice}"
         if not self.region_columns and (
             column_name := find_region_column(self.text_columns, NAME_COLUMNS)
         ):
@@ -560,6 +569,23 @@ def _remove_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
     }
 
 
+def _drop_unit(column_name: str) -> tuple[str, str]:
+    """Return a column name without the unit in brackets at its end, and the unit."""
+    unit_match = _UNIT_IN_HEAD.search(column_name)
+    if unit_match is None:
+        return column_name, ""
+    unit = unit_match[1].lower().translate(_UNIT_OF_SIGN)
+    return column_name[: unit_match.start()], unit
+
+
+def _combine_with_unit(measure_name: str, unit: str) -> str:
+    """Return the measure of a column with a unit; measures in other units keep it."""
+    if measure_name == "":
+        return _MEASURE_OF_UNIT.get(unit, "")
+    measure_unit = get_measure(measure_name).unit
+    return measure_name if measure_unit in ("", unit) else f"{measure_name} [{unit}]"
+
+
 def _sort_heads(
     original_heads: Mapping[str, str],
     atlas: Atlas,
@@ -568,10 +594,15 @@ def _sort_heads(
 ) -> _SortedHeads:
     """Sort column names by what they name: a region, something left out, or a fact."""
     sorted_heads = _SortedHeads({}, [], [], [])
-    custom_heads = _find_custom_heads([*original_heads.values()], atlas, side_letter)
+    heads_and_units = {
+        column_name: _drop_unit(original_head)
+        for column_name, original_head in original_heads.items()
+    }
+    heads_without_unit = [head for head, _ in heads_and_units.values()]
+    custom_heads = _find_custom_heads(heads_without_unit, atlas, side_letter)
     # A ratio is of the tracer that the file's name gives.
     unspecific_measures = ("", "suvr") if default_measure in PET_FEATURES else ("",)
-    for column_name, original_head in original_heads.items():
+    for column_name, (original_head, unit) in heads_and_units.items():
         measure_name, region_name = custom_heads.get(original_head) or _split_head(
             original_head, atlas, side_letter
         )
@@ -585,6 +616,8 @@ def _sort_heads(
             measure_name = (
                 default_measure if measure_name in unspecific_measures else measure_name
             )
+            if unit:
+                measure_name = _combine_with_unit(measure_name, unit)
             measure_and_region = (measure_name, region_index)
             sorted_heads.by_region.setdefault(measure_and_region, []).append(
                 column_name

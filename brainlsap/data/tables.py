@@ -568,10 +568,19 @@ def is_number_with_marks(cell_text: str) -> bool:
 def _have_decimal_commas(
     known_texts: Sequence[str], faulty_cells: Sequence[str] | np.ndarray
 ) -> bool:
-    """Return whether most cells have a decimal comma, and no cell has a point."""
+    """Return whether most cells have a decimal comma, and no cell has a point.
+
+    Some comma must be one of decimals for certain: 4,394 may be 4394.
+    """
     are_most = 2 * len(faulty_cells) > len(known_texts)
     has_point = any("." in cell_text for cell_text in known_texts)
-    return are_most and not has_point and all(map(has_decimal_comma, faulty_cells))
+    is_certain = any(map(_DECIMAL_COMMA.fullmatch, map(str, faulty_cells)))
+    return (
+        are_most
+        and is_certain
+        and not has_point
+        and all(map(has_decimal_comma, faulty_cells))
+    )
 
 
 def has_decimal_comma(cell_text: str) -> bool:

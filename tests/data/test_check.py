@@ -10,6 +10,7 @@ import pytest
 
 from brainlsap.cli import main
 from brainlsap.data import check_cohort, load_cohort, suggest_options
+from brainlsap.findings import FOREIGN_IDS
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import NAMES
 
@@ -284,6 +285,26 @@ def test_visits_in_the_names_of_files_are_suggested_and_read(tmp_path, tiny, mat
     ):
         faults = check_cohort(tmp_path, **options, pattern=pattern).faults
         assert re.match(told, faults[0])
+
+
+def test_ids_that_lost_their_zeros_are_told_from_absent_connectomes(
+    tmp_path, tiny, matrix
+):
+    (tmp_path / "mats").mkdir()
+    for number in range(1, 4):
+        np.savetxt(tmp_path / "mats" / f"{number:03d}.csv", matrix, delimiter=",")
+    table = pd.DataFrame({"id": [1, 2, 3], "diagnosis": ["CN", "AD", "CN"]})
+    table.to_csv(tmp_path / "participants.csv", index=False)
+    options = {"atlas": tiny, "feature": "strength", "row_order": "atlas"}
+    checked = check_cohort(tmp_path, **options)
+    (fault,) = (x for x in checked.findings if x.kind == FOREIGN_IDS)
+    assert "mats/001.csv and '1'" in fault.message
+    assert suggest_options(checked, options) == []
+    table.assign(id=["001", "002", "003"]).to_csv(
+        tmp_path / "participants.csv", index=False
+    )
+    pattern = re.search("pattern='(.*?)'", fault.advice)[1]
+    assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == 3
 
 
 def suggested(capsys, *words):

@@ -210,7 +210,8 @@ def test_one_table(tables):
     assert "thickness was read from table.csv" in cohort.notes
     # where nobody said that it is thickness it is refused, else told
     with refused(
-        r"table\.csv does not name the measure .* thickness\. Name the feature by feat"
+        r"table\.csv does not name the measure .* plausible for thickness, fdg, .*\. "
+        "Name the right feature by feature=$"  # several are plausible: none is proposed
     ):
         load(None)
     assert any("table.csv" in n and "read as thickness" in n for n in cohort.notes)
@@ -494,6 +495,19 @@ def test_cells_of_the_whole_table_are_no_fault_of_scans(tables, cell, places):
         load(skip_faulty=True)
     assert not any(fault.scan for fault in refusal.value.findings)
     assert cell in str(refusal.value)
+
+
+def test_a_unit_in_column_names_must_be_that_of_the_measure(tables):
+    make, load = tables
+    make("thickness.csv", ["id", *CORTEX], ROWS)
+    expected = load().features
+    for ending in (" [mm]", " (mm)", "_thickness (mm)"):
+        make("thickness.csv", ["id", *(f"{name}{ending}" for name in CORTEX)], ROWS)
+        np.testing.assert_array_equal(load().features, expected)
+    for unit in ("mm2", "mm^3", "mm\u00b3"):
+        make("thickness.csv", ["id", *(f"{name} [{unit}]" for name in CORTEX)], ROWS)
+        with refused(r"contains thickness \[mm\d\]. Remove the unit"):
+            load()
 
 
 def test_a_connectome_is_no_table_of_features(tables, tmp_path, matrix):
