@@ -1180,7 +1180,7 @@ def _draw_legend(axes: Axes, title: str = "") -> None:
     is_ours = isinstance(axes.figure, figures.PaperFigure)
     is_narrow = min(per_line, len(wrapped_names)) * entry_width < cell_width - 20
     has_letter = not (is_ours and len(axes.figure.axes) == 1)
-    title_height = 12 / 72 if has_letter and not is_narrow else 0
+    title_height = 12 / 72 if has_letter and not is_narrow else 3 / 72
     title_offset = ScaledTranslation(0, title_height, axes.figure.dpi_scale_trans)
     legend_style |= {
         "bbox_to_anchor": (1, 1),
