@@ -7,12 +7,13 @@ import struct
 import numpy as np
 import pandas as pd
 import pytest
-from nibabel.freesurfer import write_annot
+from nibabel.freesurfer import read_annot, write_annot
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import REGION_COLUMNS, read_annotation
 from brainlsap.atlas.atlas_files import AtlasSettings
 from brainlsap.atlas.region_names import is_outside
+from brainlsap.data.row_order import row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
 
@@ -311,6 +312,49 @@ def test_structures_in_the_settings_are_those_of_the_atlas(atlas):
         if atlas.find(name) is None and not (is_outside(name) or atlas.divides(name))
     ]
     assert not unknown, "atlas.json names regions of another atlas"
+
+
+WALL_NAMES = {"corpuscallosum", "medial_wall"}
+
+
+def test_the_wall_has_the_position_that_the_annotation_gives(atlas):
+    if not (atlas.folder / "lh.annot").is_file():
+        assert "wall" not in atlas.settings
+        return
+    _, _, annotation_names = read_annot(atlas.folder / "lh.annot")
+    label_names = [name.decode().lower() for name in annotation_names]
+    label_names = [name for name in label_names if name != "unknown"]
+    wall_positions = [
+        position for position, name in enumerate(label_names) if name in WALL_NAMES
+    ]
+    stated = [atlas.settings["wall"]] if "wall" in atlas.settings else []
+    assert stated == wall_positions, "wall of atlas.json is of another atlas"
+
+
+def test_the_walls_are_the_rows_of_matrices_that_keep_them(atlas):
+    wall_orders = [
+        row_order for row_order in row_orders(atlas) if "Medial_wall" in row_order.names
+    ]
+    if "wall" not in atlas.settings:
+        assert "walls" not in atlas.settings
+        assert not wall_orders
+        return
+    n_rows = min(len(row_order.names) for row_order in wall_orders)
+    wall_rows = [
+        [row for row, name in enumerate(row_order.names) if name == "Medial_wall"]
+        for row_order in wall_orders
+        if len(row_order.names) == n_rows
+    ]
+    assert atlas.settings["walls"] == {"size": n_rows, "rows": wall_rows}
+    # These are the cortex with two walls, and FreeSurfer's 14 structures.
+    assert n_rows == atlas.cortex.sum() + 2 + 14
+
+
+def test_refusals_name_the_cortex_of_this_atlas(atlas):
+    n_cortex = atlas.cortex.sum()
+    assert str(n_cortex) in atlas.settings["sizes"], "sizes is of another atlas"
+    if "wall" in atlas.settings:
+        assert str(n_cortex + 2) in atlas.settings["sizes"]
 
 
 def test_atlases_of_different_regions_have_different_settings(atlas):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.atlas import Atlas, load_atlas
+from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions
 from brainlsap.data.connectomes import read_connectome
 from brainlsap.exceptions import FileFormatError, ParameterError
@@ -26,6 +26,16 @@ MRTRIX = [
     (ATLAS, "fs_a2009s.txt (164 nodes)", mrtrix_ids((11100, 12100), 75, 42)),
     (DESIKAN, "fs_default.txt (84 nodes)", mrtrix_ids((1000, 2000), 35, 4)),
 ]
+
+
+def test_every_table_of_labelconvert_is_compared_with_its_node_ids():
+    table_of_atlas = {
+        atlas_name: load_atlas(atlas_name).settings["mrtrix"]
+        for atlas_name in available_atlases()
+        if "mrtrix" in load_atlas(atlas_name).settings
+    }
+    tested_tables = {atlas.name: order.split()[0] for atlas, order, _ in MRTRIX}
+    assert table_of_atlas == tested_tables, "add the ids of the nodes to MRTRIX"
 
 
 @pytest.mark.parametrize(("atlas", "order", "ids"), MRTRIX)
