@@ -220,6 +220,10 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     named_files = files_named_on_page(folder)
     assert {"report/tables/fold_scores.tsv", "private/codes.tsv"} <= named_files
     assert [name for name in named_files if not (folder / name).is_file()] == []
+    figure_names = {path.stem for path in (folder / "report" / "figures").iterdir()}
+    assert {"classes", "subgroups"} <= figure_names
+    off_page = {name for name in figure_names if f"figures/{name}.png" not in page}
+    assert not off_page, "place these figures in external.html.j2"
     # The same evaluation replaces it, another is refused before people are predicted.
     evaluate_model(model, sites[0], out=folder)
     monkeypatch.delattr(external, "predict_people")

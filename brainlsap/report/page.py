@@ -357,8 +357,9 @@ class ReportFigure:
 
     `guide_title` is its title in `docs/reading_a_report.rst`. `draw` takes an
     evaluation, and an atlas if it `needs_atlas`, and returns a figure or the axes of
-    one. It is called if `is_drawn` is true of the evaluation. With `may_lack_data`, the
-    report has no such figure if `draw` raises a `ParameterError`. A figure that
+    one. It is called if `is_drawn` is true of the evaluation. The page of an external
+    evaluation has only the figures with `is_on_external_page`. With `may_lack_data`,
+    the report has no such figure if `draw` raises a `ParameterError`. A figure that
     `shows_intervals` draws bootstraps that the tables contain, too: the process that
     makes the tables draws it, because it keeps them.
     """
@@ -369,6 +370,12 @@ class ReportFigure:
     needs_atlas: bool = False
     may_lack_data: bool = False
     shows_intervals: bool = False
+    is_on_external_page: bool = False
+
+    def is_on_page(self, evaluation: Evaluation) -> bool:
+        """Return whether the page of an evaluation has a place for the figure."""
+        is_possible = self.is_on_external_page or not is_external(evaluation)
+        return is_possible and self.is_drawn(evaluation)
 
 
 FIGURES = {
@@ -376,18 +383,19 @@ FIGURES = {
         "flow of participants",
         draw=plots.plot_flow,
         is_drawn=lambda evaluation: len(tables.flow_text_table(evaluation)) > 0,
+        is_on_external_page=True,
     ),
     "scores": ReportFigure(
         "balanced accuracy of every model",
         draw=partial(plots.plot_scores, width=PAGE),
-        # An external evaluation has one fold of one model.
-        is_drawn=lambda evaluation: not is_external(evaluation),
+        is_drawn=lambda _: True,
         shows_intervals=True,
     ),
     "classes": ReportFigure(
         "confusion, ROC and calibration",
         draw=_plot_class_panels,
         is_drawn=lambda evaluation: not evaluation.predictions.empty,
+        is_on_external_page=True,
     ),
     "subgroups": ReportFigure(
         "balanced accuracy of subgroups",
@@ -395,6 +403,7 @@ FIGURES = {
         is_drawn=lambda evaluation: not evaluation.predictions.empty,
         may_lack_data=True,  # No group may have a score.
         shows_intervals=True,
+        is_on_external_page=True,
     ),
     "connectome_gain": ReportFigure(
         "what connectomes add",
@@ -453,7 +462,7 @@ def list_figures(evaluation: Evaluation) -> list[str]:
     figure_names = [
         figure_name
         for figure_name, figure_entry in FIGURES.items()
-        if figure_entry.is_drawn(evaluation)
+        if figure_entry.is_on_page(evaluation)
     ]
     if evaluation.region_tests is not None:
         figure_names += map(_effects_name, evaluation.cohort.feature_names[1:])
@@ -468,7 +477,7 @@ def report_figures(
     """Draw the figures of a report with these keys, by name."""
     figure_of_name = {}
     for figure_name, figure_entry in FIGURES.items():
-        if figure_name not in figure_names or not figure_entry.is_drawn(evaluation):
+        if figure_name not in figure_names or not figure_entry.is_on_page(evaluation):
             continue
         atlas_keyword = {"atlas": atlas} if figure_entry.needs_atlas else {}
         try:

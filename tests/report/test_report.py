@@ -161,6 +161,9 @@ def test_every_figure_has_a_place_on_the_page_and_a_paragraph_in_the_guide():
 def test_every_figure_of_a_report_is_registered(written):
     written_names = {path.stem for path in written.glob("report/figures/*.png")}
     assert {"scores", "brain"} <= written_names <= {*page.FIGURES}
+    report_page = (written / "report" / "report.html").read_text("utf-8")
+    off_page = {name for name in written_names if f"/{name}.png" not in report_page}
+    assert not off_page, "place these figures in report.html.j2"
 
 
 def test_every_function_that_draws_a_figure_is_public():
