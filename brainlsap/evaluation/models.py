@@ -854,6 +854,8 @@ class ModelEntry(NamedTuple):
         Of a control: whether it is otherwise identical to LSAP-C.
     sentence : str
         Of a baseline, for the methods of reports: how it was fitted.
+    probability_sentence : str
+        Of a model without `class_prior`, for reports: what its probabilities are.
     """
 
     make: Factory
@@ -861,6 +863,7 @@ class ModelEntry(NamedTuple):
     phrase: str = ""
     is_variant: bool | None = None
     sentence: str = ""
+    probability_sentence: str = ""
 
     def check(self, model_name: str) -> None:
         """Raise where the role is unknown, or a control is not described."""
@@ -1067,6 +1070,8 @@ MODELS = ModelTable(
             "baseline",
             sentence="The random forest had 300 trees and weighted all classes "
             "equally.",
+            probability_sentence="The probabilities of the random forest are the "
+            "shares of the votes of its trees.",
         ),
         "covariates": ModelEntry(_with_covariates(reads_brain=False), "baseline"),
         "LSAP-R with covariates": ModelEntry(

@@ -267,6 +267,8 @@ class NetworkKind(NamedTuple):
     ----------
     title : str
         Name of the model in studies and tables.
+    sentence : str
+        What the network is, with its title as the subject, for the methods of reports.
     layer : callable, optional
         `(n_channels) -> module` with the attribute `width`, its number of channels;
         without one the network sees no graph.
@@ -277,6 +279,7 @@ class NetworkKind(NamedTuple):
     """
 
     title: str
+    sentence: str
     layer: Callable[[int], Any] | None = None
     graphs: Callable[[np.ndarray, float], tuple[Tensor, ...]] | None = None
     uses_scale: bool = False
@@ -291,17 +294,45 @@ class NetworkKind(NamedTuple):
 
 
 NETWORKS: dict[str, NetworkKind] = {
-    "mlp": NetworkKind("MLP"),
-    "gcn": NetworkKind("GCN", MatrixProduct, gcn_graphs),
-    "gat": NetworkKind("GAT", GraphAttention, gat_graphs),
-    "gdc": NetworkKind("GDC", MatrixProduct, gdc_graphs),
+    "mlp": NetworkKind(
+        "MLP", "MLP was a perceptron on the features, without the connectome."
+    ),
+    "gcn": NetworkKind(
+        "GCN",
+        "GCN was graph convolution with the normalised connectome (Kipf and Welling, "
+        "2017).",
+        MatrixProduct,
+        gcn_graphs,
+    ),
+    "gat": NetworkKind(
+        "GAT",
+        "GAT averaged connected regions with learned attention weights (Velickovic et "
+        "al., 2018).",
+        GraphAttention,
+        gat_graphs,
+    ),
+    "gdc": NetworkKind(
+        "GDC",
+        "GDC was graph convolution on the connectome after diffusion by personalised "
+        "PageRank (Gasteiger et al., 2019).",
+        MatrixProduct,
+        gdc_graphs,
+    ),
     "graphheat": NetworkKind(
         "GraphHeat",
+        "GraphHeat was graph convolution with a heat kernel of one fixed scale (Xu et "
+        "al., 2019).",
         partial(MatrixProduct, adds_signal=True),
         heat_kernels,
         uses_scale=True,
     ),
-    "adc": NetworkKind("ADC", AdaptiveDiffusion, spectra),
+    "adc": NetworkKind(
+        "ADC",
+        "ADC was adaptive diffusion convolution, which learns a heat scale for each "
+        "layer and channel (Zhao et al., 2021).",
+        AdaptiveDiffusion,
+        spectra,
+    ),
 }
 """Networks to compare LSAP with, by name. A further one is one more entry."""
 

@@ -19,6 +19,7 @@ from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import (
+    MODELS,
     N_SELECTED,
     baseline_sentences,
     control_phrases,
@@ -386,28 +387,28 @@ def phrase_prior(class_prior: str | Mapping[str, float]) -> str:
 
 
 def prior_text(evaluation: Evaluation) -> str:
-    """Return which class shares probabilities assume; "" if no model has any."""
+    """Return what probabilities assume or are; "" if no model has any."""
     prior_of_model = evaluation.class_priors()
     models_by_phrase: dict[str, list[str]] = {}
     for model_name, class_prior in prior_of_model.items():
         prior_phrase = phrase_prior(class_prior)
         models_by_phrase.setdefault(prior_phrase, []).append(model_name)
-    if not models_by_phrase:
-        return ""
+    sentences = []
     if len(models_by_phrase) == 1:
         (shared_prior,) = models_by_phrase
-    else:
+        sentences.append(f"Predicted probabilities assume {shared_prior}.")
+    elif models_by_phrase:
         shared_prior = with_and(
             f"{prior_phrase} ({with_and(model_names)})"
             for prior_phrase, model_names in models_by_phrase.items()
         )
-    forest_sentence = ""
-    if "random forest" in set(evaluation.models) - set(prior_of_model):
-        forest_sentence = (
-            " The probabilities of the random forest are shares of the votes of its "
-            "trees."
-        )
-    return f"Predicted probabilities assume {shared_prior}.{forest_sentence}"
+        sentences.append(f"Predicted probabilities assume {shared_prior}.")
+    sentences += [
+        MODELS[model_name].probability_sentence
+        for model_name in evaluation.models
+        if model_name in MODELS and model_name not in prior_of_model
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def training_text(evaluation: Evaluation) -> str:
@@ -526,16 +527,17 @@ def _lacks_validation(report_text: str) -> bool:
 
 def _describe_networks(
     evaluation: Evaluation,
-) -> list[tuple[str, SettingPhrases, str]]:
-    """Return, of every network, its name, its settings and the network it resembles.
+) -> list[tuple[str, str, SettingPhrases, str]]:
+    """Return the name, sentence, settings and resembled network of every network.
 
-    Settings that equal those of the first network of the same kind (LSAP, or another
-    propagation) are left out; the name of that first network then comes last.
+    The sentence says what the network is; it is empty for LSAP. Settings that equal
+    those of the first network of the same kind (LSAP, or another propagation) are left
+    out; the name of that first network then comes last.
     """
     from brainlsap.graph import kernel_title
     from brainlsap.model import NETWORKS
 
-    network_descriptions: list[tuple[str, SettingPhrases, str]] = []
+    network_descriptions: list[tuple[str, str, SettingPhrases, str]] = []
     first_network_of_type: dict[bool, tuple[str, dict[str, Any]]] = {}
     is_control = evaluation.fits["role"] == "control"
     for model_name, model_fits in evaluation.fits[~is_control].groupby(
@@ -544,8 +546,10 @@ def _describe_networks(
         model_settings = settings_of_model(model_fits)
         if "kernel" not in model_settings:
             continue
-        network = model_settings.get("network", "heat")
-        if network != "heat":  # Options that were not given concern heat kernels alone.
+        network, sentence = model_settings.get("network", "heat"), ""
+        if network != "heat":
+            sentence = NETWORKS[network].sentence
+            # Options that were not given concern heat kernels alone.
             option_names = {
                 *_flatten_options(json.loads(model_fits["settings"].iloc[0])),
                 "head",
@@ -564,7 +568,7 @@ def _describe_networks(
             k: v for k, v in model_settings.items() if first_settings.get(k) != v
         }
         network_descriptions.append(
-            (str(model_name), SettingPhrases(differing_settings), first_name)
+            (str(model_name), sentence, SettingPhrases(differing_settings), first_name)
         )
         first_network_of_type.setdefault(
             network == "heat", (str(model_name), model_settings)

@@ -94,7 +94,12 @@ class MeanOfOthers(nn.Module):
 
 def test_a_registered_network_is_a_baseline_of_studies(monkeypatch):
     n_models = len(MODELS)
-    toy = NetworkKind("Toy-Net", MeanOfOthers, lambda W, _: (torch.from_numpy(W),))
+    toy = NetworkKind(
+        "Toy-Net",
+        "Toy-Net averaged all other regions.",
+        MeanOfOthers,
+        lambda W, _: (torch.from_numpy(W),),
+    )
     monkeypatch.setitem(NETWORKS, "toy", toy)
     assert len(MODELS) == n_models + 1
     assert MODELS["Toy-Net"].role == "baseline"
@@ -119,7 +124,7 @@ def test_two_models_of_one_name_are_refused(monkeypatch):
             ParameterError, match="the baseline model 'new' requires phrase="
         ):
             MODELS["new"] = entry._replace(role="control", **fields)
-    monkeypatch.setitem(NETWORKS, "toy", NetworkKind("Linear SVM"))
+    monkeypatch.setitem(NETWORKS, "toy", NetworkKind("Linear SVM", "A copy."))
     with pytest.raises(ParameterError, match="linear SVM and Linear SVM"):
         make_models()
 
@@ -211,6 +216,18 @@ def test_gaps_flat_regions_and_rare_classes_do_no_harm():
     assert TunedLinearClassifier().fit(X, lone, groups=people).fit_report_["C"] == 0.01
     with pytest.warns(UserWarning, match="treats every scan as a separate person"):
         TunedLinearClassifier().fit(X, y)
+
+
+def test_models_without_a_class_prior_say_what_their_probabilities_are():
+    missing = []
+    for name, (model, _) in make_models("all").items():
+        names = {key.rsplit("__")[-1] for key in model.get_params()}
+        # The probabilities of the majority class are the class shares themselves.
+        if "class_prior" not in names and name != "majority class":
+            gives_probabilities = hasattr(model, "predict_proba")
+            if gives_probabilities and not MODELS[name].probability_sentence:
+                missing.append(name)
+    assert not missing, f"give the entries {missing} of MODELS a probability_sentence="
 
 
 def test_the_forest_sees_features_only():
