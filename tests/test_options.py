@@ -262,6 +262,9 @@ def help_of(name, command=None):
     )
 
 
+REPORT_TEMPLATE = (
+    Path(brainlsap.__file__).parent / "report" / "report.html.j2"
+).read_text("utf-8")
 # Registry, and the texts that name each of its entries in words.
 NAMED_IN = {
     "formats": (FORMATS, {"read_connectome": read_connectome.__doc__}),
@@ -301,8 +304,18 @@ NAMED_IN = {
         {
             "the section Scores of docs/statistics.rst": docs_text("statistics")
             .split("Scores ---")[1]
-            .lower()
+            .split("Comparing models ---")[0]
+            .lower(),
+            "the section of scores of report.html.j2": REPORT_TEMPLATE.split(
+                '<section id="scores">'
+            )[1]
+            .split("</section>")[0]
+            .lower(),
         },
+    ),
+    "models whose probabilities have no prior": (
+        [name for name, entry in MODELS.items() if entry.probability_sentence],
+        {"docs/statistics.rst": docs_text("statistics").split("**Intervals.**")[0]},
     ),
     "measures of PET": (
         PET_FEATURES,
@@ -333,6 +346,14 @@ NAMED_IN = {
         },
     ),
     "networks": (NETWORKS, {"NetworkClassifier": NetworkClassifier.__doc__}),
+    "networks with a fixed scale": (
+        [name for name, network_kind in NETWORKS.items() if network_kind.uses_scale],
+        {
+            "the parameter scale of NetworkClassifier": NetworkClassifier.__doc__.split(
+                "    scale : float"
+            )[1].split("    n_epochs,")[0]
+        },
+    ),
     "networks of nodes": (
         NODE_MODELS,
         {"LSAPNodeClassifier": LSAPNodeClassifier.__doc__},
