@@ -250,7 +250,7 @@ def test_the_card_says_on_whom_and_with_what_scores(cohort, tmp_path):
     assert not any(person in text for person in set(cohort.groups))
     with pytest.raises(ParameterError, match="regress_out"):
         fit_model(cohort, tmp_path / "m", ridge(), regress_out="age", scores=scores)
-    with pytest.raises(ParameterError, match="models are ridge with one scale"):
+    with pytest.raises(ParameterError, match="ridge with one scale"):
         fit_model(cohort, tmp_path / "m", "ridge without connectome", scores=scores)
     half = cohort.select(np.arange(cohort.n_scans) > 5)
     with pytest.raises(ParameterError, match="other data"):
@@ -400,7 +400,8 @@ def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch, capsys):
             exec(code, {})
             continue
         for line in code.splitlines():
-            if "results" not in line:  # A whole run takes minutes.
+            # A whole run takes minutes, and the study is too small to be divided.
+            if not ("results" in line or ".txt" in line):
                 assert main(shlex.split(line)[1:]) == 0, line
                 n_commands += 1
     assert n_commands == 4

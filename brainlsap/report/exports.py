@@ -54,7 +54,7 @@ def export_maps(
       regions (`label`, `hemi`), and one column per map; `n/a` for missing values.
     - `hemi-{L,R}_space-fsaverage5_regions.shape.gii`: GIFTI for Connectome Workbench,
       FreeView or the ENIGMA toolbox, one array per map; NaN on the medial wall. Needs
-      an atlas with surface labels.
+      an atlas with surface labels, and a value of a cortical region.
     - `desc-<map>_regions.nii.gz`: an image on the grid of the parcellation; 0 outside
       and for missing values, as viewers expect. Needs a parcellation, or an atlas
       folder with a `parcellation.nii.gz`.
@@ -112,10 +112,13 @@ def export_maps(
         )
     image_of_file: dict[str, Any] = {}
     surface_regions: set[str] = set()
+    valued_regions = map_table.index[map_table.notna().any(axis=1)]
     if atlas.has_surfaces:
-        image_of_file = _surface_images(map_table, atlas)
         vertex_labels = [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
         surface_regions = {atlas.names[i] for i in np.unique(vertex_labels) if i >= 0}
+        # Surfaces without any value would look like a failed export.
+        if not surface_regions.isdisjoint(valued_regions):
+            image_of_file = _surface_images(map_table, atlas)
     atlas_files = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
         atlas_image = Path(atlas.folder, "parcellation.nii.gz")
@@ -131,7 +134,6 @@ def export_maps(
     for file_name, image in image_of_file.items():
         with replace_when_whole(folder / file_name) as partial_path:
             image.to_filename(partial_path)
-    valued_regions = map_table.index[map_table.notna().any(axis=1)]
     omission_notes = _explain_omissions(
         valued_regions,
         surface_regions,

@@ -134,6 +134,12 @@ def test_numbers_of_an_image_are_not_taken_for_the_order_of_names(tmp_path):
     assert found.tolist() == [0.0, 3.0, 1.0, 2.0]
 
 
+def test_values_below_the_cortex_make_no_empty_surface(tmp_path):
+    files = export_maps({"Left-Hippocampus": 3.2}, tmp_path, ATLAS)
+    assert [path.name for path in files] == ["regions.tsv"]
+    assert "Left-Hippocampus" in files.notes[0]
+
+
 def test_an_atlas_of_names_is_exported_as_a_table_alone(tmp_path):
     regions = ATLAS.regions.assign(annot_name="")
     atlas = replace(ATLAS, name="own", folder=None, regions=regions)
