@@ -471,7 +471,7 @@ def _refuse_lonely_classes(study: str, cohort: "Cohort") -> None:
     raise BrainlsapError(
         f"{study} has classes with only one participant: {', '.join(class_texts)}. "
         "Cross-validation needs at least two participants of every class. Correct the "
-        f"labels, merge classes by {option_text('merged_classes')}, or analyse only "
+        f"labels, merge classes by {option_text('merge_classes')}, or analyse only "
         f"the other classes by {option_text('classes')}."
     )
 

@@ -938,7 +938,8 @@ def match_regions_and_features(
         raise ParameterError(
             f"the model requires the feature {missing_features[0]!r}, but the "
             f"features of the cohort are {', '.join(cohort.feature_names)}. Name the "
-            f"feature by {option_text('feature')} or feature_names="
+            f"feature by {option_text('feature')} (for arrays in Python: by "
+            "feature_names=)"
         )
     feature_index = [
         cohort.feature_names.index(feature_name)
@@ -1226,10 +1227,19 @@ def card_text(model: PackedClassifier) -> str:
     card_lines += [f"Prediction sets: {sets_text(card)}"]
     card_lines += [f"Not for: {'; '.join(NOT_FOR)}", "Settings:"]
     card_lines += [
-        f"  {setting_name}: {setting_value}"
+        f"  {setting_name}: {_setting_text(model, setting_name, setting_value)}"
         for setting_name, setting_value in card["settings"].items()
     ]
     return "\n".join(card_lines)
+
+
+def _setting_text(
+    model: PackedClassifier, setting_name: str, setting_value: object
+) -> str:
+    """Return the value of a setting, with the meaning of a connectome of None."""
+    if setting_name != "connectome" or setting_value is not None:
+        return str(setting_value)
+    return "one for each scan" if _uses_own_connectomes(model) else "one for all scans"
 
 
 def _adjustment_text(step_facts: Mapping[str, Any]) -> str:

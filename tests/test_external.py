@@ -12,6 +12,7 @@ import pytest
 
 from brainlsap import (
     card_text,
+    check_cohort,
     cli,
     contribution_table,
     cross_validate,
@@ -27,6 +28,7 @@ from brainlsap import (
 )
 from brainlsap.arrays import pack
 from brainlsap.cli import main
+from brainlsap.data import suggest_options
 from brainlsap.data.flow import OTHER_CLASS
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import (
@@ -44,6 +46,7 @@ from brainlsap.model.prediction_sets import fit_prediction_sets, predict_sets
 from brainlsap.prediction import SET_COLUMN, hash_people
 from brainlsap.report import read_results
 from brainlsap.report.external import external_headline
+from brainlsap.report.tables import model_score_table
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page
 
@@ -207,6 +210,7 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     assert "External evaluation" in page
     assert re.search("<h1>.*SIMULATED", page)
     assert "over folds" not in page
+    assert not any("over folds" in name for name in model_score_table(evaluation))
     # The class weights of the fit, and not the probability, choose the class.
     rows = evaluation.predictions
     probabilities = rows[[f"p_{name}" for name in CLASSES]].to_numpy()
@@ -247,6 +251,7 @@ def test_the_card_says_on_whom_and_with_what_scores(cohort, tmp_path):
     )
     value = model.origin_.facts["card"]["scores"]["values"]["balanced_accuracy"][0]
     assert f"balanced accuracy: {value:.3f}" in text
+    assert "connectome: one for each scan" in text
     assert not any(person in text for person in set(cohort.groups))
     with pytest.raises(ParameterError, match="regress_out"):
         fit_model(cohort, tmp_path / "m", ridge(), regress_out="age", scores=scores)
@@ -323,6 +328,19 @@ def test_the_proposed_command_reads_a_folder_of_tables(
     assert ("EMCI=early MCI" in proposed) == (command == "evaluate")
     assert "--features-table" in proposed
     assert main(proposed) == 0
+
+
+def test_check_goes_on_with_the_column_of_stages(sites, tmp_path):
+    folder = write_tables_of_a_hospital(sites[0], tmp_path)
+    options = {"atlas": "desikan82", "feature": "fdg"}
+    (changes,) = suggest_options(check_cohort(folder, **options), options)
+    assert changes["label"] == "Dx"
+    assert changes["pattern"] == "sc/{participant}.csv"
+    assert check_cohort(folder, **options | changes).is_sound
+    # A second column of stages would have to be chosen by the user.
+    clinical = pd.read_csv(folder / "clinical.csv")
+    clinical.assign(Later=clinical["Dx"]).to_csv(folder / "clinical.csv", index=False)
+    assert suggest_options(check_cohort(folder, **options), options) == []
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_name(model, tmp_path):

@@ -198,14 +198,17 @@ def suggest_options(
         Where the study can be loaded: its other features. Where it cannot: folders,
         tables, a feature, a pattern of connectomes or an atlas with which more files
         are found, or the visits at baseline where most others lack something; none
-        where people or labels are at fault, which comes first.
+        where people or labels are at fault, which comes first. If only one column
+        has names of stages, it is the label of the changes.
     """
     # People and labels come first, and ids that are those of files.
     has_foreign_ids = any(
         finding.kind == FOREIGN_IDS for finding in cohort_check.findings
     )
-    if has_foreign_ids or not cohort_check.found:
+    if has_foreign_ids:
         return []
+    if not cohort_check.found:
+        return _suggest_with_label(cohort_check, options)
     option_search = _OptionSearch(cohort_check.folder, dict(options), cohort_check)
     with suppress(BrainlsapError):
         if not option_search.open().scans:  # nobody has these classes
@@ -213,6 +216,24 @@ def suggest_options(
     if cohort_check.is_sound:
         return option_search.find_more_features()
     return option_search.find_way_to_read()
+
+
+def _suggest_with_label(
+    cohort_check: CohortCheck, options: Mapping[str, Any]
+) -> list[Options]:
+    """Return changes of options with the column of stages that a fault names."""
+    for finding in cohort_check.findings:
+        if "label" not in finding.values:
+            continue
+        label_change: Options = {"label": finding.values["label"]}
+        changed_options = {**options, **label_change}
+        changed_check = check_cohort(cohort_check.folder, **changed_options)
+        suggested_options = suggest_options(changed_check, changed_options)
+        return [
+            label_change | option_changes
+            for option_changes in suggested_options or [{}]
+        ]
+    return []
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -109,6 +109,8 @@ STAGE_OF_WORD = {
     for stage, diagnoses in enumerate(_WORDS_BY_STAGE)
     for diagnosis in diagnoses.split(",")
 }
+_MIN_SHARE_OF_STAGES = 0.5
+"""Of the values of a column that is taken for a column of stages."""
 # Numbers that stand for a missing value if they are far from all others.
 MISSING_CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999, 99999)
 # Ages with a median from 5 to 120 are in years, and none is above 120. Other medians
@@ -148,6 +150,34 @@ def kind_of(column_name: object) -> str:
     name_without_unit = _UNIT_IN_BRACKETS.sub("", str(column_name))
     name_letters = letters_of(name_without_unit).removesuffix("id")
     return _KIND_OF_NAME.get(name_letters, name_letters)
+
+
+def find_stage_columns(text_columns: pd.DataFrame) -> list[str]:
+    """Return the columns that name at least two stages, and few other values.
+
+    >>> find_stage_columns(pd.DataFrame({"Dx": ["CN", "AD"], "Sex": ["F", "M"]}))
+    ['Dx']
+    """
+    stage_columns = list[str]()
+    for column_name, column_values in text_columns.items():
+        cell_texts = column_values.dropna().astype(str).str.strip().str.lower()
+        stages = cell_texts.map(STAGE_OF_WORD)
+        if stages.nunique() >= 2 and stages.notna().mean() >= _MIN_SHARE_OF_STAGES:
+            stage_columns.append(str(column_name))
+    return stage_columns
+
+
+def propose_label(tables_of_facts: Iterable[pd.DataFrame]) -> dict[str, str]:
+    """Return the only column of stages of some tables as the option `label`.
+
+    Nothing is returned if there are several such columns, or none.
+    """
+    stage_columns = [
+        column_name
+        for table_of_facts in tables_of_facts
+        for column_name in find_stage_columns(table_of_facts)
+    ]
+    return {"label": stage_columns[0]} if len(stage_columns) == 1 else {}
 
 
 def _split_into_words(column_name: object) -> list[str]:

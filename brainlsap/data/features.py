@@ -24,7 +24,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import is_matrix
-from brainlsap.data.covariates import COVARIATES, SCALE_KINDS, kind_of
+from brainlsap.data.covariates import COVARIATES, SCALE_KINDS, kind_of, propose_label
 from brainlsap.data.find_files import (
     Scan,
     ScanName,
@@ -497,7 +497,8 @@ class FeatureSources:
             + "".join(
                 f"\n    not used: {rejection_reason}"
                 for rejection_reason in rejection_reasons
-            )
+            ),
+            values=propose_label(scan_table.text_columns for scan_table in self.tables),
         )
 
     def has_data(self, participant_id: str, session_id: str) -> bool:

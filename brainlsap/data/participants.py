@@ -19,6 +19,7 @@ from brainlsap.data.covariates import (
     find_spellings,
     find_unusual_values,
     kind_of,
+    propose_label,
 )
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
@@ -586,8 +587,21 @@ def _find_label_column(
             f"{', '.join(column_names) or 'none besides the id'}. Name the label "
             f"column by {option_text('label')}",
             path=folder,
+            values=propose_label([_tabulate_facts(people)]),
         )
     return matching_columns[0]
+
+
+def _tabulate_facts(people: People) -> pd.DataFrame:
+    """Return the facts of every visit of every person, one visit a row."""
+    return pd.DataFrame(
+        [
+            visit_facts
+            for visit_records in people.values()
+            for _, visit_facts in visit_records.values()
+        ],
+        dtype=object,
+    )
 
 
 @dataclass

@@ -337,7 +337,8 @@ class Deconfounder(BaseEstimator):
             raise ParameterError(
                 f"the model requires the covariates {', '.join(missing_names)} for "
                 f"new people; got {', '.join(covariates) or 'no covariates'}. Add "
-                "the missing columns to their table, or to covariates=."
+                "the missing columns to their table (for arrays in Python: to "
+                "covariates=)."
             )
         for covariate_name, column_coding in learned_design.items():
             covariate_values = table[find_covariate_column(table, covariate_name)]
@@ -518,7 +519,8 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
         f"the covariates contain {'more than one' if matching_columns else 'no'} "
         f"column {covariate_name!r}; their columns are "
         f"{', '.join(covariate_columns) or 'none'}. Add other columns to the table "
-        "of participants, or to covariates=; a label cannot be a covariate."
+        "of participants (for arrays in Python: to covariates=); a label cannot be a "
+        "covariate."
     )
 
 

@@ -171,7 +171,10 @@ def _calibration_sentences(calibration: pd.DataFrame) -> list[str]:
 def _cross_validation_text(card: dict) -> str:
     """Return the score of the model in cross-validation, if its card has it."""
     if card["scores"] is None:
-        return "The model card contains no cross-validated score for comparison."
+        return (
+            "The model card contains no cross-validated score for comparison. "
+            "`brainlsap fit --scores RESULTS` adds the scores of a run to the card."
+        )
     accuracy = tables.interval_text(*card["scores"]["values"]["balanced_accuracy"])
     return (
         "In the training participants, the cross-validated balanced accuracy was "

@@ -664,13 +664,16 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     score_table_rows = _add_tests(score_table_rows, evaluation)
     fold_scores_table = score_table(evaluation)
     fold_columns = fold_scores_table.columns.drop(["remark"], errors="ignore")
-    fold_scores_table = fold_scores_table[fold_columns].rename(
-        columns={
-            fold_title: f"{fold_title} over folds"
-            for fold_title in fold_columns
-            if fold_title not in ("model", "folds")
-        }
-    )
+    fold_scores_table = fold_scores_table[fold_columns]
+    # An external evaluation has no folds.
+    if "external" not in evaluation.settings:
+        fold_scores_table = fold_scores_table.rename(
+            columns={
+                fold_title: f"{fold_title} over folds"
+                for fold_title in fold_columns
+                if fold_title not in ("model", "folds")
+            }
+        )
     score_table_rows = score_table_rows.merge(fold_scores_table, on="model")
     group_order = score_table_rows["group"].map(MODEL_GROUPS.index)
     score_table_rows = score_table_rows.iloc[np.argsort(group_order, kind="stable")]

@@ -320,7 +320,9 @@ def test_suggested_commands_read_the_study(tmp_path, capsys):
     made = make_cohort(5, atlas="desikan82", **how)
     study = write_study_folder(made, tmp_path / "my study", style="mrtrix")
     (study / "derivatives" / "freesurfer").rename(tmp_path / "recons")
-    assert suggested(capsys, "check", study, "--label", "group") == (2, [])
+    code, (other_label,) = suggested(capsys, "check", study, "--label", "group")
+    assert code == 2
+    assert other_label[2:4] == ["--label", "diagnosis"]
     code, commands = suggested(capsys, "check", study)
     assert code == 2
     for command in commands:
