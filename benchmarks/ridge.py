@@ -30,7 +30,7 @@ from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.graph import Preparation
 from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
 from brainlsap.model.evidence import (
-    Evidence,
+    LogEvidence,
     diffusion_terms,
     fit_nested_models,
     term_basis,
@@ -63,12 +63,12 @@ def coverage(_: argparse.Namespace) -> tuple[str, str]:
                 0.3 + spread * rng.normal(size=50), np.log(0.01), np.log(MAX_SCALE)
             )
             u = np.ones(n_scans)
-            blank = Evidence(
+            blank = LogEvidence(
                 terms, u[:, None], u, 1, term_basis(MAX_SCALE), uses_scan_matrix=True
             )
             signal = blank.standardized_columns(np.exp(truth))[0] @ rng.normal(size=50)
             t = signal / signal.std() + noise * rng.normal(size=n_scans)
-            evidence = Evidence(terms, t[:, None], u, 1, term_basis(MAX_SCALE))
+            evidence = LogEvidence(terms, t[:, None], u, 1, term_basis(MAX_SCALE))
             fit = fit_nested_models(evidence, "regions", MAX_SCALE)["regions"]
             fits = [fit]
             fits += [sample_scales(evidence, fit, n, MAX_SCALE, rng) for n in (30, 200)]
@@ -212,7 +212,7 @@ def times(options: argparse.Namespace) -> tuple[str, str]:
         rows.append([name, f"{wall:.1f}", f"{used:.1f}"])
 
     def fit_scales(n_draws: int) -> None:
-        evidence = Evidence(terms, codes, np.ones(len(y)), 1, term_basis(MAX_SCALE))
+        evidence = LogEvidence(terms, codes, np.ones(len(y)), 1, term_basis(MAX_SCALE))
         fit = fit_nested_models(evidence, "regions", MAX_SCALE)["regions"]
         if n_draws:
             sample_scales(evidence, fit, n_draws, MAX_SCALE, rng)

@@ -38,7 +38,7 @@ from brainlsap.model import LSAPRidgeClassifier
 from brainlsap.model.evidence import (
     MIN_LOG_BAYES_FACTOR,
     NESTED_MODELS,
-    Evidence,
+    LogEvidence,
     _ScalePosterior,
     class_targets,
 )
@@ -93,7 +93,7 @@ def _no_penalty(log_ridge: float) -> float:  # noqa: ARG001
 class HalfCauchyPosterior(_ScalePosterior):
     """The posterior with the half-Cauchy prior of the ratio of noise to signal."""
 
-    def __init__(self, evidence: Evidence, max_scale: float) -> None:
+    def __init__(self, evidence: LogEvidence, max_scale: float) -> None:
         super().__init__(evidence, max_scale)
         evidence.noise_prior_excess = _no_penalty  # replaces the usual prior
 

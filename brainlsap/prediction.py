@@ -528,8 +528,8 @@ def read_people(
         # those stored in the cohort.
         return _skip_sparse_scans(model, read_study(folder, **options))
     stored_atlas = str(stored_options.atlas)
-    is_bundled = str(Path(stored_atlas)) in available_atlases()
-    if not (is_bundled or "atlas" in options or Path(stored_atlas).exists()):
+    is_atlas_bundled = str(Path(stored_atlas)) in available_atlases()
+    if not (is_atlas_bundled or "atlas" in options or Path(stored_atlas).exists()):
         raise ParameterError(
             f"the atlas of the fit, {Path(stored_atlas)}, no longer exists. Give its "
             f"new location by {option_text('atlas')}."

@@ -264,13 +264,13 @@ def find_structure(name: str) -> str:
     )
     # The parahippocampal gyrus is cortex, although it contains "hippocamp".
     is_parahippocampal = _PARAHIPPOCAMPAL.search(name_text)
-    deep_text = _PARAHIPPOCAMPAL.sub(" ", name_text)
+    text_without_parahippocampal = _PARAHIPPOCAMPAL.sub(" ", name_text)
     is_deep = (
-        _DEEP_STEMS.search(deep_text)
+        _DEEP_STEMS.search(text_without_parahippocampal)
         or core_name in _DEEP_NAME_SET
         or re.sub(r"\d+$", "", core_name) in _DEEP_NAME_SET
         or core_name in SUBCORTEX_SHORT
-        or not _DEEP_WORD_SET.isdisjoint(deep_text.split())
+        or not _DEEP_WORD_SET.isdisjoint(text_without_parahippocampal.split())
         or any(map(_DEEP_PART.fullmatch, original_words))
     )
     if is_deep:

@@ -1252,8 +1252,8 @@ def _explain_missing_row(
     """Return which visits a table has of a scan's person, or which people it has."""
     rows_by_visit = rows_of_person_and_visit.get(scan.key[0])
     if rows_by_visit:
-        visit_names = listed((session_id or "none" for session_id in rows_by_visit), 3)
-        return f"of visit {visit_names}; say visits alike, in session_id"
+        visits_text = listed((session_id or "none" for session_id in rows_by_visit), 3)
+        return f"of visit {visits_text}; say visits alike, in session_id"
     people_text = listed(
         (scan_name.participant for scan_name in scan_table.scan_names), 3
     )

@@ -645,7 +645,7 @@ def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
         np.add.at(parcel_shares, vertices, 1)
     parcel_shares /= np.maximum(parcel_shares.sum(axis=0), 1)
     for region_index in np.flatnonzero(~atlas.cortex):
-        subcortical_row = template_atlas.find(atlas.names[region_index])
-        if subcortical_row is not None and not template_atlas.cortex[subcortical_row]:
-            parcel_shares[region_index, subcortical_row] = 1
+        template_index = template_atlas.find(atlas.names[region_index])
+        if template_index is not None and not template_atlas.cortex[template_index]:
+            parcel_shares[region_index, template_index] = 1
     return parcel_shares

@@ -869,24 +869,26 @@ def _select_labelled_scans(
     class_counts = scan_table["label"].value_counts().sort_index()
     class_order, is_ordered = order_classes(list(class_counts.index), classes)
     has_class = scan_table["label"].isin(class_order)
-    label_words = pd.Series(visit_list.label_words, dtype=object)
+    missing_words = pd.Series(visit_list.label_words, dtype=object)
     if classes is None:
         refuse_continuous(label_name, class_order)
         label_faults = [
             _describe_unlabelled(scan_name, label_name, label_word, visit_list)
             for scan_name, label_word in zip(
-                scan_table["scan"][~has_class], label_words[~has_class], strict=True
+                scan_table["scan"][~has_class],
+                missing_words[~has_class],
+                strict=True,
             )
         ]
         class_findings = _describe_unknown_stages(scan_table, label_name, class_order)
         label_faults += [
             finding for finding in class_findings if finding.severity == FAULT
         ]
-        order_notes = [
+        class_order_notes = [
             finding for finding in class_findings if finding.severity != FAULT
         ]
         return _ClassSelection(
-            class_order, is_ordered, has_class, order_notes, label_faults
+            class_order, is_ordered, has_class, class_order_notes, label_faults
         )
     label_notes = list[Finding]()
     lower_class_names = {class_name.lower() for class_name in class_order}
@@ -895,7 +897,7 @@ def _select_labelled_scans(
         label_name, scan_table["label"][has_class_in_any_case]
     )
     other_labels = scan_table["label"][~has_class]
-    unlabelled_words = label_words[~has_class].map(
+    unlabelled_words = missing_words[~has_class].map(
         lambda label_word: label_word or "n/a"
     )
     other_labels = other_labels.fillna(unlabelled_words).value_counts().sort_index()
@@ -907,7 +909,7 @@ def _select_labelled_scans(
         )
         label_notes.append(Finding(message, LEFT_OUT, kind=CLASSES))
     word_of_class = {
-        label_word.lower(): label_word for label_word in label_words if label_word
+        label_word.lower(): label_word for label_word in missing_words if label_word
     }
     classes_read_as_missing = [
         class_name for class_name in class_order if class_name.lower() in word_of_class
@@ -916,7 +918,7 @@ def _select_labelled_scans(
         label_word = word_of_class[class_name.lower()]
         message = (
             f"{label_name}: {table_name} has {label_word!r} for "
-            f"{(label_words == label_word).sum()} scans, {_explain_word(label_word)}; "
+            f"{(missing_words == label_word).sum()} scans, {_explain_word(label_word)}; "
             f"write another word for the class, there and in {option_text('classes')}"
         )
         label_faults.append(Finding(message, FAULT))

@@ -194,7 +194,7 @@ def compare_models(
     test_table.insert(0, "model", compared_models)
     test_table.insert(1, "role", test_table["model"].map(role_of_model))
     test_table.insert(2, "reference", reference)
-    lower_limit, upper_limit = get_score(score_name).limits(len(cohort.classes))
+    lower_limit, upper_limit = get_score(score_name).range_for(len(cohort.classes))
     largest_difference = upper_limit - lower_limit
     bound_columns = ["low", "high"]
     test_table[bound_columns] = test_table[bound_columns].clip(
@@ -574,7 +574,7 @@ def bootstrap_scores(
     n_people, n_classes = len(np.unique(person_codes)), len(evaluation.cohort.classes)
     score_rows = []
     for score_name, score_entry in SCORES.items():
-        score_limits = score_entry.limits(n_classes)
+        score_limits = score_entry.range_for(n_classes)
         score_interval = _with_interval(
             draws_of_score[score_name], n_people, score_entry.interval, score_limits
         )

@@ -285,18 +285,18 @@ def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
     """
     if len(np.unique(cohort.groups)) == cohort.n_scans:
         return
-    class_names = dict[str, None]()
+    estimator_names = dict[str, None]()
     for model in models:
         for model_or_part in (model, *model.get_params().values()):
             has_cv = hasattr(model_or_part, "get_params") and hasattr(
                 model_or_part, "cv"
             )
             if has_cv and _divides_people(model_or_part.cv, cohort):
-                class_names[type(model_or_part).__name__] = None
-    if class_names:
-        verb_text = "divides" if len(class_names) == 1 else "divide"
+                estimator_names[type(model_or_part).__name__] = None
+    if estimator_names:
+        verb_text = "divides" if len(estimator_names) == 1 else "divide"
         warnings.warn(
-            f"{', '.join(class_names)} {verb_text} scans and not people in its "
+            f"{', '.join(estimator_names)} {verb_text} scans and not people in its "
             "inner folds, and some people have several scans. Give "
             "cv=GroupKFold(...), to which cross_validate passes the people.",
             stacklevel=4,

@@ -198,14 +198,14 @@ class Score:
                 "of_certain_counts, its formula where all probabilities are 0 or "
                 "1. Exact bounds are computed by this formula."
             )
-        lower_limit, upper_limit = self.limits(max(self.min_classes, 2))
+        lower_limit, upper_limit = self.range_for(max(self.min_classes, 2))
         if not lower_limit < upper_limit:
             raise ParameterError(
                 f"the score {self.title!r} has the range {lower_limit:g} to "
                 f"{upper_limit:g}; expected the smallest value first."
             )
 
-    def limits(self, n_classes: int) -> tuple[float, float]:
+    def range_for(self, n_classes: int) -> tuple[float, float]:
         """Return the smallest and the largest value for this number of classes."""
         return self.range(n_classes) if callable(self.range) else self.range
 
@@ -553,7 +553,7 @@ def _clip_to_range(
     score_name: str, score_values: np.ndarray, n_classes: int
 ) -> np.ndarray:
     """Return values without rounding beyond their range; raise where they leave it."""
-    lower_limit, upper_limit = SCORES[score_name].limits(n_classes)
+    lower_limit, upper_limit = SCORES[score_name].range_for(n_classes)
     tolerance = _RANGE_TOLERANCE * (upper_limit - lower_limit)
     is_outside = (score_values < lower_limit - tolerance) | (
         score_values > upper_limit + tolerance

@@ -65,7 +65,8 @@ class Expansion:
         `[0, 2]`.
     recurrence_limit : dict
         Largest scale at which the recurrence may be run in each precision, whatever
-        the degree, where it shall be lower than :func:`find_recurrence_limit` finds.
+        the degree, where it shall be lower than that of
+        :func:`find_largest_accurate_scale`.
     max_scale : float
         How far a model lets scales go, unless told. On a brain network all regions look
         alike well before 10.
@@ -419,7 +420,7 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
 
 
 @lru_cache(maxsize=64)
-def find_recurrence_limit(kernel: str, dtype: torch.dtype) -> float:
+def find_largest_accurate_scale(kernel: str, dtype: torch.dtype) -> float:
     """Return the largest scale at which a recurrence is right in a precision.
 
     Where terms of opposite sign cancel, rounding errors grow with scale. The limit
@@ -434,9 +435,9 @@ def find_recurrence_limit(kernel: str, dtype: torch.dtype) -> float:
 
     Examples
     --------
-    >>> find_recurrence_limit("hermite", torch.float32)
+    >>> find_largest_accurate_scale("hermite", torch.float32)
     2.5
-    >>> find_recurrence_limit("chebyshev", torch.float32)
+    >>> find_largest_accurate_scale("chebyshev", torch.float32)
     inf
     """
     rounding_unit = torch.finfo(dtype).eps / 2
@@ -651,7 +652,7 @@ def diffuse(
             "chebyshev kernel."
         )
     check_operator(L)
-    max_recurrence_scale = find_recurrence_limit(kernel, dtype)
+    max_recurrence_scale = find_largest_accurate_scale(kernel, dtype)
     if max_scale > max_recurrence_scale:
         raise ParameterError(
             f"the {kernel} recurrence in {str(dtype).removeprefix('torch.')} is "

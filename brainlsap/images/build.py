@@ -568,7 +568,7 @@ def build_file(
         **build_arguments["pet" if is_pet else "tractogram"],
     )
     bound_call.apply_defaults()
-    call_record = _record_call(build_task, atlas, bound_call.arguments)
+    call_record = _describe_call(build_task, atlas, bound_call.arguments)
     sidecar_path = build_task.path.with_suffix(".json")
     try:
         if build_task.path.is_file() and sidecar_path.is_file():
@@ -607,7 +607,7 @@ def build_file(
     return BuildResult(build_task.scan, build_task.path, fault=fault)
 
 
-def _record_call(
+def _describe_call(
     build_task: BuildTask, atlas: Atlas, call_arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return inputs and parameters as JSON values; if they change, rebuild the file."""

@@ -471,9 +471,9 @@ def build_connectome(
             np.concatenate([start_codes, end_codes]),
         )
         low_code, high_code = np.sort([start_codes, end_codes], axis=0)
-        pair_voxels = n_voxels[low_code] + n_voxels[high_code]
+        n_voxels_of_pair = n_voxels[low_code] + n_voxels[high_code]
         block_weights = padded_factors * weigh_streamlines(
-            streamline_block, pair_voxels, weight
+            streamline_block, n_voxels_of_pair, weight
         )
         pair_index = low_code.astype(np.int64) * n_codes + high_code
         pair_sums = [

@@ -145,7 +145,7 @@ class Moments(NamedTuple):
     dZtdZ: np.ndarray | None
 
 
-class Evidence:
+class LogEvidence:
     r"""Log evidence of scales and ridge, with its derivatives.
 
     .. math:: \ell(s, \lambda) = -\tfrac{k}{2} \left[\nu \log 2\pi e \hat v
@@ -384,7 +384,7 @@ class _ScalePosterior:
     `spread`).
     """
 
-    def __init__(self, evidence: Evidence, max_scale: float) -> None:
+    def __init__(self, evidence: LogEvidence, max_scale: float) -> None:
         self.evidence = evidence
         self.n_rois = evidence.n_rois
         self.log_limits = np.log(MIN_SCALE), np.log(max_scale)
@@ -489,13 +489,13 @@ class _ScalePosterior:
 
 
 def fit_nested_models(
-    evidence: Evidence, richest_model: str, max_scale: float
+    evidence: LogEvidence, richest_model: str, max_scale: float
 ) -> dict[str, ScaleFit]:
     """Fit all nested models up to the richest, each from the one before.
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence : LogEvidence
     richest_model : str
         One of :data:`NESTED_MODELS`.
     max_scale : float
@@ -552,7 +552,7 @@ def fit_nested_models(
 
 
 def refit_scales(
-    evidence: Evidence,
+    evidence: LogEvidence,
     *,
     spread: float,
     initial_ridge: float,
@@ -563,7 +563,7 @@ def refit_scales(
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence : LogEvidence
     spread : float
         Standard deviation of log scales around the common one; 0 for one scale.
     initial_ridge, initial_scale : float

@@ -23,7 +23,7 @@ from brainlsap.graph import Preparation
 from brainlsap.model.evidence import (
     MIN_LOG_BAYES_FACTOR,
     NESTED_MODELS,
-    Evidence,
+    LogEvidence,
     ScaleFit,
     class_targets,
     diffusion_terms,
@@ -157,7 +157,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         scan_targets = class_targets(class_codes, is_ordered)
         person_index = np.unique(participants, return_inverse=True)[1]
         scan_weights = _weigh_scans(class_codes, person_index)
-        evidence = Evidence(
+        evidence = LogEvidence(
             diffusion_terms, scan_targets, scan_weights, self.n_features_, B
         )
         richest_model = max(
@@ -274,7 +274,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         n_scans = int(is_selected.sum())
         class_codes = order_labels(y[is_selected], n_scans, self.classes)[1]
         person_index = np.unique(groups[is_selected], return_inverse=True)[1]
-        evidence = Evidence(
+        evidence = LogEvidence(
             self._terms_of(X)[:, is_selected],
             class_targets(class_codes, self.classes is not None),
             _weigh_scans(class_codes, person_index),
@@ -369,7 +369,7 @@ def _choose_model(log_evidence: dict[str, float]) -> str:
 
 
 def _fit_ridge(
-    evidence: Evidence, scale_fit: ScaleFit, person_index: np.ndarray
+    evidence: LogEvidence, scale_fit: ScaleFit, person_index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left-out scores of every scan, coefficients of terms, and intercept."""
     Z, _, inverse_sd = evidence.standardized_columns(scale_fit.scales)

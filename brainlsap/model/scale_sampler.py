@@ -2,7 +2,7 @@ r"""Gibbs sampling of the scales of all regions from their posterior.
 
 Given ridge :math:`\lambda`, log common scale m and spread :math:`\tau`, the log scales
 :math:`x_p` have independent normal priors with mean m and standard deviation
-:math:`\tau`, and the targets have the density of :class:`.Evidence`. One sweep draws
+:math:`\tau`, and the targets have the density of :class:`.LogEvidence`. One sweep draws
 
 1. the ridge on a grid, from the eigenvalues of Z'Z;
 2. the scale of every region on a grid, given all others: only this region's rows and
@@ -24,7 +24,7 @@ from scipy.linalg.blas import dgemm
 from brainlsap.model.evidence import (
     COMMON_SD,
     MIN_SCALE,
-    Evidence,
+    LogEvidence,
     ScaleFit,
     invert_sd,
     term_coefficients,
@@ -39,7 +39,7 @@ _SHIFT_SD, _LOG_STRETCH_SD = 0.2, 0.5
 
 
 def sample_scales(
-    evidence: Evidence,
+    evidence: LogEvidence,
     initial_fit: ScaleFit,
     n_draws: int,
     max_scale: float,
@@ -86,7 +86,7 @@ class ScaleSampler:
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence : LogEvidence
     initial_fit : ScaleFit
         Where to start.
     max_scale : float
@@ -110,7 +110,7 @@ class ScaleSampler:
 
     def __init__(
         self,
-        evidence: Evidence,
+        evidence: LogEvidence,
         initial_fit: ScaleFit,
         max_scale: float,
         rng: np.random.Generator,
@@ -358,7 +358,7 @@ class ScaleSampler:
 
 
 def _coefficients_on_grid(
-    evidence: Evidence, column_block: slice, g_grid: np.ndarray
+    evidence: LogEvidence, column_block: slice, g_grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a region's coefficients and block of Z'Z at every scale of the grid."""
     if evidence.gram is None:

@@ -24,7 +24,7 @@ import torch
 from scipy import sparse
 
 from brainlsap.exceptions import FileFormatError, SplitError, check_choice, reading
-from brainlsap.graph.kernels import find_recurrence_limit
+from brainlsap.graph.kernels import find_largest_accurate_scale
 from brainlsap.model.network import NETWORKS
 from brainlsap.model.settings import (
     PAPER_DEGREES,
@@ -159,7 +159,7 @@ def _complete_scales(node_settings: Any) -> Any:
     scale_limit = max(8.0, initial_scale or 0.0) if max_scale is None else max_scale
     if kernel_name != "exact":
         # signals on large graphs are float32
-        trusted_limit = find_recurrence_limit(kernel_name, torch.float32)
+        trusted_limit = find_largest_accurate_scale(kernel_name, torch.float32)
         scale_limit = min(scale_limit, trusted_limit)
     initial_scale = min(4.0, scale_limit) if initial_scale is None else initial_scale
     if node_settings.scale_mode == "frozen" and max_scale is None:

@@ -174,8 +174,8 @@ def _hover_text(atlas: Atlas, region_index: int, region_value: float) -> str:
     """Return what is shown on hover: the region's names and its value."""
     value_text = "no value" if np.isnan(region_value) else f"{region_value:.4g}"
     full_name, region_name = atlas.full_names[region_index], atlas.names[region_index]
-    name_lines = f"<b>{_escape_tags(full_name)}</b><br>{_escape_tags(region_name)}"
-    return f"{name_lines}<br>{value_text}"
+    names_html = f"<b>{_escape_tags(full_name)}</b><br>{_escape_tags(region_name)}"
+    return f"{names_html}<br>{value_text}"
 
 
 @lru_cache(maxsize=4)  # an atlas is hashed by identity

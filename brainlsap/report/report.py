@@ -186,12 +186,12 @@ def _find_foreign_files(folder: Path) -> list[str]:
         for file_path in folder.rglob("*")
         if file_path.is_file()
     ]
-    report_files = {
+    found_files = {
         file_path.as_posix()
         for file_path in folder_files
         if not file_path.is_relative_to(f"{PRIVATE}/{FOLDS}")
     }
-    return sorted(report_files.difference(listed_files))
+    return sorted(found_files.difference(listed_files))
 
 
 def check_same_study(

@@ -368,7 +368,7 @@ def test_a_perfect_model_has_no_interval_of_width_zero(example_evaluation):
     table = bootstrap_scores(perfect, "logistic regression", 50).set_index("score")
     scores = [SCORES[score_name] for score_name in table.index]
     n_classes = len(perfect.cohort.classes)
-    lowest, highest = np.transpose([score.limits(n_classes) for score in scores])
+    lowest, highest = np.transpose([score.range_for(n_classes) for score in scores])
     is_lower_better = np.array([score.lower_is_better for score in scores])
     best_values = np.where(is_lower_better, lowest, highest)
     best_bounds = np.where(is_lower_better, table["low"], table["high"])

@@ -59,14 +59,14 @@ def score_once(predictions):
 
 
 def best_value(score, n_classes):
-    lowest, highest = score.limits(n_classes)
+    lowest, highest = score.range_for(n_classes)
     return lowest if score.lower_is_better else highest
 
 
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_each_score_is_in_its_range_whatever_the_order_of_rows(name, n_classes):
-    lowest, highest = get_score(name).limits(n_classes)
+    lowest, highest = get_score(name).range_for(n_classes)
     for seed in range(5):
         predictions = draw_predictions(seed, n_classes)
         order = np.random.default_rng(seed).permutation(N_ROWS)
@@ -99,7 +99,7 @@ def test_each_score_is_best_at_perfect_predictions(name, n_classes):
         ranking=certain[::-1][actual],
     )
     gap = score_once(wrong)[name] - score_once(perfect)[name]
-    worst_step = score.limits(n_classes)[1] - score.limits(n_classes)[0]
+    worst_step = score.range_for(n_classes)[1] - score.range_for(n_classes)[0]
     is_worse = gap > 0 if score.lower_is_better else gap < 0
     # between two classes every prediction is within one stage
     assert is_worse or n_classes < score.min_classes
@@ -145,7 +145,7 @@ def test_every_interval_holds_its_estimate_and_stays_in_range(example_evaluation
             table = bootstrap_scores(evaluation, model, 40).set_index("score")
             assert list(table.index) == list(SCORES)
             for name, row in table.dropna().iterrows():
-                lowest, highest = SCORES[name].limits(n_classes)
+                lowest, highest = SCORES[name].range_for(n_classes)
                 values = [lowest, row["low"], row["estimate"], row["high"], highest]
                 assert values == sorted(values), (model, name)
 

@@ -17,7 +17,7 @@ from brainlsap.graph import (
     largest_scale,
     normalized_laplacian,
 )
-from brainlsap.graph.kernels import find_recurrence_limit
+from brainlsap.graph.kernels import find_largest_accurate_scale
 from tests.graph.conftest import KINDS, dense_to_csr, draw_graph, find_degree
 
 # unequal on purpose: equal scales hide a kernel that is transposed
@@ -54,7 +54,7 @@ def test_kernel_matches_eigendecomposition(kernel, n_rois, kind):
     # float32, up to where the recurrence may go in it
     single_limit = np.inf
     if kernel in EXPANSIONS:
-        single_limit = find_recurrence_limit(kernel, torch.float32)
+        single_limit = find_largest_accurate_scale(kernel, torch.float32)
     single_edge = min(edge, single_limit)
     scale = draw_scale(n_rois, single_edge)
     fast = heat_kernel(L.float(), scale, kernel=kernel, degree=degree)

@@ -21,7 +21,7 @@ from brainlsap.graph import (
     normalized_laplacian,
     polynomial_values,
 )
-from brainlsap.graph.kernels import Expansion, find_recurrence_limit, kernel_names
+from brainlsap.graph.kernels import Expansion, find_largest_accurate_scale, kernel_names
 
 SCALES = torch.tensor([0.0, 1e-9, 0.04, 0.7, 2.0, 5.3], dtype=torch.float64)
 POINTS = torch.linspace(0, 2, 65, dtype=torch.float64)
@@ -157,7 +157,7 @@ def test_expansion_is_within_its_bound_of_the_exponential(kernel):
 def test_recurrence_is_right_wherever_it_is_allowed(kernel, dtype):
     """Every allowed scale, at the chosen degree and at the highest one."""
     expansion = EXPANSIONS[kernel]
-    limit = min(find_recurrence_limit(kernel, dtype), 40.0)
+    limit = min(find_largest_accurate_scale(kernel, dtype), 40.0)
     assert limit >= 1
     degree_values = {
         degree: polynomial_values(expansion, POINTS.to(dtype), degree)
@@ -189,7 +189,7 @@ def test_models_may_use_every_scale_up_to_the_largest(kernel):
 
 
 def test_a_kernel_whose_terms_cancel_is_refused_where_it_is_wrong():
-    limit = find_recurrence_limit("cancelling", torch.float32)
+    limit = find_largest_accurate_scale("cancelling", torch.float32)
     assert 1 < limit < 10
     L = normalized_laplacian(np.ones((3, 3)) - np.eye(3)).float()
     heat_kernel(L, 0.99 * limit, kernel="cancelling")

@@ -9,7 +9,7 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation, exact_heat_kernel, normalized_laplacian
 from brainlsap.model import NESTED_MODELS, LSAPRidgeClassifier
 from brainlsap.model.evidence import (
-    Evidence,
+    LogEvidence,
     diffusion_terms,
     fit_nested_models,
     term_basis,
@@ -54,7 +54,7 @@ def diffused(W, X, scale):
 
 def test_terms_give_the_exact_kernel(problem):
     W, X, terms, *_, scale = problem
-    c = Evidence(
+    c = LogEvidence(
         terms, np.ones((N_SCANS, 1)), np.ones(N_SCANS), 2, B
     ).column_coefficients(scale)
     found = np.einsum("rnd,rd->nd", terms, c[0]).reshape(X.shape)
@@ -67,7 +67,7 @@ def test_evidence_is_the_density_of_the_targets(problem, by_scans, monkeypatch):
     monkeypatch.setattr("brainlsap.model.evidence._ROWS_AT_ONCE", 10)
     _, _, terms, t, u, scale = problem
     ridge = 2.7
-    evidence = Evidence(terms, t, u, N_FEATURES, B, by_scans)
+    evidence = LogEvidence(terms, t, u, N_FEATURES, B, by_scans)
     Z = np.einsum("rnd,rd->nd", terms, evidence.column_coefficients(scale)[0])
     Z -= u @ Z / u.sum()
     Z /= np.sqrt(u @ Z**2 / u.sum())
@@ -90,7 +90,7 @@ def test_evidence_is_the_density_of_the_targets(problem, by_scans, monkeypatch):
 
 def test_both_forms_agree(problem):
     _, _, terms, t, u, scale = problem
-    forms = [Evidence(terms, t, u, N_FEATURES, B, form) for form in (True, False)]
+    forms = [LogEvidence(terms, t, u, N_FEATURES, B, form) for form in (True, False)]
     for one, other in zip(*(form.moments(scale, True) for form in forms), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-8)
     one, other = (form.information(scale, 2.0) for form in forms)
@@ -113,7 +113,7 @@ def test_classes_without_order_count_as_often_as_contrasts_hold_them(
     contrasts = np.linalg.svd(np.eye(n_classes) - 1 / n_classes)[0][:, :-1]
     rotation = np.linalg.qr(rng.normal(size=(n_classes - 1, n_classes - 1)))[0]
     evidences = [
-        Evidence(terms, targets, u, N_FEATURES, B, by_scans)
+        LogEvidence(terms, targets, u, N_FEATURES, B, by_scans)
         for targets in (columns @ contrasts, columns @ contrasts @ rotation, columns)
     ]
     for one, slopes, by_ridge in (e(scale, 2.7) for e in evidences[1:]):
@@ -176,7 +176,7 @@ def test_left_out_scores_are_those_of_a_fit_without_the_person(rng):
     terms = diffusion_terms(X[:, :, :12], signals, model.preparation_, B)
     counts = np.bincount(y.astype(int))
     u = 1 / counts[y.astype(int)] * 20 / 2
-    columns, _, _ = Evidence(terms, y[:, None], u, 1, B).standardized_columns(
+    columns, _, _ = LogEvidence(terms, y[:, None], u, 1, B).standardized_columns(
         evidence_scale
     )
     Z, kept = columns / np.sqrt(u)[:, None], people != people[0]

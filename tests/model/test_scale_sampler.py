@@ -8,7 +8,7 @@ import pytest
 from brainlsap.graph import Preparation
 from brainlsap.model.evidence import (
     COMMON_SD,
-    Evidence,
+    LogEvidence,
     ScaleFit,
     diffusion_terms,
     term_basis,
@@ -28,7 +28,7 @@ def make_evidence(n_scans, n_rois, n_features, by_scans, n_targets=2, seed=0):
     targets = rng.normal(size=(n_scans, n_targets)) + X[:, :1, 0]
     weights = rng.uniform(0.3, 1.0, n_scans)
     terms = diffusion_terms(W, X, Preparation(), B)
-    return Evidence(terms, targets, weights, n_features, B, by_scans)
+    return LogEvidence(terms, targets, weights, n_features, B, by_scans)
 
 
 def make_sampler(evidence, seed=1, spread=0.7):
