@@ -916,9 +916,10 @@ def _select_labelled_scans(
     ]
     for class_name in classes_read_as_missing:
         label_word = word_of_class[class_name.lower()]
+        n_scans = (missing_words == label_word).sum()
         message = (
             f"{label_name}: {table_name} has {label_word!r} for "
-            f"{(missing_words == label_word).sum()} scans, {_explain_word(label_word)}; "
+            f"{n_scans} scans, {_explain_word(label_word)}; "
             f"write another word for the class, there and in {option_text('classes')}"
         )
         label_faults.append(Finding(message, FAULT))

@@ -80,7 +80,7 @@ STAGES = ("CN", "MCI", "AD")
         ),
         (STAGES, ("CN", *STAGES), "every class of y once"),
         # scikit-learn's numbers for sorted labels
-        ((0, 1, 2), STAGES, r"contains \[0, 1, 2\]\. If .*codes, classes=range"),
+        ((0, 1, 2), STAGES, r"contains \[0, 1, 2\]\. .*codes, classes=range"),
         (("CN", "CN", "CN"), None, r"two classes; got only 'CN'\."),
         (("CN", "AD"), None, r"shape \(3,\).* got \(2,\)"),
     ],
