@@ -110,6 +110,6 @@ assert len(Path("predictions.tsv").read_text().splitlines()) == 1 + 12
 #
 # - The accuracy of the method. The scores come from nine simulated people and eight
 #   epochs.
-# - Whether the input is correct. `check` cannot detect a wrong diagnosis in a table, or
-#   a matrix in which left and right are exchanged under correct names.
+# - Whether the input is correct. `check` cannot detect a wrong diagnosis in a table. It
+#   detects exchanged sides only if left and right differ alike in most scans.
 # - A diagnosis. A predicted stage is not a diagnosis.

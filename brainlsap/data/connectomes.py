@@ -655,6 +655,7 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
         comment_texts, text_lines, delimiter
     )
     weight_matrix = _parse_weights(text_lines, delimiter, has_row_names=bool(row_names))
+    _refuse_lost_lines(connectome_path, row_names, column_names)
     for axis_word, axis_names in (("rows", row_names), ("columns", column_names)):
         if axis_names and len(axis_names) != len(weight_matrix):
             raise FileFormatError(
@@ -676,6 +677,31 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
     if not name_axes:
         return [RawMatrix(weight_matrix, header=header)]
     return [RawMatrix(weight_matrix, name_axes[0], name_axes[-1], header=header)]
+
+
+def _refuse_lost_lines(
+    connectome_path: Path, row_names: Sequence[str], column_names: Sequence[str]
+) -> None:
+    """Raise if names of rows are not those of columns, as where a row was deleted."""
+    named_columns = [*column_names]
+    if column_names and column_names[0].lower() in _CORNER_CELLS:
+        named_columns = named_columns[1:]
+    n_rows, n_columns = len(row_names), len(named_columns)
+    if not (n_rows and n_columns) or n_rows == n_columns:
+        return
+    missing_rows = [name for name in named_columns if name not in row_names]
+    missing_columns = [name for name in row_names if name not in named_columns]
+    is_subset = not (missing_rows and missing_columns)
+    if not is_subset or len(missing_rows + missing_columns) != abs(n_rows - n_columns):
+        return
+    axis_word = "row" if missing_rows else "column"
+    missing_text = listed(missing_rows or missing_columns, 5)
+    raise FileFormatError(
+        f"the matrix has {n_rows} rows and {n_columns} columns; the {axis_word} of "
+        f"{missing_text} is missing. Add the {axis_word}, or leave the scan out.",
+        path=connectome_path,
+        kind="names per axis",
+    )
 
 
 def _parse_weights(

@@ -41,6 +41,7 @@ _MAX_DECADES = 1.0
 # Deviations are capped, so that no single edge or region dominates their sum. An edge
 # that is absent in most scans has a MAD of 0.
 _DEVIATION_CAP = 10
+_CORRECTION = "Correct the values or write n/a"
 _EXCHANGED = "looks as if left and right were exchanged"
 # Edges that are compared at a time.
 _EDGES_PER_BLOCK = 1000
@@ -264,16 +265,19 @@ def _flag_feature(
     """Return flags of single regions far from other scans, and of unusual counts."""
     max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     n_outliers = counts_by_kind["outliers"]
+    # Implausible values are named below.
+    is_only_far = is_outlier & ~is_implausible
     outlier_texts = [
-        f"{feature_name} far from other scans in {region_text}"
-        for region_text in _list_regions(cohort, feature_name, is_outlier)
+        f"{feature_name} far from other scans in {region_text}. {_CORRECTION}"
+        for region_text in _list_regions(cohort, feature_name, is_only_far)
     ]
-    # With more outliers the scan is far as a whole, and flagged as such.
-    has_few_outliers = (n_outliers > 0) & (n_outliers <= max_regions)
+    # A scan with more outliers is far as a whole, and has a flag of its own.
+    has_few_outliers = is_only_far.any(axis=1) & (n_outliers <= max_regions)
     flag_text_arrays = [np.where(has_few_outliers, outlier_texts, "")]
     n_implausible = counts_by_kind["implausible"]
     implausible_texts = [
-        f"{feature_name} implausible in {count(n_regions, 'region')}: {region_text}"
+        f"{feature_name} implausible in {count(n_regions, 'region')}: {region_text}. "
+        f"{_CORRECTION}"
         for n_regions, region_text in zip(
             n_implausible,
             _list_regions(cohort, feature_name, is_implausible),
@@ -300,12 +304,20 @@ def _flag_feature(
 def _list_regions(
     cohort: Cohort, feature_name: str, is_listed: np.ndarray
 ) -> list[str]:
-    """Return of every scan the listed regions, each with its value of a feature."""
+    """Return of every scan the listed regions, with the values of it and others."""
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
+    other_values = np.where(is_listed, np.nan, feature_values)
+    range_texts = [
+        f"; other scans {known_values.min():.3g} to {known_values.max():.3g}"
+        if known_values.size
+        else ""
+        for known_values in (x[~np.isnan(x)] for x in other_values.T)
+    ]
     return [
         listed(
             (
-                f"{cohort.region_names[region]} ({scan_values[region]:.4g})"
+                f"{cohort.region_names[region]} "
+                f"({scan_values[region]:.5g}{range_texts[region]})"
                 for region in np.flatnonzero(is_listed_region)
             ),
             3,
@@ -338,8 +350,8 @@ def describe_values(cohort: Cohort) -> list[str]:
 def find_odd_units(cohort: Cohort) -> list[str]:
     """Describe features that may be in another unit than their names mean.
 
-    Their medians over regions are unusual in some scan, or they have values that no
-    brain has: ratios below 0 or above 20, or more than 1 in 100 implausible.
+    Their medians over regions are unusual in some scan, or more than 1 in 100 values
+    are such as no brain has.
     """
     finding_texts = list[str]()
     for feature_name in cohort.feature_names:
@@ -372,7 +384,8 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
         )
     highest_possible = measure.medians[1]
     n_impossible = ((feature_values < 0) | (feature_values > highest_possible)).sum()
-    if n_impossible:
+    # A single impossible value is an error of one cell, which `quality_table` names.
+    if n_impossible > _MAX_SHARE_IMPLAUSIBLE * len(feature_values):
         unit_reason = f"{n_impossible} of {len(feature_values)} values are below 0"
         if np.isfinite(highest_possible):
             unit_reason += f" or above {highest_possible:g}"

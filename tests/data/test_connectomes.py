@@ -164,6 +164,19 @@ def test_text_refused(read, text, kind):
         read(text)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_lost_row_or_column_is_named(read, tiny, matrix, axis):
+    names = [list(tiny.names), list(tiny.names)]
+    lost_name = names[axis].pop(4)
+    rows = np.delete(matrix, 4, axis=axis)
+    text = text_of(rows, ",", names[0], names[1])
+    word = ("row", "column")[axis]
+    message = f"the {word} of {lost_name} is missing"
+    with raises_kind("names per axis") as caught:
+        read(text)
+    assert message in str(caught.value)
+
+
 def test_one_number_is_no_matrix(read):
     with raises_kind("unknown order", "c.csv"):
         read("7\n")
