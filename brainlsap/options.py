@@ -392,9 +392,17 @@ OPTIONS: tuple[Option, ...] = (
         "study",
         "STUDY",
         FOLDER_PATH,
+        "study folder, or a cohort file (.h5) written by Cohort.save",
+        group="data",
+        commands=("check",),
+    ),
+    Option(
+        "study",
+        "STUDY",
+        FOLDER_PATH,
         "study folder",
         group="data",
-        commands=("check", "build"),
+        commands=("build",),
     ),
     Option(
         "out",

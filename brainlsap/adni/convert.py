@@ -185,17 +185,25 @@ def find_images(
         "%Y-%m-%d"
     )
     omission_notes = []
-    unused_descriptions = all_images.loc[~is_usable & ~is_misplaced, "description"]
-    if len(unused_descriptions):
-        description_counts = unused_descriptions.value_counts().sort_index()
-        counts_text = ", ".join(
-            f"{description_name} ({n})"
-            for description_name, n in description_counts.items()
-        )
-        omission_notes.append(
-            "images are left out because they have no files or their modality is "
-            f"not used: {counts_text}"
-        )
+    has_modality = all_images["modality"].notna()
+    modality_advice = (
+        ". Name the modality of a description by "
+        f"{option_text('modality', 'fdg=DESCRIPTION')}"
+    )
+    for is_unused, cause_text, advice_text in (
+        (has_modality & ~is_usable, "they have no files", ""),
+        (~has_modality, "their description names no modality", modality_advice),
+    ):
+        unused_descriptions = all_images.loc[is_unused & ~is_misplaced, "description"]
+        if len(unused_descriptions):
+            description_counts = unused_descriptions.value_counts().sort_index()
+            counts_text = ", ".join(
+                f"{description_name} ({n})"
+                for description_name, n in description_counts.items()
+            )
+            omission_notes.append(
+                f"images are left out because {cause_text}: {counts_text}{advice_text}"
+            )
     scanner_of_image = _listed_scanners(listed_images)
     if len(listed_images):
         listed_numbers = listed_images["image data id"].dropna().map(_image_number)

@@ -58,9 +58,10 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
-from brainlsap.text import count, listed
+from brainlsap.text import count, listed, with_and
 
 NOT_GIVEN = "not given, so every scan counts as a separate person"
+COHORT_SUFFIXES = (".h5", ".hdf5")
 COHORT_FORMAT, COHORT_FORMAT_VERSION = "brainlsap cohort", 4
 # Connectomes of more bytes stay in the file, and are read when they are used.
 MAPPED_BYTES = 1_000_000_000
@@ -532,9 +533,17 @@ class Cohort:
         The file holds the float32 connectomes (one matrix where all scans share it),
         one after the other with the CRC-32 of each, the features, and the rest as
         JSON. An existing file is replaced.
+
+        Raises ParameterError where the name does not end with .h5 or .hdf5.
         """
         import h5py
 
+        path = Path(path)
+        if path.suffix.lower() not in COHORT_SUFFIXES:
+            raise ParameterError(
+                f"the name of a cohort file must end with .h5 or .hdf5; got "
+                f"{path.name!r}."
+            )
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
         attribute_names = ("feature_names", "classes", "classes_ordered", "label_name")
         metadata = {
@@ -552,7 +561,6 @@ class Cohort:
             "truth": None if self.truth is None else _columns(self.truth),
             "left_out": _columns(self.left_out),
         }
-        path = Path(path)
         with (
             replace_when_whole(path) as partial_path,
             h5py.File(partial_path, "w", locking=False) as hdf_file,
@@ -833,6 +841,7 @@ def _check_shapes(
         f"covariates[{argument_name!r}]": covariate_values
         for argument_name, covariate_values in covariates.items()
     }
+    _check_number_of_labels(array_by_argument, is_shared=np.ndim(W) == 2)
     for argument_name, argument_array in array_by_argument.items():
         allowed_shapes = dict.fromkeys(
             shapes_by_argument.get(argument_name, [(n_scans,)])
@@ -846,6 +855,31 @@ def _check_shapes(
                 "atlas=. If the table has one row per person, use "
                 "table.loc[groups] to make one row per scan."
             )
+
+
+def _check_number_of_labels(
+    array_by_argument: Mapping[str, Any], *, is_shared: bool
+) -> None:
+    """Raise if labels alone have another number of entries than all other arrays.
+
+    `is_shared` says that one connectome is of all scans.
+    """
+    arguments_of_length: dict[int, list[str]] = {}
+    for argument_name, argument_array in array_by_argument.items():
+        is_of_scans = not (is_shared and argument_name == "connectomes")
+        if argument_name != "labels" and is_of_scans and np.ndim(argument_array):
+            n_entries = np.shape(argument_array)[0]
+            arguments_of_length.setdefault(n_entries, []).append(argument_name)
+    n_labels = len(array_by_argument["labels"])
+    if len(arguments_of_length) != 1 or n_labels in arguments_of_length:
+        return
+    [(n_scans, argument_names)] = arguments_of_length.items()
+    if len(argument_names) < 2:
+        return
+    raise ParameterError(
+        f"labels has {n_labels} entries; {with_and(argument_names)} have {n_scans}. "
+        "Give one label for each scan."
+    )
 
 
 def _check_label_words(label_cells: Sequence[object]) -> None:
@@ -1176,16 +1210,18 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS
     }
     faults = list[str]()
-    for key_column in ("scan", "participant", "label"):
+    argument_of_key = {"scan": "scans", "participant": "groups", "label": "labels"}
+    for key_column, argument_name in argument_of_key.items():
         row_numbers = [
             row_number
-            for row_number, key_text in enumerate(texts_of_key[key_column], 1)
+            for row_number, key_text in enumerate(texts_of_key[key_column])
             if not key_text
         ]
         if row_numbers:
             faults.append(
                 f"the {key_column} is missing in {count(len(row_numbers), 'row')} "
-                f"(counted from 1): {listed(row_numbers, 8)}"
+                f"(counted from 0): {listed(row_numbers, 8)}. Index every array "
+                f"with keep = pd.notna({argument_name})"
             )
     scan_counts = Counter(texts_of_key["scan"])
     repeated_scans = [scan for scan, n_rows in scan_counts.items() if n_rows > 1]

@@ -1049,7 +1049,7 @@ class FeatureSources:
                 row_hint = _explain_missing_row(scan, scan_table, rows_by_person)
                 missing_row_text = (
                     f"no row in {scan_table.path_and_sheet}, whose rows are "
-                    f"{row_hint}, add it, or {leave_out_text()}"
+                    f"{row_hint}, add the row, or {leave_out_text()}"
                 )
                 fault_of_scan[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name
@@ -1253,7 +1253,10 @@ def _explain_missing_row(
     rows_by_visit = rows_of_person_and_visit.get(scan.key[0])
     if rows_by_visit:
         visits_text = listed((session_id or "none" for session_id in rows_by_visit), 3)
-        return f"of visit {visits_text}; say visits alike, in session_id"
+        return (
+            f"of visit {visits_text}; write the visits alike in both tables, in a "
+            "column session_id (for example M000 for bl)"
+        )
     people_text = listed(
         (scan_name.participant for scan_name in scan_table.scan_names), 3
     )

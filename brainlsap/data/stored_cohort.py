@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.cohort import Cohort
+from brainlsap.data.cohort import COHORT_SUFFIXES, Cohort
 from brainlsap.data.covariates import KEY_COLUMNS, find_spellings
 from brainlsap.data.find_files import visit_order
 from brainlsap.data.flow import (
@@ -53,14 +53,13 @@ from brainlsap.findings import (
 )
 from brainlsap.text import option_text
 
-SUFFIX = ".h5"
 SELECTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
 """Options that choose among what the file of a cohort holds."""
 
 
 def is_cohort_file(study: str | Path) -> bool:
     """Return whether a study is the file of a cohort, by its name."""
-    return Path(study).suffix.lower() == SUFFIX
+    return Path(study).suffix.lower() in COHORT_SUFFIXES
 
 
 def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:

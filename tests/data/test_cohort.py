@@ -15,6 +15,7 @@ from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, read_connectome
 from brainlsap.data.reading_options import NO_CONNECTOME
+from brainlsap.data.stored_cohort import is_cohort_file
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from tests.conftest import raises_kind
 from tests.data.conftest import refused
@@ -324,9 +325,9 @@ def test_arrays_make_a_cohort():
     assert Cohort.from_arrays(W, F[..., 1], labels, **kw).feature_names == ("fdg",)
     with refused("'AD' of 2 .* CN, MCI; name it in classes= too, or leave"):
         Cohort.from_arrays(W, F[..., 1], labels, classes=["CN", "MCI"], **kw)
-    with refused("label is missing in 2 rows .counted from 1.: 3, 5"):
+    with refused("label is missing in 2 rows .counted from 0.: 2, 4. Index .*notna"):
         Cohort.from_arrays(W, F[..., 1], [0, 1, np.nan, 1, None, 1], **kw)
-    with refused("participant is missing in 1 row .counted from 1.: 6"):
+    with refused("participant is missing in 1 row .counted from 0.: 5"):
         Cohort.from_arrays(W, F[..., 1], labels, groups=[*"abcde", None], **kw)
 
 
@@ -349,6 +350,20 @@ def test_negative_weights_of_correlations_need_an_option():
         )
         np.testing.assert_array_equal(cohort.connectomes, expected)
         assert "negative weights" in cohort.notes[1]
+
+
+def test_a_cohort_file_has_a_suffix_by_which_it_is_known(tmp_path):
+    cohort = Cohort(**draw_parts())
+    with pytest.raises(ParameterError, match=r"must end with \.h5 or \.hdf5; got 'c.n"):
+        cohort.save(tmp_path / "c.npz")
+    assert [*tmp_path.iterdir()] == []
+    path = cohort.save(tmp_path / "c.hdf5")
+    assert is_cohort_file(path)
+
+
+def test_labels_of_another_number_are_named():
+    with pytest.raises(ParameterError, match="labels has 5 entries; connectomes and f"):
+        Cohort.from_arrays(W, F, list("xyzxy"), atlas=list("abcde"))
 
 
 def test_arrays_that_do_not_fit_are_refused():
@@ -657,7 +672,7 @@ def test_masked_weights_and_people_are_refused():
     for argument, what in (("labels", "label"), ("groups", "participant")):
         given = {"labels": STAGE, "groups": [f"p{i}" for i in range(8)]}
         given[argument] = np.ma.array(given[argument], mask=masked)
-        with pytest.raises(CohortError, match=f"{what} is missing in 1 row .*: 2"):
+        with pytest.raises(CohortError, match=f"{what} is missing in 1 row .*: 1"):
             Cohort.from_arrays(np.ones((4, 4)), SUVR, atlas=SIDED, **given)
 
 
