@@ -255,7 +255,9 @@ def test_visits_of_another_name_are_told(tables, write):
     for visit, told in (("V1", "V1"), ("", "none")):
         rows = [(f"sub-0{n}", [visit, *range(6)]) for n in (1, 2)]
         make("table.csv", ["id", "session_id", *CORTEX], rows)
-        with refused(rf"4 scans: no row .* whose rows are of visit {told}; say visits"):
+        with refused(
+            rf"4 scans: no row .* whose rows are of visit {told}; write the visits"
+        ):
             load(features_table="table.csv")
 
 
