@@ -632,6 +632,19 @@ def _compare_with_files(
     table_name = people_table.name_and_sheet
     message = f"not in {table_name}, left out: files or folders of"
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
+    id_without_files = {
+        bare_id(listed_id): listed_id
+        for listed_id in sorted({*listed_people} - people_with_files)
+    }
+    scan_list.notes += [
+        Finding(
+            f"the ID {id_without_files[bare_id(file_id)]!r} of {table_name} has no "
+            f"files, but there are files of {file_id!r}. If both are one person, write "
+            "the ID in the table as in the file names"
+        )
+        for file_id in unlisted_people
+        if bare_id(file_id) in id_without_files
+    ][:5]
     if people_with_files.isdisjoint(listed_people):
         listed_name = people_table.scan_names[0].participant
         advice = (

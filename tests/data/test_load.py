@@ -588,3 +588,13 @@ def test_every_visit_has_one_fate(study, tiny):
     assert flow.loc["listed", ["participants", "scans"]].tolist() == [5, 8]
     assert flow.loc["analysed", ["participants", "scans"]].tolist() == [4, 4]
     assert flow.loc["later visit", ["participants", "scans"]].tolist() == [0, 2]
+
+
+def test_a_folder_whose_id_differs_in_zeros_is_named_with_its_person(study, tiny):
+    people = study / "participants.tsv"
+    people.write_text(people.read_text().replace("sub-05", "sub-005"))
+    with pytest.raises(CohortError) as error:
+        load_cohort(study, tiny, "fdg")
+    notes = [x.message for x in error.value.findings if "If both are one" in x.message]
+    assert notes[0].startswith("the ID '005' of participants.tsv has no files")
+    assert "files of '05'" in notes[0]
