@@ -252,11 +252,11 @@ def read_stats(
 
 
 def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
-    """Return that stats of another parcellation are there, or the end of a sentence."""
+    """Return that stats of another parcellation are there, or what to do."""
     hemisphere = stats_path.name[:2]
     other_paths = sorted(stats_path.parent.glob(f"{hemisphere}.aparc*.stats"))
     if not other_paths:
-        return "."
+        return f". Add the file, or {leave_out_text()}."
     remake_advice = atlas.settings.get("remake_values", "")
     return f"; {other_paths[0].name} belongs to another parcellation. {remake_advice}"
 
