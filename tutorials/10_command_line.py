@@ -81,8 +81,7 @@ assert results.predictions["scan"].nunique() == 17
 # again and exports the scales for other programs.
 
 # %%
-brain_figures = sorted(Path("results").rglob("brain.png"))
-shutil.copy(brain_figures[0], figures / "10_scales.png")
+shutil.copy("results/report/figures/effects.png", figures / "10_effects.png")
 brainlsap("report results --export maps")
 print(*sorted(path.name for path in Path("maps").iterdir())[:6])
 
