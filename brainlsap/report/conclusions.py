@@ -392,6 +392,12 @@ def method_text(evaluation: Evaluation) -> str:
         has_ridge = "LSAP-R" in evaluation.models
         if has_ridge and evaluation.have_same_predictions(main_model, "LSAP-R"):
             source_text += " (LSAP-R)"
+        without_model = NESTED_RIDGES[0]
+        if without_model in evaluation.models and evaluation.have_same_predictions(
+            main_model, without_model
+        ):
+            source_text = "a ridge regression that uses no connectome"
+            scale_sentence = ""
         unused_sentence = (
             " The network has no weight in any fold, so the predictions are those of "
             f"{source_text}."
@@ -588,8 +594,9 @@ def _compare_with_covariates(
         )
     ]
     sentence = (
-        f"Classes differ in {with_and(difference_texts)}. Each alone: "
-        f"{', '.join(score_texts)}; chance {1 / len(evaluation.cohort.classes):.2f}."
+        f"Classes differ in {with_and(difference_texts)}, uncorrected. Each alone, in "
+        f"the audit: {', '.join(score_texts)}; chance "
+        f"{1 / len(evaluation.cohort.classes):.2f}."
     )
     model_columns = evaluation.settings["covariates"]
     absent_names = [
@@ -674,14 +681,14 @@ def judge_probabilities(evaluation: Evaluation, chance: Conclusion) -> Conclusio
     question_text = "Can one patient's probability be trusted?"
     if chance.answer != YES:
         reason_text = "The model was not shown to be better than chance."
-        return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text)
+        return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text, label=NO)
     sentence = "Probabilities were not tested in another sample."
     if main_model in class_priors:
         sentence = (
             f"Probabilities assume {phrase_prior(class_priors[main_model])}, not those "
             "of a clinic, and were not tested in another sample."
         )
-    return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
+    return Conclusion(question_text, NOT_SHOWN, sentence, label=NO)
 
 
 def compare_simple(evaluation: Evaluation) -> list[Conclusion]:

@@ -29,7 +29,7 @@ def made(labels=("CN", "AD") * 3, groups=range(1, N + 1), **covariates):
     ("given", "told"),
     [
         ({"labels": ["CN", "Control", "AD"] * 2}, "diagnosis is written as CN, Contr"),
-        ({"labels": ["CN", "nan"] * 3}, "label is missing in 3 rows .*: 2, 4, 6"),
+        ({"labels": ["CN", "nan"] * 3}, "label is missing in 3 rows .*: 1, 3, 5"),
         ({"groups": ["1", "01", *"abcd"]}, "people .* leading zeros.* got 1, 01"),
         ({"groups": [1, 1, 2, 3, 4, 5], "sex": list("FMFMFM")}, "1: sex differs betw"),
         ({"Geschlecht": ["w", "Weib", *"mmww"]}, "Geschlecht is written as Weib, w;"),
