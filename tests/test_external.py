@@ -346,7 +346,7 @@ def test_check_goes_on_with_the_column_of_stages(sites, tmp_path):
 def test_an_unknown_option_is_refused_with_the_nearest_name(model, tmp_path):
     for options, name in (
         ({"merged_classes": "AD=Dementia"}, "merge_classes"),
-        ({"patern": "*_sc.csv"}, "pattern"),
+        ({"patterns": "*_sc.csv"}, "pattern"),
     ):
         with pytest.raises(ParameterError, match=f"nearest name is {name}"):
             read_labelled_people(model, tmp_path, **options)
