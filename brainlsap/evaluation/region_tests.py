@@ -31,10 +31,10 @@ Labels are exchanged between people with equally many scans, all scans of a pers
 together. Covariates are treated as by Freedman and Lane (1983, J Business Econ Stat
 1:292): residuals of the values are permuted, and covariates are regressed out of them
 again in every permutation. Quantities such as age are curves if the cohort is large
-enough (:func:`.confounds.code_covariates`), because the rest of a curved effect of age
+enough (`confounds.code_covariates`), because the rest of a curved effect of age
 would be a difference between classes of different age. The p-value of an effect is
 family-wise by the largest effect of each permutation. The family is the whole table:
-all regions and all features. The p-value of a contrast (:func:`contrast_p`) is the
+all regions and all features. The p-value of a contrast (`contrast_p`) is the
 largest of those of two or three null hypotheses: no region differs, all regions differ
 by the same number of standard deviations, and all regions differ by the same number of
 mm (or ratios of PET).
