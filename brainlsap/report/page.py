@@ -340,7 +340,7 @@ def _fit_panels(panel_axes: Any) -> None:
     """Keep the names of rows in the first panel; wrap labels to its width."""
     row_names = [label.get_text() for label in panel_axes[0].get_yticklabels()]
     panel_axes[0].set_yticklabels(
-        [fill(" ".join(row_name.split()), 32) for row_name in row_names]
+        [fill(" ".join(row_name.split()), 40) for row_name in row_names]
     )
     for axes in panel_axes[1:]:
         axes.set_yticklabels([])
