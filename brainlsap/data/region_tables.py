@@ -813,8 +813,8 @@ def _add_sides(
     """Return names of regions with the sides that columns, or the file, give them.
 
     If names come twice, a column that tells the two apart must say which is left;
-    without one only Clinica's order is known. A name that says another side than its
-    column becomes unknown.
+    without one only Clinica's order is known. Raise if a name says another side than
+    its column.
     """
     lacks_side = [
         not split_name(region_name)[0] and atlas.find(region_name, "L") is not None
@@ -876,6 +876,24 @@ def _add_sides(
                     path=table_path,
                 )
             side_letters[row_index] = column_side or side_letters[row_index]
+    contradictory_names = [
+        repr(region_name)
+        for region_name, side_letter in zip(region_names, side_letters, strict=True)
+        if side_letter
+        and split_name(region_name)[0] not in (None, side_letter)
+        and atlas.find(region_name) is not None
+    ]
+    if contradictory_names:
+        side_source = (
+            f"the column {side_heads[0]!r}" if side_heads else "the name of the file"
+        )
+        raise RegionNameError(
+            f"{side_source} and the name of the region give opposite sides in "
+            f"{len(contradictory_names)} rows: {listed(contradictory_names, 3)}. "
+            "Correct the one that is wrong.",
+            path=table_path,
+            kind="opposite sides",
+        )
     return [
         region_name
         if side_letter in (None, split_name(region_name)[0])

@@ -624,7 +624,8 @@ def test_a_column_says_the_sides(read, rows, head, words):
     text = lines_of([["region", head, "suvr"], *lines], "\t")
     expected = np.where(np.isin(np.arange(7), rows), VALUES, np.nan)
     np.testing.assert_array_equal(read(text), expected)
-    with pytest.raises(RegionNameError, match="atlas tiny: 'rh_lh_c'"):
+    message = f"'{head}' and the name .* opposite sides in 1 rows: 'lh_c'"
+    with pytest.raises(RegionNameError, match=message):
         read(text.replace("c\tR", "lh_c\tR"))
 
 
