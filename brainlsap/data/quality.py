@@ -162,10 +162,10 @@ def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
         mirrored_pairs = mirrored_regions[i] * cohort.n_rois + mirrored_regions[j]
         log_weights = np.log1p(flat_weights.take(i * cohort.n_rois + j, axis=1))
         log_mirrored = np.log1p(flat_weights.take(mirrored_pairs, axis=1))
-        scan_distances += _sum_deviations(_robust_deviation(log_weights))
+        scan_distances += _sum_deviations(robust_deviation(log_weights))
         asymmetry = log_weights.astype(float) - log_mirrored
         side_agreements += _agreement(asymmetry, cohort.groups)
-    distance_deviations = _robust_deviation(scan_distances / len(row_indices))
+    distance_deviations = robust_deviation(scan_distances / len(row_indices))
     return {
         "connectome_deviation": distance_deviations * (cohort.n_scans >= MIN_SCANS),
         "connectome_mirrored": _mirror_score(side_agreements),
@@ -205,7 +205,7 @@ def _describe_feature(
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     is_missing = np.isnan(feature_values)
     n_measured = np.maximum(cohort.n_rois - is_missing.sum(axis=1), 1)
-    absolute_deviations = np.abs(_robust_deviation(feature_values))
+    absolute_deviations = np.abs(robust_deviation(feature_values))
     has_spread = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
     is_outlier = absolute_deviations > _MAX_REGION_DEVIATION
     is_outlier &= has_spread & (cohort.n_scans >= MIN_SCANS)
@@ -231,9 +231,7 @@ def _describe_feature(
         f"{feature_name}_{count_kind}": scan_counts
         for count_kind, scan_counts in counts_by_kind.items()
     }
-    deviation_of_scan = _robust_deviation(scan_distances) * (
-        cohort.n_scans >= MIN_SCANS
-    )
+    deviation_of_scan = robust_deviation(scan_distances) * (cohort.n_scans >= MIN_SCANS)
     values_by_column[f"{feature_name}_deviation"] = deviation_of_scan
     values_by_column[f"{feature_name}_mirrored"] = _mirror_score(
         _agreement(region_asymmetries, cohort.groups)
@@ -428,7 +426,7 @@ def _sum_deviations(deviations: np.ndarray) -> np.ndarray:
     return capped_deviations.sum(axis=1, dtype=np.float64)
 
 
-def _robust_deviation(scan_values: np.ndarray) -> np.ndarray:
+def robust_deviation(scan_values: np.ndarray) -> np.ndarray:
     """Return signed deviations from the median along axis 0, in scaled MADs.
 
     They are not scaled if the MAD is 0, and NaN where values are missing.

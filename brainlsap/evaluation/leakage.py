@@ -23,7 +23,7 @@ from brainlsap.data.covariates import (
     has_groups,
     kind_of,
 )
-from brainlsap.data.quality import find_odd_units
+from brainlsap.data.quality import MIN_SCANS, find_odd_units, robust_deviation
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.splits import Split, find_session_ids
@@ -199,9 +199,8 @@ MAX_RELATIVE_DISTANCE = 0.01
 # With fewer values only identical scans are found.
 MIN_DISTANCE_VALUES = 10
 # Scans whose median deviation, in MADs scaled to a standard deviation, is larger are
-# left out of the scale of distances, if there are enough scans to have one.
+# left out of the scale of distances, if there are `MIN_SCANS` scans.
 MAX_ROW_DEVIATION = 6.0
-MIN_ROWS_WITH_SCALE = 8
 # Distances are taken over at most as many values.
 MAX_DISTANCE_VALUES = 500
 # Principal components by which most pairs of scans are ruled out.
@@ -568,17 +567,11 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
 
 def _find_far_rows(scan_values: np.ndarray) -> np.ndarray:
     """Return which rows are far from the median row in most of the columns."""
-    n_rows = len(scan_values)
-    if n_rows < MIN_ROWS_WITH_SCALE:
-        return np.zeros(n_rows, dtype=bool)
-    value_columns = np.ascontiguousarray(scan_values.T)
-    deviations = np.abs(value_columns - np.median(value_columns, axis=1)[:, None])
-    scaled_mads = 1.4826 * np.median(deviations, axis=1)
-    has_scale = scaled_mads > 0
-    if not has_scale.any():
-        return np.zeros(n_rows, dtype=bool)
-    deviations = deviations[has_scale] / scaled_mads[has_scale, None]
-    return np.median(deviations, axis=0) > MAX_ROW_DEVIATION
+    absolute_deviations = np.abs(robust_deviation(scan_values))
+    has_spread = np.median(absolute_deviations, axis=0) > 0
+    if len(scan_values) < MIN_SCANS or not has_spread.any():
+        return np.zeros(len(scan_values), dtype=bool)
+    return np.median(absolute_deviations[:, has_spread], axis=1) > MAX_ROW_DEVIATION
 
 
 def _iter_row_slices(n_rows: int) -> Iterator[slice]:
