@@ -419,13 +419,9 @@ def subgroup_table(
     for column_name, column_counts in _count_columns(
         evaluation, columns, model
     ).items():
-        group_of_person, counts_of_group, classes = column_counts
-        all_groups = chance = np.nan
+        group_of_person, counts_of_group, classes, chance = column_counts
+        all_groups = np.nan
         if counts_of_group:
-            in_groups = group_of_person.astype(str).isin(list(counts_of_group))
-            chance = _chance_of_classes(
-                evaluation, model, group_of_person.index[in_groups], classes
-            )
             all_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
             all_groups = _GroupCounts(*all_counts).score(2 / len(classes)).estimate
         for group_name, n_people in group_of_person.value_counts(sort=False).items():
@@ -454,28 +450,6 @@ def subgroup_table(
     column_titles = ["column", "group", "people", "classes", "balanced_accuracy"]
     column_titles += ["low", "high", "all_groups", "chance", "note"]
     return pd.DataFrame(table_rows, columns=column_titles)
-
-
-def _chance_of_classes(
-    evaluation: Evaluation,
-    model: str | None,
-    people: pd.Index,
-    classes: Sequence[str],
-) -> float:
-    """Return the expected mean recall of some classes for exchanged labels.
-
-    The recall of a class is then the share of scans that are predicted in it.
-    """
-    prediction_rows = evaluation.predictions
-    prediction_rows = prediction_rows[
-        prediction_rows["model"] == (model or evaluation.models[0])
-    ]
-    is_scored = prediction_rows["participant"].isin(people) & prediction_rows[
-        "truth"
-    ].isin(classes)
-    return float(
-        prediction_rows.loc[is_scored, "predicted"].isin(classes).mean() / len(classes)
-    )
 
 
 def subgroup_gaps(
@@ -507,7 +481,7 @@ def subgroup_gaps(
     for column_name, column_counts in _count_columns(
         evaluation, columns, model
     ).items():
-        _, counts_of_group, classes = column_counts
+        _, counts_of_group, classes, _ = column_counts
         if len(counts_of_group) > 1:
             scores_of_column[column_name] = {
                 group_name: counts.score(1 / len(classes))
@@ -540,6 +514,8 @@ class _ColumnCounts(NamedTuple):
     groups: pd.Series
     counts_of_group: dict[str, _GroupCounts]
     classes: tuple[str, ...]
+    chance: float
+    """Expected score of the scored groups for exchanged labels; NaN without groups."""
 
 
 def _count_columns(
@@ -568,15 +544,15 @@ def _count_column(
 
 def _count_groups(
     evaluation: Evaluation, group_of_person: pd.Series, model: str | None
-) -> tuple[dict[str, _GroupCounts], tuple[str, ...]]:
-    """Return the counts of the groups that are scored, and the classes that count."""
+) -> tuple[dict[str, _GroupCounts], tuple[str, ...], float]:
+    """Return counts of the scored groups, classes that count, and score by chance."""
     model = evaluation.models[0] if model is None else model
     check_choice("model", model, evaluation.models)
     fits, predictions = evaluation.fits, evaluation.predictions
     is_failed = (fits.loc[fits["model"] == model, "failed"] != "").any()
     prediction_rows = predictions[predictions["model"] == model]
     if is_failed or prediction_rows.empty:
-        return {}, ()
+        return {}, (), np.nan
     correct_groups = prediction_rows.assign(
         is_correct=prediction_rows["truth"] == prediction_rows["predicted"]
     ).groupby(["participant", "truth"])["is_correct"]
@@ -595,7 +571,7 @@ def _count_groups(
             has_class_of_group[str(group_name)] = is_class_scored
     is_common = np.logical_and.reduce(list(has_class_of_group.values()))
     if not has_class_of_group or is_common.sum() < 2:
-        return {}, ()
+        return {}, (), np.nan
     counts_of_group = {
         group_name: _GroupCounts(
             n_correct.loc[group_of_row == group_name, is_common].to_numpy(float),
@@ -603,7 +579,27 @@ def _count_groups(
         )
         for group_name in has_class_of_group
     }
-    return counts_of_group, tuple(n_correct.columns[is_common])
+    classes = tuple(n_correct.columns[is_common])
+    is_scored_person = group_of_row.isin(list(counts_of_group))
+    chance = _chance_of_classes(
+        prediction_rows, group_of_row.index[is_scored_person], classes
+    )
+    return counts_of_group, classes, chance
+
+
+def _chance_of_classes(
+    prediction_rows: pd.DataFrame, people: pd.Index, classes: Sequence[str]
+) -> float:
+    """Return the expected mean recall of some classes for exchanged labels.
+
+    The recall of a class is then the share of scans that are predicted in it.
+    """
+    is_scored = prediction_rows["participant"].isin(people) & prediction_rows[
+        "truth"
+    ].isin(classes)
+    return float(
+        prediction_rows.loc[is_scored, "predicted"].isin(classes).mean() / len(classes)
+    )
 
 
 def _largest_difference(
