@@ -45,7 +45,7 @@ from brainlsap import LSAPRidgeClassifier, load_atlas
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.comparison import wilson_interval
-from brainlsap.evaluation.confounds import restricted_cubic_curve
+from brainlsap.evaluation.confounds import _KNOT_QUANTILES, restricted_cubic_curve
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
@@ -550,7 +550,7 @@ def spline_columns(table: pd.DataFrame, is_train: np.ndarray) -> np.ndarray:
     for name in AGE_SIZE.regress_out:
         numbers = pd.to_numeric(table[name]).to_numpy(float)
         numbers = (numbers - numbers[is_train].mean()) / numbers[is_train].std()
-        knots = np.quantile(numbers[is_train], (0.1, 0.5, 0.9))
+        knots = np.quantile(numbers[is_train], _KNOT_QUANTILES)
         columns += [numbers, restricted_cubic_curve(numbers, knots)]
     return np.column_stack(columns)
 
