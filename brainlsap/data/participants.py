@@ -880,15 +880,14 @@ def _select_labelled_scans(
                 strict=True,
             )
         ]
-        class_findings = _describe_unknown_stages(scan_table, label_name, class_order)
-        label_faults += [
-            finding for finding in class_findings if finding.severity == FAULT
-        ]
-        class_order_notes = [
-            finding for finding in class_findings if finding.severity != FAULT
-        ]
+        spelling_faults = _find_misspelt_labels(scan_table, label_name, class_order)
+        order_notes = [] if spelling_faults else _note_lost_order(class_order)
         return _ClassSelection(
-            class_order, is_ordered, has_class, class_order_notes, label_faults
+            class_order,
+            is_ordered,
+            has_class,
+            order_notes,
+            label_faults + spelling_faults,
         )
     label_notes = list[Finding]()
     lower_class_names = {class_name.lower() for class_name in class_order}
@@ -934,10 +933,10 @@ def _select_labelled_scans(
     )
 
 
-def _describe_unknown_stages(
+def _find_misspelt_labels(
     scan_table: pd.DataFrame, label_name: str, class_order: Sequence[str]
 ) -> list[Finding]:
-    """Return faults for rare labels like another one, and a note on a lost order.
+    """Return a fault of every scan whose label is rare and like another label.
 
     One misspelt label would be a class of its own, and the classes would lose the
     order of stages.
@@ -946,7 +945,7 @@ def _describe_unknown_stages(
     unknown_classes = [name for name in class_order if name not in known_stages]
     n_people = scan_table.groupby("label")["participant"].nunique()
     spelling_of_stage = {name.lower(): name for name in known_stages}
-    class_findings = list[Finding]()
+    spelling_faults = list[Finding]()
     for class_name in unknown_classes:
         if n_people[class_name] > _MOST_MISSPELT_PEOPLE:
             continue
@@ -976,27 +975,29 @@ def _describe_unknown_stages(
                 f"{label_name} {class_name!r} is rare and similar to another label"
             )
         has_label = scan_table["label"] == class_name
-        class_findings += [
-            Finding(
-                problem_text,
-                FAULT,
-                scan=scan_name,
-                advice=advice,
-            )
+        spelling_faults += [
+            Finding(problem_text, FAULT, scan=scan_name, advice=advice)
             for scan_name in scan_table["scan"][has_label]
         ]
-    if len(known_stages) < 2 or not unknown_classes:
-        return class_findings
-    if not class_findings:
-        message = (
-            f"the classes {listed(class_order)} have no order of stages, because these "
-            f"are no known stages: {listed(unknown_classes, 5)}"
-        )
-        advice = (
-            f"Give the order of stages, if there is one, by {option_text('classes')}"
-        )
-        class_findings.append(Finding(message, kind=ASSUMED, advice=advice))
-    return class_findings
+    return spelling_faults
+
+
+def _note_lost_order(class_order: Sequence[str]) -> list[Finding]:
+    """Return a note if several known stages have no order because of other classes."""
+    unknown_classes = [
+        class_name
+        for class_name in class_order
+        if class_name.lower() not in STAGE_OF_WORD
+    ]
+    n_known = len(class_order) - len(unknown_classes)
+    if n_known < 2 or not unknown_classes:
+        return []
+    message = (
+        f"the classes {listed(class_order)} have no order of stages, because these "
+        f"are no known stages: {listed(unknown_classes, 5)}"
+    )
+    advice = f"Give the order of stages, if there is one, by {option_text('classes')}"
+    return [Finding(message, kind=ASSUMED, advice=advice)]
 
 
 def _is_misspelling(word: str, other_word: str) -> bool:
