@@ -523,7 +523,7 @@ def open_study(
     )
     if not people_tables:
         people_sources, people_column = _choose_people_sources(
-            feature_sources, label_name, copied_label
+            feature_sources, label_name, people_column
         )
         sheet_tables = people_sources.tables
         people_tables = [people_sources.people_table(people_column)]
@@ -579,15 +579,17 @@ def open_study(
 
 
 def _choose_people_sources(
-    feature_sources: FeatureSources, label_name: str | None, copied_label: str | None
+    feature_sources: FeatureSources, label_name: str | None, people_column: str | None
 ) -> tuple[FeatureSources, str | None]:
     """Return where the table of people is looked for, and the column that it must have.
 
     The tables that the user named for features come first. They need not contain the
-    facts about people: then every table of the folder is looked at.
+    facts about people: then every table of the folder is looked at. `people_column` is
+    the label, or else a column by which the table is recognised.
     """
-    all_sources = replace(feature_sources, table_paths=None)
-    people_column = copied_label if label_name is None else label_name
+    all_sources = feature_sources
+    if feature_sources.table_paths is not None:
+        all_sources = replace(feature_sources, table_paths=None)
     for sources in (feature_sources, all_sources):
         has_column = any(
             people_column is not None and scan_table.has(people_column)

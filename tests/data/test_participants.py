@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.data import load_cohort, order_classes, participants
+from brainlsap.data import features, load_cohort, order_classes, participants
 from brainlsap.data.load import open_study
 from brainlsap.data.participants import list_people
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
-from brainlsap.data.region_tables import read_scan_table
+from brainlsap.data.region_tables import read_scan_table, read_sheets
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
 from brainlsap.findings import FAULT
 from tests.data.conftest import refused
@@ -531,6 +531,27 @@ def test_columns_of_ids_and_visits_can_be_named(visits, tiny):
     folder = visits("id", "kennung", "nth")
     with refused(r"session_column= names the column 'nr'"):
         load_cohort(folder, tiny, **READ, id_column="kennung", session_column="nr")
+
+
+def test_people_without_labels_are_found_by_reading_each_table_once(
+    two_tables, tiny, monkeypatch
+):
+    folder, _ = two_tables("", NUMBERS, "eid", counters=())
+    (folder / "participants.csv").rename(folder / "people.csv")
+    (folder / "broken.csv").write_text("eid,Pons\n1\n")
+    read_names = []
+
+    def read_and_count(table_path, *args):
+        read_names.append(table_path.name)
+        return read_sheets(table_path, *args)
+
+    monkeypatch.setattr(features, "read_sheets", read_and_count)
+    (folder / "fdg.csv").unlink()
+    options = DEFAULT_OPTIONS.change(atlas=tiny, label=None, connectome="none")
+    scan_list, feature_sources = open_study(folder, options)
+    assert len(scan_list.scans) == N_PEOPLE
+    assert sorted(read_names) == ["broken.csv", "people.csv"]
+    assert len(feature_sources.skipped_tables) == 1
 
 
 @pytest.mark.parametrize("words", [("yes", "no"), ("0", "1"), ("Ja", "Nein")])
