@@ -1,7 +1,7 @@
 """The atlas: regions in order, spellings of their names, and their locations."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -488,7 +488,8 @@ class Atlas:
                 f"The names belong to {atlas_name}, not to {self.name}.",
                 values={"atlas": atlas_name},
             )
-        absent_regions = self._absent_regions(all_names, hemisphere)
+        region_rows = {self.find(name, hemisphere) for name in all_names}
+        absent_regions = self._absent_regions(region_rows, hemisphere)
         name_descriptions = list(unknown_names)
         is_misspelt = False
         for i, unknown_name in enumerate(unknown_names[:5]):
@@ -537,14 +538,13 @@ class Atlas:
         )
 
     def _absent_regions(
-        self, spellings: Iterable[str], hemisphere: str | None
+        self, region_rows: Collection[int | None], hemisphere: str | None = None
     ) -> list[str]:
-        """Return the regions (of one side, if given) that none of some names is."""
-        named_rows = {self.find(spelling, hemisphere) for spelling in spellings}
+        """Return the regions (of one side, if given) that are in none of some rows."""
         return [
             name
             for region_row, name in enumerate(self.names)
-            if region_row not in named_rows
+            if region_row not in region_rows
             and hemisphere in (None, self.regions["hemisphere"].iloc[region_row])
         ]
 
@@ -572,11 +572,7 @@ class Atlas:
             As :meth:`match`, and if a region is missing.
         """
         region_rows = self.match(names)
-        missing_regions = [
-            region_name
-            for region_index, region_name in enumerate(self.names)
-            if region_index not in region_rows
-        ]
+        missing_regions = self._absent_regions({*region_rows.tolist()})
         if missing_regions:
             raise RegionNameError(
                 f"{len(missing_regions)} of the {len(self)} regions of the atlas "
