@@ -1177,14 +1177,16 @@ class FeatureSources:
             f"{table_names} does not name the {kind_word} of its values, which are "
             f"about {median_value:.3g}"
         )
-        other_measures = [
-            other_name
+        range_of_other = {
+            other_name: get_measure(other_name).plausible
             for other_name in KNOWN_MEASURES
             if other_name != measure_name
-            and np.isfinite(get_measure(other_name).plausible).all()
-            and get_measure(other_name).plausible[0]
-            <= median_value
-            <= get_measure(other_name).plausible[1]
+        }
+        other_measures = [
+            other_name
+            for other_name, (lowest_other, highest_other) in range_of_other.items()
+            if np.isfinite((lowest_other, highest_other)).all()
+            and lowest_other <= median_value <= highest_other
         ]
         if is_plausible and other_measures:
             measures_text = with_and([measure_name, *other_measures])
