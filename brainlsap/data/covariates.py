@@ -124,20 +124,12 @@ _MIN_AGES = 8
 # Known words and codes of sex, in English, German, French, Spanish and Italian.
 _SEX_WORDS = frozenset(
     (
-        *("m", "f", "w", "h", "male", "female", "man", "woman", "men", "women"),
-        *("boy", "girl", "m\u00e4nnlich", "maennlich", "weiblich", "mann", "frau"),
-        *("homme", "femme", "masculin", "f\u00e9minin", "feminin", "hombre", "mujer"),
-        *(
-            "masculino",
-            "femenino",
-            "maschio",
-            "femmina",
-            "uomo",
-            "donna",
-            "0",
-            "1",
-            "2",
-        ),
+        *("0", "1", "2", "m", "f", "w", "h"),
+        *("male", "female", "man", "woman", "men", "women", "boy", "girl"),
+        *("m\u00e4nnlich", "maennlich", "weiblich", "mann", "frau"),
+        *("homme", "femme", "masculin", "f\u00e9minin", "feminin"),
+        *("hombre", "mujer", "masculino", "femenino"),
+        *("maschio", "femmina", "uomo", "donna"),
     )
 )
 
@@ -362,15 +354,15 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
             continue
         column_numbers = pd.to_numeric(scan_table[column_name], errors="coerce")
         number_array = column_numbers.to_numpy(dtype=float, na_value=np.nan)
-        is_suspect = np.isin(number_array, MISSING_CODES)
+        is_code = np.isin(number_array, MISSING_CODES)
+        is_suspect = is_code
         if covariate_kind == "age":
-            is_suspect |= (number_array < 0) | (number_array > _MAX_AGE)
+            is_suspect = is_code | (number_array < 0) | (number_array > _MAX_AGE)
         if not is_suspect.any():
             continue
         scan_table = scan_table.reset_index(drop=True)
         scan_names = scan_table.get("scan", scan_table.index.to_series())
         column_numbers = column_numbers.reset_index(drop=True)
-        is_code = column_numbers.isin(MISSING_CODES)
         lowest_number, highest_number = (
             column_numbers[~is_code].min(),
             column_numbers[~is_code].max(),
