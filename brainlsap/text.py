@@ -47,6 +47,15 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural_noun}"
 
 
+def describe_counts(counts: Iterable[tuple[object, int]]) -> str:
+    """Return names with their numbers.
+
+    >>> describe_counts({"CN": 4, "AD": 3}.items())
+    'CN (4), AD (3)'
+    """
+    return ", ".join(f"{name} ({number})" for name, number in counts)
+
+
 def join_message(
     message: str, got: str = "", advice: str = "", verb: str = "got"
 ) -> str:

@@ -37,7 +37,7 @@ from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
 from brainlsap.data.tables import describe_dataset, letters_of
 from brainlsap.exceptions import CohortError, check_at_least, check_choice, reading
 from brainlsap.files import fill_folder
-from brainlsap.text import count, listed, option_text
+from brainlsap.text import count, describe_counts, listed, option_text
 
 # Words in an image description, in the order of search: dwi, PET, anat.
 _DIFFUSION_WORDS = ("dti", "dwi", "dmri", "diffusion")
@@ -197,10 +197,7 @@ def find_images(
         unused_descriptions = all_images.loc[is_unused & ~is_misplaced, "description"]
         if len(unused_descriptions):
             description_counts = unused_descriptions.value_counts().sort_index()
-            counts_text = ", ".join(
-                f"{description_name} ({n})"
-                for description_name, n in description_counts.items()
-            )
+            counts_text = describe_counts(description_counts.items())
             omission_notes.append(
                 f"images are left out because {cause_text}: {counts_text}{advice_text}"
             )
@@ -572,10 +569,7 @@ def import_adni(
         if image_visit_pairs.empty:
             required_text = ""
             if n_incomplete:
-                counts_text = ", ".join(
-                    f"{modality} ({n_images})"
-                    for modality, n_images in recognised_counts.items()
-                )
+                counts_text = describe_counts(recognised_counts.items())
                 required_text = (
                     f". {count(n_incomplete, 'visit')} lack one of the required "
                     f"{', '.join(require)}; images were recognised as {counts_text}. "

@@ -16,7 +16,7 @@ import pandas as pd
 from brainlsap.data import read_table
 from brainlsap.data.tables import letters_of
 from brainlsap.exceptions import CohortError
-from brainlsap.text import listed, option_text
+from brainlsap.text import describe_counts, listed, option_text
 
 ADNI_STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 PHASES = {"ADNI1": 0, "ADNIGO": 1, "ADNI2": 2, "ADNI3": 3, "ADNI4": 4}
@@ -587,9 +587,7 @@ def _read_arms(
     is_staged_phase = enrolment_phase.isna() | enrolment_phase.isin(STAGED_PHASES)
     n_rows_by_phase = enrolment_phase[~is_staged_phase].value_counts().sort_index()
     if len(n_rows_by_phase):
-        phase_counts = ", ".join(
-            f"{phase_name} ({n})" for phase_name, n in n_rows_by_phase.items()
-        )
+        phase_counts = describe_counts(n_rows_by_phase.items())
         table_notes.append(
             "rows of the ARM table are not used if their phase does not "
             f"distinguish SMC, EMCI and LMCI, or is unknown: {phase_counts}"

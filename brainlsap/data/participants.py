@@ -57,7 +57,7 @@ from brainlsap.findings import (
     Finding,
     as_findings,
 )
-from brainlsap.text import listed, option_text
+from brainlsap.text import describe_counts, listed, option_text
 
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
@@ -901,7 +901,7 @@ def _select_labelled_scans(
     )
     other_labels = other_labels.fillna(unlabelled_words).value_counts().sort_index()
     if len(other_labels):
-        counts_text = _describe_counts(other_labels)
+        counts_text = describe_counts(other_labels.items())
         message = (
             f"scans are left out because their {label_name} is not one of the classes: "
             f"{counts_text}"
@@ -1225,17 +1225,9 @@ def find_absent(
             continue
         message = (
             f"no scan has the {label_name} {class_name!r} of classes; found "
-            f"{_describe_counts(class_counts) or 'none'}"
+            f"{describe_counts(class_counts.items()) or 'none'}"
         )
         if class_name.lower() in spelling_of_class:
             message += f". Did you mean {spelling_of_class[class_name.lower()]!r}?"
         class_faults.append(Finding(message, FAULT))
     return class_faults
-
-
-def _describe_counts(class_counts: pd.Series) -> str:
-    """Return classes with their numbers, as `CN (4), AD (3)`."""
-    return ", ".join(
-        f"{class_name} ({class_count})"
-        for class_name, class_count in class_counts.items()
-    )

@@ -51,7 +51,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
-from brainlsap.text import option_text
+from brainlsap.text import describe_counts, option_text
 
 SELECTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
 """Options that choose among what the file of a cohort holds."""
@@ -586,9 +586,7 @@ def _select_labels(
         faults += find_spellings(label_name, label_texts[has_class_in_any_case])
         faults += find_absent(label_name, class_order, label_counts)
         other_labels = label_texts[~has_class].fillna("n/a").value_counts().sort_index()
-        if counts_text := ", ".join(
-            f"{label_text} ({n_scans})" for label_text, n_scans in other_labels.items()
-        ):
+        if counts_text := describe_counts(other_labels.items()):
             class_note = (
                 f"scans are left out because their {label_name} is not one of the "
                 f"classes: {counts_text}"
