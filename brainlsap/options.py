@@ -379,7 +379,7 @@ OPTIONS: tuple[Option, ...] = (
         FOLDER_PATH,
         "study folder, or a cohort file (.h5) written by Cohort.save",
         group="data",
-        commands=("run", "fit"),
+        commands=("check", "run", "fit"),
     ),
     Option(
         "study",
@@ -387,14 +387,6 @@ OPTIONS: tuple[Option, ...] = (
         FOLDER_PATH,
         "study folder, or a cohort file (.h5) written by Cohort.save",
         commands=MODEL_COMMANDS,
-    ),
-    Option(
-        "study",
-        "STUDY",
-        FOLDER_PATH,
-        "study folder, or a cohort file (.h5) written by Cohort.save",
-        group="data",
-        commands=("check",),
     ),
     Option(
         "study",
