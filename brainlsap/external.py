@@ -19,7 +19,7 @@ from brainlsap.data.covariates import KEY_COLUMNS, STAGE_OF_WORD, has_groups
 from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import RefusedStudyError, open_study
 from brainlsap.data.participants import UNLABELLED
-from brainlsap.data.reading_options import ReadingOptions, check_option_names
+from brainlsap.data.reading_options import check_option_names
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
@@ -103,20 +103,18 @@ def read_labelled_people(
     try:
         cohort = read_people(model, folder, label, verbose=verbose, **options)
     except RefusedStudyError as error:
-        reading_options = make_reading_options(model, folder, **options)
-        label_faults = _find_label_faults(
-            model, _list_people(folder, reading_options, label), label, merge_classes
-        )
+        people_table = _list_people(model, folder, label, **options)
+        label_faults = _find_label_faults(model, people_table, label, merge_classes)
         # The new error repeats the faults of the first.
-        raise error.add_faults(folder, label_faults) from None
+        findings = [*error.findings, *label_faults]
+        raise error.with_findings(folder, findings) from None
     if label_column(cohort, label) is None:
         if is_cohort_file(folder):
             covariates = cohort.table.iloc[:, len(KEY_COLUMNS) :]
             label_column_of_file = {cohort.label_name: cohort.table["label"]}
             people_table = covariates.assign(**label_column_of_file)
         else:
-            reading_options = make_reading_options(model, folder, **options)
-            people_table = _list_people(folder, reading_options, label)
+            people_table = _list_people(model, folder, label, **options)
         label_faults = _find_label_faults(model, people_table, label, merge_classes)
         raise ParameterError(f"{label_faults[0].message}.", path=folder)
     cohort = add_labels(cohort, label, folder)
@@ -128,12 +126,13 @@ def read_labelled_people(
 
 
 def _list_people(
-    folder: str | Path, reading_options: ReadingOptions, label: str
+    model: PackedClassifier, folder: str | Path, label: str, **options: Any
 ) -> pd.DataFrame:
     """Return the columns of the table of people, with a row for each scan.
 
     The columns have the names that the user wrote.
     """
+    reading_options = make_reading_options(model, folder, **options)
     scan_list, feature_sources = open_study(folder, reading_options, copied_label=label)
     people_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
     if feature_sources.people is None:

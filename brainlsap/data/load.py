@@ -92,7 +92,12 @@ class RefusedStudyError(CohortError):
 
     @classmethod
     def from_faults(
-        cls, folder: str | Path, faults: Sequence[Finding]
+        cls,
+        folder: str | Path,
+        faults: Sequence[Finding],
+        *,
+        found: Sequence[str],
+        findings: Sequence[Finding],
     ) -> "RefusedStudyError":
         """Return the error with the faults of a study in one list."""
         fault_texts = group_findings(faults, folder)
@@ -102,25 +107,16 @@ class RefusedStudyError(CohortError):
             f"{plural_ending}",
             fault_texts,
         )
-        error.found = []
-        error.findings = tuple(faults)
+        error.found = [*found]
+        error.findings = tuple(findings)
         return error
-
-    def add_faults(
-        self, folder: str | Path, new_faults: Sequence[Finding]
-    ) -> "RefusedStudyError":
-        """Return the error with further faults of the same study."""
-        return self.with_findings(folder, [*self.findings, *new_faults])
 
     def with_findings(
         self, folder: str | Path, findings: Sequence[Finding]
     ) -> "RefusedStudyError":
         """Return the error of the same study with other notes and faults."""
         faults = [finding for finding in findings if finding.severity == FAULT]
-        error = RefusedStudyError.from_faults(folder, faults)
-        error.found = self.found
-        error.findings = tuple(findings)
-        return error
+        return self.from_faults(folder, faults, found=self.found, findings=findings)
 
 
 def load_cohort(
@@ -461,13 +457,15 @@ def _refuse_study(
             fault for fault in faults if fault.kind != NO_IMAGE or fault.scan
         ]
         faults = [feature_sources.unmatched, *other_faults]
-    refusal = RefusedStudyError.from_faults(folder, faults)
     counts_text = count_people(
         scan_list.table, scan_list.label or "none", scan_list.classes
     )
-    refusal.found = [*counts_text, *scan_list.found]
-    refusal.findings = (*scan_list.notes, *faults)
-    return refusal
+    return RefusedStudyError.from_faults(
+        folder,
+        faults,
+        found=[*counts_text, *scan_list.found],
+        findings=[*scan_list.notes, *faults],
+    )
 
 
 def open_study(
