@@ -53,8 +53,6 @@ __all__ = ["evaluate_model", "read_labelled_people"]
 
 ALL_CLASSES = "all classes"
 """Last row of a table of coverage."""
-UNKNOWN_CLASSES = "unknown classes"
-"""Kind of the fault that labels are no classes of the model."""
 UNKNOWN_CLASS = "???"
 """Stands for a class of the model that a user must name."""
 MAX_LISTED_LABELS = 8
@@ -154,27 +152,32 @@ def _find_label_faults(
     label: str,
     merged_classes: str | Mapping[str, Sequence[str]] | None,
 ) -> list[Finding]:
-    """Return a fault if the label is not a column, or has classes of no model.
-
-    The fault of a missing column names the columns that contain classes of the model.
-    """
+    """Return a fault if the label is not a column, or has classes of no model."""
+    is_translated = merged_classes is not None
     name_of_lower_case = {str(head).lower(): head for head in people_table.columns}
     column_name = name_of_lower_case.get(label.lower())
-    if column_name is not None:
-        column_labels = people_table[column_name].dropna().astype(str)
-        unknown_labels = _find_unknown_labels(model, column_labels)
-        if merged_classes is not None or unknown_labels.empty:
-            return []
-        message = _describe_unknown_labels(model, unknown_labels)
-        merged_text = _propose_merged_classes(model, unknown_labels.index)
-        return [
-            Finding(
-                message,
-                FAULT,
-                kind=UNKNOWN_CLASSES,
-                values={"merge_classes": merged_text},
-            )
-        ]
+    if column_name is None:
+        return [_describe_missing_label(model, people_table, label, is_translated)]
+    column_labels = people_table[column_name].dropna().astype(str)
+    unknown_labels = _find_unknown_labels(model, column_labels)
+    if is_translated or unknown_labels.empty:
+        return []
+    message = _describe_unknown_labels(model, unknown_labels)
+    merged_text = _propose_merged_classes(model, unknown_labels.index)
+    return [Finding(message, FAULT, values={"merge_classes": merged_text})]
+
+
+def _describe_missing_label(
+    model: PackedClassifier,
+    people_table: pd.DataFrame,
+    label: str,
+    is_translated: bool,
+) -> Finding:
+    """Return the fault that the label is not a column of the table of people.
+
+    The fault names the columns that contain classes of the model. Classes are not
+    proposed for labels that the user has translated.
+    """
     message = (
         f"the table of people has no column {label!r}, which was the label in the fit. "
     )
@@ -197,24 +200,24 @@ def _find_label_faults(
             f"Its columns are {', '.join(column_texts) or 'none besides the id'}. Name "
             f"the column of the classes by {option_text('label')}"
         )
-        if merged_classes is None:
+        if not is_translated:
             message += (
                 f", and translate its labels to the classes of the model, "
                 f"{', '.join(model.origin_.classes)}, by {option_text('merge_classes')}"
             )
-        return [Finding(message, FAULT, kind=NO_LABEL)]
+        return Finding(message, FAULT, kind=NO_LABEL)
     ((name, unknown_labels),) = unknown_labels_of_column.items()
     message += (
         f"The column {name} contains classes of the model: give "
         f"{option_text('label', name)}"
     )
     proposed_options = {"label": name}
-    if merged_classes is None and not unknown_labels.empty:
+    if not (is_translated or unknown_labels.empty):
         unknown_text = _describe_unknown_labels(model, unknown_labels)
         message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
         merged_text = _propose_merged_classes(model, unknown_labels.index)
         proposed_options["merge_classes"] = merged_text
-    return [Finding(message, FAULT, kind=NO_LABEL, values=proposed_options)]
+    return Finding(message, FAULT, kind=NO_LABEL, values=proposed_options)
 
 
 def _find_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Series:
