@@ -808,12 +808,9 @@ def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> No
     _print_coverage(coverage.to_dict("records"))
     other_counts = known_labels[~known_labels.isin(classes)].value_counts()
     if len(other_counts):
-        label_texts = [
-            f"{label} ({count(n_scans, 'scan')})"
-            for label, n_scans in other_counts.items()
-        ]
+        labels_text = brainlsap.external.list_label_counts(other_counts)
         print(
-            f"Note: the labels {', '.join(label_texts)} are not classes of the model, "
+            f"Note: the labels {labels_text} are not classes of the model, "
             "so their coverage was not measured. `brainlsap evaluate` translates "
             "labels by --merge-classes."
         )

@@ -233,18 +233,26 @@ def _find_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Serie
     return labels[~labels.isin(known_labels)].value_counts()
 
 
+def list_label_counts(label_counts: pd.Series) -> str:
+    """Return labels with their numbers of scans.
+
+    >>> list_label_counts(pd.Series({"Control": 2, "FTD": 1}))
+    'Control (2 scans), FTD (1 scan)'
+    """
+    return ", ".join(
+        f"{label} ({count(n_scans, 'scan')})" for label, n_scans in label_counts.items()
+    )
+
+
 def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
     """Return the message that labels are no classes of the model, and what to do."""
-    unknown_text = ", ".join(
-        f"{unknown_label} ({count(n_scans, 'scan')})"
-        for unknown_label, n_scans in label_counts.items()
-    )
     assignments = _propose_merged_classes(model, label_counts.index)
     action_text = "Give"
     if UNKNOWN_CLASS in assignments:
         action_text = f"Replace {UNKNOWN_CLASS} by a class of the model in"
     return (
-        f"the model was not trained on the classes {unknown_text}; its classes are "
+        "the model was not trained on the classes "
+        f"{list_label_counts(label_counts)}; its classes are "
         f"{', '.join(model.origin_.classes)}. {action_text} "
         f"{option_text('merge_classes', assignments)}. Classes of the model keep "
         "their names; remove an entry to leave its scans out"
