@@ -164,7 +164,7 @@ def test_scans_without_label_are_left_out_and_counted(model, sites, evaluation):
     assert any(f": {is_unknown.sum()}" in note for note in tested.cohort.notes)
 
 
-@pytest.mark.filterwarnings("ignore:age ranges", "ignore:.*unlike those")
+@pytest.mark.filterwarnings("ignore:age ranges")
 def test_case_mix_shows_what_differs(model, sites):
     older = sites[0].table.assign(age=sites[0].table["age"] + 12)
     tested = evaluate_model(model, replace(sites[0], table=older))
@@ -308,7 +308,6 @@ def printed_command(capsys):
     return shlex.split(command.strip().splitlines()[0])[1:]
 
 
-@pytest.mark.filterwarnings("ignore:.*unlike those")
 @pytest.mark.parametrize("command", ["evaluate", "predict"])
 def test_the_proposed_command_reads_a_folder_of_tables(
     model_path, sites, tmp_path, capsys, monkeypatch, command
