@@ -658,9 +658,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     answer = judge_difference(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
-    difference = _difference_text(
-        comparison_row["difference"], comparison_row["low"], comparison_row["high"]
-    )
+    difference = _difference_text(comparison_row)
     sentence = (
         f"Balanced accuracy of {main_model} minus that of LSAP-R: {difference} "
         f"(95%; {_holm_phrase(comparison_row)})."
@@ -707,9 +705,7 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
         answer_text = judge_difference(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
-        comparison_sentence = _difference_text(
-            comparison_row["difference"], comparison_row["low"], comparison_row["high"]
-        )
+        comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
         conclusion = _conclude_difference(
             model_name, answer_text, comparison_sentence, comparison_row
@@ -808,9 +804,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     answer = judge_difference(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
-    difference = _difference_text(
-        comparison_row["difference"], comparison_row["low"], comparison_row["high"]
-    )
+    difference = _difference_text(comparison_row)
     sentence = (
         f"Balanced accuracy of {brain_name} (a ridge regression) with "
         f"{covariates_phrase} minus that of {covariates_phrase} alone: {difference} "
@@ -938,9 +932,7 @@ def _score_with_connectome(
         return f"{with_model} and {without_model} made the same predictions."
     if not np.isfinite(comparison_row["difference"]):
         return ""
-    difference_text = _difference_text(
-        comparison_row["difference"], comparison_row["low"], comparison_row["high"]
-    )
+    difference_text = _difference_text(comparison_row)
     sentence = (
         f"Balanced accuracy of {with_model} minus {without_model}: {difference_text} "
         f"(95%; {_holm_phrase(comparison_row)})."
@@ -1385,9 +1377,12 @@ def _list_forbidden(
     return tuple(phrases)
 
 
-def _difference_text(difference: float, low: float, high: float) -> str:
-    """Return a difference with its sign and interval."""
-    return f"{difference:+z.3f} [{low:+z.3f}, {high:+z.3f}]"
+def _difference_text(comparison_row: pd.Series) -> str:
+    """Return the difference of two models with its sign and interval."""
+    return (
+        f"{comparison_row['difference']:+z.3f} "
+        f"[{comparison_row['low']:+z.3f}, {comparison_row['high']:+z.3f}]"
+    )
 
 
 def _holm_phrase(comparison_row: pd.Series) -> str:
