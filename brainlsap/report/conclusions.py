@@ -1009,8 +1009,7 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         for p_column, question in questions.items()
     )
     differing_regions, outstanding_regions = (
-        set(region_p_values.loc[region_p_values[p_column] < ALPHA, "region"])
-        for p_column in questions
+        set(_significant_regions(region_p_values, p_column)) for p_column in questions
     )
     if stand_out.answer == YES and differing_regions == outstanding_regions:
         stand_out = replace(
@@ -1075,8 +1074,8 @@ def _judge_region_test(
     tested_regions = region_p_values.dropna(subset=p_column)
     n_tested_text = count(len(tested_regions), "region")
     smallest_p = float(tested_regions[p_column].min())
-    significant_regions = tested_regions[tested_regions[p_column] < ALPHA]
-    n_significant = len(significant_regions)
+    regions = _significant_regions(tested_regions, p_column)
+    n_significant = len(regions)
     if not n_significant:
         answer_sentence = (
             f"0 of {n_tested_text} have a corrected p below {ALPHA} (smallest "
@@ -1090,7 +1089,6 @@ def _judge_region_test(
             p_value=smallest_p,
             label=NONE_SHOWN,
         )
-    regions = _significant_regions(evaluation, p_column)
     corrected_text = f"p corrected for {n_tested_text}"
     if p_column == "p_effect":
         direction_text = _direction_parts(evaluation, regions, N_NAMED, is_past=False)
@@ -1247,9 +1245,13 @@ def _write_quote(
     unadjusted_text = (
         f"; not adjusted for {with_and(unadjusted_names)}" if unadjusted_names else ""
     )
-    if regions_answer.answer == YES:
+    region_p_values = _region_p_values(evaluation)
+    if regions_answer.answer == YES and region_p_values is not None:
         quote_sentences += _quote_regions(
-            evaluation, conclusions, f"family-wise p < {ALPHA}{unadjusted_text}"
+            evaluation,
+            conclusions,
+            region_p_values,
+            f"family-wise p < {ALPHA}{unadjusted_text}",
         )
     elif np.isfinite(regions_answer.estimate) and not leak_text:
         quote_sentences.append("No region was shown to differ between classes.")
@@ -1260,12 +1262,15 @@ def _write_quote(
 
 
 def _quote_regions(
-    evaluation: Evaluation, conclusions: StudyConclusions, test_text: str
+    evaluation: Evaluation,
+    conclusions: StudyConclusions,
+    region_p_values: pd.DataFrame,
+    test_text: str,
 ) -> list[str]:
     """Return where regions differ and stand out, as sentences for a manuscript."""
     atlas = evaluation.cohort.atlas
     differing, outstanding = (
-        _significant_regions(evaluation, p_column)
+        _significant_regions(region_p_values, p_column)
         for p_column in ("p_effect", "p_contrast")
     )
     n_regions = count(int(evaluation.cohort.measured.sum()), "region")
@@ -1296,15 +1301,13 @@ def _quote_regions(
     ]
 
 
-def _significant_regions(evaluation: Evaluation, p_column: str) -> list[str]:
+def _significant_regions(region_p_values: pd.DataFrame, p_column: str) -> list[str]:
     """Return regions with a small corrected p, from the largest statistic."""
-    p_values = _region_p_values(evaluation)
-    if p_values is None:
-        return []
-    significant = p_values[p_values[p_column] < ALPHA].sort_values(
+    is_significant = region_p_values[p_column] < ALPHA
+    significant_regions = region_p_values[is_significant].sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
-    return list(significant["region"])
+    return list(significant_regions["region"])
 
 
 def _direction_parts(
