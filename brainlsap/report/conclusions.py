@@ -518,7 +518,8 @@ def judge_covariates(
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     is_covariate = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
     findings = evaluation.audit[is_covariate]
-    warnings = findings.loc[findings["severity"] == "warning", "finding"]
+    warned_findings = findings[findings["severity"] == "warning"]
+    warnings = warned_findings["finding"]
     shown_findings = list(findings["finding"])[:N_COVARIATES]
     answer_label, reason = (
         NO_WARNING,
@@ -528,7 +529,7 @@ def judge_covariates(
         shown_findings = list(warnings)
         answer_label, reason = (
             POSSIBLY,
-            ("Something other than the brain may explain the score."),
+            "Something other than the brain may explain the score.",
         )
     if not shown_findings:
         sentence = "The table of participants contains none of these variables."
@@ -543,12 +544,14 @@ def judge_covariates(
             label=NOTHING_TO_EXPLAIN,
         )
     sentences = [findings_text]
-    warned_columns = _covariates_of(findings[findings["severity"] == "warning"])
+    warned_columns = _covariates_of(warned_findings)
     model_columns = evaluation.settings.get("covariates") or []
-    is_exceeded = added_value is not None and added_value.answer == YES
-    if is_exceeded and warned_columns and set(warned_columns) <= set(model_columns):
+    are_modelled = bool(warned_columns) and set(warned_columns) <= set(model_columns)
+    if added_value is not None and added_value.answer == YES and are_modelled:
         answer_label = NOT_ALONE
-        reason, sentence = _compare_with_covariates(evaluation, findings)
+        reason, sentence = _compare_with_covariates(
+            evaluation, findings, added_value.estimate
+        )
         sentences = [sentence]
     unadjusted_names = _unadjusted_names(evaluation)
     if unadjusted_names:
@@ -568,7 +571,7 @@ def _covariates_of(findings: pd.DataFrame) -> list[str]:
 
 
 def _compare_with_covariates(
-    evaluation: Evaluation, findings: pd.DataFrame
+    evaluation: Evaluation, findings: pd.DataFrame, gain: float
 ) -> tuple[str, str]:
     """Return what the brain adds to all covariates, and what each predicts alone."""
     covariates_name = ADDED_VALUE_MODELS[0]
@@ -576,8 +579,6 @@ def _compare_with_covariates(
     score = tables.intervals(evaluation, covariates_name).loc[
         "balanced_accuracy", "estimate"
     ]
-    comparisons = tables.added_value(evaluation).set_index("model")
-    gain = comparisons.loc[covariates_name, "difference"]
     reason = (
         f"{capitalize_first(names)} alone score {score:.3f}; the brain adds "
         f"{gain:+z.3f}."
