@@ -820,7 +820,7 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
         sentences.append(contrast_nulls_text(cohort))
         sentences.append(
             f"With {n_permutations} permutations, the smallest possible p is "
-            f"1/({n_permutations} + 1) = {p_text(1 / (n_permutations + 1))}."
+            f"1/({n_permutations} + 1) = {p_text(_smallest_p(evaluation))}."
         )
     note_texts = [" ".join(sentences), replicability_text(evaluation)]
     return [note_text for note_text in note_texts if note_text]
