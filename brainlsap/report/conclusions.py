@@ -435,11 +435,6 @@ def has_unused_network(evaluation: Evaluation) -> bool:
     return network_weights.size > 0 and not network_weights.any()
 
 
-def _count_unused_networks(evaluation: Evaluation) -> int:
-    """Return in how many fits the network of the main model had no weight."""
-    return int((_network_weights(evaluation) == 0).sum())
-
-
 def judge_difference(low: float, high: float, p_value: float) -> str:
     """Return the answer of a two-sided test and its interval; the weaker of the two."""
     if p_value < ALPHA and low > 0:
@@ -1232,14 +1227,15 @@ def _write_quote(
                 f"{predictor} was not shown to classify {task_text} better than "
                 f"chance under cross-validation ({numbers_text})."
             )
-        n_unused = _count_unused_networks(evaluation)
-        if quote_sentences and has_unused_network(evaluation):
+        network_weights = _network_weights(evaluation)
+        n_unused = int((network_weights == 0).sum())
+        if quote_sentences and n_unused and n_unused == network_weights.size:
             quote_sentences.append("Its neural network had no weight in any fold.")
         elif quote_sentences and n_unused:
-            n_folds = count(len(_network_weights(evaluation)), "fold")
+            folds_text = count(network_weights.size, "fold")
             quote_sentences.append(
-                f"In {n_unused} of {n_folds}, its neural network had no weight, and a "
-                "ridge regression predicted alone."
+                f"In {n_unused} of {folds_text}, its neural network had no weight, and "
+                "a ridge regression predicted alone."
             )
     regions_answer = conclusions.regions_differ
     unadjusted_names = _unadjusted_names(evaluation)
