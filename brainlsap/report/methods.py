@@ -393,16 +393,15 @@ def prior_text(evaluation: Evaluation) -> str:
     for model_name, class_prior in prior_of_model.items():
         prior_phrase = phrase_prior(class_prior)
         models_by_phrase.setdefault(prior_phrase, []).append(model_name)
-    sentences = []
-    if len(models_by_phrase) == 1:
-        (shared_prior,) = models_by_phrase
-        sentences.append(f"Predicted probabilities assume {shared_prior}.")
-    elif models_by_phrase:
-        shared_prior = with_and(
+    prior_phrases = list(models_by_phrase)
+    if len(models_by_phrase) > 1:
+        prior_phrases = [
             f"{prior_phrase} ({with_and(model_names)})"
             for prior_phrase, model_names in models_by_phrase.items()
-        )
-        sentences.append(f"Predicted probabilities assume {shared_prior}.")
+        ]
+    sentences = []
+    if prior_phrases:
+        sentences.append(f"Predicted probabilities assume {with_and(prior_phrases)}.")
     sentences += [
         MODELS[model_name].probability_sentence
         for model_name in evaluation.models
