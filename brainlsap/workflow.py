@@ -60,7 +60,7 @@ from brainlsap.options import option_names
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
-from brainlsap.text import option_name, option_text
+from brainlsap.text import describe_counts, option_name, option_text
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
 
@@ -552,9 +552,7 @@ def merge_classes(
     findings = [Finding(f"classes merged: {description}", kind=CLASSES)]
     if not is_selected.all():
         n_left_out = cohort.table["label"][~is_selected].value_counts()
-        counts_text = ", ".join(
-            f"{class_name} ({n})" for class_name, n in n_left_out.items()
-        )
+        counts_text = describe_counts(n_left_out.items())
         message = f"scans of other classes are left out: {counts_text}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
     selected_cohort = cohort.select(is_selected, fate=OTHER_CLASS)
