@@ -157,7 +157,7 @@ def _describe_clusters(evaluation: Evaluation) -> str:
         return f"All scans with the same value of {left_out} were held out together."
     if is_external(evaluation) or _n_values(evaluation, "site") < 2:
         return ""
-    if "site" in tables.regressed_text(evaluation):
+    if "site" in tables.adjusted_kinds(evaluation):
         return "Features were adjusted for site."
     return "Folds were not divided by site, and features were not adjusted for site."
 

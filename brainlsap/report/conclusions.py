@@ -609,12 +609,12 @@ def _compare_with_covariates(
 
 def _unadjusted_names(evaluation: Evaluation) -> list[str]:
     """Return which of age, sex and site are known and were not regressed out."""
-    adjusted_names = tables.regressed_text(evaluation)
+    adjusted_kinds = tables.adjusted_kinds(evaluation)
     return [
         covariate_name
         for covariate_name in ("age", "sex", "site")
         if demographics.covariate(evaluation.cohort.table, covariate_name) is not None
-        and covariate_name not in adjusted_names
+        and covariate_name not in adjusted_kinds
     ]
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
+from brainlsap.data.covariates import kind_of
 from brainlsap.data.measures import PET_FEATURES, get_measure
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
@@ -1061,11 +1062,20 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
 
 def regressed_text(evaluation: Evaluation) -> str:
     """Return the covariates that were removed from the features inside the folds."""
+    covariate_names = _list_adjusted(evaluation)
+    return with_and(covariate_names) if covariate_names else ""
+
+
+def adjusted_kinds(evaluation: Evaluation) -> set[str]:
+    """Return the kinds of the covariates of :func:`regressed_text`, such as "age"."""
+    return {kind_of(covariate_name) for covariate_name in _list_adjusted(evaluation)}
+
+
+def _list_adjusted(evaluation: Evaluation) -> list[str]:
+    """Return the covariates that were removed from the features, each once."""
     confound_steps = evaluation.settings["steps"]
-    covariate_names = dict.fromkeys(
-        [confound_steps["harmonize"], *confound_steps["regress_out"]]
-    )
-    return with_and(filter(None, covariate_names)) if any(covariate_names) else ""
+    covariate_names = [confound_steps["harmonize"], *confound_steps["regress_out"]]
+    return [*dict.fromkeys(filter(None, covariate_names))]
 
 
 def contrast_nulls_text(cohort: CohortSummary) -> str:

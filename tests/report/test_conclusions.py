@@ -259,6 +259,12 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
     assert (covariates.answer, covariates.verdict) == (NOT_SHOWN, POSSIBLY)
     assert "Age alone: 0.34" in covariates.sentence
     assert "not adjusted for age, sex and site" in covariates.sentence
+    # Columns are what they name: AGE is an age, and a dosage is none.
+    for columns, open_names in ((["AGE"], "sex and site"), (["dosage"], "age, sex")):
+        steps = study.settings["steps"] | {"regress_out": columns}
+        adjusted = replace(warned, settings=study.settings | {"steps": steps})
+        sentence = draw_conclusions(adjusted).covariates.sentence
+        assert f"not adjusted for {open_names}" in sentence
     # A note is shown as well, so that its score can be read.
     chance = judge_chance(study)
     noted = judge_covariates(study, chance)
