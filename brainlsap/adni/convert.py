@@ -245,12 +245,12 @@ def _mark_faults(images: pd.DataFrame, acquisition_dates: pd.Series) -> None:
 def _describe_faults(faulty_images: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
     is_duplicate = faulty_images.duplicated("image", keep=False)
-    omission_reasons = faulty_images["reason"]
+    reason_of_image = faulty_images["reason"]
     # The reason of a duplicate names its folders.
-    reason_lines = omission_reasons.where(
-        is_duplicate, faulty_images["source"] + ": " + omission_reasons
+    reason_lines = reason_of_image.where(
+        is_duplicate, faulty_images["source"] + ": " + reason_of_image
     )
-    return reason_lines[~omission_reasons.duplicated()].tolist()
+    return reason_lines[~reason_of_image.duplicated()].tolist()
 
 
 def _find_people(folder: Path) -> list[Path]:

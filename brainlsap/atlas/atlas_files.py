@@ -310,9 +310,9 @@ def read_mesh(mesh_path: str | Path) -> tuple[np.ndarray, np.ndarray]:
 def fsaverage5(hemisphere: str, surface_kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Return vertices (mm) and faces of fsaverage5's white, pial, infl or sphere."""
     # Read nilearn's files without importing nilearn, which would import matplotlib.
-    nilearn_spec = find_spec("nilearn")
+    nilearn_module = find_spec("nilearn")
     nilearn_folder = Path(
-        nilearn_spec.origin if nilearn_spec and nilearn_spec.origin else "nilearn"
+        nilearn_module.origin if nilearn_module and nilearn_module.origin else "nilearn"
     ).parent
     side_word = {"L": "left", "R": "right"}[hemisphere]
     mesh_path = (

@@ -959,7 +959,7 @@ def is_matrix(connectome_path: Path) -> bool:
 # ---- which arrays of a file are matrices, and which name their rows -----------------
 
 
-class _NamedList(NamedTuple):
+class _RowNameList(NamedTuple):
     """A list of a file that may name rows.
 
     `prefix` is the start of its key, by which it belongs to the matrices whose keys
@@ -1013,21 +1013,23 @@ def _find_matrices(
             path=connectome_path,
             kind="no square matrix",
         )
-    named_lists = _find_name_lists(array_by_key)
+    row_name_lists = _find_row_name_lists(array_by_key)
     matrix_sizes = {len(square_array) for square_array in square_array_of_key.values()}
     raw_matrices = list[RawMatrix]()
     for array_key, square_array in square_array_of_key.items():
         names_of_list = {
-            name_list.key: name_list.names
-            for name_list in named_lists
-            if array_key.startswith(name_list.prefix)
-            or not any(k.startswith(name_list.prefix) for k in square_array_of_key)
+            row_name_list.key: row_name_list.names
+            for row_name_list in row_name_lists
+            if array_key.startswith(row_name_list.prefix)
+            or not any(k.startswith(row_name_list.prefix) for k in square_array_of_key)
         }
         row_names = _choose_row_list(
             connectome_path, array_key, len(square_array), names_of_list, matrix_sizes
         )
         list_prefixes = [
-            x.prefix for x in named_lists if array_key.startswith(x.prefix)
+            row_name_list.prefix
+            for row_name_list in row_name_lists
+            if array_key.startswith(row_name_list.prefix)
         ]
         measure_name = array_key.removeprefix(max(list_prefixes, key=len, default=""))
         measure_name = measure_name.removesuffix("_connectivity").removesuffix(" r2r")
@@ -1040,9 +1042,9 @@ def _find_matrices(
     return raw_matrices
 
 
-def _find_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_NamedList]:
+def _find_row_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_RowNameList]:
     """Return the arrays of a file that are lists of names, or of label numbers."""
-    named_lists = list[_NamedList]()
+    row_name_lists = list[_RowNameList]()
     for array_key, array_value in array_by_key.items():
         key_endings = (
             key_ending
@@ -1053,8 +1055,8 @@ def _find_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_NamedList]
         list_names = _names_in(array_value, numbers_count=number_ending != "")
         if list_names:
             key_prefix = array_key[: -len(number_ending)] if number_ending else ""
-            named_lists.append(_NamedList(array_key, key_prefix, list_names))
-    return named_lists
+            row_name_lists.append(_RowNameList(array_key, key_prefix, list_names))
+    return row_name_lists
 
 
 def _choose_row_list(

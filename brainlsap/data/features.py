@@ -965,8 +965,8 @@ class FeatureSources:
         fault_of_scan = dict[int, Finding]()
         for used_table in used_tables:
             self._compare_ids(used_table)
-            rows_by_scan, table_faults = self._match_rows(used_table, scans)
-            fault_of_scan |= table_faults
+            rows_by_scan, new_fault_of_scan = self._match_rows(used_table, scans)
+            fault_of_scan |= new_fault_of_scan
             first_row_indices = [
                 row_indices[0] if row_indices else None for row_indices in rows_by_scan
             ]

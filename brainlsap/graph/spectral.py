@@ -368,8 +368,8 @@ class RegionTerms:
         """Return Y[p, f, t] = sum_n c[p, n] terms[p, f, n, t]."""
         n_rois, n_channels = self.terms.shape[:2]
         terms = self.terms.flatten(0, 1)[:, : c.shape[1]]
-        column_coefs = c.repeat_interleave(n_channels, dim=0)[:, None]
-        return torch.bmm(column_coefs, terms).view(n_rois, n_channels, -1)
+        channel_coefs = c.repeat_interleave(n_channels, dim=0)[:, None]
+        return torch.bmm(channel_coefs, terms).view(n_rois, n_channels, -1)
 
     def project(self, Y: Tensor, n_terms: int) -> Tensor:
         """Return sum_t terms[p, f, n, t] Y[p, f, t] for the first terms."""

@@ -192,11 +192,12 @@ def _locate_regions(
 ) -> tuple[dict[int, int], list[str]]:
     """Return the atlas position of every label that is a region, and absent regions."""
     # Drop other structures of FreeSurfer that are not regions of this atlas.
-    other_structures = set(freesurfer_labels().values())
+    freesurfer_structures = set(freesurfer_labels().values())
     region_labels = [
         label_number
         for label_number, region_name in name_of_label.items()
-        if region_name not in other_structures or atlas.find(region_name) is not None
+        if region_name not in freesurfer_structures
+        or atlas.find(region_name) is not None
     ]
     try:
         label_rows, _ = atlas.rows(

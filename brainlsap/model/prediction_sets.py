@@ -178,7 +178,7 @@ def _find_quantile(
     """Return the smallest value with `LEVEL * (n + 1)` people up to it, or None."""
     score_order = np.argsort(nonconformity)
     n_below = np.cumsum(person_weights[score_order])
-    is_enough = n_below >= float(LEVEL * (n_persons + 1)) - 1e-9
-    if not is_enough.any():
+    reaches_level = n_below >= float(LEVEL * (n_persons + 1)) - 1e-9
+    if not reaches_level.any():
         return None
-    return float(nonconformity[score_order][is_enough.argmax()])
+    return float(nonconformity[score_order][reaches_level.argmax()])

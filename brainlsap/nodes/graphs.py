@@ -568,10 +568,12 @@ def make_node_split(
         "per-class": split_per_class,
         "60-20-20": split_by_share,
     }
-    public_splits = {} if graph.public_split is None else {"public": graph.public_split}
-    check_choice("split", split, split_functions | public_splits)
-    if split in public_splits:
-        return public_splits[split]
+    public_split_of_name = (
+        {} if graph.public_split is None else {"public": graph.public_split}
+    )
+    check_choice("split", split, split_functions | public_split_of_name)
+    if split in public_split_of_name:
+        return public_split_of_name[split]
     return split_functions[split](graph.labels, random_state=random_state)
 
 

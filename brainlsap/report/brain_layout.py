@@ -339,9 +339,9 @@ def _without_slivers(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
     is_uniform = ndimage.maximum_filter(region_of_pixel, n) == ndimage.minimum_filter(
         region_of_pixel, n
     )
-    is_wide = ndimage.binary_dilation(is_uniform, np.ones((n, n)))
-    is_wide &= region_of_pixel != BACKGROUND
-    nearest_pixels = ndimage.distance_transform_edt(~is_wide, None, False, True)
+    is_in_wide_part = ndimage.binary_dilation(is_uniform, np.ones((n, n)))
+    is_in_wide_part &= region_of_pixel != BACKGROUND
+    nearest_pixels = ndimage.distance_transform_edt(~is_in_wide_part, None, False, True)
     return np.where(
         region_of_pixel == BACKGROUND,
         region_of_pixel,

@@ -1015,12 +1015,12 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
     return differ, stand_out
 
 
-def _same_regions_sentence(evaluation: Evaluation, regions: list[str]) -> str:
+def _same_regions_sentence(evaluation: Evaluation, differing_regions: list[str]) -> str:
     """Return that the regions that differ stand out, and in which direction."""
     signs = _effect_signs(evaluation)
     verb = "differ"
-    if signs is not None and signs[regions].nunique() == 1:
-        verb = "falls" if signs[regions[0]] < 0 else "rises"
+    if signs is not None and signs[differing_regions].nunique() == 1:
+        verb = "falls" if signs[differing_regions[0]] < 0 else "rises"
     if verb == "differ":
         return (
             "The same regions: classes differ more in each than in the mean of the "

@@ -299,7 +299,9 @@ def _escape_latex(plain_text: str) -> str:
 
 def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
     """Return the values that models report of their fits under a key."""
-    fit_reports = [json.loads(fit_report) or {} for fit_report in model_fits["report"]]
+    fit_reports = [
+        json.loads(report_text) or {} for report_text in model_fits["report"]
+    ]
     return [
         fit_report[report_key]
         for fit_report in fit_reports
