@@ -1140,9 +1140,10 @@ def hash_person(person: str, salt: str) -> str:
     """Return the keyed hash of a participant id.
 
     It keeps the id out of the file. Who has the file and a list of possible ids can
-    still test each of them, because the key is in the file.
+    still test each of them, because the key is in the file. The ids `sub-01` and `01`
+    have the same hash, because tables and folders of one study write either.
     """
-    return _hash(str(person).encode(), salt)
+    return _hash(str(person).strip().removeprefix("sub-").encode(), salt)
 
 
 def hash_people(people: Iterable[str], salt: str) -> list[str]:

@@ -132,6 +132,11 @@ def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):
     with pytest.raises(CohortError, match=r"1 of .* have the id of a training person"):
         evaluate_model(model, replace(test, table=table))
     evaluate_model(model, replace(test, table=table), ids_are_new=True)
+    # The second study writes the id of this person without sub-.
+    short_ids = table["participant"].str.removeprefix("sub-")
+    assert not set(short_ids) & set(train.groups)
+    with pytest.raises(CohortError, match=r"1 of .* have the id of a training person"):
+        evaluate_model(model, replace(test, table=table.assign(participant=short_ids)))
 
 
 def test_the_file_names_nobody_of_the_training(model, sites, tmp_path):
