@@ -42,6 +42,9 @@ _MAX_DECADES = 1.0
 # that is absent in most scans has a MAD of 0.
 _DEVIATION_CAP = 10
 _CORRECTION = "Correct the values or write n/a"
+_FAR_CONNECTOME = (
+    "connectome far from the others. Check its file and the order of its rows"
+)
 _EXCHANGED = "looks as if left and right were exchanged"
 # Edges that are compared at a time.
 _EDGES_PER_BLOCK = 1000
@@ -60,7 +63,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     -------
     DataFrame
         A row for every scan, indexed by its name. Of the connectome: `diagonal`
-        (share of all weights), `isolated` (regions without a link to another),
+        (share of all weights), `isolated` (regions without a link to another; flagged
+        if other scans have links of the region),
         `density`, `streamlines` (sum of weights, each link once),
         `connectome_deviation` (robust distance from the others) and
         `connectome_mirrored` (agreement of left-right differences with those of the
@@ -70,7 +74,8 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         `<name>_implausible`, `<name>_equal` (regions that share one value),
         `<name>_outliers` (regions beyond 20 MADs of the other scans),
         `<name>_deviation` and `<name>_mirrored`. At last `flags`, in words; empty
-        where nothing is unusual. `attrs["notes"]` lists what could not be judged.
+        where nothing is unusual. `attrs["notes"]` lists what could not be judged, and
+        regions without a link in every scan.
     """
     is_isolated = _find_isolated(cohort)
     values_by_column = _describe_connectomes(cohort, is_isolated)
@@ -85,10 +90,6 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         values_by_column |= feature_columns
         flag_text_arrays += feature_flags
     for feature_name in compared_names:
-        is_far = values_by_column[f"{feature_name}_deviation"] > MAX_DEVIATION
-        flag_text_arrays.append(
-            np.where(is_far, f"{feature_name} far from the others", "")
-        )
         is_mirrored = values_by_column[f"{feature_name}_mirrored"] < 0
         flag_text_arrays.append(
             np.where(is_mirrored, f"{feature_name} {_EXCHANGED}", "")
@@ -96,7 +97,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     scan_table = pd.DataFrame(
         values_by_column, index=pd.Index(cohort.table["scan"], name="scan")
     )
-    scan_table.attrs["notes"] = [
+    scan_table.attrs["notes"] = _note_isolated(cohort, is_isolated) + [
         f"{feature_name.removesuffix('_mirrored')}: left and right differ too little, "
         "or in too few scans, to show whether they were exchanged"
         for feature_name in scan_table.filter(like="_mirrored")
@@ -125,6 +126,18 @@ def _find_isolated(cohort: Cohort) -> np.ndarray:
     W = _unique_connectomes(cohort)
     is_isolated = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
     return np.resize(is_isolated, cohort.features.shape[:2])
+
+
+def _note_isolated(cohort: Cohort, is_isolated: np.ndarray) -> list[str]:
+    """Return a note on the regions that have no link in any scan."""
+    isolated_regions = np.array(cohort.region_names)[is_isolated.all(axis=0)]
+    if not isolated_regions.size:
+        return []
+    return [
+        f"connectome: {count(isolated_regions.size, 'region')} without a link in every "
+        f"scan: {listed(isolated_regions, 3)}. Check the order of the rows, and whether"
+        " the parcellation contains these regions"
+    ]
 
 
 def _describe_connectomes(
@@ -175,12 +188,15 @@ def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
 def _flag_connectomes(
     cohort: Cohort, values_by_column: dict[str, np.ndarray], is_isolated: np.ndarray
 ) -> list[np.ndarray]:
-    """Return flags of isolated regions and of sums of weights in another unit."""
+    """Return flags of isolated regions, of another unit, and of far connectomes."""
     region_names = np.array(cohort.region_names)
-    n_isolated = values_by_column["isolated"]
+    # A note names the regions that are isolated in every scan.
+    is_only_here = is_isolated & ~is_isolated.all(axis=0)
+    n_isolated = is_only_here.sum(axis=1)
     isolated_texts = [
-        f"{n_regions} regions without links: {listed(region_names[is_region], 3)}"
-        for n_regions, is_region in zip(n_isolated, is_isolated, strict=True)
+        f"{count(n_regions, 'region')} without links: "
+        f"{listed(region_names[is_region], 3)}"
+        for n_regions, is_region in zip(n_isolated, is_only_here, strict=True)
     ]
     streamlines = values_by_column["streamlines"]
     median_streamlines = max(np.median(streamlines), 1e-300)
@@ -192,9 +208,11 @@ def _flag_connectomes(
         for weight_sum in streamlines
     ]
     is_enough = cohort.n_scans >= MIN_SCANS
+    is_far = values_by_column["connectome_deviation"] > MAX_DEVIATION
     return [
         np.where(n_isolated > 0, isolated_texts, ""),
         np.where(is_other_unit & is_enough, unit_texts, ""),
+        np.where(is_far, _FAR_CONNECTOME, ""),
     ]
 
 
@@ -214,9 +232,13 @@ def _describe_feature(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
     is_implausible = _find_implausible(cohort, feature_name)
+    regions_by_kind = {
+        "missing": is_missing & ~is_missing.all(axis=0),
+        "zeros": feature_values == 0,
+    }
     counts_by_kind = {
-        "missing": is_missing[:, ~is_missing.all(axis=0)].sum(axis=1),
-        "zeros": (feature_values == 0).sum(axis=1),
+        "missing": regions_by_kind["missing"].sum(axis=1),
+        "zeros": regions_by_kind["zeros"].sum(axis=1),
         "implausible": is_implausible.sum(axis=1),
         # Every NaN counts as a value of its own.
         "equal": np.array(
@@ -236,9 +258,17 @@ def _describe_feature(
     values_by_column[f"{feature_name}_mirrored"] = _mirror_score(
         _agreement(region_asymmetries, cohort.groups)
     )
-    return values_by_column, _flag_feature(
+    is_far = deviation_of_scan > MAX_DEVIATION
+    flag_text_arrays = _flag_feature(
         cohort, feature_name, counts_by_kind, is_outlier, is_implausible
     )
+    flag_text_arrays += _flag_absent_values(
+        cohort, feature_name, counts_by_kind, regions_by_kind
+    )
+    flag_text_arrays.append(
+        _flag_far_scans(cohort, feature_name, absolute_deviations, is_far)
+    )
+    return values_by_column, flag_text_arrays
 
 
 def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
@@ -260,7 +290,7 @@ def _flag_feature(
     is_outlier: np.ndarray,
     is_implausible: np.ndarray,
 ) -> list[np.ndarray]:
-    """Return flags of single regions far from other scans, and of unusual counts."""
+    """Return flags of single regions that are far from other scans, or implausible."""
     max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     n_outliers = counts_by_kind["outliers"]
     # Implausible values are named below.
@@ -283,20 +313,55 @@ def _flag_feature(
         )
     ]
     flag_text_arrays.append(np.where(n_implausible > 0, implausible_texts, ""))
-    kinds_and_phrases = (
-        ("zeros", "filled with zero", 0),
-        ("equal", "one value", max_regions),
-        ("missing", "missing", 0),
-    )
-    for count_kind, flag_phrase, max_count in kinds_and_phrases:
-        flag_texts = [
-            f"{feature_name} {flag_phrase} in {count(n_regions, 'region')}"
-            for n_regions in counts_by_kind[count_kind]
-        ]
-        flag_text_arrays.append(
-            np.where(counts_by_kind[count_kind] > max_count, flag_texts, "")
-        )
     return flag_text_arrays
+
+
+def _flag_absent_values(
+    cohort: Cohort,
+    feature_name: str,
+    counts_by_kind: dict[str, np.ndarray],
+    regions_by_kind: dict[str, np.ndarray],
+) -> list[np.ndarray]:
+    """Return flags of regions without a value, filled with 0, or sharing a value."""
+    region_names = np.array(cohort.region_names)
+    flag_text_arrays = list[np.ndarray]()
+    kinds_and_phrases = (("zeros", "filled with zero"), ("missing", "missing"))
+    for count_kind, flag_phrase in kinds_and_phrases:
+        n_regions = counts_by_kind[count_kind]
+        flag_texts = [
+            f"{feature_name} {flag_phrase} in {count(region_count, 'region')}: "
+            f"{listed(region_names[is_region], 3)}"
+            for region_count, is_region in zip(
+                n_regions, regions_by_kind[count_kind], strict=True
+            )
+        ]
+        flag_text_arrays.append(np.where(n_regions > 0, flag_texts, ""))
+    max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
+    equal_texts = [
+        f"{feature_name} one value in {count(n_equal, 'region')}"
+        for n_equal in counts_by_kind["equal"]
+    ]
+    is_flat = counts_by_kind["equal"] > max_regions
+    return [*flag_text_arrays, np.where(is_flat, equal_texts, "")]
+
+
+def _flag_far_scans(
+    cohort: Cohort,
+    feature_name: str,
+    absolute_deviations: np.ndarray,
+    is_far: np.ndarray,
+) -> np.ndarray:
+    """Return a flag of every scan that is far as a whole, with its farthest regions."""
+    known_deviations = np.nan_to_num(absolute_deviations)
+    farthest_regions = np.argsort(-known_deviations, axis=1)[:, :3]
+    is_farthest = np.zeros(known_deviations.shape, dtype=bool)
+    np.put_along_axis(is_farthest, farthest_regions, is_far[:, None], axis=1)
+    far_texts = [
+        f"{feature_name} far from the others, most in {region_text}. Check the image "
+        "and its processing"
+        for region_text in _list_regions(cohort, feature_name, is_farthest)
+    ]
+    return np.where(is_far, far_texts, "")
 
 
 def _list_regions(

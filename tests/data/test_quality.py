@@ -109,7 +109,15 @@ def test_connectomes(cohort):
         W[4, 7], W[4, :, 7] = 0, 0
 
     table = quality_table(change(cohort, connectomes=cut))
-    check_only(table, 4, f"1 regions without links: {cohort.region_names[7]}")
+    check_only(table, 4, f"1 region without links: {cohort.region_names[7]}")
+
+    def cut_in_all(W):
+        W[:, 7], W[:, :, 7] = 0, 0
+
+    table = quality_table(change(cohort, connectomes=cut_in_all))
+    assert set(table["flags"]) == {""}
+    assert (table["isolated"] == 1).all()
+    assert any(cohort.region_names[7] in note for note in table.attrs["notes"])
 
     def scramble(W):
         order = np.random.default_rng(0).permutation(82)
@@ -117,6 +125,7 @@ def test_connectomes(cohort):
 
     table = quality_table(change(cohort, connectomes=scramble))
     assert "connectome far from the others" in table["flags"].iloc[6]
+    assert "order of its rows" in table["flags"].iloc[6]
     assert table["connectome_deviation"].idxmax() == table.index[6]
 
     def add_diagonal(W):
@@ -152,7 +161,24 @@ def test_features(cohort):
         X[1, :, 1] = np.nan
 
     table = quality_table(change(cohort, features=remove))
-    assert table["flags"].iloc[1] == "thickness missing in 68 regions"
+    assert table["flags"].iloc[1].startswith("thickness missing in 68 regions: ")
+
+    def remove_one(X):
+        X[1, 7, 0], X[2, 9, 0] = np.nan, 0
+
+    flags = quality_table(change(cohort, features=remove_one))["flags"]
+    assert flags.iloc[1] == f"fdg missing in 1 region: {cohort.region_names[7]}"
+    assert (
+        f"fdg filled with zero in 1 region: {cohort.region_names[9]}" in flags.iloc[2]
+    )
+
+    def lower(X):
+        X[5, 10:40, 0] *= 0.5
+        X[5, 20, 0] = 0.05
+
+    flag = quality_table(change(cohort, features=lower))["flags"].iloc[5]
+    far_text = flag.partition("fdg far from the others, most in ")[2]
+    assert f"{cohort.region_names[20]} (0.05; other scans " in far_text
 
 
 def test_few_scans_and_a_shared_connectome(cohort):
