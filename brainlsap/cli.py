@@ -564,11 +564,11 @@ def _print_findings(audit_table: "pd.DataFrame") -> None:
     for finding_row in audit_table.itertuples():
         scans_text = advice_text = ""
         if finding_row.check == duplicate_key and finding_row.scans:
-            last_scan = finding_row.scans.split(", ")[-1]
+            exclusion_texts = [
+                option_text("exclude", scan) for scan in finding_row.scans.split(", ")
+            ]
             scans_text = f": {finding_row.scans}"
-            advice_text = (
-                f" {option_text('exclude', last_scan)} leaves {last_scan} out."
-            )
+            advice_text = f" {' or '.join(exclusion_texts)} leaves one scan out."
         finding_text = (
             f"{finding_row.severity}: {finding_row.finding}{scans_text}. "
             f"{finding_row.what_to_do}{advice_text}"

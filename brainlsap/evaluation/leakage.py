@@ -84,7 +84,9 @@ CHECKS = {
     Check.DUPLICATE_SCANS: CheckText(
         "duplicate scans",
         "error",
-        "Leave one scan out, or give both scans the same participant ID.",
+        "Compare the data of both scans with their source, because a file may have "
+        "been copied, or rows of a table may have moved to the next participant. Give "
+        "both scans the same participant ID if they are of one participant.",
     ),
     Check.LABEL_IN_FEATURES: CheckText(
         "label in the features",
