@@ -10,7 +10,7 @@ import pandas as pd
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
 from brainlsap.findings import ASSUMED, FAULT, Finding
-from brainlsap.text import listed, option_text
+from brainlsap.text import describe_counts, listed, option_text
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
@@ -284,10 +284,19 @@ def group_names(covariate_values: pd.Series) -> pd.Series:
 
 
 def find_spellings(
-    column_name: str, group_values: pd.Series, *, is_label: bool = False
+    column_name: str,
+    group_values: pd.Series,
+    scan_names: pd.Series | None = None,
+    *,
+    is_label: bool = False,
 ) -> list[Finding]:
-    """Return a fault if a column of groups writes one group in several ways."""
-    spellings = group_values.dropna().astype(str).unique().tolist()
+    """Return a fault if a column of groups writes one group in several ways.
+
+    The fault gives the number of scans of every spelling, and the scans of the rarest
+    one if `scan_names`, with the index of `group_values`, are known.
+    """
+    group_texts = group_values.dropna().astype(str)
+    spellings = group_texts.unique().tolist()
     # A stray quotation mark makes no other group.
     unified_spellings = [spelling.lower().strip(QUOTES) for spelling in spellings]
     if is_label:
@@ -317,11 +326,27 @@ def find_spellings(
     ]
     if not spelling_variants:
         return []
-    variant_texts = ", ".join(sorted(spelling_variants))
-    message = f"{column_name} is written as {variant_texts}; write one word for each"
+    n_scans = group_texts.value_counts()
+    variant_counts = [
+        (spelling, int(n_scans[spelling])) for spelling in sorted(spelling_variants)
+    ]
+    message = f"{column_name} is written as {describe_counts(variant_counts)}"
+    rarest_spelling = min(variant_counts, key=lambda variant: variant[1])[0]
+    rarest_scans: tuple[str, ...] = ()
+    if scan_names is not None:
+        is_rarest = group_texts == rarest_spelling
+        rarest_scans = tuple(scan_names[group_texts.index[is_rarest]].map(str))
+        message += f"; {rarest_spelling!r} is the value of"
+    advice = "Write one word or one code for each group"
     if is_label:
-        message += f", or list the classes by {option_text('classes')}"
-    return [Finding(message, FAULT)]
+        advice = "Write one word for each class"
+        n_words = len({spelling.lower() for spelling in spelling_variants})
+        if n_words == len(spelling_variants):
+            advice += (
+                ". If the words are different classes, list all classes by "
+                f"{option_text('classes')}"
+            )
+    return [Finding(message, FAULT, advice=advice, people=rarest_scans)]
 
 
 def find_ditto_marks(
@@ -392,7 +417,7 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
                     FAULT,
                     scan=str(scan_name),
                     got=f"{column_number:g}",
-                    advice="Write n/a where the value is unknown",
+                    advice="Correct the value, or write n/a if it is unknown",
                 )
             )
     return faults
@@ -422,6 +447,8 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
         return []
     is_far = deviations > _MAX_AGE_DEVIATION * scaled_mad
     other_ages = ages[~is_far]
+    # An impossible age is a fault, which is reported once.
+    scans_with_fault = {fault.scan for fault in find_codes(scan_table, [column_name])}
     return [
         Finding(
             f"{column_name} is far from the other scans, whose range is "
@@ -432,6 +459,7 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
             advice="Correct the value, or write n/a, if it is wrong",
         )
         for row_index, age in ages[is_far].items()
+        if str(scan_table["scan"][row_index]) not in scans_with_fault
     ]
 
 
@@ -479,7 +507,9 @@ def find_faults(
     """
     faults = list[Finding]()
     if not has_order:
-        faults += find_spellings(label_name, scan_table["label"], is_label=True)
+        faults += find_spellings(
+            label_name, scan_table["label"], scan_table.get("scan"), is_label=True
+        )
     faults += find_ditto_marks(scan_table, "label", label_name)
     for column_label in scan_table.columns:
         if column_label in KEY_COLUMNS:
@@ -491,7 +521,9 @@ def find_faults(
             faults += find_ditto_marks(scan_table, column_name, column_name)
             faults += find_codes(scan_table, [column_name])
             if has_groups(column_name, column_values):
-                faults += find_spellings(column_name, column_values)
+                faults += find_spellings(
+                    column_name, column_values, scan_table.get("scan")
+                )
         if covariate_kind == "sex":
             n_sexes = column_values.groupby(scan_table["participant"]).nunique()
             faults += [

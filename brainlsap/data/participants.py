@@ -893,7 +893,9 @@ def _select_labelled_scans(
     lower_class_names = {class_name.lower() for class_name in class_order}
     has_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
     label_faults = find_spellings(
-        label_name, scan_table["label"][has_class_in_any_case]
+        label_name,
+        scan_table["label"][has_class_in_any_case],
+        scan_table["scan"],
     )
     other_labels = scan_table["label"][~has_class]
     unlabelled_words = missing_words[~has_class].map(

@@ -583,7 +583,9 @@ def _select_labels(
     else:
         lower_class_names = {label_text.lower() for label_text in class_order}
         has_class_in_any_case = label_texts.str.lower().isin(lower_class_names)
-        faults += find_spellings(label_name, label_texts[has_class_in_any_case])
+        faults += find_spellings(
+            label_name, label_texts[has_class_in_any_case], scan_table["scan"]
+        )
         faults += find_absent(label_name, class_order, label_counts)
         other_labels = label_texts[~has_class].fillna("n/a").value_counts().sort_index()
         if counts_text := describe_counts(other_labels.items()):

@@ -875,7 +875,9 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
     """
     coding_faults = find_codes(table, [column_name])
     if has_groups(column_name, table[column_name]):
-        coding_faults += find_spellings(column_name, table[column_name])
+        coding_faults += find_spellings(
+            column_name, table[column_name], table.get("scan")
+        )
     if coding_faults:
         raise ParameterError(f"{'; '.join(map(str, coding_faults))}.")
     column_values = table[column_name].dropna()

@@ -8,6 +8,7 @@ from brainlsap import Cohort
 from brainlsap.data.covariates import (
     acquisition_kind,
     find_codes,
+    find_faults,
     find_unusual_values,
     has_groups,
     kind_of,
@@ -28,13 +29,19 @@ def made(labels=("CN", "AD") * 3, groups=range(1, N + 1), **covariates):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"labels": ["CN", "Control", "AD"] * 2}, "diagnosis is written as CN, Contr"),
+        ({"labels": ["CN", "Control", "AD"] * 2}, "diagnosis is .* CN .2., Control .2"),
         ({"labels": ["CN", "nan"] * 3}, "label is missing in 3 rows .*: 1, 3, 5"),
         ({"groups": ["1", "01", *"abcd"]}, "people .* leading zeros.* got 1, 01"),
         ({"groups": [1, 1, 2, 3, 4, 5], "sex": list("FMFMFM")}, "1: sex differs betw"),
-        ({"Geschlecht": ["w", "Weib", *"mmww"]}, "Geschlecht is written as Weib, w;"),
-        ({"sex": ["0", "1", "M", "0", "1", "M"]}, "sex is written as 0, 1, M; write"),
-        ({"site": ["S 1", "s-1", *"abab"]}, "site is written as S 1, s-1; write one"),
+        (
+            {"Geschlecht": ["w", "Weib", *"mmww"]},
+            "Geschlecht is written as Weib .1., w",
+        ),
+        (
+            {"sex": ["0", "1", "M", "0", "1", "M"]},
+            "sex is written as 0 .2., 1 .2., M .2",
+        ),
+        ({"site": ["S 1", "s-1", *"abab"]}, "site is written as S 1 .1., s-1 .1."),
         ({"age": [70, 71, 72, 999, 74, 75]}, "scan4: age .*got 999"),
         ({"Alter": [70, 71, 72, 720, 74, 75]}, "scan4: Alter .*got 720"),
         ({"education": [9, 9, 12, 18, -9, 9]}, "scan5: education .*got -9"),
@@ -43,6 +50,27 @@ def made(labels=("CN", "AD") * 3, groups=range(1, N + 1), **covariates):
 def test_words_and_codes_that_a_cohort_may_not_mix(given, told):
     with pytest.raises(CohortError, match=told):
         made(**given)
+
+
+def test_scans_of_the_rarest_spelling_are_named():
+    scan_table = pd.DataFrame(
+        {
+            "scan": list("abcdefgh"),
+            "participant": list("abcdefgh"),
+            "label": ["CN", "AD", "CN", "cn", "AD", "AD", "CN", "AD"],
+            "sex": ["F", "M", "F", "M", "female", "M", None, "female"],
+        }
+    )
+    of_label, of_sex = find_faults(scan_table, "diagnosis", has_order=False)
+    assert of_label.people == ("d",)
+    assert "CN (3), cn (1)" in of_label.message
+    assert "classes by" not in of_label.advice  # cn is no other class than CN
+    assert of_sex.people == ("a", "c")
+    two_words = scan_table.assign(label=["CN", "AD", "Control", "CN"] * 2)
+    (of_label,) = find_faults(
+        two_words.drop(columns="sex"), "diagnosis", has_order=False
+    )
+    assert "classes by" in of_label.advice
 
 
 def test_different_codes_of_one_column_are_one_fault():
@@ -156,3 +184,9 @@ def test_ages_far_from_others_and_unknown_sexes_are_noted():
     assert "61 to 84" in age_note.message
     assert "'X' (1)" in sex_note.message
     assert find_unusual_values(table[:8]) == []
+    # An impossible age is a fault and no note as well.
+    impossible_ages = table.assign(age=table["age"].replace(7.1, 710))
+    assert [note.message for note in find_unusual_values(impossible_ages)] == [
+        sex_note.message
+    ]
+    assert [fault.scan for fault in find_codes(impossible_ages, ["age"])] == ["s8"]

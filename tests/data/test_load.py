@@ -146,7 +146,8 @@ def test_faults_of_the_list_are_told_together(study, tiny):
     _, faults = faults_of(study, tiny)
     assert "sub-01: " in faults[0]
     assert faults[1].startswith("sub-05_ses-M00: diagnosis is missing")
-    assert faults[2].startswith("diagnosis is written as CN, cn; write one word for e")
+    assert faults[2].startswith("diagnosis is written as CN (")
+    assert "'cn' is the value of sub-04" in faults[2]
 
 
 def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
@@ -161,7 +162,8 @@ def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
     table["Gender"] = ["M", "male", *["F"] * (len(table) - 2)]
     table.drop(columns="Sex").to_csv(study / "participants.tsv", sep="\t", index=False)
     _, faults = faults_of(study, tiny)
-    assert "Gender is written as M, male; write one word for each" in faults
+    (fault,) = faults
+    assert fault.startswith("Gender is written as M (2), male (2); 'M' is the value of")
     replace(study, "participants.tsv", "\tmale", "\tM")
     (study / "sub-01/sub-01_sessions.tsv").write_text(visits)
     _, faults = faults_of(study, tiny)
