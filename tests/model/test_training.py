@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import StratifiedGroupKFold
 from torch import nn
 
 from brainlsap.model import training
@@ -273,6 +274,17 @@ def test_people_stay_whole_and_starts_watch_everybody_once():
     watched = np.concatenate([watch for _, watch in splits[:5]])
     assert sorted(watched) == list(range(len(codes)))
     assert splits[5][1].tolist() != splits[0][1].tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_people_are_divided_as_by_scikit_learn(seed):
+    codes, people = draw_people(40, seed=seed)
+    codes = np.where(np.arange(len(codes)) % 7, codes, 1)  # visits of two classes
+    person_codes = np.unique(people, return_inverse=True)[1]
+    fold_of_scan = training._divide_people(codes, person_codes, 4, seed)
+    splitter = StratifiedGroupKFold(4, shuffle=True, random_state=seed)
+    for fold, (_, rows) in enumerate(splitter.split(codes, codes, people)):
+        assert_array_equal(np.flatnonzero(fold_of_scan == fold), rows)
 
 
 def test_few_people_are_not_divided():
