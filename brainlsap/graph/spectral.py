@@ -171,17 +171,18 @@ class ChebyshevSeries:
                 return c, dc
         c, dc = self.coefficients(scale)
         if reads_values:
-            c, dc = self._truncate(c), self._truncate(dc)
+            n_terms = self._count_terms(torch.maximum(c.abs(), dc.abs()))
+            c, dc = c[:, :n_terms], dc[:, :n_terms]
         c, dc = c.to(self.dtype), dc.to(self.dtype)
         if reads_values:
             self._last = scale.detach().clone(), c, dc
         return c, dc
 
-    def _truncate(self, c: Tensor) -> Tensor:
-        """Return a series without its last terms below the tolerance."""
-        # an upper bound of the error of ending after n terms
-        truncation_error = c.abs().amax(0).flip(0).cumsum(0).flip(0)
-        return c[:, : max(1, int((truncation_error > self.tolerance).sum()))]
+    def _count_terms(self, absolute_coefs: Tensor) -> int:
+        """Return the number of terms before those whose sum is below the tolerance."""
+        # an upper bound of the error of ending before each term, the last term first
+        truncation_errors = absolute_coefs.amax(0).flip(0).cumsum(0)
+        return max(1, int((truncation_errors > self.tolerance).sum()))
 
     def has_exact_slope(self, scale: Tensor) -> bool:
         r"""Return whether the kernel's slope is :math:`-\lambda` times itself.
@@ -319,11 +320,10 @@ class GraphBatch:
         Every call of a batch must name the same regions.
         """
         if self._region_terms is None:
-            terms = self.signal[:, :, regions].permute(2, 3, 0, 1).contiguous()
-            self._region_terms = RegionTerms(terms)
+            self._region_terms = RegionTerms.of_signal(self.signal[:, :, regions])
             if len(regions) == self.signal.shape[2]:
                 # Keep the terms once in memory.
-                self.signal = terms.permute(2, 3, 0, 1)
+                self.signal = self._region_terms.terms.permute(1, 3, 0, 2)
         return self._region_terms
 
     def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
@@ -353,47 +353,116 @@ class RegionTerms:
 
     Attributes
     ----------
-    terms : Tensor of shape (n_rois, n_channels, order + 1, n_items)
+    rows : Tensor of shape (n_rois, 1 + (order + 1) * n_channels, n_items)
+        A row of ones, then the terms of every order, channel by channel.
+    n_channels : int
     """
 
-    def __init__(self, terms: Tensor) -> None:
-        self.terms = terms
+    def __init__(self, rows: Tensor, n_channels: int) -> None:
+        self.rows, self.n_channels = rows, n_channels
         self._moments: tuple[Tensor, Tensor] | None = None
+        # The last coefficients, and the covariances of their combination.
+        self._last: tuple[Tensor, Tensor] | None = None
+
+    @classmethod
+    def of_signal(cls, signal: Tensor) -> "RegionTerms":
+        """Return the terms of a signal (order + 1, n_items, n_rois, n_channels)."""
+        n_orders, n_items, n_rois, n_channels = signal.shape
+        rows = signal.new_ones(n_rois, 1 + n_orders * n_channels, n_items)
+        rows[:, 1:].unflatten(1, (n_orders, n_channels)).copy_(
+            signal.permute(2, 0, 3, 1)
+        )
+        return cls(rows, n_channels)
+
+    @property
+    def terms(self) -> Tensor:
+        """The terms, of shape (n_rois, order + 1, n_channels, n_items)."""
+        return self.rows[:, 1:].unflatten(1, (-1, self.n_channels))
 
     def select(self, items: slice) -> "RegionTerms":
         """Return the terms of some items, without a copy."""
-        return RegionTerms(self.terms[..., items])
+        return RegionTerms(self.rows[..., items], self.n_channels)
 
-    def diffuse(self, c: Tensor) -> Tensor:
-        """Return Y[p, f, t] = sum_n c[p, n] terms[p, f, n, t]."""
-        n_rois, n_channels = self.terms.shape[:2]
-        terms = self.terms.flatten(0, 1)[:, : c.shape[1]]
-        channel_coefs = c.repeat_interleave(n_channels, dim=0)[:, None]
-        return torch.bmm(channel_coefs, terms).view(n_rois, n_channels, -1)
+    def diffuse(
+        self, c: Tensor, mean: Tensor, inverse_sd: Tensor, slope: Tensor | None = None
+    ) -> Tensor:
+        r"""Return standardised diffused features, ones and derivatives, as rows.
 
-    def project(self, Y: Tensor, n_terms: int) -> Tensor:
-        """Return sum_t terms[p, f, n, t] Y[p, f, t] for the first terms."""
-        terms = self.terms.flatten(0, 1)[:, :n_terms]
-        return torch.bmm(terms, Y.flatten(0, 1)[..., None]).view(*Y.shape[:2], -1)
+        Parameters
+        ----------
+        c : Tensor of shape (n_rois, n_terms)
+            Coefficients of the terms.
+        mean, inverse_sd : Tensor of shape (n_rois, n_channels)
+            Of the diffused features.
+        slope : Tensor of shape (n_rois, n_terms), optional
+            Derivatives of `c` in the scales.
+
+        Returns
+        -------
+        Tensor of shape (n_rois, n_rows, n_items)
+            A row a channel, :math:`(\sum_n c_n T_n x - mean) / sd`; a row of ones;
+            with `slope`, a row a channel :math:`\sum_n c'_n T_n x` minus its mean
+            over the items.
+        """
+        n_rois, n_terms = c.shape
+        n_channels = self.n_channels
+        n_rows = 1 + n_channels * (1 if slope is None else 2)
+        coefs = c.new_zeros(n_rois, n_rows, 1 + n_terms * n_channels)
+        coefs_of_terms = coefs[:, :, 1:].unflatten(2, (n_terms, n_channels))
+        # Every channel is a combination of its own terms, and of the row of ones.
+        coefs_of_terms[:, :n_channels].diagonal(dim1=1, dim2=3).copy_(
+            c[:, :, None] * inverse_sd[:, None]
+        )
+        coefs[:, :n_channels, 0] = -mean * inverse_sd
+        coefs[:, n_channels, 0] = 1.0
+        if slope is not None:
+            coefs_of_terms[:, n_channels + 1 :].diagonal(dim1=1, dim2=3).copy_(
+                slope[:, :, None].expand(-1, -1, n_channels)
+            )
+            coefs[:, n_channels + 1 :, 0] = -self._combine_means(slope).to(c.dtype)
+        return torch.bmm(coefs, self.rows[:, : coefs.shape[2]])
 
     def statistics(self, c: Tensor) -> tuple[Tensor, Tensor]:
-        """Return mean and standard deviation of Y over the items, from moments.
+        """Return mean and standard deviation of sum_n c[p, n] T_n x over the items.
 
         They are quadratic forms in c: no item is read again when the scales change.
         Both are of shape (n_rois, n_channels).
         """
+        variance = (self._covariances_with(c) * c[:, None]).sum(2).clamp_min_(0.0)
+        return self._combine_means(c).to(c.dtype), variance.sqrt_().to(c.dtype)
+
+    def covariance(self, c: Tensor, slope: Tensor) -> Tensor:
+        """Return the covariance, (n_rois, n_channels), of two combinations of terms."""
+        return (self._covariances_with(c) * slope[:, None]).sum(2).to(c.dtype)
+
+    def _combine_means(self, c: Tensor) -> Tensor:
+        """Return the means over items of a combination of terms, in float64."""
+        term_means, _ = self._read_moments()
+        return (term_means[:, :, : c.shape[1]] * c[:, None]).sum(2)
+
+    def _covariances_with(self, c: Tensor) -> Tensor:
+        """Return the covariances of a combination with each term, in float64.
+
+        They are of shape (n_rois, n_channels, n_terms). Those of the last combination
+        are kept, because a step asks twice.
+        """
+        if self._last is None or self._last[0] is not c:
+            _, covariances = self._read_moments()
+            n_terms = c.shape[1]
+            covariances = covariances[:, :, :n_terms, :n_terms]
+            self._last = c, (covariances * c[:, None, None]).sum(3)
+        return self._last[1]
+
+    def _read_moments(self) -> tuple[Tensor, Tensor]:
+        """Return means and covariances over the items, computed once."""
         if self._moments is None:
             # Square in float64: at large scales the terms nearly cancel.
-            moments = [_moments_of(terms.double()) for terms in self.terms]
+            moments = [
+                _moments_of(terms.double().transpose(0, 1)) for terms in self.terms
+            ]
             means, covariances = zip(*moments, strict=True)
             self._moments = torch.stack(means), torch.stack(covariances)
-        term_means, covariance = self._moments
-        n_terms = c.shape[1]
-        coefs = c.double()[:, None, :, None]
-        mean = (term_means[:, :, :n_terms, None] * coefs).sum((2, 3))
-        products = covariance[:, :, :n_terms, :n_terms] @ coefs
-        variance = (products * coefs).sum((2, 3)).clamp_min(0.0)
-        return mean.to(c.dtype), variance.sqrt().to(c.dtype)
+        return self._moments
 
 
 def _moments_of(terms: Tensor) -> tuple[Tensor, Tensor]:

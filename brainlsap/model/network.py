@@ -486,7 +486,7 @@ class _ReadRegions(torch.autograd.Function):
     read-out in one: with all items of a region side by side, each is a product of
     matrices or one pass, and nothing is copied in between. `statistics` are mean and
     standard deviation (n_rois, n_channels) for prediction; without them, they are those
-    of the items.
+    of the items. `keep_mask` is the largest value of each unit: 0 where it is dropped.
     """
 
     @staticmethod
@@ -502,53 +502,51 @@ class _ReadRegions(torch.autograd.Function):
         factor: float,
         statistics: tuple[Tensor, Tensor] | None,
     ) -> Tensor:
-        c, slope_coefficients = series.truncated_coefficients(scale)
-        Z = region_terms.diffuse(c)
-        mean = Z.mean(2) if statistics is None else statistics[0]
-        Z -= mean[:, :, None]
-        sd = Z.square().mean(2).sqrt_() if statistics is None else statistics[1]
-        inverse_sd = _invert_sd(mean, sd)[:, :, None]
-        Z *= inverse_sd
-        n_rois, _, n_items = Z.shape
-        # A row of ones adds the bias within the product.
-        Z = torch.cat([Z, Z.new_ones(n_rois, 1, n_items)], dim=1)
-        # Scale the weights, which are few, instead of the output.
+        c, slope = series.truncated_coefficients(scale)
+        mean, sd = region_terms.statistics(c) if statistics is None else statistics
+        inverse_sd = _invert_sd(mean, sd)
+        needs_slope = ctx.needs_input_grad[0]
+        # Rows of every region: standardised channels, ones, and slopes of the channels.
+        rows = region_terms.diffuse(c, mean, inverse_sd, slope if needs_slope else None)
+        # The row of ones adds the bias. Scale the weights, which are few, instead of
+        # the output.
         weights = torch.cat([weight, bias[:, None]], dim=1) * factor
-        H = torch.bmm(weights.expand(n_rois, -1, -1), Z).relu_()
-        if keep_mask is not None:
-            H.view(-1).mul_(keep_mask)
-        ctx.factor, ctx.region_terms = factor, region_terms
-        ctx.is_own_statistics = statistics is None
-        ctx.save_for_backward(
-            slope_coefficients, Z, inverse_sd, weights, H, readout_weight
-        )
+        n_inputs = weights.shape[1]
+        H = torch.bmm(weights.expand(len(rows), -1, -1), rows[:, :n_inputs])
+        if keep_mask is None:
+            H.relu_()
+        else:
+            H.view(-1).clamp_(keep_mask.new_zeros(()), keep_mask)
+        ctx.factor, ctx.covariance = factor, None
+        if needs_slope and statistics is None:
+            ctx.covariance = region_terms.covariance(c, slope)
+        ctx.save_for_backward(rows, inverse_sd, weights, H, readout_weight)
         return (readout_weight @ H.flatten(0, 1)).mT
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        slope_coefficients, Z, inverse_sd, weights, H, readout_weight = (
-            ctx.saved_tensors
-        )
-        grad_readout = grad_output.mT @ H.flatten(0, 1).mT
+        rows, inverse_sd, weights, H, readout_weight = ctx.saved_tensors
+        grad_readout = (H.flatten(0, 1) @ grad_output).mT
         grad_H = (readout_weight.mT @ grad_output.mT).view_as(H)
         # H is positive exactly where the entry was positive and not dropped.
         masked_gradient = torch.ops.aten.threshold_backward.grad_input
         masked_gradient(grad_H, H, 0, grad_input=grad_H)
-        grad_weights = torch.bmm(grad_H, Z.mT).sum(0) * ctx.factor
+        # Sums over items of the gradient of every unit times every row.
+        products = torch.bmm(grad_H, rows.mT)
+        n_channels, n_inputs = weights.shape[1] - 1, weights.shape[1]
+        grad_weights = products[:, :, :n_inputs].sum(0) * ctx.factor
         grad_scale = None
         if ctx.needs_input_grad[0]:
-            Z = Z[:, :-1]
-            grad_Z = torch.bmm(weights[:, :-1].mT.expand(len(Z), -1, -1), grad_H)
-            if ctx.is_own_statistics:
-                projection = (grad_Z * Z).mean(2, keepdim=True)
-                grad_Z -= grad_Z.mean(2, keepdim=True)
-                grad_Z.addcmul_(Z, projection, value=-1)
-            products = ctx.region_terms.project(
-                grad_Z * inverse_sd, slope_coefficients.shape[1]
-            )
-            grad_scale = (products * slope_coefficients[:, None]).sum((1, 2))
-            grad_scale = grad_scale.to(slope_coefficients.dtype)
+            # The same of the gradient of every standardised channel.
+            channel_products = weights[:, :n_channels].mT @ products
+            channel_slopes = channel_products[:, :, n_inputs:].diagonal(dim1=1, dim2=2)
+            if ctx.covariance is not None:
+                # The standard deviation changes with the scale, too.
+                own_products = channel_products.diagonal(dim1=1, dim2=2)
+                sd_slopes = ctx.covariance * inverse_sd
+                channel_slopes = channel_slopes - own_products * sd_slopes
+            grad_scale = (channel_slopes * inverse_sd).sum(1)
         empty_gradients = (None,) * 5
         return (
             grad_scale,
@@ -560,10 +558,13 @@ class _ReadRegions(torch.autograd.Function):
 
 
 class DropoutMasks:
-    """Random masks of 0 and 1: slices of a pool that is drawn anew now and then.
+    """Random masks of 0 and the largest number: slices of a pool.
+
+    The pool is drawn anew now and then.
 
     Drawing a mask takes longer than using it. Two steps that take their slices from one
-    pool have the masks of other entries.
+    pool have the masks of other entries. Entries are the largest values that units
+    may have, so that ReLU and dropout are one pass.
 
     Parameters
     ----------
@@ -586,7 +587,8 @@ class DropoutMasks:
         if not self._n_left or len(self._pool) < 2 * n_entries:
             pool = like.new_empty(2 * n_entries)
             random_bytes = _random_bytes(pool, self.drop_level)
-            self._pool = _keep_mask(random_bytes, self.drop_level, pool)
+            keep_mask = _keep_mask(random_bytes, self.drop_level, pool)
+            self._pool = keep_mask.mul_(torch.finfo(pool.dtype).max)
             self._n_left = self.n_uses
         self._n_left -= 1
         start = int(torch.randint(len(self._pool) - n_entries + 1, ()))
