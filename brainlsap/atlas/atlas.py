@@ -486,6 +486,7 @@ class Atlas:
         if atlas_name:
             return RegionNameError(
                 f"The names belong to {atlas_name}, not to {self.name}.",
+                advice=f"Choose the other atlas by {option_text('atlas', atlas_name)}.",
                 values={"atlas": atlas_name},
             )
         region_rows = {self.find(name, hemisphere) for name in all_names}
@@ -510,6 +511,9 @@ class Atlas:
             if is_misspelt
             else f"Give each region with its side, for example {self.names[0]!r}"
         )
+        if ending := self._find_measure_ending(unknown_names, hemisphere):
+            name_descriptions = [*map(repr, unknown_names)]
+            spelling_advice = f"Remove {ending!r} from the names"
         advice = f"{spelling_advice}, or choose another atlas by {option_text('atlas')}"
         atlases_with_all_names = [
             other_name
@@ -536,6 +540,15 @@ class Atlas:
                 "description": description,
             },
         )
+
+    def _find_measure_ending(
+        self, unknown_names: Sequence[str], hemisphere: str | None
+    ) -> str:
+        """Return the ending, such as "_thickness", without which all names match."""
+        ending = "_" + unknown_names[0].rpartition("_")[2]
+        region_names = [name.removesuffix(ending) for name in unknown_names]
+        has_ending = all(name.endswith(ending) for name in unknown_names)
+        return ending if has_ending and self.has_all(region_names, hemisphere) else ""
 
     def _absent_regions(
         self, region_rows: Collection[int | None], hemisphere: str | None = None

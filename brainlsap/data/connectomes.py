@@ -18,6 +18,7 @@ import pandas as pd
 from brainlsap.arrays import as_number_array
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_counts, as_text
+from brainlsap.data.flow import leave_out_text
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.region_lists import are_numbers
 from brainlsap.data.row_order import UNCHECKED_NAMES, RowNames, name_rows, row_orders
@@ -633,6 +634,7 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
             "the file is empty; expected a matrix of numbers.",
             path=connectome_path,
             kind="empty file",
+            advice=f"Replace the file, or {leave_out_text()}",
         )
     delimiter = sniff_delimiter(text_lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", text_lines[-1]):

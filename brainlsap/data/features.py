@@ -71,7 +71,7 @@ from brainlsap.findings import (
     SCALES_DIFFER,
     Finding,
 )
-from brainlsap.text import listed, option_text, with_and
+from brainlsap.text import count, listed, option_text, with_and
 
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
@@ -569,6 +569,8 @@ class FeatureSources:
                 f"{listed(unread_tables, 3)}",
                 kind="not numbers",
             )
+        if self.table_paths is None:
+            self._refuse_unread_table(feature)
         search_text = self._explain_search(measure, scans)
         raise CohortError(
             f"{feature}: not found in any file or table; expected {search_text}",
@@ -576,6 +578,18 @@ class FeatureSources:
                 [scan_table.unmatched_names for scan_table in self.tables], self.atlas
             ),
         )
+
+    def _refuse_unread_table(self, feature: str) -> None:
+        """Raise with the fault of the table whose file name contains the feature."""
+        for error in self.skipped_tables:
+            name_words = re.split(r"[\W_]+", Path(error.path or "").stem.lower())
+            if feature.lower() in name_words:
+                raise CohortError(
+                    f"{feature}: a table could not be read, because {error.message}",
+                    path=error.path,
+                    got=error.got,
+                    advice=error.advice,
+                )
 
     def _locate_region_files(
         self, measure: Measure, scans: Sequence[Scan]
@@ -1041,20 +1055,59 @@ class FeatureSources:
                     FAULT,
                     scan=scan.name,
                     got=f"{len(row_indices)} rows",
+                    advice="Delete the rows that are wrong, write the visits in a "
+                    f"column session_id, or {leave_out_text()}",
                 )
             elif row_indices and row_indices[0] in scan_table.row_faults:
                 row_fault = scan_table.row_faults[row_indices[0]]
                 fault_of_scan[i] = replace(row_fault, scan=scan.name)
             elif not row_indices:
-                row_hint = _explain_missing_row(scan, scan_table, rows_by_person)
+                row_hint = self._explain_missing_row(scan, scan_table, rows_by_person)
                 missing_row_text = (
-                    f"no row in {scan_table.path_and_sheet}, whose rows are "
-                    f"{row_hint}, add the row, or {leave_out_text()}"
+                    f"no row in {scan_table.path_and_sheet}, {row_hint}, add the row, "
+                    f"or {leave_out_text()}"
                 )
                 fault_of_scan[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name
                 )
         return rows_by_scan, fault_of_scan
+
+    def _explain_missing_row(
+        self,
+        scan: Scan,
+        scan_table: ScanTable,
+        rows_of_person_and_visit: dict[str, dict[str, list[int]]],
+    ) -> str:
+        """Return which rows a table has instead of a row of a scan."""
+        rows_by_visit = rows_of_person_and_visit.get(scan.key[0])
+        if rows_by_visit:
+            visits_text = listed(
+                (session_id or "none" for session_id in rows_by_visit), 3
+            )
+            return (
+                f"whose rows are of visit {visits_text}; write the visits alike in "
+                "both tables, in a column session_id (for example M000 for bl)"
+            )
+        spelling_advice = "write ids alike (case and zeros count)"
+        if self.people is not None:
+            listed_people = {
+                self.files.key_of(scan_name)[0] for scan_name in self.people.scan_names
+            }
+            unlisted_people = dict.fromkeys(
+                scan_name.participant
+                for scan_name in scan_table.scan_names
+                if self.files.key_of(scan_name)[0] not in listed_people
+            )
+            if unlisted_people:
+                return (
+                    f"which has rows of people who are not in "
+                    f"{self.people.name_and_sheet}: {listed(unlisted_people, 3)}; "
+                    f"{spelling_advice}"
+                )
+        people_text = listed(
+            (scan_name.participant for scan_name in scan_table.scan_names), 3
+        )
+        return f"whose rows are named {people_text}; {spelling_advice}"
 
     def _keep_scale_columns(
         self, measure: Measure, scan_table: ScanTable, row_indices: Sequence[int | None]
@@ -1102,11 +1155,19 @@ class FeatureSources:
         used_rows = {
             row_index for row_indices in rows_by_scan for row_index in row_indices
         }
-        n_unused = len(scan_table.scan_names) - len(used_rows)
-        if n_unused:
-            omission_note = f"{n_unused} rows of scans that are not in the cohort"
+        unused_scans = tuple(
+            "_".join(filter(None, (scan_name.participant, scan_name.session)))
+            for row_index, scan_name in enumerate(scan_table.scan_names)
+            if row_index not in used_rows
+        )
+        if unused_scans:
             omission_findings.append(
-                Finding(omission_note, path=scan_table.name_and_sheet)
+                Finding(
+                    f"{count(len(unused_scans), 'row')} of scans that are not in the "
+                    "cohort:",
+                    path=scan_table.name_and_sheet,
+                    people=unused_scans,
+                )
             )
         return omission_findings
 
@@ -1129,8 +1190,12 @@ class FeatureSources:
                     "the table contains no cortical region.", path=paths_text
                 )
         except FileFormatError as error:
+            message_parts = [error.message, unknown_names_text]
+            # A misspelt name explains a missing region, so it comes first.
+            if self.atlas.cortex[region_index].any():
+                message_parts.reverse()
             raise FileFormatError(
-                f"{error.message} {unknown_names_text}".rstrip(),
+                " ".join(message_parts).strip(),
                 path=error.path,
                 values=find_other_atlas(
                     [used_table.unmatched_names for used_table in used_tables],
@@ -1244,25 +1309,6 @@ class FeatureSources:
 def _unnamed_measures(measure: Measure) -> set[str]:
     """Return what column names without a measure say: nothing, or only a ratio."""
     return {"", "suvr"} - {measure.name}
-
-
-def _explain_missing_row(
-    scan: Scan,
-    scan_table: ScanTable,
-    rows_of_person_and_visit: dict[str, dict[str, list[int]]],
-) -> str:
-    """Return which visits a table has of a scan's person, or which people it has."""
-    rows_by_visit = rows_of_person_and_visit.get(scan.key[0])
-    if rows_by_visit:
-        visits_text = listed((session_id or "none" for session_id in rows_by_visit), 3)
-        return (
-            f"of visit {visits_text}; write the visits alike in both tables, in a "
-            "column session_id (for example M000 for bl)"
-        )
-    people_text = listed(
-        (scan_name.participant for scan_name in scan_table.scan_names), 3
-    )
-    return f"named {people_text}; write ids alike (case and zeros count)"
 
 
 def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -> None:

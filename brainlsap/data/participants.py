@@ -293,8 +293,8 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                 "person; expected one row for each visit"
             )
             advice = (
-                "Write the visits in a column session_id, or name their column by "
-                f"{option_text('session_column')}"
+                "Write the visits in a column session_id, name their column by "
+                f"{option_text('session_column')}, or delete the row that is wrong"
             )
             if is_copy:
                 message = (
@@ -304,7 +304,13 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                 advice = "Delete one of the rows"
             row_faults.append(
                 Finding(
-                    message, FAULT, participant=scan_name.participant, advice=advice
+                    message,
+                    FAULT,
+                    participant=scan_name.participant,
+                    got=_describe_differences(
+                        column_heads, cells_of_visit.get(scan_name.key), row_cells
+                    ),
+                    advice=advice,
                 )
             )
             continue
@@ -331,6 +337,22 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
         )
         visits_of_person[session_id] = written_name, earlier_facts | cell_of_column
     return row_faults
+
+
+def _describe_differences(
+    column_heads: Sequence[str],
+    earlier_cells: Sequence[str | None] | None,
+    row_cells: Sequence[str | None],
+) -> str:
+    """Return the cells in which two rows differ, at most three; "" if none is known."""
+    differences = [
+        f"{column_head} {earlier_cell or 'n/a'} and {row_cell or 'n/a'}"
+        for column_head, earlier_cell, row_cell in zip(
+            column_heads, earlier_cells or row_cells, row_cells, strict=True
+        )
+        if earlier_cell != row_cell
+    ]
+    return listed(differences, 3)
 
 
 def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:

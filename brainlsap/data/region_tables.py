@@ -1181,7 +1181,7 @@ def unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
         n_unknown = error.values.get("n_unknown")
         # A table may pass its unknown names alone, so that their share says nothing.
         if n_unknown and n_unknown == error.values["n_names"]:
-            message = f"{n_unknown} name(s) {error.values['description']}"
+            message = f"These names {error.values['description']}"
         return (
             f"{message} {hint_text if atlas.other_atlas(region_names) else ''}".rstrip()
         )

@@ -153,7 +153,16 @@ def test_matching_returns_positions_in_the_order_given(atlas):
             r"1 regions of the atlas desikan82 occur more than once: "
             r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Give each region once",
         ),
-        (load_atlas("destrieux160").names, "belong to destrieux160, not to desikan82"),
+        (
+            load_atlas("destrieux160").names,
+            "belong to destrieux160, not to desikan82.*atlas='destrieux160'",
+        ),
+        # Columns of aparcstats2table name the measure.
+        (
+            [f"{name}_thickness" for name in ("lh_bankssts", "rh_cuneus")],
+            r"2 of 2 .*Remove '_thickness' from the names",
+        ),
+        (["lh_bankssts_area", "rh_cuneus_x"], r"2 of 2 .*Correct the spelling"),
         # Too few names to propose an atlas for a whole study, but enough to name it.
         (["lh_G_precuneus", "lh_insula_x"], r"2 of 2 .*most similar"),
         (

@@ -164,6 +164,12 @@ def test_text_refused(read, text, kind):
         read(text)
 
 
+def test_an_empty_file_is_refused_with_a_way_out(read):
+    with pytest.raises(FileFormatError) as error:
+        read("")
+    assert "skip_faulty=True" in error.value.advice
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_lost_row_or_column_is_named(read, tiny, matrix, axis):
     names = [list(tiny.names), list(tiny.names)]

@@ -267,15 +267,22 @@ def test_rows_that_do_not_fit_are_faults(tables):
     with pytest.raises(CohortError) as error:
         load()
     assert error.value.faults[0].startswith("sub-01: ")
-    assert error.value.faults[0].endswith("got 2 rows")
+    assert "got 2 rows. Delete the rows that are wrong" in error.value.faults[0]
     assert "sub-02: no row in " in error.value.faults[1]
-    assert "rows are named sub-03, sub-01, sub-01 and 1 more" in error.value.faults[1]
+    assert "people who are not in participants.tsv: sub-09;" in error.value.faults[1]
+    make("table.csv", ["id", *CORTEX], ROWS[:2])
+    with refused(
+        r"sub-02: no row in .* whose rows are named sub-03, sub-01; write ids"
+    ):
+        load()
     for respelt in (str.upper, lambda one: one.replace("-0", "-"), "S_{}".format):
         make("table.csv", ["id", *CORTEX], [(respelt(one), row) for one, row in ROWS])
         with refused(r"3 scans: no row in .* write ids alike .case and zeros count"):
             load()
     make("table.csv", ["id", *CORTEX], [*ROWS, ("sub-09", range(6))])
-    assert "table.csv: 1 rows of scans that are not in the cohort" in load().notes
+    (note,) = (note for note in load().findings if note.people)
+    assert note.people == ("sub-09",)
+    assert "sub-09" not in note.shareable_text()
 
 
 def test_kinds_of_runs_in_tables_are_never_mixed(tables):
@@ -393,7 +400,21 @@ def test_a_region_that_nobody_has_is_told(tables):
 def test_unknown_regions_are_named(tables):
     make, load = tables
     make("table.csv", ["id", "lh_aa", *CORTEX[1:]], ROWS)
-    with refused(r"missing: lh_a. .* atlas tiny: 'lh_aa'"):
+    with refused(r"atlas tiny: 'lh_aa' .most similar: lh_a.*missing: lh_a"):
+        load()
+
+
+def test_the_fault_of_the_table_that_bears_the_name_of_the_feature_is_told(tables):
+    make, load = tables
+    table_path = make("thickness.csv", ["id", *CORTEX], ROWS)
+    table_path.write_text(table_path.read_text().rpartition(",")[0])
+    with pytest.raises(CohortError) as error:
+        load()
+    (fault,) = error.value.faults
+    assert fault.startswith(f"{table_path}: thickness: a table could not be read")
+    assert "The file may be incomplete" in fault
+    make("thickness.csv", ["id", *CORTEX, CORTEX[0]], [(i, [*v, 1]) for i, v in ROWS])
+    with refused(rf"could not be read, because '{CORTEX[0]}' are repeated"):
         load()
 
 

@@ -69,7 +69,7 @@ def test_names_refused(read):
         ("visit\nM0\n", "every row needs a 'session_id'; the columns are vis"),
         (
             "session_id\tx\nses-1\t1\nses-1\t2\n",
-            "sub-1_sess.* contains several rows of one person",
+            "sub-1_sess.* contains several rows of one person.* got x 1 and 2\\. ",
         ),
     ],
 )
