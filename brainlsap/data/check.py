@@ -313,13 +313,13 @@ class _OptionSearch:
         best_candidates = list[Options]()
         for candidate in candidates:
             opening_options = self._opening_options(self.adopted_options, candidate)
-            n_found = 0.0
+            score = 0.0
             with suppress(BrainlsapError):
-                n_found = score_options(*self._open_study(opening_options))
-            if n_found > best_score:
-                best_score = n_found
+                score = score_options(*self._open_study(opening_options))
+            if score > best_score:
+                best_score = score
                 best_candidates = []
-            if n_found and n_found == best_score >= min_score:
+            if score and score == best_score >= min_score:
                 best_candidates.append(candidate)
         if best_candidates:
             self.adopted_options.update(best_candidates[0])
@@ -475,14 +475,14 @@ def _lack_at_later_visits(
     reads_connectomes: bool,
 ) -> bool:
     """Return whether most visits after the first lack a label, or what is read."""
-    is_later = scan_list.table["participant"].duplicated().to_numpy()
-    is_lacking = ~scan_list.table["scan"].isin(labelled_names).to_numpy()
+    is_later_visit = scan_list.table["participant"].duplicated().to_numpy()
+    lacks_data = ~scan_list.table["scan"].isin(labelled_names).to_numpy()
     for feature_name in features:
         if feature_name == STRENGTH:
             continue
         with suppress(BrainlsapError):
             feature_sources = sources.locate(feature_name, scan_list.scans)[0]
-            is_lacking = is_lacking | [
+            lacks_data = lacks_data | [
                 isinstance(source_or_finding, Finding)
                 for source_or_finding in feature_sources
             ]
@@ -490,8 +490,8 @@ def _lack_at_later_visits(
         for scan_index, scan in enumerate(scan_list.scans):
             with suppress(CohortError):
                 connectome_path = sources.files.connectome(scan, sources.atlas)
-                is_lacking[scan_index] |= connectome_path is None
-    return bool(is_later.any()) and bool(is_lacking[is_later].mean() >= 0.5)
+                lacks_data[scan_index] |= connectome_path is None
+    return bool(is_later_visit.any()) and bool(lacks_data[is_later_visit].mean() >= 0.5)
 
 
 def _share_located(feature_names: Sequence[str], is_named: bool = False) -> _Score:
@@ -506,23 +506,23 @@ def _share_located(feature_names: Sequence[str], is_named: bool = False) -> _Sco
         for feature_name in feature_names:
             with suppress(BrainlsapError):
                 feature_sources += sources.locate(feature_name, scan_list.scans)[0]
-        n_found = sum(
+        n_located = sum(
             not isinstance(source_or_finding, Finding)
             for source_or_finding in feature_sources
         )
-        n_expected = len(feature_names) * len(scan_list.scans)
-        return n_found / n_expected if n_expected else 1.0
+        n_features_of_scans = len(feature_names) * len(scan_list.scans)
+        return n_located / n_features_of_scans if n_features_of_scans else 1.0
 
     return located_share
 
 
 def _count_connectomes(scan_list: ScanList, sources: FeatureSources) -> float:
     """Return how many scans have a connectome."""
-    n_found = 0
+    n_connectomes = 0
     for scan in scan_list.scans:
         with suppress(CohortError):
-            n_found += sources.files.connectome(scan, sources.atlas) is not None
-    return n_found
+            n_connectomes += sources.files.connectome(scan, sources.atlas) is not None
+    return n_connectomes
 
 
 def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:

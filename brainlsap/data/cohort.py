@@ -146,12 +146,13 @@ class Cohort:
                 number_array.shape,
                 number_array[0] if is_shared else number_array,
             )
-            base = number_array.base
-            is_owned = not number_array.flags.writeable and (
-                base is None or (isinstance(base, np.memmap) and base.mode == "r")
+            base_array = number_array.base
+            is_read_only = not number_array.flags.writeable and (
+                base_array is None
+                or (isinstance(base_array, np.memmap) and base_array.mode == "r")
             )
             if (
-                not is_owned or number_array.dtype != array_dtype
+                not is_read_only or number_array.dtype != array_dtype
             ):  # others could still write to it
                 with np.errstate(over="ignore"):  # refused as infinite below
                     number_array = np.array(number_array, dtype=array_dtype, order="C")
@@ -656,12 +657,12 @@ def _read_stored_connectomes(
 ) -> np.ndarray:
     """Return the connectomes of a cohort's file, mapped to it if they are many."""
     file_offset = dataset.id.get_offset()
-    is_mapped = (
+    can_be_mapped = (
         dataset.nbytes > MAPPED_BYTES
         and dataset.dtype == np.float32
         and file_offset is not None
     )
-    if is_mapped:
+    if can_be_mapped:
         W: np.ndarray = np.memmap(path, np.float32, "r", file_offset, dataset.shape)
     else:
         W = dataset[()]
@@ -1063,11 +1064,11 @@ def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     for (first_name, first_texts), (second_name, second_texts) in combinations(
         entry_texts_of_argument.items(), 2
     ):
-        is_other = {first_name, second_name} <= {
+        has_other_people = {first_name, second_name} <= {
             *named_arguments
         } and people_by_argument[first_name] != people_by_argument[second_name]
         if first_texts != second_texts and (
-            is_other or sorted(first_texts) == sorted(second_texts)
+            has_other_people or sorted(first_texts) == sorted(second_texts)
         ):
             scan = next(
                 i

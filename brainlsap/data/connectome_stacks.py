@@ -264,10 +264,10 @@ def _are_ids(candidate_ids: Sequence[str], scans: Sequence[tuple[str, str]]) -> 
     n_study_ids = sum(
         participant_id in participants for participant_id in id_participants
     )
-    n_with_id = len(participants.intersection(id_participants))
+    n_people_with_id = len(participants.intersection(id_participants))
     return (
         n_study_ids >= _MIN_ID_SHARE * len(candidate_ids)
-        or n_with_id >= _MIN_ID_SHARE * len(participants) > 0
+        or n_people_with_id >= _MIN_ID_SHARE * len(participants) > 0
     )
 
 
@@ -319,10 +319,10 @@ def _choose_row_names(
 
 def _are_regions(candidate_names: Sequence[str], atlas: Atlas) -> bool:
     """Return whether most names are regions, or are left out of atlases on purpose."""
-    n_known = sum(
+    n_known_names = sum(
         atlas.find(candidate_name) is not None
         or is_outside(candidate_name)
         or atlas.divides(candidate_name)
         for candidate_name in candidate_names
     )
-    return n_known >= _MIN_NAMED_SHARE * len(candidate_names)
+    return n_known_names >= _MIN_NAMED_SHARE * len(candidate_names)

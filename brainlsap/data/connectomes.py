@@ -451,8 +451,10 @@ def _may_fit(raw_matrix: RawMatrix, atlas: Atlas) -> bool:
         return len(raw_matrix.values) in {
             len(row_order.names) for row_order in row_orders(atlas)
         }
-    n_known = sum(atlas.find(row_name) is not None for row_name in raw_matrix.rows)
-    return n_known >= len(atlas) / 2
+    n_known_names = sum(
+        atlas.find(row_name) is not None for row_name in raw_matrix.rows
+    )
+    return n_known_names >= len(atlas) / 2
 
 
 def _reorder_to_atlas(
@@ -503,9 +505,11 @@ def _reorder_to_atlas(
     if raw_matrix.omits_absent_regions:
         ordered_weights[missing_region_indices] = np.nan
         ordered_weights[:, missing_region_indices] = np.nan
-        is_empty = np.isnan(ordered_weights)
-        n_empty = np.minimum(is_empty.sum(0), is_empty.sum(1))
-        is_absent = n_empty >= len(ordered_weights) - 1
+        is_missing_weight = np.isnan(ordered_weights)
+        n_missing_weights = np.minimum(
+            is_missing_weight.sum(0), is_missing_weight.sum(1)
+        )
+        is_absent = n_missing_weights >= len(ordered_weights) - 1
         if 0 < is_absent.sum() <= MAX_ABSENT_REGIONS:
             ordered_weights[is_absent] = 0
             ordered_weights[:, is_absent] = 0
@@ -553,9 +557,9 @@ def _treat_weights(
     weight_matrix, weight_notes = treat_negative_weights(
         weight_matrix, negative, connectome_path
     )
-    is_bad = ~np.isfinite(weight_matrix)
-    if is_bad.any():
-        i, j = np.argwhere(is_bad)[0]
+    is_not_finite = ~np.isfinite(weight_matrix)
+    if is_not_finite.any():
+        i, j = np.argwhere(is_not_finite)[0]
         hint_text = (
             " on the diagonal. Set the diagonal to 0"
             if i == j
@@ -565,8 +569,8 @@ def _treat_weights(
             f"weights are NaN or infinite{hint_text}",
             path=connectome_path,
             kind="weights not finite",
-            got=f"{is_bad.sum()} such weights, for example {weight_matrix[i, j]} "
-            f"between {region_names[i]} and {region_names[j]}.",
+            got=f"{is_not_finite.sum()} such weights, for example "
+            f"{weight_matrix[i, j]} between {region_names[i]} and {region_names[j]}.",
         )
     n_loops = np.count_nonzero(weight_matrix.diagonal())
     if np.count_nonzero(np.maximum(weight_matrix, weight_matrix.T)) == n_loops:
@@ -1115,14 +1119,15 @@ def _split_stack(
     stacked_matrices: np.ndarray, array_by_key: dict[str, np.ndarray]
 ) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with all lists beside it."""
-    n_first, n_rows, n_last = stacked_matrices.shape
-    is_scan_last = n_rows != n_last  # as of MATLAB
-    if n_first == n_rows == n_last:  # as many scans as regions
+    first_axis_size, n_rows, last_axis_size = stacked_matrices.shape
+    is_scan_last = n_rows != last_axis_size  # as of MATLAB
+    if first_axis_size == n_rows == last_axis_size:  # as many scans as regions
         is_scan_last = _are_connectomes(np.moveaxis(stacked_matrices, 2, 0))
         if is_scan_last == _are_connectomes(stacked_matrices):
             raise FileFormatError(
-                f"the array has the shape {n_first} x {n_rows} x {n_last}, so the "
-                "axis of the scans is unclear. Write one file for each scan."
+                f"the array has the shape {first_axis_size} x {n_rows} x "
+                f"{last_axis_size}, so the axis of the scans is unclear. Write one "
+                "file for each scan."
             )
     if is_scan_last:
         stacked_matrices = np.moveaxis(stacked_matrices, 2, 0)

@@ -263,9 +263,9 @@ def _are_codes(covariate_numbers: np.ndarray) -> bool:
         return has_few_codes and n_scans >= _SCANS_PER_CODE * n_codes
     if n_codes <= _MAX_CODES:
         return n_scans >= _SCANS_PER_CODE_IF_FEW * n_codes
-    n_possible = unique_codes[-1] - unique_codes[0] + 1
-    are_counted_from_1 = unique_codes[0] == 1 and n_possible <= 1.25 * n_codes
-    are_sparse_codes = n_possible >= 5 * n_codes
+    n_possible_codes = unique_codes[-1] - unique_codes[0] + 1
+    are_counted_from_1 = unique_codes[0] == 1 and n_possible_codes <= 1.25 * n_codes
+    are_sparse_codes = n_possible_codes >= 5 * n_codes
     return n_scans >= _SCANS_PER_CODE * n_codes and bool(
         are_counted_from_1 or are_sparse_codes
     )

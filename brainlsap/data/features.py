@@ -299,31 +299,33 @@ def _read_stats_column(
         region_names = tuple(
             n if atlas.find(n) is not None else "none" for n in region_names
         )
-        is_expected = ~atlas.cortex
+        belongs_in_file = ~atlas.cortex
     else:
         hemisphere = atlas.regions["hemisphere"].to_numpy()
-        is_expected = atlas.cortex & (hemisphere == side)
+        belongs_in_file = atlas.cortex & (hemisphere == side)
     with reading(stats_path, "a stats file"):
         column_numbers = np.array(cells_by_head[measure_column], dtype=float)
         row_of_region, _ = atlas.rows(region_names, side)
-    is_missing = is_expected & ~atlas.is_part & (row_of_region < 0)
+    is_missing = belongs_in_file & ~atlas.is_part & (row_of_region < 0)
     missing_region_indices = np.flatnonzero(is_missing)
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
     vertex_counts = (
         cells_by_head.get("NumVert", ()) if missing_region_indices.size else ()
     )
-    n_labelled = np.array(vertex_counts, dtype=float).sum()
+    n_labelled_vertices = np.array(vertex_counts, dtype=float).sum()
     n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
-    if missing_region_indices.size and n_labelled < n_vertices * (1 - _MAX_UNLABELLED):
+    if missing_region_indices.size and n_labelled_vertices < n_vertices * (
+        1 - _MAX_UNLABELLED
+    ):
         raise FileFormatError(
-            f"{missing_region_indices.size} of {is_expected.sum()} regions have no row "
-            f"({listed((atlas.names[i] for i in missing_region_indices), 5)}). The "
+            f"{missing_region_indices.size} of {belongs_in_file.sum()} regions have no "
+            f"row ({listed((atlas.names[i] for i in missing_region_indices), 5)}). The "
             "file may be incomplete. Run mris_anatomical_stats or mri_segstats again.",
             path=stats_path,
         )
-    is_read = is_expected & (row_of_region >= 0)
-    return np.where(is_read, column_numbers[row_of_region], np.nan)
+    has_row = belongs_in_file & (row_of_region >= 0)
+    return np.where(has_row, column_numbers[row_of_region], np.nan)
 
 
 def _vertex_means(
@@ -714,30 +716,30 @@ class FeatureSources:
 
         The kind that more scans have is chosen. Longitudinal runs have a base.
         """
-        has_cross = [
+        has_cross_sectional_run = [
             any(not scan_name.base for scan_name, _ in named_runs)
             for named_runs in subjects
         ]
-        has_long = [
+        has_longitudinal_run = [
             any(scan_name.base for scan_name, _ in named_runs)
             for named_runs in subjects
         ]
-        if all(has_cross) and all(has_long):
+        if all(has_cross_sectional_run) and all(has_longitudinal_run):
             raise CohortError(
                 "every scan has both a cross-sectional and a longitudinal "
                 "FreeSurfer run. Choose one type of run by pattern = {freesurfer = "
                 "'*.long.*'} or pattern = {freesurfer = '!*.long.*'} in --config "
                 "(in Python pattern={'freesurfer': '*.long.*'})"
             )
-        is_long = sum(has_long) > sum(has_cross)
-        run_kind = _LONGITUDINAL if is_long else _CROSS_SECTIONAL
-        other_kind = _CROSS_SECTIONAL if is_long else _LONGITUDINAL
+        are_longitudinal = sum(has_longitudinal_run) > sum(has_cross_sectional_run)
+        run_kind = _LONGITUDINAL if are_longitudinal else _CROSS_SECTIONAL
+        other_kind = _CROSS_SECTIONAL if are_longitudinal else _LONGITUDINAL
         feature_sources = list[Source]()
         for scan, named_runs in zip(scans, subjects, strict=True):
             run_paths = [
                 run_path
                 for scan_name, run_path in named_runs
-                if bool(scan_name.base) == is_long
+                if bool(scan_name.base) == are_longitudinal
             ]
             if len(run_paths) == 1:
                 feature_sources.append(run_paths[0])
@@ -831,11 +833,13 @@ class FeatureSources:
                 for cell_text in cell_counts
             }
             tracer_features = sorted(set().union(*features_of_cell.values()))
-            has_other = any(
+            names_other_tracer = any(
                 cell_features not in (set(), {feature_name})
                 for cell_features in features_of_cell.values()
             )
-            if (has_other and feature_name != "suvr") or len(tracer_features) > 1:
+            if (names_other_tracer and feature_name != "suvr") or len(
+                tracer_features
+            ) > 1:
                 counts_text = listed(
                     f"{cell_text} ({n})" for cell_text, n in cell_counts.most_common()
                 )
@@ -856,8 +860,8 @@ class FeatureSources:
             for name_or_head in (scan_table.name_and_sheet, *pet_heads)
             for tracer in find_tracers(name_or_head)
         }
-        is_other = bool(named_features) and named_features != {feature_name}
-        if is_unnamed and is_other and feature_name != "suvr":
+        names_other_features = bool(named_features) and named_features != {feature_name}
+        if is_unnamed and names_other_features and feature_name != "suvr":
             raise CohortError(
                 f"{feature_name}: the name or the columns of "
                 f"{scan_table.name_and_sheet} contain "

@@ -549,11 +549,15 @@ class StudyFiles:
                     for entry_name in folder_names
                     if entry_name not in _FREESURFER_FOLDERS
                 ]
-            is_subject = (
+            is_subject_folder = (
                 has_stats and data_set_path != self.folder and len(relative_parts) == 1
             )
-            is_participant = self._is_participant_folder(relative_parts[0])
-            if data_set_path == self.subjects_dir or not is_participant or is_subject:
+            is_participant_folder = self._is_participant_folder(relative_parts[0])
+            if (
+                data_set_path == self.subjects_dir
+                or not is_participant_folder
+                or is_subject_folder
+            ):
                 may_have_visits = relative_parts[0].startswith("sub-") and not has_stats
                 folder_names[:] = [
                     entry_name
@@ -619,8 +623,10 @@ class StudyFiles:
         """Find connectomes by a path with fields, and read the scan of each from it."""
         field_names = re.findall(r"\{(.*?)\}", pattern)
         pattern_path = PurePosixPath(pattern)
-        is_below = not pattern_path.is_absolute() and ".." not in pattern_path.parts
-        if not is_below or sorted(field_names) not in _PATTERN_FIELDS:
+        is_below_folder = (
+            not pattern_path.is_absolute() and ".." not in pattern_path.parts
+        )
+        if not is_below_folder or sorted(field_names) not in _PATTERN_FIELDS:
             raise ParameterError(
                 "pattern must be below the cohort's folder with one {participant} or "
                 f"one {{scan}}, and {{session}} if need be, got {pattern!r}."
@@ -876,7 +882,7 @@ def _deciding_patterns(file_paths: Collection[Path]) -> list[str]:
         letters[0]
         for letters in takewhile(lambda x: len({*x}) == 1, letters_by_position)
     )
-    n_alike = max(map(common_start.rfind, "_-."))
+    last_separator = max(map(common_start.rfind, "_-."))
     file_patterns = list[str]()
     for file_path in file_paths:
         name_ending = re.sub(r"^(?:(?:sub|ses)-[^_]+_)+", "", file_path.name)
@@ -886,8 +892,8 @@ def _deciding_patterns(file_paths: Collection[Path]) -> list[str]:
             if file_path.name.startswith(folder_name)
         ]
         file_pattern = file_path.name
-        if n_alike > 0:
-            file_pattern = f"*{file_path.name[n_alike:]}"
+        if last_separator > 0:
+            file_pattern = f"*{file_path.name[last_separator:]}"
         elif name_ending != file_path.name:
             file_pattern = f"*_{name_ending}"
         elif scan_starts:
@@ -922,12 +928,14 @@ def _format_patterns(
 
 def _different_folders(file_paths: Collection[Path]) -> dict[Path, Path]:
     """Return the folders in which paths of one name differ, and the path in each."""
-    n_same = 1
-    while len({file_path.parts[-n_same - 1 :] for file_path in file_paths}) < len(
-        file_paths
-    ):
-        n_same += 1
-    return {file_path.parents[n_same - 1]: file_path for file_path in file_paths}
+    n_trailing_parts = 1
+    while len(
+        {file_path.parts[-n_trailing_parts - 1 :] for file_path in file_paths}
+    ) < len(file_paths):
+        n_trailing_parts += 1
+    return {
+        file_path.parents[n_trailing_parts - 1]: file_path for file_path in file_paths
+    }
 
 
 def _pattern_below(root_folder: Path, file_path: Path) -> str:

@@ -194,19 +194,21 @@ def describe_left_out(rows: Iterable[LeftOut]) -> list[Finding]:
     """Return notes on who was excluded, and who was left out for faults."""
     rows = [*rows]
     notes = list[Finding]()
-    excluded = tuple(
+    excluded_scans = tuple(
         left_out_row.scan for left_out_row in rows if left_out_row.fate == EXCLUDED
     )
-    if excluded:
+    if excluded_scans:
         message = (
-            f"{len(excluded)} scans were left out because {option_text('exclude')} "
-            "names them:"
+            f"{len(excluded_scans)} scans were left out because "
+            f"{option_text('exclude')} names them:"
         )
-        notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded))
-    faulty = tuple(left_out_row.scan for left_out_row in rows if left_out_row.reason)
-    if faulty:
-        message = f"{len(faulty)} scans were left out because they have faults:"
-        notes.append(Finding(message, LEFT_OUT, kind=FAULTY, people=faulty))
+        notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded_scans))
+    faulty_scans = tuple(
+        left_out_row.scan for left_out_row in rows if left_out_row.reason
+    )
+    if faulty_scans:
+        message = f"{len(faulty_scans)} scans were left out because they have faults:"
+        notes.append(Finding(message, LEFT_OUT, kind=FAULTY, people=faulty_scans))
     return notes
 
 

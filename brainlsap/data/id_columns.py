@@ -309,11 +309,11 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         candidate_cells = cells_by_column[candidate_name]
         if (
             not all(candidate_cells)
-            or _nests(cells_by_column[column_name], candidate_cells)
+            or _are_nested(cells_by_column[column_name], candidate_cells)
             or not repeats_as_ids(candidate_cells)
         ):
             continue
-        if _nests(candidate_cells, cells_by_column[column_name]) and are_counted(
+        if _are_nested(candidate_cells, cells_by_column[column_name]) and are_counted(
             cells_by_column[column_name]
         ):
             column_name = candidate_name
@@ -373,9 +373,9 @@ def are_row_numbers(cells: Cells) -> bool:
     """
     number_matches = [_WHOLE_NUMBER.fullmatch(cell_text or "") for cell_text in cells]
     whole_numbers = [number_match[1] for number_match in number_matches if number_match]
-    are_whole = len(whole_numbers) == len(cells) > 0
+    are_whole_numbers = len(whole_numbers) == len(cells) > 0
     return (
-        are_whole
+        are_whole_numbers
         and len({*whole_numbers}) == len(cells)
         and not _have_zeros(whole_numbers)
     )
@@ -430,19 +430,25 @@ def repeats_as_ids(cells: Cells) -> bool:
     max_count = max(cell_counts.values(), default=0)
     median_count = sorted(cell_counts.values())[n_values // 2] if cell_counts else 0
     # Sizes of groups differ more than numbers of visits.
-    is_even = 2 <= max_count <= min(_MAX_SCANS, max(5, 3 * median_count))
-    if len(known_cells) < n_rows or not is_even or n_values < 3:
+    has_small_counts = 2 <= max_count <= min(_MAX_SCANS, max(5, 3 * median_count))
+    if len(known_cells) < n_rows or not has_small_counts or n_values < 3:
         return False
     if not all(_WHOLE_NUMBER.fullmatch(cell_text) for cell_text in cell_counts):
-        n_with_digit = sum(
+        n_texts_with_digit = sum(
             any(map(str.isdigit, cell_text)) for cell_text in cell_counts
         )
-        return n_values * 6 >= n_rows and n_with_digit >= 0.8 * n_values
-    mode_count, n_of_mode = Counter(cell_counts.values()).most_common(1)[0]
-    is_regular = n_values >= 5 and mode_count > 1 and n_of_mode >= 0.8 * n_values
-    is_long = min(len(cell_text.removesuffix(".0")) for cell_text in cell_counts) >= 4
-    n_repeated = sum(cell_count > 1 for cell_count in cell_counts.values())
-    return is_regular or (is_long and n_repeated >= 0.6 * n_values)
+        return n_values * 6 >= n_rows and n_texts_with_digit >= 0.8 * n_values
+    mode_count, n_values_of_mode = Counter(cell_counts.values()).most_common(1)[0]
+    has_regular_counts = (
+        n_values >= 5 and mode_count > 1 and n_values_of_mode >= 0.8 * n_values
+    )
+    has_long_texts = (
+        min(len(cell_text.removesuffix(".0")) for cell_text in cell_counts) >= 4
+    )
+    n_repeated_values = sum(cell_count > 1 for cell_count in cell_counts.values())
+    return has_regular_counts or (
+        has_long_texts and n_repeated_values >= 0.6 * n_values
+    )
 
 
 def look_like_ids(cells: Cells) -> bool:
@@ -464,8 +470,10 @@ def look_like_ids(cells: Cells) -> bool:
         re.fullmatch(r"-?\d*[.,]\d+(e-?\d+)?", known_cell) for known_cell in known_cells
     ):
         return False
-    n_with_digit = sum(any(map(str.isdigit, known_cell)) for known_cell in known_cells)
-    have_digits = n_with_digit >= 0.8 * len(known_cells)
+    n_cells_with_digit = sum(
+        any(map(str.isdigit, known_cell)) for known_cell in known_cells
+    )
+    have_digits = n_cells_with_digit >= 0.8 * len(known_cells)
     return have_digits and (is_unique or repeats_as_ids(known_cells))
 
 
@@ -606,7 +614,7 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
     return True
 
 
-def _nests(coarse_cells: Cells, fine_cells: Cells) -> bool:
+def _are_nested(coarse_cells: Cells, fine_cells: Cells) -> bool:
     """Return whether every value of the finer column has one value of the coarser."""
     return len({*zip(coarse_cells, fine_cells, strict=True)}) == len({*fine_cells})
 
@@ -622,8 +630,8 @@ def _find_coarser(
         candidate_name
         for candidate_name in candidate_names
         if repeats_as_ids(cells_by_column[candidate_name])
-        and _nests(cells_by_column[candidate_name], column_cells)
-        and not _nests(column_cells, cells_by_column[candidate_name])
+        and _are_nested(cells_by_column[candidate_name], column_cells)
+        and not _are_nested(column_cells, cells_by_column[candidate_name])
     ]
 
 

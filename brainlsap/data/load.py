@@ -870,12 +870,12 @@ def _refuse_sizes(
         if not isinstance(error, UnknownOrderError):  # the check has not counted it
             count_of_size[n_rows] += 1
     for scan, error, n_rows in errors_of_size:
-        common_size, n_common = count_of_size.most_common(1)[0]
-        if n_rows != common_size and n_common > count_of_size.total() / 2:
+        common_size, n_scans_of_common_size = count_of_size.most_common(1)[0]
+        if n_rows != common_size and n_scans_of_common_size > count_of_size.total() / 2:
             message = (
                 f"the connectome has {n_rows} x {n_rows} entries, but the connectomes "
-                f"of {count(n_common, 'other scan')} have {common_size} x "
-                f"{common_size}"
+                f"of {count(n_scans_of_common_size, 'other scan')} have {common_size} "
+                f"x {common_size}"
             )
             advice = f"Replace the file, or {leave_out_text()}"
             scan_list.add_fault(

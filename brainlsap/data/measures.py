@@ -439,18 +439,18 @@ def apply_subcortex_policy(
     region_values = region_values.copy()
     is_subcortex = ~atlas.cortex
     note_texts = list[str]()
-    is_lost = (region_values == 0) & ~is_subcortex
-    if measure.name == "thickness" and is_lost.any():
-        region_values[is_lost] = np.nan
+    is_zero_in_cortex = (region_values == 0) & ~is_subcortex
+    if measure.name == "thickness" and is_zero_in_cortex.any():
+        region_values[is_zero_in_cortex] = np.nan
         note_texts.append(
             "regions of thickness 0 were not found by FreeSurfer, and count as not "
             "measured"
         )
-    n_unknown = atlas.is_unknown.sum()
-    if measure.on_surface and n_unknown:
+    n_unknown_regions = atlas.is_unknown.sum()
+    if measure.on_surface and n_unknown_regions:
         note_texts.append(
-            f"{measure.name}: {n_unknown} regions whose structure is unknown are "
-            "read as cortex"
+            f"{measure.name}: {n_unknown_regions} regions whose structure is unknown "
+            "are read as cortex"
         )
     if not measure.on_surface or not is_subcortex.any():
         return region_values, tuple(note_texts)
@@ -497,10 +497,12 @@ def _fill_with_cortex_means(region_values: np.ndarray, atlas: Atlas) -> None:
     """Give every subcortical region the mean of its hemisphere's cortex, in place."""
     hemispheres = atlas.regions["hemisphere"].to_numpy()
     for hemisphere in set(hemispheres[~atlas.cortex]):
-        is_inside = hemispheres == hemisphere
+        is_in_hemisphere = hemispheres == hemisphere
         # A region on the midline gets the mean over both hemispheres.
-        is_source = atlas.cortex & (is_inside | (hemisphere == "M"))
-        region_values[~atlas.cortex & is_inside] = np.nanmean(region_values[is_source])
+        is_averaged = atlas.cortex & (is_in_hemisphere | (hemisphere == "M"))
+        region_values[~atlas.cortex & is_in_hemisphere] = np.nanmean(
+            region_values[is_averaged]
+        )
 
 
 def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
@@ -538,15 +540,15 @@ def check_structures(region_index: np.ndarray, atlas: Atlas, source_name: str) -
     """
     is_present = np.isin(np.arange(len(atlas)), region_index)
     structure_masks = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
-    for structure_name, is_inside in structure_masks:
+    for structure_name, is_in_structure in structure_masks:
         missing_regions = [
-            atlas.names[i] for i in np.flatnonzero(is_inside & ~is_present)
+            atlas.names[i] for i in np.flatnonzero(is_in_structure & ~is_present)
         ]
-        is_incomplete = (is_present & is_inside).any() or not is_present.any()
+        is_incomplete = (is_present & is_in_structure).any() or not is_present.any()
         if missing_regions and is_incomplete:
             raise FileFormatError(
-                f"{len(missing_regions)} of the {is_inside.sum()} {structure_name} "
-                f"regions of {atlas.name} are missing: "
+                f"{len(missing_regions)} of the {is_in_structure.sum()} "
+                f"{structure_name} regions of {atlas.name} are missing: "
                 f"{listed(missing_regions, 5)}. Write n/a for a region that was not "
                 "measured.",
                 path=source_name,

@@ -366,9 +366,9 @@ def _rank_in_rows(row_values: np.ndarray, row_weights: np.ndarray) -> np.ndarray
 
     Ranks count from 1 and do not count NaN. Equal values share their mean rank.
     """
-    n_lower = (row_weights < row_values[:, None]).sum(axis=1)
-    n_equal = (row_weights == row_values[:, None]).sum(axis=1)
-    row_ranks = n_lower + (n_equal + 1) / 2
+    n_lower_weights = (row_weights < row_values[:, None]).sum(axis=1)
+    n_equal_weights = (row_weights == row_values[:, None]).sum(axis=1)
+    row_ranks = n_lower_weights + (n_equal_weights + 1) / 2
     return np.where(np.isnan(row_values), np.nan, row_ranks)
 
 

@@ -489,17 +489,19 @@ def list_scans(
         omission_notes.append(Finding(message))
     if not visit_list.scans:
         exclusion_reasons = [f"{table_name} lists no scan"]
-        n_removed = sum(
+        n_excluded_scans = sum(
             left_out_row.fate == EXCLUDED or bool(left_out_row.reason)
             for left_out_row in visit_list.left_out
         )
-        if n_removed:
-            exclusion_reasons = [f"{n_removed} scans were excluded or have faults"]
+        if n_excluded_scans:
+            exclusion_reasons = [
+                f"{n_excluded_scans} scans were excluded or have faults"
+            ]
             exclusion_reasons += _describe_commonest_fault(skipped_faults or {})
         if visit_list.unscanned_visits:
-            n_unscanned = len(visit_list.unscanned_visits)
+            n_unscanned_visits = len(visit_list.unscanned_visits)
             exclusion_reasons.append(
-                f"{n_unscanned} listed visits have no files or folders"
+                f"{n_unscanned_visits} listed visits have no files or folders"
             )
         exclusion_reasons += [
             str(omission_note)
@@ -524,13 +526,13 @@ def list_scans(
         scan_table["label"] = UNLABELLED
     else:
         scan_table["label"] = covariate_table.pop(label_name)
-        labelling = _select_labelled_scans(
+        class_selection = _select_labelled_scans(
             scan_table, label_name, table_name, classes, visit_list
         )
-        class_order, is_ordered = labelling.classes, labelling.is_ordered
-        omission_notes += labelling.notes
-        scan_faults += labelling.faults
-        has_class = labelling.is_kept
+        class_order, is_ordered = class_selection.classes, class_selection.is_ordered
+        omission_notes += class_selection.notes
+        scan_faults += class_selection.faults
+        has_class = class_selection.is_kept
         visit_list.left_out += [
             LeftOut(
                 left_out_row.scan,
@@ -1013,8 +1015,8 @@ def _note_lost_order(class_order: Sequence[str]) -> list[Finding]:
         for class_name in class_order
         if class_name.lower() not in STAGE_OF_WORD
     ]
-    n_known = len(class_order) - len(unknown_classes)
-    if n_known < 2 or not unknown_classes:
+    n_known_classes = len(class_order) - len(unknown_classes)
+    if n_known_classes < 2 or not unknown_classes:
         return []
     message = (
         f"the classes {listed(class_order)} have no order of stages, because these "
@@ -1041,20 +1043,25 @@ def _is_misspelling(word: str, other_word: str) -> bool:
         return len(long_word) >= _MIN_LETTERS and any(map(str.isalpha, lost_letters))
     if len(word) != len(other_word):
         return False
-    places = [i for i in range(len(word)) if word[i] != other_word[i]]
-    letters = "".join(word[i] for i in places)
-    other_letters = "".join(other_word[i] for i in places)
-    if not (letters + other_letters).isalpha():
+    differing_indices = [i for i in range(len(word)) if word[i] != other_word[i]]
+    differing_letters = "".join(word[i] for i in differing_indices)
+    other_differing_letters = "".join(other_word[i] for i in differing_indices)
+    if not (differing_letters + other_differing_letters).isalpha():
         return False
-    if len(places) == 2:
-        are_adjacent = places[1] == places[0] + 1
-        return are_adjacent and letters == other_letters[::-1]
-    pair = {letters + other_letters, other_letters + letters}
+    if len(differing_indices) == 2:
+        are_adjacent = differing_indices[1] == differing_indices[0] + 1
+        return are_adjacent and differing_letters == other_differing_letters[::-1]
+    letter_pairs = {
+        differing_letters + other_differing_letters,
+        other_differing_letters + differing_letters,
+    }
     are_neighbours = any(
-        neighbours in key_row for key_row in _KEY_ROWS for neighbours in pair
+        letter_pair in key_row for key_row in _KEY_ROWS for letter_pair in letter_pairs
     )
-    is_inside = len(word) >= _MIN_LETTERS and places[-1:] != [len(word) - 1]
-    return len(places) == 1 and (are_neighbours or is_inside)
+    is_within_long_word = len(word) >= _MIN_LETTERS and differing_indices[-1:] != [
+        len(word) - 1
+    ]
+    return len(differing_indices) == 1 and (are_neighbours or is_within_long_word)
 
 
 def _describe_unlabelled(

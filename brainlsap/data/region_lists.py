@@ -281,23 +281,28 @@ def _read_list_rows(
     Other numbers belong to the name (`Brodmann area 44 L`).
     """
     has_header = _has_unknown_header(cell_rows, has_delimiter)
-    n_leading = [*map(_count_numbers, cell_rows)]
-    n_before = min(n_leading)
-    n_unnumbered = n_leading.count(0)
-    if 0 < n_unnumbered < len(cell_rows) and not has_header:
-        numbered_line = " ".join(cell_rows[n_leading.index(max(n_leading))])
+    n_leading_numbers = [*map(_count_numbers, cell_rows)]
+    n_columns_before = min(n_leading_numbers)
+    n_unnumbered_rows = n_leading_numbers.count(0)
+    if 0 < n_unnumbered_rows < len(cell_rows) and not has_header:
+        numbered_line = " ".join(
+            cell_rows[n_leading_numbers.index(max(n_leading_numbers))]
+        )
         raise FileFormatError(
-            f"{len(cell_rows) - n_unnumbered} of {len(cell_rows)} lines begin with "
-            f"a number ({numbered_line!r}), but the other lines do not. Give every "
-            "line a number. If these numbers are parts of names, write the word "
+            f"{len(cell_rows) - n_unnumbered_rows} of {len(cell_rows)} lines begin "
+            f"with a number ({numbered_line!r}), but the other lines do not. Give "
+            "every line a number. If these numbers are parts of names, write the word "
             "name into the first line.",
             path=list_path,
         )
-    n_behind = min(_count_numbers(row_cells[::-1]) for row_cells in cell_rows)
-    if n_before + n_behind >= min(map(len, cell_rows)):  # names are numbers, too
-        n_behind = 0
+    n_columns_behind = min(_count_numbers(row_cells[::-1]) for row_cells in cell_rows)
+    if n_columns_before + n_columns_behind >= min(
+        map(len, cell_rows)
+    ):  # names are numbers, too
+        n_columns_behind = 0
     name_cells = [
-        row_cells[n_before : len(row_cells) - n_behind] for row_cells in cell_rows
+        row_cells[n_columns_before : len(row_cells) - n_columns_behind]
+        for row_cells in cell_rows
     ]
     # a short name and a long one, or a name and a side, need no header
     if has_header or (has_delimiter and max(map(len, name_cells)) > 2):
@@ -310,11 +315,11 @@ def _read_list_rows(
         )
     columns_before = [
         [row_cells[column_index] for row_cells in cell_rows]
-        for column_index in range(n_before)
+        for column_index in range(n_columns_before)
     ]
     columns_behind = [
-        [row_cells[column_index - n_behind] for row_cells in cell_rows]
-        for column_index in range(n_behind)
+        [row_cells[column_index - n_columns_behind] for row_cells in cell_rows]
+        for column_index in range(n_columns_behind)
     ]
     values_of_axis = _take_coordinates(list_path, columns_before, columns_behind)
     region_names = [" ".join(cell_texts) for cell_texts in name_cells]
@@ -380,11 +385,11 @@ def _is_part_of_name(
         is_only_column_behind = column_index == 0 and len(number_columns) == 1
         return has_many_words and is_only_column_behind and not can_be_index
     # the number of two regions of one name may be an index; of more it is not
-    n_alike = max(map(name_texts.count, name_texts))
-    is_distinct = len({*zip(name_texts, column_numbers, strict=True)}) == len(
+    max_repeats = max(map(name_texts.count, name_texts))
+    makes_names_distinct = len({*zip(name_texts, column_numbers, strict=True)}) == len(
         name_texts
     )
-    return is_distinct and (n_alike > 2 or not can_be_index)
+    return makes_names_distinct and (max_repeats > 2 or not can_be_index)
 
 
 def _choose_long_names(
@@ -403,8 +408,14 @@ def _choose_long_names(
     n_cells = {len(cells_of_name) for cells_of_name in name_cells}
     short_names = {cells_of_name[0] for cells_of_name in name_cells}
     long_names = {cells_of_name[-1] for cells_of_name in name_cells}
-    is_pair = has_delimiter or (n_cells == {2} and len(short_names) == len(name_cells))
-    if has_side or not is_pair or len(long_names) < len({*map(tuple, name_cells)}):
+    has_two_names = has_delimiter or (
+        n_cells == {2} and len(short_names) == len(name_cells)
+    )
+    if (
+        has_side
+        or not has_two_names
+        or len(long_names) < len({*map(tuple, name_cells)})
+    ):
         return None
     return [cells_of_name[-1] for cells_of_name in name_cells]
 
@@ -426,10 +437,12 @@ def _take_coordinates(
         column_values = [
             [*map(float, number_column)] for number_column in number_columns
         ]
-        is_colour = [min(x) >= 0 and max(x) <= 1 for x in column_values]
-        fractions_and_colours = zip(has_fractions, is_colour, strict=True)
+        are_colors = [
+            min(numbers) >= 0 and max(numbers) <= 1 for numbers in column_values
+        ]
+        column_kinds = zip(has_fractions, are_colors, strict=True)
         if not any(
-            fractions and not colour for fractions, colour in fractions_and_colours
+            has_fraction and not is_color for has_fraction, is_color in column_kinds
         ):
             continue
         # an index may precede x
@@ -477,10 +490,12 @@ def _read_workbench_list(text_lines: Sequence[str]) -> pd.DataFrame | None:
     """
     name_lines = text_lines[::2]
     number_lines = text_lines[1::2]
-    is_pair = len(name_lines) == len(number_lines) and all(
+    alternates_with_numbers = len(name_lines) == len(number_lines) and all(
         map(_WORKBENCH_NUMBERS.fullmatch, number_lines)
     )
-    if not is_pair or any(map(_WORKBENCH_NUMBERS.fullmatch, name_lines)):
+    if not alternates_with_numbers or any(
+        map(_WORKBENCH_NUMBERS.fullmatch, name_lines)
+    ):
         return None
     label_numbers = [number_line.split()[0] for number_line in number_lines]
     return pd.DataFrame({"index": label_numbers, "name": [*map(str.strip, name_lines)]})

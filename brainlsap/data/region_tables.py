@@ -866,8 +866,10 @@ def _add_sides(
     for column_name in side_heads:
         for row_index, column_side in enumerate(sides_by_column[column_name]):
             if column_side and side_letters[row_index] not in (None, column_side):
-                is_only = len(side_heads) == 1
-                other_source = "the name of the file" if is_only else "another column"
+                is_only_side_column = len(side_heads) == 1
+                other_source = (
+                    "the name of the file" if is_only_side_column else "another column"
+                )
                 raise FileFormatError(
                     f"the column {column_name!r} contains "
                     f"{cells_by_column[column_name][row_index]!r} for "
@@ -903,12 +905,12 @@ def _add_sides(
 
 
 def _find_row_pairs(
-    region_names: Sequence[str], is_bare: Sequence[bool]
+    region_names: Sequence[str], lacks_side: Sequence[bool]
 ) -> list[list[int]]:
     """Return the rows of every name without a side that comes exactly twice."""
     rows_by_name: dict[str, list[int]] = {}
     for row_index, region_name in enumerate(region_names):
-        if is_bare[row_index]:
+        if lacks_side[row_index]:
             rows_by_name.setdefault(region_name, []).append(row_index)
     return [
         row_indices for row_indices in rows_by_name.values() if len(row_indices) == 2
@@ -920,13 +922,13 @@ def _check_side_words(
     column_name: str,
     side_cells: _Cells,
     side_letters: Sequence[str | None],
-    is_bare: Sequence[bool],
+    lacks_side: Sequence[bool],
 ) -> None:
     """Raise if a column of sides has words that are not known."""
     unknown_cells = [
         repr(cell_text)
         for row_index, cell_text in enumerate(side_cells)
-        if is_bare[row_index]
+        if lacks_side[row_index]
         and cell_text
         and not (side_letters[row_index] or _is_midline(cell_text))
     ]
@@ -948,11 +950,11 @@ def _refuse_halves(
         half_values = dict.fromkeys(
             column_cells[row_index] for row_pair in row_pairs for row_index in row_pair
         )
-        is_split = all(
+        differs_within_pairs = all(
             len({column_cells[row_index] for row_index in row_pair}) == 2
             for row_pair in row_pairs
         )
-        if is_split and len(half_values) == 2:
+        if differs_within_pairs and len(half_values) == 2:
             value_texts = " and ".join(
                 repr(half_value or "n/a") for half_value in half_values
             )
@@ -1130,10 +1132,10 @@ def _find_region(
         len(column_name),
         *(gap_match.start() for gap_match in reversed(gap_matches)),
     ]
-    for n_outside in range(1, min(len(start_positions), _MAX_WORDS + 1)):
-        for n_before in range(n_outside, -1, -1):
-            start_position = start_positions[n_before]
-            end_position = end_positions[n_outside - n_before]
+    for n_words_outside in range(1, min(len(start_positions), _MAX_WORDS + 1)):
+        for n_words_before in range(n_words_outside, -1, -1):
+            start_position = start_positions[n_words_before]
+            end_position = end_positions[n_words_outside - n_words_before]
             name_prefix = column_name[:start_position].rstrip("-_. :")
             name_suffix = column_name[end_position:].lstrip("-_. :")
             if not HEMISPHERE_WORDS.keys().isdisjoint(
@@ -1312,18 +1314,18 @@ def frame_weights(
             path=table_path,
         )
     window_start, window_end = frames or (frame_starts[0], frame_ends[0])
-    is_inside = (frame_starts >= window_start - 1e-6) & (
+    is_in_window = (frame_starts >= window_start - 1e-6) & (
         frame_ends <= window_end + 1e-6
     )
-    frame_durations = np.where(is_inside, frame_ends - frame_starts, 0)
+    frame_durations = np.where(is_in_window, frame_ends - frame_starts, 0)
     are_consecutive = (frame_ends > frame_starts).all() and (
         frame_starts[1:] >= frame_ends[:-1] - 1e-6
     ).all()
     # Otherwise there is a gap, or an edge of the window cuts a frame.
-    is_filled = is_inside.any() and np.isclose(
+    is_window_filled = is_in_window.any() and np.isclose(
         frame_durations.sum(), window_end - window_start, rtol=1e-3
     )
-    if not (are_consecutive and is_filled):
+    if not (are_consecutive and is_window_filled):
         raise FileFormatError(
             f"the window {window_start:g} to {window_end:g} must begin and end at a "
             "border of frames, and its frames must be continuous. The borders are "

@@ -443,11 +443,11 @@ def _wall_orders(
     deep_names = _on_both_sides(_STRUCTURES)
     description = f"as {_ASEG_ORDER}, with a wall on each side"
     wall_orders = [RowOrder("walls", (*cortical_rows, *deep_names), description)]
-    for n_cerebellar in _N_CEREBELLAR_ROWS:
+    for n_cerebellar_rows in _N_CEREBELLAR_ROWS:
         matrix_kind = "subcortical matrix"
-        if n_cerebellar:
-            matrix_kind = f"full matrix ({n_cerebellar} cerebellar rows)"
-        row_names = (*deep_names, *["Cerebellum"] * n_cerebellar, *cortical_rows)
+        if n_cerebellar_rows:
+            matrix_kind = f"full matrix ({n_cerebellar_rows} cerebellar rows)"
+        row_names = (*deep_names, *["Cerebellum"] * n_cerebellar_rows, *cortical_rows)
         description = f"in the order of micapipe's {matrix_kind}"
         wall_orders.append(RowOrder("micapipe", row_names, description))
     return wall_orders

@@ -471,10 +471,10 @@ def _refuse_swallowed_rows(
         n_delimiters = [
             len(re.findall(delimiter_pattern, cell_line)) for cell_line in cell_lines
         ]
-        n_after = n_cells - 1 - column_index
+        n_delimiters_after = n_cells - 1 - column_index
         has_row_inside = n_cells - 1 in n_delimiters[1:-1]
         has_rows_at_ends = (
-            n_delimiters[0] == n_after and n_delimiters[-1] == column_index
+            n_delimiters[0] == n_delimiters_after and n_delimiters[-1] == column_index
         )
         if has_row_inside or has_rows_at_ends:
             raise FileFormatError(
@@ -542,10 +542,10 @@ def _match_widths(
             f"Line {header.line_number} was read as the header; delete a title "
             f"above it. {advice}"
         )
-    n_wrong = len(wrong_rows)
+    n_wrong_rows = len(wrong_rows)
     count_text = (
-        f" ({n_wrong} lines have another number of cells than the header)"
-        if n_wrong > 1
+        f" ({n_wrong_rows} lines have another number of cells than the header)"
+        if n_wrong_rows > 1
         else ""
     )
     raise FileFormatError(
@@ -577,17 +577,22 @@ def _are_row_names(
     # The header may stand below a title.
     if score_header(table_rows[0].cells) > 0:
         return False
-    is_counted = first_cells == [str(i) for i in range(1, len(first_cells) + 1)]
+    are_numbered_from_1 = first_cells == [
+        str(i) for i in range(1, len(first_cells) + 1)
+    ]
     if delimiter == ",":
         cell_columns = zip(*(table_row.cells for table_row in table_rows), strict=True)
         are_integers = [
             all(map(_INTEGER.fullmatch, column_cells)) for column_cells in cell_columns
         ]
         # Two columns of integers side by side may be one with decimal commas.
-        column_pairs = pairwise(are_integers[is_counted:])
-        if any(is_integer and is_next for is_integer, is_next in column_pairs):
+        column_pairs = pairwise(are_integers[are_numbered_from_1:])
+        if any(
+            is_integer and is_next_integer
+            for is_integer, is_next_integer in column_pairs
+        ):
             return False
-    return is_counted or score_header(header.cells) == 0
+    return are_numbered_from_1 or score_header(header.cells) == 0
 
 
 def _count_cells(cell_texts: Sequence[str]) -> str:

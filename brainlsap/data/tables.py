@@ -417,8 +417,8 @@ def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
             )
     if 0 < len(marked_rows) < len(table_text.rows):
         table_row = marked_rows[0]
-        n_further = len(marked_rows) - 1
-        count_text = f" (and {n_further} more)" if n_further else ""
+        n_further_rows = len(marked_rows) - 1
+        count_text = f" (and {n_further_rows} more)" if n_further_rows else ""
         raise FileFormatError(
             f"line {table_row.line_number}{count_text} begins with # "
             f"({table_row.cells[0].strip()!r}) below the header, where comments are "
@@ -572,13 +572,13 @@ def _have_decimal_commas(
 
     Some comma must be one of decimals for certain: 4,394 may be 4394.
     """
-    are_most = 2 * len(faulty_cells) > len(known_texts)
-    has_point = any("." in cell_text for cell_text in known_texts)
-    is_certain = any(map(_DECIMAL_COMMA.fullmatch, map(str, faulty_cells)))
+    are_most_faulty = 2 * len(faulty_cells) > len(known_texts)
+    has_decimal_point = any("." in cell_text for cell_text in known_texts)
+    has_certain_comma = any(map(_DECIMAL_COMMA.fullmatch, map(str, faulty_cells)))
     return (
-        are_most
-        and is_certain
-        and not has_point
+        are_most_faulty
+        and has_certain_comma
+        and not has_decimal_point
         and all(map(has_decimal_comma, faulty_cells))
     )
 
