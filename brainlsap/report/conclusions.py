@@ -67,7 +67,9 @@ METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
 SIMPLE_MODELS = (
     "majority class",
     "global means",
+    "selected features",
     "logistic regression",
+    "linear SVM",
     NESTED_RIDGES[0],
 )
 """Simple models with which the main model is compared."""
@@ -76,7 +78,7 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 """Connectomes whose gains decide whether the connectome helps."""
 
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
-NOT_ALONE, SAME = "NOT ALONE", "SAME"
+SAME = "SAME"
 NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN = "NOTHING TO EXPLAIN"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
@@ -84,8 +86,12 @@ NOTHING_TO_EXPLAIN = "NOTHING TO EXPLAIN"
 _NOT_VALID = (
     " This result is not valid (see Beware)."  # follows the sentence of a conclusion
 )
-_PARTS_HEADING = "Log evidence with one scale for all regions (nats [90%]):"
-"""What precedes the gains of connectomes."""
+_PARTS_HEADING = (
+    f"YES requires a gain of {MIN_LOG_CREDIT:.1f} nats of log evidence (20 times as "
+    "probable) over each row, and 90% intervals above 0 over random connectomes (one "
+    "scale for all regions):"
+)
+"""What precedes the gains of the study's connectome."""
 N_QUOTED = 6
 """Most regions that a sentence for a manuscript names."""
 N_COVARIATES = 3
@@ -191,10 +197,10 @@ class StudyConclusions:
         conclusions = (
             self.chance,
             self.covariates,
+            self.added_value,
             self.network,
             self.probabilities,
             self.simple_models,
-            self.added_value,
             self.connectome,
             self.regions_differ,
             self.regions_stand_out,
@@ -501,110 +507,162 @@ def judge_covariates(
     chance: Conclusion,
     added_value: Conclusion | None = None,
 ) -> Conclusion:
-    """Answer whether age, sex, site or other covariates may explain the score.
+    """Answer whether age, sex, site or other covariates alone explain the score.
 
-    "POSSIBLY": the audit warns of one that predicts the class alone. "NOT ALONE": the
-    brain adds to all that it warns of (`added_value`). "NO WARNING" does not exclude
-    it. "NOTHING TO EXPLAIN": no score above chance was shown.
+    "NO": the brain adds to the covariates (`added_value`), and they include all that
+    the audit warns of. "POSSIBLY": the audit warns of one that they do not include, or
+    the brain was not shown to add to them. Without `added_value`, "POSSIBLY" means a
+    warning of the audit; "NO WARNING" does not exclude an explanation. "NOTHING TO
+    EXPLAIN": no score above chance was shown.
     """
     question_text = "Could age, sex or site explain the score?"
-    if evaluation.audit is None:
+    if added_value is not None:
+        covariates_phrase = tables.covariates_text(evaluation)
+        question_text = f"Do {covariates_phrase} alone explain the score?"
+    findings = _covariate_findings(evaluation)
+    if findings is None and added_value is None:
         sentence = "No leakage audit was made."
+        if evaluation.audit is not None:
+            sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
-    is_covariate = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
-    findings = evaluation.audit[is_covariate]
-    warned_findings = findings[findings["severity"] == "warning"]
-    warnings = warned_findings["finding"]
-    shown_findings = list(findings["finding"])[:N_COVARIATES]
-    answer_label, reason = (
-        NO_WARNING,
-        "The audit gave no warning, but it cannot exclude this.",
-    )
-    if len(warnings):
-        shown_findings = list(warnings)
-        answer_label, reason = (
-            POSSIBLY,
-            "Something other than the brain may explain the score.",
-        )
-    if not shown_findings:
-        sentence = "The table of participants contains none of these variables."
-        return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
-    findings_text = capitalize_first(f"{'; '.join(shown_findings)}.")
     if chance.answer != YES:
+        has_warning = findings is not None and (findings["severity"] == "warning").any()
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            findings_text if len(warnings) else "",
+            _text_of_findings(findings) if has_warning else "",
             reason="There is no score above chance to explain.",
             label=NOTHING_TO_EXPLAIN,
         )
-    sentences = [findings_text]
-    warned_columns = _covariates_of(warned_findings)
-    model_columns = evaluation.settings.get("covariates") or []
-    are_modelled = bool(warned_columns) and set(warned_columns) <= set(model_columns)
-    if added_value is not None and added_value.answer == YES and are_modelled:
-        answer_label = NOT_ALONE
-        reason, sentence = _compare_with_covariates(
-            evaluation, findings, added_value.estimate
+    conclusion = _judge_by_audit(question_text, findings)
+    if added_value is not None:
+        conclusion = _judge_by_comparison(
+            evaluation, conclusion, findings, added_value, chance.estimate
         )
-        sentences = [sentence]
     unadjusted_names = _unadjusted_names(evaluation)
-    if unadjusted_names:
-        sentences.append(
-            f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
+    if not unadjusted_names:
+        return conclusion
+    unadjusted_sentence = (
+        f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
+    )
+    sentence = f"{conclusion.sentence} {unadjusted_sentence}".strip()
+    return replace(conclusion, sentence=sentence)
+
+
+def _judge_by_audit(question: str, findings: pd.DataFrame | None) -> Conclusion:
+    """Answer by the warnings of the audit whether a covariate explains the score."""
+    label = NO_WARNING
+    reason = "The audit gave no warning, but it cannot exclude this."
+    if findings is not None and (findings["severity"] == "warning").any():
+        label = POSSIBLY
+        reason = "Something other than the brain may explain the score."
+    sentence = _text_of_findings(findings)
+    return Conclusion(question, NOT_SHOWN, sentence, reason=reason, label=label)
+
+
+def _judge_by_comparison(
+    evaluation: Evaluation,
+    audited: Conclusion,
+    findings: pd.DataFrame | None,
+    added_value: Conclusion,
+    score_of_model: float,
+) -> Conclusion:
+    """Answer by what the brain adds to covariates whether these explain the score."""
+    if added_value.answer != YES:
+        reason = "The brain was not shown to add to these variables."
+        return replace(audited, reason=reason, label=POSSIBLY)
+    model_columns = evaluation.settings["covariates"]
+    absent_names = _absent_names(_select_warnings(findings), model_columns)
+    if absent_names:
+        reason = (
+            f"The audit warns of {with_and(absent_names)}, which this comparison does "
+            "not include."
         )
-    return Conclusion(
-        question_text, NOT_SHOWN, " ".join(sentences), reason=reason, label=answer_label
+        return replace(audited, reason=reason, label=POSSIBLY)
+    return replace(
+        audited,
+        answer=NO,
+        label="",
+        reason=_score_of_covariates(evaluation, score_of_model),
+        sentence=" ".join(_describe_covariates(findings, model_columns)),
     )
 
 
-def _covariates_of(findings: pd.DataFrame) -> list[str]:
-    """Return the columns that findings concern; none in results of old versions."""
-    if "covariate" not in findings:
+def _select_warnings(findings: pd.DataFrame | None) -> pd.DataFrame:
+    """Return the warnings among findings; an empty table without findings."""
+    if findings is None:
+        return pd.DataFrame()
+    return findings[findings["severity"] == "warning"]
+
+
+def _text_of_findings(findings: pd.DataFrame | None) -> str:
+    """Return the warnings of the audit on covariates, or else its first notes."""
+    if findings is None:
+        return ""
+    shown_findings = list(_select_warnings(findings)["finding"])
+    if not shown_findings:
+        shown_findings = list(findings["finding"])[:N_COVARIATES]
+    return capitalize_first(f"{'; '.join(shown_findings)}.")
+
+
+def _covariate_findings(evaluation: Evaluation) -> pd.DataFrame | None:
+    """Return the findings of the audit on covariates; None if there are none."""
+    if evaluation.audit is None:
+        return None
+    is_covariate = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
+    return evaluation.audit[is_covariate] if is_covariate.any() else None
+
+
+def _absent_names(findings: pd.DataFrame, model_columns: Sequence[str]) -> list[str]:
+    """Return the covariates of findings that are not in the model of covariates."""
+    if findings.empty:
         return []
-    return list(findings["covariate"])
+    if "covariate" not in findings:  # Results of old versions.
+        return ["a variable"]
+    return [name for name in findings["covariate"] if name not in model_columns]
 
 
-def _compare_with_covariates(
-    evaluation: Evaluation, findings: pd.DataFrame, gain: float
-) -> tuple[str, str]:
-    """Return what the brain adds to all covariates, and what each predicts alone."""
-    covariates_name = ADDED_VALUE_MODELS[0]
-    names = tables.covariates_text(evaluation)
-    score = tables.intervals(evaluation, covariates_name).loc[
+def _score_of_covariates(evaluation: Evaluation, score_of_model: float) -> str:
+    """Return the score of all covariates together beside that of the main model."""
+    score = tables.intervals(evaluation, ADDED_VALUE_MODELS[0]).loc[
         "balanced_accuracy", "estimate"
     ]
-    reason = (
-        f"{capitalize_first(names)} alone score {score:.3f}; the brain adds "
-        f"{gain:+z.3f}."
+    names = capitalize_first(tables.covariates_text(evaluation))
+    chance = 1 / len(evaluation.cohort.classes)
+    return (
+        f"{names} alone score {score:.3f} (chance {chance:.3f}); "
+        f"{evaluation.models[0]} scores {score_of_model:.3f}."
     )
+
+
+def _describe_covariates(
+    findings: pd.DataFrame | None, model_columns: Sequence[str]
+) -> list[str]:
+    """Return what each covariate predicts alone in the audit, as sentences."""
+    if findings is None or "covariate" not in findings:
+        return []
+    sentences = []
     is_warned = findings["severity"] == "warning"
-    difference_texts = [
-        f"{row['covariate']} ({p_phrase(row['p_value'])})"
-        for row in findings[is_warned].to_dict("records")
-    ]
+    if is_warned.any():
+        difference_texts = [
+            f"{row['covariate']} ({p_phrase(row['p_value'])}, uncorrected)"
+            for row in findings[is_warned].to_dict("records")
+        ]
+        sentences.append(f"Classes differ in {with_and(difference_texts)}.")
+    best_findings = findings.nlargest(N_COVARIATES, "balanced_accuracy")
     score_texts = [
         f"{row['covariate']} {row['balanced_accuracy']:.2f}"
-        for row in findings.nlargest(N_COVARIATES, "balanced_accuracy").to_dict(
-            "records"
-        )
+        for row in best_findings.to_dict("records")
     ]
-    sentence = (
-        f"Classes differ in {with_and(difference_texts)}, uncorrected. Each alone, in "
-        f"the audit: {', '.join(score_texts)}; chance "
-        f"{1 / len(evaluation.cohort.classes):.2f}."
-    )
-    model_columns = evaluation.settings["covariates"]
-    absent_names = [
-        name for name in _covariates_of(findings) if name not in model_columns
-    ]
+    sentences.append(f"Each variable alone in the audit: {', '.join(score_texts)}.")
+    absent_names = _absent_names(findings, model_columns)
     if absent_names:
-        verb = "was" if len(absent_names) == 1 else "were"
-        sentence += (
-            f" {capitalize_first(with_and(absent_names))} {verb} not in the model of "
-            f"{names}."
+        verb = "is" if len(absent_names) == 1 else "are"
+        sentences.append(
+            f"{capitalize_first(with_and(absent_names))} {verb} not in the model of "
+            f"{with_and(model_columns)}."
         )
-    return reason, sentence
+    return sentences
 
 
 def _unadjusted_names(evaluation: Evaluation) -> list[str]:
@@ -703,6 +761,8 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
         )
         comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
+        if model_name == NESTED_RIDGES[0]:
+            comparison_sentence += "; see 3"
         conclusion = _conclude_difference(
             model_name, answer_text, comparison_sentence, comparison_row
         )
@@ -802,9 +862,8 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     )
     difference = _difference_text(comparison_row)
     sentence = (
-        f"Balanced accuracy of {brain_name} (a ridge regression) with "
-        f"{covariates_phrase} minus that of {covariates_phrase} alone: {difference} "
-        f"(95%; {_holm_phrase(comparison_row)})."
+        f"With the brain ({brain_name}) minus without the brain: {difference} balanced "
+        f"accuracy (95%; {_holm_phrase(comparison_row)})."
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
         sentence = (
@@ -857,17 +916,12 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         if network.answer == "yes":
             answer_text = YES
         reason_text = {
-            "yes": "It adds more information than random connectomes.",
-            "no": "No gain beyond random connectomes was shown.",
-            "unclear": "It is unclear whether it adds more than random connectomes.",
+            "yes": "The connectome adds more information than random connectomes.",
+            "no": "No gain over random connectomes was shown.",
+            "unclear": "It is unclear whether the connectome adds more than random "
+            "connectomes.",
         }[network.answer]
         partial_conclusions = _compare_connectomes(connectome_gain)
-        answer_sentences.append(
-            "The data must be at least 20 times as probable with the connectome as "
-            "without it and as with each random one "
-            f"({MIN_LOG_CREDIT:.1f} nats of log evidence, and intervals of differences "
-            "above 0)."
-        )
     if without_model not in evaluation.models or with_model == without_model:
         if partial_conclusions:
             answer_sentences.append(_PARTS_HEADING)
@@ -928,49 +982,45 @@ def _score_with_connectome(
         return f"{with_model} and {without_model} made the same predictions."
     if not np.isfinite(comparison_row["difference"]):
         return ""
-    difference_text = _difference_text(comparison_row)
-    sentence = (
-        f"Balanced accuracy of {with_model} minus {without_model}: {difference_text} "
-        f"(95%; {_holm_phrase(comparison_row)})."
+    numbers_text = (
+        f"{_difference_text(comparison_row)} ({with_model} minus {without_model}; 95%; "
+        f"{_holm_phrase(comparison_row)})."
     )
     if answer == NO:
-        return f"{sentence} The score is lower with the connectome."
+        return (
+            f"Averaging along the connectome lowers balanced accuracy: {numbers_text}"
+        )
     if answer == NOT_SHOWN:
-        return sentence
-    sentence += (
-        " So averaging helps; the balanced accuracy of random connectomes was not "
-        "measured."
+        return f"Balanced accuracy with the connectome minus without: {numbers_text}"
+    return (
+        f"Averaging along the connectome raises balanced accuracy: {numbers_text} The "
+        "balanced accuracy of random connectomes was not measured."
     )
-    return sentence
 
 
 def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
-    """Return the gain of every connectome, with the requirement that it decides."""
+    """Return the gain of the study's connectome over none and over random ones.
+
+    Each gain is a requirement; the gains of random connectomes are in Figure 3.
+    """
     partial_conclusions = []
     gain_table = gain.table.set_index("connectome")
     for connectome in COMPARED_CONNECTOMES:
-        connectome_title, gain_row = (
-            tables.CONNECTOMES[connectome],
-            gain_table.loc[connectome],
+        gain_row = gain_table.loc[connectome]
+        is_random = connectome != "original"
+        statistic = "evidence_lead" if is_random else "evidence_gain"
+        estimate, low, high = (
+            gain_row[f"{statistic}{suffix}"] for suffix in ("", "_low", "_high")
         )
-        estimate, gain_low, gain_high = (
-            gain_row[f"evidence_gain{suffix}"] for suffix in ("", "_low", "_high")
-        )
-        is_met = estimate >= MIN_LOG_CREDIT
-        gain_text = _nats_text(estimate, gain_low, gain_high)
-        sentence = f"gain {gain_text}"
-        if connectome != "original":
-            lead, lead_low, lead_high = (
-                gain_row[f"evidence_lead{suffix}"] for suffix in ("", "_low", "_high")
-            )
-            is_met = lead >= MIN_LOG_CREDIT and lead_low > 0
-            # The answer is that of the difference, which therefore comes first.
-            lead_text = _nats_text(lead, lead_low, lead_high)
-            sentence = f"study minus this {lead_text}; its gain {gain_text}"
-        answer = YES if is_met else NOT_SHOWN
+        is_met = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
         partial_conclusions.append(
             Conclusion(
-                connectome_title, answer, sentence, estimate, gain_low, gain_high
+                tables.CONNECTOMES[connectome] if is_random else "no connectome",
+                YES if is_met else NOT_SHOWN,
+                _nats_text(estimate, low, high),
+                estimate,
+                low,
+                high,
             )
         )
     return tuple(partial_conclusions)

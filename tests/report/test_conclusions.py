@@ -14,7 +14,6 @@ from brainlsap.report.conclusions import (
     NO,
     NO_WARNING,
     NONE_SHOWN,
-    NOT_ALONE,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
@@ -220,9 +219,10 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         assert len(answer.parts) == 3
         is_met = {part.answer for part in answer.parts} == {YES}
         assert is_met == (expected == YES)
-        assert answer.parts[0].sentence.startswith("gain +9.0")
-        # The answer for a random connectome is that of the difference, named first.
-        assert answer.parts[1].sentence.startswith(f"study minus this {lead:+z.1f}")
+        assert answer.parts[0].estimate == pytest.approx(9)
+        # A random connectome is subtracted; its own gain is in the figure.
+        assert answer.parts[1].estimate == pytest.approx(lead)
+        assert answer.parts[1].sentence.startswith(f"{lead:+z.1f}")
     leaky = replace(gained, connectome_gain=draw_gain_table(8, 3), audit=leaky_audit)
     withdrawn = draw_conclusions(leaky).connectome
     assert {part.answer for part in withdrawn.parts} == {NOT_SHOWN}
@@ -382,16 +382,22 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     assert found.added_value.question == "Does the brain add to AGE and SEX?"
     assert found.added_value.answer == answer
     assert found.added_value in found.answers
+    # Both answers on covariates stand side by side.
+    place = found.answers.index(found.added_value)
+    assert found.answers[place - 1] == found.covariates
     # What predicts the class alone cannot be all if the brain adds to it.
     audit = beside.audit.assign(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
-    for covariate, verdict in (("SEX", NOT_ALONE), ("SITE", POSSIBLY)):
+    for covariate, verdict in (("SEX", NO), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
         covariates = draw_conclusions(warned).covariates
+        assert covariates.question == "Do AGE and SEX alone explain the score?"
         assert covariates.verdict == expected
-        assert ("SEX (p = 0.010)" in covariates.sentence) == (expected == NOT_ALONE)
+        assert ("SEX (p = 0.010" in covariates.sentence) == (expected == NO)
+        is_site_named = "audit warns of SITE" in covariates.reason
+        assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
     is_forbidden = "the brain adds to AGE and SEX" in found.may_not_write
     assert is_forbidden == (answer != YES)
