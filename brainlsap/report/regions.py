@@ -787,10 +787,12 @@ def replicability_text(evaluation: Evaluation) -> str:
     ]
     return (
         "Replicability is the Spearman correlation between the maps of two random "
-        f"halves of the participants, as mean [range]: {', '.join(statistic_texts)}. "
-        "A value of 1 means the same order of all regions, and 0 means no agreement. "
-        "Regions without a difference have a random order, so a few strong regions "
-        "can replicate although this correlation is low."
+        f"halves of the participants, as mean [range]: {', '.join(statistic_texts)}; "
+        "unrelated maps give 0 on average, and equal orders of all regions give 1. A "
+        "low value means that a ranking of regions from half of these participants "
+        "differs from that of the other half, so do not report ranks. It does not "
+        "contradict a small p of single regions, because the order of all other "
+        "regions is random."
     )
 
 

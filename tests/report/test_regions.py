@@ -179,6 +179,9 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
     halves = halves.assign(spearman_low=0.4, spearman_high=0.6)
     for study, has_scale in ((tested, True), (even, False)):
         text = regions.replicability_text(replace(study, replicability=halves))
+        # A reader learns what a low value means for ranks, beside that of chance.
+        assert "unrelated maps give 0" in text
+        assert "do not report ranks" in text
         assert ("scale 0.50" in text) == has_scale
         assert "effect 0.50" in text
     page_path = report.write_report(even, tmp_path / "out", atlas=NAMES_ALONE)
