@@ -504,6 +504,29 @@ def model_remarks(evaluation: Evaluation) -> dict[str, str]:
     return remark_of_model
 
 
+def identical_models(evaluation: Evaluation) -> list[list[str]]:
+    """Return the groups of models with the same predictions, in the order of models."""
+    twin_of_model = evaluation.twin_of_model
+    models_of_first: dict[str, list[str]] = {}
+    for model_name in evaluation.models:
+        first_name = twin_of_model.get(model_name, model_name)
+        models_of_first.setdefault(first_name, []).append(model_name)
+    return [group for group in models_of_first.values() if len(group) > 1]
+
+
+def comparisons_text(evaluation: Evaluation) -> str:
+    """Return why there are fewer comparisons than other models; "" if there are not."""
+    n_identical = len(evaluation.twin_of_model)
+    if not n_identical:
+        return ""
+    comparisons = person_comparisons(evaluation, evaluation.models[0])
+    n_comparisons = int(comparisons["n_comparisons"].max())
+    return (
+        f"{count(n_comparisons, 'comparison')}, because {count(n_identical, 'model')} "
+        "made the same predictions as another"
+    )
+
+
 def frequent_prediction_text(evaluation: Evaluation, model: str) -> str:
     """Return that most predictions are of one class, if few scans are; else "".
 

@@ -306,3 +306,21 @@ def test_subgroups_have_a_row_each_and_small_ones_share_one(evaluation):
     assert sexes["number"].to_dict() == {"F": "12", "M": "24"}
     assert "not scored" in sexes.loc["F", "balanced accuracy [95%]"]
     assert report.plot_subgroups(evaluation).get_yticks().tolist() == [*range(6)]
+
+
+def test_identical_models_are_one_comparison_and_are_named(make_evaluation):
+    evaluation = make_evaluation(skill=0.9)
+    names = list(evaluation.models)
+    assert tables.identical_models(evaluation) == []
+    assert tables.comparisons_text(evaluation) == ""
+    rows = evaluation.predictions
+    copies = [rows[rows["model"] == names[0]].assign(model=name) for name in names[:3]]
+    others = rows[~rows["model"].isin(names[:3])]
+    alike = replace(evaluation, predictions=pd.concat([*copies, others]))
+    assert tables.identical_models(alike) == [names[:3]]
+    n_comparisons = len(names) - 3
+    text = tables.comparisons_text(alike)
+    assert text.startswith(f"{n_comparisons} comparison")
+    assert "2 models" in text
+    # Their rows stay in the table.
+    assert set(tables.model_score_table(alike)["model"]) == set(names)
