@@ -62,7 +62,7 @@ def export_maps(
     Parameters
     ----------
     maps : Evaluation; or Series, DataFrame or mapping
-        From an evaluation, one map per model with the relative heat scale of every
+        From an evaluation, one map per model with the relative scale of every
         region (:func:`brainlsap.evaluation.rank_regions`); else one or several named
         maps, as for :func:`brainlsap.report.plot_regions`. The name of a Series is
         that of its map.
@@ -145,7 +145,7 @@ def export_maps(
 
 
 def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
-    """Return the relative heat scale of every region, one column per model."""
+    """Return the relative scale of every region, one column per model."""
     scales_of_model = {}
     for model_name in models_with_scales(evaluation):
         ranking = rank_regions(evaluation, model_name).set_index("region")
