@@ -90,7 +90,7 @@ def read_stack(
         return None
     with reading(stack_path, f"a {stack_path.suffix} file"):
         raw_matrices = matrix_format.read(stack_path)
-    name_lists = raw_matrices[0].lists
+    name_lists = raw_matrices[0].name_lists
     if name_lists is None:
         return None
     id_origin, scan_ids = _choose_ids(stack_path, name_lists, len(raw_matrices), scans)
@@ -101,7 +101,7 @@ def read_stack(
     }
     _check_equal_rows(stack_path, raw_matrices, scan_ids)
     n_rows = len(raw_matrices[0].values)
-    file_names = raw_matrices[0].rows or _choose_row_names(
+    file_names = raw_matrices[0].row_names or _choose_row_names(
         stack_path, name_list_of_key, n_rows, atlas
     )
     matrix_values = np.array([raw_matrix.values for raw_matrix in raw_matrices])
@@ -113,7 +113,7 @@ def read_stack(
         row_order,
         labels,
         file_names,
-        raw_matrices[0].header,
+        raw_matrices[0].comments,
     )
     order_check = OrderCheck(atlas)
     if row_order != UNCHECKED_NAMES or not row_names.names:
@@ -153,8 +153,8 @@ def _check_equal_rows(
                 path=stack_path,
                 kind="matrix shape",
             )
-        column_names = raw_matrix.columns or raw_matrix.rows
-        if not raw_matrix.rows == column_names == first_matrix.rows:
+        column_names = raw_matrix.column_names or raw_matrix.row_names
+        if not raw_matrix.row_names == column_names == first_matrix.row_names:
             raise FileFormatError(
                 f"the matrices of {scan_id} and {scan_ids[0]} have different row or "
                 "column names. All matrices of a file must have the same regions in "

@@ -93,25 +93,25 @@ class RawMatrix(NamedTuple):
     ----------
     values : array of shape (n_rows, n_rows)
         Weights in the order of the file.
-    rows, columns : tuple of str, optional
+    row_names, column_names : tuple of str, optional
         Names in the file.
     measure : str
         What the weights are, as the file calls it.
     omits_absent_regions : bool
         Whether the tool leaves out regions that a brain does not have.
-    lists : mapping of str to NameList, optional
+    name_lists : mapping of str to NameList, optional
         For an array of many scans: all lists of the file, by key.
-    header : str
+    comments : str
         Comment lines of a text.
     """
 
     values: np.ndarray
-    rows: tuple[str, ...] | None = None
-    columns: tuple[str, ...] | None = None
+    row_names: tuple[str, ...] | None = None
+    column_names: tuple[str, ...] | None = None
     measure: str = ""
     omits_absent_regions: bool = False
-    lists: Mapping[str, NameList] | None = None
-    header: str = ""
+    name_lists: Mapping[str, NameList] | None = None
+    comments: str = ""
 
 
 def read_connectome(
@@ -190,17 +190,19 @@ def read_connectome(
     connectome_path, raw_matrix, source_notes = _read_source(source, atlas, measure)
     _check_matrix_shape(raw_matrix, connectome_path)
     is_file = isinstance(source, str | Path)
-    has_unnamed_rows = not is_file and raw_matrix.rows is None
+    has_unnamed_rows = not is_file and raw_matrix.row_names is None
     if has_unnamed_rows:
-        raw_matrix = raw_matrix._replace(rows=atlas.names, columns=atlas.names)
+        raw_matrix = raw_matrix._replace(
+            row_names=atlas.names, column_names=atlas.names
+        )
     row_names = name_rows(
         connectome_path,
         raw_matrix.values,
         atlas,
         row_order,
         labels,
-        raw_matrix.rows or (),
-        raw_matrix.header,
+        raw_matrix.row_names or (),
+        raw_matrix.comments,
     )
     if has_unnamed_rows:
         order_note = f"the rows were read in the order of {atlas.name}"
@@ -287,7 +289,7 @@ def _take_array(matrix_source: np.ndarray | pd.DataFrame) -> RawMatrix:
         number_array = np.asarray(matrix_source)
     if not name_axes:
         return RawMatrix(number_array)
-    return RawMatrix(number_array, rows=name_axes[0], columns=name_axes[-1])
+    return RawMatrix(number_array, row_names=name_axes[0], column_names=name_axes[-1])
 
 
 def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
@@ -316,8 +318,10 @@ def _apply_row_names(
     raw_matrix: RawMatrix, row_names: RowNames, connectome_path: Path
 ) -> RawMatrix:
     """Return a matrix with the names that its rows were given, parts added."""
-    if row_names.names is not raw_matrix.rows:
-        raw_matrix = raw_matrix._replace(rows=row_names.names, columns=row_names.names)
+    if row_names.names is not raw_matrix.row_names:
+        raw_matrix = raw_matrix._replace(
+            row_names=row_names.names, column_names=row_names.names
+        )
     return (
         _add_parts(raw_matrix, connectome_path) if row_names.adds_parts else raw_matrix
     )
@@ -325,8 +329,8 @@ def _apply_row_names(
 
 def _align_columns(raw_matrix: RawMatrix) -> np.ndarray:
     """Return the weights with columns in the order of rows, where names say both."""
-    row_names = raw_matrix.rows or ()
-    column_names = raw_matrix.columns or ()
+    row_names = raw_matrix.row_names or ()
+    column_names = raw_matrix.column_names or ()
     if (
         row_names == column_names
         or sorted(row_names) != sorted(column_names)
@@ -352,9 +356,9 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
             path=connectome_path,
             kind="parts of means",
         )
-    region_names = tuple(dict.fromkeys(raw_matrix.rows or ()))
+    region_names = tuple(dict.fromkeys(raw_matrix.row_names or ()))
     region_of_row = [
-        region_names.index(region_name) for region_name in raw_matrix.rows or ()
+        region_names.index(region_name) for region_name in raw_matrix.row_names or ()
     ]
     merging_matrix = np.zeros((len(region_names), len(region_of_row)))
     merging_matrix[region_of_row, np.arange(len(region_of_row))] = 1
@@ -364,7 +368,7 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
         @ merging_matrix.T
     )
     return raw_matrix._replace(
-        values=summed_weights, rows=region_names, columns=region_names
+        values=summed_weights, row_names=region_names, column_names=region_names
     )
 
 
@@ -447,12 +451,12 @@ def _choose_matrix(
 
 def _may_fit(raw_matrix: RawMatrix, atlas: Atlas) -> bool:
     """Return whether names, or else the size, of a matrix may be those of an atlas."""
-    if raw_matrix.rows is None or all(map(str.isdecimal, raw_matrix.rows)):
+    if raw_matrix.row_names is None or all(map(str.isdecimal, raw_matrix.row_names)):
         return len(raw_matrix.values) in {
             len(row_order.names) for row_order in row_orders(atlas)
         }
     n_known_names = sum(
-        atlas.find(row_name) is not None for row_name in raw_matrix.rows
+        atlas.find(row_name) is not None for row_name in raw_matrix.row_names
     )
     return n_known_names >= len(atlas) / 2
 
@@ -465,11 +469,11 @@ def _reorder_to_atlas(
     Raises where regions are missing, unless the tool omits those that a brain lacks.
     """
     findings = list[Finding]()
-    row_names = raw_matrix.rows or ()
+    row_names = raw_matrix.row_names or ()
     max_missing = MAX_ABSENT_REGIONS if raw_matrix.omits_absent_regions else 0
     try:
         row_of_region, dropped_names = atlas.rows(row_names)
-        column_of_region, _ = atlas.rows(raw_matrix.columns or ())
+        column_of_region, _ = atlas.rows(raw_matrix.column_names or ())
         missing_region_indices = np.flatnonzero(
             (row_of_region < 0) | (column_of_region < 0)
         )
@@ -670,7 +674,7 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
                 path=connectome_path,
                 kind="names per axis",
             )
-    header = "\n".join(comment_texts)
+    comments = "\n".join(comment_texts)
     name_axes = [
         tuple(axis_names) for axis_names in (row_names, column_names) if axis_names
     ]
@@ -681,8 +685,8 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
         if not are_counts(axis_names_read)
     ] or name_axes
     if not name_axes:
-        return [RawMatrix(weight_matrix, header=header)]
-    return [RawMatrix(weight_matrix, name_axes[0], name_axes[-1], header=header)]
+        return [RawMatrix(weight_matrix, comments=comments)]
+    return [RawMatrix(weight_matrix, name_axes[0], name_axes[-1], comments=comments)]
 
 
 def _refuse_lost_lines(
@@ -929,7 +933,7 @@ class MatrixFormat(NamedTuple):
     Attributes
     ----------
     read : callable
-        `(path) -> matrices`; those of many scans have :attr:`RawMatrix.lists`.
+        `(path) -> matrices`; those of many scans have :attr:`RawMatrix.name_lists`.
     may_hold_many_scans : bool
         Whether a file may hold the connectomes of many scans.
     """
@@ -1139,7 +1143,8 @@ def _split_stack(
                 list_names, are_texts=array_value.dtype.kind in "USO"
             )
     return [
-        RawMatrix(matrix_values, lists=name_lists) for matrix_values in stacked_matrices
+        RawMatrix(matrix_values, name_lists=name_lists)
+        for matrix_values in stacked_matrices
     ]
 
 

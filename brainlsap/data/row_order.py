@@ -463,14 +463,14 @@ def name_rows(
     row_order: str | None = None,
     labels: str | Path | Sequence[str] | None = None,
     file_names: Sequence[str] = (),
-    header: str = "",
+    comments: str = "",
 ) -> RowNames:
     """Return the names of the rows of a matrix, and what decided them.
 
     In this order: `labels`; the names in the file; lists beside the matrix (BIDS writes
     a `.json` of its name, scilpy and Connectoflow a `labels_list.txt`, brainlife a
     `label.json`, The Virtual Brain a `centres.txt`); `row_order`; words of one tool in
-    the path or the first lines (`header`). Where nothing decides, the result has no
+    the path or the comment lines (`comments`). Where nothing decides, the result has no
     names.
 
     Raises
@@ -504,7 +504,7 @@ def name_rows(
             order_of_rows.adds_parts,
             order_of_rows.tool,
         )
-    return _name_rows_by_other_evidence(matrix_path, weight_matrix, atlas, header)
+    return _name_rows_by_other_evidence(matrix_path, weight_matrix, atlas, comments)
 
 
 def unknown_order_message(
@@ -619,11 +619,11 @@ def _follow_list(
 
 
 def _name_rows_by_other_evidence(
-    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, header: str
+    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, comments: str
 ) -> RowNames:
     """Return the names of rows that neither a list nor the user names, if any."""
     n_rows = len(weight_matrix)
-    tool_name = _find_tool(matrix_path, header, atlas)
+    tool_name = _find_tool(matrix_path, comments, atlas)
     # of all orders, since one of another tool may put the same regions into these rows
     for known_order in row_orders(atlas):
         if known_order.tool == tool_name and len(known_order.names) == n_rows:
@@ -698,9 +698,9 @@ def _are_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
     )
 
 
-def _find_tool(matrix_path: Path, header: str, atlas: Atlas) -> str | None:
+def _find_tool(matrix_path: Path, comments: str, atlas: Atlas) -> str | None:
     """Return the tool that the path or the first lines name, None where none do."""
-    searched_text = f"{matrix_path.as_posix()}\n{header}"
+    searched_text = f"{matrix_path.as_posix()}\n{comments}"
     for tool_name, tool_words in _TOOL_WORDS.items():
         word_match = tool_words.search(searched_text)
         if word_match is None:
