@@ -732,11 +732,11 @@ def class_table(
     n_total = confusion_counts.sum(axis=(1, 2))[:, None]
     n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
     n_hits = np.einsum("bii->bi", confusion_counts)
-    n_others = n_total - n_true
-    n_true_negatives = n_others - n_predicted + n_hits
+    n_not_in_class = n_total - n_true
+    n_true_negatives = n_not_in_class - n_predicted + n_hits
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where a class is empty
         sensitivities = n_hits / n_true
-        specificities = n_true_negatives / n_others
+        specificities = n_true_negatives / n_not_in_class
         positive_values = n_hits / n_predicted
         negative_values = n_true_negatives / (n_total - n_predicted)
     aucs = np.full(sensitivities.shape, np.nan)
@@ -796,9 +796,9 @@ def _iter_weights(
     """
     check_at_least("n_draws", n_draws, 1)
     n_people = int(person_codes.max()) + 1
-    n_times = _draw_bootstrap_people(n_people, n_draws, random_state)
-    for draw_slice in _iter_draws(len(n_times), len(person_codes)):
-        yield n_times[draw_slice][:, person_codes].astype(float)
+    n_times_drawn = _draw_bootstrap_people(n_people, n_draws, random_state)
+    for draw_slice in _iter_draws(len(n_times_drawn), len(person_codes)):
+        yield n_times_drawn[draw_slice][:, person_codes].astype(float)
 
 
 def _iter_draws(n_draws: int, n_values: int) -> Iterator[slice]:
@@ -817,16 +817,16 @@ def _draw_bootstrap_people(
     The draws are the same for all models of a study.
     """
     rng = np.random.default_rng(random_state)
-    n_times = np.ones((1 + n_draws, n_people), dtype=np.int16)
+    n_times_drawn = np.ones((1 + n_draws, n_people), dtype=np.int16)
     for draw_slice in _iter_draws(n_draws, n_people):
-        counts = rng.multinomial(
+        drawn_counts = rng.multinomial(
             n_people,
             np.full(n_people, 1 / n_people),
             draw_slice.stop - draw_slice.start,
         )
-        n_times[1:][draw_slice] = counts
-    n_times.flags.writeable = False
-    return n_times
+        n_times_drawn[1:][draw_slice] = drawn_counts
+    n_times_drawn.flags.writeable = False
+    return n_times_drawn
 
 
 def _with_interval(
@@ -1104,8 +1104,10 @@ def _fit_calibration(
     w: np.ndarray,
 ) -> dict[str, float]:
     """Return slope and intercept of one class, with 95 % intervals."""
-    p = class_probability.clip(_SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
-    log_odds = np.log(p) - np.log1p(-p)
+    clipped_probability = class_probability.clip(
+        _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY
+    )
+    log_odds = np.log(clipped_probability) - np.log1p(-clipped_probability)
     ones = np.ones_like(log_odds)
     zeros = np.zeros_like(log_odds)
     y = is_class.astype(float)
@@ -1137,9 +1139,9 @@ def _logistic(
 
     Newton's method; NaN where there is no finite maximum.
     """
-    undefined = np.full(X.shape[1], np.nan)
+    nan_coefficients = np.full(X.shape[1], np.nan)
     if y.min() == y.max() or np.linalg.matrix_rank(X) < X.shape[1]:
-        return undefined, undefined
+        return nan_coefficients, nan_coefficients
     coefficients = np.zeros(X.shape[1])
     newton_step = np.full(X.shape[1], np.inf)
     information = np.eye(X.shape[1])
@@ -1148,15 +1150,17 @@ def _logistic(
         mu = 1 / (1 + np.exp(-(X @ coefficients + log_odds_offset).clip(-500, 500)))
         information = (X * (w * mu * (1 - mu))[:, None]).T @ X
         if np.linalg.cond(information) > 1e12:
-            return undefined, undefined
+            return nan_coefficients, nan_coefficients
         newton_step = np.linalg.solve(information, X.T @ (w * (y - mu)))
         coefficients = coefficients + newton_step.clip(-2, 2)
         if np.abs(newton_step).max() < 1e-10:
             break
     if np.abs(newton_step).max() > 1e-6 or np.abs(coefficients).max() > _MAX_SLOPE:
-        return undefined, undefined
+        return nan_coefficients, nan_coefficients
     person_scores = np.zeros((person_codes.max() + 1, X.shape[1]))
     np.add.at(person_scores, person_codes, X * (w * (y - mu))[:, None])
-    inverse = np.linalg.inv(information)
-    covariance = inverse @ (person_scores.T @ person_scores) @ inverse
+    inverse_information = np.linalg.inv(information)
+    covariance = (
+        inverse_information @ (person_scores.T @ person_scores) @ inverse_information
+    )
     return coefficients, np.sqrt(np.diag(covariance))

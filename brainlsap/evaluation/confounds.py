@@ -375,21 +375,21 @@ class Deconfounder(BaseEstimator):
         self.sites_ = [str(site_name) for site_name in site_names[is_large_enough]]
         n_sites = len(self.sites_)
         site_index = pd.Index(self.sites_).get_indexer(site_labels)
-        is_learned = site_index >= 0
+        has_learned_site = site_index >= 0
         preserved_design = learn_design(
             self.preserved_covariates(scan_table), scan_table
         )
-        covariate_design = apply_design(preserved_design, scan_table)[is_learned]
-        feature_values = feature_values[is_learned]
-        site_dummies = np.eye(n_sites)[site_index[is_learned]]
+        covariate_design = apply_design(preserved_design, scan_table)[has_learned_site]
+        feature_values = feature_values[has_learned_site]
+        site_dummies = np.eye(n_sites)[site_index[has_learned_site]]
         # values by site, each (n_sites, n_values)
-        n_known = site_dummies.T @ ~np.isnan(feature_values)
+        n_known_values = site_dummies.T @ ~np.isnan(feature_values)
         beta = least_squares(
             np.hstack([site_dummies, covariate_design]), feature_values
         )
         site_means, covariate_slopes = beta[:n_sites], beta[n_sites:]
-        n_scans = np.maximum(n_known.sum(axis=0), 1)
-        grand_mean = (n_known * site_means).sum(axis=0) / n_scans
+        n_scans = np.maximum(n_known_values.sum(axis=0), 1)
+        grand_mean = (n_known_values * site_means).sum(axis=0) / n_scans
         residual_values = (
             feature_values - grand_mean - covariate_design @ covariate_slopes
         )
@@ -397,7 +397,9 @@ class Deconfounder(BaseEstimator):
         sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_scans)
         # Values that do not vary, or were measured at one site only, are not changed.
         is_unchanged = sd <= 1e-10 * np.maximum(np.abs(grand_mean), 1e-300)
-        is_unchanged |= ((n_known >= MIN_PER_SITE).sum(axis=0) < 2) | np.isnan(sd)
+        is_unchanged |= ((n_known_values >= MIN_PER_SITE).sum(axis=0) < 2) | np.isnan(
+            sd
+        )
         sd = np.where(is_unchanged, 1, sd)
         z = np.where(is_unchanged, np.nan, residual_values) / sd
         site_shifts, site_variances = _estimate_site_effects(z, site_dummies)
@@ -418,17 +420,17 @@ class Deconfounder(BaseEstimator):
             scan_table[find_covariate_column(scan_table, str(self.harmonize))]
         )
         site_index = pd.Index(self.sites_).get_indexer(site_labels)
-        is_learned = site_index >= 0
-        if not is_learned.all():
-            unknown_sites = ", ".join(sorted(set(site_labels[~is_learned])))
+        has_learned_site = site_index >= 0
+        if not has_learned_site.all():
+            unknown_sites = ", ".join(sorted(set(site_labels[~has_learned_site])))
             warnings.warn(
-                f"{(~is_learned).sum()} scans come from sites that were not in "
+                f"{(~has_learned_site).sum()} scans come from sites that were not in "
                 f"training ({unknown_sites}). They were not harmonised.",
                 stacklevel=3,
             )
         combat_parameters = self.combat_ or {}
         covariate_design = apply_design(
-            combat_parameters["design"], scan_table[is_learned]
+            combat_parameters["design"], scan_table[has_learned_site]
         )
         expected_values = np.array(
             combat_parameters["mean"]
@@ -436,11 +438,13 @@ class Deconfounder(BaseEstimator):
             combat_parameters, covariate_design, feature_values
         )
         value_sd = np.array(combat_parameters["deviation"])
-        gamma = np.array(combat_parameters["gamma"])[site_index[is_learned]]
-        site_variances = np.array(combat_parameters["delta"])[site_index[is_learned]]
-        z = (feature_values[is_learned] - expected_values) / value_sd - gamma
+        gamma = np.array(combat_parameters["gamma"])[site_index[has_learned_site]]
+        site_variances = np.array(combat_parameters["delta"])[
+            site_index[has_learned_site]
+        ]
+        z = (feature_values[has_learned_site] - expected_values) / value_sd - gamma
         harmonized_values = feature_values.copy()
-        harmonized_values[is_learned] = (
+        harmonized_values[has_learned_site] = (
             z / np.sqrt(site_variances) * value_sd + expected_values
         )
         return harmonized_values
@@ -473,12 +477,12 @@ def _residual_deviations(
 ) -> np.ndarray:
     """Return the residual s.d. of every value; 1 where it is not known, or is 0."""
     residuals = feature_values - design_matrix @ coefficients
-    n_known = (~np.isnan(residuals)).sum(axis=0)
-    degrees_of_freedom = np.maximum(n_known - design_matrix.shape[1], 1)
+    n_known_values = (~np.isnan(residuals)).sum(axis=0)
+    degrees_of_freedom = np.maximum(n_known_values - design_matrix.shape[1], 1)
     deviations = np.sqrt(np.nansum(residuals**2, axis=0) / degrees_of_freedom)
     # The residuals of values that do not vary are rounding errors.
     is_constant = deviations <= 1e-10 * np.nan_to_num(np.abs(coefficients[0]))
-    return np.where((n_known == 0) | is_constant, 1.0, deviations)
+    return np.where((n_known_values == 0) | is_constant, 1.0, deviations)
 
 
 def _covariate_columns(scan_table: pd.DataFrame) -> list[str]:
@@ -788,8 +792,8 @@ def missing_patterns(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     unique_patterns, unique_index = np.unique(is_measured, axis=1, return_inverse=True)
     unique_index = unique_index.reshape(-1)
     return [
-        (has_value, np.flatnonzero(unique_index == index))
-        for index, has_value in enumerate(unique_patterns.T)
+        (has_value, np.flatnonzero(unique_index == pattern_index))
+        for pattern_index, has_value in enumerate(unique_patterns.T)
     ]
 
 
@@ -805,10 +809,10 @@ def _estimate_site_effects(
     site_variances = np.ones(effect_shape)
     for site_index in range(len(gamma)):
         site_z = z[site_dummies[:, site_index] > 0]
-        n_known = (~np.isnan(site_z)).sum(axis=0)
-        estimable_indices = np.flatnonzero(n_known >= MIN_PER_SITE)
-        is_varying = np.nanvar(site_z[:, estimable_indices], axis=0, ddof=1) > 0
-        estimable_indices = estimable_indices[is_varying]
+        n_known_values = (~np.isnan(site_z)).sum(axis=0)
+        estimable_indices = np.flatnonzero(n_known_values >= MIN_PER_SITE)
+        varies_within_site = np.nanvar(site_z[:, estimable_indices], axis=0, ddof=1) > 0
+        estimable_indices = estimable_indices[varies_within_site]
         if len(estimable_indices):
             site_gamma, site_delta = _shrink_site_effects(site_z[:, estimable_indices])
             gamma[site_index, estimable_indices] = site_gamma
@@ -897,18 +901,20 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
     )
     if are_codes:
         text_values = group_names(column_values)
-    n_kinds = text_values.nunique()
+    n_distinct_values = text_values.nunique()
     n_people = table["participant"].nunique()
-    n_numbers = column_values.drop(text_values.index).nunique()
-    is_mixed = len(text_values) > 0 and n_numbers > MOST_GROUPS
-    has_too_many_kinds = n_kinds > MOST_GROUPS and 2 * n_kinds > n_people
-    if has_too_many_kinds and are_codes:
+    n_distinct_numbers = column_values.drop(text_values.index).nunique()
+    mixes_numbers_and_texts = len(text_values) > 0 and n_distinct_numbers > MOST_GROUPS
+    has_too_many_values = (
+        n_distinct_values > MOST_GROUPS and 2 * n_distinct_values > n_people
+    )
+    if has_too_many_values and are_codes:
         raise ParameterError(
-            f"the column {column_name} has {n_kinds} groups among {n_people} "
+            f"the column {column_name} has {n_distinct_values} groups among {n_people} "
             "people, so adjusting for it would remove the differences between "
             "people. Merge small groups, or leave the column out."
         )
-    if is_mixed or has_too_many_kinds:
+    if mixes_numbers_and_texts or has_too_many_values:
         raise ParameterError(
             f"the column {column_name} contains text such as "
             f"{text_values.iloc[0]!r}, which is neither a number nor the name of a "

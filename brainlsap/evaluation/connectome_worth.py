@@ -260,14 +260,14 @@ def connectome_gain(
     signals = InputScaler.learn(features).apply(features)
     is_measured = ~np.isnan(features).all(axis=(0, 2))
     person_rows, averaging_matrix = _make_rows(cohort, signals, is_measured)
-    n_rarest_class = np.bincount(person_rows.codes).min()
-    if n_rarest_class < MIN_PEOPLE_OF_CLASS:
+    n_people_of_rarest_class = np.bincount(person_rows.codes).min()
+    if n_people_of_rarest_class < MIN_PEOPLE_OF_CLASS:
         raise ParameterError(
             f"connectome_gain requires at least {MIN_PEOPLE_OF_CLASS} people in "
-            f"every class; the smallest class has {n_rarest_class}. Merge classes, "
-            "or leave the smallest class out."
+            f"every class; the smallest class has {n_people_of_rarest_class}. Merge "
+            "classes, or leave the smallest class out."
         )
-    n_folds = min(_N_FOLDS, int(n_rarest_class))
+    n_folds = min(_N_FOLDS, int(n_people_of_rarest_class))
     splits = make_splits(person_rows.codes, person_rows.person, n_folds, random_state)
     gain_computation = _GainComputation(person_rows, splits)
     gains_of_connectome: dict[str, list[_Gain]] = {}
@@ -368,13 +368,15 @@ def _diffuse_all(
     permuted_signals = np.stack(
         [signals[:, region_order_of_draw] for region_order_of_draw in region_orders]
     )
-    relabelled_signals, rewired_signals, exchanged_signals, mean_connectome = _diffuse(
-        connectomes,
-        permuted_signals,
-        preparation,
-        cohort.groups,
-        pair_orders,
-        all_donors,
+    relabelled_signals, rewired_signals, exchanged_signals, mean_connectome = (
+        _diffuse_signals(
+            connectomes,
+            permuted_signals,
+            preparation,
+            cohort.groups,
+            pair_orders,
+            all_donors,
+        )
     )
     for i, region_order in enumerate(region_orders):
         yield (
@@ -387,7 +389,7 @@ def _diffuse_all(
         return
     for diffused_signals in exchanged_signals:
         yield "exchanged", diffused_signals
-    group_mean, *_ = _diffuse(
+    group_mean, *_ = _diffuse_signals(
         mean_connectome[None], signals[None], graph.Preparation(), cohort.groups
     )
     yield "group mean", group_mean[0]
@@ -409,7 +411,7 @@ class _DiffusedSignals(NamedTuple):
     """Mean over people of the mean over their scans (n_rois, n_rois)."""
 
 
-def _diffuse(
+def _diffuse_signals(
     connectomes: np.ndarray,
     signals: np.ndarray,
     preparation: "Preparation",
@@ -456,14 +458,16 @@ def _diffuse(
         diffused_receivers = iter(
             zip(receiver_sets, diffused_sets[n_sets:], strict=True)
         )
-        for draw, receivers_of_rank in enumerate(receivers_of_draws):
+        for draw_index, receivers_of_rank in enumerate(receivers_of_draws):
             for _ in receivers_of_rank:
-                receivers, diffused = next(diffused_receivers)
-                is_scan = receivers >= 0
-                exchanged_signals[draw][:, receivers[is_scan]] = diffused[:, is_scan]
-        for draw, pair_order in enumerate(pair_orders):
+                receivers, diffused_batch = next(diffused_receivers)
+                has_receiver = receivers >= 0
+                exchanged_signals[draw_index][:, receivers[has_receiver]] = (
+                    diffused_batch[:, has_receiver]
+                )
+        for draw_index, pair_order in enumerate(pair_orders):
             rewired_weights = rewire_connectomes(edge_weights, pair_order)
-            rewired_signals[draw][:, batch_rows] = _diffuse_batch(
+            rewired_signals[draw_index][:, batch_rows] = _diffuse_batch(
                 rewired_weights, batch_signals[:1]
             )[0]
     return _DiffusedSignals(
@@ -700,7 +704,9 @@ class _GainComputation:
             error_falls[test_rows] = self.own_error[test_rows] - self._squared_error(
                 predicted_targets, test_rows
             )
-        log_evidences = np.array([fit.log_evidence for fit in network_fits])
+        log_evidences = np.array(
+            [network_fit.log_evidence for network_fit in network_fits]
+        )
         log_scale = network_fits[0].scale_probability @ np.log(_SCALES)
         return _Gain(log_evidences, error_falls, float(np.exp(log_scale)))
 
@@ -881,10 +887,10 @@ class _OwnValueModel:
         """
         from brainlsap.model.evidence import invert_sd
 
-        n_columns, n_unpenalized = len(products), self.F.shape[1]
+        n_columns, n_unpenalized_columns = len(products), self.F.shape[1]
         HtH, HtF, HtV, HtT = np.split(
             products,
-            np.cumsum([n_columns, n_unpenalized, self.X.shape[1]]),
+            np.cumsum([n_columns, n_unpenalized_columns, self.X.shape[1]]),
             axis=1,
         )
         # Least squares on F, from its products: (F'UF)^-1 F'UH
@@ -910,12 +916,12 @@ class _OwnValueModel:
         With K0 = XX'/ridge + I and E = R'K0^-1 R, the weights of residual columns are
         (I/c + E)^-1 R'K0^-1 t, and log|I + cE| is added to the log determinant.
         """
-        residual = self.residual_products(products)
-        n_columns = len(residual.RtR)
-        mean_square = np.trace(residual.RtR) / self.n_people
+        inner_products = self.residual_products(products)
+        n_columns = len(inner_products.RtR)
+        mean_square = np.trace(inner_products.RtR) / self.n_people
         unit_factor = 1 / np.sqrt(mean_square) if mean_square > 0 else 1.0
-        PtR = (residual.RtX @ (self.Q / self.S)).T * unit_factor
-        RtR, Rtt = residual.RtR * unit_factor**2, residual.Rtt * unit_factor
+        PtR = (inner_products.RtX @ (self.Q / self.S)).T * unit_factor
+        RtR, Rtt = inner_products.RtR * unit_factor**2, inner_products.Rtt * unit_factor
         grid_shape = len(_RIDGE_FACTORS), len(_SIGNAL_RATIOS)
         log_evidence = np.empty(grid_shape)
         log_dets = np.empty(grid_shape)
@@ -924,24 +930,24 @@ class _OwnValueModel:
             ridge = ridge_factor * self.ridge
             shrunken_PtR = (self.S**2 / (self.S**2 + ridge))[:, None] * PtR
             E = RtR - PtR.T @ shrunken_PtR
-            projected = Rtt - shrunken_PtR.T @ self.Pt
+            projected_targets = Rtt - shrunken_PtR.T @ self.Pt
             for j, c in enumerate(_SIGNAL_RATIOS):
                 # E is symmetric: its transpose saves LAPACK a copy.
                 A = (c * E).T
                 np.einsum("ii->i", A)[:] += 1.0
                 cholesky_factor, residual_weights[i, j], _ = dposv(
-                    A, c * projected, lower=True, overwrite_a=True
+                    A, c * projected_targets, lower=True, overwrite_a=True
                 )
                 log_dets[i, j] = 2 * np.log(np.diag(cholesky_factor)).sum()
             log_evidence[i] = self._log_evidence(
                 ridge,
-                rss_fall=(projected * residual_weights[i]).sum(axis=(1, 2)),
+                rss_fall=(projected_targets * residual_weights[i]).sum(axis=(1, 2)),
                 log_det=log_dets[i],
             )
         return _ScaleSolution(
             log_evidence=log_evidence,
-            columns_on_F=residual.columns_on_F,
-            slopes=residual.slopes,
+            columns_on_F=inner_products.columns_on_F,
+            slopes=inner_products.slopes,
             residual_weights=unit_factor * residual_weights,
             own_components=self.Pt - PtR @ residual_weights,
         )

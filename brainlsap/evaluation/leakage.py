@@ -847,11 +847,11 @@ def _covariate_finding(
 ) -> AuditFinding:
     """Return a covariate's finding, with whether it is missing, removed or held out."""
     covariate_name = tested_column.covariate
-    n_unknown = tested_column.values.isna().groupby(cohort.groups).all().sum()
-    if n_unknown:
+    n_people_unknown = tested_column.values.isna().groupby(cohort.groups).all().sum()
+    if n_people_unknown:
         finding_text += (
             f"; the covariate {covariate_name} is missing for "
-            f"{count(n_unknown, 'person')}"
+            f"{count(n_people_unknown, 'person')}"
         )
     if is_removed:
         finding_text += "; its effect was removed from the features inside the folds"
@@ -896,15 +896,15 @@ def _find_outside_reference(
             person_values[is_reference].min(),
             person_values[is_reference].max(),
         )
-        n_outside = int(
+        n_people_outside = int(
             (
                 (person_values < lowest_reference) | (person_values > highest_reference)
             ).sum()
         )
-        if n_outside > MAX_OUTSIDE_SHARE * len(people_table):
+        if n_people_outside > MAX_OUTSIDE_SHARE * len(people_table):
             yield _make_finding(
                 Check.OUTSIDE_REFERENCE,
-                f"{column_name} of {n_outside} of "
+                f"{column_name} of {n_people_outside} of "
                 f"{count(len(people_table), 'person')} is outside the range of the "
                 f"class {reference_class} ({lowest_reference:g} to "
                 f"{highest_reference:g})",
@@ -981,8 +981,8 @@ def _majority_accuracy(test_counts: np.ndarray) -> float:
     class_shares = np.round(train_counts / np.maximum(n_train, 1), 12)
     is_predicted = class_shares == class_shares.max(axis=2, keepdims=True)
     # Tied classes share the prediction, so that an uninformative column is at chance.
-    n_tied = is_predicted.sum(axis=2, keepdims=True)
-    n_correct = (test_counts * is_predicted / n_tied).sum(axis=(0, 1))
+    n_tied_classes = is_predicted.sum(axis=2, keepdims=True)
+    n_correct = (test_counts * is_predicted / n_tied_classes).sum(axis=(0, 1))
     return float((n_correct / class_counts.sum(axis=0)).mean())
 
 

@@ -133,11 +133,11 @@ def read_global_means(
         ):
             is_inside = is_in_structure & is_on_side
             if is_inside.any():
-                n_measured = is_measured[:, is_inside].sum(axis=1)
+                n_measured_regions = is_measured[:, is_inside].sum(axis=1)
                 region_totals = measured_values[:, is_inside].sum(axis=1)
-                region_totals = np.where(n_measured > 0, region_totals, np.nan)
+                region_totals = np.where(n_measured_regions > 0, region_totals, np.nan)
                 mean_columns += [
-                    region_totals / np.maximum(n_measured, 1),
+                    region_totals / np.maximum(n_measured_regions, 1),
                     region_totals,
                 ]
     return np.hstack(mean_columns)
@@ -173,10 +173,12 @@ def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
         observed_values = covariate_values.dropna()
         # Text of many kinds is names or dates, but sites may be many.
         is_site_like = IS_CATEGORICAL.get(acquisition_kind(covariate_name), False)
-        n_kinds = observed_values.nunique()
-        max_kinds = max(MOST_GROUPS, len(observed_values) / (2 if is_site_like else 4))
+        n_distinct_values = observed_values.nunique()
+        max_distinct_values = max(
+            MOST_GROUPS, len(observed_values) / (2 if is_site_like else 4)
+        )
         if has_groups(str(covariate_name), observed_values):
-            is_usable = 1 < n_kinds <= max_kinds
+            is_usable = 1 < n_distinct_values <= max_distinct_values
         else:
             is_usable = len(observed_values) > 0
         if is_usable and not is_label and covariate_name not in KEY_COLUMNS:

@@ -270,10 +270,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     n_effects = int((ranking["p_effect"] < ALPHA).sum())
     n_contrasts = int((ranking["p_contrast"] < ALPHA).sum())
     if n_effects:
-        n_measured = ranking["measured"].sum()
-        effect_text = (
-            f"The classes differ in {n_effects} of {n_measured} regions ({level_text})."
-        )
+        n_measured_regions = ranking["measured"].sum()
+        effect_text = f"The classes differ in {n_effects} of {n_measured_regions} regions ({level_text})."
     else:
         effect_text = (
             "No region was shown to differ between the classes (smallest "
@@ -931,10 +929,10 @@ def spin_test(
         first_map, second_map, atlas, n_spins, random_state
     )
     n_rotations = int(np.isfinite(null_correlations).sum())
-    n_as_strong = int(
+    n_as_strong_nulls = int(
         (np.abs(null_correlations) >= abs(observed_correlation) - 1e-12).sum()
     )
-    p_value = (1 + n_as_strong) / (1 + n_rotations)
+    p_value = (1 + n_as_strong_nulls) / (1 + n_rotations)
     return SpinTest(
         observed_correlation, null_correlations, p_value, n_regions, n_rotations
     )
@@ -997,28 +995,30 @@ def _correlate_rotated_maps(
 
     is_common = np.isfinite(first_map)
     n_regions = int(is_common.sum())
-    n_needed = max(MIN_REGIONS, int(np.ceil(MIN_USABLE_SHARE * n_regions)))
+    min_shared_regions = max(MIN_REGIONS, int(np.ceil(MIN_USABLE_SHARE * n_regions)))
     hemispheres = [_SpinHemisphere(atlas, side) for side in "LR"]
     subcortex_rows = np.flatnonzero(~atlas.cortex & is_common)
     rng = np.random.default_rng(random_state)
     spun_correlations = np.full(n_spins, np.nan)
-    n_unusable = 0
+    n_unusable_rotations = 0
     for spin_index in range(n_spins):
         rotation_matrix = Rotation.random(random_state=rng).as_matrix()
         spun_map = np.full_like(first_map, np.nan)
         for hemisphere in hemispheres:
             hemisphere.rotate_into(spun_map, first_map, rotation_matrix)
         spun_map[subcortex_rows] = first_map[rng.permutation(subcortex_rows)]
-        n_shared = np.count_nonzero(np.isfinite(spun_map) & np.isfinite(second_map))
-        if n_shared >= n_needed:
+        n_shared_regions = np.count_nonzero(
+            np.isfinite(spun_map) & np.isfinite(second_map)
+        )
+        if n_shared_regions >= min_shared_regions:
             spun_correlations[spin_index] = _rank_correlation(spun_map, second_map)
-        n_unusable += np.isnan(spun_correlations[spin_index])
-        if n_unusable > (1 - MIN_USABLE_SHARE) * n_spins:
+        n_unusable_rotations += np.isnan(spun_correlations[spin_index])
+        if n_unusable_rotations > (1 - MIN_USABLE_SHARE) * n_spins:
             raise ParameterError(
-                f"{n_unusable} of the first {spin_index + 1} rotations leave fewer "
-                f"than {n_needed} of the {n_regions} regions that have a value in "
-                "both maps, which are too few for a comparison. Give maps that "
-                "cover more of the cortex."
+                f"{n_unusable_rotations} of the first {spin_index + 1} rotations leave "
+                f"fewer than {min_shared_regions} of the {n_regions} regions that have "
+                "a value in both maps, which are too few for a comparison. Give maps "
+                "that cover more of the cortex."
             )
     return spun_correlations
 

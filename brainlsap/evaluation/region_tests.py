@@ -354,8 +354,8 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
         np.where(np.isnan(feature_values).all(axis=0), 0.0, feature_values), axis=0
     )
     residuals = take_out(covariate_design, feature_values)
-    n_known = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
-    sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known)
+    n_known_values = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
+    sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known_values)
     is_constant = sd <= _ROUNDING * np.maximum(np.abs(feature_means), 1e-300)
     sd = np.where(is_constant, np.nan, sd)
     unit_features = features
@@ -681,11 +681,11 @@ def _describe_associations(region_values: RegionTestValues) -> pd.DataFrame:
         ),
         _pairwise_correlations(region_values, contrasts),
     )
-    n_pair = _count_people(contrasts, region_values.persons) - n_covariates
+    n_people_of_pair = _count_people(contrasts, region_values.persons) - n_covariates
     association_table["contrast"] = np.minimum(
         correlation_pair.effect, correlation_pair.contrast_in_direction
     )
-    interval_bounds = _contrast_interval(correlation_pair, n_pair)
+    interval_bounds = _contrast_interval(correlation_pair, n_people_of_pair)
     association_table["contrast_low"], association_table["contrast_high"] = (
         interval_bounds
     )
@@ -708,20 +708,20 @@ def _contrast_interval(
     else:
         error_dof = n_people - n_contrasts - 1
         effect_low, effect_high = _eta_interval(effect, n_contrasts, error_dof)
-    along = correlation_pair.contrast_in_direction
-    along_low, along_high = _correlation_interval(along, n_people)
+    directed_contrast = correlation_pair.contrast_in_direction
+    directed_low, directed_high = _correlation_interval(directed_contrast, n_people)
     if n_contrasts > 1:
         # Chance alone makes eta squared n_contrasts / (n_people - 1), and as much of
         # the contrast along the same direction.
         chance_square = n_contrasts / np.maximum(n_people - 1, 1)
         shrinkage = 1 - np.minimum(chance_square / np.maximum(effect**2, 1e-300), 1)
-        along_low = _correlation_interval(along * shrinkage, n_people)[0]
+        directed_low = _correlation_interval(directed_contrast * shrinkage, n_people)[0]
     has_known_direction = effect_low > 0
     contrast_low = np.where(
-        has_known_direction, np.minimum(effect_low, along_low), np.nan
+        has_known_direction, np.minimum(effect_low, directed_low), np.nan
     )
     contrast_high = np.where(
-        has_known_direction, np.minimum(effect_high, along_high), np.nan
+        has_known_direction, np.minimum(effect_high, directed_high), np.nan
     )
     return contrast_low, contrast_high
 

@@ -95,10 +95,12 @@ def mean_over(
     class_values: np.ndarray, is_present: np.ndarray, min_values: int = 1
 ) -> np.ndarray:
     """Return the mean of what is present in each row, NaN of too few values."""
-    n_present = is_present.sum(axis=1)
+    n_present_values = is_present.sum(axis=1)
     value_sums = np.where(is_present, class_values, 0).sum(axis=1)
     return np.where(
-        n_present >= min_values, value_sums / np.maximum(n_present, 1), np.nan
+        n_present_values >= min_values,
+        value_sums / np.maximum(n_present_values, 1),
+        np.nan,
     )
 
 
@@ -327,9 +329,9 @@ def fold_class_aucs(
         has_others = fold_weights.sum(axis=1, keepdims=True) > weight_of_class
         aucs_of_fold.append(np.where(has_others, aucs, np.nan))
     fold_aucs = np.array(aucs_of_fold)  # (n_folds, n_draws, n_classes)
-    n_present = (~np.isnan(fold_aucs)).sum(axis=0)
-    mean_aucs = np.nansum(fold_aucs, axis=0) / np.maximum(n_present, 1)
-    return np.where(n_present > 0, mean_aucs, np.nan)
+    n_defined_folds = (~np.isnan(fold_aucs)).sum(axis=0)
+    mean_aucs = np.nansum(fold_aucs, axis=0) / np.maximum(n_defined_folds, 1)
+    return np.where(n_defined_folds > 0, mean_aucs, np.nan)
 
 
 def brier_score(

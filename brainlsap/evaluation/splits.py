@@ -118,11 +118,11 @@ def make_splits(
         Where the people cannot be divided into such folds.
     """
     y, groups = np.asarray(y, dtype=object), np.asarray(groups, dtype=object)
-    n_missing = int(pd.isna(groups).sum() + pd.isna(y).sum())
-    if y.ndim != 1 or y.shape != groups.shape or n_missing:
+    n_missing_entries = int(pd.isna(groups).sum() + pd.isna(y).sum())
+    if y.ndim != 1 or y.shape != groups.shape or n_missing_entries:
         raise SplitError(
             "y and groups must contain the label and the participant ID of every "
-            f"scan; got shapes {y.shape} and {groups.shape}, with {n_missing} "
+            f"scan; got shapes {y.shape} and {groups.shape}, with {n_missing_entries} "
             "missing entries. For a cohort, pass cohort.y and cohort.groups."
         )
     _, person_codes = np.unique(groups.astype(str), return_inverse=True)
@@ -180,13 +180,15 @@ def _assign_folds(
     class_totals = visit_counts.sum(axis=0)
     n_visits_of_person = visit_counts.sum(axis=1)
     # With one kind of person in each class, even spreading is exact.
-    is_uniform = len(np.unique(visit_counts, axis=0)) == len(class_totals)
+    has_one_kind_per_class = len(np.unique(visit_counts, axis=0)) == len(class_totals)
     # Divisions of many people differ little, and cost more.
     n_draws = min(N_DRAWN_DIVISIONS, max(20, _MAX_DRAWN_PEOPLE // len(visit_counts)))
-    if is_uniform:
+    if has_one_kind_per_class:
         n_draws = 1
     by_class = (
-        visit_counts.argmax(axis=1) if is_uniform else np.zeros_like(n_visits_of_person)
+        visit_counts.argmax(axis=1)
+        if has_one_kind_per_class
+        else np.zeros_like(n_visits_of_person)
     )
     # The last column prefers the smallest of folds that are equal in all classes.
     class_shares = np.column_stack(
@@ -195,7 +197,7 @@ def _assign_folds(
             1e-3 * n_visits_of_person / n_visits_of_person.sum(),
         ]
     )
-    tie_noise = np.where(is_uniform, 1e-12, (class_shares**2).sum(axis=1))
+    tie_noise = np.where(has_one_kind_per_class, 1e-12, (class_shares**2).sum(axis=1))
     # One matrix for each column, because most columns of a person are 0.
     fold_load = np.zeros((class_shares.shape[1], n_draws, n_folds))
     fold_of_person = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
@@ -652,23 +654,25 @@ def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
     """
     group_sizes = np.bincount(split.groups).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()
-    n_agreeing = _count_agreeing_pairs(split.groups, fact_codes)
+    n_agreeing_pairs = _count_agreeing_pairs(split.groups, fact_codes)
     fact_shares = np.bincount(fact_codes) / len(fact_codes)
     expected_agreement = (fact_shares**2).sum()
     rng = np.random.default_rng(0)
     n_exceeding = 0
     for _ in range(_N_PERMUTATIONS):
         permuted_codes = rng.permutation(fact_codes)
-        n_exceeding += _count_agreeing_pairs(split.groups, permuted_codes) >= n_agreeing
+        n_exceeding += (
+            _count_agreeing_pairs(split.groups, permuted_codes) >= n_agreeing_pairs
+        )
         # Stop where p can no longer fall below the larger level.
         if 1 + n_exceeding >= _ALPHA_RECURRING * (1 + _N_PERMUTATIONS):
             break
     p_value = (1 + n_exceeding) / (1 + _N_PERMUTATIONS)
     if split.n_groups >= 2 * split.n_distinct_parts:
-        agrees_mostly = n_agreeing / n_pairs >= (1 + expected_agreement) / 2
+        agrees_mostly = n_agreeing_pairs / n_pairs >= (1 + expected_agreement) / 2
         # With few people even perfect agreement may not be significant.
-        is_perfect = n_agreeing == n_pairs and split.n_groups >= _MIN_PEOPLE
-        return bool(agrees_mostly and (p_value < _ALPHA_RECURRING or is_perfect))
+        agrees_always = n_agreeing_pairs == n_pairs and split.n_groups >= _MIN_PEOPLE
+        return bool(agrees_mostly and (p_value < _ALPHA_RECURRING or agrees_always))
     # Stems such as HC and AD differ in words, those of people in numbers.
     stem_numbers = {re.sub(r"\D+", " ", person_stem) for person_stem in split.stems}
     are_people = (

@@ -80,13 +80,13 @@ def describe_people(cohort: Cohort) -> CaseMix:
         with the first scan, in classes with the first scan of each.
     """
     cohort_table = cohort.table
-    is_first = ~cohort_table["participant"].duplicated()
+    is_first_scan = ~cohort_table["participant"].duplicated()
     n_people_of_class = cohort_table.groupby("label")["participant"].nunique()
     counts_of_kind: dict[str, dict[str, int]] = {}
     numbers_of_name: dict[str, dict[str, float]] = {}
     for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
         covariate_kind = acquisition_kind(column_name)
-        column_values = cohort_table.loc[is_first, column_name]
+        column_values = cohort_table.loc[is_first_scan, column_name]
         if covariate_kind == "age" and covariate_kind not in numbers_of_name:
             numbers_of_name[covariate_kind] = _describe_numbers(
                 pd.to_numeric(column_values, errors="coerce")
@@ -97,14 +97,16 @@ def describe_people(cohort: Cohort) -> CaseMix:
                 str(k): int(n) for k, n in category_names.value_counts().items()
             }
     for feature_index, feature in enumerate(cohort.feature_names):
-        region_values = cohort.features[is_first.to_numpy(), :, feature_index]
+        region_values = cohort.features[is_first_scan.to_numpy(), :, feature_index]
         is_measured = ~np.isnan(region_values)
-        n_measured = is_measured.sum(axis=1)
+        n_measured_regions = is_measured.sum(axis=1)
         totals = np.where(is_measured, region_values, 0.0).sum(axis=1)
-        means = pd.Series(totals / np.maximum(n_measured, 1)).where(n_measured > 0)
+        means = pd.Series(totals / np.maximum(n_measured_regions, 1)).where(
+            n_measured_regions > 0
+        )
         numbers_of_name[f"{feature}, mean over regions"] = _describe_numbers(means)
     return {
-        "n_people": int(is_first.sum()),
+        "n_people": int(is_first_scan.sum()),
         "n_scans": cohort.n_scans,
         "classes": {
             class_name: int(n_people_of_class.get(class_name, 0))
@@ -195,12 +197,12 @@ def _unify_sex(
         return training_counts, test_counts
     unified_counts = []
     for counts in (training_counts, test_counts):
-        unified = Counter[str]()
+        counts_of_sex = Counter[str]()
         for sex_spelling, n_people in counts.items():
-            unified[
+            counts_of_sex[
                 SEX_OF_SPELLING.get(sex_spelling.strip().lower(), sex_spelling)
             ] += n_people
-        unified_counts.append(unified)
+        unified_counts.append(counts_of_sex)
     return unified_counts[0], unified_counts[1]
 
 
@@ -226,8 +228,8 @@ def _category_share_text(counts: Mapping[str, int], category: str) -> str:
     n_people = sum(counts.values())
     if n_people == 0:
         return "n/a"
-    n_value = counts.get(category, 0)
-    return f"{n_value} ({n_value / n_people:.0%})"
+    n_in_category = counts.get(category, 0)
+    return f"{n_in_category} ({n_in_category / n_people:.0%})"
 
 
 def _mean_sd_text(number_facts: Mapping[str, float] | None) -> str:
@@ -256,7 +258,7 @@ class _GroupCounts(NamedTuple):
         """Number of people with predictions in these classes."""
         return int((self.n_predictions.sum(axis=1) > 0).sum())
 
-    def score(self, n_added: float) -> _GroupScore:
+    def score(self, n_added_people: float) -> _GroupScore:
         """Score a group with this many correct, and as many false, people added."""
         n_classes = self.n_correct.shape[1]
         class_totals = self.n_predictions.sum(axis=0)
@@ -264,7 +266,7 @@ class _GroupCounts(NamedTuple):
         n_people = (self.n_predictions > 0).sum(axis=0)
         # An added person has the mean number of scans.
         scans_of_person = class_totals / n_people
-        n_added_scans = n_added * scans_of_person
+        n_added_scans = n_added_people * scans_of_person
         padded_totals = class_totals + 2 * n_added_scans
         rates = (class_hits + n_added_scans) / padded_totals
         # Few people vary too little around their own mean.
@@ -274,7 +276,7 @@ class _GroupCounts(NamedTuple):
         variance = ((residuals.sum(axis=1) / n_classes) ** 2).sum()
         added_residuals = scans_of_person * inflation / padded_totals / n_classes
         added_squares = added_residuals**2 * ((1 - rates) ** 2 + rates**2)
-        variance += n_added * added_squares.sum()
+        variance += n_added_people * added_squares.sum()
         return _GroupScore(
             float((class_hits / class_totals).mean()),
             float(rates.mean()),
@@ -569,17 +571,21 @@ def _count_groups(
         is_class_scored = n_people_of_class.to_numpy() >= MIN_SCORED_OF_CLASS
         if n_people >= MIN_PEOPLE_OF_GROUP and is_class_scored.sum() > 1:
             has_class_of_group[str(group_name)] = is_class_scored
-    is_common = np.logical_and.reduce(list(has_class_of_group.values()))
-    if not has_class_of_group or is_common.sum() < 2:
+    is_scored_in_all_groups = np.logical_and.reduce(list(has_class_of_group.values()))
+    if not has_class_of_group or is_scored_in_all_groups.sum() < 2:
         return {}, (), np.nan
     counts_of_group = {
         group_name: _GroupCounts(
-            n_correct.loc[group_of_row == group_name, is_common].to_numpy(float),
-            n_predictions.loc[group_of_row == group_name, is_common].to_numpy(float),
+            n_correct.loc[group_of_row == group_name, is_scored_in_all_groups].to_numpy(
+                float
+            ),
+            n_predictions.loc[
+                group_of_row == group_name, is_scored_in_all_groups
+            ].to_numpy(float),
         )
         for group_name in has_class_of_group
     }
-    classes = tuple(n_correct.columns[is_common])
+    classes = tuple(n_correct.columns[is_scored_in_all_groups])
     is_scored_person = group_of_row.isin(list(counts_of_group))
     chance = _chance_of_classes(
         prediction_rows, group_of_row.index[is_scored_person], classes
