@@ -164,34 +164,37 @@ class ConnectomeGain:
         )
 
 
-class _Rows(NamedTuple):
+class _PersonRows(NamedTuple):
     """People as rows; a person with several classes has a row for each."""
 
     region_values: np.ndarray
     """Own values (n_rows, n_columns), the mean over the scans of the row."""
-    means: np.ndarray
+    feature_means: np.ndarray
     """Means over regions (n_rows, n_features)."""
     targets: np.ndarray
     """Targets of the class (n_rows, k)."""
-    codes: np.ndarray
+    class_codes: np.ndarray
     """Class of each row (n_rows,)."""
-    person: np.ndarray
+    person_codes: np.ndarray
     """Person of each row (n_rows,)."""
-    shares: np.ndarray
+    scan_shares: np.ndarray
     """Part of the person's scans in each row (n_rows,)."""
 
-    def select(self, row_indices: np.ndarray) -> "_Rows":
+    def select(self, row_indices: np.ndarray) -> "_PersonRows":
         """Return some of the rows."""
-        return _Rows(*(row_values[row_indices] for row_values in self))
+        return _PersonRows(*(row_values[row_indices] for row_values in self))
 
     def unpenalized_columns(self) -> np.ndarray:
         """Return intercept and means, (n_rows, 1 + n_features)."""
-        return np.hstack([np.ones((len(self.means), 1)), self.means])
+        return np.hstack([np.ones((len(self.feature_means), 1)), self.feature_means])
 
     def weights(self) -> np.ndarray:
         """Return weights in which every class counts the same; people are their sum."""
-        row_weights = self.shares / np.bincount(self.codes, self.shares)[self.codes]
-        return row_weights * (self.shares.sum() / row_weights.sum())
+        row_weights = (
+            self.scan_shares
+            / np.bincount(self.class_codes, self.scan_shares)[self.class_codes]
+        )
+        return row_weights * (self.scan_shares.sum() / row_weights.sum())
 
 
 @threadpool_limits.wrap(limits=1)
@@ -260,7 +263,7 @@ def connectome_gain(
     signals = InputScaler.learn(features).apply(features)
     is_measured = ~np.isnan(features).all(axis=(0, 2))
     person_rows, averaging_matrix = _make_rows(cohort, signals, is_measured)
-    n_people_of_rarest_class = np.bincount(person_rows.codes).min()
+    n_people_of_rarest_class = np.bincount(person_rows.class_codes).min()
     if n_people_of_rarest_class < MIN_PEOPLE_OF_CLASS:
         raise ParameterError(
             f"connectome_gain requires at least {MIN_PEOPLE_OF_CLASS} people in "
@@ -268,7 +271,9 @@ def connectome_gain(
             "classes, or leave the smallest class out."
         )
     n_folds = min(_N_FOLDS, int(n_people_of_rarest_class))
-    splits = make_splits(person_rows.codes, person_rows.person, n_folds, random_state)
+    splits = make_splits(
+        person_rows.class_codes, person_rows.person_codes, n_folds, random_state
+    )
     gain_computation = _GainComputation(person_rows, splits)
     gains_of_connectome: dict[str, list[_Gain]] = {}
     for connectome_name, diffused_signals in _diffuse_all(
@@ -303,7 +308,7 @@ def _learn_preparation(
 
 def _make_rows(
     cohort: Cohort, signals: np.ndarray, is_measured: np.ndarray
-) -> tuple[_Rows, sparse.csr_array]:
+) -> tuple[_PersonRows, sparse.csr_array]:
     """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
     from brainlsap.model.evidence import class_targets
 
@@ -324,13 +329,13 @@ def _make_rows(
         (1 / n_scans[row_of_scan], (row_of_scan, np.arange(len(person_codes))))
     )
     row_person, row_codes = row_keys.T
-    person_rows = _Rows(
+    person_rows = _PersonRows(
         region_values=averaging_matrix @ signals.reshape(len(signals), -1),
-        means=averaging_matrix @ signals[:, is_measured].mean(axis=1),
+        feature_means=averaging_matrix @ signals[:, is_measured].mean(axis=1),
         targets=class_targets(row_codes, bool(cohort.classes_ordered)),
-        codes=row_codes,
-        person=row_person,
-        shares=n_scans / n_visits[row_person],
+        class_codes=row_codes,
+        person_codes=row_person,
+        scan_shares=n_scans / n_visits[row_person],
     )
     return person_rows, averaging_matrix
 
@@ -618,14 +623,14 @@ class _Gain(NamedTuple):
 class _GainComputation:
     """The own-value models of all people and without each group, fitted once."""
 
-    def __init__(self, row_table: _Rows, splits: Sequence[tuple]) -> None:
+    def __init__(self, row_table: _PersonRows, splits: Sequence[tuple]) -> None:
         self.rows, self.splits = row_table, splits
         self.weights = row_table.weights()
         self.full_model = _OwnValueModel(row_table)
         self.fold_models = [
             _OwnValueModel(row_table.select(train_rows)) for train_rows, _ in splits
         ]
-        self.own_error = np.empty(len(row_table.codes))
+        self.own_error = np.empty(len(row_table.class_codes))
         for fold_model, (_, test_rows) in zip(self.fold_models, splits, strict=True):
             predicted_targets = fold_model.predict(row_table.select(test_rows))
             self.own_error[test_rows] = self._squared_error(
@@ -633,22 +638,22 @@ class _GainComputation:
             )
         # Rows of each class and group, and the weight of a share of each class in the
         # model of all people and in those without each group.
-        n_classes = row_table.codes.max() + 1
+        n_classes = row_table.class_codes.max() + 1
         self.block_rows = [
             [
-                test_rows[row_table.codes[test_rows] == class_code]
+                test_rows[row_table.class_codes[test_rows] == class_code]
                 for _, test_rows in splits
             ]
             for class_code in range(n_classes)
         ]
         self.class_weights = np.zeros((1 + len(splits), n_classes))
-        all_rows = np.arange(len(row_table.codes))
+        all_rows = np.arange(len(row_table.class_codes))
         for model_weights, model_rows in zip(
             self.class_weights, [all_rows, *(train for train, _ in splits)], strict=True
         ):
             selected_rows = row_table.select(model_rows)
-            model_weights[selected_rows.codes] = (
-                selected_rows.weights() / selected_rows.shares
+            model_weights[selected_rows.class_codes] = (
+                selected_rows.weights() / selected_rows.scan_shares
             )
 
     def _squared_error(
@@ -664,8 +669,8 @@ class _GainComputation:
 
         Its 90 % interval is that of a ratio of means over people.
         """
-        person_falls = np.bincount(self.rows.person, error_fall)
-        person_errors = np.bincount(self.rows.person, self.own_error)
+        person_falls = np.bincount(self.rows.person_codes, error_fall)
+        person_errors = np.bincount(self.rows.person_codes, self.own_error)
         error_fall_share = person_falls.sum() / person_errors.sum()
         fall_deviations = person_falls - error_fall_share * person_errors
         half_width = 1.645 * np.sqrt((fall_deviations**2).sum()) / person_errors.sum()
@@ -722,7 +727,7 @@ class _GainComputation:
                     _multiply_columns(
                         scale_columns[row_block],
                         self.rows.select(row_block),
-                        self.rows.shares[row_block],
+                        self.rows.scan_shares[row_block],
                     )
                     for row_block in group_rows
                 ]
@@ -738,7 +743,7 @@ class _GainComputation:
 
 
 def _multiply_columns(
-    diffused_columns: np.ndarray, row_table: _Rows, row_weights: np.ndarray
+    diffused_columns: np.ndarray, row_table: _PersonRows, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return H'U [H, F, own values, targets] of diffused columns H and weights U."""
     H = diffused_columns.astype(float)
@@ -802,7 +807,7 @@ class _OwnValueModel:
     intercept and means do not explain.
     """
 
-    def __init__(self, row_table: _Rows) -> None:
+    def __init__(self, row_table: _PersonRows) -> None:
         from brainlsap.model.evidence import (
             LOG_NOISE_BOUND,
             count_contrasts,
@@ -989,7 +994,7 @@ class _OwnValueModel:
 
     def predict(
         self,
-        row_table: _Rows,
+        row_table: _PersonRows,
         fit: _NetworkFit | None = None,
         diffused_columns: Sequence[np.ndarray] = (),
     ) -> np.ndarray:

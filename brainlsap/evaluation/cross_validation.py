@@ -422,8 +422,8 @@ def _run_fits(
                     fit_path.read_text(encoding="utf-8")
                 )
     if result_of_fit and verbose:
-        n_stored = f"{len(result_of_fit)} of {len(fit_tasks)}"
-        tqdm.write(f"{n_stored} fits were stored already.", file=sys.stderr)
+        stored_text = f"{len(result_of_fit)} of {len(fit_tasks)}"
+        tqdm.write(f"{stored_text} fits were stored already.", file=sys.stderr)
     fit_calls = []
     for batch in _batch_tasks(fit_tasks, result_of_fit):
         model_of_fit = {fit_name: fit_tasks[fit_name][0] for fit_name in batch}
@@ -458,9 +458,9 @@ def _run_fits(
                     and progress_bar.disable
                     and len(result_of_fit) % n_models == 0
                 ):
-                    n_done = f"{len(result_of_fit)} of {len(fit_tasks)}"
+                    progress_text = f"{len(result_of_fit)} of {len(fit_tasks)}"
                     progress_bar.write(
-                        f"fitted {n_done}, last {fit_name}", file=sys.stderr
+                        f"fitted {progress_text}, last {fit_name}", file=sys.stderr
                     )
     return [result_of_fit[fit_name] for fit_name in fit_tasks]
 

@@ -459,17 +459,19 @@ def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditF
             is_new = [tuple(pair) not in reported_pairs for pair in similar_pairs]
             similar_pairs = similar_pairs[np.array(is_new, dtype=bool)]
         elif data_kind == "features":
-            reported_pairs = {(first, second) for first, second in similar_pairs}
+            reported_pairs = {
+                (first_row, second_row) for first_row, second_row in similar_pairs
+            }
         is_same_person = np.equal(*cohort.groups[similar_pairs].T)
         yield from _find_copied_visits(
             cohort, data_kind, scan_values, similar_pairs[is_same_person]
         )
         pairs_of_people = similar_pairs[~is_same_person]
         if len(pairs_of_people) > MAX_LISTED_PAIRS:
-            n_pairs = count(len(pairs_of_people), "pair")
+            pairs_text = count(len(pairs_of_people), "pair")
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
-                f"{n_pairs} of scans of different participants have nearly the same "
+                f"{pairs_text} of scans of different participants have nearly the same "
                 f"{data_kind}",
                 advice=MANY_PAIRS_ADVICE,
             )
@@ -550,9 +552,9 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
     n_values = z.shape[1]
     if n_values < 2:
         return np.empty((0, 2), dtype=np.int64)
-    is_far = _find_far_rows(z)
+    is_far_row = _find_far_rows(z)
     # A scan in another unit would stretch the scale, and all others would be alike.
-    z = StandardScaler().fit(z[~is_far]).transform(z)
+    z = StandardScaler().fit(z[~is_far_row]).transform(z)
     # Two unrelated standardised scans have an expected squared distance of 2 n_values.
     max_squared_distance = 1e-20
     if n_values >= MIN_DISTANCE_VALUES:
@@ -560,10 +562,13 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
     near_pairs = find_near_pairs(z, max_squared_distance)
     # The scale of others does not hold for these scans, of which only copies are found.
     is_copy = np.array(
-        [np.array_equal(z[first], z[second]) for first, second in near_pairs],
+        [
+            np.array_equal(z[first_row], z[second_row])
+            for first_row, second_row in near_pairs
+        ],
         dtype=bool,
     )
-    near_pairs = near_pairs[is_copy | ~is_far[near_pairs].any(axis=1)]
+    near_pairs = near_pairs[is_copy | ~is_far_row[near_pairs].any(axis=1)]
     return measured_rows[near_pairs]
 
 
@@ -608,9 +613,11 @@ def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
         later_components = components[row_slice.start :]
         distances = squares[row_slice, None] + squares[row_slice.start :]
         distances -= 2 * (components[row_slice] @ later_components.T)
-        first, second = np.nonzero(distances <= max_squared_distance + slack)
-        is_pair = first < second
-        candidates = np.column_stack([first, second])[is_pair] + row_slice.start
+        first_rows, second_rows = np.nonzero(distances <= max_squared_distance + slack)
+        is_pair = first_rows < second_rows
+        candidates = (
+            np.column_stack([first_rows, second_rows])[is_pair] + row_slice.start
+        )
         for start in range(0, len(candidates), N_ROWS_AT_ONCE):
             pair_block = candidates[start : start + N_ROWS_AT_ONCE]
             differences = z[pair_block[:, 0]] - z[pair_block[:, 1]]
@@ -688,29 +695,29 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
         if has_unknown:
             is_known = ~np.isnan(block_values)
             block_values[~is_known] = 0.0
-            n_known = is_known.sum(axis=0)
+            n_known_in_block = is_known.sum(axis=0)
             n_values += is_in_class @ is_known
         else:
-            n_known = np.full(shape[1], len(block_values))
+            n_known_in_block = np.full(shape[1], len(block_values))
             n_values += is_in_class.sum(axis=1, keepdims=True)
         if not row_slice.start:
-            constants = block_values.sum(axis=0) / np.maximum(n_known, 1)
+            constants = block_values.sum(axis=0) / np.maximum(n_known_in_block, 1)
         block_values -= constants
         if has_unknown:
             block_values[~is_known] = 0.0
         sums += is_in_class @ block_values
         squares += is_in_class @ np.square(block_values, out=block_values)
-    n_total, column_totals = n_values.sum(axis=0), sums.sum(axis=0)
-    n_at_least_one = np.maximum(n_total, 1)
+    n_known_values, column_totals = n_values.sum(axis=0), sums.sum(axis=0)
+    n_at_least_one = np.maximum(n_known_values, 1)
     total_squares = squares.sum(axis=0) - column_totals**2 / n_at_least_one
     within_classes = (squares - sums**2 / np.maximum(n_values, 1)).sum(axis=0)
     raw_squares = squares.sum(axis=0) + constants * (
-        2 * column_totals + n_total * constants
+        2 * column_totals + n_known_values * constants
     )
-    has_enough = (n_values >= MIN_CLASS_SCANS).all(axis=0)
-    is_varying = has_enough & (total_squares > 1e-20 * raw_squares)
-    between_share = 1 - within_classes / np.where(is_varying, total_squares, 1.0)
-    return np.where(is_varying, between_share, 0.0)
+    has_enough_values = (n_values >= MIN_CLASS_SCANS).all(axis=0)
+    can_be_explained = has_enough_values & (total_squares > 1e-20 * raw_squares)
+    between_share = 1 - within_classes / np.where(can_be_explained, total_squares, 1.0)
+    return np.where(can_be_explained, between_share, 0.0)
 
 
 def _find_several_scales(

@@ -376,45 +376,45 @@ def fit_linear_models(
         center = scan_weights @ X / scan_weights.sum()
         design = X - center
     eigenvalues, V = _decompose_gram(design * np.sqrt(metric_weights)[:, None])
-    rotated = design @ V
+    rotated_design = design @ V
     is_penalized = np.ones(len(eigenvalues))
     if kind != "svm":  # the intercept: independent of the inputs, which are centred
-        rotated = np.column_stack([rotated, np.ones(n_scans)])
+        rotated_design = np.column_stack([rotated_design, np.ones(n_scans)])
         eigenvalues = np.append(eigenvalues, scan_weights.sum())
         is_penalized = np.append(is_penalized, 0.0)
     W = np.zeros((len(is_class), len(eigenvalues)))
     # A product with a copy takes half as long as one with a transposed view.
-    rotated_rows = np.ascontiguousarray(rotated.T)
-    fits = []
+    rotated_rows = np.ascontiguousarray(rotated_design.T)
+    solutions = []
     for C in penalties:
-        unit = 1 / np.sqrt(is_penalized + C * loss.curvature * eigenvalues)
+        step_scale = 1 / np.sqrt(is_penalized + C * loss.curvature * eigenvalues)
 
         def objective(
-            x: np.ndarray, C: float = C, unit: np.ndarray = unit
+            x: np.ndarray, C: float = C, step_scale: np.ndarray = step_scale
         ) -> tuple[float, np.ndarray]:
-            W = x.reshape(len(is_class), -1) * unit
+            W = x.reshape(len(is_class), -1) * step_scale
             loss_sum, slopes = loss.compute(W @ rotated_rows, is_class, scan_weights)
-            penalized = W * is_penalized
-            gradient = (C * (slopes @ rotated) + penalized) * unit
-            return C * loss_sum + (penalized**2).sum() / 2, gradient.ravel()
+            penalized_W = W * is_penalized
+            gradient = (C * (slopes @ rotated_design) + penalized_W) * step_scale
+            return C * loss_sum + (penalized_W**2).sum() / 2, gradient.ravel()
 
         solver_options = {
             "gtol": tolerance * np.sqrt(C),
             "ftol": 1e-13,
             "maxiter": 2000,
         }
-        start = (W / unit).ravel()
-        fit = minimize(
+        start = (W / step_scale).ravel()
+        minimization = minimize(
             objective, start, jac=True, method="L-BFGS-B", options=solver_options
         )
-        W = fit.x.reshape(W.shape) * unit
+        W = minimization.x.reshape(W.shape) * step_scale
         if kind == "svm":
             coefficients = W @ V.T
-            fits.append((coefficients[:, :-1], coefficients[:, -1]))
+            solutions.append((coefficients[:, :-1], coefficients[:, -1]))
         else:
             coefficients = W[:, :-1] @ V.T
-            fits.append((coefficients, W[:, -1] - coefficients @ center))
-    return fits
+            solutions.append((coefficients, W[:, -1] - coefficients @ center))
+    return solutions
 
 
 def _decompose_gram(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -439,8 +439,10 @@ class _FittedByCurvature:
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Fit coefficients and intercepts to centred and scaled inputs."""
         self.classes_, class_codes = np.unique(y, return_inverse=True)
-        fits = fit_linear_models(self.kind, X, class_codes, [self.C], self.class_weight)
-        self.coef_, self.intercept_ = fits[0]
+        solutions = fit_linear_models(
+            self.kind, X, class_codes, [self.C], self.class_weight
+        )
+        self.coef_, self.intercept_ = solutions[0]
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -601,7 +603,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                 input_order = np.argsort(-F, kind="stable")
             for n_inputs, class_weight in product(input_counts, (None, "balanced")):
                 input_columns = input_order[:n_inputs]
-                fits = fit_linear_models(
+                solutions = fit_linear_models(
                     self.kind,
                     X_train[:, input_columns],
                     train_codes,
@@ -609,7 +611,9 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                     class_weight,
                     _TUNING_TOLERANCE,
                 )
-                for C, (coefficients, intercepts) in zip(penalties, fits, strict=True):
+                for C, (coefficients, intercepts) in zip(
+                    penalties, solutions, strict=True
+                ):
                     scores = X_test[:, input_columns] @ coefficients.T + intercepts
                     if scores.shape[1] == 1:  # of the second of two classes
                         scores = np.column_stack([-scores, scores])

@@ -271,7 +271,10 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     n_contrasts = int((ranking["p_contrast"] < ALPHA).sum())
     if n_effects:
         n_measured_regions = ranking["measured"].sum()
-        effect_text = f"The classes differ in {n_effects} of {n_measured_regions} regions ({level_text})."
+        effect_text = (
+            f"The classes differ in {n_effects} of {n_measured_regions} regions "
+            f"({level_text})."
+        )
     else:
         effect_text = (
             "No region was shown to differ between the classes (smallest "

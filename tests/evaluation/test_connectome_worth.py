@@ -15,7 +15,7 @@ from brainlsap.evaluation.connectome_worth import (
     _GainComputation,
     _multiply_columns,
     _OwnValueModel,
-    _Rows,
+    _PersonRows,
     exchange_scans,
     rewire_connectomes,
 )
@@ -60,13 +60,13 @@ def rows_and_columns(request):
     n, n_columns = 30, request.param
     codes = np.arange(n) % 3
     own = rng.normal(size=(n, n_columns)) + 0.5 * rng.normal(size=(n, 1))
-    rows = _Rows(
+    rows = _PersonRows(
         region_values=own,
-        means=own.mean(axis=1, keepdims=True),
+        feature_means=own.mean(axis=1, keepdims=True),
         targets=codes[:, None].astype(float),
-        codes=codes,
-        person=np.arange(n),
-        shares=rng.uniform(0.5, 1.5, n),
+        class_codes=codes,
+        person_codes=np.arange(n),
+        scan_shares=rng.uniform(0.5, 1.5, n),
     )
     columns = own @ rng.normal(size=(n_columns, n_columns)) + rng.normal(size=own.shape)
     return rows, columns
@@ -78,7 +78,7 @@ def slow_residuals(rows, columns):
     residuals = np.empty_like(columns)
     for p in range(columns.shape[1]):
         design = np.column_stack(
-            [np.ones(len(root)), rows.means, rows.region_values[:, p]]
+            [np.ones(len(root)), rows.feature_means, rows.region_values[:, p]]
         )
         slopes = np.linalg.lstsq(
             root[:, None] * design, root * columns[:, p], rcond=None
@@ -101,7 +101,7 @@ def test_residual_columns_are_those_of_least_squares(rows_and_columns):
 
 def test_products_without_a_group_are_those_of_the_other_rows(rows_and_columns):
     rows, columns = rows_and_columns
-    people = np.arange(len(rows.codes))
+    people = np.arange(len(rows.class_codes))
     splits = [(people[people % 2 != g], people[people % 2 == g]) for g in (0, 1)]
     computation = _GainComputation(rows, splits)
     products = computation._iter_products(columns)
@@ -126,7 +126,7 @@ def test_gain_and_predictions_are_those_of_dense_covariances(
     root = np.sqrt(weights)
     mean = weights @ rows.region_values[train] / weights.sum()
     sd = np.sqrt(weights @ (rows.region_values[train] - mean) ** 2 / weights.sum())
-    F = np.column_stack([np.ones(30), rows.means])
+    F = np.column_stack([np.ones(30), rows.feature_means])
     X = rows.region_values / sd
     # Residual columns of all rows, with slopes of the training rows.
     R = np.empty_like(columns)
@@ -170,7 +170,7 @@ def test_gain_and_predictions_are_those_of_dense_covariances(
 
 def test_a_network_that_only_averages_the_brain_has_no_residual(rows_and_columns):
     rows, _ = rows_and_columns
-    columns = 0.3 * rows.region_values + 2 * rows.means
+    columns = 0.3 * rows.region_values + 2 * rows.feature_means
     fit = _OwnValueModel(rows).fit_network([columns] * 3)
     assert fit.log_evidence < 1e-3
 
