@@ -376,11 +376,13 @@ def _describe_undrawn(
     Raises ParameterError where no region with a value can be drawn.
     """
     note_texts = [coverage_note] if coverage_note else []
-    n_hidden = len(set(np.flatnonzero(has_value & is_located)) - visible_regions)
-    if is_view and n_hidden:
+    n_hidden_regions = len(
+        set(np.flatnonzero(has_value & is_located)) - visible_regions
+    )
+    if is_view and n_hidden_regions:
         note_texts.append(
-            f"{n_hidden} of {has_value.sum()} regions with a value are in no view that "
-            "is drawn; colours are those of all."
+            f"{n_hidden_regions} of {has_value.sum()} regions with a value are in no "
+            "view that is drawn; colours are those of all."
         )
     regions_without_place = np.flatnonzero(has_value & ~is_located).tolist()
     if len(regions_without_place) == has_value.sum() > 0:
@@ -415,17 +417,19 @@ def _surface_views(
     )
     subcortex_rows = atlas.match(list(atlas.meshes()))
     region_indices = np.arange(len(atlas))
-    is_in = {
+    is_in_structure = {
         "cortex": np.isin(region_indices, cortex_labels),
         "subcortex": np.isin(region_indices, subcortex_rows),
     }
     structures_with_regions = [
-        structure_name for structure_name in is_in if is_in[structure_name].any()
+        structure_name
+        for structure_name in is_in_structure
+        if is_in_structure[structure_name].any()
     ]
     structures_with_values = [
         structure_name
         for structure_name in structures_with_regions
-        if map_table[is_in[structure_name]].notna().any(axis=None)
+        if map_table[is_in_structure[structure_name]].notna().any(axis=None)
     ]
     is_automatic = views in ("all", "compact")
     drawn_structures = (
@@ -443,7 +447,11 @@ def _surface_views(
         for view_name in VIEWS
         if ("subcortex" if view_name == "subcortex" else "cortex") in drawn_structures
     ]
-    return available_views, is_in["cortex"] | is_in["subcortex"], coverage_note
+    return (
+        available_views,
+        is_in_structure["cortex"] | is_in_structure["subcortex"],
+        coverage_note,
+    )
 
 
 def _choose_views(views: str | Sequence[str], available_views: list[str]) -> list[str]:
@@ -1138,11 +1146,11 @@ def _plot_dots(
     is_highlighted = region_ranks.index.isin(outlined_names | marked_names)
     region_ranks -= len(region_ranks) * is_highlighted
     shown_regions = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
-    n_omitted, omission_note = len(region_ranks) - len(shown_regions), ""
-    if n_omitted:
+    n_omitted_regions, omission_note = len(region_ranks) - len(shown_regions), ""
+    if n_omitted_regions:
         omission_note = (
-            f"{n_omitted} of {len(region_ranks)} regions have values nearest the "
-            "middle and are left out."
+            f"{n_omitted_regions} of {len(region_ranks)} regions have values nearest "
+            "the middle and are left out."
         )
     shown_maps = map_table.loc[shown_regions].sort_values([*map_table])
     max_letters = max(30, int(0.4 * width / LETTER))

@@ -168,9 +168,9 @@ def cut_at_borders(
     """
     vertex_labels = membership.argmax(axis=1)
     corner_labels = vertex_labels[faces]
-    is_border = (corner_labels != corner_labels[:, :1]).any(axis=1)
+    is_at_border = (corner_labels != corner_labels[:, :1]).any(axis=1)
     # both ends of each of the three edges of a triangle
-    start_vertex = faces[is_border]
+    start_vertex = faces[is_at_border]
     end_vertex = np.roll(start_vertex, -1, axis=1)
     start_label, end_label = vertex_labels[start_vertex], vertex_labels[end_vertex]
     start_lead = (
@@ -185,8 +185,8 @@ def cut_at_borders(
     cut_points = (1 - cut_shares) * vertices[start_vertex] + cut_shares * vertices[
         end_vertex
     ]
-    is_cut = (start_label != end_label)[..., None]
-    triangle_centres = (cut_points * is_cut).sum(axis=1) / is_cut.sum(axis=1)
+    is_edge_cut = (start_label != end_label)[..., None]
+    triangle_centres = (cut_points * is_edge_cut).sum(axis=1) / is_edge_cut.sum(axis=1)
     # Add four points to every cut triangle.
     new_points = np.concatenate([cut_points, triangle_centres[:, None]], axis=1)
     first_new_vertex = len(vertices) + 4 * np.arange(len(start_vertex))[:, None]
@@ -202,12 +202,12 @@ def cut_at_borders(
         np.concatenate([vertices, new_points.reshape(-1, 3)]),
         np.concatenate(
             [
-                faces[~is_border],
+                faces[~is_at_border],
                 *(triangle_group.reshape(-1, 3) for triangle_group in new_triangles),
             ]
         ),
         np.concatenate(
-            [corner_labels[~is_border, 0], start_label.ravel(), start_label.ravel()]
+            [corner_labels[~is_at_border, 0], start_label.ravel(), start_label.ravel()]
         ),
     )
 
@@ -433,11 +433,11 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
         np.minimum(last_column, border_column, out=last_column, where=is_right)
     first_column = np.ceil(first_column - rounding_error)
     last_column = np.floor(last_column + rounding_error)
-    is_seen = first_column <= last_column
-    first_column, last_column = first_column[is_seen], last_column[is_seen]
+    covers_pixels = first_column <= last_column
+    first_column, last_column = first_column[covers_pixels], last_column[covers_pixels]
     return (
-        face[is_seen],
-        pixel_row[is_seen],
+        face[covers_pixels],
+        pixel_row[covers_pixels],
         first_column.astype(int),
         last_column.astype(int),
     )
@@ -446,9 +446,9 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
 def _number_repeats(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each position as often as its count says, and the number of the repeat."""
     counts = np.maximum(counts, 0)
-    position = np.repeat(np.arange(len(counts)), counts)
-    first = np.cumsum(counts) - counts
-    return position, np.arange(len(position)) - first[position]
+    positions = np.repeat(np.arange(len(counts)), counts)
+    first_indices = np.cumsum(counts) - counts
+    return positions, np.arange(len(positions)) - first_indices[positions]
 
 
 def face_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
@@ -628,8 +628,8 @@ def layout_figure(
     """
     target_height = np.inf if fills_height else min_view_height
     n_maps, n_bars = len(map_names), len(bar_labels)
-    header = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
-    footer = KEY_HEIGHT * n_key_lines
+    header_height = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
+    footer_height = KEY_HEIGHT * n_key_lines
     labels_of_view = _locate_labels(picture_of_view, region_labels)
     no_value_heights = NO_VALUE_HEIGHT * has_no_value
     row_height = MAP_NAME_HEIGHT
@@ -650,7 +650,7 @@ def layout_figure(
         right_margin = max(right_margin, 18.0 * has_no_value.any())
         available_size = (
             figure_width - left_margin - right_margin,
-            max_height - header - footer,
+            max_height - header_height - footer_height,
         )
         candidate_grids = [
             _arrange_views(
@@ -677,10 +677,10 @@ def layout_figure(
         bar_heights = np.minimum(bar_heights, MAX_BAR_HEIGHT)
         if attempt_number and row_height >= previous_height:
             break
-    needed_height = header + best_grid.height + footer
+    needed_height = header_height + best_grid.height + footer_height
     figure_height = max_height if fills_height else needed_height
     x = left_margin + (figure_width - left_margin - right_margin - best_grid.width) / 2
-    views_top = (figure_height + needed_height) / 2 - header + 2
+    views_top = (figure_height + needed_height) / 2 - header_height + 2
     name_places = [
         PlacedText(
             map_name, x - 2 - 1.7 * map_name.count("\n"), views_top - map_extent.mean()
@@ -709,8 +709,8 @@ def layout_figure(
         views=tuple(_place_views(best_grid, list(picture_of_view), x, views_top)),
         map_names=tuple(name_places),
         bars=tuple(placed_bars),
-        title=PlacedText(title, figure_width / 2, views_top + header - 4),
-        key_y=(figure_height - needed_height) / 2 + footer / 2,
+        title=PlacedText(title, figure_width / 2, views_top + header_height - 4),
+        key_y=(figure_height - needed_height) / 2 + footer_height / 2,
     )
 
 
@@ -718,8 +718,8 @@ def _side_margins(
     map_names: Sequence[str], bar_labels: Sequence[str], tick_texts: Sequence[str]
 ) -> tuple[float, float]:
     """Return the mm that names of maps take at the left, and bars at the right."""
-    n_breaks = max(map_name.count("\n") for map_name in map_names)
-    left_margin = 4.5 + 3.4 * n_breaks if any(map_names) else 0.0
+    n_line_breaks = max(map_name.count("\n") for map_name in map_names)
+    left_margin = 4.5 + 3.4 * n_line_breaks if any(map_names) else 0.0
     longest_text = max(
         text_width(tick_text.replace("-", "\N{MINUS SIGN}")) for tick_text in tick_texts
     )

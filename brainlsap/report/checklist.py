@@ -138,11 +138,11 @@ def _describe_design(evaluation: Evaluation) -> str:
 
 
 def _describe_steps(evaluation: Evaluation) -> str:
-    adjusted = tables.regressed_text(evaluation)
+    adjusted_text = tables.regressed_text(evaluation)
     steps_sentence = "Features were standardised on the training scans."
     return (
-        f"{steps_sentence} They were adjusted for {adjusted}."
-        if adjusted
+        f"{steps_sentence} They were adjusted for {adjusted_text}."
+        if adjusted_text
         else steps_sentence
     )
 

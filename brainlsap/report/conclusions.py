@@ -687,8 +687,8 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     network_weights = _network_weights(evaluation)
     if not network_weights.size:
         return None
-    n_used = int((network_weights > 0).sum())
-    if not n_used:
+    n_used_networks = int((network_weights > 0).sum())
+    if not n_used_networks:
         return Conclusion(
             question_text,
             NOT_SHOWN,
@@ -701,7 +701,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         )
     main_model = evaluation.models[0]
     folds_text = count(network_weights.size, "fold")
-    reason_text = f"The network had a weight in {n_used} of {folds_text}."
+    reason_text = f"The network had a weight in {n_used_networks} of {folds_text}."
     if "LSAP-R" not in evaluation.models:
         sentence = "The study contains no ridge regression for comparison."
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
@@ -815,17 +815,23 @@ def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
 
 def _name_unclear(comparisons: Sequence[Conclusion]) -> str:
     """Return over which models no gain was shown, and in which direction they are."""
-    unclear = [
+    unclear_comparisons = [
         comparison for comparison in comparisons if comparison.answer == NOT_SHOWN
     ]
-    equal_names = [item.question for item in unclear if item.label == SAME]
+    equal_names = [
+        comparison.question
+        for comparison in unclear_comparisons
+        if comparison.label == SAME
+    ]
     lower_names = [
-        item.question for item in unclear if item.estimate < 0 and item.label != SAME
+        comparison.question
+        for comparison in unclear_comparisons
+        if comparison.estimate < 0 and comparison.label != SAME
     ]
     unclear_names = [
-        item.question
-        for item in unclear
-        if item.question not in {*equal_names, *lower_names}
+        comparison.question
+        for comparison in unclear_comparisons
+        if comparison.question not in {*equal_names, *lower_names}
     ]
     sentences = []
     if lower_names:
@@ -1012,11 +1018,11 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
         estimate, low, high = (
             gain_row[f"{statistic}{suffix}"] for suffix in ("", "_low", "_high")
         )
-        is_met = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
+        has_gain = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
         partial_conclusions.append(
             Conclusion(
                 tables.CONNECTOMES[connectome] if is_random else "no connectome",
-                YES if is_met else NOT_SHOWN,
+                YES if has_gain else NOT_SHOWN,
                 _nats_text(estimate, low, high),
                 estimate,
                 low,
@@ -1028,8 +1034,8 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
 
 def _nats_text(estimate: float, low: float, high: float) -> str:
     """Return a gain with its interval; each bound shows on which side of 0 it is."""
-    is_hidden = any(abs(bound) < 0.05 for bound in (low, high))
-    digits = 2 if is_hidden else 1
+    is_near_zero = any(abs(bound) < 0.05 for bound in (low, high))
+    digits = 2 if is_near_zero else 1
     return f"{estimate:+z.{digits}f} [{low:+z.{digits}f}, {high:+z.{digits}f}]"
 
 
@@ -1045,24 +1051,24 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
             "Regions were not tested, because there were fewer than "
             f"{FEWEST_PERMUTATIONS} permutations."
         )
-        differ, stand_out = (
+        difference_conclusion, contrast_conclusion = (
             Conclusion(question, NOT_SHOWN, sentence, label=NOT_TESTED)
             for question in questions.values()
         )
-        return differ, stand_out
-    differ, stand_out = (
+        return difference_conclusion, contrast_conclusion
+    difference_conclusion, contrast_conclusion = (
         _judge_region_test(evaluation, question, region_p_values, p_column)
         for p_column, question in questions.items()
     )
     differing_regions, outstanding_regions = (
         set(_significant_regions(region_p_values, p_column)) for p_column in questions
     )
-    if stand_out.answer == YES and differing_regions == outstanding_regions:
-        stand_out = replace(
-            stand_out,
+    if contrast_conclusion.answer == YES and differing_regions == outstanding_regions:
+        contrast_conclusion = replace(
+            contrast_conclusion,
             sentence=_same_regions_sentence(evaluation, sorted(differing_regions)),
         )
-    return differ, stand_out
+    return difference_conclusion, contrast_conclusion
 
 
 def _same_regions_sentence(evaluation: Evaluation, differing_regions: list[str]) -> str:
@@ -1121,8 +1127,8 @@ def _judge_region_test(
     n_tested_text = count(len(tested_regions), "region")
     smallest_p = float(tested_regions[p_column].min())
     regions = _significant_regions(tested_regions, p_column)
-    n_significant = len(regions)
-    if not n_significant:
+    n_significant_regions = len(regions)
+    if not n_significant_regions:
         answer_sentence = (
             f"0 of {n_tested_text} have a corrected p below {ALPHA} (smallest "
             f"{p_phrase(smallest_p)})."
@@ -1146,15 +1152,17 @@ def _judge_region_test(
         )
     else:
         region_text = name_regions(regions, evaluation.cohort.atlas)
-        subject_text = "the region is" if n_significant == 1 else "the regions are"
+        subject_text = (
+            "the region is" if n_significant_regions == 1 else "the regions are"
+        )
         answer_sentence = f"{subject_text} {region_text} ({corrected_text})."
     return Conclusion(
         question_text,
         YES,
         capitalize_first(answer_sentence),
-        float(n_significant),
+        float(n_significant_regions),
         p_value=smallest_p,
-        label=f"{n_significant} OF {len(tested_regions)}",
+        label=f"{n_significant_regions} OF {len(tested_regions)}",
     )
 
 
@@ -1278,14 +1286,18 @@ def _write_quote(
                 f"chance under cross-validation ({numbers_text})."
             )
         network_weights = _network_weights(evaluation)
-        n_unused = int((network_weights == 0).sum())
-        if quote_sentences and n_unused and n_unused == network_weights.size:
+        n_unused_networks = int((network_weights == 0).sum())
+        if (
+            quote_sentences
+            and n_unused_networks
+            and n_unused_networks == network_weights.size
+        ):
             quote_sentences.append("Its neural network had no weight in any fold.")
-        elif quote_sentences and n_unused:
+        elif quote_sentences and n_unused_networks:
             folds_text = count(network_weights.size, "fold")
             quote_sentences.append(
-                f"In {n_unused} of {folds_text}, its neural network had no weight, and "
-                "a ridge regression predicted alone."
+                f"In {n_unused_networks} of {folds_text}, its neural network had no "
+                "weight, and a ridge regression predicted alone."
             )
     regions_answer = conclusions.regions_differ
     unadjusted_names = _unadjusted_names(evaluation)

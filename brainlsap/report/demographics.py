@@ -309,15 +309,15 @@ def _count_rows(
 ) -> list[dict[str, str]]:
     """Return a column of categories as one row each, or their number if too many."""
     texts_of_group = {
-        group_of_people: group_values.map(_category_text)
-        for group_of_people, group_values in values_of_group.items()
+        group_name: group_values.map(_category_text)
+        for group_name, group_values in values_of_group.items()
     }
     all_texts = texts_of_group["total"].dropna()
     categories = sorted(all_texts.unique())
     if len(categories) > MAX_CATEGORIES or len(categories) > len(all_texts) / 2:
         count_text_of_group = {
-            group_of_people: str(t.nunique())
-            for group_of_people, t in texts_of_group.items()
+            group_name: str(group_texts.nunique())
+            for group_name, group_texts in texts_of_group.items()
         }
         table_row = {"characteristic": f"{column_title}, different values"}
         return [table_row | count_text_of_group]
@@ -325,10 +325,12 @@ def _count_rows(
     for category in categories:
         table_row = {"characteristic": f"{column_title}: {category}, n"}
         for group_name, group_texts in texts_of_group.items():
-            n_category = int((group_texts == category).sum())
-            n_known = group_texts.notna().sum()
-            share = f" ({n_category / n_known:.0%})" if n_known else ""
-            table_row[group_name] = f"{n_category}{share}"
+            n_in_category = int((group_texts == category).sum())
+            n_known_cells = group_texts.notna().sum()
+            share_text = (
+                f" ({n_in_category / n_known_cells:.0%})" if n_known_cells else ""
+            )
+            table_row[group_name] = f"{n_in_category}{share_text}"
         table_rows.append(table_row)
     return table_rows
 
@@ -387,10 +389,14 @@ def welch_p(groups: Sequence[np.ndarray]) -> float:
         return float("nan")
     group_weights = n_people / variances
     shares = group_weights / group_weights.sum()
-    between = (group_weights * (means - shares @ means) ** 2).sum() / (n_classes - 1)
-    excess = ((1 - shares) ** 2 / (n_people - 1)).sum()
-    statistic = between / (1 + 2 * (n_classes - 2) * excess / (n_classes**2 - 1))
-    error_df = (n_classes**2 - 1) / (3 * excess)
+    between_variance = (group_weights * (means - shares @ means) ** 2).sum() / (
+        n_classes - 1
+    )
+    welch_correction = ((1 - shares) ** 2 / (n_people - 1)).sum()
+    statistic = between_variance / (
+        1 + 2 * (n_classes - 2) * welch_correction / (n_classes**2 - 1)
+    )
+    error_df = (n_classes**2 - 1) / (3 * welch_correction)
     return float(f_distribution.sf(statistic, n_classes - 1, error_df))
 
 
@@ -420,14 +426,23 @@ def compare_counts(
     n_rows, n_columns = counts.shape
     n_cells = n_rows * n_columns
     n_exceeding = 1
-    n_per_block = max(1, _MAX_DRAWN_LABELS // len(label_codes))
-    for first_permutation in range(0, N_LABEL_PERMUTATIONS, n_per_block):
-        n_drawn = min(n_per_block, N_LABEL_PERMUTATIONS - first_permutation)
-        drawn_labels = rng.permuted(np.tile(label_codes, (n_drawn, 1)), axis=1)
+    n_permutations_per_block = max(1, _MAX_DRAWN_LABELS // len(label_codes))
+    for first_permutation in range(0, N_LABEL_PERMUTATIONS, n_permutations_per_block):
+        n_drawn_permutations = min(
+            n_permutations_per_block, N_LABEL_PERMUTATIONS - first_permutation
+        )
+        drawn_labels = rng.permuted(
+            np.tile(label_codes, (n_drawn_permutations, 1)), axis=1
+        )
         cell_codes = category_codes * n_columns + drawn_labels
-        cell_codes += n_cells * np.arange(n_drawn)[:, None]
-        drawn_counts = np.bincount(cell_codes.ravel(), minlength=n_drawn * n_cells)
-        deviations = drawn_counts.reshape(n_drawn, n_cells) - expected_counts.ravel()
+        cell_codes += n_cells * np.arange(n_drawn_permutations)[:, None]
+        drawn_counts = np.bincount(
+            cell_codes.ravel(), minlength=n_drawn_permutations * n_cells
+        )
+        deviations = (
+            drawn_counts.reshape(n_drawn_permutations, n_cells)
+            - expected_counts.ravel()
+        )
         statistics = (deviations**2 / expected_counts.ravel()).sum(axis=1)
         is_exceeding = statistics >= chi_squared_result.statistic - 1e-9
         n_exceeding += int(is_exceeding.sum())

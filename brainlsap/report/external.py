@@ -77,7 +77,7 @@ def external_headline(evaluation: Evaluation) -> list[str]:
     score_intervals = tables.intervals(evaluation, model)
     accuracy = tables.interval_text(*score_intervals.loc["balanced_accuracy"])
     auc = tables.interval_text(*score_intervals.loc["auc"])
-    n_present = cohort.table["label"].nunique()
+    n_present_classes = cohort.table["label"].nunique()
     training = card["training"]
     first_paragraph = (
         f"External evaluation: {model}, which was trained on "
@@ -86,8 +86,8 @@ def external_headline(evaluation: Evaluation) -> list[str]:
         f"of {accuracy} and an AUC of {auc} (95% intervals over participants). The "
         f"test contains {count(cohort.n_scans, 'scan')} of "
         f"{count(cohort.n_participants, 'participant')}. A model that predicts the "
-        f"same class for everybody reaches at most {1 / n_present:.3f}, because "
-        f"{n_present} classes are present."
+        f"same class for everybody reaches at most {1 / n_present_classes:.3f}, "
+        f"because {n_present_classes} classes are present."
     )
     if is_simulated(evaluation):
         first_paragraph += (
@@ -95,15 +95,15 @@ def external_headline(evaluation: Evaluation) -> list[str]:
         )
     paragraphs = [first_paragraph, _cross_validation_text(card)]
     n_unlike_of_kind = {
-        difference_kind: n
-        for difference_kind, n in external_facts["n_unlike"].items()
-        if n
+        difference_kind: n_scans
+        for difference_kind, n_scans in external_facts["n_unlike"].items()
+        if n_scans
     }
     if n_unlike_of_kind:
         difference_texts = [
-            f"{n} of {count(cohort.n_scans, 'scan')} have {difference_kind} unlike "
-            "those of the training scans"
-            for difference_kind, n in n_unlike_of_kind.items()
+            f"{n_scans} of {count(cohort.n_scans, 'scan')} have {difference_kind} "
+            "unlike those of the training scans"
+            for difference_kind, n_scans in n_unlike_of_kind.items()
         ]
         paragraphs.append(
             f"{with_and(difference_texts)}. The predictions for these scans are less "
@@ -199,17 +199,17 @@ def external_methods(evaluation: Evaluation) -> list[str]:
     steps_text = "No adjustment of the features was made."
     if step_phrases:
         reference_class = card["steps"].get("reference_class")
-        of_class = f" of class {reference_class}" if reference_class else ""
+        of_class_text = f" of class {reference_class}" if reference_class else ""
         steps_text = (
             f"The features were adjusted by {with_and(step_phrases)}, which were "
-            f"fitted to the training participants{of_class}."
+            f"fitted to the training participants{of_class_text}."
         )
-    identity = (
+    identity_sentence = (
         "Participants of the training were excluded by identifier and by identical "
         "data."
     )
     if external_facts["ids_are_new"]:
-        identity = (
+        identity_sentence = (
             "Participants of the training were excluded by identical data. The "
             "authors stated that equal identifiers belong to different people."
         )
@@ -219,7 +219,7 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         f"{count(training['n_people'], 'participant')} was applied without any change "
         f"to {count(cohort.n_scans, 'scan')} of "
         f"{count(cohort.n_participants, 'other participant')} ({class_counts}). "
-        f"{identity} {steps_text}",
+        f"{identity_sentence} {steps_text}",
         "Intervals are 95% percentile bootstrap intervals that resample participants "
         "with all their scans. The calibration slope of a class is the slope of a "
         "logistic regression of the class (against all others) on the log-odds of its "

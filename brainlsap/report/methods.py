@@ -354,8 +354,8 @@ def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
     for model_name, model_fits in _selecting_fits(evaluation):
         if model_name == evaluation.models[0]:
             choices = reported_values(model_fits, "chosen")
-            n_without = len(choices) - choices.count("regions")
-            return FoldsWithoutScales(model_name, n_without, len(choices))
+            n_folds_without = len(choices) - choices.count("regions")
+            return FoldsWithoutScales(model_name, n_folds_without, len(choices))
     return None
 
 

@@ -280,12 +280,12 @@ def _plot_gain_panels(evaluation: Evaluation) -> Any:
     """Draw what the connectome adds in log evidence and in left-out error."""
     gain_table: Any = evaluation.connectome_gain
     gain = ConnectomeGain(gain_table)
-    panels = own_axes(None, PAGE, 24 + 5 * len(gain_table), n_panels=2)
+    panel_axes = own_axes(None, PAGE, 24 + 5 * len(gain_table), n_panels=2)
     scores = ("evidence_gain", "error_gain")
-    for score, axes in zip(scores, panels, strict=True):
+    for score, axes in zip(scores, panel_axes, strict=True):
         plots.plot_connectome_gain(gain, score, axes=axes)
-    panels[1].set_yticklabels([])
-    return panels[0].figure
+    panel_axes[1].set_yticklabels([])
+    return panel_axes[0].figure
 
 
 def _plot_region_panels(evaluation: Evaluation) -> Any:

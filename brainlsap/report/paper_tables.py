@@ -362,13 +362,15 @@ def _fit_widths(
             *(" ".join(str(cell_value).split()) for cell_value in body[column_title]),
         ]
         natural_widths.append(max(map(cell_text_width, cell_texts)))
-    lacking = np.maximum(np.array(natural_widths) - block_widths, 0.0)
-    room = width - block_widths.sum() - _COLUMN_GAP * len(block_widths)
-    if room > 0 and lacking.sum() > 0:
-        block_widths = block_widths + lacking * min(1.0, room / lacking.sum())
-    excess = block_widths.sum() + _COLUMN_GAP * len(block_widths) - width
-    if excess > 0:  # The first column and one more do not fit: wrap the widest.
-        block_widths[block_widths.argmax()] -= excess
+    missing_widths = np.maximum(np.array(natural_widths) - block_widths, 0.0)
+    free_width = width - block_widths.sum() - _COLUMN_GAP * len(block_widths)
+    if free_width > 0 and missing_widths.sum() > 0:
+        block_widths = block_widths + missing_widths * min(
+            1.0, free_width / missing_widths.sum()
+        )
+    excess_width = block_widths.sum() + _COLUMN_GAP * len(block_widths) - width
+    if excess_width > 0:  # The first column and one more do not fit: wrap the widest.
+        block_widths[block_widths.argmax()] -= excess_width
     return [float(column_width) for column_width in block_widths]
 
 

@@ -156,29 +156,29 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE) -> Figure:
     class_counts = class_counts[class_counts["scans"] > 0]
     box_distance = FLOW_BOX + FLOW_GAP
     n_side_boxes = len(flow) - 2
-    y = FLOW_MARGIN + FLOW_BOX / 2
-    bottom = y + (n_side_boxes + 1) * box_distance
-    figure_height = bottom + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE + FLOW_MARGIN
+    first_y = FLOW_MARGIN + FLOW_BOX / 2
+    last_y = first_y + (n_side_boxes + 1) * box_distance
+    figure_height = last_y + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE + FLOW_MARGIN
     figure = figures.new_figure(width, figure_height, layout="none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(figure_height, 0))
     axes.axis("off")
     main_x, main_width = 0.25 * width, 0.42 * width
     side_x, side_width = 0.75 * width, 0.47 * width
-    _draw_arrow(axes, (main_x, y + FLOW_BOX / 2), (main_x, bottom - FLOW_BOX / 2))
+    _draw_arrow(axes, (main_x, first_y + FLOW_BOX / 2), (main_x, last_y - FLOW_BOX / 2))
     flow_rows = [*flow.itertuples()]
     for row_number, flow_row in enumerate(flow_rows):
         counts_text = f"n = {flow_row.participants} ({count(flow_row.scans, 'scan')})"
         if 0 < row_number <= n_side_boxes:
-            middle = y + row_number * box_distance
-            _draw_arrow(axes, (main_x, middle), (side_x - side_width / 2, middle))
+            box_y = first_y + row_number * box_distance
+            _draw_arrow(axes, (main_x, box_y), (side_x - side_width / 2, box_y))
             box_title = flow_row.title[:1].upper() + flow_row.title[1:]
-            _draw_box(axes, (side_x, middle), side_width, [box_title, counts_text])
+            _draw_box(axes, (side_x, box_y), side_width, [box_title, counts_text])
         else:
-            middle = y if row_number == 0 else bottom
+            box_y = first_y if row_number == 0 else last_y
             box_title = "Listed in the tables" if row_number == 0 else "Analysed"
-            _draw_box(axes, (main_x, middle), main_width, [box_title, counts_text])
-    _draw_class_boxes(axes, class_counts, (main_x, bottom), width)
+            _draw_box(axes, (main_x, box_y), main_width, [box_title, counts_text])
+    _draw_class_boxes(axes, class_counts, (main_x, last_y), width)
     return figure
 
 
@@ -190,20 +190,20 @@ def _draw_class_boxes(
     n_classes = len(class_counts)
     # The row is as wide as the boxes above it.
     left, right = 0.04 * width, 0.985 * width
-    slot = (right - left + FLOW_GAP / 2) / n_classes
-    box_width = slot - FLOW_GAP / 2
+    box_distance = (right - left + FLOW_GAP / 2) / n_classes
+    box_width = box_distance - FLOW_GAP / 2
     first_x = left + box_width / 2
     if n_classes <= 2:
-        first_x, slot, box_width = parent_x, 0.5 * width, 0.42 * width
+        first_x, box_distance, box_width = parent_x, 0.5 * width, 0.42 * width
     box_height = FLOW_BOX + LINE
     line_y = parent_y + FLOW_BOX / 2 + FLOW_GAP
     top = line_y + FLOW_GAP
     axes.plot([parent_x] * 2, [parent_y + FLOW_BOX / 2, line_y], color=INK, lw=0.7)
-    last_x = first_x + (n_classes - 1) * slot
+    last_x = first_x + (n_classes - 1) * box_distance
     line_ends = [min(first_x, parent_x), max(last_x, parent_x)]
     axes.plot(line_ends, [line_y] * 2, color=INK, lw=0.7)
     for position, class_row in enumerate(class_counts.to_dict("records")):
-        x = first_x + position * slot
+        x = first_x + position * box_distance
         _draw_arrow(axes, (x, line_y), (x, top))
         n_letters = int(box_width / LETTER)
         class_title = textwrap.shorten(class_row["class"], n_letters, placeholder="...")
@@ -412,14 +412,14 @@ def plot_learning_curve(
         curve.groupby("model", sort=False), line_styles, shifts, strict=False
     ):
         n_people = model_curve["n_train_people"] * shift
-        below, above = (
+        lower_errors, upper_errors = (
             model_curve["estimate"] - model_curve["low"],
             model_curve["high"] - model_curve["estimate"],
         )
         axes.errorbar(
             n_people,
             model_curve["estimate"],
-            [below, above],
+            [lower_errors, upper_errors],
             color=color,
             marker=marker,
             linestyle=line_style,

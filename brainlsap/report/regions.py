@@ -416,28 +416,30 @@ def name_regions(
     """
     unique_regions = list(dict.fromkeys(regions))
     named_regions = region_labels(unique_regions[:n_named], atlas)
-    texts = _pair_sides(named_regions)
-    n_others = len(unique_regions) - len(named_regions)
-    if n_others:
-        texts = [*texts, count(n_others, "other")]
-    if len(texts) > 1 and any(" and " in text for text in texts):
+    region_texts = _pair_sides(named_regions)
+    n_other_regions = len(unique_regions) - len(named_regions)
+    if n_other_regions:
+        region_texts = [*region_texts, count(n_other_regions, "other")]
+    if len(region_texts) > 1 and any(
+        " and " in region_text for region_text in region_texts
+    ):
         # A comma separates the last text from a pair that contains "and".
-        return f"{', '.join(texts[:-1])}, and {texts[-1]}"
-    return with_and(texts)
+        return f"{', '.join(region_texts[:-1])}, and {region_texts[-1]}"
+    return with_and(region_texts)
 
 
 def _pair_sides(names: list[str]) -> list[str]:
     """Return names with both sides of a structure as one, at the first of the two."""
-    texts = []
+    region_texts = []
     for name in names:
         side, _, structure = name.partition(" ")
-        opposite = {"left": "right", "right": "left"}.get(side)
-        opposite_name = f"{opposite} {structure}"
-        if opposite is None or opposite_name not in names:
-            texts.append(name)
+        opposite_side = {"left": "right", "right": "left"}.get(side)
+        opposite_name = f"{opposite_side} {structure}"
+        if opposite_side is None or opposite_name not in names:
+            region_texts.append(name)
         elif names.index(name) < names.index(opposite_name):
-            texts.append(f"left and right {structure}")
-    return texts
+            region_texts.append(f"left and right {structure}")
+    return region_texts
 
 
 def _statistic_text(evaluation: Evaluation, test_row: pd.Series, statistic: str) -> str:
@@ -493,7 +495,9 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     """Answer whether regions differ between classes."""
     question_text = "Does the region differ between classes?"
     selected_regions = select_regions(evaluation, 1)
-    n_measured = int(_rows_of(evaluation).dropna(subset="effect")["region"].nunique())
+    n_measured_regions = int(
+        _rows_of(evaluation).dropna(subset="effect")["region"].nunique()
+    )
     if selected_regions.empty:
         return RegionAnswer(
             question_text,
@@ -524,9 +528,10 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     family_text = _family_text(evaluation)
     if significant_names:
         answer_text = (
-            f"Yes, in {len(significant_names)} of {count(n_measured, 'region')}: "
-            f"{name_regions(significant_names, atlas)} ({family_text}). "
-            f"The largest effect is in {largest_text}."
+            f"Yes, in {len(significant_names)} of "
+            f"{count(n_measured_regions, 'region')}: "
+            f"{name_regions(significant_names, atlas)} ({family_text}). The largest "
+            f"effect is in {largest_text}."
         )
         claim_text = (
             "The classes differ in each region with p (effect) < 0.05. No difference "
@@ -534,7 +539,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
     else:
         answer_text = (
-            f"No difference was shown in any of {count(n_measured, 'region')} "
+            f"No difference was shown in any of {count(n_measured_regions, 'region')} "
             f"({family_text}). The largest effect, which is not significant, is in "
             f"{largest_text}."
         )

@@ -324,8 +324,12 @@ def network_weights(fits: pd.DataFrame) -> np.ndarray:
 
 def unused_network_text(fits: pd.DataFrame) -> str:
     """Return in how many fits networks have no weight ("in 2 of 5 folds"), or ""."""
-    n_unused = int((network_weights(fits) == 0).sum())
-    return f"in {n_unused} of {count(len(fits), 'fold')}" if n_unused else ""
+    n_unused_networks = int((network_weights(fits) == 0).sum())
+    return (
+        f"in {n_unused_networks} of {count(len(fits), 'fold')}"
+        if n_unused_networks
+        else ""
+    )
 
 
 def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
@@ -748,8 +752,10 @@ def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
         "adds": "gain",
     }
     has_same_predictions = [
-        evaluation.have_same_predictions(below, above)
-        for below, above in zip(model_steps["below"], model_steps["above"], strict=True)
+        evaluation.have_same_predictions(simpler_model, richer_model)
+        for simpler_model, richer_model in zip(
+            model_steps["below"], model_steps["above"], strict=True
+        )
     ]
     step_texts = _difference_texts(model_steps, column_titles, has_same_predictions)
     return _mark_limits(step_texts, evaluation)
