@@ -439,8 +439,8 @@ def check(study: str, **options: Any) -> None:
     # folds may not.
     is_copy = findings["check"] == leakage.Check.DUPLICATE_SCANS
     findings.loc[is_copy, "severity"] = "error"
-    gravity = findings["severity"].map(leakage.SEVERITIES.index)
-    findings = findings.iloc[gravity.argsort(kind="stable")]
+    severity_ranks = findings["severity"].map(leakage.SEVERITIES.index)
+    findings = findings.iloc[severity_ranks.argsort(kind="stable")]
     _print_findings(findings)
     is_leak = findings["severity"] == "error"
     if is_leak.any():

@@ -404,29 +404,31 @@ def evaluate_model(
         if not overwrite:
             compared_settings = {"study_options": study_options}
             check_same_study(results_folder, compared_settings, data_hash(cohort))
-    start = time.perf_counter()
+    start_time = time.perf_counter()
     # People of the training are excluded already.
-    answers = predict_people(
+    prediction_table = predict_people(
         model, cohort, class_prior=class_prior, ids_are_new=ids_are_new
     )
-    seconds = time.perf_counter() - start
-    answers["truth"] = answers.pop("label")
-    fit_key = {"model": card["model"], "repeat": 1, "fold": 1}
+    seconds = time.perf_counter() - start_time
+    prediction_table["truth"] = prediction_table.pop("label")
+    fit_keys = {"model": card["model"], "repeat": 1, "fold": 1}
     classes = model.origin_.classes
     for class_name in classes:
-        if f"p_{class_name}" not in answers:
-            answers[f"p_{class_name}"] = 0.0
-        answers[f"d_{class_name}"] = np.nan
+        if f"p_{class_name}" not in prediction_table:
+            prediction_table[f"p_{class_name}"] = 0.0
+        prediction_table[f"d_{class_name}"] = np.nan
     probabilities = [
-        f"{prefix}_{class_name}" for prefix in "pd" for class_name in classes
+        f"{column_prefix}_{class_name}"
+        for column_prefix in "pd"
+        for class_name in classes
     ]
     column_names = [*COLUMNS["predictions"], *probabilities]
-    if SET_COLUMN in answers:
+    if SET_COLUMN in prediction_table:
         column_names.append(SET_COLUMN)
     model_settings = dict(model.get_params())
     if class_prior is not None:
         model_settings["class_prior"] = class_prior
-    fit = {
+    fit_row = {
         "model": card["model"],
         "role": "model",
         "repeat": 1,
@@ -442,15 +444,17 @@ def evaluate_model(
         "warnings": "[]",
         "report": json.dumps(card["fit_report"]),
     }
-    summary = CohortSummary.of(cohort, cohort.features, None)
-    summary = replace(
-        summary, classes=tuple(classes), classes_ordered=card["classes_ordered"]
+    cohort_summary = CohortSummary.of(cohort, cohort.features, None)
+    cohort_summary = replace(
+        cohort_summary, classes=tuple(classes), classes_ordered=card["classes_ordered"]
     )
     evaluation = Evaluation(
-        predictions=answers[column_names].assign(**fit_key)[[*KEYS, *column_names]],
+        predictions=prediction_table[column_names].assign(**fit_keys)[
+            [*KEYS, *column_names]
+        ],
         scales=pd.DataFrame(columns=[*KEYS, *COLUMNS["scales"]]),
-        fits=pd.DataFrame([fit]),
-        cohort=summary,
+        fits=pd.DataFrame([fit_row]),
+        cohort=cohort_summary,
         settings={
             "cv": "external evaluation",
             "n_folds": 1,
@@ -459,7 +463,7 @@ def evaluate_model(
             "people_shared": False,
             "steps": card["steps"],
             "version": brainlsap.__version__,
-            "title": f"External evaluation of {card['model']}: {summary.label_name}",
+            "title": f"External evaluation of {card['model']}: {cohort.label_name}",
             "study_options": study_options,
             "subgroups": list(subgroup_columns),
         },
@@ -470,8 +474,8 @@ def evaluate_model(
         "case_mix": case_mix.to_dict("records"),
         "calibration": calibration_table(evaluation).to_dict("records"),
         "coverage": coverage_table(evaluation).to_dict("records"),
-        "no_sets": answers.attrs["no_sets"],
-        "n_unlike": answers.attrs["n_unlike"],
+        "no_sets": prediction_table.attrs["no_sets"],
+        "n_unlike": prediction_table.attrs["n_unlike"],
         "ids_are_new": ids_are_new,
     }
     return replace(
@@ -537,12 +541,12 @@ def measure_coverage(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.Da
 def _measure_class_coverage(class_name: str, people: pd.DataFrame) -> dict[str, Any]:
     """Return the row of :func:`coverage_table` of people of one class, or of all."""
     n_people = len(people)
-    n_covered = float(people["covered"].sum())
-    lower_bound, upper_bound = wilson_interval(round(n_covered), n_people)
+    n_covered_people = float(people["covered"].sum())
+    lower_bound, upper_bound = wilson_interval(round(n_covered_people), n_people)
     return {
         "class": class_name,
         "people": n_people,
-        "coverage": n_covered / n_people,
+        "coverage": n_covered_people / n_people,
         "low": lower_bound,
         "high": upper_bound,
         "mean_size": float(people["size"].mean()),

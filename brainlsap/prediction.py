@@ -410,8 +410,8 @@ def find_training_scans(
     """
     hashes_of_training = model.origin_.facts.get("people")
     if not hashes_of_training:
-        nowhere = np.zeros(cohort.n_scans, dtype=bool)
-        return nowhere, nowhere
+        is_in_training = np.zeros(cohort.n_scans, dtype=bool)
+        return is_in_training, is_in_training
     salt = hashes_of_training["salt"]
     own_connectomes = None if cohort.shares_connectome else connectomes
     training_scans = set(hashes_of_training["scans"])

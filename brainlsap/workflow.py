@@ -534,8 +534,8 @@ def merge_classes(
             absent_classes,
         )
     class_of = {
-        class_name: new
-        for new, original_names in originals_of_class.items()
+        class_name: new_class_name
+        for new_class_name, original_names in originals_of_class.items()
         for class_name in original_names
     }
     new_label = cohort.table["label"].map(class_of)

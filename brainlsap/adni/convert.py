@@ -698,7 +698,7 @@ def _link_files(pair_row: dict[str, str], folder: Path) -> None:
             source_folder
         )
         return
-    is_one = (
+    is_single_image = (
         sum(
             image_suffix in _BIDS_SUFFIXES[:2]
             for image_suffix in suffix_of_file.values()
@@ -708,7 +708,7 @@ def _link_files(pair_row: dict[str, str], folder: Path) -> None:
     for image_path, image_suffix in suffix_of_file.items():
         link_name = (
             f"{file_suffix}{image_suffix}"
-            if is_one and image_suffix in _BIDS_SUFFIXES
+            if is_single_image and image_suffix in _BIDS_SUFFIXES
             else image_path.name
         )
         (folder / visit_folder / f"{file_stem}_{link_name}").symlink_to(image_path)

@@ -275,15 +275,15 @@ def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
         description_path = output_folder / "dataset_description.json"
         stored_description = json.loads(description_path.read_text(encoding="utf-8"))
         generator = stored_description["GeneratedBy"][0]
-    is_ours = stored_description.get("Name") == DATASET_NAME
-    if generator.get("Name") != "brainlsap" or not is_ours:
+    has_dataset_name = stored_description.get("Name") == DATASET_NAME
+    if generator.get("Name") != "brainlsap" or not has_dataset_name:
         raise ParameterError(
             f"{output_folder} is not empty, and its files were not written by "
             f"`build`. Name another folder by {option_text('out')}."
         )
     # A folder in the study moves with the study.
-    is_inside = folder.resolve() in output_folder.resolve().parents
-    if not is_inside and generator.get("StudyKey", study_key) != study_key:
+    is_in_study = folder.resolve() in output_folder.resolve().parents
+    if not is_in_study and generator.get("StudyKey", study_key) != study_key:
         raise ParameterError(
             f"{output_folder} contains files built from another study, or the study "
             f"was moved. Name another folder by {option_text('out')}, or delete this "
@@ -426,14 +426,15 @@ def _describe_missing(
     }
     missing_lines = []
     for image_kind, advice_text in advice_of_kind.items():
-        n_absent = n_scans - image_counts[image_kind]
+        n_scans_without_image = n_scans - image_counts[image_kind]
         is_expected = image_counts[image_kind] > 0 or image_kind == "parcellation"
         if image_kind == "tractogram":
             is_expected = is_expected or image_counts["diffusion image"] > 0
         # If nothing can be built, report everything that is absent.
-        if n_absent and (is_expected or not has_tasks):
+        if n_scans_without_image and (is_expected or not has_tasks):
             missing_lines.append(
-                f"{n_absent} of {n_scans} scans have no {image_kind} ({advice_text})"
+                f"{n_scans_without_image} of {n_scans} scans have no {image_kind} "
+                f"({advice_text})"
             )
     return tuple(missing_lines)
 

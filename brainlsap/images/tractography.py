@@ -184,8 +184,10 @@ def _iter_blocks(streamline_offsets: np.ndarray) -> Iterator[tuple[slice, np.nda
     first_line = 0
     while first_line < len(streamline_offsets) - 1:
         max_row = streamline_offsets[first_line] + BLOCK_POINTS
-        n_fitting = int(np.searchsorted(streamline_offsets, max_row, side="right"))
-        stop_line = max(n_fitting - 1, first_line + 1)
+        n_fitting_lines = int(
+            np.searchsorted(streamline_offsets, max_row, side="right")
+        )
+        stop_line = max(n_fitting_lines - 1, first_line + 1)
         block_offsets = streamline_offsets[first_line : stop_line + 1]
         point_slice = slice(block_offsets[0], block_offsets[-1])
         yield point_slice, block_offsets - block_offsets[0]
@@ -757,5 +759,5 @@ class RadialSearch:
         search_order = np.lexsort((x, y, z, voxel_distance, exact_distance, point_row))
         _, first_of_point = np.unique(point_row[search_order], return_index=True)
         first_candidates = search_order[first_of_point]
-        is_near = exact_distance[first_candidates] < self.radius
-        return np.where(is_near, self.codes[voxel_row[first_candidates]], 0)
+        is_within_radius = exact_distance[first_candidates] < self.radius
+        return np.where(is_within_radius, self.codes[voxel_row[first_candidates]], 0)

@@ -361,9 +361,9 @@ def make_signal_key(signals: np.ndarray, preparation: Preparation) -> str:
 @contextmanager
 def threads(n_threads: int) -> Iterator[None]:
     """Use so many CPU threads inside, and as many as before afterwards."""
-    n_before = torch.get_num_threads()
+    n_threads_before = torch.get_num_threads()
     torch.set_num_threads(n_threads)
     try:
         yield
     finally:
-        torch.set_num_threads(n_before)
+        torch.set_num_threads(n_threads_before)

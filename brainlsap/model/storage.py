@@ -70,15 +70,16 @@ class ModelOrigin:
 
     def check(self, model: PackedClassifier) -> None:
         """Raise unless every region and feature has a name of its own."""
-        for parameter_name, listed_names, n_expected in (
+        for parameter_name, listed_names, n_expected_names in (
             ("region_names", self.region_names, model.n_rois_),
             ("feature_names", self.feature_names, model.n_features_),
         ):
-            n_different = len(set(listed_names))
-            if not len(listed_names) == n_different == n_expected:
+            n_different_names = len(set(listed_names))
+            if not len(listed_names) == n_different_names == n_expected_names:
                 raise ParameterError(
-                    f"{parameter_name} must be {n_expected} different names, as in the "
-                    f"fit; got {len(listed_names)}, {n_different} of them different."
+                    f"{parameter_name} must be {n_expected_names} different names, as "
+                    f"in the fit; got {len(listed_names)}, {n_different_names} of them "
+                    "different."
                 )
 
 

@@ -425,7 +425,7 @@ def make_epoch(
     def epoch() -> float:
         network.train()
         loss_sum = torch.zeros((), device=class_codes.device)
-        n_seen = 0
+        n_scans_seen = 0
         minibatches = (
             _draw_minibatches(train, settings.batch_size)
             if settings.batch_size
@@ -436,12 +436,12 @@ def make_epoch(
             loss = loss_function(network(minibatch), minibatch_codes)
             loss.backward()
             loss_sum += loss.detach() * len(minibatch_codes)
-            n_seen += len(minibatch_codes)
+            n_scans_seen += len(minibatch_codes)
             for optimizer in optimizers:
                 optimizer.step()
             if network.heat is not None:
                 network.heat.step_(settings)
-        return float(loss_sum) / n_seen
+        return float(loss_sum) / n_scans_seen
 
     return epoch
 

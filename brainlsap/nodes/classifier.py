@@ -125,7 +125,7 @@ class NodeNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.settings = settings
-        network_name, n_units = settings.network, settings.hidden_units
+        network_name, n_hidden_units = settings.network, settings.hidden_units
         check_choice("network", network_name, READ_OUTS)
         self.read_out = READ_OUTS[network_name]
         is_convolution = self.read_out is convolution_layers
@@ -137,19 +137,20 @@ class NodeNetwork(nn.Module):
         self.features = ConstantMatrix(X)
         self._prepare(adjacency)
         n_heads, dropout_rate = 8 if network_name == "gat" else 1, settings.dropout
-        layer_sizes = [X.shape[1], n_heads * n_units]
+        layer_sizes = [X.shape[1], n_heads * n_hidden_units]
         if is_convolution:
-            n_hidden = settings.n_layers - (settings.head == "convolution")
-            layer_sizes = [X.shape[1], *[n_units] * n_hidden, n_classes]
+            n_hidden_layers = settings.n_layers - (settings.head == "convolution")
+            layer_sizes = [X.shape[1], *[n_hidden_units] * n_hidden_layers, n_classes]
             self.biases = nn.ParameterList(
                 torch.zeros(layer_size) for layer_size in layer_sizes[1:]
             )
         self.weights = nn.ParameterList(map(draw_weights, layer_sizes, layer_sizes[1:]))
         if network_name == "gat":
-            self.attend = Attention(n_heads, n_units, dropout_rate)
+            self.attend = Attention(n_heads, n_hidden_units, dropout_rate)
         elif network_name == "gcnii":
             deep_weights = (
-                draw_weights(n_units, n_units) for _ in range(settings.n_layers)
+                draw_weights(n_hidden_units, n_hidden_units)
+                for _ in range(settings.n_layers)
             )
             self.deep = nn.ParameterList(deep_weights)
         if not is_convolution:

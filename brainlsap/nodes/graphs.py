@@ -426,18 +426,19 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     ) = (_unpickle_arrays(Path(f"{path_prefix}.{file_key}")) for file_key in file_keys)
     with reading(f"{path_prefix}.*", "parts of one graph"):
         test_nodes = np.loadtxt(f"{path_prefix}.test.index", dtype=int, ndmin=1)
-        n_known = all_features.shape[0]
+        n_known_nodes = all_features.shape[0]
         n_train = train_features.shape[0]
         n_nodes = int(test_nodes.max()) + 1
-        is_consistent = test_nodes.min() >= n_known and n_nodes <= n_known + 2 * len(
-            test_nodes
+        is_consistent = (
+            test_nodes.min() >= n_known_nodes
+            and n_nodes <= n_known_nodes + 2 * len(test_nodes)
         )
         if not is_consistent or len(np.unique(test_nodes)) != test_features.shape[0]:
             raise ValueError(
                 f"test.index must list {test_features.shape[0]} nodes, each once"
             )
         # rows of the files as nodes of the graph; the nodes left out get none
-        node_of_row = np.r_[:n_known, test_nodes]
+        node_of_row = np.r_[:n_known_nodes, test_nodes]
         X = sparse.vstack([all_features, test_features], format="coo", dtype=np.float32)
         node_columns = (node_of_row[X.row], X.col)
         features_shape = (n_nodes, X.shape[1])
@@ -462,7 +463,7 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         )
     split_nodes = (
         np.r_[:n_train],
-        np.r_[n_train : min(n_train + 500, n_known)],
+        np.r_[n_train : min(n_train + 500, n_known_nodes)],
         test_nodes,
     )
     split_masks = _split_masks(n_nodes, *split_nodes) & (node_labels >= 0)
