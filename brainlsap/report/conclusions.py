@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from brainlsap.data.covariates import kind_of
 from brainlsap.data.flow import NO_IMAGE
 from brainlsap.evaluation import (
     ConnectomeGain,
@@ -32,7 +33,12 @@ from brainlsap.findings import (
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import capitalize_first, phrase_prior, settings_of_model
-from brainlsap.report.regions import N_NAMED, is_trend_tested, name_regions
+from brainlsap.report.regions import (
+    N_NAMED,
+    are_region_tests_valid,
+    is_trend_tested,
+    name_regions,
+)
 from brainlsap.text import count, p_phrase, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
@@ -98,9 +104,6 @@ N_COVARIATES = 3
 """Most covariates that are named, apart from those with a warning."""
 SMALL_CLASS = 20
 """A class of fewer participants is named as a limit."""
-
-# Errors that make region tests wrong as well as scores.
-_ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -240,10 +243,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         added_value = _withdraw(added_value, leak_text)
     connectome = _withdraw(judge_connectome(evaluation), leak_text)
     regions_differ, regions_stand_out = judge_regions(evaluation)
-    if (
-        evaluation.audit is not None
-        and evaluation.audit["check"].isin(_ERRORS_OF_DATA).any()
-    ):
+    if not are_region_tests_valid(evaluation):
         regions_differ = _withdraw(regions_differ, leak_text)
         regions_stand_out = _withdraw(regions_stand_out, leak_text)
     conclusions = StudyConclusions(
@@ -666,13 +666,31 @@ def _describe_covariates(
 
 
 def _unadjusted_names(evaluation: Evaluation) -> list[str]:
-    """Return which of age, sex and site are known and were not regressed out."""
+    """Return the covariates that may explain a difference and were not regressed out.
+
+    They are age, sex and site, as far as they are known, and every other covariate that
+    the audit warns of, such as the volume of the head.
+    """
     adjusted_kinds = tables.adjusted_kinds(evaluation)
-    return [
+    known_covariates = [
         covariate_name
         for covariate_name in ("age", "sex", "site")
         if demographics.covariate(evaluation.cohort.table, covariate_name) is not None
-        and covariate_name not in adjusted_kinds
+    ]
+    warned_columns: list[str] = []
+    if evaluation.audit is not None:
+        is_warning = evaluation.audit["severity"] == "warning"
+        is_covariate = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
+        warned_columns = _covariates_of(evaluation.audit[is_warning & is_covariate])
+    known_covariates += [
+        column_name
+        for column_name in warned_columns
+        if kind_of(column_name) not in known_covariates
+    ]
+    return [
+        covariate_name
+        for covariate_name in known_covariates
+        if kind_of(covariate_name) not in adjusted_kinds
     ]
 
 

@@ -15,6 +15,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError
@@ -45,6 +46,8 @@ MIN_PLANTED_AUC = 0.6
 """Planted regions with a smaller AUC are called not identified."""
 
 NO_CLAIM = "No conclusion about regions is possible."
+_ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
+"""Errors of the audit that make region tests wrong as well as scores."""
 
 
 class RegionAnswer(NamedTuple):
@@ -66,6 +69,17 @@ def has_region_tests(evaluation: Evaluation) -> bool:
         region_tests is not None
         and region_tests["n_permutations"].iloc[0] >= ranks.FEWEST_PERMUTATIONS
     )
+
+
+def are_region_tests_valid(evaluation: Evaluation) -> bool:
+    """Return whether the audit found no error that makes tests of regions wrong.
+
+    A scan that occurs twice, and a feature that contains the label, make them wrong.
+    Errors of folds do not, because the tests use no folds.
+    """
+    if evaluation.audit is None:
+        return True
+    return not evaluation.audit["check"].isin(_ERRORS_OF_DATA).any()
 
 
 def significant_regions(
@@ -404,6 +418,15 @@ def answer_region_questions(
         ]
     if models_with_scales(evaluation):
         answers.append(_answer_scale(evaluation, atlas))
+    if not are_region_tests_valid(evaluation):
+        return [
+            answer._replace(
+                answer=f"This result is not valid, because the leakage audit found an "
+                f"error in the data. {answer.answer}",
+                claim=NO_CLAIM,
+            )
+            for answer in answers
+        ]
     return answers
 
 

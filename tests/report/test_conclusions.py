@@ -265,6 +265,10 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
         adjusted = replace(warned, settings=study.settings | {"steps": steps})
         sentence = draw_conclusions(adjusted).covariates.sentence
         assert f"not adjusted for {open_names}" in sentence
+    # So is every other variable that the audit warns of, such as the head's volume.
+    volume_audit = warned.audit.assign(covariate="eTIV")
+    sentence = draw_conclusions(replace(warned, audit=volume_audit)).covariates.sentence
+    assert "not adjusted for age, sex, site and eTIV" in sentence
     # A note is shown as well, so that its score can be read.
     chance = judge_chance(study)
     noted = judge_covariates(study, chance)

@@ -12,6 +12,7 @@ import pytest
 from brainlsap import report
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import rank_regions
+from brainlsap.evaluation.leakage import Check
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import page, regions
 from tests.report.conftest import assert_heads_match_cells, draw_region_tests
@@ -36,7 +37,10 @@ def tested(make_evaluation):
     )
     evaluation = replace(evaluation, cohort=cohort)
     region_tests = draw_region_tests(evaluation, EFFECTS, DIFFERING, {PEAK})
-    return replace(evaluation, region_tests=region_tests)
+    is_note = evaluation.audit["severity"] == "note"
+    return replace(
+        evaluation, region_tests=region_tests, audit=evaluation.audit[is_note]
+    )
 
 
 def with_permutations(evaluation, n_permutations):
@@ -244,6 +248,13 @@ def test_three_questions_are_answered_with_number_interval_and_p(tested):
     assert scale.claim
     assert null[2].claim == ""
     assert len(regions.answer_region_questions(replace(tested, region_tests=None))) == 1
+
+
+def test_nothing_may_be_written_of_regions_where_scans_are_duplicates(tested):
+    audit = pd.DataFrame({"check": [Check.DUPLICATE_SCANS], "severity": ["error"]})
+    answers = regions.answer_region_questions(replace(tested, audit=audit), ATLAS)
+    assert {answer.claim for answer in answers} == {regions.NO_CLAIM}
+    assert all("not valid" in answer.answer for answer in answers)
 
 
 @pytest.mark.parametrize(("n_without", "has_claim"), [(0, True), (1, True), (2, False)])
