@@ -831,6 +831,9 @@ def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
             f"{interval}); a set contains {coverage_row['mean_size']:.1f} classes on "
             "average"
         )
+    n_covered = [row["coverage"] * row["people"] for row in coverage_rows]
+    if any(abs(number - round(number)) > 1e-9 for number in n_covered):
+        print("A participant with several scans counts with the share of these scans.")
 
 
 def _contributions_by_figure(

@@ -587,9 +587,12 @@ def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     if is_unknown.any():
         label_counts = scan_labels[is_unknown].value_counts()
         raise ParameterError(f"{_describe_unknown_labels(model, label_counts)}.")
+    # The column of the labels is not a covariate.
+    copied_columns = {cohort.label_name} - {*KEY_COLUMNS}
+    scan_table = cohort.table.drop(columns=[*copied_columns], errors="ignore")
     return replace(
         cohort,
-        table=cohort.table.assign(label=scan_labels.to_numpy()),
+        table=scan_table.assign(label=scan_labels.to_numpy()),
         classes=tuple(origin.classes),
         classes_ordered=True,
         label_name=origin.label_name,
@@ -614,7 +617,8 @@ def _check_not_in_training(
         raise CohortError(
             f"{len(same_scans)} of {len(scans)} scans were in the training of the "
             f"model ({listed(same_scans, 3)}), but a test requires other people. "
-            f"Leave these scans out by {exclude_text(same_scans)}",
+            f"Leave these scans out by {exclude_text(same_scans)}. `predict` marks "
+            "all of them in its column remark",
             group_findings(faults),
         )
     if ids_are_new:
@@ -624,7 +628,8 @@ def _check_not_in_training(
         raise CohortError(
             f"{len(same_people)} of {len(set(cohort.groups))} people have the id of a "
             f"training person ({listed(same_people, 3)}). If they are the same "
-            f"people, leave them out by {exclude_text(same_people)}. If they are other "
-            "people, for example because both studies count from 1, give "
+            f"people, leave them out by {exclude_text(same_people)}; `predict` marks "
+            "all of them in its column remark. If they are other people, for example "
+            "because both studies count from 1, give "
             f"{option_text('ids_are_new', True)}."
         )

@@ -540,7 +540,7 @@ def merge_classes(
     }
     new_label = cohort.table["label"].map(class_of)
     description = ", ".join(
-        f"{' + '.join(original_names)} = {new_class}"
+        f"{new_class} = {' + '.join(original_names)}"
         for new_class, original_names in originals_of_class.items()
     )
     if new_label.nunique() < 2:

@@ -196,7 +196,7 @@ def test_classes_that_nobody_has_are_refused_with_those_there_are(
 ):
     assert main(["check", str(study), *READING, "--classes", classes]) == 2
     printed = capsys.readouterr()
-    assert "no scan has the diagnosis 'control' of classes; found AD (" in printed.out
+    assert "no scan has the diagnosis 'control'; the scans have AD (" in printed.out
     assert "cannot be read" in printed.err
 
 
@@ -396,8 +396,8 @@ def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
         (("--atlas", "no-atlas"), "no-atlas"),
         (("--harmonize", "scanner", "--folds", "2"), "scanner"),
         (("--merge-classes", "5-to-4"), "5-to-3"),
-        (("--merge-classes", "well=CN"), "result in two classes; got CN = well"),
-        (("--merge-classes", "well=CN,ill=Ad"), "'Ad' of classes; found CN ("),
+        (("--merge-classes", "well=CN"), "result in two classes; got well = CN"),
+        (("--merge-classes", "well=CN,ill=Ad"), "'Ad'; the scans have CN ("),
         (("--splits", "nowhere.tsv"), "nowhere.tsv"),
         (
             ("--splits", "nowhere.tsv", "--folds", "2"),

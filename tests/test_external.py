@@ -121,6 +121,7 @@ def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):
     with pytest.raises(CohortError, match="were in the training") as error:
         evaluate_model(model, train)
     assert train.table["scan"][0] in str(error.value)
+    assert "`predict` marks all of them" in str(error.value)
     # The same data under other ids.
     renamed = train.table.assign(participant="x" + train.table["participant"])
     with pytest.raises(CohortError, match=f"{train.n_scans} of {train.n_scans} scans"):
@@ -146,6 +147,14 @@ def test_the_file_names_nobody_of_the_training(model, sites, tmp_path):
     assert not any(person.encode() in content for person in set(sites[1].groups))
     salt = model.origin_.facts["people"]["salt"]
     assert hash_people(sites[1].groups, salt) == model.origin_.facts["people"]["ids"]
+
+
+def test_the_column_of_the_labels_is_no_covariate(model, sites):
+    table = sites[0].table.assign(Dx=sites[0].table["label"])
+    hospital = replace(sites[0], table=table, label_name="Dx")
+    tested = evaluate_model(model, hospital)
+    assert "Dx" not in tested.cohort.table
+    assert (tested.cohort.table["label"] == table["label"]).all()
 
 
 def test_unknown_classes_are_refused_by_name(model, sites):
@@ -426,7 +435,7 @@ def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch, capsys):
             if not ("results" in line or ".txt" in line):
                 assert main(shlex.split(line)[1:]) == 0, line
                 n_commands += 1
-    assert n_commands == 4
+    assert n_commands == 5
     assert (tmp_path / "evaluation_python" / "report" / "report.html").is_file()
     assert SET_COLUMN in pd.read_csv(tmp_path / "predictions.tsv", sep="\t")
     lines = capsys.readouterr().out.splitlines()
@@ -444,6 +453,16 @@ def test_labels_that_are_no_classes_are_named_beside_the_coverage(capsys):
     printed = capsys.readouterr().out
     assert re.search("in class CN: .* of 1 participant ", printed)
     assert "in all classes: " in printed
+    assert "several scans" not in printed
+    rows = {
+        "participant": list("aab"),
+        "label": ["CN"] * 3,
+        SET_COLUMN: ["CN", "AD", "CN"],
+    }
+    cli._print_label_coverage(pd.DataFrame(rows), ["CN", "AD"])
+    printed_of_visits = capsys.readouterr().out
+    assert "75% of 2 participants" in printed_of_visits
+    assert "several scans counts with the share of these scans" in printed_of_visits
     assert "the labels Control (2 scans) are not classes" in printed
 
 

@@ -140,6 +140,8 @@ def test_classes_are_merged_and_others_left_out(cohort):
     assert two.classes_ordered
     assert two.n_scans == np.isin(cohort.y, ["CN", "LMCI", "AD"]).sum()
     assert "left out" in two.notes[-1]
+    # The note has the direction of the option: the new class first.
+    assert "classes merged: well = CN, ill = LMCI + AD" in two.notes
     words = {"CN": "Control", "SMC": "SCD", "AD": "other"}
     label = [words.get(one, one) for one in cohort.y]
     classes = tuple(dict.fromkeys(label))
@@ -150,5 +152,5 @@ def test_classes_are_merged_and_others_left_out(cohort):
     assert "classes are left out: other (" in three.notes[-1]
     with pytest.raises(ParameterError, match="'CN' in two classes"):
         merge_classes(cohort, {"a": ["CN"], "b": ["CN", "AD"]})
-    with pytest.raises(CohortError, match=r"'Ad' of classes; .*mean 'AD'?"):
+    with pytest.raises(CohortError, match=r"'Ad'; the scans .*mean 'AD'?"):
         merge_classes(cohort, {"a": ["CN"], "b": ["Ad"]})

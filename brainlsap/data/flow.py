@@ -181,7 +181,7 @@ def leave_out_text() -> str:
 def exclude_text(names: Sequence[str]) -> str:
     """Return the option that leaves out people or scans; many need a file."""
     if len(names) > _MAX_IDS_OF_OPTION:
-        return f"{option_text('exclude')} (a file with an id a line)"
+        return f"{option_text('exclude')} (a file with one ID in each line)"
     return option_text("exclude", ",".join(names))
 
 

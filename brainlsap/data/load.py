@@ -316,9 +316,11 @@ def _read_without(
     folder = Path(folder)
     if folder.is_file():
         raise CohortError(
-            "this is a file, but the folder of a study was expected. To read a file "
-            "that Cohort.save wrote, use Cohort.load",
+            "this is a file; expected the folder of a study, or a cohort file (.h5) "
+            "that Cohort.save wrote",
             path=folder,
+            advice=f"Give the folder that contains the tables, for example "
+            f"{str(folder.parent)!r}. In Python, Cohort.load reads a cohort file",
         )
     if not folder.is_dir():
         raise CohortError("the folder does not exist", path=folder)

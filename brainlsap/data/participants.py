@@ -1247,18 +1247,32 @@ def find_absent(
 
     `class_counts` are the numbers of scans by class.
     """
-    spelling_of_class = {
-        str(class_name).lower(): class_name for class_name in class_counts.index
-    }
+    labels_text = describe_counts(class_counts.items()) or "none"
     class_faults = list[Finding]()
     for class_name in class_names:
         if class_name in class_counts:
             continue
-        message = (
-            f"no scan has the {label_name} {class_name!r} of classes; found "
-            f"{describe_counts(class_counts.items()) or 'none'}"
+        similar_label = _find_similar_label(str(class_name), class_counts.index)
+        class_faults.append(
+            Finding(
+                f"no scan has the {label_name} {class_name!r}; the scans have "
+                f"{labels_text}",
+                FAULT,
+                advice=f"Did you mean {similar_label!r}?" if similar_label else "",
+            )
         )
-        if class_name.lower() in spelling_of_class:
-            message += f". Did you mean {spelling_of_class[class_name.lower()]!r}?"
-        class_faults.append(Finding(message, FAULT))
     return class_faults
+
+
+def _find_similar_label(class_name: str, labels: Iterable[object]) -> str:
+    """Return the label with the same words in any order, or a similar one, or ""."""
+    label_of_text = {str(label).lower(): str(label) for label in labels}
+    class_words = sorted(re.split(r"[\W_]+", class_name.lower()))
+    for label_text, label in label_of_text.items():
+        if sorted(re.split(r"[\W_]+", label_text)) == class_words:
+            return label
+    # Short words of similar letters are other classes: CN and MCN, AD and VaD.
+    similar_texts = get_close_matches(
+        class_name.lower(), label_of_text, n=1, cutoff=0.8
+    )
+    return label_of_text[similar_texts[0]] if similar_texts else ""

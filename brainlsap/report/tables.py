@@ -180,9 +180,29 @@ def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> 
 
 
 def shorten_name(long_name: str, max_length: int) -> str:
-    """Shorten a long name in its middle; names may differ at either end."""
+    """Shorten a long name in its middle; names may differ at either end.
+
+    Whole words are left out, unless that would remove more than half of the length.
+    """
     if len(long_name) <= max_length:
         return long_name
+    middle_words = long_name.split(" ")
+    first_words: list[str] = []
+    last_words: list[str] = []
+    short_name = ""
+    while True:
+        takes_first = len(" ".join(first_words)) <= len(" ".join(last_words))
+        if takes_first:
+            first_words.append(middle_words.pop(0))
+        else:
+            last_words.insert(0, middle_words.pop())
+        longer_name = " ".join([*first_words, "...", *last_words])
+        if len(longer_name) > max_length:
+            break
+        if last_words:
+            short_name = longer_name
+    if 2 * len(short_name) >= max_length:
+        return short_name
     half_length = (max_length - 5) // 2
     return f"{long_name[:half_length]} ... {long_name[-half_length:]}"
 

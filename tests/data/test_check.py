@@ -59,7 +59,7 @@ def test_every_fault_is_listed_beside_what_was_found(study, tiny):
 def test_what_was_dropped_is_told_apart(study, tiny):
     check = check_cohort(study, tiny, "fdg", classes=["CN", "SMC", "AD"])
     assert check.faults == (
-        "no scan has the diagnosis 'SMC' of classes; found AD (3), CN (4)",
+        "no scan has the diagnosis 'SMC'; the scans have AD (3), CN (4)",
     )
     people = study / "participants.tsv"
     people.write_text(people.read_text().replace("sub-05\tCN", "sub-05\tother"))

@@ -449,7 +449,9 @@ def test_classes_labels_and_values_are_those_that_there_are():
     assert cohort.y.tolist() == y
     assert cohort.table["label_given"].tolist() == shadow["label"]
     assert cohort.select(cohort.y != "y").classes == ("x", "z")
-    with pytest.raises(CohortError, match=r"no scan has the diagnosis 'w' of classes"):
+    with pytest.raises(
+        CohortError, match=r"no scan has the diagnosis 'w'; the scans have"
+    ):
         Cohort.from_arrays(W, F, y, classes=[*"xyzw"], atlas=names)
     empty = W * (np.arange(len(W)) != 4)[:, None, None]
     with pytest.raises(CohortError, match=r"scan5: the connectome has no connection"):

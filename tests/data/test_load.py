@@ -73,9 +73,7 @@ def test_classes_choose_and_order(study, tiny):
         in cohort.notes
     )
     _, faults = faults_of(study, tiny, classes=["CN", "MCI"])
-    assert faults == [
-        "no scan has the diagnosis 'MCI' of classes; found AD (3), CN (3)"
-    ]
+    assert faults == ["no scan has the diagnosis 'MCI'; the scans have AD (3), CN (3)"]
     _, faults = faults_of(study, tiny, classes=["cn", "ad"])
     hints = [fault.rpartition(". ")[2] for fault in faults]
     assert hints == ["Did you mean 'CN'?", "Did you mean 'AD'?"]
@@ -119,6 +117,12 @@ def test_folders_without_sessions(study, tiny):
     cohort = load_cohort(study, tiny, "fdg")
     assert cohort.table["scan"].tolist()[4:] == ["sub-03", "sub-04", "sub-05"]
     assert cohort.table["session"].tolist()[4:] == ["", "", ""]
+
+
+def test_a_table_in_place_of_its_folder_is_refused_with_the_folder(study, tiny):
+    with pytest.raises(CohortError) as error:
+        load_cohort(study / "participants.tsv", tiny, "fdg")
+    assert repr(str(study)) in error.value.advice
 
 
 def test_people_who_are_not_listed_are_left_out(study, tiny, write):

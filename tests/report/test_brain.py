@@ -463,6 +463,12 @@ def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     again = plot_regions({"start": 0 * draw_values(), "B": draw_values()}, NAMES_ALONE)
     assert {one.get_text() for one in again.axes[0].get_yticklabels()} == names
     assert shorten_name("left " + 99 * "a" + " 7", 25) == "left aaaaa ... aaaaaaaa 7"
+    long_name = "left banks of the superior temporal sulcus"
+    assert shorten_name(long_name, 36) == "left banks of ... temporal sulcus"
+    for max_length in range(12, 60):
+        short_name = shorten_name(long_name, max_length)
+        assert len(short_name) <= max_length
+        assert short_name[:2] + short_name[-2:] == "leus"
     assert names <= {*ATLAS.names}  # as they are
 
 
