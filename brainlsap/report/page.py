@@ -523,9 +523,12 @@ def write_page(
     drawn_outputs = pool(draw_tasks)
     code_of_scan, withhold_names = _make_withholder(evaluation)
     page_tables = report_tables(evaluation)
-    for item_name, page_table in page_tables.items():
-        # A number in a file has no sign of a bound before it.
-        file_table = page_table.replace("^\N{LESS-THAN OR EQUAL TO} ", "", regex=True)
+    file_tables = dict(page_tables)
+    if evaluation.region_tests is not None:
+        file_tables["regions"] = regions.region_tests_table(
+            evaluation, evaluation.cohort.atlas, marks_smallest_p=False
+        )
+    for item_name, file_table in file_tables.items():
         write_tsv(file_table, folder / table_file(item_name))
     write_tsv(evaluation.scores(), folder / table_file("fold_scores"))
     if evaluation.region_tests is not None:

@@ -168,6 +168,8 @@ def region_tests_table(
     evaluation: Evaluation,
     atlas: AtlasSource | None = None,
     n_regions: int = 10,
+    *,
+    marks_smallest_p: bool = True,
 ) -> pd.DataFrame:
     """Return the answers to three questions about the regions of largest effect.
 
@@ -180,6 +182,9 @@ def region_tests_table(
     n_regions : int
         Number of regions of smallest p (effect), then of largest effect. Up to five
         more with p (contrast) < 0.05 follow.
+    marks_smallest_p : bool
+        Whether the sign ≤ marks the smallest p that the number of permutations can
+        give. Files have the number alone.
 
     Returns
     -------
@@ -195,6 +200,7 @@ def region_tests_table(
         If the evaluation has no `region_tests`.
     """
     selected_regions = select_regions(evaluation, n_regions)
+    smallest_p = _smallest_p(evaluation) if marks_smallest_p else 0.0
     region_names = list(selected_regions["region"])
     paper_table = pd.DataFrame({"region": region_labels(region_names, atlas)})
     if len(evaluation.cohort.feature_names) > 1:
@@ -217,7 +223,7 @@ def region_tests_table(
             for estimate, lower_bound, upper_bound in estimates_and_bounds
         ]
         paper_table[f"p ({statistic})"] = [
-            p_text(p_value, _smallest_p(evaluation))
+            p_text(p_value, smallest_p)
             for p_value in selected_regions[f"p_{statistic}"]
         ]
     if ranks_by_varied_scales(evaluation):

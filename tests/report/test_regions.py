@@ -95,6 +95,8 @@ def test_the_table_has_three_questions_side_by_side(tested):
     first = table.iloc[0]
     assert first["effect [95%]"] == "-0.50 [-0.55, -0.45]"
     assert (first["p (effect)"], first["p (contrast)"]) == ("≤ 0.010", "0.020")
+    unmarked = report.region_tests_table(tested, ATLAS, 2, marks_smallest_p=False)
+    assert unmarked["p (effect)"].astype(float).iloc[0] == pytest.approx(0.01)
     assert first["contrast [95%]"] == "0.25 [0.20, 0.30]"
     few = report.region_tests_table(with_permutations(tested, 98), ATLAS, 2)
     assert set(few["p (effect)"]) == {"n/a"}
