@@ -681,7 +681,9 @@ def _unadjusted_names(evaluation: Evaluation) -> list[str]:
     if evaluation.audit is not None:
         is_warning = evaluation.audit["severity"] == "warning"
         is_covariate = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
-        warned_columns = _covariates_of(evaluation.audit[is_warning & is_covariate])
+        warned_findings = evaluation.audit[is_warning & is_covariate]
+        # Results of old versions have no column of covariates.
+        warned_columns = list(warned_findings.get("covariate", ()))
     known_covariates += [
         column_name
         for column_name in warned_columns
