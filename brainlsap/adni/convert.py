@@ -22,7 +22,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from brainlsap.adni.tables import (
@@ -397,10 +396,11 @@ def pair_images(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Assign every image to the nearest visit of the person within a window of days.
 
-    The closest pairs are made first; of equally close pairs, those with the earlier
-    visit and image. A visit has one image of each modality, and an image is assigned
-    once. Images of visits with errors (`is_faulty`) are not used. Returns the pairs
-    (`PAIR_COLUMNS`, `days` from visit to image), and the other images with the reason.
+    An image belongs to its nearest visit only (of two equally near visits, the
+    earlier), because an image of another date must not represent a visit. A visit has
+    one image of each modality: the nearest, or else the earliest. Images of visits with
+    errors (`is_faulty`) are not used. Returns the pairs (`PAIR_COLUMNS`, `days` from
+    visit to image), and the other images with the reason.
     """
     image_visit_pairs = images.merge(visits.dropna(subset="date"), on="ptid")
     image_visit_pairs["days"] = (
@@ -411,17 +411,8 @@ def pair_images(
     image_visit_pairs = image_visit_pairs.sort_values(
         ["distance", "month", "day", "image"]
     )
-    paired_keys = set[tuple[object, ...]]()
-    is_nearest = list[bool]()
-    for image_number, *visit_key in image_visit_pairs[
-        ["image", "ptid", "month", "modality"]
-    ].to_numpy():
-        image_and_visit_keys = {(image_number,), tuple(visit_key)}
-        is_unpaired = not image_and_visit_keys & paired_keys
-        is_nearest.append(is_unpaired)
-        if is_unpaired:
-            paired_keys |= image_and_visit_keys
-    nearest_pairs = image_visit_pairs[np.array(is_nearest, dtype=bool)]
+    own_visit_pairs = image_visit_pairs.drop_duplicates("image")
+    nearest_pairs = own_visit_pairs.drop_duplicates(["ptid", "month", "modality"])
     images_of_faulty_visits = nearest_pairs.loc[
         nearest_pairs["is_faulty"].astype(bool), "image"
     ]
@@ -472,8 +463,9 @@ def import_adni(
 ) -> AdniImport:
     r"""Create a study folder from ADNI tables and images downloaded from LONI.
 
-    Each image is assigned to the nearest visit of the participant within the window. A
-    visit has at most one image of each modality, and no image is used twice.
+    Each image is assigned to the nearest visit of the participant within the window. If
+    several images of a modality have the same nearest visit, only the nearest image is
+    used; the others are listed in `adni_unused_images.tsv`.
     `diagnosis` (CN, MCI, AD) is given at each visit; `stage` (CN, SMC, EMCI, LMCI, AD)
     only at baseline. PET files are named by their tracer. :mod:`brainlsap.adni.convert`
     describes the layout, which :func:`.load_cohort` reads.

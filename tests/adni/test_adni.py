@@ -55,10 +55,9 @@ def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images,
     found = import_adni(tables, images, out)
     got = found.pairs.set_index(VISIT)[["image", "days"]].to_dict("index")
     assert {key: tuple(value.values()) for key, value in got.items()} == {
-        # two DTI near baseline: the nearer is used, the other is no later visit's
+        # two DTI near baseline: the nearer is used, and the other for no later visit
         ("sub-ADNI002S0295", "ses-M000", "dwi"): ("I101", 2),
         ("sub-ADNI002S0295", "ses-M006", "fdg"): ("I102", 13),
-        ("sub-ADNI002S0295", "ses-M006", "dwi"): ("I100", -171),
         ("sub-ADNI005S4010", "ses-M000", "dwi"): ("I110", 180),
         ("sub-ADNI005S4010", "ses-M072", "dwi"): ("I112", -9),
         ("sub-ADNI005S4020", "ses-M024", "dwi"): ("I120", -14),
@@ -66,12 +65,25 @@ def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images,
         ("sub-ADNI011S6040", "ses-M000", "anat"): ("I140", 8),
     }
     assert found.unused_images.set_index("image")["reason"].to_dict() == {
+        "I100": "another image of this modality is nearer to the visit",
         "I111": "the person has no visit within 180 days of the image",  # day 181
         "I150": "the tables do not contain the person",
     }
     kept = read_text(out / "adni_pairing.tsv")
     assert kept["image"].tolist() == found.pairs["image"].tolist()
-    assert len(read_text(out / "adni_unused_images.tsv")) == 2
+    assert len(read_text(out / "adni_unused_images.tsv")) == 3
+
+
+def test_second_image_of_a_day_is_used_for_no_other_visit(tables, tmp_path, out):
+    day = "2006-04-20_10_00_00.0"
+    root = tmp_path / "ADNI"
+    for number in ("I2", "I1"):
+        made.write_image(root, "002_S_0295", "ADNI_Brain_PET__Raw_FDG", day, number)
+    imported = import_adni(tables, root, out)
+    assert imported.pairs[["session_id", "image"]].to_numpy().tolist() == [
+        ["ses-M000", "I1"]
+    ]
+    assert imported.unused_images["image"].tolist() == ["I2"]
 
 
 def test_people_and_sessions_are_written(tables, images, out):
@@ -182,12 +194,12 @@ def test_cohort_is_read_with_people_visits_and_labels(tables, tmp_path, out):
     import_adni(tables, root, out, require=("dwi",))
     cohort = load_cohort(out, atlas, "strength", classes=["CN", "MCI"])
     assert cohort.table["participant"].tolist() == [
-        *["sub-ADNI002S0295"] * 2,
+        "sub-ADNI002S0295",
         *["sub-ADNI005S4010"] * 2,
         "sub-ADNI005S4020",
         "sub-ADNI011S6030",
     ]
-    assert cohort.y.tolist() == ["MCI", "MCI", "CN", "CN", "CN", "MCI"]
+    assert cohort.y.tolist() == ["MCI", "CN", "CN", "CN", "MCI"]
     staged = load_cohort(out, atlas, "strength", label="stage", classes=["SMC", "LMCI"])
     assert staged.y.tolist() == ["LMCI", "SMC"]
     assert staged.table["site"].tolist() == [2, 5]
