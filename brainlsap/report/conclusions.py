@@ -613,6 +613,13 @@ def _covariate_findings(evaluation: Evaluation) -> pd.DataFrame | None:
     return evaluation.audit[is_covariate] if is_covariate.any() else None
 
 
+def _covariates_of(findings: pd.DataFrame) -> list[str]:
+    """Return the columns that findings concern; none in results of old versions."""
+    if "covariate" not in findings:
+        return []
+    return list(findings["covariate"])
+
+
 def _absent_names(findings: pd.DataFrame, model_columns: Sequence[str]) -> list[str]:
     """Return the covariates of findings that are not in the model of covariates."""
     if findings.empty:
