@@ -393,7 +393,7 @@ def method_text(evaluation: Evaluation) -> str:
             "between classes nor importance."
         )
     unused_sentence = ""
-    if has_unused_network(evaluation):
+    if tables.has_unused_network(evaluation, main_model):
         source_text = "its ridge regression"
         has_ridge = "LSAP-R" in evaluation.models
         if has_ridge and evaluation.have_same_predictions(main_model, "LSAP-R"):
@@ -430,15 +430,9 @@ def predictor_text(evaluation: Evaluation) -> str:
     A network without weight in any fold predicts nothing.
     """
     main_model = evaluation.models[0]
-    if has_unused_network(evaluation):
+    if tables.has_unused_network(evaluation, main_model):
         return f"the ridge regression of {main_model}"
     return main_model
-
-
-def has_unused_network(evaluation: Evaluation) -> bool:
-    """Return whether the main model adds a network that has no weight in any fold."""
-    network_weights = _network_weights(evaluation)
-    return network_weights.size > 0 and not network_weights.any()
 
 
 def judge_difference(low: float, high: float, p_value: float) -> str:

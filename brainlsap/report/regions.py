@@ -25,8 +25,8 @@ from brainlsap.report.tables import (
     centroid_texts,
     contrast_nulls_text,
     feature_title,
+    has_unused_network,
     interval_text,
-    network_weights,
     region_labels,
     spread_text,
 )
@@ -264,15 +264,8 @@ def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
         model_name
         for model_name, (smallest, largest) in scale_ranges(evaluation).items()
         if largest - smallest >= MIN_SCALE_RANGE
-        and not _is_unused_network(evaluation, model_name)
+        and not has_unused_network(evaluation, model_name)
     ]
-
-
-def _is_unused_network(evaluation: Evaluation, model_name: str) -> bool:
-    """Return whether a model adds a network that has no weight in any fold."""
-    model_fits = evaluation.fits[evaluation.fits["model"] == model_name]
-    weights = network_weights(model_fits)
-    return len(weights) > 0 and bool((weights == 0).all())
 
 
 def ranks_by_varied_scales(evaluation: Evaluation) -> bool:

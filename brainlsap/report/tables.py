@@ -342,6 +342,16 @@ def network_weights(fits: pd.DataFrame) -> np.ndarray:
     return np.array(weight_list, dtype=float)
 
 
+def has_unused_network(evaluation: Evaluation, model: str) -> bool:
+    """Return whether a model adds a network that has no weight in any fold.
+
+    Fits that failed have no weight and do not count.
+    """
+    weights = network_weights(evaluation.fits[evaluation.fits["model"] == model])
+    known_weights = weights[np.isfinite(weights)]
+    return known_weights.size > 0 and not known_weights.any()
+
+
 def unused_network_text(fits: pd.DataFrame) -> str:
     """Return in how many fits networks have no weight ("in 2 of 5 folds"), or ""."""
     n_unused_networks = int((network_weights(fits) == 0).sum())

@@ -313,6 +313,10 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     assert [unused_clause in text for text in texts] == [True, False]
     # LSAP-R predicts otherwise here; where it predicts the same, it is named.
     assert f"{unused_clause}its ridge regression" in texts[0]
+    # A fit that failed has no weight and changes nothing.
+    for weights, is_unused in (([0, None, 0], True), ([0, None, 1], False)):
+        weighted = add_network(study, weights)
+        assert tables.has_unused_network(weighted, "LSAP-C") == is_unused
     # The sentences to copy name what predicts.
     quotes = [
         draw_conclusions(add_network(study, weights)).may_write
