@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from brainlsap.data.covariates import kind_of
 from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
 from brainlsap.report.conclusions import method_text, sample_text
@@ -165,7 +166,7 @@ def _describe_clusters(evaluation: Evaluation) -> str:
 def _describe_site_scores(evaluation: Evaluation) -> str:
     if evaluation.settings.get("leave_out"):
         return _describe_clusters(evaluation)
-    if "site" in set(subgroup_table(evaluation)["column"]):
+    if any(kind_of(name) == "site" for name in subgroup_table(evaluation)["column"]):
         return "The model was scored in each site."
     return ""
 
