@@ -395,7 +395,8 @@ def fit_linear_models(
             W = x.reshape(len(is_class), -1) * step_scale
             loss_sum, slopes = loss.compute(W @ rotated_rows, is_class, scan_weights)
             penalized_W = W * is_penalized
-            gradient = (C * (slopes @ rotated_design) + penalized_W) * step_scale
+            slopes_of_W = (rotated_rows @ slopes.T).T
+            gradient = (C * slopes_of_W + penalized_W) * step_scale
             return C * loss_sum + (penalized_W**2).sum() / 2, gradient.ravel()
 
         solver_options = {
