@@ -123,6 +123,7 @@ class ScaleSampler:
         self.log_ridge_grid = np.log(evidence.n_people / 10) + np.linspace(-4, 10, 80)
         self._half_dof = 0.5 * evidence.n_contrasts * evidence.dof
         n_features = evidence.n_features
+        self._identity = np.eye(n_features)
         self.blocks = [
             slice(p * n_features, (p + 1) * n_features) for p in range(evidence.n_rois)
         ]
@@ -241,7 +242,7 @@ class ScaleSampler:
         row_products = solved_rows @ stacked_rows.T
         # Schur complement of the other columns in M, at every scale of the grid
         explained_rows = block_coefs.reshape(-1, n_terms) @ row_products[:-k, :-k]
-        schur_complement = self._diagonal_blocks[p] + self.ridge * np.eye(n_features)
+        schur_complement = self._diagonal_blocks[p] + self.ridge * self._identity
         schur_complement -= np.einsum(
             "aft,agt->afg", explained_rows.reshape(block_coefs.shape), block_coefs
         )
@@ -254,7 +255,7 @@ class ScaleSampler:
         rss_reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(
             axis=(1, 2)
         )
-        rss = evidence.ttt - float(np.trace(row_products[-k:, -k:])) - rss_reduction
+        rss = evidence.ttt - row_products[-k:, -k:].trace() - rss_reduction
         log_prior = -(((self.grid - self.log_common) / self.spread) ** 2) / 2
         log_density = log_prior - self._half_dof * np.log(rss)
         log_density -= 0.5 * evidence.n_contrasts * log_det
@@ -291,7 +292,7 @@ class ScaleSampler:
         """
         # With C = (columns; -I) the inverse of the whole M is that without the region
         # plus C schur_inverse C'.
-        solved_columns[column_block] = -np.eye(self.evidence.n_features)
+        solved_columns[column_block] = -self._identity
         scaled_rows = schur_inverse @ solved_columns.T
         self.M_inverse = dgemm(
             1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True
@@ -383,7 +384,8 @@ def draw_from_grid(
     log_density: np.ndarray, rng: np.random.Generator
 ) -> tuple[int, np.ndarray]:
     """Return a drawn position, and the probabilities of all."""
-    probabilities = np.exp(log_density - log_density.max())
-    probabilities /= probabilities.sum()
-    grid_position = int(np.searchsorted(probabilities.cumsum(), rng.random()))
-    return min(grid_position, len(probabilities) - 1), probabilities
+    density = np.exp(log_density - log_density.max())
+    cumulative_density = density.cumsum()
+    total = cumulative_density[-1]
+    grid_position = int(cumulative_density.searchsorted(rng.random() * total))
+    return min(grid_position, len(density) - 1), density / total
