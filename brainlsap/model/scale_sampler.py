@@ -222,7 +222,7 @@ class ScaleSampler:
         """
         evidence = self.evidence
         column_block = self.blocks[p]
-        k, n_features = evidence.n_targets, evidence.n_features
+        k = evidence.n_targets
         region_coefs = self._region_coefs[p]
         block_coefs = self._block_coefs[p]
         n_terms = block_coefs.shape[2]  # of all columns of the region
