@@ -106,7 +106,7 @@ def read_stack(
     )
     matrix_values = np.array([raw_matrix.values for raw_matrix in raw_matrices])
     mean_matrix = matrix_values.mean(axis=0)
-    row_names = name_rows(
+    named_rows = name_rows(
         stack_path,
         mean_matrix,
         atlas,
@@ -116,12 +116,12 @@ def read_stack(
         raw_matrices[0].comments,
     )
     order_check = OrderCheck(atlas)
-    if row_order != UNCHECKED_NAMES or not row_names.names:
-        order_check.add(mean_matrix, row_names, stack_path)
+    if row_order != UNCHECKED_NAMES or not named_rows.names:
+        order_check.add(mean_matrix, named_rows, stack_path)
     order_check.raise_refusal()
-    if row_names.adds_parts:
+    if named_rows.adds_parts:
         raise FileFormatError(
-            f"some regions have several rows ({row_names.note}). Sum the rows and "
+            f"some regions have several rows ({named_rows.note}). Sum the rows and "
             "columns of each such region first, and give every row a name.",
             path=stack_path,
         )
@@ -133,10 +133,10 @@ def read_stack(
         )
     stack_notes = (
         f"matrices were taken from {stack_path.name} by their IDs ({id_origin})",
-        row_names.note,
+        named_rows.note,
         *order_check.notes(),
     )
-    return ConnectomeStack(stack_path, matrix_index, row_names.names, stack_notes)
+    return ConnectomeStack(stack_path, matrix_index, named_rows.names, stack_notes)
 
 
 def _check_equal_rows(

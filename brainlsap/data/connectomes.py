@@ -195,7 +195,7 @@ def read_connectome(
         raw_matrix = raw_matrix._replace(
             row_names=atlas.names, column_names=atlas.names
         )
-    row_names = name_rows(
+    named_rows = name_rows(
         connectome_path,
         raw_matrix.values,
         atlas,
@@ -206,18 +206,18 @@ def read_connectome(
     )
     if has_unnamed_rows:
         order_note = f"the rows were read in the order of {atlas.name}"
-        row_names = row_names._replace(note=order_note, source="array")
+        named_rows = named_rows._replace(note=order_note, source="array")
     # names that the caller gave to a matrix in memory are not checked
     is_checked = is_file or has_unnamed_rows
-    if row_order == UNCHECKED_NAMES and row_names.names:
+    if row_order == UNCHECKED_NAMES and named_rows.names:
         is_checked = False
     is_checked_alone = is_checked and order_check is None
     row_order_check = OrderCheck(atlas) if order_check is None else order_check
     if is_checked:
-        row_order_check.add(_align_columns(raw_matrix), row_names, connectome_path)
+        row_order_check.add(_align_columns(raw_matrix), named_rows, connectome_path)
     if is_checked_alone:
         row_order_check.raise_refusal()
-    if not row_names.names:  # the collected matrices are refused together
+    if not named_rows.names:  # the collected matrices are refused together
         n_rows = len(raw_matrix.values)
         raise UnknownOrderError(
             f"the {n_rows} rows have no names. Name the rows in the first row and "
@@ -225,7 +225,7 @@ def read_connectome(
             path=connectome_path,
             values={"n_rows": n_rows},
         )
-    raw_matrix = _apply_row_names(raw_matrix, row_names, connectome_path)
+    raw_matrix = _apply_row_names(raw_matrix, named_rows, connectome_path)
     weight_matrix, order_findings = _reorder_to_atlas(
         raw_matrix, atlas, connectome_path
     )
@@ -235,7 +235,7 @@ def read_connectome(
     matrix_notes: list[Finding | str] = [*source_notes]
     if is_file:
         matrix_notes.append(
-            Finding(row_names.note, kind=ROW_ORDER if row_names.is_tool_order else "")
+            Finding(named_rows.note, kind=ROW_ORDER if named_rows.is_tool_order else "")
         )
     matrix_notes += [*order_findings, *weight_notes]
     if is_file and is_checked_alone:
@@ -315,15 +315,15 @@ def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
 
 
 def _apply_row_names(
-    raw_matrix: RawMatrix, row_names: RowNames, connectome_path: Path
+    raw_matrix: RawMatrix, named_rows: RowNames, connectome_path: Path
 ) -> RawMatrix:
     """Return a matrix with the names that its rows were given, parts added."""
-    if row_names.names is not raw_matrix.row_names:
+    if named_rows.names is not raw_matrix.row_names:
         raw_matrix = raw_matrix._replace(
-            row_names=row_names.names, column_names=row_names.names
+            row_names=named_rows.names, column_names=named_rows.names
         )
     return (
-        _add_parts(raw_matrix, connectome_path) if row_names.adds_parts else raw_matrix
+        _add_parts(raw_matrix, connectome_path) if named_rows.adds_parts else raw_matrix
     )
 
 

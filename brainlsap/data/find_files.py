@@ -298,11 +298,11 @@ class Scan(NamedTuple):
 class _FoundFiles(NamedTuple):
     """Files of one scan in one folder, or one FreeSurfer subject.
 
-    `subject` is the folder of the FreeSurfer subject, whose files are not listed.
+    `subject_folder` is that of the FreeSurfer subject, whose files are not listed.
     """
 
-    scan: ScanName
-    subject: Path | None
+    scan_name: ScanName
+    subject_folder: Path | None
     files: list[Path]
 
 
@@ -374,7 +374,9 @@ class StudyFiles:
         self.flat = set(scan_of_flat)
         # of two spellings of a visit, that of the files counts
         file_scans = [
-            found_files.scan for found_files in all_found if found_files.subject is None
+            found_files.scan_name
+            for found_files in all_found
+            if found_files.subject_folder is None
         ]
         visit_names = [*scan_names, *scan_of_flat.values(), *file_scans]
         self._visits = {
@@ -387,10 +389,10 @@ class StudyFiles:
             for folder_path in sorted(scan_of_flat)
         ]
         for found_files in all_found:
-            if found_files.subject is None:
-                self._add_files(found_files.scan, found_files.files)
+            if found_files.subject_folder is None:
+                self._add_files(found_files.scan_name, found_files.files)
             else:
-                self._add_subject(found_files.scan, found_files.subject)
+                self._add_subject(found_files.scan_name, found_files.subject_folder)
 
     @staticmethod
     def _check_folders(folder_paths: Iterable[Path]) -> None:
@@ -433,7 +435,9 @@ class StudyFiles:
         ]
         if self.subjects_dir is not None:
             all_found = [
-                found_files for found_files in all_found if found_files.subject is None
+                found_files
+                for found_files in all_found
+                if found_files.subject_folder is None
             ]
             all_found += self._walk(self.subjects_dir)
         return all_found
@@ -466,17 +470,17 @@ class StudyFiles:
         participant_pattern = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         return re.compile(f"{participant_pattern}({visit_pattern})", re.IGNORECASE)
 
-    def _add_files(self, scan: ScanName, file_paths: Sequence[Path]) -> None:
+    def _add_files(self, scan_name: ScanName, file_paths: Sequence[Path]) -> None:
         """Add files of a scan, and its visit."""
-        participant_id, session_id = self.key_of(scan)
+        participant_id, session_id = self.key_of(scan_name)
         self.files.setdefault((participant_id, session_id), []).extend(file_paths)
         if session_id:
             sessions_of_person = self.sessions.setdefault(participant_id, {})
-            sessions_of_person.setdefault(session_id, scan.session or session_id)
+            sessions_of_person.setdefault(session_id, scan_name.session or session_id)
 
-    def _add_subject(self, scan: ScanName, subject_folder: Path) -> None:
+    def _add_subject(self, scan_name: ScanName, subject_folder: Path) -> None:
         """Add a FreeSurfer subject, which may be named by more than an id."""
-        participant_id, session_id = self.key_of(scan)
+        participant_id, session_id = self.key_of(scan_name)
         if participant_id not in self._people:
             # pipelines add to the names of subjects: P001_T1w, P001_V1_recon
             separator_positions = [
@@ -490,15 +494,15 @@ class StudyFiles:
                 if id_person in self._people:
                     participant_id = id_person
                     session_id = session_id or id_visit
-                    self.subject_aliases[scan.participant] = self._people[
+                    self.subject_aliases[scan_name.participant] = self._people[
                         participant_id
                     ]
                     break
         named_runs = self.subjects.setdefault(participant_id, {}).setdefault(
             session_id, []
         )
-        if (scan, subject_folder) not in named_runs:
-            named_runs.append((scan, subject_folder))
+        if (scan_name, subject_folder) not in named_runs:
+            named_runs.append((scan_name, subject_folder))
 
     def key_of(self, scan_name: ScanName) -> tuple[str, str]:
         """Return participant and visit, also of a name that joins the two."""
@@ -596,28 +600,28 @@ class StudyFiles:
         """
         relative_parts = folder_path.parts[len(data_set_path.parts) :]
         session_id = _visit_of(relative_parts)
-        scan = None
-        subject_name = None
+        scan_name = None
+        subject_folder = None
         if "stats" in folder_names and relative_parts[1:] in ((), (session_id,)):
-            subject_name = folder_path
+            subject_folder = folder_path
         has_statistics = any(
             file_name.startswith("lh.aparc") for file_name in file_names
         )
         if has_statistics and self._is_participant_folder(relative_parts[0]):
-            subject_name = (
+            subject_folder = (
                 folder_path.parent if folder_path.name == "stats" else folder_path
             )
-            scan = ScanName(
-                relative_parts[0], session_id, parse_scan_name(subject_name.name).base
+            scan_name = ScanName(
+                relative_parts[0], session_id, parse_scan_name(subject_folder.name).base
             )
-        if subject_name is None or "base-tps" in (*folder_names, *file_names):
+        if subject_folder is None or "base-tps" in (*folder_names, *file_names):
             return None
-        file_name = "_".join(subject_name.parts[len(data_set_path.parts) :])
+        file_name = "_".join(subject_folder.parts[len(data_set_path.parts) :])
         subject_pattern = self.patterns.get("freesurfer", "*")
         is_excluding = subject_pattern[:1] == "!"
         if fnmatchcase(file_name, subject_pattern.removeprefix("!")) == is_excluding:
             return None
-        return _FoundFiles(scan or parse_scan_name(file_name), subject_name, [])
+        return _FoundFiles(scan_name or parse_scan_name(file_name), subject_folder, [])
 
     def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
         """Find connectomes by a path with fields, and read the scan of each from it."""

@@ -51,9 +51,9 @@ class LeftOut(NamedTuple):
 LEFT_OUT_COLUMNS = list(LeftOut._fields)
 
 
-def left_out_table(rows: Iterable[LeftOut] = ()) -> pd.DataFrame:
+def left_out_table(left_out_rows: Iterable[LeftOut] = ()) -> pd.DataFrame:
     """Return scans that are not analysed as a table of text."""
-    return pd.DataFrame([*rows], columns=LEFT_OUT_COLUMNS, dtype=object)
+    return pd.DataFrame([*left_out_rows], columns=LEFT_OUT_COLUMNS, dtype=object)
 
 
 def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
@@ -138,7 +138,7 @@ def _spell_name(scan_or_person: str) -> str:
 
 
 def match_exclusions(
-    names: Sequence[str], rows: Collection[LeftOut], *, option: str = "exclude"
+    names: Sequence[str], left_out_rows: Collection[LeftOut], *, option: str = "exclude"
 ) -> set[str]:
     """Return the scans that are meant by ids of people or scans.
 
@@ -146,7 +146,7 @@ def match_exclusions(
     ----------
     names : sequence of str
         Ids; `sub-` and `ses-` may be left out.
-    rows : collection of LeftOut
+    left_out_rows : collection of LeftOut
         Every scan that is listed; fates do not matter.
 
     Raises
@@ -155,16 +155,16 @@ def match_exclusions(
         With all ids that nobody has.
     """
     scans_of_name: dict[str, set[str]] = {}
-    for left_out_row in rows:
+    for left_out_row in left_out_rows:
         for name in (left_out_row.scan, left_out_row.participant):
             scans_of_name.setdefault(_spell_name(name), set()).add(left_out_row.scan)
     unknown_names = [name for name in names if _spell_name(name) not in scans_of_name]
     if unknown_names:
+        participants = [left_out_row.participant for left_out_row in left_out_rows]
         raise ParameterError(
             f"{option_text(option)} contains {listed(unknown_names, 20)}, but the "
             "study has no person or scan of this name, and there is no such file. "
-            "Examples of its IDs are "
-            f"{listed([left_out_row.participant for left_out_row in rows], 3)}."
+            f"Examples of its IDs are {listed(participants, 3)}."
         )
     scan_sets = [scans_of_name[_spell_name(name)] for name in names]
     return set[str]().union(*scan_sets)
@@ -190,12 +190,14 @@ def fate_of_fault(finding: Finding) -> str:
     return finding.kind if finding.kind in (NO_IMAGE, NO_LABEL) else FAULTY
 
 
-def describe_left_out(rows: Iterable[LeftOut]) -> list[Finding]:
+def describe_left_out(left_out_rows: Iterable[LeftOut]) -> list[Finding]:
     """Return notes on who was excluded, and who was left out for faults."""
-    rows = [*rows]
+    left_out_rows = [*left_out_rows]
     notes = list[Finding]()
     excluded_scans = tuple(
-        left_out_row.scan for left_out_row in rows if left_out_row.fate == EXCLUDED
+        left_out_row.scan
+        for left_out_row in left_out_rows
+        if left_out_row.fate == EXCLUDED
     )
     if excluded_scans:
         message = (
@@ -204,7 +206,7 @@ def describe_left_out(rows: Iterable[LeftOut]) -> list[Finding]:
         )
         notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded_scans))
     faulty_scans = tuple(
-        left_out_row.scan for left_out_row in rows if left_out_row.reason
+        left_out_row.scan for left_out_row in left_out_rows if left_out_row.reason
     )
     if faulty_scans:
         message = f"{len(faulty_scans)} scans were left out because they have faults:"

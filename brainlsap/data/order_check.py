@@ -85,7 +85,7 @@ class OrderFit(NamedTuple):
 class _MatrixGroup:
     """Matrices with the same names of rows: the sum of their weights, and one path."""
 
-    rows: RowNames
+    named_rows: RowNames
     path: Path
     weight_sum: np.ndarray
     n_matrices: int = 1
@@ -107,24 +107,26 @@ class OrderCheck:
     """
 
     atlas: Atlas
-    groups: dict[tuple[RowNames, int], _MatrixGroup] = field(default_factory=dict)
+    matrix_groups: dict[tuple[RowNames, int], _MatrixGroup] = field(
+        default_factory=dict
+    )
 
     def add(
-        self, weight_matrix: np.ndarray, row_names: RowNames, matrix_path: Path
+        self, weight_matrix: np.ndarray, named_rows: RowNames, matrix_path: Path
     ) -> None:
-        """Add one matrix in the order of its file; `row_names` may have no names."""
-        if row_names.source == "numbers":
+        """Add one matrix in the order of its file; `named_rows` may have no names."""
+        if named_rows.source == "numbers":
             return  # these were recognised by their weights
         complete_weights = _complete_matrix(weight_matrix)
         total_weight = complete_weights.sum()
         complete_weights = (
             complete_weights / total_weight if total_weight > 0 else complete_weights
         )
-        group_key = row_names, len(complete_weights)
-        matrix_group = self.groups.get(group_key)
+        group_key = named_rows, len(complete_weights)
+        matrix_group = self.matrix_groups.get(group_key)
         if matrix_group is None:
-            self.groups[group_key] = _MatrixGroup(
-                row_names, matrix_path, complete_weights
+            self.matrix_groups[group_key] = _MatrixGroup(
+                named_rows, matrix_path, complete_weights
             )
             return
         matrix_group.weight_sum += complete_weights
@@ -133,23 +135,23 @@ class OrderCheck:
     def count_sizes(self) -> Counter[int]:
         """Return how many matrices have each number of rows."""
         count_of_size = Counter[int]()
-        for matrix_group in self.groups.values():
+        for matrix_group in self.matrix_groups.values():
             count_of_size[len(matrix_group.weight_sum)] += matrix_group.n_matrices
         return count_of_size
 
     def remove_unnamed(self, n_rows: int) -> None:
         """Forget the matrices of this size with rows that nothing names."""
-        self.groups = {
+        self.matrix_groups = {
             group_key: matrix_group
-            for group_key, matrix_group in self.groups.items()
-            if matrix_group.rows.names or len(matrix_group.weight_sum) != n_rows
+            for group_key, matrix_group in self.matrix_groups.items()
+            if matrix_group.named_rows.names or len(matrix_group.weight_sum) != n_rows
         }
 
     def refusals(self) -> list[FileFormatError]:
         """Return an error for each group that is unknown, or of another order."""
         order_errors = list[FileFormatError]()
-        for matrix_group in self.groups.values():
-            if not matrix_group.rows.names:
+        for matrix_group in self.matrix_groups.values():
+            if not matrix_group.named_rows.names:
                 message = _unknown_order_message(matrix_group, self.atlas)
                 atlas_of_size = find_atlas_of_size(
                     len(matrix_group.weight_sum), self.atlas
@@ -190,8 +192,8 @@ class OrderCheck:
         The keys are sentences, the values numbers of matrices.
         """
         count_of_note = dict[str, int]()
-        for matrix_group in self.groups.values():
-            if matrix_group.rows.source in ("words", "row_order"):
+        for matrix_group in self.matrix_groups.values():
+            if matrix_group.named_rows.source in ("words", "row_order"):
                 evidence_note = _describe_evidence(matrix_group, self.atlas)
                 count_of_note[evidence_note] = (
                     count_of_note.get(evidence_note, 0) + matrix_group.n_matrices
@@ -221,8 +223,8 @@ def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
         is_repeated = W.strides[0] == 0  # one connectome for all scans
         mean_matrix = W[0] if is_repeated else W.mean(axis=0)
     order_check = OrderCheck(atlas)
-    row_names = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
-    order_check.add(mean_matrix, row_names, Path("connectomes="))
+    named_rows = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
+    order_check.add(mean_matrix, named_rows, Path("connectomes="))
     order_check.raise_refusal()
 
 
@@ -287,9 +289,9 @@ def fits_clearly_better(
     )
 
 
-def is_mirror_image(row_order: RowOrder, row_names: RowNames, atlas: Atlas) -> bool:
+def is_mirror_image(row_order: RowOrder, named_rows: RowNames, atlas: Atlas) -> bool:
     """Return whether two orders are the same, or the same with the sides exchanged."""
-    first_rows = _first_rows(row_names, atlas)
+    first_rows = _first_rows(named_rows, atlas)
     other_rows = _first_rows(row_order, atlas)
     return np.array_equal(first_rows, other_rows) or np.array_equal(
         first_rows, other_rows[atlas.homotopic]
@@ -474,12 +476,14 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     weight_sum = matrix_group.weight_sum
     possible_orders = [
         *fitting_orders(atlas, len(weight_sum)),
-        *_shift_names(matrix_group.rows),
+        *_shift_names(matrix_group.named_rows),
     ]
     better_orders = [
         possible_order
         for possible_order in possible_orders
-        if fits_clearly_better(weight_sum, possible_order, matrix_group.rows, atlas)
+        if fits_clearly_better(
+            weight_sum, possible_order, matrix_group.named_rows, atlas
+        )
     ]
     # reversed, so that of equals the last one comes first
     better_orders.sort(
@@ -490,13 +494,13 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     return better_orders[::-1]
 
 
-def _shift_names(row_names: RowNames) -> Iterator[RowOrder]:
+def _shift_names(named_rows: RowNames) -> Iterator[RowOrder]:
     """Yield the orders in which names are one row too early or too late.
 
     They are of no tool, and cannot be chosen by `row_order=`.
     """
-    names_down = ("Unknown", *row_names.names[:-1])
-    names_up = (*row_names.names[1:], "Unknown")
+    names_down = ("Unknown", *named_rows.names[:-1])
+    names_up = (*named_rows.names[1:], "Unknown")
     yield RowOrder("", names_down, "these names, each one row further down")
     yield RowOrder("", names_up, "these names, each one row further up")
 
@@ -544,10 +548,10 @@ def _other_order_message(
             candidate_lines.append(format_candidate(better_order, fit_text))
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
-    own_fit = measure_fit(matrix_group.weight_sum, matrix_group.rows, atlas)
+    own_fit = measure_fit(matrix_group.weight_sum, matrix_group.named_rows, atlas)
     return (
         "the weights fit another order of rows better than this one: "
-        f"{matrix_group.rows.note}, with {own_fit}. These orders fit "
+        f"{matrix_group.named_rows.note}, with {own_fit}. These orders fit "
         f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} Choose an order "
         f"by {option_text('row_order')}, name the rows by {option_text('labels')}, "
         f"or keep the names unchecked by {option_text('row_order', 'names')}."
@@ -556,7 +560,7 @@ def _other_order_message(
 
 def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     """Return the note of whether the weights support the order of a group's rows."""
-    order_fit = measure_fit(matrix_group.weight_sum, matrix_group.rows, atlas)
+    order_fit = measure_fit(matrix_group.weight_sum, matrix_group.named_rows, atlas)
     n_orders, rival_orders = _find_rivals(matrix_group, atlas)
     if len(rival_orders) == n_orders:
         return "the weights do not tell whether this order of rows is right"
@@ -581,13 +585,13 @@ def _find_rivals(
     other_orders = [
         row_order
         for row_order in fitting_orders(atlas, len(matrix_group.weight_sum))
-        if not is_mirror_image(row_order, matrix_group.rows, atlas)
+        if not is_mirror_image(row_order, matrix_group.named_rows, atlas)
     ]
     rival_orders = [
         row_order
         for row_order in other_orders
         if not fits_clearly_better(
-            matrix_group.weight_sum, matrix_group.rows, row_order, atlas
+            matrix_group.weight_sum, matrix_group.named_rows, row_order, atlas
         )
     ]
     return len(other_orders), rival_orders

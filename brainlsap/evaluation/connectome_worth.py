@@ -612,9 +612,9 @@ def rewire_connectomes(edges: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
 class _Gain(NamedTuple):
     """Gain of one connectome."""
 
-    evidence: np.ndarray
+    evidence_gains: np.ndarray
     """Gain in log evidence of all people, then without each group of people."""
-    error: np.ndarray
+    error_falls: np.ndarray
     """Fall of the left-out squared error of each row, times its weight."""
     scale: float
     """Posterior geometric mean of the common scale."""
@@ -1035,18 +1035,22 @@ def _gain_table(
             "n_draws": len(draw_gains),
             "scale": np.exp(log_scale),
         }
-        evidence_gains = np.array([draw_gain.evidence for draw_gain in draw_gains])
-        error_gains = np.mean([draw_gain.error for draw_gain in draw_gains], axis=0)
+        evidence_gains = np.array(
+            [draw_gain.evidence_gains for draw_gain in draw_gains]
+        )
+        error_gains = np.mean(
+            [draw_gain.error_falls for draw_gain in draw_gains], axis=0
+        )
         table_row |= _name_bounds("evidence_gain", _jackknife(evidence_gains))
         table_row |= _name_bounds("error_gain", computation.error_share(error_gains))
         is_null = connectome_name != "original"
         lead_interval = (
-            _jackknife(original_gain.evidence - evidence_gains)
+            _jackknife(original_gain.evidence_gains - evidence_gains)
             if is_null
             else [np.nan] * 3
         )
         table_row |= _name_bounds("evidence_lead", lead_interval)
-        lead_interval = computation.error_share(original_gain.error - error_gains)
+        lead_interval = computation.error_share(original_gain.error_falls - error_gains)
         table_row |= _name_bounds(
             "error_lead", lead_interval if is_null else [np.nan] * 3
         )

@@ -444,15 +444,13 @@ def correlate_half_tests(
     Each division of the people is drawn from its own number and the seed, so that
     divisions can be computed apart.
     """
-    region_values = prepare_regions(cohort, steps)
+    test_values = prepare_regions(cohort, steps)
     correlations_of_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
     for division_number in divisions:
         rng = np.random.default_rng([random_state, division_number])
         is_in_first_half = _draw_half(cohort, rng)
         half_maps = [
-            _compute_statistics(
-                region_values.select(is_half[region_values.persons]), rng
-            )
+            _compute_statistics(test_values.select(is_half[test_values.persons]), rng)
             for is_half in (is_in_first_half, ~is_in_first_half)
         ]
         for statistic_name, first_map, second_map in zip(
@@ -506,10 +504,10 @@ def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
 
 
 def _compute_statistics(
-    region_values: RegionTestValues, rng: np.random.Generator
+    test_values: RegionTestValues, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return effects, and contrasts standardised over permutations, of some people."""
-    statistics = permute_statistics(region_values, FEWEST_PERMUTATIONS, rng)
+    statistics = permute_statistics(test_values, FEWEST_PERMUTATIONS, rng)
     return statistics.effects[0], standardize_statistics(statistics.contrasts)[0]
 
 

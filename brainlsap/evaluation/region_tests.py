@@ -253,16 +253,16 @@ def compare_regions(
         check_choice("reference", reference, cohort.classes)
     confound_steps = _choose_steps(cohort, evaluation, harmonize, regress_out)
     confound_steps.check(cohort.table)
-    region_values = prepare_regions(cohort, confound_steps)
+    test_values = prepare_regions(cohort, confound_steps)
     test_table = pd.DataFrame(
         {
             "region": np.repeat(list(cohort.region_names), cohort.n_features),
             "feature": np.tile(list(cohort.feature_names), cohort.n_rois),
         }
     )
-    test_table = test_table.join(_describe_associations(region_values))
+    test_table = test_table.join(_describe_associations(test_values))
     rng = np.random.default_rng(random_state)
-    statistics = permute_statistics(region_values, n_permutations, rng)
+    statistics = permute_statistics(test_values, n_permutations, rng)
     test_table["p_effect"] = family_wise_p(statistics.effects)
     test_table["contrast_z"] = standardize_statistics(statistics.contrasts)[0]
     test_table["p_contrast"] = contrast_p(statistics)
@@ -365,7 +365,7 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
     contrasts = features - neighbor_means(cohort.connectomes, features)
     unit_features = np.where(_is_comparable(cohort), unit_features, np.nan)
     unit_contrasts = unit_features - neighbor_means(cohort.connectomes, unit_features)
-    region_values = RegionTestValues(
+    test_values = RegionTestValues(
         values=to_rows(features.reshape(n_scans, -1)),
         contrasts=to_rows(contrasts.reshape(n_scans, -1)),
         unit_contrasts=to_rows(unit_contrasts.reshape(n_scans, -1)),
@@ -376,8 +376,8 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
         is_ordered=bool(cohort.classes_ordered),
     )
     if not has_constant_labels:
-        return region_values
-    return region_values._replace(
+        return test_values
+    return test_values._replace(
         codes=class_codes[first_scan],
         persons=np.arange(len(first_scan)),
         n_scans=np.bincount(person_codes),
@@ -459,7 +459,7 @@ def take_out(covariate_design: np.ndarray, column_values: np.ndarray) -> np.ndar
 
 
 def permute_statistics(
-    region_values: RegionTestValues, n_permutations: int, rng: np.random.Generator
+    test_values: RegionTestValues, n_permutations: int, rng: np.random.Generator
 ) -> PermutedStatistics:
     r"""Return statistics of the labels and of permuted labels.
 
@@ -474,7 +474,7 @@ def permute_statistics(
 
     Parameters
     ----------
-    region_values : RegionTestValues
+    test_values : RegionTestValues
     n_permutations : int
     rng : Generator
         Draws the permutations.
@@ -483,19 +483,19 @@ def permute_statistics(
     -------
     PermutedStatistics
     """
-    root_weights = _root_weights(region_values.persons)
-    weighted_design = region_values.design * root_weights
-    n_rows, n_values = region_values.values.shape
-    tested_columns = [region_values.values, region_values.contrasts]
+    root_weights = _root_weights(test_values.persons)
+    weighted_design = test_values.design * root_weights
+    n_rows, n_values = test_values.values.shape
+    tested_columns = [test_values.values, test_values.contrasts]
     # Most measures have none: columns that nobody has would cost more than the others.
-    has_units = bool(np.isfinite(region_values.unit_contrasts).any())
+    has_units = bool(np.isfinite(test_values.unit_contrasts).any())
     if has_units:
-        tested_columns.append(region_values.unit_contrasts)
+        tested_columns.append(test_values.unit_contrasts)
     x = _unit_residuals(weighted_design, np.hstack(tested_columns) * root_weights)
     is_tested = np.isfinite(x).any(axis=0)
     x = np.nan_to_num(x)
     classes = _class_basis(
-        region_values.codes, region_values.is_ordered, weighted_design, root_weights
+        test_values.codes, test_values.is_ordered, weighted_design, root_weights
     )
     covariate_basis = _orthonormal_basis(
         _residuals(weighted_design[:, :1], weighted_design[:, 1:])
@@ -503,7 +503,7 @@ def permute_statistics(
     joint_basis = np.hstack([classes, covariate_basis]).T
     n_contrasts = classes.shape[1]
     is_tested &= n_contrasts > 0
-    row_blocks = _exchange_blocks(region_values)
+    row_blocks = _exchange_blocks(test_values)
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
         row_order[:] = permute_rows(row_blocks, rng)
@@ -542,14 +542,14 @@ def permute_statistics(
     return statistics
 
 
-def _exchange_blocks(region_values: RegionTestValues) -> list[np.ndarray]:
+def _exchange_blocks(test_values: RegionTestValues) -> list[np.ndarray]:
     """Return the rows of people who may exchange labels, each (n_people, n_rows).
 
     They have equally many scans, as in :func:`.permute_labels`.
     """
     row_blocks = []
-    for block_rows in person_blocks(region_values.persons):
-        n_scans = region_values.n_scans[block_rows[:, 0]]
+    for block_rows in person_blocks(test_values.persons):
+        n_scans = test_values.n_scans[block_rows[:, 0]]
         row_blocks += [block_rows[n_scans == n] for n in np.unique(n_scans)]
     return row_blocks
 
@@ -621,23 +621,23 @@ def _class_basis(
 
 
 def _pairwise_correlations(
-    region_values: RegionTestValues, column_values: np.ndarray
+    test_values: RegionTestValues, column_values: np.ndarray
 ) -> np.ndarray:
     """Return correlations with class differences from the rows that have the value.
 
     Shape (n_contrasts, n_values). Columns that the same rows have share one basis.
     """
-    n_classes = len(np.unique(region_values.codes))
-    n_contrasts = 1 if region_values.is_ordered or n_classes == 2 else n_classes - 1
+    n_classes = len(np.unique(test_values.codes))
+    n_contrasts = 1 if test_values.is_ordered or n_classes == 2 else n_classes - 1
     correlations = np.full((n_contrasts, column_values.shape[1]), np.nan)
     for has_value, pattern_columns in missing_patterns(column_values):
-        if has_value.sum() < region_values.design.shape[1] + 2:
+        if has_value.sum() < test_values.design.shape[1] + 2:
             continue
-        root_weights = _root_weights(region_values.persons[has_value])
-        weighted_design = region_values.design[has_value] * root_weights
-        class_codes = region_values.codes[has_value]
+        root_weights = _root_weights(test_values.persons[has_value])
+        weighted_design = test_values.design[has_value] * root_weights
+        class_codes = test_values.codes[has_value]
         class_basis = _class_basis(
-            class_codes, region_values.is_ordered, weighted_design, root_weights
+            class_codes, test_values.is_ordered, weighted_design, root_weights
         )
         if not class_basis.shape[1]:
             continue
@@ -650,13 +650,13 @@ def _pairwise_correlations(
     return correlations
 
 
-def _describe_associations(region_values: RegionTestValues) -> pd.DataFrame:
+def _describe_associations(test_values: RegionTestValues) -> pd.DataFrame:
     """Return effect and contrast of every value, with intervals and F."""
-    tested_values, contrasts = region_values.values, region_values.contrasts
-    n_people = _count_people(tested_values, region_values.persons)
-    r = _pairwise_correlations(region_values, tested_values)
+    tested_values, contrasts = test_values.values, test_values.contrasts
+    n_people = _count_people(tested_values, test_values.persons)
+    r = _pairwise_correlations(test_values, tested_values)
     n_contrasts = len(r)
-    n_covariates = region_values.design.shape[1] - 1
+    n_covariates = test_values.design.shape[1] - 1
     is_signed = n_contrasts == 1
     association_table = pd.DataFrame({"n_people": n_people})
     if is_signed:
@@ -677,11 +677,11 @@ def _describe_associations(region_values: RegionTestValues) -> pd.DataFrame:
     # Both correlations of a contrast are of the rows that have it.
     correlation_pair = _Correlations(
         _pairwise_correlations(
-            region_values, np.where(np.isnan(contrasts), np.nan, tested_values)
+            test_values, np.where(np.isnan(contrasts), np.nan, tested_values)
         ),
-        _pairwise_correlations(region_values, contrasts),
+        _pairwise_correlations(test_values, contrasts),
     )
-    n_people_of_pair = _count_people(contrasts, region_values.persons) - n_covariates
+    n_people_of_pair = _count_people(contrasts, test_values.persons) - n_covariates
     association_table["contrast"] = np.minimum(
         correlation_pair.effect, correlation_pair.contrast_in_direction
     )

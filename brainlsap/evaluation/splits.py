@@ -456,9 +456,9 @@ class _IdSplit(NamedTuple):
     """Indices of the ids in groups of two or more."""
     groups: np.ndarray
     """Group of each of these ids."""
-    parts: list[str]
-    """Part cut out of each of these ids, in lower case; "" if it has none."""
-    stems: list[str]
+    visit_parts: list[str]
+    """Part of each of these ids that may be a visit, in lower case; "" if none."""
+    person_stems: list[str]
     """The rest of the ids of each group, with * where the part was."""
 
     @property
@@ -467,7 +467,7 @@ class _IdSplit(NamedTuple):
 
     @property
     def n_distinct_parts(self) -> int:
-        return len({*self.parts})
+        return len({*self.visit_parts})
 
 
 def find_session_ids(
@@ -499,11 +499,11 @@ def find_session_ids(
     """
     best_split = None
     best_rank = (_NO_VISITS, 0, 0)
-    for split in _split_ids(scan_ids):
-        visit_certainty = _visit_certainty(split, scan_ids, labels, sexes)
-        split_rank = (visit_certainty, len(split.rows), split.n_groups)
+    for id_split in _split_ids(scan_ids):
+        visit_certainty = _visit_certainty(id_split, scan_ids, labels, sexes)
+        split_rank = (visit_certainty, len(id_split.rows), id_split.n_groups)
         if visit_certainty != _NO_VISITS and split_rank > best_rank:
-            best_split, best_rank = split, split_rank
+            best_split, best_rank = id_split, split_rank
     if best_split is None:
         return np.array([], dtype=np.int64), 0
     return np.sort(best_split.rows), best_split.n_groups
@@ -577,7 +577,7 @@ def _is_boundary(scan_id: str, character_index: int) -> bool:
 
 
 def _visit_certainty(
-    split: _IdSplit,
+    id_split: _IdSplit,
     scan_ids: Sequence[str],
     labels: Sequence[str],
     sexes: Sequence[object],
@@ -586,44 +586,44 @@ def _visit_certainty(
 
     2 (`_BY_NAME`) by the words they are, 1 (`_BY_AGREEMENT`) by labels that agree.
     """
-    if len(sexes) and _has_mixed_sexes(split, sexes):
+    if len(sexes) and _has_mixed_sexes(id_split, sexes):
         return _NO_VISITS
-    visit_parts = [id_part for id_part in split.parts if id_part]
+    visit_parts = [id_part for id_part in id_split.visit_parts if id_part]
     are_visits = all(map(_is_visit, visit_parts))
     # Scans of one day may be numbered: then there are many dates and few numbers.
     are_dates = all(
         map(_DATE_PART.fullmatch, visit_parts)
-    ) and 4 * split.n_groups >= len(visit_parts)
-    if are_visits and (split.n_groups >= split.n_distinct_parts or are_dates):
+    ) and 4 * id_split.n_groups >= len(visit_parts)
+    if are_visits and (id_split.n_groups >= id_split.n_distinct_parts or are_dates):
         return _BY_NAME
     person_stems = [
         person_stem.replace("*", "").strip("-_. ").lower()
-        for person_stem in split.stems
+        for person_stem in id_split.person_stems
     ]
-    has_few_ids = len(split.rows) < _MIN_SHARE_OF_IDS * len(scan_ids)
+    has_few_ids = len(id_split.rows) < _MIN_SHARE_OF_IDS * len(scan_ids)
     if has_few_ids or all(map(_is_visit, person_stems)):
         return _NO_VISITS
-    label_texts = [str(labels[id_row]) for id_row in split.rows]
+    label_texts = [str(labels[id_row]) for id_row in id_split.rows]
     if len(sexes):
         label_texts = [
             f"{label_text} {sexes[id_row]}"
-            for label_text, id_row in zip(label_texts, split.rows, strict=True)
+            for label_text, id_row in zip(label_texts, id_split.rows, strict=True)
         ]
     fact_codes = np.unique(label_texts, return_inverse=True)[1]
-    return _BY_AGREEMENT if _agree_within_groups(split, fact_codes) else _NO_VISITS
+    return _BY_AGREEMENT if _agree_within_groups(id_split, fact_codes) else _NO_VISITS
 
 
-def _has_mixed_sexes(split: _IdSplit, sexes: Sequence[object]) -> bool:
+def _has_mixed_sexes(id_split: _IdSplit, sexes: Sequence[object]) -> bool:
     """Return whether more groups have two sexes than mistakes explain."""
     group_sex_pairs = set()
-    for id_row, group_index in zip(split.rows, split.groups, strict=True):
+    for id_row, group_index in zip(id_split.rows, id_split.groups, strict=True):
         sex = sexes[id_row]
         is_known_sex = sex == sex and bool(sex)  # NaN differs from itself
         if is_known_sex:
             group_sex_pairs.add((group_index, sex))
     n_known_groups = len({group_index for group_index, _ in group_sex_pairs})
     n_mixed_groups = len(group_sex_pairs) - n_known_groups
-    return n_mixed_groups > _MAX_SHARE_OF_MIXED_SEX * split.n_groups
+    return n_mixed_groups > _MAX_SHARE_OF_MIXED_SEX * id_split.n_groups
 
 
 def _is_visit(id_part: str) -> bool:
@@ -645,16 +645,16 @@ def _is_visit(id_part: str) -> bool:
     return any(is_visit_word) and all(np.logical_or(is_visit_word, is_accompanying))
 
 
-def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
+def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
     """Return whether facts agree within groups, as those of one person do.
 
     They must agree beyond chance, by a permutation test. Where few parts recur in many
     groups, they must also agree in more than half of the way from chance to always.
     Facts are exchanged between all scans: who is one person is the question here.
     """
-    group_sizes = np.bincount(split.groups).astype(float)
+    group_sizes = np.bincount(id_split.groups).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()
-    n_agreeing_pairs = _count_agreeing_pairs(split.groups, fact_codes)
+    n_agreeing_pairs = _count_agreeing_pairs(id_split.groups, fact_codes)
     fact_shares = np.bincount(fact_codes) / len(fact_codes)
     expected_agreement = (fact_shares**2).sum()
     rng = np.random.default_rng(0)
@@ -662,21 +662,23 @@ def _agree_within_groups(split: _IdSplit, fact_codes: np.ndarray) -> bool:
     for _ in range(_N_PERMUTATIONS):
         permuted_codes = rng.permutation(fact_codes)
         n_exceeding += (
-            _count_agreeing_pairs(split.groups, permuted_codes) >= n_agreeing_pairs
+            _count_agreeing_pairs(id_split.groups, permuted_codes) >= n_agreeing_pairs
         )
         # Stop where p can no longer fall below the larger level.
         if 1 + n_exceeding >= _ALPHA_RECURRING * (1 + _N_PERMUTATIONS):
             break
     p_value = (1 + n_exceeding) / (1 + _N_PERMUTATIONS)
-    if split.n_groups >= 2 * split.n_distinct_parts:
+    if id_split.n_groups >= 2 * id_split.n_distinct_parts:
         agrees_mostly = n_agreeing_pairs / n_pairs >= (1 + expected_agreement) / 2
         # With few people even perfect agreement may not be significant.
-        agrees_always = n_agreeing_pairs == n_pairs and split.n_groups >= _MIN_PEOPLE
+        agrees_always = n_agreeing_pairs == n_pairs and id_split.n_groups >= _MIN_PEOPLE
         return bool(agrees_mostly and (p_value < _ALPHA_RECURRING or agrees_always))
     # Stems such as HC and AD differ in words, those of people in numbers.
-    stem_numbers = {re.sub(r"\D+", " ", person_stem) for person_stem in split.stems}
+    stem_numbers = {
+        re.sub(r"\D+", " ", person_stem) for person_stem in id_split.person_stems
+    }
     are_people = (
-        len(stem_numbers) >= 0.75 * split.n_groups
+        len(stem_numbers) >= 0.75 * id_split.n_groups
         and np.median(group_sizes) <= _MAX_SCANS_PER_PERSON
     )
     return bool(are_people and p_value < _ALPHA_UNIQUE)

@@ -421,7 +421,7 @@ def subgroup_table(
     for column_name, column_counts in _count_columns(
         evaluation, columns, model
     ).items():
-        group_of_person, counts_of_group, classes, chance = column_counts
+        group_of_person, counts_of_group, classes, chance_score = column_counts
         all_groups = np.nan
         if counts_of_group:
             all_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
@@ -434,7 +434,7 @@ def subgroup_table(
             }
             table_row["classes"] = ", ".join(classes)
             table_row["all_groups"] = all_groups
-            table_row["chance"] = chance
+            table_row["chance"] = chance_score
             table_row |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
             table_row["note"] = (
                 TOO_FEW_PEOPLE if n_people < MIN_PEOPLE_OF_GROUP else TOO_FEW_CLASSES
@@ -516,7 +516,7 @@ class _ColumnCounts(NamedTuple):
     groups: pd.Series
     counts_of_group: dict[str, _GroupCounts]
     classes: tuple[str, ...]
-    chance: float
+    chance_score: float
     """Expected score of the scored groups for exchanged labels; NaN without groups."""
 
 
@@ -587,10 +587,10 @@ def _count_groups(
     }
     classes = tuple(n_correct.columns[is_scored_in_all_groups])
     is_scored_person = group_of_row.isin(list(counts_of_group))
-    chance = _chance_of_classes(
+    chance_score = _chance_of_classes(
         prediction_rows, group_of_row.index[is_scored_person], classes
     )
-    return counts_of_group, classes, chance
+    return counts_of_group, classes, chance_score
 
 
 def _chance_of_classes(
