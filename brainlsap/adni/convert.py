@@ -18,7 +18,7 @@ Files that are written::
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from brainlsap.adni.tables import (
     gather_adni_tables,
     parse_days,
     refuse_faults,
+    standardize_ptid,
 )
 from brainlsap.data import write_tsv
 from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
@@ -51,7 +52,6 @@ _FOUND_COLUMNS = [
     "source",
     "is_empty",
 ]
-_PTID_PATTERN = re.compile(r"\d{3}_S_\d{4,5}", re.IGNORECASE)
 _IMAGE_PATTERN = re.compile(r"I\d+")
 _SERIES_PATTERN = re.compile(r"S\d+")
 # File names in a series folder end with the image number: ADNI_..._S8916_I40657.nii.
@@ -123,7 +123,8 @@ def find_images(
     """
     image_rows = list[tuple[object, ...]]()
     omission_reasons = list[str]()
-    for person_folder in _find_people(Path(folder)):
+    person_folders = _find_people(Path(folder))
+    for person_folder in person_folders:
         for image_folder, image_number, omission_reason in _find_image_folders(
             person_folder
         ):
@@ -136,7 +137,7 @@ def find_images(
             is_empty = not any(
                 image_file.is_file() for image_file in image_folder.iterdir()
             )
-            participant_code = person_folder.name.upper()
+            participant_code = standardize_ptid(person_folder.name)
             image_rows.append(
                 (
                     participant_code,
@@ -177,29 +178,39 @@ def find_images(
             f"these images out by {option_text('skip_faulty', True)}",
             _describe_faults(images[is_faulty]),
         )
+    lacks_files = all_images["modality"].notna() & ~is_usable & ~is_misplaced
+    lacks_modality = all_images["modality"].isna() & ~is_misplaced
+    all_images.loc[lacks_files, "reason"] = "the image has no files"
+    all_images.loc[lacks_modality, "reason"] = "the description names no modality"
     unused_images = pd.concat(
-        [all_images[is_misplaced], images[is_faulty]], ignore_index=True
+        [all_images[is_misplaced | lacks_files | lacks_modality], images[is_faulty]],
+        ignore_index=True,
     )
     unused_images["scan_date"] = parse_days(unused_images["day"]).dt.strftime(
         "%Y-%m-%d"
     )
     omission_notes = []
-    has_modality = all_images["modality"].notna()
     modality_advice = (
         ". Name the modality of a description by "
         f"{option_text('modality', 'fdg=DESCRIPTION')}"
     )
     for is_unused, cause_text, advice_text in (
-        (has_modality & ~is_usable, "they have no files", ""),
-        (~has_modality, "their description names no modality", modality_advice),
+        (lacks_files, "they have no files", ""),
+        (lacks_modality, "their description names no modality", modality_advice),
     ):
-        unused_descriptions = all_images.loc[is_unused & ~is_misplaced, "description"]
+        unused_descriptions = all_images.loc[is_unused, "description"]
         if len(unused_descriptions):
             description_counts = unused_descriptions.value_counts().sort_index()
             counts_text = describe_counts(description_counts.items())
             omission_notes.append(
                 f"images are left out because {cause_text}: {counts_text}{advice_text}"
             )
+    other_folders = _find_other_folders(Path(folder), person_folders)
+    if other_folders:
+        omission_notes.append(
+            "folders that are not searched, because their names are not PTIDs, for "
+            f"example 005_S_4010: {listed(other_folders, 5)}"
+        )
     scanner_of_image = _listed_scanners(listed_images)
     if len(listed_images):
         listed_numbers = listed_images["image data id"].dropna().map(_image_number)
@@ -262,7 +273,17 @@ def _find_people(folder: Path) -> list[Path]:
     return sorted(
         subfolder
         for subfolder in subfolders
-        if _PTID_PATTERN.fullmatch(subfolder.name) and subfolder.is_dir()
+        if standardize_ptid(subfolder.name) and subfolder.is_dir()
+    )
+
+
+def _find_other_folders(folder: Path, person_folders: Iterable[Path]) -> list[str]:
+    """Return the names of folders that are not named by a PTID and contain none."""
+    top_names = {path.relative_to(folder).parts[0] for path in person_folders}
+    return sorted(
+        subfolder.name
+        for subfolder in folder.iterdir()
+        if subfolder.is_dir() and subfolder.name not in top_names
     )
 
 
@@ -540,9 +561,9 @@ def import_adni(
             session_id="ses-M" + visits["month"].astype(str).str.zfill(3),
             exam_date=visits["date"].dt.strftime("%Y-%m-%d"),
         )
-        image_visit_pairs, unused_images = pair_images(visits, image_table, window)
+        image_visit_pairs, unpaired_images = pair_images(visits, image_table, window)
         unused_images = pd.concat(
-            [unused_images, unusable_images[UNUSED_COLUMNS]], ignore_index=True
+            [unpaired_images, unusable_images[UNUSED_COLUMNS]], ignore_index=True
         )
         visits = visits[~visits["is_faulty"].astype(bool)]
         modality_groups = image_visit_pairs.groupby(_VISIT_COLUMNS)["modality"]
@@ -559,19 +580,14 @@ def import_adni(
         recognised_counts = image_visit_pairs["modality"].value_counts().sort_index()
         image_visit_pairs = image_visit_pairs[has_required].reset_index(drop=True)
         if image_visit_pairs.empty:
-            required_text = ""
-            if n_incomplete:
-                counts_text = describe_counts(recognised_counts.items())
-                required_text = (
-                    f". {count(n_incomplete, 'visit')} lack one of the required "
-                    f"{', '.join(require)}; images were recognised as {counts_text}. "
-                    "For other descriptions, use modalities= (--modality)"
-                )
             raise CohortError(
                 f"no visit has an image: {len(image_table)} images of "
                 f"{image_table['ptid'].nunique()} people were compared with "
-                f"{len(visits)} visits, and images more than {window} days from a "
-                f"visit are not used{required_text}"
+                f"{len(visits)} visits",
+                _explain_no_pairs(
+                    unpaired_images, visits, recognised_counts, n_incomplete, require
+                )
+                + image_notes,
             )
         phase_labels = labels_by_phase(visits)
         n_without_stage = phase_labels.groupby("phase")["none"].sum()
@@ -593,7 +609,8 @@ def import_adni(
             f"{len(unused_images)} images are not used (adni_unused_images.tsv)",
             *import_notes,
             "the stage is given at baseline visits only, and the diagnosis at "
-            "every visit",
+            "every visit. To predict the stage: brainlsap check STUDY --label stage "
+            "--scans baseline",
         )
         _write_people(image_visit_pairs, visits, study_folder)
         for pair_row in image_visit_pairs.to_dict("records"):
@@ -614,6 +631,36 @@ def import_adni(
         note_lines,
         skipped_entry_table,
     )
+
+
+def _explain_no_pairs(
+    unpaired_images: pd.DataFrame,
+    visits: pd.DataFrame,
+    recognised_counts: pd.Series,
+    n_incomplete: int,
+    required_modalities: tuple[str, ...],
+) -> list[str]:
+    """Return lines on why no image was assigned to a visit."""
+    lines = []
+    n_undated = int(visits["date"].isna().sum())
+    if n_undated:
+        lines.append(
+            f"{n_undated} of {len(visits)} visits have no date. Add the column "
+            "EXAMDATE, or the table REGISTRY with the dates of visits"
+        )
+    if n_incomplete:
+        lines.append(
+            f"{count(n_incomplete, 'visit')} lack one of the required "
+            f"{', '.join(required_modalities)}; images were recognised as "
+            f"{describe_counts(recognised_counts.items())}"
+        )
+    if n_undated < len(visits):
+        reason_counts = unpaired_images["reason"].value_counts().sort_index()
+        lines += [
+            f"images that are not used: {n_images}, because {reason_text}"
+            for reason_text, n_images in reason_counts.items()
+        ]
+    return lines
 
 
 def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:

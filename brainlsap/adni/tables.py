@@ -91,6 +91,13 @@ _BASELINE_CODES = ("bl", "sc", "scmri", "m0", "m00", "m000", "4_bl", "4_sc")
 _MISSING_CODES = (-1, -4)
 _DAYS_PER_MONTH, _DAYS_PER_YEAR = 365.25 / 12, 365.25
 _VISIT_KEYS = ["number", "month"]
+# A PTID in the spellings of tables and folders: 005_S_4010, 5_S_4010, sub-005S4010.
+_PTID_PATTERN = re.compile(r"(?:sub-)?(\d{1,3})[_-]?S[_-]?(\d{4,5})", re.IGNORECASE)
+# Property of a participant -> the columns of tables that hold it, for a note.
+_COLUMNS_OF_PERSON_FACTS = {
+    "age": "AGE of ADNIMERGE, or PTDOBYY of PTDEMOG",
+    "sex": "PTGENDER of ADNIMERGE or PTDEMOG",
+}
 
 
 class AdniFault(NamedTuple):
@@ -113,6 +120,16 @@ class AdniTables(NamedTuple):
     faults: list[AdniFault]  # their visits have `is_faulty`
 
 
+def standardize_ptid(text: str) -> str | None:
+    """Return a PTID in ADNI's spelling, or None if the text is no PTID.
+
+    >>> standardize_ptid("5_s_4010"), standardize_ptid("sub-005S4010")
+    ('005_S_4010', '005_S_4010')
+    """
+    match = _PTID_PATTERN.fullmatch(text.strip())
+    return match and f"{match[1].zfill(3)}_S_{match[2]}"
+
+
 def gather_adni_tables(folder: str | Path) -> AdniTables:
     """Read every table of ADNI in a folder, or ADNIMERGE's file; collect errors.
 
@@ -120,30 +137,61 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     """
     folder = Path(folder)
     table_faults = list[AdniFault]()
-    table_of_kind, unused_files = _tables_by_kind(folder)
+    table_of_kind, columns_of_unused_file = _tables_by_kind(folder)
     table_notes = [f"tables: {', '.join(table_of_kind)}"]
-    if unused_files:
+    if columns_of_unused_file:
         table_notes.append(
             "tables that are not used because their columns match no known ADNI "
-            f"table: {listed(unused_files, 8)}"
+            f"table: {listed(columns_of_unused_file, 8)}"
         )
     if "ADNIMERGE" in table_of_kind:
         visit_rows = _read_visits(table_of_kind["ADNIMERGE"], table_faults, table_notes)
     elif "DXSUM" in table_of_kind:
         visit_rows = _join_tables(table_of_kind, table_faults, table_notes)
-        if "ARM" not in table_of_kind:
+        if "ARM" not in table_of_kind and visit_rows["stage"].isna().all():
             table_notes.append(
-                "the folder contains no ARM table, so SMC, EMCI and LMCI are unknown"
+                "the folder contains no ARM table and no column DX_bl, so SMC, EMCI "
+                "and LMCI are unknown"
             )
     else:
         raise CohortError(
             f"{folder}: the folder contains no table of diagnoses. Add ADNIMERGE "
             "(columns RID, VISCODE, DX_bl and DX) or DXSUM (columns RID, VISCODE "
-            "and one of DIAGNOSIS, DXCHANGE and DXCURREN)"
+            "and one of DIAGNOSIS, DXCHANGE and DXCURREN)",
+            _describe_missing_columns(columns_of_unused_file),
         )
+    for fact_name, columns_text in _COLUMNS_OF_PERSON_FACTS.items():
+        is_unknown = visit_rows[fact_name].isna()
+        if fact_name == "age":
+            is_unknown &= visit_rows["born"].isna()
+        if is_unknown.all():
+            table_notes.append(
+                f"the {fact_name} of all people is unknown, because it needs the "
+                f"column {columns_text}"
+            )
     visits, merging_notes = merge_visits(visit_rows, folder, table_faults)
     image_list = table_of_kind.get("IMAGES", pd.DataFrame())
     return AdniTables(visits, image_list, table_notes + merging_notes, table_faults)
+
+
+def _describe_missing_columns(
+    columns_of_unused_file: Mapping[str, set[str]],
+) -> list[str]:
+    """Return a line for each file that lacks columns of a table of diagnoses."""
+    name_of_key = {"rid": "RID", "viscode": "VISCODE", "dx_bl": "DX_bl", "dx": "DX"}
+    fault_lines = []
+    for file_name, column_names in columns_of_unused_file.items():
+        missing_columns = [
+            column_name
+            for column_key, column_name in name_of_key.items()
+            if column_key not in column_names
+        ]
+        if len(missing_columns) < len(name_of_key) - 1:
+            fault_lines.append(
+                f"{file_name} is not read as ADNIMERGE, because it has no column "
+                f"{' and no column '.join(missing_columns)}"
+            )
+    return fault_lines
 
 
 def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None:
@@ -181,8 +229,10 @@ def _known_words(column_name: str) -> str:
     return f"expected {code_range}, CN, MCI, AD or Dementia"
 
 
-def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Return tables by kind, with columns in lower case, and files not recognised."""
+def _tables_by_kind(
+    folder: Path,
+) -> tuple[dict[str, pd.DataFrame], dict[str, set[str]]]:
+    """Return tables by kind, and the columns of other files, all in lower case."""
     candidate_files = [folder] if folder.is_file() else sorted(folder.glob("*.*"))
     table_paths = [
         table_path
@@ -194,13 +244,13 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
             f"{folder}: the folder does not exist, or it contains no .csv or .tsv table"
         )
     table_of_kind: dict[str, pd.DataFrame] = {}
-    unused_files = list[str]()
+    columns_of_unused_file = dict[str, set[str]]()
     for table_path in table_paths:
         adni_table = read_table(table_path)
         adni_table.columns = adni_table.columns.str.lower()
         table_kind = _find_table_kind({*adni_table})
         if table_kind is None:
-            unused_files.append(table_path.name)
+            columns_of_unused_file[table_path.name] = {*adni_table}
             continue
         if table_kind in table_of_kind:
             raise CohortError(
@@ -213,7 +263,7 @@ def _tables_by_kind(folder: Path) -> tuple[dict[str, pd.DataFrame], list[str]]:
             _MISSING_CODES
         )
         table_of_kind[table_kind] = adni_table.mask(is_missing_code).astype(object)
-    return table_of_kind, unused_files
+    return table_of_kind, columns_of_unused_file
 
 
 def _find_table_kind(column_names: set[str]) -> str | None:
@@ -249,6 +299,13 @@ def _first_known(adni_table: pd.DataFrame, *column_names: str) -> pd.Series:
     return (
         adni_table.reindex(columns=column_names).astype(object).bfill(axis=1).iloc[:, 0]
     )
+
+
+def _standardize_ptids(ptids: pd.Series) -> pd.Series:
+    """Return PTIDs in ADNI's spelling; leave other text unchanged."""
+    return ptids.map(
+        lambda ptid: standardize_ptid(str(ptid)) or ptid, na_action="ignore"
+    ).astype(object)
 
 
 def _to_numbers(text_column: pd.Series) -> pd.Series:
@@ -502,6 +559,7 @@ def _read_visits(
     sexes = _decode_words(visit_columns["sex"], _SEXES)
     _note_unknown(visit_columns["sex"], sexes.notna(), "sexes", table_notes)
     visit_columns |= {
+        "ptid": _standardize_ptids(visit_columns["ptid"]),
         "diagnosis": _first_known(diagnoses_by_column, *diagnoses_by_column),
         "is_faulty": is_faulty,
         "stage": _decode_words(visit_columns["stage"], _STAGE_WORDS),
@@ -572,6 +630,7 @@ def _join_tables(
             for adni_table in table_of_kind.values()
         ]
     )
+    ptids = _standardize_ptids(ptids)
     ptids = ptids[ptids.str.fullmatch(r"\d{3}_S_\d{4,5}", na=False)]
     ptid_by_rid = ptids.groupby(ptids.str[6:].astype(float)).first()
     return visit_rows.assign(

@@ -66,12 +66,13 @@ def test_each_modality_joins_the_nearest_visit_and_no_file_twice(tables, images,
     }
     assert found.unused_images.set_index("image")["reason"].to_dict() == {
         "I100": "another image of this modality is nearer to the visit",
+        "I103": "the description names no modality",
         "I111": "the person has no visit within 180 days of the image",  # day 181
         "I150": "the tables do not contain the person",
     }
     kept = read_text(out / "adni_pairing.tsv")
     assert kept["image"].tolist() == found.pairs["image"].tolist()
-    assert len(read_text(out / "adni_unused_images.tsv")) == 3
+    assert len(read_text(out / "adni_unused_images.tsv")) == 4
 
 
 def test_second_image_of_a_day_is_used_for_no_other_visit(tables, tmp_path, out):
@@ -157,7 +158,8 @@ def test_change_of_diagnosis_is_what_it_led_to(code, state, tmp_path):
     visits, _, notes = read_adni_tables(tmp_path)
     assert set(visits["diagnosis"]) == {state}
     assert (
-        "the folder contains no ARM table, so SMC, EMCI and LMCI are unknown" in notes
+        "the folder contains no ARM table and no column DX_bl, so SMC, EMCI and LMCI "
+        "are unknown" in notes
     )
 
 
@@ -356,6 +358,37 @@ def test_a_row_without_a_day_does_not_undo_another(tmp_path):
     days = "RID,VISCODE,RGSTATUS,EXAMDATE\n4010,v03,1,2012-01-02\n4010,v03,1,\n"
     (visit,) = read_texts(tmp_path, dx=text, registry=days)
     assert visit["date"] == pd.Timestamp("2012-01-02")
+
+
+@pytest.mark.parametrize("spelling", ["5_S_4010", "005S4010", "sub-005_s_4010"])
+def test_person_is_found_in_any_spelling_of_the_ptid(tables, tmp_path, out, spelling):
+    table = made.merge_table()
+    table["PTID"] = table["PTID"].replace("005_S_4010", spelling)
+    table.to_csv(next(tables.iterdir()), index=False)
+    root = tmp_path / "ADNI"
+    day = "2012-02-01_09_00_00.0"
+    made.write_image(root, spelling, "Axial_DTI", day, "I1")
+    made.write_image(root, "someone", "Axial_DTI", day, "I2")
+    imported = import_adni(tables, root, out)
+    assert imported.pairs[["participant_id", "image"]].to_numpy().tolist() == [
+        ["sub-ADNI005S4010", "I1"]
+    ]
+    assert any(note.endswith("005_S_4010: someone") for note in imported.notes)
+
+
+def test_missing_columns_are_named(tables, images, out):
+    path = next(tables.iterdir())
+    table = made.merge_table()
+    table.drop(columns="DX").to_csv(path, index=False)
+    with pytest.raises(CohortError, match=f"{path.name} .* no column DX$"):
+        import_adni(tables, images, out)
+    table.drop(columns="EXAMDATE").to_csv(path, index=False)
+    with pytest.raises(CohortError, match="11 of 11 visits have no date"):
+        import_adni(tables, images, out)
+    table.drop(columns=["AGE", "PTGENDER"]).to_csv(path, index=False)
+    notes = import_adni(tables, images, out).notes
+    for fact_name in ("age", "sex"):
+        assert any(f"the {fact_name} of all people" in note for note in notes)
 
 
 def test_two_diagnoses_of_one_month_are_refused_whatever_the_codes(tmp_path):
