@@ -518,7 +518,7 @@ class Atlas:
         atlases_with_all_names = [
             other_name
             for other_name in available_atlases()
-            if load_atlas(other_name).has_all(all_names, hemisphere)
+            if load_atlas(other_name)._has_all(all_names, hemisphere)
         ]
         # A few names do not suffice to propose an atlas by `values`.
         if atlases_with_all_names:
@@ -548,7 +548,7 @@ class Atlas:
         ending = "_" + unknown_names[0].rpartition("_")[2]
         region_names = [name.removesuffix(ending) for name in unknown_names]
         has_ending = all(name.endswith(ending) for name in unknown_names)
-        return ending if has_ending and self.has_all(region_names, hemisphere) else ""
+        return ending if has_ending and self._has_all(region_names, hemisphere) else ""
 
     def _absent_regions(
         self, region_rows: Collection[int | None], hemisphere: str | None = None
@@ -561,7 +561,7 @@ class Atlas:
             and hemisphere in (None, self.regions["hemisphere"].iloc[region_row])
         ]
 
-    def has_all(
+    def _has_all(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
     ) -> bool:
         """Return whether every name is a region, in any tool's spelling."""
