@@ -332,11 +332,13 @@ def class_text(evaluation: Evaluation) -> str:
     ):
         class_title = CLASS_TITLES.get(class_name, "")
         class_texts.append(
-            f"{class_name} {n_people}{f' ({class_title})' if class_title else ''}"
+            # The colon keeps a class that is named by a number from its size.
+            f"{class_name}{f' ({class_title})' if class_title else ''}: {n_people}"
         )
     return (
         f"{count(cohort.n_participants, 'participant')}, "
-        f"{count(cohort.n_scans, 'scan')}: {', '.join(class_texts)}."
+        f"{count(cohort.n_scans, 'scan')}. Participants by class: "
+        f"{', '.join(class_texts)}."
     )
 
 
