@@ -6,7 +6,7 @@ standard error and exits with code 2.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +137,18 @@ def check_choice(
 def check_at_least(
     argument_name: str, argument_value: object, lower_limit: float
 ) -> None:
-    """Raise unless `value` is a finite number and at least `lower_limit`."""
-    if not isinstance(argument_value, Real) or not lower_limit <= float(
+    """Raise unless a value is a finite number and at least `lower_limit`.
+
+    An argument whose name begins with `n_` is a count and needs a whole number.
+    """
+    is_count = argument_name.startswith("n_")
+    number_type = Integral if is_count else Real
+    if not isinstance(argument_value, number_type) or not lower_limit <= float(
         argument_value
     ) < float("inf"):
+        expected_text = "a whole number of at least" if is_count else "at least"
         raise ParameterError(
-            f"{option_name(argument_name)} must be at least {lower_limit}; got "
+            f"{option_name(argument_name)} must be {expected_text} {lower_limit}; got "
             f"{argument_value!r}."
         )
 

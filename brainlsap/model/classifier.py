@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from brainlsap.arrays import check_groups
 from brainlsap.class_prior import TRAINING, ClassPrior
-from brainlsap.exceptions import check_at_least, check_choice
+from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.graph import error_bound
 from brainlsap.model.inputs import PackedClassifier, check_packed, make_batch, threads
 from brainlsap.model.network import NETWORKS
@@ -50,6 +51,14 @@ _SCALE_WITHOUT_CONNECTOME = 0.2
 # Weight of the ridge's log-odds in the offset of the network's logits. With weight 1,
 # early stopping ends training before the network learns anything.
 _RIDGE_WEIGHT = 0.5
+
+
+def _check_seed(random_state: object) -> None:
+    """Raise unless a seed is a whole number or None."""
+    if not isinstance(random_state, Integral | None):
+        raise ParameterError(
+            f"random_state must be a whole number or None; got {random_state!r}."
+        )
 
 
 class GraphClassifier(PackedClassifier):
@@ -128,6 +137,7 @@ class GraphClassifier(PackedClassifier):
         """
         network_settings = self.resolve()
         check_at_least("n_threads", self.n_threads, 1)
+        _check_seed(self.random_state)
         classes = getattr(self, "classes", None)
         class_codes = self._learn_classes(y, len(X), classes, network_settings.head)
         is_balanced = network_settings.class_weight == "balanced"

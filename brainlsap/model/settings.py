@@ -1,7 +1,7 @@
 """Settings of a fit, the presets, and the hyperparameters of the paper."""
 
-from dataclasses import dataclass, fields, replace
-from numbers import Real
+from dataclasses import Field, dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
@@ -146,15 +146,36 @@ def check_settings(settings: HeatSettings) -> None:
             setting_name not in _CHECKED_ELSEWHERE
             and setting_value != setting_field.default
         ):
-            lower_limit, upper_limit = LIMITS.get(setting_name, (0, _LARGE))
-            if not (
-                isinstance(setting_value, Real)
-                and lower_limit <= float(setting_value) <= upper_limit
-            ):
-                raise ParameterError(
-                    f"{option_name(setting_name)} must be between {lower_limit:g} "
-                    f"and {upper_limit:g}; got {setting_value!r}."
-                )
+            _check_number(setting_field, setting_value)
+
+
+def _check_number(setting_field: Field, setting_value: object) -> None:
+    """Raise if the value of a setting is no number within its limits."""
+    lower_limit, upper_limit = LIMITS.get(setting_field.name, (0, _LARGE))
+    value_types = {setting_field.type, *get_args(setting_field.type)}
+    is_count = int in value_types and float not in value_types
+    number_type = Integral if is_count else Real
+    if (
+        isinstance(setting_value, number_type)
+        and lower_limit <= float(setting_value) <= upper_limit
+    ):
+        return
+    number_text = "a whole number" if is_count else "a finite number"
+    limit_text = f"of at least {lower_limit:g}"
+    if upper_limit < _LARGE:
+        limit_text = f"from {lower_limit:g} to {upper_limit:g}"
+    word_text = (
+        f" or {setting_field.default!r}"
+        if isinstance(setting_field.default, str)
+        else ""
+    )
+    got_text = repr(setting_value)
+    if isinstance(setting_value, str):
+        got_text = f"the text {setting_value!r}"
+    raise ParameterError(
+        f"{option_name(setting_field.name)} must be {number_text} {limit_text}"
+        f"{word_text}; got {got_text}."
+    )
 
 
 def resolve_settings(preset_name: str, setting_values: dict[str, Any]) -> Settings:

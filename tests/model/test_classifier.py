@@ -190,6 +190,15 @@ def test_paper_preset_fits(scans, kernel):
     assert np.isfinite(model.predict_proba(scans.X)).all()
 
 
+@pytest.mark.parametrize(
+    "setting", [{"n_threads": 2.5}, {"random_state": 1.5}, {"n_epochs": 3.0}]
+)
+def test_a_fraction_where_a_whole_number_is_needed_is_refused(scans, setting):
+    (name,) = setting
+    with pytest.raises(ParameterError, match=f"^{name} must be a whole number"):
+        fit(scans, **setting)
+
+
 @pytest.mark.parametrize("kind", [LSAPClassifier, LSAPRidgeClassifier])
 def test_a_threshold_that_leaves_no_connection_is_refused(scans, kind):
     with pytest.raises(ParameterError, match=r"1e.09 leaves no connection; the"):
