@@ -3,12 +3,14 @@
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
@@ -653,6 +655,18 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     return map_table
 
 
+def _find_colormap(cmap: str | Colormap) -> Colormap:
+    """Return a colour map of matplotlib by its name; raise for unknown names."""
+    is_colormap = isinstance(cmap, Colormap)
+    if not is_colormap and cmap not in list(colormaps):
+        similar_names = get_close_matches(str(cmap), colormaps, n=3)
+        advice = "Give the name of a colour map of matplotlib, or a Colormap."
+        if similar_names:
+            advice = f"Similar names are {', '.join(similar_names)}."
+        raise ParameterError("cmap is unknown", got=repr(cmap), advice=advice)
+    return get_cmap(cmap)
+
+
 def color_scale(
     map_table: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any
 ) -> ScalarMappable:
@@ -669,9 +683,8 @@ def color_scale(
         raise ParameterError(
             f"vmin must be less than vmax, got {lower_limit:g} and {upper_limit:g}."
         )
-    colormap: Any = get_cmap(
-        cmap or ("RdBu_r" if lower_limit < 0 < upper_limit else "viridis")
-    )
+    default_name = "RdBu_r" if lower_limit < 0 < upper_limit else "viridis"
+    colormap: Any = _find_colormap(cmap or default_name)
     n_integers = max_value - min_value + 1
     is_qualitative = (
         vmin is vmax is None
