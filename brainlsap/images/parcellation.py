@@ -98,9 +98,9 @@ class LabelImage(NamedTuple):
     path: Path
     values: np.ndarray  # (n_x, n_y, n_z), cropped to the labels; 0: background
     affine: np.ndarray  # from voxel to RAS in mm
-    names: dict[int, str]  # of every label in the image but 0
-    positions: dict[int, int]  # in the atlas, of every label that is a region
-    counts: np.ndarray  # number of voxels of every label from 0 to the highest
+    name_of_label: dict[int, str]  # of every label in the image but 0
+    position_of_label: dict[int, int]  # in the atlas, of every label that is a region
+    voxel_counts: np.ndarray  # number of voxels of every label from 0 to the highest
     notes: tuple[str, ...]
     is_order: bool = False  # nothing but an order of regions names the labels
 
@@ -108,13 +108,13 @@ class LabelImage(NamedTuple):
         """Return the labels whose names have one of these cores."""
         return tuple(
             label_number
-            for label_number, region_name in self.names.items()
+            for label_number, region_name in self.name_of_label.items()
             if split_name(region_name)[1] in core_names
         )
 
     def recode(self, code_of_label: Mapping[int, int]) -> np.ndarray:
         """Return the image with new codes, 0 for labels without one."""
-        code_table = np.zeros(len(self.counts), dtype=np.int32)
+        code_table = np.zeros(len(self.voxel_counts), dtype=np.int32)
         code_table[list(code_of_label)] = list(code_of_label.values())
         return code_table[self.values]
 
@@ -140,7 +140,7 @@ def read_label_image(
     position_of_label, absent_regions = _locate_regions(
         image_path, name_of_label, atlas
     )
-    image = LabelImage(
+    label_image = LabelImage(
         image_path,
         label_values,
         affine,
@@ -150,15 +150,15 @@ def read_label_image(
         (label_note,),
         is_order,
     )
-    _check_sides(image, atlas)
+    _check_sides(label_image, atlas)
     if is_order:
-        _check_order(image, atlas)
+        _check_order(label_image, atlas)
     if not absent_regions:
-        return image
+        return label_image
     absent_note = (
         f"regions that are absent from the parcellation: {', '.join(absent_regions)}"
     )
-    return image._replace(notes=(label_note, absent_note))
+    return label_image._replace(notes=(label_note, absent_note))
 
 
 def _read_labels_of_voxels(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -223,18 +223,20 @@ def _locate_regions(
     return position_of_label, absent_regions
 
 
-def _check_sides(image: LabelImage, atlas: Atlas) -> None:
+def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
     """Raise if the left hemisphere's regions lie to the right of the right one's.
 
     The sides are compared with each other and not with x = 0, because in a
     participant's own space the hemispheres need not lie on both sides of x = 0.
     """
-    side_of_label = np.zeros(len(image.counts), dtype="<U1")
-    region_sides = atlas.regions["hemisphere"].iloc[[*image.positions.values()]]
-    side_of_label[[*image.positions]] = region_sides
-    voxels = np.argwhere(image.values > 0)
-    x = voxels @ image.affine[0, :3]
-    voxel_sides = side_of_label[image.values[tuple(voxels.T)]]
+    side_of_label = np.zeros(len(label_image.voxel_counts), dtype="<U1")
+    region_sides = atlas.regions["hemisphere"].iloc[
+        [*label_image.position_of_label.values()]
+    ]
+    side_of_label[[*label_image.position_of_label]] = region_sides
+    voxels = np.argwhere(label_image.values > 0)
+    x = voxels @ label_image.affine[0, :3]
+    voxel_sides = side_of_label[label_image.values[tuple(voxels.T)]]
     x_of_left = x[voxel_sides == "L"]
     x_of_right = x[voxel_sides == "R"]
     if (
@@ -246,14 +248,17 @@ def _check_sides(image: LabelImage, atlas: Atlas) -> None:
             "the regions of the left hemisphere are to the right of the regions of the "
             "right hemisphere. The image may be flipped, or its affine may be lost. "
             "Write the image again from its source, with the affine of the source.",
-            path=image.path,
+            path=label_image.path,
         )
 
 
-def _check_order(image: LabelImage, atlas: Atlas) -> None:
+def _check_order(label_image: LabelImage, atlas: Atlas) -> None:
     """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
-    region_names = [image.names[label_number] for label_number in sorted(image.names)]
-    label_centroids = _label_centres(image)
+    region_names = [
+        label_image.name_of_label[label_number]
+        for label_number in sorted(label_image.name_of_label)
+    ]
+    label_centroids = _label_centres(label_image)
     explained_share = _explained_share(label_centroids, region_names, atlas)
     for row_order in fitting_orders(atlas, len(label_centroids)):
         order_explained_share = _explained_share(
@@ -268,14 +273,14 @@ def _check_order(image: LabelImage, atlas: Atlas) -> None:
                 f"match ({order_explained_share:.0%}). Name the labels by "
                 f"{option_text('labels')}, or by a table with the columns index and "
                 "name in the folder of the image.",
-                path=image.path,
+                path=label_image.path,
             )
 
 
-def _label_centres(image: LabelImage) -> np.ndarray:
+def _label_centres(label_image: LabelImage) -> np.ndarray:
     """Return the centre of mass of labels 1, 2 ... in mm, NaN for absent labels."""
-    voxels = np.argwhere(image.values > 0)
-    voxel_labels = image.values[tuple(voxels.T)]
+    voxels = np.argwhere(label_image.values > 0)
+    voxel_labels = label_image.values[tuple(voxels.T)]
     n_voxels = np.bincount(voxel_labels)[1:, None]
     coordinate_sums = [
         np.bincount(voxel_labels, weights=voxel_coordinates)[1:]
@@ -283,7 +288,7 @@ def _label_centres(image: LabelImage) -> np.ndarray:
     ]
     with np.errstate(invalid="ignore"):
         centroids = np.column_stack(coordinate_sums) / n_voxels
-    return centroids @ image.affine[:3, :3].T + image.affine[:3, 3]
+    return centroids @ label_image.affine[:3, :3].T + label_image.affine[:3, 3]
 
 
 def _explained_share(
@@ -322,7 +327,7 @@ def _explained_share(
 class LabelNames(NamedTuple):
     """Names of labels, and where they come from."""
 
-    names: dict[int, str]
+    name_of_label: dict[int, str]
     note: str
     is_order: bool = False  # labels only count the regions in a known order
 

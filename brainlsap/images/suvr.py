@@ -137,20 +137,20 @@ def extract_suvr(
     atlas = load_atlas(atlas)
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
-    image = read_label_image(parcellation, atlas, labels)
+    label_image = read_label_image(parcellation, atlas, labels)
     code_of_label = {
         label_number: region_row + 1
-        for label_number, region_row in image.positions.items()
+        for label_number, region_row in label_image.position_of_label.items()
     }
-    region_codes = image.recode(code_of_label)
-    reference_mask, reference_name = _find_reference(reference, image)
+    region_codes = label_image.recode(code_of_label)
+    reference_mask, reference_name = _find_reference(reference, label_image)
     pet_to_parcellation = volumes.read_transform(transform, pet, parcellation)
     voxels, affine, _ = volumes.read_volume(pet)
     uptake_values = voxels.astype(np.float64)
     uptake_values[(uptake_values == 0) | ~np.isfinite(uptake_values)] = np.nan
     pet_image = VoxelImage(uptake_values, pet_to_parcellation @ affine)
     uptake_table = _average_regions(
-        pet_image, VoxelImage(region_codes, image.affine), len(atlas)
+        pet_image, VoxelImage(region_codes, label_image.affine), len(atlas)
     )
     covered_share = float(
         uptake_table["n_covered"].sum() / max(uptake_table["n_labelled"].sum(), 1)
@@ -158,7 +158,7 @@ def extract_suvr(
     reference_row = _average_regions(pet_image, reference_mask, 1).iloc[0]
     reference_mean = float(reference_row["mean"])
     reference_coverage = float(reference_row["coverage"])
-    shift_mm = measure_shift(pet_image, image, atlas)
+    shift_mm = measure_shift(pet_image, label_image, atlas)
     space_faults = []
     if covered_share < MIN_OVERLAP:
         space_faults.append(f"covers {covered_share:.0%} of the regions' voxels")
@@ -188,7 +188,7 @@ def extract_suvr(
     uptake_table.index = pd.Index(atlas.names, name="region")
     uptake_table["suvr"] = uptake_table["mean"] / reference_mean
     extraction_notes = [
-        *image.notes,
+        *label_image.notes,
         *(
             f"the image {space_fault}, and was accepted as requested"
             for space_fault in space_faults
@@ -223,26 +223,31 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
         )
 
 
-def _find_reference(reference: str | Path, image: LabelImage) -> tuple[VoxelImage, str]:
+def _find_reference(
+    reference: str | Path, label_image: LabelImage
+) -> tuple[VoxelImage, str]:
     """Return the mask of the reference (1 inside, else 0), and its name or path."""
     reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
     if reference_name in REFERENCES:
         labels_of_parts = [
-            image.find_labels((core_name,)) for core_name in REFERENCES[reference_name]
+            label_image.find_labels((core_name,))
+            for core_name in REFERENCES[reference_name]
         ]
         if not all(labels_of_parts):
             raise FileFormatError(
                 "the parcellation has no labels for some parts of the reference "
                 f"{reference_name}. Give a mask in the same space by "
                 f"{option_text('reference')}.",
-                path=image.path,
+                path=label_image.path,
             )
         code_of_label = {
             label_number: 1
             for part_labels in labels_of_parts
             for label_number in part_labels
         }
-        return VoxelImage(image.recode(code_of_label), image.affine), reference_name
+        return VoxelImage(
+            label_image.recode(code_of_label), label_image.affine
+        ), reference_name
     mask_path = Path(reference)
     if not mask_path.is_file():
         raise ParameterError(
@@ -304,8 +309,8 @@ def measure_shift(
     if (voxel_sizes_mm * label_image.values.shape).min() < MIN_BRAIN_SPAN:
         return np.nan
     # Classes: 0 outside, 1 unlabelled, 2 cortex, 3 subcortex, 4 cerebellum, 5 other.
-    tissue_of_label = dict.fromkeys(label_image.names, 5)
-    for label_number, region_row in label_image.positions.items():
+    tissue_of_label = dict.fromkeys(label_image.name_of_label, 5)
+    for label_number, region_row in label_image.position_of_label.items():
         tissue_of_label[label_number] = 2 if atlas.cortex[region_row] else 3
     cerebellar_labels = label_image.find_labels(REFERENCES["cerebellar cortex"])
     tissue_of_label |= dict.fromkeys(cerebellar_labels, 4)

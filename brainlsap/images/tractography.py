@@ -426,10 +426,12 @@ def build_connectome(
     check_at_least("n_threads", n_threads, 1)
     if not same_space:
         check_named_spaces(tractogram, parcellation)
-    image = read_label_image(parcellation, atlas, labels)
+    label_image = read_label_image(parcellation, atlas, labels)
     reference_grid = read_reference_grid(tractogram)
     if reference_grid is not None and not same_space:
-        labelled_mm = apply_affine(image.affine, np.argwhere(image.values > 0))
+        labelled_mm = apply_affine(
+            label_image.affine, np.argwhere(label_image.values > 0)
+        )
         check_grids(
             tractogram, reference_grid, read_image_grid(parcellation), labelled_mm
         )
@@ -437,18 +439,20 @@ def build_connectome(
     if streamline_weights is not None:
         streamline_factors = read_streamline_weights(streamline_weights)
 
-    end_placement = Placement(image)
-    node_labels = sorted({*image.positions, *image.find_labels(NON_ATLAS_NODES)})
+    end_placement = Placement(label_image)
+    node_labels = sorted(
+        {*label_image.position_of_label, *label_image.find_labels(NON_ATLAS_NODES)}
+    )
     code_of_label = {
         label_number: node_code
         for node_code, label_number in enumerate(node_labels, start=1)
     }
-    node_image = NodeImage(image.recode(code_of_label), image.affine)
+    node_image = NodeImage(label_image.recode(code_of_label), label_image.affine)
     node_assigner = (
         RadialSearch(node_image, radius) if assignment == "radial" else node_image
     )
     n_codes = len(node_labels) + 1  # code 0 is no node
-    n_voxels = np.array([0, *image.counts[node_labels]])
+    n_voxels = np.array([0, *label_image.voxel_counts[node_labels]])
 
     def sum_block(streamline_block: StreamlineBlock, first_row: int) -> np.ndarray:
         """Return counts, weights and factors of a block, summed by pair of nodes."""
@@ -517,8 +521,10 @@ def build_connectome(
             where=has_streamlines,
         )
     symmetric_weights = pair_weights + np.triu(pair_weights, 1).T
-    atlas_rows = list(image.positions.values())
-    region_codes = [code_of_label[label_number] for label_number in image.positions]
+    atlas_rows = list(label_image.position_of_label.values())
+    region_codes = [
+        code_of_label[label_number] for label_number in label_image.position_of_label
+    ]
     region_block = np.ix_(region_codes, region_codes)
     connectome = np.zeros((len(atlas), len(atlas)))
     connectome[np.ix_(atlas_rows, atlas_rows)] = symmetric_weights[region_block]
@@ -533,7 +539,7 @@ def build_connectome(
     return BuiltConnectome(
         matrix=connectome,
         names=atlas.names,
-        notes=(*image.notes, *end_placement.notes(assignment), summary_text),
+        notes=(*label_image.notes, *end_placement.notes(assignment), summary_text),
         n_streamlines=n_streamlines,
         n_kept=n_kept,
         n_unassigned=n_unassigned,
@@ -568,9 +574,11 @@ def weigh_streamlines(
 class Placement:
     """Counts of streamline ends inside nodes and inside the brain, block by block."""
 
-    def __init__(self, image: LabelImage) -> None:
-        self.label_span = (voxel_sizes(image.affine) * image.values.shape).max()
-        mask_and_affine = brain_mask(image.values > 0, image.affine)
+    def __init__(self, label_image: LabelImage) -> None:
+        self.label_span = (
+            voxel_sizes(label_image.affine) * label_image.values.shape
+        ).max()
+        mask_and_affine = brain_mask(label_image.values > 0, label_image.affine)
         self.brain = None
         if mask_and_affine is not None:
             mask, affine = mask_and_affine

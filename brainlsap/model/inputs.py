@@ -304,11 +304,11 @@ def make_batch(
             chebyshev_series, spectrum_blocks, X, stores_graphs=settings.n_layers > 1
         )
     network_kind = NETWORKS[settings.network]
-    if network_kind.graphs is None:
+    if network_kind.make_graphs is None:
         return DenseGraphs(X, ())
     initial_scale = float(settings.initial_scale)
     matrix_batches = [
-        network_kind.graphs(
+        network_kind.make_graphs(
             preparation.apply(unique_connectomes[batch_start : batch_start + AT_ONCE]),
             initial_scale,
         )

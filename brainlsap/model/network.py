@@ -269,10 +269,10 @@ class NetworkKind(NamedTuple):
         Name of the model in studies and tables.
     sentence : str
         What the network is, with its title as the subject, for the methods of reports.
-    layer : callable, optional
+    make_layer : callable, optional
         `(n_channels) -> module` with the attribute `width`, its number of channels;
         without one the network sees no graph.
-    graphs : callable, optional
+    make_graphs : callable, optional
         `(W, scale) -> tensors` that the layer takes of prepared connectomes.
     uses_scale : bool
         Whether the setting `scale` changes its graphs.
@@ -280,15 +280,15 @@ class NetworkKind(NamedTuple):
 
     title: str
     sentence: str
-    layer: Callable[[int], Any] | None = None
-    graphs: Callable[[np.ndarray, float], tuple[Tensor, ...]] | None = None
+    make_layer: Callable[[int], Any] | None = None
+    make_graphs: Callable[[np.ndarray, float], tuple[Tensor, ...]] | None = None
     uses_scale: bool = False
 
     @property
     def unused_settings(self) -> set[str]:
         """Settings of :class:`NetworkClassifier` that change nothing here."""
         setting_names = set() if self.uses_scale else {"scale"}
-        if self.layer is None:
+        if self.make_layer is None:
             setting_names |= {"threshold", "weights", "connectome"}
         return setting_names
 
@@ -629,7 +629,7 @@ class GraphNetwork(nn.Module):
     ) -> None:
         super().__init__()
         is_heat = settings.network == "heat"
-        make_layer = None if is_heat else NETWORKS[settings.network].layer
+        make_layer = None if is_heat else NETWORKS[settings.network].make_layer
         self.heat: HeatScale | None = None
         if is_heat:
             max_scale = settings.max_scale or float("inf")

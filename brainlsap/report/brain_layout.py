@@ -494,7 +494,7 @@ class PlacedLabel(NamedTuple):
     line_x: float
     level: int
     top: int
-    fits: bool
+    is_fitting: bool
 
 
 class PlacedView(NamedTuple):
@@ -554,9 +554,9 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True)
 class _Grid:
-    """Views of all maps on their lines; `unit` is the height of a view of height 1."""
+    """Views of all maps on their lines; a view of height 1 has `unit_height` mm."""
 
-    unit: float
+    unit_height: float
     width: float
     height: float
     line_of_view: np.ndarray
@@ -565,7 +565,7 @@ class _Grid:
     view_heights: np.ndarray  # in units
     labels: dict[str, list[PlacedLabel]]
     lines: list[_Line]
-    fits: bool
+    is_fitting: bool
 
     def map_extents(self) -> np.ndarray:
         """Return the top and bottom of every map (n_maps, 2)."""
@@ -660,7 +660,10 @@ def layout_figure(
         ]
         best_grid = max(
             candidate_grids,
-            key=lambda best_grid: (best_grid.fits, min(best_grid.unit, target_height)),
+            key=lambda best_grid: (
+                best_grid.is_fitting,
+                min(best_grid.unit_height, target_height),
+            ),
         )
         map_extents = best_grid.map_extents()
         row_height = np.ptp(map_extents, axis=1).min()
@@ -844,7 +847,9 @@ def _arrange_views(
                     column_ends[k],
                 )
                 placed_labels[view_name] += new_labels
-                is_fitting &= all(region_label.fits for region_label in new_labels)
+                is_fitting &= all(
+                    region_label.is_fitting for region_label in new_labels
+                )
                 label_room = (
                     LABEL_HEIGHT * max(region_label.top for region_label in new_labels)
                     + 0.8
@@ -906,7 +911,9 @@ def _place_views(
         for k in np.flatnonzero(view_grid.line_of_view == grid_line.line).tolist():
             # lower views stand in the middle of their line
             vertical_shift = (
-                view_grid.unit * (grid_line.view_height - view_grid.view_heights[k]) / 2
+                view_grid.unit_height
+                * (grid_line.view_height - view_grid.view_heights[k])
+                / 2
             )
             title_pad = 3 + (vertical_shift + grid_line.label_room) * 72 * MM
             placed_labels = [
@@ -922,14 +929,14 @@ def _place_views(
                     box=Box(
                         x + view_grid.x[k],
                         y + vertical_shift,
-                        view_grid.unit * view_grid.view_widths[k],
-                        view_grid.unit * view_grid.view_heights[k],
+                        view_grid.unit_height * view_grid.view_widths[k],
+                        view_grid.unit_height * view_grid.view_heights[k],
                     ),
                     side_letters=side_letters(view_names[k]),
                     title_pad=title_pad if grid_line.has_titles else None,
                     labels=tuple(placed_labels),
                     lower_edge=y - grid_line.footer - 0.6,
-                    upper_edge=y + view_grid.unit * grid_line.view_height + 0.6,
+                    upper_edge=y + view_grid.unit_height * grid_line.view_height + 0.6,
                 )
             )
     return placed_views
@@ -1020,7 +1027,7 @@ def _place_labels(
             line_x=line_x[k],
             level=int(label_levels[k]),
             top=int(label_tops[k]),
-            fits=bool(text_widths[k] <= label_room[k]),
+            is_fitting=bool(text_widths[k] <= label_room[k]),
         )
         for k, region_label in enumerate(labels)
     ]

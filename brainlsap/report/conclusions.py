@@ -128,7 +128,7 @@ class Conclusion:
         none.
     p_value : float
         Of the test; NaN if there is none.
-    parts : tuple of Conclusion
+    partial_conclusions : tuple of Conclusion
         Requirements that all must be met for a "YES"; empty for most questions.
     """
 
@@ -141,7 +141,7 @@ class Conclusion:
     p_value: float = np.nan
     reason: str = ""
     label: str = ""
-    parts: tuple["Conclusion", ...] = ()
+    partial_conclusions: tuple["Conclusion", ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -297,7 +297,7 @@ def headline(evaluation: Evaluation) -> list[str]:
                     *(
                         f"{part_conclusion.question}: {part_conclusion.sentence} "
                         f"{part_conclusion.verdict}."
-                        for part_conclusion in conclusion.parts
+                        for part_conclusion in conclusion.partial_conclusions
                     ),
                 ),
             )
@@ -968,7 +968,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             interval_high,
             p_value,
             reason=reason_text,
-            parts=partial_conclusions,
+            partial_conclusions=partial_conclusions,
         )
     comparison_rows = tables.person_comparisons(evaluation, with_model)
     comparison_row = comparison_rows.set_index("model").loc[without_model]
@@ -998,7 +998,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         interval_high,
         p_value,
         reason=reason_text,
-        parts=partial_conclusions,
+        partial_conclusions=partial_conclusions,
     )
 
 
@@ -1267,7 +1267,7 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
         replace(
             _withdraw(partial_conclusion, reason), sentence=partial_conclusion.sentence
         )
-        for partial_conclusion in conclusion.parts
+        for partial_conclusion in conclusion.partial_conclusions
     )
     return replace(
         conclusion,
@@ -1275,7 +1275,7 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
         sentence=capitalize_first(conclusion.sentence) + _NOT_VALID,
         reason="",
         label="",
-        parts=partial_conclusions,
+        partial_conclusions=partial_conclusions,
     )
 
 

@@ -97,13 +97,13 @@ def test_heat_kernels_and_adaptive_diffusion_are_matrix_exponentials(W):
     )
 
 
-WITH_GRAPHS = sorted(name for name, kind in NETWORKS.items() if kind.layer)
+WITH_GRAPHS = sorted(name for name, kind in NETWORKS.items() if kind.make_layer)
 
 
 @pytest.mark.parametrize("name", WITH_GRAPHS)
 def test_networks_say_whether_the_scale_changes_their_graphs(W, name):
     kind = NETWORKS[name]
-    graph_pairs = zip(kind.graphs(W, 1.0), kind.graphs(W, 2.0), strict=True)
+    graph_pairs = zip(kind.make_graphs(W, 1.0), kind.make_graphs(W, 2.0), strict=True)
     is_same = all(torch.equal(small, large) for small, large in graph_pairs)
     assert kind.uses_scale != is_same
 
@@ -111,14 +111,16 @@ def test_networks_say_whether_the_scale_changes_their_graphs(W, name):
 @pytest.mark.parametrize("name", WITH_GRAPHS)
 def test_a_shared_graph_and_parts_of_a_batch_are_the_same(W, name, monkeypatch):
     kind = NETWORKS[name]
-    layer, H = kind.layer(2).double(), signal(3, 7, 2)
+    layer, H = kind.make_layer(2).double(), signal(3, 7, 2)
     same = np.repeat(W[:1], 3, axis=0)
-    one, copies = (DenseGraphs(H, kind.graphs(graphs, 1.0)) for graphs in (W[:1], same))
+    one, copies = (
+        DenseGraphs(H, kind.make_graphs(graphs, 1.0)) for graphs in (W[:1], same)
+    )
     with torch.no_grad():
         whole = one.propagate(layer)
         assert whole.shape == (3, 7, layer.width)
         assert_allclose(copies.propagate(layer), whole, atol=1e-12)
-        own = DenseGraphs(H, kind.graphs(W, 1.0))
+        own = DenseGraphs(H, kind.make_graphs(W, 1.0))
         expected = own.propagate(layer)
         rows = torch.tensor([2, 0])
         assert_allclose(own.select(rows).propagate(layer), expected[rows])

@@ -216,16 +216,16 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         answer = judge_connectome(judged)
         assert answer.answer == expected
         # The verdict follows from its three parts.
-        assert len(answer.parts) == 3
-        is_met = {part.answer for part in answer.parts} == {YES}
+        assert len(answer.partial_conclusions) == 3
+        is_met = {part.answer for part in answer.partial_conclusions} == {YES}
         assert is_met == (expected == YES)
-        assert answer.parts[0].estimate == pytest.approx(9)
+        assert answer.partial_conclusions[0].estimate == pytest.approx(9)
         # A random connectome is subtracted; its own gain is in the figure.
-        assert answer.parts[1].estimate == pytest.approx(lead)
-        assert answer.parts[1].sentence.startswith(f"{lead:+z.1f}")
+        assert answer.partial_conclusions[1].estimate == pytest.approx(lead)
+        assert answer.partial_conclusions[1].sentence.startswith(f"{lead:+z.1f}")
     leaky = replace(gained, connectome_gain=draw_gain_table(8, 3), audit=leaky_audit)
     withdrawn = draw_conclusions(leaky).connectome
-    assert {part.answer for part in withdrawn.parts} == {NOT_SHOWN}
+    assert {part.answer for part in withdrawn.partial_conclusions} == {NOT_SHOWN}
     # A worse score than without the connectome is not made up for.
     wrong = constant.mask(is_simplest, rows["truth"])
     wrong = wrong.mask(rows["model"] == "LSAP-C", rows["truth"].iloc[0])
