@@ -680,7 +680,10 @@ def _recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _fit_models(
-    models: Sequence[Any], scans: PackedScans, train: pd.DataFrame, ridge: Any = None
+    models: Sequence[Any],
+    scans: PackedScans,
+    train_table: pd.DataFrame,
+    ridge: Any = None,
 ) -> None:
     """Fit one model, or several nested ridges at once, to packed training scans.
 
@@ -688,9 +691,9 @@ def _fit_models(
     """
     model, *other_models = models
     X = _pack_for(model, scans)
-    y = train["label"].to_numpy(object)
-    person_of_scan = train["participant"].to_numpy(object)
-    known_metadata = {"groups": person_of_scan, "covariates": train}
+    y = train_table["label"].to_numpy(object)
+    person_of_scan = train_table["participant"].to_numpy(object)
+    known_metadata = {"groups": person_of_scan, "covariates": train_table}
     metadata_names = set(signature(model.fit).parameters)
     metadata_names |= get_routing_for_object(model).consumes("fit", known_metadata)
     fit_metadata = {

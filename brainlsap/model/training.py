@@ -70,13 +70,13 @@ class History:
     def add(
         self,
         epoch: int,
-        train: float,
+        train_loss: float,
         validation_loss: float,
         heat_scale: HeatScale | None,
     ) -> None:
         """Record one checkpoint; scales are copied."""
         self.epoch.append(epoch)
-        self.train_loss.append(train)
+        self.train_loss.append(train_loss)
         self.validation_loss.append(validation_loss)
         if heat_scale is not None:
             self.scales.append(heat_scale().detach().cpu().numpy().copy())
@@ -293,7 +293,7 @@ def _draw_validation_people(
 
 def train_network(
     make_network: Callable[[], GraphNetwork],
-    train: Scans,
+    train_scans: Scans,
     validation_scans: Scans | None,
     settings: Settings,
     seed: int,
@@ -304,7 +304,7 @@ def train_network(
     ----------
     make_network : callable
         Returns a network with fresh weights.
-    train : (batch, codes)
+    train_scans : (batch, codes)
         What is learned from.
     validation_scans : (batch, codes) or None
         What chooses the epoch; None trains for all epochs and takes the last.
@@ -314,9 +314,9 @@ def train_network(
     """
     for attempt_number in range(_MAX_RESTARTS + 1):
         # a stride that no other start's seed lands on
-        with seeded(seed + 1_000_003 * attempt_number, train[1].device):
+        with seeded(seed + 1_000_003 * attempt_number, train_scans[1].device):
             training_run = _train_once(
-                make_network(), train, validation_scans, settings
+                make_network(), train_scans, validation_scans, settings
             )
         training_run.n_restarts = attempt_number
         if not training_run.fault:
@@ -397,14 +397,14 @@ class Adam:
 
 
 def make_epoch(
-    network: GraphNetwork, train: Scans, settings: Settings
+    network: GraphNetwork, train_scans: Scans, settings: Settings
 ) -> Callable[[], float]:
     """Return a function that takes one training epoch and returns the mean loss.
 
     Without a batch size an epoch is one step on all scans, or, if there are more than
     `MAX_STEP_SCANS`, on the next part of them, in their order.
     """
-    class_codes = train[1]
+    class_codes = train_scans[1]
     weights_by_decay = dict[float, list]()
     for weight_name, network_weight in network.named_parameters():
         if (
@@ -420,14 +420,14 @@ def make_epoch(
     ]
     loss_function = _make_loss(network, class_codes, settings)
 
-    parts_in_turn = cycle(_divide_scans(network, train))
+    parts_in_turn = cycle(_divide_scans(network, train_scans))
 
     def epoch() -> float:
         network.train()
         loss_sum = torch.zeros((), device=class_codes.device)
         n_scans_seen = 0
         minibatches = (
-            _draw_minibatches(train, settings.batch_size)
+            _draw_minibatches(train_scans, settings.batch_size)
             if settings.batch_size
             else [next(parts_in_turn)]
         )
@@ -446,15 +446,15 @@ def make_epoch(
     return epoch
 
 
-def _divide_scans(network: GraphNetwork, train: Scans) -> list[Scans]:
+def _divide_scans(network: GraphNetwork, train_scans: Scans) -> list[Scans]:
     """Return parts of at most `MAX_STEP_SCANS` scans, in their order."""
-    batch, class_codes = train
+    batch, class_codes = train_scans
     n_items = len(class_codes)
     if network.reads_terms:  # before the division: parts copy nothing
         batch.region_terms(network.rows)  # type: ignore[union-attr]
     n_parts = -(-n_items // MAX_STEP_SCANS)
     if n_parts == 1:
-        return [train]
+        return [train_scans]
     bounds = [n_items * k // n_parts for k in range(n_parts + 1)]
     scan_slices = [slice(start, stop) for start, stop in pairwise(bounds)]
     return [
@@ -463,30 +463,32 @@ def _divide_scans(network: GraphNetwork, train: Scans) -> list[Scans]:
     ]
 
 
-def _draw_minibatches(train: Scans, batch_size: int) -> Iterator[Scans]:
+def _draw_minibatches(train_scans: Scans, batch_size: int) -> Iterator[Scans]:
     """Yield all scans in a random order, so many at a time."""
-    batch, class_codes = train
+    batch, class_codes = train_scans
     n_items = len(class_codes)
     # Draw on the CPU, so that batches are the same on every device.
     item_order = torch.randperm(n_items).to(class_codes.device)
     # Equal parts: a last batch of one scan could not be standardised.
     for item_index in torch.tensor_split(item_order, -(-n_items // batch_size)):
         if len(item_index) == n_items:
-            yield train
+            yield train_scans
         else:
             yield batch.select(item_index), class_codes[item_index]
 
 
 def _train_once(
     network: GraphNetwork,
-    train: Scans,
+    train_scans: Scans,
     validation_scans: Scans | None,
     settings: Settings,
 ) -> Run:
     """Train once and check the result."""
-    train_epoch = make_epoch(network, train, settings)
-    loss_of = _make_loss(network, train[1], settings)
-    statistics_scans = train if network.reads_terms else _spread_scans(train)
+    train_epoch = make_epoch(network, train_scans, settings)
+    loss_of = _make_loss(network, train_scans[1], settings)
+    statistics_scans = (
+        train_scans if network.reads_terms else _spread_scans(train_scans)
+    )
     training_history, best_state = History(), network.state_dict()
     snapshots: list[Snapshot] = []
     chooses_epoch = validation_scans is not None and settings.patience > 0
@@ -497,7 +499,7 @@ def _train_once(
             break
         if epoch % _VALIDATE_EVERY == 0 and epoch < settings.n_epochs - 1:
             continue
-        logits = train[1].new_zeros((0, network.n_classes))
+        logits = train_scans[1].new_zeros((0, network.n_classes))
         if validation_scans is not None:
             logits = _known_logits(network, statistics_scans, validation_scans[0])
             validation_loss = float(loss_of(logits, validation_scans[1]))
@@ -514,12 +516,12 @@ def _train_once(
             break
     # of the last epoch, whichever is selected
     training_accuracy = (
-        _training_accuracy(network, train) if settings.least_learned else 1.0
+        _training_accuracy(network, train_scans) if settings.least_learned else 1.0
     )
     if chooses_epoch:
         network.load_state_dict(best_state)
     fault_text = (
-        _describe_fault(network, train, training_accuracy, settings)
+        _describe_fault(network, train_scans, training_accuracy, settings)
         if training_history.epoch
         else _DIVERGED
     )
@@ -552,19 +554,22 @@ def _spread_scans(scans: Scans) -> Scans:
     return batch.select(item_index), class_codes[item_index]
 
 
-def _training_accuracy(network: GraphNetwork, train: Scans) -> float:
+def _training_accuracy(network: GraphNetwork, train_scans: Scans) -> float:
     """Return the balanced accuracy in the scans that a network was trained on."""
     from sklearn.metrics import balanced_accuracy_score
 
-    predicted_codes = _known_logits(network, train, train[0]).argmax(1)
-    return float(balanced_accuracy_score(train[1].cpu(), predicted_codes.cpu()))
+    predicted_codes = _known_logits(network, train_scans, train_scans[0]).argmax(1)
+    return float(balanced_accuracy_score(train_scans[1].cpu(), predicted_codes.cpu()))
 
 
 def _describe_fault(
-    network: GraphNetwork, train: Scans, training_accuracy: float, settings: Settings
+    network: GraphNetwork,
+    train_scans: Scans,
+    training_accuracy: float,
+    settings: Settings,
 ) -> str:
     """Return why a trained network cannot be trusted, or "" if it can."""
-    logits = _known_logits(network, train, _spread_scans(train)[0]).double()
+    logits = _known_logits(network, train_scans, _spread_scans(train_scans)[0]).double()
     if not bool(torch.isfinite(logits).all()):
         return _DIVERGED
     if float(logits.std(0, correction=0).max()) <= _MIN_LOGIT_SPREAD:
@@ -581,10 +586,10 @@ def _describe_fault(
 
 
 @torch.no_grad()
-def _known_logits(network: GraphNetwork, train: Scans, batch: Batch) -> Tensor:
+def _known_logits(network: GraphNetwork, train_scans: Scans, batch: Batch) -> Tensor:
     """Return the logits of some scans by the statistics of the training scans."""
     network.eval()
-    network.remember_statistics(train[0])
+    network.remember_statistics(train_scans[0])
     return network(batch)
 
 
@@ -649,11 +654,15 @@ def train_starts(
         if len(train_rows) > MAX_STEP_SCANS:  # steps take parts of them in their order
             rng = np.random.default_rng([seed, start_number])
             train_rows = rng.permutation(train_rows)
-        train = select_scans(batch, class_codes, train_rows)
+        train_scans = select_scans(batch, class_codes, train_rows)
         validation_part = select_scans(batch, class_codes, validation_rows)
         validation_scans = validation_part if len(validation_part[1]) else None
         training_run = train_network(
-            make_network, train, validation_scans, settings, seed + 7919 * start_number
+            make_network,
+            train_scans,
+            validation_scans,
+            settings,
+            seed + 7919 * start_number,
         )
         training_run.validation_rows = validation_rows
         # prediction uses the statistics of all training scans

@@ -630,7 +630,7 @@ def read_node_labels(
 
 
 def train_nodes(
-    network: NodeNetwork, train: LabelledNodes, validation: Any
+    network: NodeNetwork, training_labels: LabelledNodes, validation_labels: Any
 ) -> tuple[int, dict[str, list[float]]]:
     """Train until validation stops improving; the network ends at its best epoch.
 
@@ -653,9 +653,11 @@ def train_nodes(
     history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
     best_score, best_epoch, best_state = (-1.0, 0.0), -1, {}
     for epoch in range(node_settings.n_epochs):
-        epoch_results = [train_epoch(network, optimizers, train, validation)]
-        if validation is not None:
-            epoch_results += evaluate_nodes(network, validation)
+        epoch_results = [
+            train_epoch(network, optimizers, training_labels, validation_labels)
+        ]
+        if validation_labels is not None:
+            epoch_results += evaluate_nodes(network, validation_labels)
         # the only synchronisation with the device in an epoch
         loss, *validation_scores = torch.stack(epoch_results).tolist()
         history["train_loss"].append(loss)
@@ -690,15 +692,15 @@ def evaluate_nodes(
 def train_epoch(
     network: NodeNetwork,
     optimizers: list[Adam],
-    train: LabelledNodes,
-    validation: Any,
+    training_labels: LabelledNodes,
+    validation_labels: Any,
 ) -> Tensor:
     """Train one full-batch epoch with both updates; return the loss of the labels."""
     node_settings = network.settings
     network.train()
     network.zero_grad()
     logits = network(node_settings.n_views)
-    loss = total_loss = label_loss(logits, train)
+    loss = total_loss = label_loss(logits, training_labels)
     if node_settings.consistency:
         consistency_loss = inconsistency(logits, node_settings.temperature)
         total_loss = loss + node_settings.consistency * consistency_loss
@@ -707,7 +709,9 @@ def train_epoch(
     scale_signal = node_settings.scale_signal
     if raw_scale.requires_grad and scale_signal != "consistency":
         scale_loss = (
-            loss if scale_signal == "labels" else label_loss(network(1), validation)
+            loss
+            if scale_signal == "labels"
+            else label_loss(network(1), validation_labels)
         )
     total_loss.backward(retain_graph=scale_loss is loss)
     if scale_loss is not total_loss:
