@@ -648,7 +648,7 @@ def chance_p_values(
         if predictions is None:
             continue
         predictions_of_model[model_name] = predictions
-        rows_key = person_codes.tobytes(), predictions.actual.tobytes()
+        rows_key = person_codes.tobytes(), predictions.actual_codes.tobytes()
         models_of_rows.setdefault(rows_key, []).append(model_name)
     for (codes_bytes, _), model_names in models_of_rows.items():
         p_values[model_names] = _permutation_p(
@@ -667,12 +667,12 @@ def _permutation_p(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Return p of every model; their predictions are of the same scans."""
-    actual_classes = predictions_of_models[0].actual
+    actual_classes = predictions_of_models[0].actual_codes
     n_classes = predictions_of_models[0].n_classes
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
     class_weight = 1 / np.bincount(actual_classes, minlength=n_classes).clip(1)
     predicted_classes = np.stack(
-        [predictions.predicted for predictions in predictions_of_models]
+        [predictions.predicted_codes for predictions in predictions_of_models]
     )
 
     def weigh_hits(labels: np.ndarray) -> np.ndarray:
@@ -724,9 +724,9 @@ def class_table(
     count_blocks, auc_blocks = [], []
     for row_weights in _iter_weights(person_codes, n_draws, random_state):
         count_blocks.append(weighted_counts(predictions, row_weights))
-        if predictions.ranking is not None:
+        if predictions.ranking_scores is not None:
             auc_blocks.append(
-                fold_class_aucs(predictions, predictions.ranking, row_weights)
+                fold_class_aucs(predictions, predictions.ranking_scores, row_weights)
             )
     confusion_counts = np.concatenate(count_blocks)
     n_total = confusion_counts.sum(axis=(1, 2))[:, None]
@@ -744,8 +744,8 @@ def class_table(
         aucs = np.concatenate(auc_blocks)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     for class_code in range(len(rate_table)):
-        is_class = predictions.actual == class_code
-        is_predicted = predictions.predicted == class_code
+        is_class = predictions.actual_codes == class_code
+        is_predicted = predictions.predicted_codes == class_code
         rate_draws = {
             "sensitivity": (sensitivities, is_class),
             "specificity": (specificities, ~is_class),
@@ -901,7 +901,7 @@ def bound_count_scores(
         return {}
     predicted_classes = confusion_counts.argmax(axis=1)[present_codes]
     n_people = [
-        len(set(person_codes[predictions.actual == class_code]))
+        len(set(person_codes[predictions.actual_codes == class_code]))
         for class_code in present_codes
     ]
     error_shares = _divide_errors(np.array(n_people, dtype=float))
@@ -914,13 +914,13 @@ def bound_count_scores(
         ) * class_sizes
         divided_counts[:, present_codes, target_classes] = error_rates * class_sizes
         confusion_tables.append(divided_counts)
-    class_probabilities = predictions.probability
+    class_probabilities = predictions.class_probabilities
     is_certain = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
     bounded_scores = score_counts(
         np.concatenate(confusion_tables),
-        ordered=predictions.ordered,
+        is_ordered=predictions.is_ordered,
         is_certain=is_certain,
     )
     return {
@@ -962,19 +962,20 @@ def bound_auc(
         The estimate twice if in each fold a model gives everybody the same values.
     """
     is_in_fold = [
-        predictions.fold == fold_number for fold_number in np.unique(predictions.fold)
+        predictions.fold_numbers == fold_number
+        for fold_number in np.unique(predictions.fold_numbers)
     ]
-    ranking_scores = predictions.ranking
+    ranking_scores = predictions.ranking_scores
     if ranking_scores is None or not any(
         np.ptp(ranking_scores[class_rows], axis=0).any() for class_rows in is_in_fold
     ):
         return estimate, estimate
     class_factors = []
-    class_codes = np.unique(predictions.actual) if classes is None else classes
+    class_codes = np.unique(predictions.actual_codes) if classes is None else classes
     for class_code in class_codes:
         n_pairs = 0
         for class_rows in is_in_fold:
-            is_class = predictions.actual[class_rows] == class_code
+            is_class = predictions.actual_codes[class_rows] == class_code
             class_people = person_codes[class_rows]
             n_class_people = len(set(class_people[is_class]))
             n_other_people = len(set(class_people[~is_class]))

@@ -383,15 +383,17 @@ class Evaluation:
             prediction_rows, [f"d_{class_name}" for class_name in classes]
         )
         return Predictions(
-            actual=classes.get_indexer(prediction_rows["truth"]),
-            predicted=classes.get_indexer(prediction_rows["predicted"]),
-            probability=class_probabilities,
-            ranking=decision_values
+            actual_codes=classes.get_indexer(prediction_rows["truth"]),
+            predicted_codes=classes.get_indexer(prediction_rows["predicted"]),
+            class_probabilities=class_probabilities,
+            ranking_scores=decision_values
             if class_probabilities is None
             else class_probabilities,
-            fold=_number_folds(prediction_rows["repeat"], prediction_rows["fold"]),
+            fold_numbers=_number_folds(
+                prediction_rows["repeat"], prediction_rows["fold"]
+            ),
             n_classes=len(classes),
-            ordered=self.cohort.classes_ordered,
+            is_ordered=self.cohort.classes_ordered,
         )
 
     def class_priors(self) -> dict[str, Any]:

@@ -20,25 +20,29 @@ SMALLEST_DENOMINATOR = 1e-300
 class Predictions(NamedTuple):
     """Predictions of one model as arrays of length n_rows, classes as codes."""
 
-    actual: np.ndarray
-    predicted: np.ndarray
-    probability: np.ndarray | None
-    ranking: np.ndarray | None  # what the AUC is of: probability or decision value
-    fold: np.ndarray
+    actual_codes: np.ndarray
+    predicted_codes: np.ndarray
+    class_probabilities: np.ndarray | None
+    ranking_scores: (
+        np.ndarray | None
+    )  # what the AUC is of: probability or decision value
+    fold_numbers: np.ndarray
     n_classes: int
-    ordered: bool
+    is_ordered: bool
 
     def confidence(self) -> np.ndarray:
         """Return the probability of the predicted class, (n_rows,)."""
-        if self.probability is None:
+        if self.class_probabilities is None:
             raise ValueError("there are no probabilities")
-        return self.probability[np.arange(len(self.predicted)), self.predicted]
+        return self.class_probabilities[
+            np.arange(len(self.predicted_codes)), self.predicted_codes
+        ]
 
 
 def weighted_counts(predictions: Predictions, row_weights: np.ndarray) -> np.ndarray:
     """Return weighted confusion counts (n_draws, n_true, n_predicted)."""
     n_classes = predictions.n_classes
-    cell_codes = predictions.actual * n_classes + predictions.predicted
+    cell_codes = predictions.actual_codes * n_classes + predictions.predicted_codes
     confusion_counts = row_weights @ np.eye(n_classes * n_classes)[cell_codes]
     return confusion_counts.reshape(-1, n_classes, n_classes)
 
@@ -300,10 +304,10 @@ def fold_auc(
 ) -> np.ndarray:
     """Return the macro AUC averaged over folds: two fits' values do not compare."""
     auc_of_folds = []
-    for fold in np.unique(predictions.fold):
-        is_in_fold = predictions.fold == fold
+    for fold in np.unique(predictions.fold_numbers):
+        is_in_fold = predictions.fold_numbers == fold
         auc_of_draws = macro_auc(
-            predictions.actual[is_in_fold],
+            predictions.actual_codes[is_in_fold],
             ranking_scores[is_in_fold],
             row_weights[:, is_in_fold],
         )
@@ -320,9 +324,9 @@ def fold_class_aucs(
     Folds of a draw without people of the class, or without others, do not count.
     """
     aucs_of_fold = []
-    for fold in np.unique(predictions.fold):
-        is_in_fold = predictions.fold == fold
-        actual_classes = predictions.actual[is_in_fold]
+    for fold in np.unique(predictions.fold_numbers):
+        is_in_fold = predictions.fold_numbers == fold
+        actual_classes = predictions.actual_codes[is_in_fold]
         fold_weights = row_weights[:, is_in_fold]
         aucs = class_aucs(actual_classes, ranking_scores[is_in_fold], fold_weights)
         weight_of_class = fold_weights @ np.eye(predictions.n_classes)[actual_classes]
@@ -338,7 +342,7 @@ def brier_score(
     predictions: Predictions, class_probabilities: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     r"""Return the mean of :math:`\sum_c (p_c - e_c)^2`, e the true class as 0 and 1."""
-    one_hot_labels = np.eye(predictions.n_classes)[predictions.actual]
+    one_hot_labels = np.eye(predictions.n_classes)[predictions.actual_codes]
     squared_errors = (class_probabilities - one_hot_labels) ** 2
     return row_weights @ squared_errors.sum(axis=1) / row_weights.sum(axis=1)
 
@@ -350,11 +354,11 @@ def calibration_error(
 
     .. math:: \sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|
     """
-    predicted_classes = predictions.predicted
+    predicted_classes = predictions.predicted_codes
     confidences = class_probabilities[
         np.arange(len(predicted_classes)), predicted_classes
     ]
-    confidence_gaps = (predicted_classes == predictions.actual) - confidences
+    confidence_gaps = (predicted_classes == predictions.actual_codes) - confidences
     confidence_bins = np.minimum(
         (confidences * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1
     )
@@ -489,7 +493,7 @@ def weighted_scores(
     without probabilities, or without an order of the classes.
     """
     count_values = score_counts(
-        weighted_counts(predictions, row_weights), ordered=predictions.ordered
+        weighted_counts(predictions, row_weights), is_ordered=predictions.is_ordered
     )
     values_of_score = {
         score_name: np.full(len(row_weights), np.nan) for score_name in SCORES
@@ -497,11 +501,14 @@ def weighted_scores(
     for score_name, score_entry in SCORES.items():
         score_formula, model_outputs = (
             score_entry.of_probability,
-            predictions.probability,
+            predictions.class_probabilities,
         )
         if score_entry.of_ranking is not None:
-            score_formula, model_outputs = score_entry.of_ranking, predictions.ranking
-        is_defined = predictions.ordered or not score_entry.needs_order
+            score_formula, model_outputs = (
+                score_entry.of_ranking,
+                predictions.ranking_scores,
+            )
+        is_defined = predictions.is_ordered or not score_entry.needs_order
         if score_formula is not None and model_outputs is not None and is_defined:
             values_of_score[score_name] = score_formula(
                 predictions, model_outputs, row_weights
@@ -514,7 +521,7 @@ def weighted_scores(
 
 
 def score_counts(
-    confusion_counts: np.ndarray, *, ordered: bool, is_certain: bool = False
+    confusion_counts: np.ndarray, *, is_ordered: bool, is_certain: bool = False
 ) -> dict[str, np.ndarray]:
     """Return the scores that confusion counts determine, (n_draws,) each.
 
@@ -529,7 +536,7 @@ def score_counts(
         )
         if score_formula is None:
             continue
-        if score_entry.needs_order and not ordered:
+        if score_entry.needs_order and not is_ordered:
             values_of_score[score_name] = np.full(len(confusion_counts), np.nan)
             continue
         with np.errstate(invalid="ignore", divide="ignore"):

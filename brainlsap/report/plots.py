@@ -534,7 +534,9 @@ def plot_confusion(
     _, predictions = _select_predictions(evaluation, model)
     classes = evaluation.cohort.classes
     confusion_counts = confusion_matrix(
-        predictions.actual, predictions.predicted, labels=range(len(classes))
+        predictions.actual_codes,
+        predictions.predicted_codes,
+        labels=range(len(classes)),
     )
     class_totals = confusion_counts.sum(axis=1)
     row_shares = confusion_counts / np.maximum(class_totals[:, None], 1)
@@ -602,18 +604,18 @@ def plot_roc(
     """
     model, predictions = _select_predictions(evaluation, model)
     classes = evaluation.cohort.classes
-    ranking_scores = predictions.ranking
+    ranking_scores = predictions.ranking_scores
     if ranking_scores is None:
         raise ParameterError(f"{model} has no ROC curve.")
     axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
     false_positive_rates = np.linspace(0, 1, 1001)
     color_of_class = class_colors(evaluation)
     fold_rows = [
-        np.flatnonzero(predictions.fold == fold_number)
-        for fold_number in np.unique(predictions.fold)
+        np.flatnonzero(predictions.fold_numbers == fold_number)
+        for fold_number in np.unique(predictions.fold_numbers)
     ]
     for class_code, class_name in enumerate(classes):
-        is_class = predictions.actual == class_code
+        is_class = predictions.actual_codes == class_code
         scored_folds = [
             test_rows
             for test_rows in fold_rows
@@ -684,10 +686,10 @@ def plot_calibration(
         If the model gives no probabilities.
     """
     model, predictions = _select_predictions(evaluation, model)
-    if predictions.probability is None:
+    if predictions.class_probabilities is None:
         raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
     confidences = predictions.confidence()
-    is_correct = predictions.actual == predictions.predicted
+    is_correct = predictions.actual_codes == predictions.predicted_codes
     confidence_order = np.argsort(confidences, kind="stable")
     class_prior = evaluation.class_priors().get(model)
     axis_label = "probability of the predicted class"

@@ -14,7 +14,7 @@ CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 def score(truth, predicted, probability=None, decision=None):
     codes = [pd.Index(CLASSES).get_indexer(one) for one in (truth, predicted)]
     ranking = decision if probability is None else probability
-    told = Predictions(*codes, probability, ranking, np.zeros(60), 5, ordered=True)
+    told = Predictions(*codes, probability, ranking, np.zeros(60), 5, is_ordered=True)
     found = weighted_scores(told, np.ones((1, len(truth))))
     return {name: found[name].item() for name in fold_scores()}
 

@@ -35,21 +35,18 @@ def draw_predictions(seed=0, n_classes=4, probability=None, actual=None):
         probability[np.arange(N_ROWS), actual] += rng.random(N_ROWS)
         probability /= probability.sum(axis=1, keepdims=True)
     return Predictions(
-        actual=actual,
-        predicted=probability.argmax(axis=1),
-        probability=probability,
-        ranking=probability,
-        fold=np.arange(N_ROWS) % 2,
+        actual_codes=actual,
+        predicted_codes=probability.argmax(axis=1),
+        class_probabilities=probability,
+        ranking_scores=probability,
+        fold_numbers=np.arange(N_ROWS) % 2,
         n_classes=n_classes,
-        ordered=True,
+        is_ordered=True,
     )
 
 
 def reorder(predictions, order):
-    rows = {
-        name: getattr(predictions, name)[order]
-        for name in ("actual", "predicted", "probability", "ranking", "fold")
-    }
+    rows = {name: getattr(predictions, name)[order] for name in Predictions._fields[:5]}
     return predictions._replace(**rows)
 
 
@@ -94,9 +91,9 @@ def test_each_score_is_best_at_perfect_predictions(name, n_classes):
     is_best = score_once(perfect)[name] == pytest.approx(best_value(score, n_classes))
     assert is_best, f"correct lower_is_better or range of {name} in SCORES"
     wrong = perfect._replace(
-        predicted=n_classes - 1 - actual,
-        probability=certain[::-1][actual],
-        ranking=certain[::-1][actual],
+        predicted_codes=n_classes - 1 - actual,
+        class_probabilities=certain[::-1][actual],
+        ranking_scores=certain[::-1][actual],
     )
     gap = score_once(wrong)[name] - score_once(perfect)[name]
     worst_step = score.range_for(n_classes)[1] - score.range_for(n_classes)[0]
@@ -216,7 +213,7 @@ def test_a_registered_score_has_wilson_and_exact_bounds(
     errors = table.loc["percent_error"]
     assert errors["estimate"] == errors["low"] == 0 < errors["high"] < 50
     predictions = draw_predictions(n_classes=2)
-    right = predictions._replace(predicted=predictions.actual)
+    right = predictions._replace(predicted_codes=predictions.actual_codes)
     bounds = bound_count_scores(right, np.arange(N_ROWS))
     assert bounds["percent"] == pytest.approx(
         tuple(100 * bound for bound in bounds["accuracy"])
@@ -275,7 +272,7 @@ def test_rounding_beyond_a_range_is_clipped(monkeypatch):
     for name, value in (("above", 1 + 4e-16), ("below", -4e-16), ("unknown", np.nan)):
         score = Score(title=name, of_counts=lambda _, value=value: np.array([value]))
         monkeypatch.setitem(SCORES, name, score)
-    values = score_counts(counts, ordered=True)
+    values = score_counts(counts, is_ordered=True)
     assert (values["above"], values["below"]) == (1, 0)
     assert np.isnan(values["unknown"])
 
@@ -287,7 +284,7 @@ def test_a_score_that_depends_on_the_order_of_classes_says_so(name):
     first_counts = np.random.default_rng(0).integers(1, 9, (1, 4, 4)).astype(float)
     class_order = [2, 0, 3, 1]
     values = [
-        score_counts(counts, ordered=True, is_certain=True).get(name)
+        score_counts(counts, is_ordered=True, is_certain=True).get(name)
         for counts in (first_counts, first_counts[:, class_order][:, :, class_order])
     ]
     if values[0] is not None:
@@ -300,8 +297,8 @@ def test_a_score_that_depends_on_the_order_of_classes_says_so(name):
 def test_a_proportion_is_a_share_of_all_people(name):
     counts = np.random.default_rng(0).integers(1, 9, (2, 4, 4)).astype(float)
     n_people = counts.sum(axis=(1, 2))
-    values = score_counts(counts, ordered=True, is_certain=True)[name]
-    together = score_counts(counts.sum(axis=0)[None], ordered=True, is_certain=True)
+    values = score_counts(counts, is_ordered=True, is_certain=True)[name]
+    together = score_counts(counts.sum(axis=0)[None], is_ordered=True, is_certain=True)
     mean_value = np.average(values, weights=n_people)
     assert together[name][0] == pytest.approx(mean_value), (
         f"{name} is no share of all people; it needs interval='percentile'"
