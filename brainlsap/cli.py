@@ -969,7 +969,7 @@ def _load_cohort(
     cohort = brainlsap.data.read_study(study, verbose=True, **reading_options)
     merged_classes = study_options.pop("merge_classes", None)
     cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
-    print(f"Study: {cohort}", brainlsap.check_cohort(cohort).found[1], sep="\n")
+    print(f"Study: {cohort}", brainlsap.check_cohort(cohort).count_lines[1], sep="\n")
     for value_sentence in brainlsap.data.quality.describe_values(cohort):
         print(f"Values: {value_sentence}", flush=True)
     for finding in brainlsap.data.quality.find_odd_units(cohort):

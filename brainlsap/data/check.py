@@ -67,7 +67,7 @@ class CohortCheck:
     ----------
     folder : Path
         That was looked at.
-    found : tuple of str
+    count_lines : tuple of str
         People, scans, labels and files, counted.
     findings : tuple of Finding
         What was read by name or order, mirrored, filled or left out, with counts; and
@@ -79,7 +79,7 @@ class CohortCheck:
     """
 
     folder: Path
-    found: tuple[str, ...]
+    count_lines: tuple[str, ...]
     findings: tuple[Finding, ...]
     faults: tuple[str, ...]
     cohort: Cohort | None = None
@@ -105,7 +105,7 @@ class CohortCheck:
         """Return everything as lines of text."""
         text_lines = [str(self.folder)]
         for section_title, entry_texts in (
-            ("Found", self.found),
+            ("Found", self.count_lines),
             ("Mapped", self._select(NOTE)),
             ("Dropped", self._select(LEFT_OUT)),
             ("Faults", self.faults),
@@ -174,7 +174,9 @@ def describe_refusal(study_path: Path, error: BrainlsapError) -> CohortCheck:
     If the list of people cannot be used, nothing else is known.
     """
     if isinstance(error, RefusedStudyError):
-        return CohortCheck(study_path, tuple(error.found), error.findings, error.faults)
+        return CohortCheck(
+            study_path, tuple(error.count_lines), error.findings, error.faults
+        )
     faults = error.faults if isinstance(error, CohortError) else ()
     findings = as_faults(faults) or [Finding.from_error(error)]
     return CohortCheck(study_path, (), tuple(findings), faults or (str(error),))
@@ -207,7 +209,7 @@ def suggest_options(
     )
     if has_foreign_ids:
         return []
-    if not cohort_check.found:
+    if not cohort_check.count_lines:
         return _suggest_with_label(cohort_check, options)
     option_search = _OptionSearch(cohort_check.folder, dict(options), cohort_check)
     with suppress(BrainlsapError):

@@ -81,13 +81,13 @@ class RefusedStudyError(CohortError):
 
     Attributes
     ----------
-    found : list of str
+    count_lines : list of str
         People, scans and files, counted.
     findings : tuple of Finding
         Every note and every fault, one each.
     """
 
-    found: list[str]
+    count_lines: list[str]
     findings: tuple[Finding, ...]
 
     @classmethod
@@ -96,7 +96,7 @@ class RefusedStudyError(CohortError):
         folder: str | Path,
         faults: Sequence[Finding],
         *,
-        found: Sequence[str],
+        count_lines: Sequence[str],
         findings: Sequence[Finding],
     ) -> "RefusedStudyError":
         """Return the error with the faults of a study in one list."""
@@ -107,7 +107,7 @@ class RefusedStudyError(CohortError):
             f"{plural_ending}",
             fault_texts,
         )
-        error.found = [*found]
+        error.count_lines = [*count_lines]
         error.findings = tuple(findings)
         return error
 
@@ -116,7 +116,9 @@ class RefusedStudyError(CohortError):
     ) -> "RefusedStudyError":
         """Return the error of the same study with other notes and faults."""
         faults = [finding for finding in findings if finding.severity == FAULT]
-        return self.from_faults(folder, faults, found=self.found, findings=findings)
+        return self.from_faults(
+            folder, faults, count_lines=self.count_lines, findings=findings
+        )
 
 
 def load_cohort(
@@ -459,13 +461,13 @@ def _refuse_study(
             fault for fault in faults if fault.kind != NO_IMAGE or fault.scan
         ]
         faults = [feature_sources.unmatched, *other_faults]
-    counts_text = count_people(
+    people_lines = count_people(
         scan_list.table, scan_list.label or "none", scan_list.classes
     )
     return RefusedStudyError.from_faults(
         folder,
         faults,
-        found=[*counts_text, *scan_list.found],
+        count_lines=[*people_lines, *scan_list.count_lines],
         findings=[*scan_list.notes, *faults],
     )
 
@@ -847,7 +849,9 @@ def _read_connectomes(
     are_refused_together = not (n_read and reading_options.skip_faulty)
     _refuse_sizes(scan_list, order_check, errors_of_size, are_refused_together)
     _report_orders(scan_list, order_check, scans_by_order)
-    scan_list.found.append(f"connectomes were read for {n_read} of {len(scans)} scans")
+    scan_list.count_lines.append(
+        f"connectomes were read for {n_read} of {len(scans)} scans"
+    )
     if scans and n_missing == len(scans):
         scan_list.faults[n_earlier_faults:] = [
             _find_lost_zeros(study_files, scan_list)
@@ -1058,7 +1062,7 @@ def _read_features(
                 continue
             n_read += 1
             scan_list.add_notes(notes_of_scan, of_scan=True)
-        scan_list.found.append(
+        scan_list.count_lines.append(
             f"{feature_name} was read for {n_read} of {len(scans)} scans"
         )
         for earlier_index in range(feature_index):

@@ -389,7 +389,7 @@ class ScanList:
     classes_ordered: bool
     notes: list[Finding]
     faults: list[Finding]
-    found: list[str] = field(default_factory=list)
+    count_lines: list[str] = field(default_factory=list)
     """What was read, of how many scans."""
     notes_of_scans: list[Finding] = field(default_factory=list)
     """Notes on single scans: one entry for each scan of which it is true."""
