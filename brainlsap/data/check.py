@@ -491,7 +491,7 @@ def _lack_at_later_visits(
     if reads_connectomes:
         for scan_index, scan in enumerate(scan_list.scans):
             with suppress(CohortError):
-                connectome_path = sources.files.connectome(scan, sources.atlas)
+                connectome_path = sources.study_files.connectome(scan, sources.atlas)
                 lacks_data[scan_index] |= connectome_path is None
     return bool(is_later_visit.any()) and bool(lacks_data[is_later_visit].mean() >= 0.5)
 
@@ -523,7 +523,9 @@ def _count_connectomes(scan_list: ScanList, sources: FeatureSources) -> float:
     n_connectomes = 0
     for scan in scan_list.scans:
         with suppress(CohortError):
-            n_connectomes += sources.files.connectome(scan, sources.atlas) is not None
+            n_connectomes += (
+                sources.study_files.connectome(scan, sources.atlas) is not None
+            )
     return n_connectomes
 
 

@@ -380,7 +380,7 @@ def _vertex_means(
 class FeatureSources:
     """The files and tables that the features of a study can come from."""
 
-    files: StudyFiles
+    study_files: StudyFiles
     atlas: Atlas
     subcortex: str
     table_paths: Sequence[str | Path] | None = None
@@ -411,11 +411,11 @@ class FeatureSources:
             other_files = (TRUTH_FILE, *IMPORT_FILES)
             table_paths = (
                 table_path
-                for table_path in self.files.tables
+                for table_path in self.study_files.table_paths
                 if table_path.name not in other_files
             )
         else:
-            table_paths = map(self.files.resolve_path, self.table_paths)
+            table_paths = map(self.study_files.resolve_path, self.table_paths)
         scan_tables = list[ScanTable]()
         for table_path in table_paths:
             try:
@@ -462,7 +462,8 @@ class FeatureSources:
         if len(candidate_tables) == 1:
             return candidate_tables[0]
         problem_text = (
-            f"{self.files.folder}: there is no participants.tsv (or .csv, .xlsx), and"
+            f"{self.study_files.folder}: there is no participants.tsv (or .csv, "
+            ".xlsx), and"
         )
         if candidate_tables:
             paths_text = listed(
@@ -508,9 +509,9 @@ class FeatureSources:
 
         A visit's folder may be empty, or hold lists and questionnaires alone.
         """
-        if self.files.files.get((participant_id, session_id)):
+        if self.study_files.files_by_visit.get((participant_id, session_id)):
             return True
-        subjects_by_visit = self.files.subjects.get(participant_id, {})
+        subjects_by_visit = self.study_files.subjects_by_person.get(participant_id, {})
         return session_id in subjects_by_visit or session_id in self.sessions.get(
             participant_id, {}
         )
@@ -520,7 +521,7 @@ class FeatureSources:
         """Visits with FreeSurfer subjects or rows of regional tables, by person."""
         scan_names = [
             scan_name
-            for subjects_by_visit in self.files.subjects.values()
+            for subjects_by_visit in self.study_files.subjects_by_person.values()
             for visit_subjects in subjects_by_visit.values()
             for scan_name, _ in visit_subjects
         ]
@@ -535,7 +536,7 @@ class FeatureSources:
             ]
         sessions_by_person: dict[str, dict[str, str]] = {}
         for scan_name in scan_names:
-            participant_id, session_id = self.files.key_of(scan_name)
+            participant_id, session_id = self.study_files.key_of(scan_name)
             if session_id:
                 sessions_by_person.setdefault(participant_id, {}).setdefault(
                     session_id, scan_name.session or session_id
@@ -554,9 +555,13 @@ class FeatureSources:
             feature_sources, reading_notes = self._locate_region_files(measure, scans)
             if feature_sources:
                 return feature_sources, reading_notes
-            if feature in self.files.patterns:
-                raise CohortError(self.files.unmatched_pattern_message(feature, scans))
-            scan_subjects = [scan.entries(self.files.subjects) for scan in scans]
+            if feature in self.study_files.patterns:
+                raise CohortError(
+                    self.study_files.unmatched_pattern_message(feature, scans)
+                )
+            scan_subjects = [
+                scan.entries(self.study_files.subjects_by_person) for scan in scans
+            ]
             if measure.in_stats and any(scan_subjects):
                 return self._choose_freesurfer_runs(scans, scan_subjects)
         column_of_region = self._choose_columns(measure)
@@ -605,13 +610,15 @@ class FeatureSources:
         for scan in scans:
             try:
                 sources_or_none.append(
-                    self.files.regions(scan, feature_name, self.atlas)
+                    self.study_files.regions(scan, feature_name, self.atlas)
                 )
             except CohortError as error:
                 sources_or_none.append(Finding.from_error(error, scan.name))
         if not any(sources_or_none):
             return [], []
-        expected_text = self.files.patterns.get(feature_name, measure.expected_files)
+        expected_text = self.study_files.patterns.get(
+            feature_name, measure.expected_files
+        )
         feature_sources = list[Source]()
         for scan, feature_source in zip(scans, sources_or_none, strict=True):
             if feature_source:
@@ -650,7 +657,9 @@ class FeatureSources:
     def _explain_search(self, measure: Measure, scans: Sequence[Scan]) -> str:
         """Return where a feature was looked for in vain, what is there, and why not."""
         feature_name = measure.name
-        folders_text = ", ".join(map(str, self.table_paths or [self.files.folder]))
+        folders_text = ", ".join(
+            map(str, self.table_paths or [self.study_files.folder])
+        )
         search_text = (
             "a table with one row per scan and one column per region, in "
             f"{folders_text}"
@@ -690,9 +699,9 @@ class FeatureSources:
         rejection_reasons += [
             scan_table.describe_mismatch(self.atlas) for scan_table in self.tables
         ]
-        freesurfer_pattern = self.files.patterns.get("freesurfer")
-        if measure.in_stats and self.files.subjects:
-            subject_names = listed(self.files.subjects, 3)
+        freesurfer_pattern = self.study_files.patterns.get("freesurfer")
+        if measure.in_stats and self.study_files.subjects_by_person:
+            subject_names = listed(self.study_files.subjects_by_person, 3)
             scan_names = listed((scan.name for scan in scans), 3)
             rejection_reasons.append(
                 f"the FreeSurfer subjects are named {subject_names}, but the scans "
@@ -756,8 +765,9 @@ class FeatureSources:
                 )
             message += (
                 "; expected a folder that has the name of the scan and contains "
-                f"stats, but the subjects are {listed(self.files.subjects, 3)}. Add "
-                f"the folder, or {leave_out_text()}"
+                "stats, but the subjects are "
+                f"{listed(self.study_files.subjects_by_person, 3)}. Add the folder, or "
+                f"{leave_out_text()}"
             )
             feature_sources.append(
                 Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
@@ -936,10 +946,11 @@ class FeatureSources:
         if self.people is None or self.chosen_columns.id:
             return
         people_keys = [
-            self.files.key_of(scan_name)[0] for scan_name in self.people.scan_names
+            self.study_files.key_of(scan_name)[0]
+            for scan_name in self.people.scan_names
         ]
         table_people = [
-            self.files.key_of(scan_name)[0] for scan_name in scan_table.scan_names
+            self.study_files.key_of(scan_name)[0] for scan_name in scan_table.scan_names
         ]
         message = find_exchanged_ids(
             people_keys,
@@ -1045,7 +1056,7 @@ class FeatureSources:
         """
         rows_by_person: dict[str, dict[str, list[int]]] = {}
         for row_index, scan_name in enumerate(scan_table.scan_names):
-            participant_id, session_id = self.files.key_of(scan_name)
+            participant_id, session_id = self.study_files.key_of(scan_name)
             rows_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
             ).append(row_index)
@@ -1095,12 +1106,13 @@ class FeatureSources:
         spelling_advice = "write ids alike (case and zeros count)"
         if self.people is not None:
             listed_people = {
-                self.files.key_of(scan_name)[0] for scan_name in self.people.scan_names
+                self.study_files.key_of(scan_name)[0]
+                for scan_name in self.people.scan_names
             }
             unlisted_people = dict.fromkeys(
                 scan_name.participant
                 for scan_name in scan_table.scan_names
-                if self.files.key_of(scan_name)[0] not in listed_people
+                if self.study_files.key_of(scan_name)[0] not in listed_people
             )
             if unlisted_people:
                 return (
@@ -1229,7 +1241,7 @@ class FeatureSources:
         if not unnamed_regions:
             return []
         median_value = np.nanmedian(region_values[:, unnamed_regions])
-        lowest_plausible, highest_plausible = measure.plausible
+        lowest_plausible, highest_plausible = measure.plausible_range
         is_plausible = lowest_plausible <= median_value <= highest_plausible
         kind_word = (
             "tracer" if column_of_region[unnamed_regions[0]].measure else "measure"
@@ -1247,7 +1259,7 @@ class FeatureSources:
             f"about {median_value:.3g}"
         )
         range_of_other = {
-            other_name: get_measure(other_name).plausible
+            other_name: get_measure(other_name).plausible_range
             for other_name in KNOWN_MEASURES
             if other_name != measure_name
         }

@@ -196,9 +196,9 @@ def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> st
     if not candidates_text:
         candidates_text = f"none; the columns are {listed(map(repr, table_columns), 8)}"
     hint_text = ""
-    if table_columns.comment_lines:
-        comment_line = table_columns.comment_lines[-1]
-        hint_text = f" Line {comment_line} begins with # and is a comment."
+    if table_columns.comment_line_numbers:
+        comment_line_number = table_columns.comment_line_numbers[-1]
+        hint_text = f" Line {comment_line_number} begins with # and is a comment."
     raise FileFormatError(
         f"{id_choice.problem}. Columns that may contain participant IDs: "
         f"{candidates_text}. Name the ID column by {option_text('id_column')}, or "
@@ -215,7 +215,7 @@ def _take_scan_names(
     scan_names = [parse_scan_name(id_text or "") for id_text in id_texts]
     missing_words = table_columns.missing_words.get(id_column, {})
     unnamed_rows = [
-        f"row {table_columns.lines[row_index]} "
+        f"row {table_columns.line_numbers[row_index]} "
         f"({id_text or missing_words.get(row_index, 'empty')})"
         for row_index, (id_text, scan_name) in enumerate(
             zip(id_texts, scan_names, strict=True)
@@ -245,8 +245,8 @@ def _take_sessions(
                 f"the column {session_column} must contain the name of a visit, or "
                 "be empty",
                 path=table_path,
-                got=f"{session_cell!r} in row {table_columns.lines[row_index]}, the "
-                "result of a failed formula",
+                got=f"{session_cell!r} in row {table_columns.line_numbers[row_index]}, "
+                "the result of a failed formula",
                 advice="Write the visit in this row.",
             )
     return session_cells
@@ -327,16 +327,16 @@ class StudyFiles:
 
     Attributes
     ----------
-    files : dict of (participant, visit) to list of Path
+    files_by_visit : dict of (participant, visit) to list of Path
         The visit is empty for files outside `ses-*`. Files that only describe others
         are left out: `*_sessions.tsv`, `*_scans.tsv`, `*.json`. The list may be empty.
     sessions : dict of participant to (dict of visit to name)
         Visits that have a folder, or a connectome in one folder for all scans.
-    subjects : dict of participant to (dict of visit to list of (ScanName, Path))
-        FreeSurfer subjects, without the templates of longitudinal runs.
-    flat : set of Path
+    subjects_by_person : dict of participant to (dict of visit to list)
+        Name and folder of FreeSurfer subjects, without templates of longitudinal runs.
+    flat_connectomes : set of Path
         Connectomes that lie in one folder for all scans.
-    tables : list of Path
+    table_paths : list of Path
         Tables that lie in the folder of a data set itself.
     subject_aliases : dict of str to str
         FreeSurfer subjects whose name is a participant's id and more, to this id.
@@ -364,14 +364,14 @@ class StudyFiles:
             self.subjects_dir = self.resolve_path(subjects_dir)
         added_folders = [self.resolve_path(folder_path) for folder_path in derivatives]
         self._check_folders([*added_folders, *filter(None, [self.subjects_dir])])
-        self.files: dict[tuple[str, str], list[Path]] = {}
+        self.files_by_visit: dict[tuple[str, str], list[Path]] = {}
         self.sessions: dict[str, dict[str, str]] = {}
-        self.subjects: dict[str, dict[str, list[tuple[ScanName, Path]]]] = {}
+        self.subjects_by_person: dict[str, dict[str, list[tuple[ScanName, Path]]]] = {}
         self.subject_aliases = dict[str, str]()
-        self.tables: list[Path] = []
+        self.table_paths: list[Path] = []
         all_found = self._walk_all(self._data_sets(added_folders))
         scan_of_flat = self._find_flat_connectomes()
-        self.flat = set(scan_of_flat)
+        self.flat_connectomes = set(scan_of_flat)
         # of two spellings of a visit, that of the files counts
         file_scans = [
             found_files.scan_name
@@ -473,7 +473,9 @@ class StudyFiles:
     def _add_files(self, scan_name: ScanName, file_paths: Sequence[Path]) -> None:
         """Add files of a scan, and its visit."""
         participant_id, session_id = self.key_of(scan_name)
-        self.files.setdefault((participant_id, session_id), []).extend(file_paths)
+        self.files_by_visit.setdefault((participant_id, session_id), []).extend(
+            file_paths
+        )
         if session_id:
             sessions_of_person = self.sessions.setdefault(participant_id, {})
             sessions_of_person.setdefault(session_id, scan_name.session or session_id)
@@ -498,7 +500,7 @@ class StudyFiles:
                         participant_id
                     ]
                     break
-        named_runs = self.subjects.setdefault(participant_id, {}).setdefault(
+        named_runs = self.subjects_by_person.setdefault(participant_id, {}).setdefault(
             session_id, []
         )
         if (scan_name, subject_folder) not in named_runs:
@@ -535,7 +537,7 @@ class StudyFiles:
             )
             if not relative_parts:
                 table_paths = (folder_path / entry_name for entry_name in visible_names)
-                self.tables += [
+                self.table_paths += [
                     table_path
                     for table_path in table_paths
                     if table_path.suffix.lower() in TABLE_SUFFIXES
@@ -677,8 +679,8 @@ class StudyFiles:
         a visit in its name belongs to this scan.
         """
         participant_id, session_id = scan_key
-        scan_files = set(self.files.get(scan_key, ()))
-        visitless_files = self.files.get((participant_id, ""), [])
+        scan_files = set(self.files_by_visit.get(scan_key, ()))
+        visitless_files = self.files_by_visit.get((participant_id, ""), [])
         if session_id and session_id not in self.sessions.get(participant_id, {}):
             # the folder of a visit may be named without ses-
             scan_files |= {
@@ -686,8 +688,8 @@ class StudyFiles:
                 for file_path in visitless_files
                 if session_id in file_path.parts[-4:-1]
             }
-        if session_id and is_only and not scan_files & self.flat:
-            scan_files |= self.flat & set(visitless_files)
+        if session_id and is_only and not scan_files & self.flat_connectomes:
+            scan_files |= self.flat_connectomes & set(visitless_files)
         return tuple(sorted(scan_files))
 
     def connectome(self, scan: Scan, atlas: Atlas) -> Path | None:
@@ -696,7 +698,9 @@ class StudyFiles:
         Raises a CohortError where there is more than one.
         """
         connectome_pattern = self.patterns.get("connectome", "")
-        flat_files = [file_path for file_path in scan.files if file_path in self.flat]
+        flat_files = [
+            file_path for file_path in scan.files if file_path in self.flat_connectomes
+        ]
         if flat_files or "{" in connectome_pattern:
             chosen_paths = _choose_by_atlas(flat_files, atlas)
             if len(chosen_paths) > 1:
@@ -743,7 +747,7 @@ class StudyFiles:
         ]
         return choose_file(
             region_files,
-            get_measure(feature_name).files,
+            get_measure(feature_name).file_patterns,
             feature_name,
             feature_pattern,
             atlas,

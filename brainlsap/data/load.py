@@ -343,7 +343,7 @@ def _read_without(
     matrix_options = reading_options
     if isinstance(reading_options.labels, str | Path):
         row_names = read_names(
-            feature_sources.files.resolve_path(reading_options.labels)
+            feature_sources.study_files.resolve_path(reading_options.labels)
         )
         matrix_options = reading_options.change(labels=row_names)
     W, has_own_connectomes = _load_connectomes(
@@ -530,7 +530,7 @@ def open_study(
         sheet_tables = people_sources.tables
         people_tables = [people_sources.people_table(people_column)]
         people_names = people_tables[0].scan_names
-        feature_sources.files = find_files(people=people_names)
+        feature_sources.study_files = find_files(people=people_names)
     people_table = people_tables[0]
     feature_sources.people = people_table
     feature_sources.people_heads = {*people_table.text_columns}
@@ -566,8 +566,8 @@ def open_study(
             or sheet_table.has(label_name)
         )
     ]
-    if feature_sources.files.subject_aliases:
-        subject_aliases = feature_sources.files.subject_aliases
+    if feature_sources.study_files.subject_aliases:
+        subject_aliases = feature_sources.study_files.subject_aliases
         renamed_subjects = [
             f"{study_name} ({subject_name})"
             for subject_name, study_name in subject_aliases.items()
@@ -627,9 +627,10 @@ def _compare_with_files(
     """Note people who have files and are not listed, and whether nobody listed has."""
     people_table = feature_sources.people
     people_with_files = {
-        participant_id for participant_id, _ in feature_sources.files.files
+        participant_id
+        for participant_id, _ in feature_sources.study_files.files_by_visit
     }
-    people_with_files |= {*feature_sources.files.subjects}
+    people_with_files |= {*feature_sources.study_files.subjects_by_person}
     unlisted_people = sorted(people_with_files - {*listed_people})
     if not unlisted_people or people_table is None:
         return
@@ -656,7 +657,9 @@ def _compare_with_files(
             "the zeros of 001 unless the column is text), and write visits in a column "
             "session_id"
         )
-        if pattern := _find_pattern(feature_sources.files, people_table.scan_names):
+        if pattern := _find_pattern(
+            feature_sources.study_files, people_table.scan_names
+        ):
             advice = f"Give the place of the ID by {option_text('pattern', pattern)}"
         feature_sources.unmatched = Finding(
             "no person in the table has files. The IDs in the table look like "
@@ -676,7 +679,7 @@ def _find_pattern(study_files: StudyFiles, scan_names: Sequence[ScanName]) -> st
     """
     matrix_paths = [
         file_path
-        for file_paths in study_files.files.values()
+        for file_paths in study_files.files_by_visit.values()
         for file_path in file_paths
         if is_matrix(file_path) and file_path.is_relative_to(study_files.folder)
     ]
@@ -744,7 +747,9 @@ def _load_connectomes(
             isinstance(connectome_option, str | Path)
             and connectome_option != NO_CONNECTOME
         ):
-            connectome_option = feature_sources.files.resolve_path(connectome_option)
+            connectome_option = feature_sources.study_files.resolve_path(
+                connectome_option
+            )
             scan_keys = [scan.key for scan in scan_list.scans]
             connectome_stack = read_stack(
                 connectome_option,
@@ -800,7 +805,7 @@ def _read_connectomes(
 ) -> np.ndarray:
     """Read the connectome of every scan; 0 where there was a fault."""
     study_files, atlas, scans = (
-        feature_sources.files,
+        feature_sources.study_files,
         feature_sources.atlas,
         scan_list.scans,
     )
@@ -963,8 +968,8 @@ def _describe_expected(
     """Say which file, or which id, would be the connectome of a scan."""
     if connectome_stack is not None:
         return f"its ID in {connectome_stack.path.name}"
-    if study_files.flat:
-        return f"a file of its name beside {min(study_files.flat)}"
+    if study_files.flat_connectomes:
+        return f"a file of its name beside {min(study_files.flat_connectomes)}"
     pattern_text = study_files.patterns.get("connectome") or " or ".join(
         CONNECTOME_PATTERNS
     )

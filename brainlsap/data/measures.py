@@ -44,7 +44,7 @@ class Tracer(NamedTuple):
     """What files (after `trc-`), columns and descriptions call it, in any case."""
     reference: str
     """Region by which uptake is usually divided."""
-    plausible: tuple[float, float]
+    plausible_range: tuple[float, float]
     """No brain has regional ratios outside this range."""
     usual_medians: tuple[float, float]
     """A scan's median over regions outside this range is reported."""
@@ -103,7 +103,9 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
                     feature_name,
                     (feature_name,),
                     usual_reference,
-                    _join_ranges(tracer.plausible for tracer in tracers_of_feature),
+                    _join_ranges(
+                        tracer.plausible_range for tracer in tracers_of_feature
+                    ),
                     _join_ranges(tracer.usual_medians for tracer in tracers_of_feature),
                 )
             )
@@ -117,7 +119,7 @@ TRACERS = _add_generic_tracers(
             "fdg",
             ("18FFDG", "FDG"),
             reference="pons",
-            plausible=(0.1, 4.0),
+            plausible_range=(0.1, 4.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -125,7 +127,7 @@ TRACERS = _add_generic_tracers(
             "amyloid",
             ("18FAV45", "AV45", "AV-45", "florbetapir", "18FFBP", "FBP"),
             reference="whole cerebellum",
-            plausible=(0.2, 6.0),
+            plausible_range=(0.2, 6.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -133,7 +135,7 @@ TRACERS = _add_generic_tracers(
             "amyloid",
             ("18FFBB", "FBB", "florbetaben", "florbeta"),
             reference="whole cerebellum",
-            plausible=(0.2, 6.0),
+            plausible_range=(0.2, 6.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -141,7 +143,7 @@ TRACERS = _add_generic_tracers(
             "amyloid",
             ("18FFMM", "FMM", "flutemetamol"),
             reference="whole cerebellum",
-            plausible=(0.2, 6.0),
+            plausible_range=(0.2, 6.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -149,7 +151,7 @@ TRACERS = _add_generic_tracers(
             "amyloid",
             ("11CPIB", "PIB"),
             reference="cerebellar cortex",
-            plausible=(0.2, 6.0),
+            plausible_range=(0.2, 6.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -157,7 +159,7 @@ TRACERS = _add_generic_tracers(
             "amyloid",
             ("18FNAV4694", "NAV4694", "AZD4694"),
             reference="whole cerebellum",
-            plausible=(0.2, 6.0),
+            plausible_range=(0.2, 6.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -168,7 +170,7 @@ TRACERS = _add_generic_tracers(
                 *("18FFTP", "FTP", "18FT807", "T807"),
             ),
             reference="cerebellar cortex",
-            plausible=(0.1, 8.0),
+            plausible_range=(0.1, 8.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -176,7 +178,7 @@ TRACERS = _add_generic_tracers(
             "tau",
             ("18FMK6240", "MK6240", "MK-6240"),
             reference="cerebellar cortex",
-            plausible=(0.1, 8.0),
+            plausible_range=(0.1, 8.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -184,7 +186,7 @@ TRACERS = _add_generic_tracers(
             "tau",
             ("18FPI2620", "PI2620", "PI-2620"),
             reference="cerebellar cortex",
-            plausible=(0.1, 8.0),
+            plausible_range=(0.1, 8.0),
             usual_medians=(0.5, 3.0),
         ),
         Tracer(
@@ -192,7 +194,7 @@ TRACERS = _add_generic_tracers(
             "tau",
             ("18FRO948", "RO948", "RO-948"),
             reference="cerebellar cortex",
-            plausible=(0.1, 8.0),
+            plausible_range=(0.1, 8.0),
             usual_medians=(0.5, 3.0),
         ),
     )
@@ -285,18 +287,18 @@ class Measure(NamedTuple):
     """What is known about a measure by its name; any other name is a plain column."""
 
     name: str
-    columns: tuple[str, ...] = ()
+    value_heads: tuple[str, ...] = ()
     """Heads of columns of values in tables of regions, lower case, best first."""
-    plausible: tuple[float, float] = (-np.inf, np.inf)
+    plausible_range: tuple[float, float] = (-np.inf, np.inf)
     """No brain has regional values outside this range: mm, mm2, mm3, ratios."""
-    medians: tuple[float, float] = (-np.inf, np.inf)
+    plausible_medians: tuple[float, float] = (-np.inf, np.inf)
     """Medians over a scan's regions outside this range are in another unit."""
     usual_medians: tuple[float, float] = (-np.inf, np.inf)
     """Medians outside this range are reported."""
     unit: str = ""
     head_measures: tuple[str, ...] = ()
     """Measures that column names of wide tables may name for this one, best first."""
-    files: tuple[str | tuple[str, ...], ...] = ()
+    file_patterns: tuple[str | tuple[str, ...], ...] = ()
     """Patterns, or groups of patterns, of names of files with one scan's regions.
 
     The best come first, all in lower case.
@@ -324,7 +326,7 @@ class Measure(NamedTuple):
             if len(entities) > 1:
                 tracer_text += f" (or trc- with {listed(entities[1:], 8)})"
             tracer_text += ", "
-        return f"{tracer_text}{self.files[-2]} or {self.files[-1]}"
+        return f"{tracer_text}{self.file_patterns[-2]} or {self.file_patterns[-1]}"
 
 
 def _pet_measure(measure_name: str) -> Measure:
@@ -349,13 +351,13 @@ def _pet_measure(measure_name: str) -> Measure:
     ]
     return Measure(
         measure_name,
-        columns=("suvr", "uptake"),
-        plausible=_join_ranges(tracer.plausible for tracer in tracers),
-        medians=(0.05, 20.0),
+        value_heads=("suvr", "uptake"),
+        plausible_range=_join_ranges(tracer.plausible_range for tracer in tracers),
+        plausible_medians=(0.05, 20.0),
         usual_medians=_join_ranges(tracer.usual_medians for tracer in tracers),
         unit="ratios to a reference region",
         head_measures=(measure_name, "suvr"),
-        files=(*file_patterns, "gtm.stats.dat", "*_tacs.*", "*_timeseries.*"),
+        file_patterns=(*file_patterns, "gtm.stats.dat", "*_tacs.*", "*_timeseries.*"),
     )
 
 
@@ -365,8 +367,8 @@ _MEASURES = {
         *map(_pet_measure, (*PET_FEATURES, "suvr")),
         Measure(
             "area",
-            columns=("surfarea", "area_mm2"),
-            plausible=(20.0, 15000.0),
+            value_heads=("surfarea", "area_mm2"),
+            plausible_range=(20.0, 15000.0),
             usual_medians=(20.0, 15000.0),
             unit="mm2",
             on_surface=True,
@@ -374,9 +376,9 @@ _MEASURES = {
         ),
         Measure(
             "thickness",
-            columns=("thickavg", "thickness_mm"),
-            plausible=(0.8, 5.0),
-            medians=(0.8, 20.0),
+            value_heads=("thickavg", "thickness_mm"),
+            plausible_range=(0.8, 5.0),
+            plausible_medians=(0.8, 20.0),
             usual_medians=(0.8, 5.0),
             unit="mm",
             on_surface=True,
@@ -384,8 +386,8 @@ _MEASURES = {
         ),
         Measure(
             "volume",
-            columns=("grayvol", "volume_mm3"),
-            plausible=(20.0, 60000.0),
+            value_heads=("grayvol", "volume_mm3"),
+            plausible_range=(20.0, 60000.0),
             usual_medians=(20.0, 60000.0),
             unit="mm3",
             in_stats=True,
@@ -401,9 +403,13 @@ def get_measure(measure_name: str) -> Measure:
     measure = _MEASURES.get(measure_name, Measure(measure_name))
     lower_name = measure_name.lower()
     return measure._replace(
-        columns=(lower_name, *measure.columns, *_VALUE_COLUMNS),
+        value_heads=(lower_name, *measure.value_heads, *_VALUE_COLUMNS),
         head_measures=measure.head_measures or (measure_name,),
-        files=(*measure.files, f"*desc-{lower_name}_regions.*", f"*_{lower_name}.*"),
+        file_patterns=(
+            *measure.file_patterns,
+            f"*desc-{lower_name}_regions.*",
+            f"*_{lower_name}.*",
+        ),
     )
 
 
@@ -515,7 +521,7 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
     known_values = known_values[~np.isnan(known_values)]
     if not known_values.size:
         return
-    lowest_median, highest_median = measure.medians
+    lowest_median, highest_median = measure.plausible_medians
     median_value = np.median(known_values)
     share_below_0 = (known_values < 0).mean()
     is_signed = bool(measure.unit) and share_below_0 > MAX_SHARE_BELOW_0

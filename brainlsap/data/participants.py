@@ -366,7 +366,7 @@ def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
         )
     session_ids = session_columns.pop("session_id")
     for line_number, session_cell in zip(
-        session_columns.lines, session_ids, strict=True
+        session_columns.line_numbers, session_ids, strict=True
     ):
         if session_cell is None or is_formula_error(session_cell):
             raise FileFormatError(
@@ -460,7 +460,7 @@ def list_scans(
     own have the visits that FreeSurfer or tables of regions know. Scans and people in
     `excluded_names`, and those with a fault in `skipped_faults`, are left out.
     """
-    folder = feature_sources.files.folder
+    folder = feature_sources.study_files.folder
     label_name = _find_label_column(people, label_name, table_name, folder)
     visit_list = _list_visits(people, feature_sources, label_name, which_scans)
     visit_list.exclude(excluded_names)
@@ -776,7 +776,7 @@ def _list_visits(
             is_only_visit = len(session_of_visit) == 1
             # If several visits are listed, a file without a visit may be another's.
             files_are_own = is_only_visit and len(listed_sessions) < 2
-            scan_paths = feature_sources.files.of_scan(scan_key, files_are_own)
+            scan_paths = feature_sources.study_files.of_scan(scan_key, files_are_own)
             facts_of_visit = (
                 visits_of_person[visit_key][1]
                 if visit_key in listed_sessions
@@ -807,7 +807,7 @@ def _find_scanned(
     feature_sources: FeatureSources,
 ) -> dict[str, str]:
     """Return the visits of a person that have files or rows of values, by key."""
-    study_files = feature_sources.files
+    study_files = feature_sources.study_files
     folder_sessions = study_files.sessions.get(participant_id, {})
     scanned_sessions = {
         visit_key: session_id
@@ -817,7 +817,7 @@ def _find_scanned(
         or feature_sources.has_data(participant_id, visit_key)
     }
     has_files = any(
-        study_files.files.get((participant_id, visit_key))
+        study_files.files_by_visit.get((participant_id, visit_key))
         for visit_key in ("", *folder_sessions)
     )
     if has_files:

@@ -275,7 +275,7 @@ def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return which values of a feature no brain has."""
     measure = get_measure(feature_name)
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    lowest_plausible, highest_plausible = measure.plausible
+    lowest_plausible, highest_plausible = measure.plausible_range
     # In the subcortex a measure of the surface may be replaced by the volume.
     can_judge = cohort.atlas.cortex | (not measure.on_surface)
     return (
@@ -445,7 +445,7 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
             f"{highest_median:g} in {n_scans} of {len(scan_medians)} scans (range "
             f"{scan_medians.min():.3g} to {scan_medians.max():.3g})"
         )
-    highest_possible = measure.medians[1]
+    highest_possible = measure.plausible_medians[1]
     n_impossible = ((feature_values < 0) | (feature_values > highest_possible)).sum()
     # A single impossible value is an error of one cell, which `quality_table` names.
     if n_impossible > _MAX_SHARE_IMPLAUSIBLE * len(feature_values):
@@ -453,7 +453,7 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
         if np.isfinite(highest_possible):
             unit_reason += f" or above {highest_possible:g}"
         unit_reasons.append(unit_reason)
-    lowest_median, highest_median = measure.plausible
+    lowest_median, highest_median = measure.plausible_range
     implausible_share = (
         (feature_values < lowest_median) | (feature_values > highest_median)
     ).mean()

@@ -736,9 +736,9 @@ def _read_static_table(
     if name_column is None and len(next(iter(cells_by_column.values()))) == 1:
         _check_tracer_of_columns(table_path, cells_by_column, measure.name)
         return _read_single_row(table_path, cells_by_column, measure, atlas, file_side)
-    value_column = find_column_name(cells_by_column, measure.columns)
+    value_column = find_column_name(cells_by_column, measure.value_heads)
     if name_column is None or value_column is None:
-        expected_heads = NAME_COLUMNS if name_column is None else measure.columns
+        expected_heads = NAME_COLUMNS if name_column is None else measure.value_heads
         raise FileFormatError(
             f"none of the column names is one of {', '.join(expected_heads)}. The "
             f"columns are {', '.join(cells_by_column)}.",

@@ -52,7 +52,7 @@ class TableText(NamedTuple):
 
     header: TableRow
     rows: list[TableRow]
-    comment_lines: list[int]
+    comment_line_numbers: list[int]
 
 
 def read_text(text_path: str | Path) -> str:
@@ -123,9 +123,9 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
         line_indices = line_indices[1:]
     comment_index = list(takewhile(lambda i: text_lines[i][0] == "#", line_indices))
     line_indices = line_indices[len(comment_index) :]
-    comment_lines = [i + 1 for i in comment_index]
+    comment_line_numbers = [i + 1 for i in comment_index]
     if not line_indices:
-        raise _empty_table(table_path, comment_lines)
+        raise _empty_table(table_path, comment_line_numbers)
     first_line = text_lines[line_indices[0]]
     first_row_delimiter = _choose_delimiter(first_line)
     delimiter = delimiter_line[1] if delimiter_line else first_row_delimiter
@@ -159,12 +159,12 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
     header = _match_widths(
         table_path, header, table_rows, text_lines, delimiter, score_header
     )
-    comment_lines = [
+    comment_line_numbers = [
         line_number
-        for line_number in comment_lines
+        for line_number in comment_line_numbers
         if line_number != header.line_number
     ]
-    return TableText(header, table_rows, comment_lines)
+    return TableText(header, table_rows, comment_line_numbers)
 
 
 def _choose_delimiter(text_line: str) -> str | None:
@@ -238,9 +238,9 @@ def read_sheet_text(
         takewhile(lambda table_row: table_row.cells[0][:1] == "#", table_rows)
     )
     table_rows = table_rows[len(comment_rows) :]
-    comment_lines = [table_row.line_number for table_row in comment_rows]
+    comment_line_numbers = [table_row.line_number for table_row in comment_rows]
     if not table_rows:
-        raise _empty_table(table_path, comment_lines)
+        raise _empty_table(table_path, comment_line_numbers)
     header_candidates = []
     for table_row in comment_rows:
         # A comment of one filled cell is a sentence.
@@ -254,12 +254,12 @@ def read_sheet_text(
     )
     if header is table_rows[0]:
         table_rows = table_rows[1:]
-    comment_lines = [
+    comment_line_numbers = [
         line_number
-        for line_number in comment_lines
+        for line_number in comment_line_numbers
         if line_number != header.line_number
     ]
-    return TableText(header, table_rows, comment_lines)
+    return TableText(header, table_rows, comment_line_numbers)
 
 
 def choose_header(
@@ -300,13 +300,13 @@ def choose_header(
 
 
 def _empty_table(
-    table_path: str | Path, comment_lines: Sequence[int]
+    table_path: str | Path, comment_line_numbers: Sequence[int]
 ) -> FileFormatError:
     """Return the error of a table without a header."""
     comment_hint = ""
-    if comment_lines:
+    if comment_line_numbers:
         comment_hint = (
-            f" {len(comment_lines)} lines begin with # and count as comments."
+            f" {len(comment_line_numbers)} lines begin with # and count as comments."
         )
     return FileFormatError(
         f"the table is empty; expected a header line.{comment_hint}",

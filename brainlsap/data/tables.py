@@ -180,16 +180,16 @@ class TableColumns(dict[str, list[str | None]]):
 
     Attributes
     ----------
-    lines : list of int
+    line_numbers : list of int
         Line of the file, or row of the sheet, that every row comes from.
-    comment_lines : list of int
+    comment_line_numbers : list of int
         Lines above the header that begin with `#`.
     missing_words : MissingWords
         Words that count as missing and may have been meant as words.
     """
 
-    lines: list[int]
-    comment_lines: list[int]
+    line_numbers: list[int]
+    comment_line_numbers: list[int]
     missing_words: MissingWords
 
 
@@ -219,8 +219,10 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
             values={"heads": tuple(repeated_names)},
         )
     table_columns = TableColumns()
-    table_columns.lines = [table_row.line_number for table_row in table_text.rows]
-    table_columns.comment_lines = table_text.comment_lines
+    table_columns.line_numbers = [
+        table_row.line_number for table_row in table_text.rows
+    ]
+    table_columns.comment_line_numbers = table_text.comment_line_numbers
     words_of_column: dict[str, dict[int, str]] = {}
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
         cell_texts = [_missing_to_none(cell_text.strip()) for cell_text in column_cells]
@@ -258,11 +260,13 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
         return table_columns
     row_visits = _find_visits(table_columns, imaging_fields)
     visit_table = TableColumns()
-    visit_table.lines = [table_columns.lines[row_index] for row_index, _ in row_visits]
-    visit_table.comment_lines = table_columns.comment_lines
+    visit_table.line_numbers = [
+        table_columns.line_numbers[row_index] for row_index, _ in row_visits
+    ]
+    visit_table.comment_line_numbers = table_columns.comment_line_numbers
     words_of_column: dict[str, dict[int, str]] = {}
     all_visits = {visit for _, visit in row_visits}
-    no_cells: list[str | None] = [None] * len(table_columns.lines)
+    no_cells: list[str | None] = [None] * len(table_columns.line_numbers)
     for field_name, column_of_instance in columns_by_name.items():
         column_of_visit = {
             visit: _column_at_visit(column_of_instance, visit) for visit in all_visits
@@ -326,7 +330,7 @@ def _find_visits(
             ]
             has_visit[instance] = has_visit.get(instance, False) | np.array(has_value)
     row_visits = list[tuple[int, int | None]]()
-    for row_index in range(len(table_columns.lines)):
+    for row_index in range(len(table_columns.line_numbers)):
         visits = [visit for visit in sorted(has_visit) if has_visit[visit][row_index]]
         row_visits += [(row_index, visit) for visit in visits or (None,)]
     return row_visits

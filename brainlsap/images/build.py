@@ -358,10 +358,13 @@ def _list_scan_images(
     """
     segmentations_of_visit = _find_segmentations(study_files, atlas)
     visits_of_person: dict[str, set[str]] = {}
-    for participant_key, visit_name in (*study_files.files, *segmentations_of_visit):
+    for participant_key, visit_name in (
+        *study_files.files_by_visit,
+        *segmentations_of_visit,
+    ):
         visits_of_person.setdefault(participant_key, set()).add(visit_name)
     for participant_key in sorted(
-        {participant_key for participant_key, _ in study_files.files}
+        {participant_key for participant_key, _ in study_files.files_by_visit}
     ):
         visit_names = visits_of_person[participant_key] - {""}
         for visit_name in sorted(visit_names, key=visit_order) or [""]:
@@ -369,7 +372,7 @@ def _list_scan_images(
             image_paths = {
                 image_path
                 for visit_key in visit_keys
-                for image_path in study_files.files.get(visit_key, [])
+                for image_path in study_files.files_by_visit.get(visit_key, [])
             }
             scan_image_paths = sorted(
                 image_path
@@ -403,7 +406,7 @@ def _find_segmentations(
     """Return FreeSurfer's segmentations for the atlas, by person and visit."""
     file_name = atlas.settings.get("segmentation", "none")
     segmentations_of_visit = {}
-    for participant_key, subjects_of_visit in study_files.subjects.items():
+    for participant_key, subjects_of_visit in study_files.subjects_by_person.items():
         for visit, subject_folders in subjects_of_visit.items():
             for subject_name, folder in subject_folders:
                 segmentation_path = folder / "mri" / file_name

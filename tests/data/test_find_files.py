@@ -88,7 +88,7 @@ def test_people_may_have_any_name_and_a_folder_counts_once(write, tmp_path):
     write("derivatives/a/1000123/x.csv", "")
     twice = [tmp_path / "derivatives" / "a"]
     files = StudyFiles(tmp_path, ["1000123", "../outside"], derivatives=twice)
-    assert list(files.files) == [("1000123", "")]
+    assert list(files.files_by_visit) == [("1000123", "")]
     assert len(files.of_scan(("1000123", ""), True)) == 2
 
 
@@ -231,18 +231,20 @@ def test_freesurfer_subjects(write, tmp_path):
         write(f"derivatives/freesurfer/{name}/stats/aseg.stats", "")
     write("derivatives/freesurfer/sub-01/base-tps", "")
     write("derivatives/freesurfer/fsaverage/surf/x", "")
-    found = StudyFiles(tmp_path).subjects
+    found = StudyFiles(tmp_path).subjects_by_person
     assert sorted((k, *v) for k, v in found.items()) == [("01", "1"), ("02", "1")]
     assert [name.base for name, _ in found["01"]["1"]] == ["", "sub-01"]
     for glob, bases in (("*.long.*", ["sub-01"]), ("!*.long.*", [""])):
         files = StudyFiles(tmp_path, pattern={"freesurfer": glob})
-        assert [name.base for name, _ in files.subjects["01"]["1"]] == bases
+        assert [name.base for name, _ in files.subjects_by_person["01"]["1"]] == bases
 
 
 def test_subjects_dir_is_the_only_place(write, tmp_path):
     write("study/derivatives/freesurfer/sub-01/stats/aseg.stats", "")
     write("subjects/002_S_0295_2006-04-18/stats/aseg.stats", "")
-    found = StudyFiles(tmp_path / "study", subjects_dir=tmp_path / "subjects").subjects
+    found = StudyFiles(
+        tmp_path / "study", subjects_dir=tmp_path / "subjects"
+    ).subjects_by_person
     assert [(k, *v) for k, v in found.items()] == [("002_S_0295", "2006-04-18")]
 
 
@@ -251,7 +253,9 @@ def test_subjects_may_be_named_by_an_id_and_more(write, tmp_path):
         write(f"freesurfer/{name}/stats/aseg.stats", "")
     files = StudyFiles(tmp_path, ["P1", "P2"], subjects_dir=tmp_path / "freesurfer")
     assert files.subject_aliases == {"P1_T1w": "P1", "P2_T1w": "P2"}
-    found = {person: len(visits[""]) for person, visits in files.subjects.items()}
+    found = {
+        person: len(visits[""]) for person, visits in files.subjects_by_person.items()
+    }
     assert found == {"P1": 1, "P2": 2, "P1_2": 1, "P3_T1w": 1}  # two are refused
 
 
@@ -277,11 +281,16 @@ def test_visits_of_the_table_take_joined_names_apart(write, tmp_path):
         write(f"freesurfer/{name}/stats/aseg.stats", "")
     visits = [ScanName("P1", "V1"), ScanName("P1", "V2"), ScanName("P2", "V1"), "P3"]
     files = StudyFiles(tmp_path, visits, subjects_dir=tmp_path / "freesurfer")
-    found = {person: sorted(visits) for person, visits in files.subjects.items()}
+    found = {
+        person: sorted(visits) for person, visits in files.subjects_by_person.items()
+    }
     assert found["P2"] == ["V1", "v3"]  # a visit that nobody listed is no other one
     assert found["P01_V1"] == [""]  # of somebody else
     assert found["P1"] == ["V1", "V2"]
-    assert [len(files.subjects["P1"][visit]) for visit in ("V1", "V2")] == [2, 1]
+    assert [len(files.subjects_by_person["P1"][visit]) for visit in ("V1", "V2")] == [
+        2,
+        1,
+    ]
     assert found["P3"] == [""]
     assert files.subject_aliases == {"P3_T1w": "P3", "P1_V1_old": "P1"}
 

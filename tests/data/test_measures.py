@@ -43,8 +43,8 @@ def test_every_measure_of_pet_is_known_everywhere(feature):
     assert kind_of(f"{feature}_tracer") == "tracer"
     for tracer in TRACERS:
         if tracer.feature == feature:
-            assert measure.plausible[0] <= tracer.plausible[0]
-            assert measure.plausible[1] >= tracer.plausible[1]
+            assert measure.plausible_range[0] <= tracer.plausible_range[0]
+            assert measure.plausible_range[1] >= tracer.plausible_range[1]
             assert measure.usual_medians[0] <= tracer.usual_medians[0]
             assert measure.usual_medians[1] >= tracer.usual_medians[1]
     missing = [
@@ -60,11 +60,11 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
     names = [find_longest_tracer(text).name for text in texts]
     assert names == ["florbetapir", "flortaucipir", "florbetapir", "amyloid"]
     expected_files = get_measure("amyloid").expected_files
-    patterns = [set(group) for group in get_measure("amyloid").files[:8]]
+    patterns = [set(group) for group in get_measure("amyloid").file_patterns[:8]]
     monkeypatch.setattr(measures, "TRACERS", TRACERS[::-1])
     assert [find_longest_tracer(text).name for text in texts] == names
     assert get_measure("amyloid").expected_files == expected_files
-    reversed_files = measures._pet_measure("amyloid").files[:8]
+    reversed_files = measures._pet_measure("amyloid").file_patterns[:8]
     assert [set(group) for group in reversed_files] == patterns
 
 
@@ -74,8 +74,8 @@ def test_a_tracer_of_a_new_measure_needs_one_entry(monkeypatch):
     assert {*tracers} == {*TRACERS, OWN, generic}
     monkeypatch.setattr(measures, "TRACERS", tracers)
     measure = measures._pet_measure("own")
-    assert measure.plausible == (0.1, 9.0)
-    assert measure.files[0] == ("*11cown1*regions.*", "*own-1*regions.*")
+    assert measure.plausible_range == (0.1, 9.0)
+    assert measure.file_patterns[0] == ("*11cown1*regions.*", "*own-1*regions.*")
     assert find_longest_tracer("Own-1_amyloid", "own") == OWN
 
 
