@@ -532,7 +532,8 @@ def write_page(
         write_tsv(file_table, folder / table_file(item_name))
     write_tsv(evaluation.scores(), folder / table_file("fold_scores"))
     if evaluation.region_tests is not None:
-        write_tsv(evaluation.region_tests, folder / table_file("region_tests"))
+        signed_tests = regions.sign_contrasts(evaluation.region_tests)
+        write_tsv(signed_tests, folder / table_file("region_tests"))
         group_table = regions.region_group_table(evaluation)
         write_tsv(group_table, folder / table_file("group_differences"))
     if evaluation.ranking is not None:

@@ -875,11 +875,11 @@ def plot_region_tests(
     Returns
     -------
     Axes
-        Circles: size of the effect (of a correlation without its sign). Squares:
-        contrast, positive where the region differs further than the regions it is
-        connected to. Bars are 95% intervals; a contrast has none where that of the
-        effect includes 0. Filled marks have a family-wise p below
-        0.05; without tests all are hollow. The legend explains hollow marks of tests.
+        Circles: effect. Squares: contrast, with the sign of
+        :func:`brainlsap.report.regions.sign_contrasts`. Bars are 95% intervals; a
+        contrast has none where that of the effect includes 0. Filled marks have a
+        family-wise p below 0.05; without tests all are hollow. The legend explains
+        hollow marks of tests.
 
     Raises
     ------
@@ -890,17 +890,12 @@ def plot_region_tests(
     check_choice("feature", feature, evaluation.cohort.feature_names)
     selected_regions = regions.select_regions(evaluation, n_regions, feature)
     region_names = tables.region_labels(list(selected_regions["region"]), atlas)
-    axis_label = (
-        "size of effect; contrast, above 0 if the region differs more than connected "
-        "regions (95%)"
-    )
+    axis_label = "correlation with the class number (95%)"
+    if "F" in selected_regions:
+        axis_label = "eta (95%)"
     axes = _named_rows(axes, width, region_names, axis_label)
     axes.axvline(0, **ZERO)
     effect_bounds = selected_regions[["effect", "effect_low", "effect_high"]].to_numpy()
-    is_negative = effect_bounds[:, 0] < 0
-    effect_bounds = np.where(
-        is_negative[:, None], -effect_bounds[:, [0, 2, 1]], effect_bounds
-    )
     contrast_bounds = selected_regions[
         ["contrast", "contrast_low", "contrast_high"]
     ].to_numpy()

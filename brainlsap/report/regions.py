@@ -117,8 +117,38 @@ def marked_regions(evaluation: Evaluation, feature: str | None = None) -> list[s
     return list(dict.fromkeys(marked_names))
 
 
+def sign_contrasts(region_tests: pd.DataFrame) -> pd.DataFrame:
+    """Return tests of regions whose contrasts have a sign in the sense of the effect.
+
+    Parameters
+    ----------
+    region_tests : DataFrame
+        Of :func:`brainlsap.evaluation.compare_regions`, where a contrast is positive
+        in the direction of the effect.
+
+    Returns
+    -------
+    DataFrame
+        A copy. A contrast and its bounds are negative if values fall over the classes
+        relative to the connected regions, and positive if they rise. Contrasts of
+        classes without an order have no direction and are not changed.
+    """
+    signed_tests = region_tests.copy()
+    if "F" in region_tests:
+        return signed_tests
+    is_falling = region_tests["effect"] < 0
+    bounds = region_tests.loc[is_falling, ["contrast", "contrast_high", "contrast_low"]]
+    signed_tests.loc[
+        is_falling, ["contrast", "contrast_low", "contrast_high"]
+    ] = -bounds.to_numpy()
+    return signed_tests
+
+
 def _rows_of(evaluation: Evaluation, feature_name: str | None = None) -> pd.DataFrame:
-    """Return the tests of all features or of one; raise if there are none."""
+    """Return tests with signed contrasts, of all features or of one.
+
+    Raises an error if there are none.
+    """
     check_evaluation_given(evaluation)
     region_tests = evaluation.region_tests
     if region_tests is None:
@@ -126,6 +156,7 @@ def _rows_of(evaluation: Evaluation, feature_name: str | None = None) -> pd.Data
             "the evaluation has no region_tests. Set them: dataclasses.replace("
             "evaluation, region_tests=compare_regions(cohort, evaluation))."
         )
+    region_tests = sign_contrasts(region_tests)
     if feature_name is None:
         return region_tests
     return region_tests[region_tests["feature"] == feature_name]
@@ -148,7 +179,8 @@ def select_regions(
     Returns
     -------
     DataFrame
-        Rows of `region_tests`; below them up to five more with p_contrast < 0.05.
+        Rows of `region_tests`, with contrasts of :func:`sign_contrasts`; below them up
+        to five more with p_contrast < 0.05.
     """
     region_tests = _rows_of(evaluation, feature).dropna(subset="effect")
     if not has_region_tests(evaluation):
@@ -190,7 +222,8 @@ def region_tests_table(
     -------
     DataFrame
         region; feature, if there are several; coordinates (MNI152, mm); effect and
-        contrast with 95% intervals, each with its family-wise p ("n/a" with fewer than
+        contrast (with the sign of :func:`sign_contrasts`) with 95% intervals, each
+        with its family-wise p ("n/a" with fewer than
         99 permutations); relative scale of the model that ranks regions, mean [range]
         over folds; planted, if the cohort is simulated.
 

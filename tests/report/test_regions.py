@@ -97,7 +97,13 @@ def test_the_table_has_three_questions_side_by_side(tested):
     assert (first["p (effect)"], first["p (contrast)"]) == ("≤ 0.010", "0.020")
     unmarked = report.region_tests_table(tested, ATLAS, 2, marks_smallest_p=False)
     assert unmarked["p (effect)"].astype(float).iloc[0] == pytest.approx(0.01)
-    assert first["contrast [95%]"] == "0.25 [0.20, 0.30]"
+    # The contrast has the direction of the effect.
+    assert first["contrast [95%]"] == "-0.25 [-0.30, -0.20]"
+    row = regions.select_regions(tested, 2).iloc[0]
+    assert row["effect"] * row["contrast"] > 0
+    # Eta has none.
+    unordered = tested.region_tests.assign(F=1.0)
+    assert regions.sign_contrasts(unordered).equals(unordered)
     few = report.region_tests_table(with_permutations(tested, 98), ATLAS, 2)
     assert set(few["p (effect)"]) == {"n/a"}
     with pytest.raises(ParameterError, match="region_tests"):
@@ -229,8 +235,8 @@ def test_effect_and_contrast_are_drawn_filled_where_they_are_significant(tested)
         line = container.lines[0]
         if line.get_markerfacecolor() != "white":
             filled[container.get_label()] = line.get_xdata().tolist()
-    assert filled["effect"] == pytest.approx([0.5, 0.4, 0.2])
-    assert filled["contrast"] == pytest.approx([0.25])
+    assert filled["effect"] == pytest.approx([-0.5, -0.4, -0.2])
+    assert filled["contrast"] == pytest.approx([-0.25])
 
 
 def test_three_questions_are_answered_with_number_interval_and_p(tested):
