@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -242,6 +242,24 @@ class AuditFinding(NamedTuple):
     """Of a difference between classes in this column, without correction."""
 
 
+class BlockKind(Enum):
+    """What the values of scans are that are compared with each other."""
+
+    ALL_FEATURES = auto()
+    CONNECTOMES = auto()
+    FEATURE = auto()
+
+
+class ScanBlock(NamedTuple):
+    """Values of all scans in which copies are looked for."""
+
+    kind: BlockKind
+    title: str
+    """Words or name of the feature in a finding; a name may equal such words."""
+    values: np.ndarray
+    """Shape (n_scans, n_values)."""
+
+
 class TestedColumn(NamedTuple):
     """A covariate, or what is not measured, that is tested alone against the label."""
 
@@ -443,25 +461,23 @@ def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
 
 def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditFinding]:
     """Look for scans with the same, or nearly the same, connectome or features."""
-    values_by_kind = _scan_values(cohort)
+    scan_blocks = _list_blocks(cohort)
     if len(cohort.feature_names) > 1:
         # A file of one feature may have been copied to another person.
-        values_by_kind |= {
-            feature_name: cohort.features[..., feature_index]
-            for feature_index, feature_name in enumerate(cohort.feature_names)
-        }
+        scan_blocks += [
+            ScanBlock(BlockKind.FEATURE, feature_name, cohort.features[..., index])
+            for index, feature_name in enumerate(cohort.feature_names)
+        ]
     reported_pairs = set[tuple[int, int]]()
-    for data_kind, scan_values in values_by_kind.items():
+    for block_kind, data_kind, scan_values in scan_blocks:
         similar_pairs = _find_similar_pairs(
-            scan_values, is_connectome=data_kind == "connectomes"
+            scan_values, is_connectome=block_kind is BlockKind.CONNECTOMES
         )
-        if data_kind in cohort.feature_names:
+        if block_kind is BlockKind.FEATURE:
             is_new = [tuple(pair) not in reported_pairs for pair in similar_pairs]
             similar_pairs = similar_pairs[np.array(is_new, dtype=bool)]
-        elif data_kind == "features":
-            reported_pairs = {
-                (first_row, second_row) for first_row, second_row in similar_pairs
-            }
+        elif block_kind is BlockKind.ALL_FEATURES:
+            reported_pairs = {(first, second) for first, second in similar_pairs}
         is_same_person = np.equal(*cohort.groups[similar_pairs].T)
         yield from _find_copied_visits(
             cohort, data_kind, scan_values, similar_pairs[is_same_person]
@@ -524,12 +540,19 @@ def _find_similar_people(
         )
 
 
-def _scan_values(cohort: Cohort) -> dict[str, np.ndarray]:
-    """Return features and, if scans have their own, edges as (n_scans, n_values)."""
-    values_by_kind = {"features": cohort.features.reshape(cohort.n_scans, -1)}
+def _list_blocks(cohort: Cohort) -> list[ScanBlock]:
+    """Return all features and, if scans have their own, connectomes."""
+    scan_blocks = [
+        ScanBlock(
+            BlockKind.ALL_FEATURES,
+            "features",
+            cohort.features.reshape(cohort.n_scans, -1),
+        )
+    ]
     if not cohort.shares_connectome:
-        values_by_kind["connectomes"] = cohort.connectomes.reshape(cohort.n_scans, -1)
-    return values_by_kind
+        edge_values = cohort.connectomes.reshape(cohort.n_scans, -1)
+        scan_blocks.append(ScanBlock(BlockKind.CONNECTOMES, "connectomes", edge_values))
+    return scan_blocks
 
 
 def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.ndarray:
@@ -648,13 +671,13 @@ def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
             f"the feature {feature_name!r} has a name of a label or a clinical score",
         )
     regions = cohort.region_names
-    for data_kind, scan_values in _scan_values(cohort).items():
+    for block_kind, _, scan_values in _list_blocks(cohort):
         eta_squared = class_eta_squared(scan_values, cohort.y)
         predictive_indices = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
         if not predictive_indices.size:
             continue
         # Columns are regions by features, or regions by regions.
-        is_feature = data_kind == "features"
+        is_feature = block_kind is BlockKind.ALL_FEATURES
         column_names = cohort.feature_names if is_feature else regions
         example_texts = []
         for eta_column in predictive_indices[:3]:

@@ -198,6 +198,23 @@ def test_a_copy_of_one_of_two_features_is_named(cohort):
     assert row["finding"].startswith("two participants have identical features and ")
 
 
+def test_names_of_features_hide_no_copies_of_other_data(cohort):
+    """Blocks of all features and of connectomes are not replaced by a feature."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(2.5, 0.3, cohort.features.shape)
+    names = ("features", "connectomes")
+    features = np.concatenate([noise, cohort.features], axis=2)
+    first, second = 0, int(np.flatnonzero(cohort.groups != cohort.groups[0])[-1])
+    connectomes = np.array(cohort.connectomes)
+    connectomes[second] = connectomes[first]
+    copied = replace(
+        cohort, features=features, feature_names=names, connectomes=connectomes
+    )
+    scans = cohort.table["scan"]
+    row = checks(copied).loc["duplicate_scans"]
+    assert row["scans"] == f"{scans[first]}, {scans[second]}"
+
+
 def test_visits_of_one_person_may_be_alike(cohort):
     person = next(p for p in cohort.groups if (cohort.groups == p).sum() > 1)
     first, second = np.flatnonzero(cohort.groups == person)[:2]
