@@ -559,16 +559,15 @@ def _format_suggestions(
 
 def _print_findings(audit_table: "pd.DataFrame") -> None:
     """Print what the audit of a cohort found, with the scans that duplicate others."""
-    duplicate_key = brainlsap.evaluation.leakage.Check.DUPLICATE_SCANS
     wrapped_lines = list[str]()
     for finding_row in audit_table.itertuples():
         scans_text = advice_text = ""
-        if finding_row.check == duplicate_key and finding_row.scans:
-            exclusion_texts = [
-                option_text("exclude", scan) for scan in finding_row.scans.split(", ")
-            ]
+        if finding_row.removable_scan:
             scans_text = f": {finding_row.scans}"
-            advice_text = f" {' or '.join(exclusion_texts)} leaves one scan out."
+            advice_text = (
+                f" {option_text('exclude', finding_row.removable_scan)} leaves "
+                f"{finding_row.removable_scan} out."
+            )
         finding_text = (
             f"{finding_row.severity}: {finding_row.finding}{scans_text}. "
             f"{finding_row.what_to_do}{advice_text}"
