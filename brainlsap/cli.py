@@ -519,12 +519,17 @@ def _suggest_for_model(
             _command_line(command_name, options["study"], options | extra_options)
             for extra_options in suggested_options
         ]
-        changed_options = reading_options | suggested_options[0] | {"label": None}
+        changed_options = reading_options | suggested_options[0]
         merged_text = changed_options.pop("merge_classes", "")
+        label_name = changed_options.pop("label", None)
         remaining_faults: list[str] = []
         try:
-            brainlsap.prediction.read_new_people(
-                options["model"], options["study"], **changed_options
+            brainlsap.prediction.read_people(
+                options["model"],
+                options["study"],
+                label_name,
+                verbose=False,
+                **changed_options,
             )
         except CohortError as remaining_error:
             remaining_faults += remaining_error.faults
