@@ -784,7 +784,7 @@ def predict(
     else:
         print(
             f"Prediction sets (column {brainlsap.prediction.SET_COLUMN}) contain the "
-            "true class of at least 90 % of new participants of every class, if new "
+            "true class of about 90 % of new participants of every class, if new "
             "participants resemble the training participants. `brainlsap evaluate` "
             "measures this share."
         )

@@ -759,7 +759,7 @@ def predict_people(
     DataFrame
         Columns scan, participant, session, predicted and `p_<class>` in order of
         stage; `set_90`, the classes that the person may have ("CN + SMC"), such that
-        the set of at least 90 % of new people of every class holds their class ("none"
+        the set of about 90 % of new people of every class holds their class ("none"
         where a scan is unlike all classes; no column where the model gives no sets,
         and `attrs["no_sets"]` says why); label too, if the cohort has labels (None: not
         known); remark, why a prediction is unreliable (`REMARKS`; None: nothing

@@ -42,7 +42,11 @@ from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.external import ALL_CLASSES
 from brainlsap.findings import FAULTY, NO_LABEL
 from brainlsap.model import LSAPRidgeClassifier
-from brainlsap.model.prediction_sets import fit_prediction_sets, predict_sets
+from brainlsap.model.prediction_sets import (
+    fit_prediction_sets,
+    predict_sets,
+    rebalance_scores,
+)
 from brainlsap.prediction import SET_COLUMN, hash_people
 from brainlsap.report import read_results
 from brainlsap.report.external import external_headline
@@ -521,6 +525,22 @@ class TestPredictionSets:
         people = np.repeat(np.arange(len(y)), 3)
         thrice = fit_prediction_sets(twice, np.repeat(y, 3), people)
         np.testing.assert_allclose(once["quantiles"], thrice["quantiles"])
+
+    def test_a_person_is_left_out_of_the_center_with_all_visits(self):
+        fitted, y = self.planted(18)  # in order of class
+        people = np.repeat(np.arange(27), 2)
+        sets = fit_prediction_sets(fitted, y, people)
+        codes = y.astype(int)
+        scores = rebalance_scores(fitted.left_out_scores_, codes, people)[:, 0]
+        middle = range(9, 18)  # the people of the middle class, two visits each
+        distances = []
+        for person in middle:
+            others = np.mean(
+                [scores[people == k].mean() for k in middle if k != person]
+            )
+            distances.extend(np.abs(scores[people == person] - others))
+        # 0.9 (9 + 1) people are all nine.
+        assert sets["quantiles"][1] == pytest.approx(max(distances))
 
 
 def test_sets_and_their_coverage_are_in_the_evaluation(model, sites, evaluation):

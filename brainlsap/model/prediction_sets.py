@@ -1,10 +1,18 @@
 """Prediction sets of a person: class-conditional conformal prediction.
 
 A class c is in the set of a scan with score s if its nonconformity A_c(s) is at most
-the quantile q_c of the people of c in training; their scores are left-out scores. If a
-new person of c is exchangeable with these people, the set holds c with a probability
-of at least the level, whatever the distribution of scores (Vovk, Lei and
-Shafer 2005; by class: Vovk 2012, Asian Conference on Machine Learning).
+the quantile q_c of the people of c in training. With n people, q_c is the smallest
+value that at least (n + 1) level people do not exceed. A person with several scans
+counts as equal parts of a person. If the score of a new person of c is exchangeable
+with the scores of these people, the set holds c with a probability of at least the
+level, whatever the distribution of scores (by class: Vovk 2012, Asian Conference on
+Machine Learning; for one random scan of a person with several scans: Lee, Barber and
+Willett 2023, arXiv:2306.06342).
+
+The scores of the training people are left-out scores of a fit whose scales come from
+all people. The score of a new person comes from the fit to all people. These scores are
+only approximately exchangeable, so that the coverage is not guaranteed
+(`benchmarks/set_coverage.py` measures it).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +27,7 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.model.ridge import LSAPRidgeClassifier
 
 LEVEL = Fraction(9, 10)
-"""Share of new people of each class whose set holds their class."""
+"""Intended share of new people of each class whose set holds their class."""
 
 MIN_PEOPLE = 9
 """Fewest people of a class: `ceil((n + 1) * LEVEL) <= n`."""
@@ -30,7 +38,7 @@ def fit_prediction_sets(
     y: Sequence[Any] | np.ndarray,
     groups: Sequence[Any] | np.ndarray,
 ) -> dict[str, Any]:
-    """Learn the quantile of nonconformity of every class from left-out scores.
+    """Compute the quantile of nonconformity of every class from left-out scores.
 
     Parameters
     ----------
@@ -63,10 +71,18 @@ def fit_prediction_sets(
         n_persons = len(np.unique(persons_of_class))
         class_scores = rebalanced_scores[is_class]
         center = float(np.average(class_scores[:, 0], weights=person_weights))
-        nonconformity = _nonconformity(model, class_scores, class_code, center)
+        left_out_centers: float | np.ndarray = center
         if _is_between(model, class_code) and n_persons > 1:
-            # Leave each person out of the center: a new person is not in it either.
-            nonconformity = nonconformity * n_persons / (n_persons - 1)
+            # A new person is not in the center; leave each training person out as well.
+            person_sums = np.bincount(
+                persons_of_class, person_weights * class_scores[:, 0]
+            )
+            left_out_centers = (n_persons * center - person_sums[persons_of_class]) / (
+                n_persons - 1
+            )
+        nonconformity = _nonconformity(
+            model, class_scores, class_code, left_out_centers
+        )
         centers.append(center)
         quantiles.append(_find_quantile(nonconformity, person_weights, n_persons))
         n_people.append(n_persons)
@@ -81,11 +97,14 @@ def fit_prediction_sets(
 def rebalance_scores(
     left_out_scores: np.ndarray, class_codes: np.ndarray, person_codes: np.ndarray
 ) -> np.ndarray:
-    """Return left-out scores of fits in which all classes weigh alike.
+    """Return left-out scores of fits in which all classes have the same weight.
 
-    The closed form takes a person's weight from the person's class, so that the mean
-    target of the others, and with it the score, moves away from this class. A fit to
-    the others weighs all classes alike again; undo the shift.
+    `left_out_scores` are (n_scans, n_targets). In their closed form, the class of the
+    person who is left out loses the person's weight. The mean target of the other
+    people, and with it the score, therefore moves away from this class. A new fit
+    to the other people would give all classes the same weight again. Add the shift
+    of the mean target: the sum of the person's u_i (t_i - mean), divided by the
+    weight of the others.
     """
     n_people = person_codes.max() + 1
     n_visits = np.bincount(person_codes)
@@ -113,7 +132,7 @@ def predict_sets(
     Parameters
     ----------
     model : LSAPRidgeClassifier
-    sets : mapping
+    fitted_sets : mapping
         From :func:`fit_prediction_sets`.
     scores : array of shape (n_scans, n_targets)
         From :meth:`.LSAPRidgeClassifier.decision_scores`.
@@ -155,14 +174,17 @@ def _is_between(model: LSAPRidgeClassifier, class_code: int) -> bool:
 
 
 def _nonconformity(
-    model: LSAPRidgeClassifier, scores: np.ndarray, class_code: int, class_center: float
+    model: LSAPRidgeClassifier,
+    scores: np.ndarray,
+    class_code: int,
+    class_center: float | np.ndarray,
 ) -> np.ndarray:
-    """Return how unlike the people of a class scans are.
+    """Return the nonconformity of scans with a class, shape (n_scans,).
 
-    On a line of stages this is the score towards later stages for the first class, the
-    score towards earlier stages for the last, and the distance from the mean score for
-    those between; of unordered classes, minus the log-probability of the class where
-    classes are equally common.
+    If the classes are unordered and more than two, it is minus the log-probability of
+    the class under equal class shares. Otherwise it is the score for the first class,
+    minus the score for the last class, and the distance from `class_center` for the
+    classes between them. `class_center` may differ between scans.
     """
     if model.means_.shape[1] > 1:
         log_odds = model.log_odds(scores)
@@ -175,10 +197,11 @@ def _nonconformity(
 def _find_quantile(
     nonconformity: np.ndarray, person_weights: np.ndarray, n_persons: int
 ) -> float | None:
-    """Return the smallest value with `LEVEL * (n + 1)` people up to it, or None."""
+    """Return the smallest value not exceeded by `LEVEL * (n + 1)` people, or None."""
     score_order = np.argsort(nonconformity)
-    n_below = np.cumsum(person_weights[score_order])
-    reaches_level = n_below >= float(LEVEL * (n_persons + 1)) - 1e-9
+    n_not_above = np.cumsum(person_weights[score_order])
+    # Sums of reciprocal numbers of visits have rounding errors.
+    reaches_level = n_not_above >= float(LEVEL * (n_persons + 1)) - 1e-9
     if not reaches_level.any():
         return None
     return float(nonconformity[score_order][reaches_level.argmax()])
