@@ -1,14 +1,19 @@
 r"""The evidence of diffusion scales, and nested models of them, each fitted by it.
 
 Features of region p are diffused at that region's scale, :math:`z_p(s_p) = \sum_n
-c_n(s_p) [T_n(L - I) x]_p`, and standardised over the training scans. With a Gaussian
-prior on the weights and Gaussian noise the targets t are Gaussian too, with covariance
+c_n(s_p) [T_n(L - I) x]_p`, and standardised over the training scans. The coefficients
+:math:`w` have a normal prior, and the targets :math:`t` have normal noise. The
+likelihood of scan i counts with its weight :math:`u_i`:
 
-.. math:: v \, (Z Z^\top / \lambda + U^{-1}), \qquad U = \mathrm{diag}(u)
+.. math:: p(t \mid s, \lambda, v) = \int N\bigl(w \mid 0, \tfrac{v}{\lambda} I\bigr)
+          \prod_i N(t_i \mid z_i^\top w, v)^{u_i} \, dw
 
-Their density, the evidence (marginal likelihood), is a smooth function of all scales:
-learning them needs neither epochs nor a validation set. `docs/mathematics` derives it
-and its derivatives.
+This is the density of targets with covariance :math:`v (Z Z^\top / \lambda + U^{-1})`,
+U = diag(u), except that the number of observations is :math:`\sum u_i`, the number of
+people, instead of the number of scans. If all weights are 1, it is that density. At the
+best v it is the evidence (marginal likelihood), a smooth function of all scales:
+learning them needs neither epochs nor a validation set. `docs/mathematics` gives its
+derivatives.
 
 Three models are nested: no network; one scale for all regions; a scale for every
 region. Each fit starts from the model before.
@@ -56,19 +61,20 @@ _SPREADS = (0.2, 0.4, 0.8, 1.6)
 
 @lru_cache(maxsize=8)
 def term_basis(max_scale: float) -> np.ndarray:
-    """Return B (degree + 1, n_terms), whose span holds c(s) for all scales up to this.
+    """Return B (degree + 1, n_terms), whose columns span c(s) of all scales up to this.
 
-    Chebyshev coefficients of different scales are similar, so that about nine
-    combinations of the terms serve for all, to the tolerance of the series.
+    Columns are orthonormal, so that c(s) is B B'c(s) up to the tolerance of the series.
+    Chebyshev coefficients of different scales are similar: about nine combinations of
+    the polynomials suffice. They are called terms.
     """
+    # The smallest scale lies below `MIN_SCALE`.
     scale_grid = torch.from_numpy(np.append(0.0, np.geomspace(0.005, max_scale, 200)))
     degree = choose_degree("chebyshev", max_scale, KERNEL_TOLERANCE)
     c, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
-    _, singular_values, right_singular_vectors = np.linalg.svd(
-        c.numpy(), full_matrices=False
-    )
+    # c = U diag(singular_values) Vt, a row of c for every scale
+    _, singular_values, Vt = np.linalg.svd(c.numpy(), full_matrices=False)
     is_needed = singular_values > 0.1 * KERNEL_TOLERANCE * singular_values[0]
-    return right_singular_vectors[is_needed].T.copy()
+    return Vt[is_needed].T.copy()
 
 
 @lru_cache(maxsize=8)
@@ -89,7 +95,10 @@ def _cosine_transform(degree: int) -> tuple[np.ndarray, np.ndarray]:
 def term_coefficients(
     region_scales: np.ndarray, B: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the coefficients of the terms and their derivatives, each (n, n_terms)."""
+    """Return coefficients of the terms and their derivatives, each (n_rois, n_terms).
+
+    By the orthonormal columns of B, the coefficients of c(s) are c(s)'B.
+    """
     nodes, transform = _cosine_transform(len(B) - 1)
     kernel_values = np.exp(-np.multiply.outer(region_scales, nodes))
     node_basis = transform @ B
@@ -151,8 +160,11 @@ class Moments(NamedTuple):
     """Products of the standardised columns Z, their derivatives dZ, and targets t.
 
     All rows are multiplied by the square roots of the weights, so that `ZtZ` is the
-    Z'UZ of the formulas. `dZ` holds the derivative of each column in its own scale.
-    `dZtdZ`, for the expected curvature, is None unless asked for.
+    Z'UZ of the formulas. `dZ` holds the derivative of each standardised column in its
+    own scale. Row p of `dZtZ` holds the products of column p of dZ with all columns of
+    Z. Products of columns are (n_columns, n_columns), and those with targets
+    (n_columns, n_targets). `dZtdZ` is needed for the expected curvature only; otherwise
+    it is None.
     """
 
     ZtZ: np.ndarray
@@ -174,7 +186,11 @@ class LogEvidence:
     (the intercept takes one). The columns of c classes without an order sum to 1, so
     that they hold c - 1 independent targets: the evidence is that of any c - 1
     orthonormal contrasts. With fewer scans than columns the same is computed from the
-    matrix of the scans.
+    matrix of the scans, :math:`K = \sqrt{U} Z Z^\top \sqrt{U} / \lambda + I`, by
+    :math:`\log|K| = \log|M| - D \log\lambda` and Woodbury's formula.
+
+    Calling it returns :math:`-\ell` (nats), its derivatives in the scales (n_rois,) and
+    its derivative in the ridge.
 
     Parameters
     ----------
@@ -254,13 +270,14 @@ class LogEvidence:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Z and dZ, times the square roots of the weights, and 1 / deviation.
 
-        The deviations are those of the columns before they are standardised.
+        Z and dZ are (n_scans, n_columns). The deviations (n_columns,) are the standard
+        deviations of the columns before they are standardised.
         """
         g, dg = self.column_coefficients(scales)
         Z = np.einsum("rnd,rd->nd", self.X, g)
         inverse_sd = invert_sd((Z**2).sum(0) / self.n_people)
         Z, dZ = Z * inverse_sd, np.einsum("rnd,rd->nd", self.X, dg) * inverse_sd
-        # standardising removes the part of the derivative along the column
+        # For z = x / sd, dz = dx / sd - z d(log sd), and d(log sd) = z'dx / (n sd).
         return Z, dZ - Z * ((Z * dZ).sum(0) / self.n_people), inverse_sd
 
     def moments(self, scales: np.ndarray, with_second: bool = False) -> Moments:
@@ -280,7 +297,7 @@ class LogEvidence:
         combined_gram = combined_gram.reshape(self.n_columns, 2, n_terms, -1)
         ZtZ, dZtZ = np.einsum("dkem,em->kdm", combined_gram, g)
         inverse_sd = invert_sd(np.diag(ZtZ) / self.n_people)
-        # the derivative of Z is that of the column less this multiple of Z
+        # For z = x / sd, dz = dx / sd - z d(log sd).
         log_sd_slope = np.diag(dZtZ) * inverse_sd**2 / self.n_people
         both_sd = np.outer(inverse_sd, inverse_sd)
         ZtZ, dZtZ = ZtZ * both_sd, dZtZ * both_sd
@@ -306,9 +323,9 @@ class LogEvidence:
             K_inverse = cho_solve(cholesky_factor, np.eye(len(K)))
             alpha = cho_solve(cholesky_factor, self.t)
             noise_variance = float((self.t * alpha).sum()) / (self.dof * k)
-            # G / ridge is the derivative of minus the log evidence in Z
-            G = k * K_inverse @ Z - alpha @ (alpha.T @ Z) / noise_variance
-            G = G / ridge
+            # G is the derivative of minus the log evidence in Z.
+            weighted_Z = k * K_inverse @ Z - alpha @ (alpha.T @ Z) / noise_variance
+            G = weighted_Z / ridge
             column_gradient = (G * dZ).sum(0)
             ridge_gradient = -(G * Z).sum() / (2 * ridge)
             log_det = 0.0
@@ -339,12 +356,14 @@ class LogEvidence:
     def information(self, scales: np.ndarray, ridge: float) -> np.ndarray:
         """Return the expected curvature of minus the log evidence in log scales.
 
-        This is Fisher's information at a known noise variance, (n_rois, n_rois).
+        This is Fisher's information at known noise variance and ridge (n_rois, n_rois).
+        The information about scales is multiplied by ds/d(log s) = s on both sides.
         """
         ZtZ, dZtZ, _, _, dZtdZ = self.moments(scales, with_second=True)
         identity_matrix = np.eye(len(ZtZ))
         M_inverse = np.linalg.inv(ZtZ + ridge * identity_matrix)
-        # With K = ZZ'/ridge + I: S = Z'K^-1 Z, dS = (dZ)'K^-1 Z, ddS = (dZ)'K^-1 dZ.
+        # With K = ZZ'/ridge + I: S = Z'K^-1 Z, dS = (dZ)'K^-1 Z, ddS = (dZ)'K^-1 dZ,
+        # all by K^-1 = I - Z M^-1 Z'.
         S = ridge * (identity_matrix - ridge * M_inverse)
         dS = ridge * dZtZ @ M_inverse
         ddS = dZtdZ - dZtZ @ M_inverse @ dZtZ.T
@@ -366,7 +385,8 @@ def _invert_by_cholesky(lower_factor: np.ndarray) -> np.ndarray:
 def count_contrasts(t: np.ndarray) -> int:
     """Return how many columns of centred targets (n_scans, k) are independent.
 
-    An orthonormal change of the columns keeps the number, as it keeps the evidence.
+    An orthonormal change of the columns keeps the number, as it keeps the evidence. It
+    is at least 1, so that targets that do not vary give no division by 0.
     """
     eigenvalues = np.linalg.eigvalsh(t.T @ t)
     is_positive = eigenvalues > 1e-9 * eigenvalues.max(initial=0.0)
@@ -405,8 +425,8 @@ class ScaleFit(NamedTuple):
 class _ScalePosterior:
     """Minus the log posterior of ridge, common scale and deviations of regions.
 
-    Its argument x is (log ridge, log common scale, deviations from it in units of
-    `spread`).
+    Its argument x is (log ridge, log common scale, deviations of log scales from it in
+    units of `scale_spread`). Additive constants of the priors are left out.
     """
 
     def __init__(self, evidence: LogEvidence, max_scale: float) -> None:
@@ -414,6 +434,8 @@ class _ScalePosterior:
         self.n_rois = evidence.n_rois
         self.log_limits = np.log(MIN_SCALE), np.log(max_scale)
         log_n_people = np.log(evidence.n_people)
+        # Z'UZ has the diagonal n_people: within these limits its columns are fitted
+        # fully at one end and not at all at the other.
         self.log_ridge_limits = log_n_people - 10, log_n_people + 15
 
     def log_scales(self, x: np.ndarray, scale_spread: float) -> np.ndarray:
@@ -488,8 +510,9 @@ class _ScalePosterior:
     ) -> ScaleFit:
         """Integrate over the scales by Laplace's approximation around a minimum.
 
-        The curvature is the expected one; without integrating, more scales would be
-        better by themselves.
+        The curvature is the expected one. Without the integral, the evidence of more
+        scales would always be higher. The factors 2 pi of the normal priors and of the
+        integral cancel.
         """
         scales = np.exp(self.log_scales(x, scale_spread))
         F = self.evidence.information(scales, float(np.exp(x[0])))
@@ -548,6 +571,7 @@ def fit_nested_models(
     }
     if richest_model == "none":
         return scale_fits
+    # The evidence may have several maxima along the common scale.
     start_points = [
         np.array([log_ridge, np.log(s), *zero_deviations]) for s in (0.2, 0.6, 1.5, 4.0)
     ]
@@ -556,7 +580,7 @@ def fit_nested_models(
     scale_fits["one"] = scale_posterior.fit_by_laplace(x, negative_log_posterior, 0.0)
     if richest_model == "one":
         return scale_fits
-    previous_spread = 1.0
+    previous_spread = 1.0  # of no importance, because all deviations are 0
     for scale_spread in _SPREADS:
         x = x.copy()
         x[2:] *= previous_spread / scale_spread
@@ -567,6 +591,7 @@ def fit_nested_models(
             x, negative_log_posterior, scale_spread
         )
         previous_spread = scale_spread
+        # The evidence first rises with the spread and then falls: stop at the fall.
         if (
             "regions" in scale_fits
             and scale_fit.log_evidence <= scale_fits["regions"].log_evidence
