@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import ListedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
@@ -350,6 +350,7 @@ def plot_connectome_gain(
         for connectome_name in gain_table["connectome"]
     ]
     axes = _named_rows(axes, width, row_names, GAIN_LABELS[score])
+    axes.locator_params("x", nbins=5)
     _draw_reference(axes, 0, "no gain")
     if score == "evidence_gain":
         _draw_reference(
@@ -541,7 +542,9 @@ def plot_confusion(
     class_totals = confusion_counts.sum(axis=1)
     row_shares = confusion_counts / np.maximum(class_totals[:, None], 1)
     (axes,) = own_axes(axes, width)
-    cell_colors = plt.get_cmap("Blues")
+    # Dark letters are easy to read on the lighter half of the colours.
+    light_blues = plt.get_cmap("Blues")(np.linspace(0, 0.5, 256))
+    cell_colors = ListedColormap(light_blues)
     axes.imshow(row_shares, cmap=cell_colors, vmin=0, vmax=1)
     for (matrix_row, matrix_column), cell_count in np.ndenumerate(confusion_counts):
         row_share = row_shares[matrix_row, matrix_column]
@@ -647,7 +650,9 @@ def plot_roc(
                 clip_on=False,
             )
     auc_title = "AUC ± s.d. over folds" if len(fold_rows) > 1 else "AUC"
-    _draw_legend(axes, auc_title)
+    # Beside other panels, a legend of one column would be as high as half a panel.
+    overhang = 8.0 if len(axes.figure.axes) > 1 else 0.0
+    _draw_legend(axes, auc_title, overhang)
     return axes
 
 
@@ -1155,8 +1160,11 @@ def _unit_square(axes: Axes | None, width: float, xlabel: str, ylabel: str) -> A
     return axes
 
 
-def _draw_legend(axes: Axes, title: str = "") -> None:
-    """Draw a legend above the axes that names each kind of mark once."""
+def _draw_legend(axes: Axes, title: str = "", overhang: float = 0.0) -> None:
+    """Draw a legend above the axes that names each kind of mark once.
+
+    It may be wider than the axes with their labels by an overhang in mm.
+    """
     legend_handles, mark_names = axes.get_legend_handles_labels()
     mark_of_name = dict(zip(mark_names, legend_handles, strict=True))
     cell_width = figures.cell_size(axes)[0]
@@ -1166,7 +1174,7 @@ def _draw_legend(axes: Axes, title: str = "") -> None:
     ]
     entry_width = 6.2 + max(map(text_width, mark_of_name), default=0)
     # The last entry of a row has no space behind it.
-    per_line = max(1, int((cell_width + 2) / entry_width))
+    per_line = max(1, int((cell_width + 2 + overhang) / entry_width))
     n_lines = -(-len(wrapped_names) // per_line) + sum(
         mark_name.count("\n") for mark_name in wrapped_names
     )

@@ -123,7 +123,7 @@ def test_numbers_of_a_confusion_stand_out_from_their_cells(make_evaluation):
     for skill in (0.1, 0.25, 0.4, 0.9):
         axes = report.plot_confusion(make_evaluation(skill=skill))
         shares = axes.images[0].get_array().ravel()
-        for text, cell in zip(axes.texts, plt.get_cmap("Blues")(shares), strict=True):
+        for text, cell in zip(axes.texts, axes.images[0].cmap(shares), strict=True):
             linear = [np.power(to_rgb(x), 2.2) for x in (text.get_color(), cell)]
             low, high = sorted(linear @ np.array([0.2126, 0.7152, 0.0722]))
             assert (high + 0.05) / (low + 0.05) > 4
