@@ -1,5 +1,7 @@
 """A stored model asked about other people: by name, with its steps and its network."""
 
+import copy
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -405,3 +407,17 @@ def test_the_ridge_is_stored_by_name_as_cross_validation_fits_it(cohort, tmp_pat
 )
 def test_a_model_is_named_as_in_reports(model, name):
     assert _find_model_name(model) == name
+
+
+def test_a_file_without_hashes_of_training_people_recognises_nobody(stored, cohort):
+    fitted, _ = stored
+    origin = fitted.origin_
+    facts = {name: fact for name, fact in origin.facts.items() if name != "people"}
+    bare = copy.copy(fitted)
+    bare.origin_ = replace(origin, facts=facts)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        predict_people(bare, cohort)
+    assert not any("were in the training" in str(one.message) for one in seen)
+    with pytest.warns(UserWarning, match="were in the training"):
+        predict_people(fitted, cohort)

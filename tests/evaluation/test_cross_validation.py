@@ -37,6 +37,8 @@ from brainlsap.evaluation import (
     rank_regions,
 )
 from brainlsap.evaluation.cross_validation import (
+    _divides_people,
+    _reads_two_dimensions,
     configure_for_cohort,
     warn_of_divided_people,
 )
@@ -455,3 +457,50 @@ def test_scores_of_probabilities_name_the_class_shares_that_they_assume(small_co
     predictions = evaluation.as_predictions(ridge)
     expected = [row[f"p_{row['predicted']}"] for _, row in ridge.iterrows()]
     np.testing.assert_allclose(predictions.confidence(), expected)
+
+
+class SplitterOfGroups:
+    """A splitter of another package, which keeps the scans of a person together."""
+
+    def split(self, _x, _y, groups):
+        is_first = groups == groups[0]
+        return [(np.flatnonzero(is_first), np.flatnonzero(~is_first))]
+
+
+class SplitterWithoutGroups:
+    """A splitter that takes no groups."""
+
+    def split(self, X, _y):
+        return [(np.arange(1, len(X)), np.arange(1))]
+
+
+@pytest.mark.parametrize(
+    ("cv", "is_divided"),
+    [
+        ("prefit", False),
+        (None, True),
+        (3, True),
+        ([([0, 1], [2, 3])], True),
+        (GroupKFold(3), False),
+        (KFold(3), True),
+        (SplitterOfGroups(), False),
+        (SplitterWithoutGroups(), True),
+    ],
+)
+def test_only_folds_that_keep_people_whole_are_not_warned_of(cohort, cv, is_divided):
+    assert _divides_people(cv, cohort) == is_divided
+
+
+@pytest.mark.parametrize(
+    ("model", "is_advised"),
+    [
+        (LogisticRegression(), True),
+        (GridSearchCV(LogisticRegression(), {}), True),
+        (make_pipeline(SimpleImputer(), LogisticRegression()), True),
+        # These pass on arrays of any shape.
+        (make_pipeline(FunctionTransformer(), LogisticRegression()), False),
+        (Recorder(), False),
+    ],
+)
+def test_advice_on_features_is_for_models_of_tables(model, is_advised):
+    assert _reads_two_dimensions(model) == is_advised

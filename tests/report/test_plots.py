@@ -313,3 +313,25 @@ def test_figures_of_several_panels_are_whole_and_no_taller_than_they_need(
     for name, tallest in heights.items():
         assert figures[name].get_figheight() * 25.4 < tallest
         check_letters(figures[name])
+
+
+def test_axes_that_cannot_be_drawn_on_are_rejected(evaluation):
+    figure, axes = plt.subplots(1, 2)
+    with pytest.raises(ParameterError, match="Axes"):
+        report.plot_scores(evaluation, axes=axes)
+    plt.close(figure)
+    with pytest.raises(ParameterError, match="60 to 400"):
+        report.plot_scores(evaluation, width=20)
+    figure, axes = plt.subplots(figsize=(0.8, 0.8))
+    with pytest.warns(UserWarning, match="may be too small"):
+        report.plot_scores(evaluation, axes=axes)
+    plt.close(figure)
+
+
+def test_a_notebook_shows_a_figure_once(evaluation, monkeypatch):
+    figure = report.plot_scores(evaluation).figure
+    monkeypatch.setattr(plt, "get_backend", lambda: "inline")
+    # The notebook then draws the figure, which is no longer open.
+    with pytest.raises(NotImplementedError):
+        figure._ipython_display_()
+    assert not plt.fignum_exists(figure.number)
