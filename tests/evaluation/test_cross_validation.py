@@ -487,8 +487,8 @@ class SplitterWithoutGroups:
         (SplitterWithoutGroups(), True),
     ],
 )
-def test_only_folds_that_keep_people_whole_are_not_warned_of(cohort, cv, is_divided):
-    assert _divides_people(cv, cohort) == is_divided
+def test_folds_that_keep_people_whole_are_recognised(small_cohort, cv, is_divided):
+    assert _divides_people(cv, small_cohort) == is_divided
 
 
 @pytest.mark.parametrize(
