@@ -59,12 +59,12 @@ EXIT_CODES = """exit codes:
 HelpFormatter = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
 
 # The functions of all commands. COMMANDS lists the options of each by its name.
-FUNCTIONS: list[Callable[..., None]] = []
+COMMAND_FUNCTIONS: list[Callable[..., None]] = []
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Register a function as a command."""
-    FUNCTIONS.append(function)
+    COMMAND_FUNCTIONS.append(function)
     return function
 
 
@@ -84,7 +84,7 @@ def build_parser() -> argparse.ArgumentParser:
     command_parsers = parser.add_subparsers(
         title="commands", required=True, metavar="COMMAND"
     )
-    for function in FUNCTIONS:
+    for function in COMMAND_FUNCTIONS:
         command_name = function.__name__.replace("_", "-")
         summary, _, examples_text = (inspect.getdoc(function) or "").partition("\n\n")
         usage_words = ["brainlsap", command_name]

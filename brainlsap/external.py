@@ -23,7 +23,7 @@ from brainlsap.data.reading_options import check_option_names
 from brainlsap.data.stored_cohort import is_cohort_file, label_column
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
-from brainlsap.evaluation.cross_validation import COLUMNS, KEYS
+from brainlsap.evaluation.cross_validation import COLUMNS_OF_TABLE, FIT_KEYS
 from brainlsap.evaluation.results import CohortSummary, data_hash
 from brainlsap.evaluation.subgroups import (
     case_mix_table,
@@ -422,7 +422,7 @@ def evaluate_model(
         for column_prefix in "pd"
         for class_name in classes
     ]
-    column_names = [*COLUMNS["predictions"], *probabilities]
+    column_names = [*COLUMNS_OF_TABLE["predictions"], *probabilities]
     if SET_COLUMN in prediction_table:
         column_names.append(SET_COLUMN)
     model_settings = dict(model.get_params())
@@ -450,9 +450,9 @@ def evaluate_model(
     )
     evaluation = Evaluation(
         predictions=prediction_table[column_names].assign(**fit_keys)[
-            [*KEYS, *column_names]
+            [*FIT_KEYS, *column_names]
         ],
-        scales=pd.DataFrame(columns=[*KEYS, *COLUMNS["scales"]]),
+        scales=pd.DataFrame(columns=[*FIT_KEYS, *COLUMNS_OF_TABLE["scales"]]),
         fits=pd.DataFrame([fit_row]),
         cohort=cohort_summary,
         settings={

@@ -110,7 +110,7 @@ REMARKS = (
 order of regions of the connectome differ; the person, or the data, was in the
 training."""
 
-NOT_FOR = (
+UNINTENDED_USES = (
     "a diagnosis, or a decision about a person",
     "people unlike the training people, unless it was evaluated on such people",
 )
@@ -1226,7 +1226,7 @@ def card_text(model: PackedClassifier) -> str:
     card_lines += [f"Steps: {_adjustment_text(card['steps'])}"]
     card_lines += _score_lines(card)
     card_lines += [f"Prediction sets: {sets_text(card)}"]
-    card_lines += [f"Not for: {'; '.join(NOT_FOR)}", "Settings:"]
+    card_lines += [f"Not for: {'; '.join(UNINTENDED_USES)}", "Settings:"]
     card_lines += [
         f"  {setting_name}: {_setting_text(model, setting_name, setting_value)}"
         for setting_name, setting_value in card["settings"].items()

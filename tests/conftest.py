@@ -150,7 +150,7 @@ def example_evaluation(small_cohort):
         study_models[name][0].set_params(n_draws=0)
     options = {"cv": 2, "n_repeats": 2, "baselines": False}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, "POWERS", FEW_POWERS)
+        patch.setattr(models, "EXPONENTS_OF_C", FEW_POWERS)
         return cross_validate(study_models, small_cohort, **options)
 
 
@@ -174,7 +174,7 @@ def brief_studies(request):
         return sample_scales(evidence, initial_fit, n_draws, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models, "POWERS", FEW_POWERS)
+        patch.setattr(models, "EXPONENTS_OF_C", FEW_POWERS)
         patch.setattr(ridge, "sample_scales", sample_few_scales)
         patch.setattr(workflow, "N_HALVES", 2)
         patch.setattr(workflow, "N_SCALE_HALVES", 1)

@@ -30,8 +30,8 @@ from brainlsap.graph import EXPANSIONS
 from brainlsap.images import build_connectome, build_study, extract_suvr
 from brainlsap.model import NetworkClassifier
 from brainlsap.model.network import NETWORKS
-from brainlsap.model.settings import OPTIONS as OPTIONS_OF_MODELS
 from brainlsap.model.settings import PRESETS, Settings
+from brainlsap.model.settings import RARE_SETTINGS as OPTIONS_OF_MODELS
 from brainlsap.nodes import NODE_MODELS, LSAPNodeClassifier
 from brainlsap.options import (
     CLASS_SHARES,
@@ -159,7 +159,7 @@ RENAMED = {
 }
 
 
-@pytest.mark.parametrize("function", cli.FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", cli.COMMAND_FUNCTIONS, ids=lambda f: f.__name__)
 def test_every_option_of_a_command_is_passed_to_a_function(function):
     command = function.__name__
     names = {option.name for option in options_of(command)}
@@ -214,7 +214,7 @@ def test_options_without_a_recipient_are_refused():
 
 
 def test_every_command_has_a_function():
-    assert {function.__name__ for function in cli.FUNCTIONS} == {*COMMANDS}
+    assert {function.__name__ for function in cli.COMMAND_FUNCTIONS} == {*COMMANDS}
 
 
 @pytest.mark.parametrize(

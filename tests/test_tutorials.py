@@ -99,7 +99,7 @@ def test_tutorial_runs_and_says_what_it_does_not_show(
 BRIEF_KERNEL = f"""
 from brainlsap.evaluation import models
 
-models.POWERS = {FEW_POWERS}
+models.EXPONENTS_OF_C = {FEW_POWERS}
 """
 
 

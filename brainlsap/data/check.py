@@ -14,7 +14,7 @@ from brainlsap.data.connectomes import is_matrix
 from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import Scan
 from brainlsap.data.load import (
-    STRENGTH,
+    STRENGTH_FEATURE,
     RefusedStudyError,
     count_people,
     open_study,
@@ -346,7 +346,7 @@ class _OptionSearch:
         self.adopted_options["feature"] = [*self.features, *new_features]
         # The connectomes are known to be sound.
         connectome_option = (
-            {} if STRENGTH in self.features else {"connectome": NO_CONNECTOME}
+            {} if STRENGTH_FEATURE in self.features else {"connectome": NO_CONNECTOME}
         )
         changed_options = self.options | self.adopted_options | connectome_option
         is_sound = check_cohort(self.folder, **changed_options).is_sound
@@ -480,7 +480,7 @@ def _lack_at_later_visits(
     is_later_visit = scan_list.table["participant"].duplicated().to_numpy()
     lacks_data = ~scan_list.table["scan"].isin(labelled_names).to_numpy()
     for feature_name in features:
-        if feature_name == STRENGTH:
+        if feature_name == STRENGTH_FEATURE:
             continue
         with suppress(BrainlsapError):
             feature_sources = sources.locate(feature_name, scan_list.scans)[0]
@@ -499,7 +499,9 @@ def _lack_at_later_visits(
 def _share_located(feature_names: Sequence[str], is_named: bool = False) -> _Score:
     """Return a measure of how many scans' features are found."""
     feature_names = [
-        feature_name for feature_name in feature_names if feature_name != STRENGTH
+        feature_name
+        for feature_name in feature_names
+        if feature_name != STRENGTH_FEATURE
     ]
 
     def located_share(scan_list: ScanList, sources: FeatureSources) -> float:

@@ -73,7 +73,7 @@ from brainlsap.findings import (
 )
 from brainlsap.text import count, listed, option_text
 
-STRENGTH = "strength"
+STRENGTH_FEATURE = "strength"
 
 
 class RefusedStudyError(CohortError):
@@ -1090,7 +1090,7 @@ def _locate_feature(
 
     The strength of regions is computed of the connectomes.
     """
-    if feature_name != STRENGTH:
+    if feature_name != STRENGTH_FEATURE:
         return feature_sources.locate(feature_name, scan_list.scans)
     is_shared = W.strides[0] == 0
     if is_shared:

@@ -53,7 +53,7 @@ from brainlsap.findings import (
 )
 from brainlsap.text import describe_counts, option_text
 
-SELECTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
+SELECTING_OPTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
 """Options that choose among what the file of a cohort holds."""
 
 
@@ -125,7 +125,7 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     elif excluded_scans:
         _check_named_classes(cohort_path, cohort)
     # A report and a stored model state the options that were applied last.
-    selections = new_options.to_jsonable(SELECTIONS)
+    selections = new_options.to_jsonable(SELECTING_OPTIONS)
     if cohort.reading_options.exclude and excluded_scans:
         # State the scans that the file leaves out, and those that were named now.
         is_excluded = cohort.left_out["fate"] == EXCLUDED
@@ -184,7 +184,7 @@ def _check_unchanged(
     earlier_options = cohort.provenance | cohort.reading_options.to_jsonable()
     refused_options = list[str]()
     for option_name, option_value in asked_options.to_jsonable().items():
-        if option_name in ("atlas", *SELECTIONS):
+        if option_name in ("atlas", *SELECTING_OPTIONS):
             continue
         # Scans with faults may still be left out, and cannot come back.
         if option_name == "skip_faulty" and option_value:

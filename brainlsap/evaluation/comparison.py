@@ -42,7 +42,7 @@ from brainlsap.evaluation.scores import (
 from brainlsap.evaluation.splits import permute_rows, person_blocks
 from brainlsap.exceptions import check_at_least, check_choice
 
-GAINS = {
+GAIN_OF_RIDGE = {
     NESTED_RIDGES[1]: "averaging along the connectome",
     NESTED_RIDGES[2]: "averaging by a scale per region",
 }
@@ -53,7 +53,7 @@ _SAME_SCORE = 1e-12
 # Numbers in memory at once: 8 times as many bytes.
 _VALUES_AT_ONCE = 2**22
 
-TAIL = 0.025
+TAIL_PROBABILITY = 0.025
 """Probability of the observed result at either end of a 95% interval."""
 
 # Random divisions of the errors among classes, and random classes that errors go to.
@@ -286,7 +286,7 @@ def nested_model_table(
         One row a step: below, above (models), score_below, score_above, difference
         (above minus below), low, high (95%, not corrected; both 0 where the two have
         the same predictions), p_value, p_holm, and adds:
-        the gain of `GAINS` where the model above is better and p_holm < 0.05,
+        the gain of `GAIN_OF_RIDGE` where the model above is better and p_holm < 0.05,
         "no" where it is worse and p_holm < 0.05, else "unclear". Empty where the models
         were not run, or failed.
     """
@@ -324,7 +324,7 @@ def nested_model_table(
         _gain_verdicts(step_table["p_holm"], step_table["difference"] > 0)
     )
     step_table["adds"] = step_verdicts.mask(
-        step_verdicts == "yes", step_table["above"].map(GAINS)
+        step_verdicts == "yes", step_table["above"].map(GAIN_OF_RIDGE)
     )
     return step_table
 
@@ -905,7 +905,7 @@ def bound_count_scores(
         for class_code in present_codes
     ]
     error_shares = _divide_errors(np.array(n_people, dtype=float))
-    error_rates = 1 - TAIL ** (error_shares / n_people)
+    error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people)
     confusion_tables = []
     for target_classes in _list_targets(predicted_classes, n_classes):
         divided_counts = np.zeros((len(error_shares), n_classes, n_classes))
@@ -980,7 +980,7 @@ def bound_auc(
             n_class_people = len(set(class_people[is_class]))
             n_other_people = len(set(class_people[~is_class]))
             n_pairs += min(n_class_people, n_other_people)
-        class_factors.append(TAIL ** (1 / max(n_pairs / n_repeats, 1)))
+        class_factors.append(TAIL_PROBABILITY ** (1 / max(n_pairs / n_repeats, 1)))
     mean_factor = float(np.mean(class_factors))
     return estimate * mean_factor, 1 - (1 - estimate) * mean_factor
 

@@ -44,13 +44,13 @@ from brainlsap.text import option_name, option_text
 # Shares of the training at which scales are stored, before the end.
 PATH_SHARES = (0.0, 0.25, 0.5, 0.75)
 
-KEYS = ["model", "repeat", "fold"]
-COLUMNS = {
+FIT_KEYS = ["model", "repeat", "fold"]
+COLUMNS_OF_TABLE = {
     "predictions": ["scan", "participant", "truth", "predicted"],
     "scales": ["start", "share", "region", "scale"],
 }
 # Packages whose version identifies the code of their classes.
-VERSIONED = ("brainlsap", "builtins", "numpy", "sklearn")
+VERSIONED_PACKAGES = ("brainlsap", "builtins", "numpy", "sklearn")
 # Below this number of scans, starting workers takes longer than fitting.
 MIN_SCANS_FOR_WORKERS = 300
 # `catch_warnings` is process-wide, so threads are serialised.
@@ -189,8 +189,8 @@ def cross_validate(
             task_table = pd.DataFrame(key_columns | table_columns)
             tables_by_name.setdefault(table_name, []).append(task_table)
     joined_tables = {
-        table_name: pd.DataFrame(columns=[*KEYS, *table_columns])
-        for table_name, table_columns in COLUMNS.items()
+        table_name: pd.DataFrame(columns=[*FIT_KEYS, *table_columns])
+        for table_name, table_columns in COLUMNS_OF_TABLE.items()
     }
     for table_name, table_parts in tables_by_name.items():
         joined_tables[table_name] = pd.concat(table_parts, ignore_index=True)
@@ -198,7 +198,7 @@ def cross_validate(
         model_name: model_role for model_name, (_, model_role) in models.items()
     }
     fit_table = joined_tables["fits"]
-    fit_table.insert(len(KEYS), "role", fit_table["model"].map(role_of_model))
+    fit_table.insert(len(FIT_KEYS), "role", fit_table["model"].map(role_of_model))
     preserved_columns = confound_steps.preserved_covariates(cohort.table)
     study_settings = {
         "cv": cv_text,
@@ -500,7 +500,9 @@ def _cache_paths(
             for model_or_part in (model, *model.get_params().values())
         }
         own_kinds = [
-            k for k in model_types if k.__module__.split(".")[0] not in VERSIONED
+            k
+            for k in model_types
+            if k.__module__.split(".")[0] not in VERSIONED_PACKAGES
         ]
         # A lambda has no source, and its fit is not stored.
         with suppress(OSError, TypeError, AttributeError, PicklingError):

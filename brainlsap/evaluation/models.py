@@ -42,7 +42,7 @@ from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.text import option_text
 
 # Powers of ten among which C is tuned.
-POWERS = {"logistic": range(-4, 2), "svm": range(-5, 1)}
+EXPONENTS_OF_C = {"logistic": range(-4, 2), "svm": range(-5, 1)}
 
 # Tolerance of fits that are compared to choose C.
 _TUNING_TOLERANCE = 1e-3
@@ -586,7 +586,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                 *sorted({min(k, input_values.shape[1]) for k in self.n_selected})
             ]
         class_codes = np.unique(y, return_inverse=True)[1]
-        penalties = [10.0**power for power in POWERS[self.kind]]
+        penalties = [10.0**power for power in EXPONENTS_OF_C[self.kind]]
         scores_of_candidate: dict[
             tuple[float, str | None, int | None], list[float]
         ] = {}
@@ -1177,12 +1177,12 @@ BASELINES = (
 )
 """Models that every study runs beside its own."""
 
-GROUPS = ("all", "models", "controls", "baselines", "default")
+GROUP_NAMES = ("all", "models", "controls", "baselines", "default")
 """Names that stand for several models."""
 
 
 def list_group(group: str) -> tuple[str, ...]:
-    """Return the names of the models in one of :data:`GROUPS`."""
+    """Return the names of the models in one of :data:`GROUP_NAMES`."""
     if group == "baselines":
         return BASELINES
     if group == "default":
@@ -1249,14 +1249,14 @@ def make_models(
         _key(model_name): (model_name,) for model_name in MODELS
     }
     members_of_key |= {
-        _key(group_name): list_group(group_name) for group_name in GROUPS
+        _key(group_name): list_group(group_name) for group_name in GROUP_NAMES
     }
     names = [names] if isinstance(names, str) else list(names)
     if unknown_names := [
         model_name for model_name in names if _key(model_name) not in members_of_key
     ]:
         raise ParameterError(
-            f"models must be {', '.join(GROUPS)}, or names from "
+            f"models must be {', '.join(GROUP_NAMES)}, or names from "
             f"{', '.join(MODELS)}; got {unknown_names[0]!r}. To use your own "
             "classifiers, pass a dict of classifiers by name."
         )

@@ -34,7 +34,7 @@ N_DRAWN_DIVISIONS = 1000
 _MAX_DRAWN_PEOPLE = 2_000_000
 # Cost of a class that is absent from a fold, above any imbalance: it leaves scores
 # undefined.
-ABSENCE = 10.0
+ABSENCE_COST = 10.0
 
 # A part of an id: first ids of participants that have several parts, then words and
 # numbers.
@@ -225,7 +225,8 @@ def _assign_folds(
     ).max(axis=(1, 2))
     return fold_of_person[
         (
-            largest_deviations + ABSENCE * (fold_class_counts == 0).sum(axis=(1, 2))
+            largest_deviations
+            + ABSENCE_COST * (fold_class_counts == 0).sum(axis=(1, 2))
         ).argmin()
     ].copy()
 

@@ -22,7 +22,7 @@ from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
     BY_LEFT_OUT_PEOPLE,
     EVIDENCE,
-    OPTIONS,
+    RARE_SETTINGS,
     Settings,
     resolve_kernel,
     resolve_settings,
@@ -555,7 +555,7 @@ class LSAPClassifier(GraphClassifier):
         """Set parameters, and settings in `options` by their own names."""
         rare_settings = {
             setting_name: params.pop(setting_name)
-            for setting_name in OPTIONS
+            for setting_name in RARE_SETTINGS
             if setting_name in params
         }
         super().set_params(**params)
@@ -567,7 +567,7 @@ class LSAPClassifier(GraphClassifier):
         """Check the parameters and return every setting of a fit."""
         rare_settings = self.options or {}
         for setting_name in rare_settings:
-            check_choice("option", setting_name, OPTIONS)
+            check_choice("option", setting_name, RARE_SETTINGS)
         setting_values = self.get_params(deep=False) | rare_settings
         return resolve_kernel(resolve_settings(self.preset, setting_values))
 

@@ -25,7 +25,12 @@ from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch, iter_polynomials
-from brainlsap.model.network import AT_ONCE, NETWORKS, SPECTRA, DenseGraphs
+from brainlsap.model.network import (
+    GRAPHS_AT_ONCE,
+    NETWORKS,
+    SPECTRUM_CACHE,
+    DenseGraphs,
+)
 from brainlsap.model.settings import Settings
 from brainlsap.text import option_name, option_text
 
@@ -83,8 +88,8 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         max_weight = 0.0
         if threshold:
             max_weight = max(
-                float(np.triu(connectomes[start : start + AT_ONCE], 1).max())
-                for start in range(0, len(connectomes), AT_ONCE)
+                float(np.triu(connectomes[start : start + GRAPHS_AT_ONCE], 1).max())
+                for start in range(0, len(connectomes), GRAPHS_AT_ONCE)
             )
         if preparation.connectome == "own" and 0 < max_weight < threshold:
             raise ParameterError(
@@ -299,7 +304,7 @@ def make_batch(
                 connectomes, inputs, preparation, chebyshev_series, is_shared=is_shared
             )
             return GraphBatch.of_terms(chebyshev_series, signal.to(device))
-        spectrum_blocks = SPECTRA.blocks(unique_connectomes, preparation, dtype)
+        spectrum_blocks = SPECTRUM_CACHE.blocks(unique_connectomes, preparation, dtype)
         return GraphBatch(
             chebyshev_series, spectrum_blocks, X, stores_graphs=settings.n_layers > 1
         )
@@ -309,10 +314,12 @@ def make_batch(
     initial_scale = float(settings.initial_scale)
     matrix_batches = [
         network_kind.make_graphs(
-            preparation.apply(unique_connectomes[batch_start : batch_start + AT_ONCE]),
+            preparation.apply(
+                unique_connectomes[batch_start : batch_start + GRAPHS_AT_ONCE]
+            ),
             initial_scale,
         )
-        for batch_start in range(0, len(unique_connectomes), AT_ONCE)
+        for batch_start in range(0, len(unique_connectomes), GRAPHS_AT_ONCE)
     ]
     graph_matrices = (
         torch.cat(matrix_blocks) for matrix_blocks in zip(*matrix_batches, strict=True)

@@ -23,10 +23,10 @@ from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch, RegionTerms
 from brainlsap.model.settings import HeatSettings, Settings
 
 # Folds, kernels and starts of one process see the same graphs again and again.
-SPECTRA = SpectrumCache()
+SPECTRUM_CACHE = SpectrumCache()
 
 # Dense graphs that are gone through at once where no gradient is needed.
-AT_ONCE = 256
+GRAPHS_AT_ONCE = 256
 # The released code pushes a scale up where it is below this (erratum 5).
 _BARRIER = 0.01
 
@@ -119,9 +119,11 @@ class DenseGraphs:
     def propagate(self, layer: nn.Module, H: Tensor | None = None) -> Tensor:
         """Return what a layer makes of the features, or of a signal H."""
         H = self.signal if H is None else H
-        if torch.is_grad_enabled() or len(H) <= AT_ONCE:
+        if torch.is_grad_enabled() or len(H) <= GRAPHS_AT_ONCE:
             return layer(H, *self.graphs)
-        item_slices = [slice(k, k + AT_ONCE) for k in range(0, len(H), AT_ONCE)]
+        item_slices = [
+            slice(k, k + GRAPHS_AT_ONCE) for k in range(0, len(H), GRAPHS_AT_ONCE)
+        ]
         return torch.cat([layer(H[p], *self.select(p).graphs) for p in item_slices])
 
 
@@ -247,7 +249,7 @@ def gat_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa
 
 def spectra(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
     """Return eigenvalues and eigenvectors of every normalised Laplacian."""
-    spectrum_blocks = SPECTRA.blocks(W, Preparation(), torch.float64)
+    spectrum_blocks = SPECTRUM_CACHE.blocks(W, Preparation(), torch.float64)
     eigenvalues, eigenvectors = zip(*spectrum_blocks, strict=True)
     return torch.cat(eigenvalues), torch.cat(eigenvectors)
 

@@ -105,7 +105,7 @@ PRESETS = {
 }
 
 # Settings that LSAPClassifier takes in its parameter `options`.
-OPTIONS = (
+RARE_SETTINGS = (
     *("degree", "tolerance", "scale_step", "scale_clip", "scale_penalty"),
     *("penalty_weight", "hidden_units", "readout_units", "standardize", "dropout"),
     *("learning_rate", "weight_decay", "readout_penalty", "patience"),
@@ -123,7 +123,7 @@ MAX_INITIAL_ERROR = 1e-2
 
 _LARGE = 1e18
 # Smallest and largest valid value of settings; the others are from 0 to _LARGE.
-LIMITS: dict[str, tuple[float, float]] = {
+SETTING_LIMITS: dict[str, tuple[float, float]] = {
     "tolerance": (1e-15, MAX_INITIAL_ERROR),
     "temperature": (1e-6, _LARGE),
     "validation_fraction": (0.01, 0.99),
@@ -151,7 +151,7 @@ def check_settings(settings: HeatSettings) -> None:
 
 def _check_number(setting_field: Field, setting_value: object) -> None:
     """Raise if the value of a setting is no number within its limits."""
-    lower_limit, upper_limit = LIMITS.get(setting_field.name, (0, _LARGE))
+    lower_limit, upper_limit = SETTING_LIMITS.get(setting_field.name, (0, _LARGE))
     value_types = {setting_field.type, *get_args(setting_field.type)}
     is_count = int in value_types and float not in value_types
     number_type = Integral if is_count else Real

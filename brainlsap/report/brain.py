@@ -46,7 +46,14 @@ from brainlsap.report.brain_layout import (
     text_width,
     wrap_text,
 )
-from brainlsap.report.figures import LETTER, MM, PAGE, check_width, new_figure, styled
+from brainlsap.report.figures import (
+    LETTER_WIDTH,
+    MM,
+    PAGE_WIDTH,
+    check_width,
+    new_figure,
+    styled,
+)
 from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
 from brainlsap.report.regions import difference_columns, significant_regions
 from brainlsap.report.tables import shorten_name
@@ -67,9 +74,13 @@ EFFECT_LIMITS = (2.0, 4.0)
 
 # Drawn around a shape, which keeps all of its colour: dark around white, so that one of
 # the two stands out from any colour beside it.
-OUTLINE = [Stroke(linewidth=3), Stroke(linewidth=1.3, foreground="white"), Normal()]
+OUTLINE_STYLE = [
+    Stroke(linewidth=3),
+    Stroke(linewidth=1.3, foreground="white"),
+    Normal(),
+]
 # A mark of a region: a dot that stands out from light and dark colours.
-DOT: dict[str, Any] = {
+DOT_STYLE: dict[str, Any] = {
     "marker": "o",
     "markersize": 2.6,
     "linestyle": "none",
@@ -106,7 +117,7 @@ def plot_regions(
     mark: str | Sequence[str] = (),
     outline_label: str = "",
     mark_label: str = "",
-    width: float = PAGE,
+    width: float = PAGE_WIDTH,
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
     r"""Draw one value per region on cortex and subcortex: the seven-view figure.
@@ -302,7 +313,7 @@ def _available_size(width: float, figure: object) -> tuple[float, float]:
     """Return the width and the largest height of the drawing, in mm."""
     check_width(width)
     if figure is None:
-        return width, figures.TALLEST
+        return width, figures.MAX_FIGURE_HEIGHT
     if not isinstance(figure, Figure | SubFigure) or figure.axes:
         raise ParameterError(
             "figure must be a Figure without axes, beside axes one of "
@@ -933,7 +944,7 @@ def _draw_view(
             "gid": "-".join(id_words),
         }
         if region in outlined_regions:  # above other regions, below the shade
-            patch_style |= {"zorder": 1.5, "path_effects": OUTLINE}
+            patch_style |= {"zorder": 1.5, "path_effects": OUTLINE_STYLE}
         axes.add_artist(PathPatch(shape_of_region[region], **patch_style))
     if view_picture.shade is not None:
         axes.imshow(view_picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
@@ -944,7 +955,7 @@ def _draw_view(
         for mark_spot in view_picture.mark_spots.get(region, [])
     ]
     if mark_positions:
-        axes.plot(*np.transpose(mark_positions), **DOT, transform=axes.transAxes)
+        axes.plot(*np.transpose(mark_positions), **DOT_STYLE, transform=axes.transAxes)
     if view_name == "subcortex":
         _name_subcortex_lines(axes)
 
@@ -985,13 +996,13 @@ def _draw_key(
         y = entry_top - entry_height / 2
         if key_kind == "outline":
             swatch_style: Any = {"facecolor": NO_REGION_COLOR, "edgecolor": LINE_COLOR}
-            swatch_style |= {"linewidth": 0.25, "path_effects": OUTLINE}
+            swatch_style |= {"linewidth": 0.25, "path_effects": OUTLINE_STYLE}
             if are_markers:
                 axes.add_artist(Circle((x + 2.0, y), 0.9, **swatch_style))
             else:
                 axes.add_artist(Rectangle((x + 0.7, y - 0.8), 2.6, 1.6, **swatch_style))
         else:
-            axes.plot(x + 2.0, y, **DOT)
+            axes.plot(x + 2.0, y, **DOT_STYLE)
         axes.text(x + SWATCH_WIDTH, y, entry_label, va="center")
         if is_stacked:
             entry_top -= entry_height
@@ -1166,7 +1177,7 @@ def _plot_dots(
             "the middle and are left out."
         )
     shown_maps = map_table.loc[shown_regions].sort_values([*map_table])
-    max_letters = max(30, int(0.4 * width / LETTER))
+    max_letters = max(30, int(0.4 * width / LETTER_WIDTH))
     short_names = [
         shorten_name(region_name, max_letters) for region_name in shown_maps.index
     ]
@@ -1196,7 +1207,7 @@ def _plot_dots(
         )
         is_marked = shown_maps.index.isin(marked_names)
         if is_marked.any():
-            mark_style = DOT | {"markersize": 2.0}
+            mark_style = DOT_STYLE | {"markersize": 2.0}
             axes.plot(map_values[is_marked], row_positions[is_marked], **mark_style)
         label_rows(axes, short_names)
         axes.set_title(wrap_text(region_name, MAP_NAME_HEIGHT))

@@ -30,7 +30,7 @@ from scipy.sparse import coo_array
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.atlas_files import fsaverage5
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.figures import LETTER, MM
+from brainlsap.report.figures import LETTER_WIDTH, MM
 
 # What pixels show that are no region: the ground, and brain without a region.
 BACKGROUND, NO_REGION = -2, -1
@@ -998,7 +998,9 @@ def _place_labels(
     label_room = end_x - start_x - label_steps
     wrapped_texts = [
         wrap_text(region_label.text, label_width)
-        for region_label, label_width in zip(labels, label_room - LETTER, strict=True)
+        for region_label, label_width in zip(
+            labels, label_room - LETTER_WIDTH, strict=True
+        )
     ]
     text_widths = np.array(
         [
@@ -1051,7 +1053,7 @@ def wrap_text(label_text: str, max_width: float) -> str:
     label_text = re.sub(
         r"\$[^$]*\$", lambda math: math[0].replace(" ", "\0"), label_text
     )
-    max_letters = max(8, int(max_width / LETTER))
+    max_letters = max(8, int(max_width / LETTER_WIDTH))
     return textwrap.fill(label_text, max_letters, break_long_words=False).replace(
         "\0", " "
     )

@@ -230,9 +230,9 @@ def _describe_performance(evaluation: Evaluation) -> str:
     return f"{score_sentence} {_name_subgroups(evaluation)}".strip()
 
 
-PAGE = "report.html"
+PAGE_FILE = "report.html"
 PAGE_SECTIONS = {
-    section: f"{PAGE}#{section}"
+    section: f"{PAGE_FILE}#{section}"
     for section in ("scores", "regions", "people", "methods")
 }
 """Place of every section of the page, by its id."""
@@ -250,7 +250,7 @@ ITEMS = (
         BOTH,
         "Name the target population and the outcome.",
         _describe_title,
-        (PAGE,),
+        (PAGE_FILE,),
     ),
     Item(
         "2",

@@ -1044,7 +1044,7 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
         has_gain = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
         partial_conclusions.append(
             Conclusion(
-                tables.CONNECTOMES[connectome] if is_random else "no connectome",
+                tables.CONNECTOME_TITLES[connectome] if is_random else "no connectome",
                 YES if has_gain else NOT_SHOWN,
                 _nats_text(estimate, low, high),
                 estimate,

@@ -16,10 +16,10 @@ from brainlsap.exceptions import ParameterError
 MM = 1 / 25.4
 """Inches per mm."""
 
-COLUMN, MIDDLE, PAGE = 85.0, 135.0, 180.0
+COLUMN_WIDTH, MIDDLE_WIDTH, PAGE_WIDTH = 85.0, 135.0, 180.0
 """Widths of one, one and a half and two columns of a journal's page, in mm."""
 
-TALLEST = 240.0
+MAX_FIGURE_HEIGHT = 240.0
 """Largest height of a figure in mm: a page."""
 
 SMALLEST_PANEL = 48.0
@@ -28,7 +28,7 @@ SMALLEST_PANEL = 48.0
 FONT_SIZE = 7
 """Size of the text in points."""
 
-LETTER, LINE = 1.35, 3.4
+LETTER_WIDTH, LINE_HEIGHT = 1.35, 3.4
 """Mean width of a letter and height of a line of text, in mm."""
 
 INK = "#1a1a1a"
@@ -89,7 +89,7 @@ def add_lines(axes: Axes, n_text_lines: float, is_side_by_side: bool = False) ->
     if is_side_by_side:
         n_rows = len({panel_axes.get_position(True).y0 for panel_axes in figure.axes})
     if n_rows == 1:
-        figure.set_figheight(figure.get_figheight() + n_text_lines * LINE * MM)
+        figure.set_figheight(figure.get_figheight() + n_text_lines * LINE_HEIGHT * MM)
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def own_axes(axes: Any, width: float, height: float = 0, n_panels: int = 1) -> A
     if axes is None:
         check_width(width)
         n_panel_rows = n_panels if width < 50 * n_panels else 1
-        height = height or min(width / 1.2, TALLEST)
+        height = height or min(width / 1.2, MAX_FIGURE_HEIGHT)
         # "constrained" cuts off labels beside axes of equal aspect when first drawn.
         figure = new_figure(width, n_panel_rows * height, layout="compressed")
         panel_axes = figure.subplots(

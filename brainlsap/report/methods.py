@@ -99,7 +99,7 @@ _IN_SENTENCES = (
     "atlas feature label model models baselines steps study_options options "
     "class_prior merge_classes n_permutations preset learning_curve"
 )
-UNLISTED = frozenset(
+UNLISTED_SETTINGS = frozenset(
     f"{_DESIGN} {_PLACES_AND_SPEED} {_PROVENANCE} {_IN_SENTENCES}".split()
 )
 """Settings that are not listed with those that have no phrase."""
@@ -137,7 +137,7 @@ class SettingPhrases:
         setting_texts = [
             f"{setting_name.replace('_', ' ')} = {setting_text}"
             for setting_name, setting_text in self.remaining.items()
-            if setting_name not in UNLISTED
+            if setting_name not in UNLISTED_SETTINGS
         ]
         return f"{sentence_start}: {'; '.join(setting_texts)}." if setting_texts else ""
 

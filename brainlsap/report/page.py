@@ -53,9 +53,9 @@ from brainlsap.report.external import (
 )
 from brainlsap.report.figures import (
     FONT_SIZE,
-    MIDDLE,
-    PAGE,
-    TALLEST,
+    MAX_FIGURE_HEIGHT,
+    MIDDLE_WIDTH,
+    PAGE_WIDTH,
     new_figure,
     own_axes,
 )
@@ -217,7 +217,7 @@ def _plot_first_effects(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     n_maps = len(evaluation.cohort.classes) - 1
     if atlas is None or not atlas.has_surfaces or n_maps < 3:
         return plot_effects(evaluation, feature, atlas)
-    low_figure = new_figure(PAGE, min(8 + 20 * n_maps, TALLEST))
+    low_figure = new_figure(PAGE_WIDTH, min(8 + 20 * n_maps, MAX_FIGURE_HEIGHT))
     return plot_effects(evaluation, feature, atlas, figure=low_figure)
 
 
@@ -266,7 +266,9 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     plot_functions = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
     # Panels with long class names are too wide to stand side by side.
     has_long_names = max(map(len, evaluation.cohort.classes)) > 10
-    panel_width, panel_height = (MIDDLE, 75) if has_long_names else (PAGE, 62)
+    panel_width, panel_height = (
+        (MIDDLE_WIDTH, 75) if has_long_names else (PAGE_WIDTH, 62)
+    )
     panel_axes = own_axes(None, panel_width, panel_height, n_panels=3)
     for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
         try:
@@ -280,7 +282,7 @@ def _plot_gain_panels(evaluation: Evaluation) -> Any:
     """Draw what the connectome adds in log evidence and in left-out error."""
     gain_table: Any = evaluation.connectome_gain
     gain = ConnectomeGain(gain_table)
-    panel_axes = own_axes(None, PAGE, 24 + 5 * len(gain_table), n_panels=2)
+    panel_axes = own_axes(None, PAGE_WIDTH, 24 + 5 * len(gain_table), n_panels=2)
     scores = ("evidence_gain", "error_gain")
     for score, axes in zip(scores, panel_axes, strict=True):
         plots.plot_connectome_gain(gain, score, axes=axes)
@@ -296,7 +298,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     has_scales = evaluation.ranking is not None
     has_scales = has_scales and regions.ranks_by_varied_scales(evaluation)
     n_panels = 3 if has_scales else 2
-    panel_axes = own_axes(None, PAGE, 24 + 6 * n_rows, n_panels=n_panels)
+    panel_axes = own_axes(None, PAGE_WIDTH, 24 + 6 * n_rows, n_panels=n_panels)
     plots.plot_directions(
         evaluation,
         selected_ranking,
@@ -319,7 +321,7 @@ def _plot_scale_panels(evaluation: Evaluation) -> Any:
     region_ranking, atlas = evaluation.ranking, evaluation.cohort.atlas
     n_rows = len(tables.ranked_regions(region_ranking, plots.N_SHOWN))
     features = evaluation.cohort.feature_names[:2]  # Further ones are in a table.
-    panel_axes = own_axes(None, PAGE, 19 + 9 * n_rows, n_panels=1 + len(features))
+    panel_axes = own_axes(None, PAGE_WIDTH, 19 + 9 * n_rows, n_panels=1 + len(features))
     plots.plot_scales(region_ranking, atlas, axes=panel_axes[0])
     for axes, feature in zip(panel_axes[1:], features, strict=True):
         plots.plot_directions(
@@ -387,7 +389,7 @@ FIGURES = {
     ),
     "scores": ReportFigure(
         "balanced accuracy of every model",
-        draw=partial(plots.plot_scores, width=PAGE),
+        draw=partial(plots.plot_scores, width=PAGE_WIDTH),
         is_drawn=lambda _: True,
         shows_intervals=True,
     ),
@@ -399,7 +401,7 @@ FIGURES = {
     ),
     "subgroups": ReportFigure(
         "balanced accuracy of subgroups",
-        draw=partial(plots.plot_subgroups, width=PAGE),
+        draw=partial(plots.plot_subgroups, width=PAGE_WIDTH),
         is_drawn=lambda evaluation: not evaluation.predictions.empty,
         may_lack_data=True,  # No group may have a score.
         shows_intervals=True,

@@ -38,12 +38,12 @@ from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
 from brainlsap.report.brain_layout import text_width
 from brainlsap.report.figures import (
-    COLUMN,
+    COLUMN_WIDTH,
     INK,
-    LETTER,
-    LINE,
-    MIDDLE,
-    PAGE,
+    LETTER_WIDTH,
+    LINE_HEIGHT,
+    MIDDLE_WIDTH,
+    PAGE_WIDTH,
     own_axes,
     styled,
 )
@@ -53,10 +53,10 @@ from brainlsap.text import count, option_text
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8a8a8a"
 COLORS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#E69F00")
 
-DASHES: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
+DASH_STYLE: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3))}
 """Style of reference lines."""
 
-ZERO: dict[str, Any] = {"color": GREY, "linewidth": 0.6}
+ZERO_STYLE: dict[str, Any] = {"color": GREY, "linewidth": 0.6}
 """Style of lines at no difference."""
 
 PRIOR_LABELS = {
@@ -91,7 +91,7 @@ GAIN_LABELS = {
 }
 """Labels of axes, by the gain of a connectome."""
 
-BARS: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
+BAR_STYLE: dict[str, Any] = {"fmt": "o", "markersize": 4, "zorder": 3}
 """Style of points with error bars."""
 
 FLOW_BOX, FLOW_GAP, FLOW_MARGIN = 10.0, 5.0, 1.0
@@ -118,7 +118,7 @@ def _draw_box(
     text_options: Any = {"ha": "center", "va": "center", "zorder": 3}
     n_lines = len(text_lines)
     for line_number, line_text in enumerate(text_lines):
-        offset = (line_number - (n_lines - 1) / 2) * LINE
+        offset = (line_number - (n_lines - 1) / 2) * LINE_HEIGHT
         font_weight = "bold" if line_number == 0 else "normal"
         axes.text(x, y + offset, line_text, fontweight=font_weight, **text_options)
 
@@ -136,7 +136,7 @@ def _draw_arrow(
 
 
 @styled()
-def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE) -> Figure:
+def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
     """Draw what became of the people and scans listed, as CONSORT and STARD do.
 
     Parameters
@@ -158,7 +158,7 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE) -> Figure:
     n_side_boxes = len(flow) - 2
     first_y = FLOW_MARGIN + FLOW_BOX / 2
     last_y = first_y + (n_side_boxes + 1) * box_distance
-    figure_height = last_y + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE + FLOW_MARGIN
+    figure_height = last_y + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE_HEIGHT + FLOW_MARGIN
     figure = figures.new_figure(width, figure_height, layout="none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(figure_height, 0))
@@ -195,7 +195,7 @@ def _draw_class_boxes(
     first_x = left + box_width / 2
     if n_classes <= 2:
         first_x, box_distance, box_width = parent_x, 0.5 * width, 0.42 * width
-    box_height = FLOW_BOX + LINE
+    box_height = FLOW_BOX + LINE_HEIGHT
     line_y = parent_y + FLOW_BOX / 2 + FLOW_GAP
     top = line_y + FLOW_GAP
     axes.plot([parent_x] * 2, [parent_y + FLOW_BOX / 2, line_y], color=INK, lw=0.7)
@@ -205,7 +205,7 @@ def _draw_class_boxes(
     for position, class_row in enumerate(class_counts.to_dict("records")):
         x = first_x + position * box_distance
         _draw_arrow(axes, (x, line_y), (x, top))
-        n_letters = int(box_width / LETTER)
+        n_letters = int(box_width / LETTER_WIDTH)
         class_title = textwrap.shorten(class_row["class"], n_letters, placeholder="...")
         text_lines = [
             class_title,
@@ -223,7 +223,7 @@ def plot_scores(
     score_name: str = "balanced_accuracy",
     *,
     axes: Axes | None = None,
-    width: float = MIDDLE,
+    width: float = MIDDLE_WIDTH,
 ) -> Axes:
     """Draw one score of all models side by side, a dot for every fold.
 
@@ -322,7 +322,7 @@ def plot_connectome_gain(
     score: str = "evidence_gain",
     *,
     axes: Axes | None = None,
-    width: float = MIDDLE,
+    width: float = MIDDLE_WIDTH,
 ) -> Axes:
     """Draw what the connectome and null connectomes add to the regions' own values.
 
@@ -346,7 +346,7 @@ def plot_connectome_gain(
     check_choice("score", score, GAIN_LABELS)
     gain_table = gain.table
     row_names = [
-        tables.CONNECTOMES[connectome_name]
+        tables.CONNECTOME_TITLES[connectome_name]
         for connectome_name in gain_table["connectome"]
     ]
     axes = _named_rows(axes, width, row_names, GAIN_LABELS[score])
@@ -377,7 +377,7 @@ def plot_connectome_gain(
 
 @styled()
 def plot_learning_curve(
-    evaluation: Evaluation, *, axes: Axes | None = None, width: float = COLUMN
+    evaluation: Evaluation, *, axes: Axes | None = None, width: float = COLUMN_WIDTH
 ) -> Axes:
     """Draw the balanced accuracy of models by the number of people in training.
 
@@ -444,7 +444,7 @@ def plot_subgroups(
     model: str | None = None,
     *,
     axes: Axes | None = None,
-    width: float = MIDDLE,
+    width: float = MIDDLE_WIDTH,
 ) -> Axes:
     """Draw the balanced accuracy of a model in groups of people.
 
@@ -486,7 +486,9 @@ def plot_subgroups(
     axes = _named_rows(axes, width, row_names, axis_label)
     for _, column_groups in group_table.groupby("column"):
         ends = column_groups.index.min() - 0.4, column_groups.index.max() + 0.4
-        axes.vlines(column_groups["all_groups"].iloc[0], *ends, linewidth=1, **DASHES)
+        axes.vlines(
+            column_groups["all_groups"].iloc[0], *ends, linewidth=1, **DASH_STYLE
+        )
         chance = column_groups["chance"].iloc[0]
         axes.vlines(chance, *ends, linewidth=1, color="black", linestyle="dotted")
     colors = dict(zip(group_table["column"].unique(), cycle(COLORS)))
@@ -508,7 +510,7 @@ def plot_confusion(
     model: str | None = None,
     *,
     axes: Axes | None = None,
-    width: float = COLUMN,
+    width: float = COLUMN_WIDTH,
 ) -> Axes:
     """Draw the confusion matrix of all out-of-fold predictions of a model.
 
@@ -580,7 +582,7 @@ def plot_roc(
     model: str | None = None,
     *,
     axes: Axes | None = None,
-    width: float = COLUMN,
+    width: float = COLUMN_WIDTH,
 ) -> Axes:
     """Draw the ROC curve of every class against the rest, mean over folds.
 
@@ -662,7 +664,7 @@ def plot_calibration(
     model: str | None = None,
     *,
     axes: Axes | None = None,
-    width: float = COLUMN,
+    width: float = COLUMN_WIDTH,
 ) -> Axes:
     """Draw the share of correct predictions against the probability of their class.
 
@@ -729,7 +731,7 @@ def plot_scales(
     n_regions: int = N_SHOWN,
     *,
     axes: Axes | None = None,
-    width: float = MIDDLE,
+    width: float = MIDDLE_WIDTH,
 ) -> Axes:
     """Draw the regions of smallest relative scale, with their range over folds.
 
@@ -761,7 +763,7 @@ def plot_scales(
     axis_label = "relative scale (bars: range over folds)"
     region_names = tables.region_labels(list(top_regions["region"]), atlas)
     axes = _named_rows(axes, width, region_names, axis_label)
-    axes.axvline(1, **DASHES, label="median region")
+    axes.axvline(1, **DASH_STYLE, label="median region")
     for row_position, region_row in top_regions.iterrows():
         is_planted = bool(region_row.get("planted"))
         is_learned = not region_row["moved"] < 0.5
@@ -792,7 +794,7 @@ def plot_directions(
     *,
     feature: str | None = None,
     axes: Axes | None = None,
-    width: float = MIDDLE,
+    width: float = MIDDLE_WIDTH,
 ) -> Axes:
     """Draw how a feature of the first regions differs between classes.
 
@@ -826,7 +828,7 @@ def plot_directions(
     axes = _named_rows(
         axes, width, tables.region_labels(top_regions, atlas), axis_label
     )
-    axes.axvline(0, **ZERO)
+    axes.axvline(0, **ZERO_STYLE)
     color_of_class = class_colors(evaluation)
     # Space classes so that those of one region are closer than neighbouring regions.
     middle_offset = (len(other_classes) - 1) / 2
@@ -862,7 +864,7 @@ def plot_region_tests(
     *,
     feature: str | None = None,
     axes: Axes | None = None,
-    width: float = MIDDLE,
+    width: float = MIDDLE_WIDTH,
 ) -> Axes:
     """Draw effect and contrast of the regions of largest effect.
 
@@ -899,7 +901,7 @@ def plot_region_tests(
     if "F" in selected_regions:
         axis_label = "eta (95%)"
     axes = _named_rows(axes, width, region_names, axis_label)
-    axes.axvline(0, **ZERO)
+    axes.axvline(0, **ZERO_STYLE)
     effect_bounds = selected_regions[["effect", "effect_low", "effect_high"]].to_numpy()
     contrast_bounds = selected_regions[
         ["contrast", "contrast_low", "contrast_high"]
@@ -944,7 +946,7 @@ def plot_training(
     model: str | None = None,
     *,
     axes: Sequence[Axes] | None = None,
-    width: float = PAGE,
+    width: float = PAGE_WIDTH,
 ) -> np.ndarray:
     """Draw the loss of a model over its epochs, and its scales over the training.
 
@@ -1052,7 +1054,7 @@ def plot_contributions(
     if len(other_regions):
         row_names.append(f"{len(other_regions)} other regions")
         bar_lengths.append(float(region_contributions[other_regions].sum()))
-    (axes,) = own_axes(None, COLUMN, 18 + 5 * len(row_names))
+    (axes,) = own_axes(None, COLUMN_WIDTH, 18 + 5 * len(row_names))
     axes.barh(np.arange(len(row_names)), bar_lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
     label_rows(axes, [tables.shorten_name(row_name, 40) for row_name in row_names])
@@ -1125,7 +1127,7 @@ def _draw_errorbars(
         .clip(0)
         .reshape(2, -1)
     )
-    for artist in axes.errorbar(x, y, **BARS | errorbar_style).get_children():
+    for artist in axes.errorbar(x, y, **BAR_STYLE | errorbar_style).get_children():
         artist.set_clip_on(False)
 
 
@@ -1138,7 +1140,7 @@ def _draw_reference(
     **line_style: Any,
 ) -> None:
     """Draw a vertical line, dashed by default, with its label above the axes."""
-    axes.axvline(x, **DASHES | line_style)
+    axes.axvline(x, **DASH_STYLE | line_style)
     # Letters such as g reach below their line, so keep a space of two points.
     axes.annotate(
         reference_label,
@@ -1155,7 +1157,7 @@ def _draw_reference(
 def _unit_square(axes: Axes | None, width: float, xlabel: str, ylabel: str) -> Axes:
     """Return square axes from 0 to 1, with their diagonal."""
     (axes,) = own_axes(axes, width)
-    axes.plot([0, 1], [0, 1], **DASHES)
+    axes.plot([0, 1], [0, 1], **DASH_STYLE)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=xlabel, ylabel=ylabel)
     return axes
 
@@ -1169,7 +1171,7 @@ def _draw_legend(axes: Axes, title: str = "", overhang: float = 0.0) -> None:
     mark_of_name = dict(zip(mark_names, legend_handles, strict=True))
     cell_width = figures.cell_size(axes)[0]
     wrapped_names = [
-        textwrap.fill(mark_name, max(8, int((cell_width - 12) / LETTER)))
+        textwrap.fill(mark_name, max(8, int((cell_width - 12) / LETTER_WIDTH)))
         for mark_name in mark_of_name
     ]
     entry_width = 6.2 + max(map(text_width, mark_of_name), default=0)
@@ -1214,12 +1216,12 @@ def _named_rows(axes: Any, width: float, row_names: list[str], axis_label: str) 
     (axes,) = own_axes(axes, width, 19)
     width = figures.cell_size(axes)[0]
     per_line = int(17 + width / 6.4)
-    plot_width = width - 8 - LETTER * min(per_line, max(map(len, row_names)))
+    plot_width = width - 8 - LETTER_WIDTH * min(per_line, max(map(len, row_names)))
     row_names = [
         textwrap.fill(tables.shorten_name(row_name, 72), per_line)
         for row_name in row_names
     ]
-    axis_label = textwrap.fill(axis_label, max(12, int(plot_width / LETTER)))
+    axis_label = textwrap.fill(axis_label, max(12, int(plot_width / LETTER_WIDTH)))
     row_height = max(1.3, 1 + max(row_name.count("\n") for row_name in row_names))
     figures.add_lines(axes, axis_label.count("\n") + row_height * len(row_names))
     label_rows(axes, row_names)

@@ -29,10 +29,10 @@ from brainlsap.report.conclusions import predictor_text
 from brainlsap.report.tables import audit_table, feature_text, table_text
 from brainlsap.text import listed, option_text
 
-SHAREABLE, PRIVATE, STORED = "report", "private", "evaluation"
+REPORT_FOLDER, PRIVATE_FOLDER, EVALUATION_FOLDER = "report", "private", "evaluation"
 """Folders of results: what may be shared, what may not, and in it the evaluation."""
 
-FOLDS = "folds"
+FITS_FOLDER = "folds"
 """Folder in `private/` with the finished fits of a run; a new report keeps it."""
 
 REPORT_SETTINGS = ("title", "date", "versions")
@@ -105,14 +105,14 @@ def write_report(
         check_same_study(folder, evaluation.settings, evaluation.cohort.data_hash)
     evaluation = _add_report_facts(evaluation, title, quality)
     with lock_folder(folder), fill_folder(folder, replace=True) as new_folder:
-        _write_private(evaluation, new_folder / PRIVATE)
+        _write_private(evaluation, new_folder / PRIVATE_FOLDER)
         atlas = atlas or evaluation.cohort.atlas
         n_jobs = choose_n_jobs(n_jobs, evaluation.cohort)
-        write_page(evaluation, new_folder / SHAREABLE, atlas, n_jobs)
-        finished_fits = folder / PRIVATE / FOLDS
+        write_page(evaluation, new_folder / REPORT_FOLDER, atlas, n_jobs)
+        finished_fits = folder / PRIVATE_FOLDER / FITS_FOLDER
         if finished_fits.is_dir():
-            finished_fits.rename(new_folder / PRIVATE / FOLDS)
-    return folder / SHAREABLE / "report.html"
+            finished_fits.rename(new_folder / PRIVATE_FOLDER / FITS_FOLDER)
+    return folder / REPORT_FOLDER / "report.html"
 
 
 def read_results(folder: str | Path) -> Evaluation:
@@ -133,7 +133,9 @@ def read_results(folder: str | Path) -> Evaluation:
     FileFormatError
         If the folder holds no evaluation.
     """
-    return Evaluation.load(Path(folder).expanduser() / PRIVATE / STORED)
+    return Evaluation.load(
+        Path(folder).expanduser() / PRIVATE_FOLDER / EVALUATION_FOLDER
+    )
 
 
 def check_results_folder(folder: str | Path) -> Path:
@@ -161,7 +163,7 @@ def check_results_folder(folder: str | Path) -> Path:
         raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
     check_writable(folder)
     top_names = {parent_path.name for parent_path in folder.glob("*")}
-    foreign_names = sorted(top_names - {SHAREABLE, PRIVATE})
+    foreign_names = sorted(top_names - {REPORT_FOLDER, PRIVATE_FOLDER})
     # Walk the folder only if it looks like results: a home folder would take long.
     if not foreign_names:
         foreign_names = _find_foreign_files(folder)
@@ -178,7 +180,7 @@ def _find_foreign_files(folder: Path) -> list[str]:
     listed_files: list[str] = []
     with suppress(OSError, ValueError, LookupError, TypeError):
         settings_record = json.loads(
-            (folder / SHAREABLE / "settings.json").read_bytes()
+            (folder / REPORT_FOLDER / "settings.json").read_bytes()
         )
         listed_files = settings_record["files"]
     folder_files = [
@@ -189,7 +191,7 @@ def _find_foreign_files(folder: Path) -> list[str]:
     found_files = {
         file_path.as_posix()
         for file_path in folder_files
-        if not file_path.is_relative_to(f"{PRIVATE}/{FOLDS}")
+        if not file_path.is_relative_to(f"{PRIVATE_FOLDER}/{FITS_FOLDER}")
     }
     return sorted(found_files.difference(listed_files))
 
@@ -201,9 +203,9 @@ def check_same_study(
 
     Compares the options given to :func:`brainlsap.run_study`, if they were recorded.
     """
-    stored_path = folder / PRIVATE / STORED / "evaluation.json"
+    stored_path = folder / PRIVATE_FOLDER / EVALUATION_FOLDER / "evaluation.json"
     if not stored_path.is_file():
-        if (folder / SHAREABLE).is_dir():
+        if (folder / REPORT_FOLDER).is_dir():
             raise ParameterError(
                 f"{folder} contains a report without its private/ folder, so its "
                 "study cannot be compared with this one. Choose another "
@@ -401,7 +403,7 @@ def write_figures(
 def _write_private(evaluation: Evaluation, folder: Path) -> None:
     """Write what names people, readable by the owner alone."""
     folder.mkdir(mode=0o700)
-    evaluation.save(folder / STORED)
+    evaluation.save(folder / EVALUATION_FOLDER)
     scan_codes = evaluation.cohort.table[["code", "scan", "participant"]]
     write_tsv(scan_codes, folder / "codes.tsv")
     left_out = evaluation.cohort.left_out

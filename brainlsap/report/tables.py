@@ -35,7 +35,7 @@ from brainlsap.evaluation.subgroups import (
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import count, listed, p_text, with_and
 
-FEATURES = {
+FEATURE_TITLES = {
     "thickness": "cortical thickness",
     "volume": "regional volume",
     "area": "cortical surface area",
@@ -105,7 +105,7 @@ def feature_title(cohort: Any, feature_name: str, region: str | None = None) -> 
 
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
-    feature_name_text = FEATURES.get(feature_name, feature_name)
+    feature_name_text = FEATURE_TITLES.get(feature_name, feature_name)
     subcortex_substitute = find_subcortex_substitute(cohort, feature_name)
     if not subcortex_substitute:
         return feature_name_text
@@ -840,7 +840,7 @@ def learning_curve_sentence(evaluation: Evaluation) -> str:
     )
 
 
-CONNECTOMES = {
+CONNECTOME_TITLES = {
     "original": "connectome of the study",
     "relabelled": "relabelled regions",
     "rewired": "rewired, same strengths",
@@ -870,7 +870,7 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
         column_name for column_name in gain_rows if column_name.startswith("error_")
     ]
     gain_rows[error_columns] *= 100
-    gain_rows["connectome"] = gain_rows["connectome"].map(CONNECTOMES)
+    gain_rows["connectome"] = gain_rows["connectome"].map(CONNECTOME_TITLES)
     gain_rows = gain_rows.rename(columns={"n_draws": "draws"})
     text_table = number_texts(
         gain_rows,
@@ -1153,7 +1153,8 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
     ]
     if names_in_unit:
         feature_texts = with_and(
-            FEATURES.get(feature_name, feature_name) for feature_name in names_in_unit
+            FEATURE_TITLES.get(feature_name, feature_name)
+            for feature_name in names_in_unit
         )
         null_texts.append(f"all regions differ by the same amount of {feature_texts}")
     return "; ".join(null_texts) + "."
@@ -1288,7 +1289,7 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     property_correlations = ranks.confound_table(ranking, region_properties)
     property_titles = {
         f"variance_{k}": f"variance of {feature_label}"
-        for k, feature_label in FEATURES.items()
+        for k, feature_label in FEATURE_TITLES.items()
     }
     property_correlations["property"] = (
         property_correlations["property"]

@@ -16,7 +16,7 @@ from brainlsap.data.measures import (
     get_measure,
 )
 from brainlsap.options import OPTIONS
-from brainlsap.report.tables import FEATURES
+from brainlsap.report.tables import FEATURE_TITLES
 from tests.data.conftest import refused
 from tests.data.test_find_files import scan_of
 
@@ -39,7 +39,7 @@ def test_every_measure_of_pet_is_known_everywhere(feature):
     measure = get_measure(feature)
     assert feature in KNOWN_MEASURES
     assert feature in MODALITIES
-    assert feature in FEATURES
+    assert feature in FEATURE_TITLES
     assert kind_of(f"{feature}_tracer") == "tracer"
     for tracer in TRACERS:
         if tracer.feature == feature:

@@ -124,6 +124,6 @@ def test_a_shared_graph_and_parts_of_a_batch_are_the_same(W, name, monkeypatch):
         expected = own.propagate(layer)
         rows = torch.tensor([2, 0])
         assert_allclose(own.select(rows).propagate(layer), expected[rows])
-        monkeypatch.setattr("brainlsap.model.network.AT_ONCE", 2)
+        monkeypatch.setattr("brainlsap.model.network.GRAPHS_AT_ONCE", 2)
         assert_allclose(own.propagate(layer), expected, atol=1e-12)
         assert_allclose(one.propagate(layer), whole, atol=1e-12)

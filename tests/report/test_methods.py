@@ -37,7 +37,7 @@ from brainlsap.report.methods import (
     NETWORK_PHRASES,
     OWN_PHRASES,
     TEMPLATES,
-    UNLISTED,
+    UNLISTED_SETTINGS,
     connectome_sentences,
     prior_text,
 )
@@ -136,7 +136,7 @@ def test_an_option_that_changes_numbers_changes_the_text(
 )
 def test_no_option_of_a_signature_is_forgotten(evaluation, change, function):
     before = change(evaluation)
-    for name in set(signature(function).parameters) - UNLISTED:
+    for name in set(signature(function).parameters) - UNLISTED_SETTINGS:
         assert change(evaluation, **{name: 17}) != before, name
 
 
@@ -195,7 +195,7 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     unstated = {name for name in names if STUDY_OPTIONS[name][1] not in text}
     assert not unstated, f"the text lacks the phrases of {unstated} in STUDY_OPTIONS"
     for name in names:
-        assert name in UNLISTED or name in evaluation.settings, name
+        assert name in UNLISTED_SETTINGS or name in evaluation.settings, name
 
 
 def test_every_baseline_is_described_in_the_methods():
