@@ -14,7 +14,7 @@ from brainlsap.simulation import (
     base_network,
     count_streamlines,
     diffusion_operator,
-    divide,
+    divide_people,
     random_stream,
     spread_from_seeds,
     symmetric_normal,
@@ -83,7 +83,7 @@ def make_benchmark_cohort(
     check_choice("case", case, SEEDS)
     check_choice("noise", noise, NOISE)
     stream = partial(random_stream, random_state)
-    stages = np.repeat(np.arange(len(STAGES)), divide(n_people, SHARES))
+    stages = np.repeat(np.arange(len(STAGES)), divide_people(n_people, SHARES))
     stages = stream("decisive stages").permutation(stages)
     atlas = _ellipsoid_atlas(stream("decisive atlas"))
     chosen = stream("decisive seeds").permutation(ROIS)

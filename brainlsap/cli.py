@@ -340,15 +340,17 @@ def build(study: str, **options: Any) -> None:
     names_of_group = defaultdict[str, list[str]](list)
     for option in options_of("build"):
         names_of_group[option.group].append(option.name)
-    connectome_options = _select(options, ["labels", *names_of_group["connectomes"]])
-    suvr_options = _select(options, ["labels", *names_of_group["SUVR"]])
+    connectome_options = _select_options(
+        options, ["labels", *names_of_group["connectomes"]]
+    )
+    suvr_options = _select_options(options, ["labels", *names_of_group["SUVR"]])
     if "same_space" in suvr_options:
         connectome_options["same_space"] = suvr_options["same_space"]
-    pattern_options = _select(options, names_of_group["patterns"])
+    pattern_options = _select_options(options, names_of_group["patterns"])
     special_options = pattern_options | connectome_options | suvr_options
     built_study = brainlsap.images.build_study(
         study,
-        **_select(options, options.keys() - special_options.keys()),
+        **_select_options(options, options.keys() - special_options.keys()),
         patterns=pattern_options,
         connectome=connectome_options,
         suvr=suvr_options,
@@ -373,7 +375,7 @@ def _options_after_build(
     built_study: "BuiltStudy", options: OptionValues
 ) -> OptionValues:
     """Return the options of `check` that read the built files."""
-    check_options = _select(options, ("atlas", "subjects_dir"))
+    check_options = _select_options(options, ("atlas", "subjects_dir"))
     derivative_folders = [*options.get("derivatives", ())]
     if "out" in options:
         derivative_folders.append(options["out"])
@@ -399,7 +401,7 @@ def check(study: str, **options: Any) -> None:
     reading_options, study_options, _ = _options_by_recipient(options)
     cohort_check = brainlsap.check_cohort(study, **reading_options, verbose=True)
     cohort = cohort_check.cohort
-    fold_options = _select(study_options, _names_of("check"))
+    fold_options = _select_options(study_options, _command_option_names("check"))
     merged_classes = fold_options.pop("merge_classes", None)
     if cohort is not None and merged_classes is not None:
         cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
@@ -509,7 +511,7 @@ def _suggest_for_model(
     if not isinstance(error, RefusedStudyError):
         return
     with format_options(_make_option_format(command_name)):
-        reading_options = _select(options, option_names("reading"))
+        reading_options = _select_options(options, option_names("reading"))
         suggested_options = brainlsap.prediction.suggest_new_options(
             options["model"], options["study"], error, **reading_options
         )
@@ -713,7 +715,7 @@ def fit(
     reading_options, study_options, model_options = _options_by_recipient(options)
     overwrite |= study_options.pop("overwrite", False)  # of the settings file
     check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
-    model_options |= _select(study_options, ("preset", "random_state"))
+    model_options |= _select_options(study_options, ("preset", "random_state"))
     models_of_file = study_options.get("models", [])
     if models is None and len(models_of_file) > 1:
         raise BrainlsapError(
@@ -724,7 +726,7 @@ def fit(
     model = brainlsap.prediction.make_storable_model(model_name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
     step_names = {"harmonize", "regress_out", "reference_class"}
-    step_options = _select(study_options, step_names)
+    step_options = _select_options(study_options, step_names)
     if scores is not None:
         step_options["scores"] = brainlsap.report.read_results(scores)
     model = brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
@@ -1043,17 +1045,17 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
             "recipients to OPTIONS."
         )
     return [
-        _select(file_settings, recipient_names)
+        _select_options(file_settings, recipient_names)
         for recipient_names in names_of_recipient
     ]
 
 
-def _names_of(command_name: str) -> set[str]:
+def _command_option_names(command_name: str) -> set[str]:
     """Return the Python names of the options of a command."""
     return {option.name for option in options_of(command_name)}
 
 
-def _select(
+def _select_options(
     options: OptionValues, option_names_to_keep: Collection[str]
 ) -> OptionValues:
     """Return the options with these names, of those that were given."""

@@ -284,9 +284,11 @@ def make_cohort(
         }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    n_people_of_stages = divide(n_people, [shares.get(stage, 0.0) for stage in STAGES])
+    n_people_of_stages = divide_people(
+        n_people, [shares.get(stage, 0.0) for stage in STAGES]
+    )
     scan_table = _draw_people(
-        n_people_of_stages, divide(n_people, visit_shares), n_sites, make_rng
+        n_people_of_stages, divide_people(n_people, visit_shares), n_sites, make_rng
     )
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
     is_seed = _find_seeds(atlas, seeds)
@@ -356,7 +358,7 @@ def make_cohort(
     )
 
 
-def divide(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
+def divide_people(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
     """Divide people by shares: largest remainders, no positive share left empty."""
     share_array = np.asarray(group_shares, dtype=float)
     is_positive = share_array > 0

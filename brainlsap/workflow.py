@@ -16,7 +16,7 @@ from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.flow import OTHER_CLASS
-from brainlsap.data.participants import find_absent
+from brainlsap.data.participants import find_absent_classes
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
@@ -527,7 +527,7 @@ def merge_classes(
                 "classes. Write it in one class only."
             )
     n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
-    absent_classes = find_absent(cohort.label_name, all_originals, n_scans)
+    absent_classes = find_absent_classes(cohort.label_name, all_originals, n_scans)
     if absent_classes:
         raise CohortError(
             f"{option_text('merge_classes')} cannot be applied because of these faults",

@@ -389,7 +389,7 @@ class _OptionSearch:
         """Adopt files that are the connectomes; return patterns if several sets are."""
         if "connectome" in self.options:
             return []
-        name_patterns = dict.fromkeys(_patterns(self.folder, self.open().scans))
+        name_patterns = dict.fromkeys(_propose_patterns(self.folder, self.open().scans))
         pattern_candidates: list[Options] = [
             {},
             *({"pattern": name_pattern} for name_pattern in name_patterns),
@@ -531,7 +531,7 @@ def _count_connectomes(scan_list: ScanList, sources: FeatureSources) -> float:
     return n_connectomes
 
 
-def _patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
+def _propose_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     """Make patterns of the matrices of the first scan: beside it, or named by it."""
     participant_id, session_id = scans[0].key
     for matrix_path in filter(is_matrix, scans[0].files):

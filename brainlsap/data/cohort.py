@@ -36,7 +36,7 @@ from brainlsap.data.id_columns import (
 from brainlsap.data.order_check import check_arrays
 from brainlsap.data.participants import (
     UNLABELLED,
-    find_absent,
+    find_absent_classes,
     order_classes,
     refuse_continuous,
 )
@@ -304,7 +304,7 @@ class Cohort:
         W, finding_list = _stack_connectomes(connectomes, atlas, negative)
         names_of_features, feature_tables = _name_features(features, feature_names)
         feature_tables = {
-            column_name: _by_region(column_name, x, atlas)
+            column_name: _order_by_region(column_name, x, atlas)
             for column_name, x in feature_tables.items()
         }
         feature_arrays = {
@@ -330,7 +330,7 @@ class Cohort:
         _check_shapes(W, feature_arrays, labels, groups, covariate_columns, atlas)
         is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
         by_scan = connectomes if isinstance(connectomes, pd.Series) else None
-        scan_index = _index_of(
+        scan_index = _find_scan_index(
             {
                 **feature_tables,
                 "labels": labels,
@@ -370,7 +370,7 @@ class Cohort:
         if classes is None:
             refuse_continuous(label_name, class_order)
         class_counts = scan_table["label"].value_counts()
-        if absent_faults := find_absent(label_name, class_order, class_counts):
+        if absent_faults := find_absent_classes(label_name, class_order, class_counts):
             raise CohortError(
                 "classes= contains more classes than the labels", absent_faults
             )
@@ -557,10 +557,10 @@ class Cohort:
             ],
             "reading_options": self.reading_options.to_jsonable(),
             "atlas": self.atlas.name,
-            "regions": _columns(self.atlas.regions),
-            "table": _columns(self.table),
-            "truth": None if self.truth is None else _columns(self.truth),
-            "left_out": _columns(self.left_out),
+            "regions": _jsonable_columns(self.atlas.regions),
+            "table": _jsonable_columns(self.table),
+            "truth": None if self.truth is None else _jsonable_columns(self.truth),
+            "left_out": _jsonable_columns(self.left_out),
         }
         with (
             replace_when_whole(path) as partial_path,
@@ -1017,7 +1017,7 @@ def _check_number_array(argument_name: str, array_like: ArrayLike) -> np.ndarray
         ) from error
 
 
-def _by_region(name: str, argument_values: Any, atlas: Atlas) -> Any:
+def _order_by_region(name: str, argument_values: Any, atlas: Atlas) -> Any:
     """Return values with the columns of a table in the order of the atlas."""
     if isinstance(argument_values, pd.DataFrame):
         is_named = not are_counts([*map(str, argument_values)])
@@ -1037,7 +1037,7 @@ def _by_region(name: str, argument_values: Any, atlas: Atlas) -> Any:
     return argument_values
 
 
-def _index_of(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
+def _find_scan_index(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     """Return the index that names scans, None where there is none.
 
     Raise where tables are in different orders, or `groups` are needed. An index that
@@ -1142,7 +1142,7 @@ def _person_of(index_entry: object) -> str:
     return str(first_level).partition("_ses-")[0].removeprefix("sub-")
 
 
-def _columns(scan_table: pd.DataFrame) -> dict[str, list[object]]:
+def _jsonable_columns(scan_table: pd.DataFrame) -> dict[str, list[object]]:
     """Return the columns of a table as JSON takes them; None where missing."""
     return scan_table.astype(object).where(scan_table.notna(), None).to_dict("list")
 

@@ -364,7 +364,7 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
     merging_matrix[region_of_row, np.arange(len(region_of_row))] = 1
     summed_weights = (
         merging_matrix
-        @ _mirror(raw_matrix.values.astype(np.float64))
+        @ _fill_triangle(raw_matrix.values.astype(np.float64))
         @ merging_matrix.T
     )
     return raw_matrix._replace(
@@ -372,7 +372,7 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
     )
 
 
-def _mirror(weight_matrix: np.ndarray) -> np.ndarray:
+def _fill_triangle(weight_matrix: np.ndarray) -> np.ndarray:
     """Return a matrix with both triangles where only one is filled."""
     upper_triangle = np.triu(weight_matrix, 1)
     lower_triangle = np.tril(weight_matrix, -1)

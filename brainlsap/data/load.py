@@ -280,7 +280,7 @@ def read_folder(
     skipped_faults = dict[str, Finding]()
     while True:
         try:
-            return _read_without(
+            return _read_without_faulty(
                 folder,
                 reading_options,
                 skipped_faults,
@@ -297,7 +297,7 @@ def read_folder(
             skipped_faults = new_faults | skipped_faults
 
 
-def _read_without(
+def _read_without_faulty(
     folder: str | Path,
     reading_options: ReadingOptions,
     skipped_faults: Mapping[str, Finding],
@@ -534,7 +534,7 @@ def open_study(
     people_table = people_tables[0]
     feature_sources.people = people_table
     feature_sources.people_heads = {*people_table.text_columns}
-    _check_chosen(feature_sources)
+    _check_chosen_columns(feature_sources)
     people, people_faults = list_people(people_table)
     scan_list = list_scans(
         people,
@@ -692,7 +692,7 @@ def _find_pattern(study_files: StudyFiles, scan_names: Sequence[ScanName]) -> st
     return ""
 
 
-def _check_chosen(feature_sources: FeatureSources) -> None:
+def _check_chosen_columns(feature_sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
     people_table, chosen_columns = (
         feature_sources.people,

@@ -60,7 +60,7 @@ class Tracer(NamedTuple):
         return self.name == self.feature
 
 
-def _letters(entity_text: str) -> str:
+def _keep_letters_and_digits(entity_text: str) -> str:
     """Return the letters and digits of an entity, in lower case."""
     return re.sub("[^a-z0-9]", "", entity_text.lower())
 
@@ -82,7 +82,9 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
     owner_of_entity: dict[str, str] = {}
     for tracer in tracers:
         for entity in tracer.lower_entities:
-            owner_name = owner_of_entity.setdefault(_letters(entity), tracer.name)
+            owner_name = owner_of_entity.setdefault(
+                _keep_letters_and_digits(entity), tracer.name
+            )
             if owner_name != tracer.name:
                 raise TypeError(
                     f"{entity!r} is an entity of {owner_name} and {tracer.name}."
@@ -95,7 +97,7 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
         tracers_of_feature = [
             tracer for tracer in tracers if tracer.feature == feature_name
         ]
-        if _letters(feature_name) not in owner_of_entity:
+        if _keep_letters_and_digits(feature_name) not in owner_of_entity:
             usual_reference = mode(tracer.reference for tracer in tracers_of_feature)
             generic_tracers.append(
                 Tracer(
@@ -206,7 +208,9 @@ Their order has no effect. The entry that stands for all tracers of a measure is
 
 PET_FEATURES = tuple(dict.fromkeys(tracer.feature for tracer in TRACERS))
 _TRACER_OF_ENTITY = {
-    _letters(entity): tracer for tracer in TRACERS for entity in tracer.entities
+    _keep_letters_and_digits(entity): tracer
+    for tracer in TRACERS
+    for entity in tracer.entities
 }
 # In free text a short form counts, too.
 _TRACER_OF_MENTION = _TRACER_OF_ENTITY | {"amy": _TRACER_OF_ENTITY["amyloid"]}

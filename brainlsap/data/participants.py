@@ -512,7 +512,7 @@ def list_scans(
             f"every scan was left out. Reasons: {'; '.join(exclusion_reasons)}",
             path=folder,
         )
-    covariate_heads = _heads_of(people)
+    covariate_heads = _list_heads(people)
     covariate_table = pd.DataFrame(
         visit_list.facts, columns=covariate_heads, dtype=object
     )
@@ -577,7 +577,7 @@ def _describe_commonest_fault(fault_of_name: Mapping[str, Finding]) -> list[str]
     ]
 
 
-def _heads_of(people: People) -> list[str]:
+def _list_heads(people: People) -> list[str]:
     """Return the columns that are known of anybody, in the order of tables."""
     visit_records = [
         visit_record
@@ -597,7 +597,7 @@ def _find_label_column(
     people: People, label: str | None, table_name: str, folder: Path
 ) -> str | None:
     """Return the column of labels in the spelling of the table, which may differ."""
-    column_names = _heads_of(people)
+    column_names = _list_heads(people)
     if label is None or label in column_names or not people:
         return label
     matching_columns = [
@@ -944,7 +944,7 @@ def _select_labelled_scans(
         n_scans = (missing_words == label_word).sum()
         message = (
             f"{label_name}: {table_name} has {label_word!r} for "
-            f"{n_scans} scans, {_explain_word(label_word)}; "
+            f"{n_scans} scans, {_explain_missing_word(label_word)}; "
             f"write another word for the class, there and in {option_text('classes')}"
         )
         label_faults.append(Finding(message, FAULT))
@@ -953,7 +953,7 @@ def _select_labelled_scans(
         for class_name in class_order
         if class_name not in classes_read_as_missing
     ]
-    label_faults += find_absent(label_name, other_classes, class_counts)
+    label_faults += find_absent_classes(label_name, other_classes, class_counts)
     return _ClassSelection(
         class_order, is_ordered, has_class, label_notes, label_faults
     )
@@ -1074,8 +1074,8 @@ def _describe_unlabelled(
     message = f"{label_name} is missing (n/a{hint_text}). Write a value"
     if label_word:
         message = (
-            f"{label_name} is {label_word!r}, {_explain_word(label_word)}. Write "
-            "another value"
+            f"{label_name} is {label_word!r}, {_explain_missing_word(label_word)}. "
+            "Write another value"
         )
     message += (
         f", {leave_out_text()}, or choose the classes to keep by "
@@ -1233,14 +1233,14 @@ def is_called_baseline(visit_name: str) -> bool:
     return _baseline_rank(visit_name) is not None
 
 
-def _explain_word(cell_text: str) -> str:
+def _explain_missing_word(cell_text: str) -> str:
     """Say why a cell that has a word counts as missing."""
     if is_formula_error(cell_text):
         return "the result of a failed formula"
     return "which counts as missing"
 
 
-def find_absent(
+def find_absent_classes(
     label_name: str, class_names: Sequence[str], class_counts: pd.Series
 ) -> list[Finding]:
     """Return a fault for each class in `class_names` that no scan has.

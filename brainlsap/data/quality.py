@@ -177,7 +177,7 @@ def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
         log_mirrored = np.log1p(flat_weights.take(mirrored_pairs, axis=1))
         scan_distances += _sum_deviations(robust_deviation(log_weights))
         asymmetry = log_weights.astype(float) - log_mirrored
-        side_agreements += _agreement(asymmetry, cohort.groups)
+        side_agreements += _measure_side_agreement(asymmetry, cohort.groups)
     distance_deviations = robust_deviation(scan_distances / len(row_indices))
     return {
         "connectome_deviation": distance_deviations * (cohort.n_scans >= MIN_SCANS),
@@ -256,7 +256,7 @@ def _describe_feature(
     deviation_of_scan = robust_deviation(scan_distances) * (cohort.n_scans >= MIN_SCANS)
     values_by_column[f"{feature_name}_deviation"] = deviation_of_scan
     values_by_column[f"{feature_name}_mirrored"] = _mirror_score(
-        _agreement(region_asymmetries, cohort.groups)
+        _measure_side_agreement(region_asymmetries, cohort.groups)
     )
     is_far = deviation_of_scan > MAX_DEVIATION
     flag_text_arrays = _flag_feature(
@@ -509,7 +509,7 @@ def robust_deviation(scan_values: np.ndarray) -> np.ndarray:
     return deviations / np.where(scaled_mad > 0, scaled_mad, 1)
 
 
-def _agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def _measure_side_agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Return how each scan's left minus right agrees with that of other people.
 
     t = sum(g m / (v + mean(v))), as the top of this module defines it.

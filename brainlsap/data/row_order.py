@@ -495,7 +495,7 @@ def name_rows(
         order_of_rows = _look_up_order(matrix_path, weight_matrix, atlas, row_order)
     names_of_list = find_lists_beside(matrix_path, n_rows)
     if names_of_list:
-        return _follow_list(matrix_path, names_of_list, atlas, order_of_rows)
+        return _name_rows_by_lists(matrix_path, names_of_list, atlas, order_of_rows)
     if order_of_rows is not None:
         return RowNames(
             order_of_rows.names,
@@ -584,7 +584,7 @@ def list_candidates(candidate_lines: Iterable[str]) -> str:
     )
 
 
-def _follow_list(
+def _name_rows_by_lists(
     matrix_path: Path,
     names_of_list: Mapping[str, tuple[str, ...]],
     atlas: Atlas,

@@ -32,7 +32,7 @@ from brainlsap.data.load import load_cohort
 from brainlsap.data.participants import (
     UNLABELLED,
     choose_baselines,
-    find_absent,
+    find_absent_classes,
     is_called_baseline,
     order_classes,
     refuse_continuous,
@@ -366,7 +366,7 @@ def _exclude_scans(
 
 def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
     """Raise where a class that the user named has no scan, as in a folder."""
-    absent_faults = find_absent(
+    absent_faults = find_absent_classes(
         cohort.label_name,
         cohort.reading_options.classes or (),
         cohort.table["label"].value_counts(),
@@ -586,7 +586,7 @@ def _select_labels(
         faults += find_spellings(
             label_name, label_texts[has_class_in_any_case], scan_table["scan"]
         )
-        faults += find_absent(label_name, class_order, label_counts)
+        faults += find_absent_classes(label_name, class_order, label_counts)
         other_labels = label_texts[~has_class].fillna("n/a").value_counts().sort_index()
         if counts_text := describe_counts(other_labels.items()):
             class_note = (

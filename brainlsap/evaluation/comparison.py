@@ -575,7 +575,7 @@ def bootstrap_scores(
     score_rows = []
     for score_name, score_entry in SCORES.items():
         score_limits = score_entry.range_for(n_classes)
-        score_interval = _with_interval(
+        score_interval = _interval_of_draws(
             draws_of_score[score_name], n_people, score_entry.interval, score_limits
         )
         score_rows.append((score_name, *score_interval))
@@ -754,13 +754,13 @@ def class_table(
         }
         for rate_name, (drawn_rates, is_counted) in rate_draws.items():
             n_people = len(set(person_codes[is_counted]))
-            rate_interval = _with_interval(
+            rate_interval = _interval_of_draws(
                 drawn_rates[:, class_code], n_people, "proportion", (0.0, 1.0)
             )
             rate_table.loc[
                 class_code, [rate_name, f"{rate_name}_low", f"{rate_name}_high"]
             ] = rate_interval
-        auc, auc_low, auc_high = _with_interval(
+        auc, auc_low, auc_high = _interval_of_draws(
             aucs[:, class_code], len(set(person_codes)), "pairs", (0.0, 1.0)
         )
         if auc_high - auc_low < _SAME_SCORE:
@@ -829,7 +829,7 @@ def _draw_bootstrap_people(
     return n_times_drawn
 
 
-def _with_interval(
+def _interval_of_draws(
     score_values: np.ndarray,
     n_people: int,
     interval_kind: str,

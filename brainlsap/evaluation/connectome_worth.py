@@ -443,7 +443,7 @@ def _diffuse_signals(
     )
     scan_shares = 1 / (n_visits[person_codes] * len(n_visits))
     receivers_of_draws = [_list_receivers(donors) for donors in all_donors]
-    for batch_rows in [slice(None)] if is_shared else _batches(n_scans):
+    for batch_rows in [slice(None)] if is_shared else _iter_batches(n_scans):
         prepared_weights = preparation.apply(connectomes[batch_rows])
         if not is_shared:
             mean_connectome += np.tensordot(
@@ -536,7 +536,7 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return donor_scans
 
 
-def _batches(n_scans: int) -> Iterator[slice]:
+def _iter_batches(n_scans: int) -> Iterator[slice]:
     """Yield the rows of each batch of scans."""
     for first_scan in range(0, n_scans, _DIFFUSED_AT_ONCE):
         yield slice(first_scan, min(first_scan + _DIFFUSED_AT_ONCE, n_scans))

@@ -898,7 +898,7 @@ _NETWORK_SETTINGS = (
 )
 
 
-def _factory(
+def _classifier_factory(
     class_name: str,
     first_argument: str,
     setting_names: Sequence[str] | None = None,
@@ -931,20 +931,22 @@ def _factory(
     return make_model
 
 
-def _lsap(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:
-    return _factory("LSAPClassifier", kernel, **fixed_settings)
+def _lsap_factory(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:
+    return _classifier_factory("LSAPClassifier", kernel, **fixed_settings)
 
 
-def _ridge(scales: str) -> Factory:
-    return _factory("LSAPRidgeClassifier", scales, _RIDGE_SETTINGS)
+def _ridge_factory(scales: str) -> Factory:
+    return _classifier_factory("LSAPRidgeClassifier", scales, _RIDGE_SETTINGS)
 
 
-def _network(network_name: str) -> Factory:
-    make_network = _factory("NetworkClassifier", network_name, _NETWORK_SETTINGS)
+def _network_factory(network_name: str) -> Factory:
+    make_network = _classifier_factory(
+        "NetworkClassifier", network_name, _NETWORK_SETTINGS
+    )
     return lambda seed, settings: make_network(seed, {"n_starts": 4} | settings)
 
 
-def _linear(
+def _linear_factory(
     classifier: type[TunedLinearClassifier] = TunedLinearClassifier, **parameters: Any
 ) -> Factory:
     def make_model(seed: int, model_settings: dict[str, Any]) -> TunedLinearClassifier:
@@ -954,32 +956,32 @@ def _linear(
     return make_model
 
 
-def _forest(seed: int, _: ModelSettings) -> Pipeline:
+def _make_forest(seed: int, _: ModelSettings) -> Pipeline:
     forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
     return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
 
 
-def _lsap_on_edited_edges(edit_edges: Callable[..., np.ndarray]) -> Factory:
+def _edited_edges_factory(edit_edges: Callable[..., np.ndarray]) -> Factory:
     """Return what makes LSAP-C of connectomes that a function edits."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> Pipeline:
         editing_step = FunctionTransformer(edit_edges, kw_args={"random_state": seed})
         # "own": without connectomes, none may be made of the features.
         return make_pipeline(
-            editing_step, _lsap(connectome="own")(seed, model_settings)
+            editing_step, _lsap_factory(connectome="own")(seed, model_settings)
         )
 
     return make_model
 
 
-def _with_covariates(*, reads_brain: bool) -> Factory:
+def _covariates_factory(*, reads_brain: bool) -> Factory:
     """Return what makes a model of covariates, with or without LSAP-R beside them."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> CovariateClassifier:
         prior = {k: v for k, v in model_settings.items() if k == "class_prior"}
         # Covariates have no connectome; do not make one of them.
-        ridge = _ridge("none")(seed, prior | {"connectome": "own"})
-        brain = _ridge("auto")(seed, model_settings) if reads_brain else None
+        ridge = _ridge_factory("none")(seed, prior | {"connectome": "own"})
+        brain = _ridge_factory("auto")(seed, model_settings) if reads_brain else None
         return CovariateClassifier(ridge, brain)
 
     return make_model
@@ -1001,16 +1003,18 @@ class ModelTable(MutableMapping[str, ModelEntry]):
         from brainlsap.model import NETWORKS
 
         entry_of_network = {
-            network_kind.title: ModelEntry(_network(model_name), "baseline")
+            network_kind.title: ModelEntry(_network_factory(model_name), "baseline")
             for model_name, network_kind in NETWORKS.items()
         }
         model_names = [
             *self._entries,
             *(network_kind.title for network_kind in NETWORKS.values()),
         ]
-        n_uses = Counter(_key(model_name) for model_name in model_names)
+        n_uses = Counter(_lookup_key(model_name) for model_name in model_names)
         if repeated_names := [
-            model_name for model_name in model_names if n_uses[_key(model_name)] > 1
+            model_name
+            for model_name in model_names
+            if n_uses[_lookup_key(model_name)] > 1
         ]:
             raise ParameterError(
                 f"models must have different names; got {' and '.join(repeated_names)}."
@@ -1050,78 +1054,82 @@ class ModelTable(MutableMapping[str, ModelEntry]):
 
 MODELS = ModelTable(
     {
-        "LSAP-C": ModelEntry(_lsap("chebyshev"), "model"),
-        "LSAP-H": ModelEntry(_lsap("hermite"), "model"),
-        "LSAP-L": ModelEntry(_lsap("laguerre"), "model"),
-        "Exact": ModelEntry(_lsap("exact"), "model"),
-        "LSAP-R": ModelEntry(_ridge("auto"), "model"),
+        "LSAP-C": ModelEntry(_lsap_factory("chebyshev"), "model"),
+        "LSAP-H": ModelEntry(_lsap_factory("hermite"), "model"),
+        "LSAP-L": ModelEntry(_lsap_factory("laguerre"), "model"),
+        "Exact": ModelEntry(_lsap_factory("exact"), "model"),
+        "LSAP-R": ModelEntry(_ridge_factory("auto"), "model"),
         "majority class": ModelEntry(
             lambda *_: DummyClassifier(strategy="prior"), "baseline"
         ),
         "global means": ModelEntry(
-            _linear(GlobalMeansClassifier),
+            _linear_factory(GlobalMeansClassifier),
             "baseline",
             sentence='The model "global means" was a logistic regression on the mean '
             "and the sum of each feature over the measured regions of the whole brain, "
             "of the left and of the right hemisphere, computed separately for cortex "
             "and subcortex.",
         ),
-        "selected features": ModelEntry(_linear(n_selected=N_SELECTED), "baseline"),
-        "logistic regression": ModelEntry(_linear(kind="logistic"), "baseline"),
-        "linear SVM": ModelEntry(_linear(kind="svm"), "baseline"),
-        "ridge without connectome": ModelEntry(_ridge("none"), "baseline"),
-        "ridge with one scale": ModelEntry(_ridge("one"), "baseline"),
-        "ridge with a scale per region": ModelEntry(_ridge("regions"), "baseline"),
+        "selected features": ModelEntry(
+            _linear_factory(n_selected=N_SELECTED), "baseline"
+        ),
+        "logistic regression": ModelEntry(_linear_factory(kind="logistic"), "baseline"),
+        "linear SVM": ModelEntry(_linear_factory(kind="svm"), "baseline"),
+        "ridge without connectome": ModelEntry(_ridge_factory("none"), "baseline"),
+        "ridge with one scale": ModelEntry(_ridge_factory("one"), "baseline"),
+        "ridge with a scale per region": ModelEntry(
+            _ridge_factory("regions"), "baseline"
+        ),
         "random forest": ModelEntry(
-            _forest,
+            _make_forest,
             "baseline",
             sentence="The random forest had 300 trees and weighted all classes "
             "equally.",
             probability_sentence="The probabilities of the random forest are the "
             "shares of the votes of its trees.",
         ),
-        "covariates": ModelEntry(_with_covariates(reads_brain=False), "baseline"),
+        "covariates": ModelEntry(_covariates_factory(reads_brain=False), "baseline"),
         "LSAP-R with covariates": ModelEntry(
-            _with_covariates(reads_brain=True), "baseline"
+            _covariates_factory(reads_brain=True), "baseline"
         ),
         "features only": ModelEntry(
-            _lsap_on_edited_edges(remove_edges),
+            _edited_edges_factory(remove_edges),
             "control",
             "without any connection",
             is_variant=True,
         ),
         "edges only": ModelEntry(
-            _linear(reads="edges"),
+            _linear_factory(reads="edges"),
             "control",
             "a logistic regression on the connectome's weights",
             is_variant=False,
         ),
         "shuffled edges": ModelEntry(
-            _lsap_on_edited_edges(shuffle_edges),
+            _edited_edges_factory(shuffle_edges),
             "control",
             "weights moved to other pairs of regions",
             is_variant=True,
         ),
         "frozen scales": ModelEntry(
-            _lsap(scale_mode="frozen"),
+            _lsap_factory(scale_mode="frozen"),
             "control",
             "scales kept at their initial values",
             is_variant=True,
         ),
         "one global scale": ModelEntry(
-            _lsap(scale_mode="global"),
+            _lsap_factory(scale_mode="global"),
             "control",
             "one scale for all regions",
             is_variant=True,
         ),
         "constant features": ModelEntry(
-            _lsap(inputs="constant"),
+            _lsap_factory(inputs="constant"),
             "control",
             "a constant replaces the features, and no ridge is added",
             is_variant=True,
         ),
         "confounds only": ModelEntry(
-            _linear(reads="covariates"),
+            _linear_factory(reads="covariates"),
             "control",
             "a logistic regression on covariates and on the sum and density of the "
             "connectome",
@@ -1246,14 +1254,16 @@ def make_models(
     {'LSAP-C': 'model', 'linear SVM': 'baseline'}
     """
     members_of_key: dict[str, tuple[str, ...]] = {
-        _key(model_name): (model_name,) for model_name in MODELS
+        _lookup_key(model_name): (model_name,) for model_name in MODELS
     }
     members_of_key |= {
-        _key(group_name): list_group(group_name) for group_name in GROUP_NAMES
+        _lookup_key(group_name): list_group(group_name) for group_name in GROUP_NAMES
     }
     names = [names] if isinstance(names, str) else list(names)
     if unknown_names := [
-        model_name for model_name in names if _key(model_name) not in members_of_key
+        model_name
+        for model_name in names
+        if _lookup_key(model_name) not in members_of_key
     ]:
         raise ParameterError(
             f"models must be {', '.join(GROUP_NAMES)}, or names from "
@@ -1269,7 +1279,7 @@ def make_models(
     chosen_names = {
         member_name
         for model_name in names
-        for member_name in members_of_key[_key(model_name)]
+        for member_name in members_of_key[_lookup_key(model_name)]
     }
     model_settings = {"preset": preset, **model_settings}
     models = {
@@ -1307,5 +1317,5 @@ def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
             model.set_params(max_scale=min(max_scales))
 
 
-def _key(model_name: object) -> str:
+def _lookup_key(model_name: object) -> str:
     return str(model_name).lower().replace(" ", "").replace("-", "").replace("_", "")

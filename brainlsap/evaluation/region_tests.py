@@ -498,7 +498,7 @@ def permute_statistics(
         test_values.codes, test_values.is_ordered, weighted_design, root_weights
     )
     covariate_basis = _orthonormal_basis(
-        _residuals(weighted_design[:, :1], weighted_design[:, 1:])
+        _compute_residuals(weighted_design[:, :1], weighted_design[:, 1:])
     )
     joint_basis = np.hstack([classes, covariate_basis]).T
     n_contrasts = classes.shape[1]
@@ -577,7 +577,7 @@ def _unit_residuals(
     return residuals / residual_norms
 
 
-def _residuals(
+def _compute_residuals(
     covariate_design: np.ndarray, complete_columns: np.ndarray
 ) -> np.ndarray:
     """Return what is left of complete columns by least squares on a design."""
@@ -616,7 +616,7 @@ def _class_basis(
     else:
         class_columns = (class_codes[:, None] == present_codes).astype(float)
     return _orthonormal_basis(
-        _residuals(covariate_design, class_columns * root_weights)
+        _compute_residuals(covariate_design, class_columns * root_weights)
     )
 
 

@@ -496,7 +496,7 @@ def subgroup_gaps(
         rng = np.random.default_rng(random_state)
         critical_value = _largest_difference(standard_errors, level, rng)
         gap_rows.append(
-            {"column": column_name} | _find_gap(score_of_group, critical_value)
+            {"column": column_name} | _find_largest_gap(score_of_group, critical_value)
         )
     column_titles = [
         "column",
@@ -622,7 +622,7 @@ def _largest_difference(
     return float(np.quantile(largest, level))
 
 
-def _find_gap(
+def _find_largest_gap(
     score_of_group: Mapping[str, _GroupScore], critical_value: float
 ) -> dict[str, Any]:
     """Return the difference that is largest in its standard error, with interval."""

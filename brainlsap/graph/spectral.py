@@ -76,15 +76,15 @@ def iter_polynomials(
         if is_shared:
             # One matrix product for all scans: their columns side by side.
             signal_columns = signals[scan_slice].transpose(1, 0, 2).reshape(n_rois, -1)
-            polynomials = _polynomials(W, signal_columns, degree)
+            polynomials = _apply_polynomials(W, signal_columns, degree)
             shape = degree + 1, n_rois, -1, n_columns
             yield scan_slice, polynomials.reshape(shape).transpose(0, 2, 1, 3)
         else:
             A = shift_laplacians(preparation.apply(connectomes[scan_slice]))
-            yield scan_slice, _polynomials(A, signals[scan_slice], degree)
+            yield scan_slice, _apply_polynomials(A, signals[scan_slice], degree)
 
 
-def _polynomials(A: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
+def _apply_polynomials(A: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
     """Return T_0(A) x to T_degree(A) x on a first axis."""
     polynomials = np.empty((degree + 1, *x.shape))
     polynomials[0] = x

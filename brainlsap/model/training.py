@@ -501,7 +501,7 @@ def _train_once(
             continue
         logits = train_scans[1].new_zeros((0, network.n_classes))
         if validation_scans is not None:
-            logits = _known_logits(network, statistics_scans, validation_scans[0])
+            logits = _compute_logits(network, statistics_scans, validation_scans[0])
             validation_loss = float(loss_of(logits, validation_scans[1]))
         if settings.network_weight == BY_LEFT_OUT_PEOPLE:
             network_state = _copy_state(network)
@@ -558,7 +558,7 @@ def _training_accuracy(network: GraphNetwork, train_scans: Scans) -> float:
     """Return the balanced accuracy in the scans that a network was trained on."""
     from sklearn.metrics import balanced_accuracy_score
 
-    predicted_codes = _known_logits(network, train_scans, train_scans[0]).argmax(1)
+    predicted_codes = _compute_logits(network, train_scans, train_scans[0]).argmax(1)
     return float(balanced_accuracy_score(train_scans[1].cpu(), predicted_codes.cpu()))
 
 
@@ -569,7 +569,9 @@ def _describe_fault(
     settings: Settings,
 ) -> str:
     """Return why a trained network cannot be trusted, or "" if it can."""
-    logits = _known_logits(network, train_scans, _spread_scans(train_scans)[0]).double()
+    logits = _compute_logits(
+        network, train_scans, _spread_scans(train_scans)[0]
+    ).double()
     if not bool(torch.isfinite(logits).all()):
         return _DIVERGED
     if float(logits.std(0, correction=0).max()) <= _MIN_LOGIT_SPREAD:
@@ -586,7 +588,7 @@ def _describe_fault(
 
 
 @torch.no_grad()
-def _known_logits(network: GraphNetwork, train_scans: Scans, batch: Batch) -> Tensor:
+def _compute_logits(network: GraphNetwork, train_scans: Scans, batch: Batch) -> Tensor:
     """Return the logits of some scans by the statistics of the training scans."""
     network.eval()
     network.remember_statistics(train_scans[0])

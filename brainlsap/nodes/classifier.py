@@ -173,9 +173,9 @@ class NodeNetwork(nn.Module):
                 if node_settings.network == "gdc"
                 else normalized_adjacency
             )
-            self.steps = ConstantMatrix(cached(make_steps, adjacency))
+            self.steps = ConstantMatrix(compute_cached(make_steps, adjacency))
             return
-        W = with_loops(adjacency) if node_settings.self_loops else adjacency
+        W = add_self_loops(adjacency) if node_settings.self_loops else adjacency
         if node_settings.kernel != "exact":
             self.register_buffer("L", normalized_laplacian(W), persistent=False)
             return
@@ -186,7 +186,7 @@ class NodeNetwork(nn.Module):
                 "with tolerance=1e-6, whose results agree to six digits."
             )
         for buffer_name, buffer_tensor in zip(
-            ("eigenvalues", "U"), cached(spectrum_of, W), strict=True
+            ("eigenvalues", "U"), compute_cached(spectrum_of, W), strict=True
         ):
             self.register_buffer(buffer_name, buffer_tensor, persistent=False)
 
@@ -353,7 +353,7 @@ class Attention(nn.Module):
         return head_outputs.flatten(2) + self.bias
 
 
-def cached(
+def compute_cached(
     compute_result: Callable[[sparse.csr_array], Any], W: sparse.csr_array
 ) -> Any:
     """Return `compute(W)`; the last result is cached."""
@@ -371,7 +371,7 @@ def spectrum_of(adjacency: sparse.csr_array) -> tuple[Tensor, Tensor]:
     return spectrum.eigenvalues[0].float(), spectrum.eigenvectors[0]
 
 
-def with_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
+def add_self_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return the graph with a self loop at every node."""
     self_loops = sparse.eye_array(adjacency.shape[0], dtype=np.float32)
     return sparse.csr_array(adjacency + self_loops)
@@ -379,7 +379,7 @@ def with_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
 
 def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return D^-1/2 (A + I) D^-1/2."""
-    return _normalize_by_degrees(with_loops(adjacency))
+    return _normalize_by_degrees(add_self_loops(adjacency))
 
 
 def _normalize_by_degrees(W: sparse.csr_array) -> sparse.csr_array:

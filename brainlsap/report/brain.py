@@ -341,16 +341,16 @@ def _color_scales(
         color_scale(bar_maps, *color_limits)
         for bar_maps, *color_limits in zip(
             maps_of_bars,
-            _one_per_bar("cmap", cmap, n_bars),
-            _one_per_bar("vmin", vmin, n_bars),
-            _one_per_bar("vmax", vmax, n_bars),
+            _spread_over_bars("cmap", cmap, n_bars),
+            _spread_over_bars("vmin", vmin, n_bars),
+            _spread_over_bars("vmax", vmax, n_bars),
             strict=True,
         )
     ]
-    return color_scales, _one_per_bar("colorbar_label", colorbar_label, n_bars)
+    return color_scales, _spread_over_bars("colorbar_label", colorbar_label, n_bars)
 
 
-def _one_per_bar(argument_name: str, given_value: Any, n_bars: int) -> list[Any]:
+def _spread_over_bars(argument_name: str, given_value: Any, n_bars: int) -> list[Any]:
     """Return a value for every colour bar; a single value holds for all."""
     is_single = isinstance(given_value, str) or not np.iterable(given_value)
     bar_values = [given_value] * n_bars if is_single else [*given_value]

@@ -574,7 +574,7 @@ class _Grid:
                 min(view_line.top for view_line in map_lines),
                 max(view_line.bottom for view_line in map_lines),
             )
-            for map_lines in map(list, _by_map(self.lines))
+            for map_lines in map(list, _group_by_map(self.lines))
         ]
         return np.array(extent_of_map)
 
@@ -942,7 +942,7 @@ def _place_views(
     return placed_views
 
 
-def _by_map(grid_lines: Sequence[_Line]) -> list[list[_Line]]:
+def _group_by_map(grid_lines: Sequence[_Line]) -> list[list[_Line]]:
     """Return the lines of every map."""
     return [
         list(map_lines)

@@ -86,9 +86,9 @@ def _count_sites(evaluation: Evaluation) -> str:
 
 def _n_values(evaluation: Evaluation, covariate_name: str) -> int:
     """Return the number of values of a covariate, 0 where the cohort lacks it."""
-    from brainlsap.report.demographics import covariate
+    from brainlsap.report.demographics import find_covariate
 
-    covariate_column = covariate(evaluation.cohort.table, covariate_name)
+    covariate_column = find_covariate(evaluation.cohort.table, covariate_name)
     return 0 if covariate_column is None else int(covariate_column.nunique())
 
 
@@ -222,7 +222,7 @@ def _name_subgroups(evaluation: Evaluation) -> str:
 
 def _describe_performance(evaluation: Evaluation) -> str:
     model = evaluation.models[0]
-    interval = tables.intervals(evaluation, model).loc["balanced_accuracy"]
+    interval = tables.score_intervals(evaluation, model).loc["balanced_accuracy"]
     interval_phrase = tables.interval_text(*interval)
     score_sentence = (
         f"{model}: balanced accuracy {interval_phrase}, 95% interval over participants."

@@ -456,9 +456,9 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     question_text = "Better than chance?"
     main_model = evaluation.models[0]
     chance = 1 / len(evaluation.cohort.classes)
-    estimate, lower_bound, upper_bound = tables.intervals(evaluation, main_model).loc[
-        "balanced_accuracy", ["estimate", "low", "high"]
-    ]
+    estimate, lower_bound, upper_bound = tables.score_intervals(
+        evaluation, main_model
+    ).loc["balanced_accuracy", ["estimate", "low", "high"]]
     is_failed = evaluation.fits.query("model == @main_model")["failed"].ne("").any()
     if is_failed or not np.isfinite(estimate):
         answer_sentence = (
@@ -627,7 +627,7 @@ def _absent_names(findings: pd.DataFrame, model_columns: Sequence[str]) -> list[
 
 def _score_of_covariates(evaluation: Evaluation, score_of_model: float) -> str:
     """Return the score of all covariates together beside that of the main model."""
-    score = tables.intervals(evaluation, ADDED_VALUE_MODELS[0]).loc[
+    score = tables.score_intervals(evaluation, ADDED_VALUE_MODELS[0]).loc[
         "balanced_accuracy", "estimate"
     ]
     names = capitalize_first(tables.covariates_text(evaluation))
@@ -678,7 +678,8 @@ def _unadjusted_names(evaluation: Evaluation) -> list[str]:
     known_covariates = [
         covariate_name
         for covariate_name in ("age", "sex", "site")
-        if demographics.covariate(evaluation.cohort.table, covariate_name) is not None
+        if demographics.find_covariate(evaluation.cohort.table, covariate_name)
+        is not None
     ]
     warned_columns: list[str] = []
     if evaluation.audit is not None:
@@ -876,7 +877,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     LSAP-R with the covariates is compared with the covariates alone. "NO": the brain
     makes the score worse.
     """
-    comparisons = tables.added_value(evaluation)
+    comparisons = tables.added_value_comparisons(evaluation)
     covariates_phrase = tables.covariates_text(evaluation)
     if comparisons.empty or not covariates_phrase:
         return None

@@ -207,7 +207,8 @@ def find_characteristics(
         return [
             str(covariate_column.name)
             for column_name in DEFAULT_COLUMNS
-            if (covariate_column := covariate(cohort_table, column_name)) is not None
+            if (covariate_column := find_covariate(cohort_table, column_name))
+            is not None
         ]
     # The code of a scan and its quality are columns of a report, not of the study.
     cohort_table = cohort_table.drop(columns=["code", "quality"], errors="ignore")
@@ -228,7 +229,7 @@ def find_characteristics(
     return column_names
 
 
-def covariate(cohort_table: pd.DataFrame, covariate_name: str) -> pd.Series | None:
+def find_covariate(cohort_table: pd.DataFrame, covariate_name: str) -> pd.Series | None:
     """Return the column of age, sex or site, by any usual name of it, or None."""
     try:
         column_name = find_covariate_column(cohort_table, covariate_name)

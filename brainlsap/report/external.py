@@ -74,7 +74,7 @@ def external_headline(evaluation: Evaluation) -> list[str]:
     external_facts, cohort = evaluation.settings["external"], evaluation.cohort
     card = external_facts["card"]
     model = evaluation.models[0]
-    score_intervals = tables.intervals(evaluation, model)
+    score_intervals = tables.score_intervals(evaluation, model)
     accuracy = tables.interval_text(*score_intervals.loc["balanced_accuracy"])
     auc = tables.interval_text(*score_intervals.loc["auc"])
     n_present_classes = cohort.table["label"].nunique()

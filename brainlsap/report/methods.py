@@ -245,7 +245,9 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
 def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
     """Return the mean age at the first scan, and in how many people it is missing."""
     cohort_table = demographics.sort_by_visit(evaluation.cohort.table)
-    ages = demographics.covariate(cohort_table.drop_duplicates("participant"), "age")
+    ages = demographics.find_covariate(
+        cohort_table.drop_duplicates("participant"), "age"
+    )
     if ages is None:
         return None, 0
     return spread_text(ages.mean(), ages.std(), 1), int(ages.isna().sum())

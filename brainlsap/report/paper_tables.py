@@ -229,7 +229,7 @@ def latex_table(
         for first_row in range(0, max(len(body), 1), MAX_ROWS):
             row_slice = slice(first_row, first_row + MAX_ROWS)
             tabular_parts.append(
-                _tabular(
+                _write_tabular(
                     [heads[column_index] for column_index in column_block],
                     [
                         [cell_row[column_index] for column_index in column_block]
@@ -374,7 +374,7 @@ def _fit_widths(
     return [float(column_width) for column_width in block_widths]
 
 
-def _tabular(
+def _write_tabular(
     heads: Sequence[str],
     cell_rows: Sequence[Sequence[str]],
     widths: Sequence[float],

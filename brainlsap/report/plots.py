@@ -290,7 +290,9 @@ def plot_scores(
         axes.plot(
             model_scores, dot_heights, ".", color=bar_color, alpha=0.45, markersize=4
         )
-        score_interval = tables.intervals(evaluation, str(model_name)).loc[score_name]
+        score_interval = tables.score_intervals(evaluation, str(model_name)).loc[
+            score_name
+        ]
         _draw_errorbars(
             axes,
             score_interval["estimate"],

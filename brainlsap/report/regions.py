@@ -103,7 +103,7 @@ def significant_regions(
     """
     if not has_region_tests(evaluation):
         return []
-    region_tests = _rows_of(evaluation, feature)
+    region_tests = _region_tests_of(evaluation, feature)
     is_significant = region_tests[f"p_{test}"] < ranks.ALPHA
     return list(region_tests.loc[is_significant, "region"].unique())
 
@@ -144,7 +144,9 @@ def sign_contrasts(region_tests: pd.DataFrame) -> pd.DataFrame:
     return signed_tests
 
 
-def _rows_of(evaluation: Evaluation, feature_name: str | None = None) -> pd.DataFrame:
+def _region_tests_of(
+    evaluation: Evaluation, feature_name: str | None = None
+) -> pd.DataFrame:
     """Return tests with signed contrasts, of all features or of one.
 
     Raises an error if there are none.
@@ -182,7 +184,7 @@ def select_regions(
         Rows of `region_tests`, with contrasts of :func:`sign_contrasts`; below them up
         to five more with p_contrast < 0.05.
     """
-    region_tests = _rows_of(evaluation, feature).dropna(subset="effect")
+    region_tests = _region_tests_of(evaluation, feature).dropna(subset="effect")
     if not has_region_tests(evaluation):
         region_tests = region_tests.assign(p_effect=np.nan, p_contrast=np.nan)
     effect_order = region_tests.assign(
@@ -333,19 +335,19 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         Cohen's d from the reference over these regions), n_effect and n_contrast
         (regions with family-wise p < 0.05; NaN with fewer than 99 permutations).
     """
-    region_tests = _rows_of(evaluation).dropna(subset="effect")
+    region_tests = _region_tests_of(evaluation).dropna(subset="effect")
     region_facts: Any = evaluation.cohort.regions
     groupings = [
         grouping
         for grouping in ("lobe", "network", "hemisphere")
-        if grouping in region_facts and _is_known(region_facts[grouping]).any()
+        if grouping in region_facts and _has_group(region_facts[grouping]).any()
     ]
     groups_of_region = region_facts.set_index("name")[list({*groupings, "hemisphere"})]
     region_tests = region_tests.join(groups_of_region, on="region")
     group_rows: list[dict[str, Any]] = []
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
         for grouping in groupings:
-            is_grouped = _is_known(feature_tests[grouping])
+            is_grouped = _has_group(feature_tests[grouping])
             for group_name, group_tests in feature_tests[is_grouped].groupby(
                 grouping, sort=False
             ):
@@ -365,7 +367,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(group_rows)
 
 
-def _is_known(group_names: pd.Series) -> pd.Series:
+def _has_group(group_names: pd.Series) -> pd.Series:
     """Return whether each region has a group."""
     return group_names.notna() & (group_names.astype(str).str.strip() != "")
 
@@ -386,7 +388,7 @@ def _summarize_group(
 
 def difference_columns(evaluation: Evaluation) -> dict[str, str]:
     """Return the columns of Cohen's d of a table of tests, with titles of maps."""
-    region_tests = _rows_of(evaluation)
+    region_tests = _region_tests_of(evaluation)
     compared_classes = [
         class_name
         for class_name in evaluation.cohort.classes
@@ -519,7 +521,7 @@ def _statistic_text(evaluation: Evaluation, test_row: pd.Series, statistic: str)
 
 def _smallest_p(evaluation: Evaluation) -> float:
     """Return the smallest p that the permutations of the tests of regions can give."""
-    n_permutations = int(_rows_of(evaluation)["n_permutations"].iloc[0])
+    n_permutations = int(_region_tests_of(evaluation)["n_permutations"].iloc[0])
     return 1 / (n_permutations + 1)
 
 
@@ -535,7 +537,7 @@ def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
 
 def _family_text(evaluation: Evaluation) -> str:
     """Return what p-values of regions are corrected for."""
-    region_tests = _rows_of(evaluation)
+    region_tests = _region_tests_of(evaluation)
     n_permutations = int(region_tests["n_permutations"].iloc[0])
     n_tests = len(region_tests.dropna(subset="effect"))
     n_features = len(evaluation.cohort.feature_names)
@@ -551,7 +553,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     question_text = "Does the region differ between classes?"
     selected_regions = select_regions(evaluation, 1)
     n_measured_regions = int(
-        _rows_of(evaluation).dropna(subset="effect")["region"].nunique()
+        _region_tests_of(evaluation).dropna(subset="effect")["region"].nunique()
     )
     if selected_regions.empty:
         return RegionAnswer(
@@ -577,7 +579,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
         caution_text = "A large effect without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
-    all_regions = select_regions(evaluation, len(_rows_of(evaluation)))
+    all_regions = select_regions(evaluation, len(_region_tests_of(evaluation)))
     is_significant = all_regions["p_effect"] < ranks.ALPHA
     significant_names = list(all_regions.loc[is_significant, "region"].unique())
     family_text = _family_text(evaluation)
@@ -645,7 +647,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     question_text = (
         "Does the difference of the region stand out from connected regions?"
     )
-    region_tests = _rows_of(evaluation).dropna(subset="contrast")
+    region_tests = _region_tests_of(evaluation).dropna(subset="contrast")
     caution_text = (
         "This does not show that the difference began in the region, because "
         "differences can also spread from connected regions."

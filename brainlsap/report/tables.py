@@ -457,7 +457,7 @@ def _interval_texts(evaluation: Evaluation) -> pd.DataFrame:
     """Return every score of all test scans as "estimate [low, high]", by model."""
     title_of_score = shown_scores(evaluation)
     score_columns = [
-        number_texts(intervals(evaluation, model), {"estimate": model})
+        number_texts(score_intervals(evaluation, model), {"estimate": model})
         for model in evaluation.models
     ]
     score_texts = pd.concat(score_columns, axis=1).T[list(title_of_score)]
@@ -518,7 +518,7 @@ def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=32)  # hashed by identity; tables, figure and answers use it
-def intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
+def score_intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
     """Return scores of all test scans with their 95% intervals, a row a score."""
     return comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
 
@@ -630,7 +630,7 @@ def person_comparisons(evaluation: Evaluation, reference: str) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and the answer use it
-def added_value(evaluation: Evaluation) -> pd.DataFrame:
+def added_value_comparisons(evaluation: Evaluation) -> pd.DataFrame:
     """Return the comparisons of covariates and brain together with each alone."""
     return comparison.added_value_table(evaluation, N_SWAPS)
 
@@ -651,7 +651,7 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
         :func:`brainlsap.evaluation.added_value_table`. Empty where these models were
         not run.
     """
-    comparisons = added_value(evaluation)
+    comparisons = added_value_comparisons(evaluation)
     covariates_phrase = covariates_text(evaluation)
     if comparisons.empty or not covariates_phrase:
         return pd.DataFrame()
@@ -663,7 +663,7 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
     }
     input_rows = []
     for model_name, inputs_title in title_of_model.items():
-        bounds = intervals(evaluation, model_name).loc["balanced_accuracy"]
+        bounds = score_intervals(evaluation, model_name).loc["balanced_accuracy"]
         score_text = interval_text(*bounds[["estimate", "low", "high"]])
         input_rows.append(
             {"name": model_name, "inputs": inputs_title, "score": score_text}
@@ -709,7 +709,9 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     roles = evaluation.fits.groupby("model")["role"].first()
     score_texts = []
     for model_name in evaluation.models:
-        score_interval = intervals(evaluation, model_name).loc["balanced_accuracy"]
+        score_interval = score_intervals(evaluation, model_name).loc[
+            "balanced_accuracy"
+        ]
         score_texts.append(interval_text(*score_interval[["estimate", "low", "high"]]))
     score_table_rows = pd.DataFrame(
         {

@@ -84,7 +84,7 @@ def test_an_effect_is_shown(make_study):
     assert found.comparisons[0].answer == YES
     assert (found.regions_differ.answer, found.regions_differ.estimate) == (YES, 2)
     assert found.regions_stand_out.answer == NOT_SHOWN
-    pooled = tables.intervals(study, "LSAP-C").loc["balanced_accuracy"]
+    pooled = tables.score_intervals(study, "LSAP-C").loc["balanced_accuracy"]
     for number in pooled[["estimate", "low", "high"]]:
         assert f"{number:.3f}" in found.may_write
     assert "the most important region" in found.may_not_write

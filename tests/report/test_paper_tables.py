@@ -123,7 +123,7 @@ def test_every_table_of_a_page_has_a_caption_for_papers():
 def test_one_table_joins_score_interval_and_test(evaluation):
     table = report.score_table(evaluation, "auc", intervals=True, tests=True)
     table = table.set_index("model")
-    estimate, low, high = tables.intervals(evaluation, "Exact").loc["auc"]
+    estimate, low, high = tables.score_intervals(evaluation, "Exact").loc["auc"]
     assert table.loc["Exact", "AUC"] == f"{estimate:.3f} [{low:.3f}, {high:.3f}]"
     p_value = chance_p(evaluation, "Exact", tables.N_EXCHANGES)
     assert table.loc["Exact", tables.CHANCE_TITLE] == p_text(p_value)

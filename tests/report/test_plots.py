@@ -51,7 +51,7 @@ def test_scores_show_every_model_and_fold(make_evaluation):
         evaluation.models
     )
     assert "failed: 1 of 3" in texts(axes)
-    pooled = tables.intervals(evaluation, "LSAP-C").loc["balanced_accuracy"]
+    pooled = tables.score_intervals(evaluation, "LSAP-C").loc["balanced_accuracy"]
     assert f"{pooled['estimate']:.3f}" in texts(axes)
     dots = [line for line in axes.lines if line.get_marker() == "."]
     assert [len(line.get_xdata()) for line in dots] == [3] * len(evaluation.models)

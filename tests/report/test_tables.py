@@ -126,7 +126,7 @@ def test_the_table_of_scores_has_one_method(make_evaluation, skill):
     assert table.loc["LSAP-C", holm] == ""
     assert table.loc[tests.index, holm].tolist() == [p_text(p) for p in tests["p_holm"]]
     for name in evaluation.models:
-        pooled = tables.intervals(evaluation, name).loc["balanced_accuracy"]
+        pooled = tables.score_intervals(evaluation, name).loc["balanced_accuracy"]
         text = table.loc[name, "balanced accuracy [95%]"]
         assert text.startswith(f"{pooled['estimate']:.3f} [")
     # a single comparison needs no correction
