@@ -474,7 +474,7 @@ def _refuse_lonely_classes(study: str, cohort: "Cohort") -> None:
         f"{study} has classes with only one participant: {', '.join(class_texts)}. "
         "Cross-validation needs at least two participants of every class. Correct the "
         f"labels, merge classes by {option_text('merge_classes')}, or analyse only "
-        f"the other classes by {option_text('classes')}."
+        f"the classes with at least two participants by {option_text('classes')}."
     )
 
 
@@ -602,7 +602,8 @@ def run(study: str, out: str, **options: Any) -> None:
     if split_table is not None:
         if "cv" in study_options:
             raise BrainlsapError(
-                "--splits cannot be combined with --folds. Remove one of them."
+                "--splits cannot be combined with --folds. Remove one of these two "
+                "options."
             )
         scans = cohort.table["scan"]
         study_options["cv"] = brainlsap.evaluation.read_splits(split_table, scans)

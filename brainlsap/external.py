@@ -315,9 +315,9 @@ def _add_classes_of_model(
     if unknown_classes:
         raise ParameterError(
             f"{option_name('merge_classes')} makes the class "
-            f"{listed(map(repr, unknown_classes))}, which the model does not have; its "
-            f"classes are {', '.join(origin.classes)}. Write the class of the model "
-            "first, then the label of these people: CLASS=LABEL."
+            f"{listed(map(repr, unknown_classes))}, but the classes of the model are "
+            f"{', '.join(origin.classes)}. Write the class of the model first, then "
+            "the label in the new study: CLASS=LABEL."
         )
     named_labels = {label for labels in labels_of_class.values() for label in labels}
     for label in cohort.classes:
@@ -616,9 +616,10 @@ def _check_not_in_training(
         ]
         raise CohortError(
             f"{len(same_scans)} of {len(scans)} scans were in the training of the "
-            f"model ({listed(same_scans, 3)}), but a test requires other people. "
-            f"Leave these scans out by {exclude_text(same_scans)}. `predict` marks "
-            "all of them in its column remark",
+            f"model ({listed(same_scans, 3)}), but a test requires people who were "
+            "not in the training. Leave these scans out by "
+            f"{exclude_text(same_scans)}. `predict` marks all of them in its column "
+            "remark",
             group_findings(faults),
         )
     if ids_are_new:

@@ -144,7 +144,7 @@ def check_outputs(
     if len(existing_paths) == 1:
         raise ParameterError(
             f"{existing_paths[0]} already exists. Choose another output file, or "
-            f"replace this one by {option_text('overwrite', True)}."
+            f"replace this file by {option_text('overwrite', True)}."
         )
     raise ParameterError(
         f"{len(existing_paths)} output files already exist: "
@@ -259,7 +259,7 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
             file_lock.acquire()
         except Timeout:
             raise ParameterError(
-                f"{folder} is in use by another run. Wait for it to finish, or "
+                f"{folder} is in use by another run. Wait until this run finishes, or "
                 "choose another folder. If no run uses the folder, delete "
                 f"{lock_path}."
             ) from None

@@ -707,7 +707,7 @@ OPTIONS: tuple[Option, ...] = (
         "--same-space",
         SWITCH,
         "state that PET and tractogram are aligned with the parcellation, although "
-        "their file names do not say so",
+        "their file names do not show it",
         group="SUVR",
         commands=("build",),
     ),
@@ -873,8 +873,8 @@ OPTIONS: tuple[Option, ...] = (
         "classes",
         "--classes",
         NAMES,
-        "classes to analyse, in order of disease stage; scans of other classes are "
-        "left out",
+        "classes to analyse, in order of disease stage; scans of all other classes "
+        "are left out",
         "NAMES",
         recipient="reading",
         selects_files=True,
@@ -1081,9 +1081,9 @@ OPTIONS: tuple[Option, ...] = (
         "merge_classes",
         "--merge-classes",
         CLASS_GROUPS,
-        "translate labels of this study to classes of the model, for example "
-        "CN=Control,AD=Dementia; scans with any other label that is not a class of "
-        "the model are left out",
+        "rename labels of this study to classes of the model, for example "
+        "CN=Control,AD=Dementia; scans with a label that is neither renamed nor a "
+        "class of the model are left out",
         "SCHEME",
         group="data",
         commands=("evaluate",),
@@ -1123,7 +1123,7 @@ OPTIONS: tuple[Option, ...] = (
         "threshold",
         "--threshold",
         NUMBER,
-        "remove connections with a smaller weight (with --preset paper: 10 "
+        "remove connections with a weight below this value (with --preset paper: 10 "
         "streamlines)",
         "X",
         recipient="model",
@@ -1339,7 +1339,8 @@ OPTIONS: tuple[Option, ...] = (
         "leave_out",
         "--leave-out",
         TEXT,
-        "use each value of this column once as the test fold, for example each site",
+        "use the people of each value of this column once as the test fold, for "
+        "example of each site",
         "COLUMN",
         recipient="study",
         group="evaluation",
@@ -1437,7 +1438,7 @@ OPTIONS: tuple[Option, ...] = (
         SWITCH,
         "also fit the first model and LSAP-R to 25, 50 and 75% of the training "
         "participants, four times each, to estimate whether more participants would "
-        "help",
+        "improve the score",
         recipient="study",
         group="evaluation",
         commands=("run",),
@@ -1458,7 +1459,7 @@ OPTIONS: tuple[Option, ...] = (
         "table1_holm",
         "--table1-holm",
         SWITCH,
-        "also show p-values in the table of participants with Holm's correction for "
+        "in the table of participants, also show p-values with Holm's correction for "
         "the number of tests",
         recipient="study",
         changes_results=False,
@@ -1505,8 +1506,8 @@ OPTIONS: tuple[Option, ...] = (
         "config",
         "--config",
         FILE_PATH,
-        "settings file (TOML) with these and further settings; options on the command "
-        "line take precedence",
+        "settings file (TOML) for these options and for settings without a flag; "
+        "options on the command line take precedence",
         "FILE",
         group="output",
         commands=("check", "run", "fit"),

@@ -951,9 +951,9 @@ def match_regions_and_features(
         connectomes, np.broadcast_to(shared_connectome, connectomes.shape)
     ):
         raise ParameterError(
-            "the model was fitted with one connectome for all participants, but "
-            f"the cohort has one for each. Leave {option_text('connectome')} out, "
-            "because the model includes its connectome."
+            "the model was fitted with one connectome for all participants, but the "
+            f"cohort has one for each. Leave {option_text('connectome')} out, because "
+            "the model file contains the connectome."
         )
     if _uses_own_connectomes(model) and cohort.shares_connectome:
         raise ParameterError(
@@ -1121,9 +1121,9 @@ def _read_scores(
     ]
     if not model_names:
         raise ParameterError(
-            "the scores contain no model with the settings of this model. They contain "
-            f"{', '.join(evaluation.models)}. Give results of `brainlsap run` "
-            "with this model."
+            "the scores contain no model with the settings of this model. The models "
+            f"of the scores are {', '.join(evaluation.models)}. Give results of "
+            "`brainlsap run` with this model."
         )
     intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
     return {

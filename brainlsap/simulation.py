@@ -273,8 +273,8 @@ def make_cohort(
         check_choice("feature", feature_name, HEALTHY_FEATURES)
     if not 0 <= effect <= 0.5:
         raise ParameterError(
-            f"effect must be between 0 and 0.5; got {effect!r}. It is the relative "
-            "loss of a seed region in AD."
+            f"effect must be between 0 and 0.5; got {effect!r}. The effect is the "
+            "relative loss of a seed region in AD."
         )
     atlas = load_atlas(atlas)
     make_rng = partial(random_stream, random_state)
@@ -391,7 +391,7 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
     if not is_seed.any():
         raise ParameterError(
             f"the atlas {atlas.name!r} contains none of the regions in which the "
-            "simulated disease starts by default. Name some of its regions by "
+            "simulated disease starts by default. Name regions of this atlas by "
             f"{option_text('seeds')}."
         )
     return is_seed
@@ -457,8 +457,8 @@ def _atlas_network(
     if not np.isfinite(region_centroids).all():
         raise ParameterError(
             f"the atlas {atlas.name!r} has no coordinates for some regions, but "
-            "simulated connectomes require distances. Add columns x, y, z (mm) to "
-            "its regions.tsv."
+            "simulated connectomes require distances. Add the columns x, y, z (mm) to "
+            "the regions.tsv of this atlas."
         )
     hub_strengths = np.where(is_hub, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.
@@ -649,8 +649,9 @@ def write_study_folder(
     check_choice(f"style for {cohort.atlas.name}", style, known_styles)
     if cohort.truth is None:
         raise ParameterError(
-            "cohort must be a simulated cohort with a truth, because the files "
-            "describe it as simulated. Save any other cohort by Cohort.save(path)."
+            "cohort must be simulated (with cohort.truth), because the written files "
+            "describe the cohort as simulated. Save a cohort that is not simulated by "
+            "Cohort.save(path)."
         )
     node_rows = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:

@@ -469,8 +469,8 @@ def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -
         return 5 if cv is None else cv
     if cv is not None:
         raise ParameterError(
-            f"{option_text('leave_out')} cannot be combined with "
-            f"{option_text('cv')} or other folds (--splits). Leave one of them out."
+            f"{option_text('leave_out')} cannot be combined with {option_text('cv')} "
+            "or your own folds (--splits). Leave one of these options out."
         )
     fold_values = cohort.table[find_covariate_column(cohort.table, leave_out)]
     return leave_one_out_splits(fold_values, cohort.groups)
@@ -545,7 +545,7 @@ def merge_classes(
     )
     if new_label.nunique() < 2:
         raise CohortError(
-            f"{option_text('merge_classes')} must result in two classes; got "
+            f"{option_text('merge_classes')} must result in at least two classes; got "
             f"{description} from scans of the classes {', '.join(cohort.classes)}."
         )
     is_selected = new_label.notna().to_numpy()

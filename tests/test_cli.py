@@ -396,7 +396,10 @@ def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
         (("--atlas", "no-atlas"), "no-atlas"),
         (("--harmonize", "scanner", "--folds", "2"), "scanner"),
         (("--merge-classes", "5-to-4"), "5-to-3"),
-        (("--merge-classes", "well=CN"), "result in two classes; got well = CN"),
+        (
+            ("--merge-classes", "well=CN"),
+            "result in at least two classes; got well = CN",
+        ),
         (("--merge-classes", "well=CN,ill=Ad"), "'Ad'; the scans have CN ("),
         (("--splits", "nowhere.tsv"), "nowhere.tsv"),
         (

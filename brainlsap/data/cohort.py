@@ -372,7 +372,7 @@ class Cohort:
         class_counts = scan_table["label"].value_counts()
         if absent_faults := find_absent_classes(label_name, class_order, class_counts):
             raise CohortError(
-                "classes= contains more classes than the labels", absent_faults
+                "classes= contains classes that no scan has", absent_faults
             )
         if classes is None and is_ordered:
             finding_list = [*finding_list, *_note_number_classes(class_order)]
@@ -913,9 +913,9 @@ def _check_people(
         ):
             if claimed_id != participant_id and claimed_id in known_people:
                 raise ParameterError(
-                    f"groups= names {participant_id!r} for {scan_id}, but its index "
-                    f"or ids name {claimed_id!r}. Use the same participant IDs in "
-                    "both."
+                    f"groups= names {participant_id!r} for {scan_id}, but the index "
+                    f"or ids of the arrays name {claimed_id!r}. Use the same "
+                    "participant IDs in all arguments."
                 )
     scan_names = [
         participant_id
@@ -949,8 +949,8 @@ def _check_label_column(
             f"{scan_names[differing_rows[0]]}: column {label_column} of covariates "
             f"contains {column_texts[differing_rows[0]]!r}, but labels= contains "
             f"{scan_labels[differing_rows[0]]!r} ({len(differing_rows)} of "
-            f"{len(scan_labels)} scans differ). Put the rows of both in the same "
-            "order, or leave this column out."
+            f"{len(scan_labels)} scans differ). Put the rows of labels= and of "
+            "covariates in the same order, or leave this column out."
         )
 
 

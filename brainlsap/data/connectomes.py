@@ -539,8 +539,11 @@ def treat_negative_weights(
             path=source,
             kind="negative weights",
             got=f"{int((W < 0).sum())} negative weights, the lowest {np.nanmin(W):.3g}",
-            advice=f"For correlations, {option_text('negative', 'drop')} sets them to "
-            f"0, and {option_text('negative', 'absolute')} takes their absolute values",
+            advice=(
+                f"For correlations, {option_text('negative', 'drop')} sets negative "
+                f"weights to 0, and {option_text('negative', 'absolute')} takes the "
+                "absolute values of weights"
+            ),
         )
     if negative == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
@@ -573,8 +576,11 @@ def _treat_weights(
             f"weights are NaN or infinite{hint_text}",
             path=connectome_path,
             kind="weights not finite",
-            got=f"{is_not_finite.sum()} such weights, for example "
-            f"{weight_matrix[i, j]} between {region_names[i]} and {region_names[j]}.",
+            got=(
+                f"{is_not_finite.sum()} NaN or infinite weights, for example "
+                f"{weight_matrix[i, j]} between {region_names[i]} and "
+                f"{region_names[j]}."
+            ),
         )
     n_loops = np.count_nonzero(weight_matrix.diagonal())
     if np.count_nonzero(np.maximum(weight_matrix, weight_matrix.T)) == n_loops:
@@ -619,9 +625,11 @@ def _symmetrize(
             kind="not symmetric",
             got=f"{weight_matrix[i, j]} from {region_names[i]} to {region_names[j]}, "
             f"but {weight_matrix[j, i]} in the opposite direction",
-            advice="Symmetrise it, for example by (W + W.T) / 2. For files, "
-            f"{option_text('symmetrize', 'mean')} takes the mean of the two weights, "
-            "and 'max' takes the larger one",
+            advice=(
+                "Symmetrise the matrix, for example by (W + W.T) / 2. For files, "
+                f"{option_text('symmetrize', 'mean')} takes the mean of the two "
+                "weights, and 'max' takes the larger one"
+            ),
         )
     triangle_note = f"the two triangles differ: symmetrized by their {symmetrize}"
     return (larger_weights if symmetrize == "max" else mean), [triangle_note]

@@ -451,7 +451,7 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     scans_with_fault = {fault.scan for fault in find_codes(scan_table, [column_name])}
     return [
         Finding(
-            f"{column_name} is far from the other scans, whose range is "
+            f"{column_name} is far from the values of all other scans, whose range is "
             f"{other_ages.min():g} to {other_ages.max():g}",
             kind=ASSUMED,
             scan=str(scan_table["scan"][row_index]),

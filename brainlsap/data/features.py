@@ -289,7 +289,7 @@ def _read_stats_column(
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
         raise FileFormatError(
             "the content of the file belongs to the other hemisphere. The files of "
-            "the two hemispheres may be exchanged.",
+            "the two hemispheres may have been swapped.",
             path=stats_path,
         )
     cells_by_head = dict(zip(column_heads, zip(*row_cells, strict=True), strict=True))
@@ -1336,9 +1336,9 @@ def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -
     }
     if len(is_longitudinal) > 1:
         raise CohortError(
-            f"{table_names}: the rows come from longitudinal ('.long.') and from "
-            "cross-sectional FreeSurfer runs, which are never mixed. Keep the rows "
-            "of only one type of run"
+            f"{table_names}: some rows come from longitudinal FreeSurfer runs "
+            "('.long.') and some from cross-sectional runs, and the two must not be "
+            "mixed. Keep the rows of only one type of run"
         )
 
 

@@ -404,7 +404,7 @@ class StudyFiles:
             fault_texts = [
                 f"{folder_path}: no such folder" for folder_path in absent_folders
             ]
-            raise CohortError("some folders that were named do not exist", fault_texts)
+            raise CohortError("some of the named folders do not exist", fault_texts)
 
     def _data_sets(self, added_folders: Sequence[Path]) -> list[Path]:
         """Return the folders that hold folders of participants, each once."""
@@ -634,8 +634,9 @@ class StudyFiles:
         )
         if not is_below_folder or sorted(field_names) not in _PATTERN_FIELDS:
             raise ParameterError(
-                "pattern must be below the cohort's folder with one {participant} or "
-                f"one {{scan}}, and {{session}} if need be, got {pattern!r}."
+                "pattern must be a path inside the folder of the study. It contains "
+                "{scan} once, or {participant} once with or without one {session}; "
+                f"got {pattern!r}."
             )
         path_regex = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
         for field_name in field_names:
@@ -818,8 +819,8 @@ def ambiguity_error(
         if feature_name == "freesurfer":
             folders_text = " or ".join(map(str, path_in_folder))
             return CohortError(
-                f"{problem_text}. Choose their folder by {option_text('subjects_dir')} "
-                f"({folders_text})"
+                f"{problem_text}. Choose the folder of the files by "
+                f"{option_text('subjects_dir')} ({folders_text})"
             )
         file_patterns = [
             _pattern_below(*folder_and_path)
@@ -868,7 +869,7 @@ def _flat_ambiguity_error(file_paths: Sequence[Path], user_pattern: str) -> Coho
         patterns_text = _format_patterns(file_patterns, "connectome", "--pattern")
         advice_text = f"Choose one by {patterns_text}"
     return CohortError(
-        f"{len(file_paths)} files could be its connectome",
+        f"{len(file_paths)} files could be the connectome",
         got=listed((file_path.name for file_path in file_paths), 5),
         advice=advice_text,
     )
@@ -1020,7 +1021,7 @@ def choose_file(
             break
     candidate_paths = _choose_by_atlas(candidate_paths, atlas)
     if len(candidate_paths) > 1:
-        problem_text = f"{len(candidate_paths)} files could be its {feature_name}"
+        problem_text = f"{len(candidate_paths)} files could be the {feature_name}"
         raise ambiguity_error(problem_text, feature_name, candidate_paths, pattern_flag)
     return candidate_paths[0] if candidate_paths else None
 

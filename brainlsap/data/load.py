@@ -710,7 +710,7 @@ def _check_chosen_columns(feature_sources: FeatureSources) -> None:
         raise CohortError(
             f"{option_text('id_column')} names the column "
             f"{listed(map(repr, chosen_columns.id))}, but the table does not contain "
-            f"it. Its columns are {listed(column_heads, 8)}",
+            f"this column. The columns of the table are {listed(column_heads, 8)}",
             path=people_table.path_and_sheet,
         )
     if not chosen_columns.session:
@@ -724,7 +724,8 @@ def _check_chosen_columns(feature_sources: FeatureSources) -> None:
         raise CohortError(
             f"{option_text('session_column')} names the column "
             f"{listed(map(repr, chosen_columns.session))}, but the table does not "
-            f"contain it. Its columns are {listed(dict.fromkeys(column_heads), 8)}",
+            "contain this column. The columns of the table are "
+            f"{listed(dict.fromkeys(column_heads), 8)}",
             path=people_table.path_and_sheet,
         )
 

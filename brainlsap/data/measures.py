@@ -499,7 +499,7 @@ def _check_region_values(
         raise FileFormatError(
             f"{measure.name} of {atlas.names[region_index]} is "
             f"{region_values[region_index]:g}; expected {expected_text}. Write n/a "
-            "where it was not measured."
+            "for a region that was not measured."
         )
 
 

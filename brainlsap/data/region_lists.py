@@ -783,10 +783,10 @@ def _read_bids_nodes(
     for node_index in node_indices or filter(None, names_by_index.index):
         node_names = names_by_index.get(node_index, [])
         if len(node_names) != 1:
+            names_text = " and ".join(map(repr, node_names)) or "no name"
             raise FileFormatError(
-                f"the node {node_index} is {' and '.join(node_names) or 'nowhere'} "
-                f"in {node_files}; expected every index once in each file. Give "
-                "each node a different index.",
+                f"the index {node_index} has {names_text} in {node_files}; expected "
+                "exactly one name for each index. Correct the indices of the nodes.",
                 path=sidecar_path,
             )
     if not node_indices:

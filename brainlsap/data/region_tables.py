@@ -546,7 +546,7 @@ def _find_row_faults(
         number_advice = explain_numbers(cell_array[row_index, column_indices])
         number_advice = number_advice.strip(" .") or "Write n/a for missing values"
         row_faults[int(row_index)] = Finding(
-            f"its cells in {path_and_sheet} must be numbers",
+            f"cells in {path_and_sheet} must be numbers",
             FAULT,
             kind="not numbers",
             got=f"{cell_texts} in {count(len(column_indices), 'column')} (first "

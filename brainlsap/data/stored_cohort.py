@@ -223,9 +223,9 @@ def _check_atlas(
         raise ParameterError(
             f"{cohort_path} contains the {cohort.n_rois} regions of "
             f"{cohort.atlas.name}, but {option_text('atlas')} names "
-            f"{expected_atlas.name} ({len(expected_atlas)} regions); the two differ "
-            f"in names or order. Leave {option_text('atlas')} out, or read the "
-            "folder of the study."
+            f"{expected_atlas.name} ({len(expected_atlas)} regions); the regions of "
+            f"the two differ in names or order. Leave {option_text('atlas')} out, or "
+            "read the folder of the study."
         )
     return replace(cohort, atlas=expected_atlas)
 
@@ -285,8 +285,8 @@ def _select_features(
     if missing_features:
         raise ParameterError(
             f"{cohort_path} contains the features {', '.join(cohort.feature_names)}, "
-            f"but not {', '.join(missing_features)}. Choose some of its features by "
-            f"{option_text('feature')}, or read the folder of the study."
+            f"but not {', '.join(missing_features)}. Choose features of the saved "
+            f"cohort by {option_text('feature')}, or read the folder of the study."
         )
     feature_index = [
         cohort.feature_names.index(feature_name) for feature_name in chosen_features

@@ -68,7 +68,7 @@ def read_text(text_path: str | Path) -> str:
             file_text = file_bytes.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise FileFormatError(
-                f"the file is not text in UTF-8 ({error}). Save it as UTF-8 (in "
+                f"the file is not text in UTF-8 ({error}). Save the file as UTF-8 (in "
                 "Excel: CSV UTF-8).",
                 path=text_path,
                 kind="not UTF-8",
@@ -288,10 +288,10 @@ def choose_header(
             and table_row.cells != first_row.cells
         ):
             raise FileFormatError(
-                f"line {table_row.line_number} begins with # and has as many cells "
-                f"as line {first_row.line_number}, so either line could be the "
-                f"header. If line {table_row.line_number} is the header, delete the "
-                "#. If it is a comment, delete the line.",
+                f"line {table_row.line_number} begins with # and has as many cells as "
+                f"line {first_row.line_number}, so either line could be the header. "
+                f"If line {table_row.line_number} is the header, delete the #. If "
+                f"line {table_row.line_number} is a comment, delete it.",
                 path=table_path,
                 kind="two headers",
                 values={"line": first_row.line_number},
@@ -445,9 +445,9 @@ def _parse_lines(
         return next(csv_reader), csv_reader.line_num
     except csv.Error as error:
         raise FileFormatError(
-            f'line {start_index + 1} has a quotation mark (") that is not closed, '
-            f"so its cell continues to line {start_index + csv_reader.line_num}. "
-            "Delete the mark. If it belongs to the text, write it twice and put "
+            f'line {start_index + 1} has a quotation mark (") that is not closed, so '
+            f"its cell continues to line {start_index + csv_reader.line_num}. Delete "
+            "the mark. If the mark belongs to the text, write the mark twice and put "
             "the cell in quotation marks.",
             path=table_path,
             kind="open quotation mark",

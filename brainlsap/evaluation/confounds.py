@@ -152,7 +152,8 @@ class Deconfounder(BaseEstimator):
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} must name a column of "
                 f"groups, for example sites or scanners, but {site_column} is a "
-                f"quantity. Remove its effect with {option_text('regress_out')}."
+                "quantity. Remove the effect of a quantity by "
+                f"{option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
             check_values(table, find_covariate_column(table, covariate_name))
@@ -235,9 +236,9 @@ class Deconfounder(BaseEstimator):
                 f"{option_text('reference_class', str(self.reference_class))}: no "
                 f"person of this class in the training data of fold {fold} has "
                 f"{column_name} {listed(absent_groups, 8)}, so the effect of this "
-                "value cannot be estimated. Leave out these people, or the column "
-                f"{column_name}. To estimate the effects from all people, leave out "
-                "the reference class."
+                "value cannot be estimated. Leave out the people with this value, or "
+                f"the column {column_name}. To estimate the effects from all people, "
+                "leave out the reference class."
             )
 
     def _check_sites_of_fold(
@@ -336,9 +337,9 @@ class Deconfounder(BaseEstimator):
         if missing_names:
             raise ParameterError(
                 f"the model requires the covariates {', '.join(missing_names)} for "
-                f"new people; got {', '.join(covariates) or 'no covariates'}. Add "
-                "the missing columns to their table (for arrays in Python: to "
-                "covariates=)."
+                f"new people; got {', '.join(covariates) or 'no covariates'}. Add the "
+                "missing columns to the table of the new people (for arrays in "
+                "Python: to covariates=)."
             )
         for covariate_name, column_coding in learned_design.items():
             covariate_values = table[find_covariate_column(table, covariate_name)]
@@ -522,9 +523,9 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     raise ParameterError(
         f"the covariates contain {'more than one' if matching_columns else 'no'} "
         f"column {covariate_name!r}; their columns are "
-        f"{', '.join(covariate_columns) or 'none'}. Add other columns to the table "
-        "of participants (for arrays in Python: to covariates=); a label cannot be a "
-        "covariate."
+        f"{', '.join(covariate_columns) or 'none'}. If the column is missing, add it "
+        "to the table of participants (for arrays in Python: to covariates=). A label "
+        "cannot be a covariate."
     )
 
 

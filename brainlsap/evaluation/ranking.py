@@ -213,11 +213,11 @@ def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
         model = next(iter(model_names), evaluation.models[0])
     if model not in model_names:
         raise ParameterError(
-            f"the model {model!r} has no scales by which regions could be ranked; "
-            f"the models with scales are {', '.join(model_names) or 'none'}. A "
-            "ridge model has no scale per region if the data favour a model "
-            "without a connectome or with one scale. "
-            "LSAPRidgeClassifier('regions') always has a scale per region."
+            f"the model {model!r} has no regional scales, so it cannot rank regions; "
+            f"the models with regional scales are {', '.join(model_names) or 'none'}. "
+            "A ridge model has no scale per region if the data favour a model without "
+            "a connectome or with one scale. LSAPRidgeClassifier('regions') always "
+            "has a scale per region."
         )
     return model
 
@@ -775,8 +775,8 @@ def common_regions(
     check_at_least("n_smallest", n_smallest, 1)
     if len(model_names) < 2:
         raise ParameterError(
-            "common regions require two models with scales; the models with scales "
-            f"are {', '.join(model_names) or 'none'}."
+            "common regions need at least two models with regional scales; the models "
+            f"with regional scales are {', '.join(model_names) or 'none'}."
         )
     reference_model = "Exact" if "Exact" in model_names else model_names[0]
     scale_table = pd.DataFrame()
@@ -922,8 +922,8 @@ def spin_test(
     n_regions = int(is_common.sum())
     if n_regions < MIN_REGIONS or not np.isfinite(observed_correlation):
         raise ParameterError(
-            "both maps must have different values in at least five common regions; "
-            f"got {n_regions} common regions."
+            "both maps must have values in at least five common regions, and these "
+            f"values must not all be the same; got {n_regions} common regions."
         )
     first_map[~is_common] = second_map[~is_common] = np.nan
     null_correlations = _correlate_rotated_maps(

@@ -302,13 +302,13 @@ def _choose_steps(
     check_evaluation_given(evaluation)
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            "cohort must be the evaluated cohort, but its scans or labels differ. "
-            "Pass the cohort that was evaluated."
+            "cohort must be the evaluated cohort, but its scans or labels differ from "
+            "those of the evaluation. Pass the cohort that was evaluated."
         )
     if harmonize or regress_out:
         raise ParameterError(
-            f"{option_text('harmonize')} and {option_text('regress_out')} are set "
-            "in the evaluation and cannot be given again. Leave them out."
+            f"{option_text('harmonize')} and {option_text('regress_out')} are set in "
+            "the evaluation and cannot be given again. Leave both options out."
         )
     step_options = evaluation.settings["steps"]
     # Leave the reference class out: permuting labels would change who is in it.

@@ -138,11 +138,11 @@ def make_splits(
             for class_name, n_class_people in zip(class_names, n_people, strict=True)
         )
         raise SplitError(
-            "cross-validation requires two folds, one repeat and two classes; got "
-            f"{n_folds} folds and {n_repeats} repeats. Every class requires as many "
-            "people as there are folds; got these people by class: "
+            "cross-validation needs at least two folds, one repeat and two classes; "
+            f"got {n_folds} folds and {n_repeats} repeats. Every class needs at least "
+            "as many people as there are folds; got these numbers of people by class: "
             f"{counts_text or 'none'}. Use fewer folds, merge classes "
-            "(--merge-classes), or choose larger classes by "
+            "(--merge-classes), or choose only large classes by "
             f"{option_text('classes')}."
         )
     splits: list[Split] = []

@@ -287,7 +287,7 @@ def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
         raise ParameterError(
             f"{output_folder} contains files built from another study, or the study "
             f"was moved. Name another folder by {option_text('out')}, or delete this "
-            "one."
+            "folder."
         )
 
 

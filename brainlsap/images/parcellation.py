@@ -176,7 +176,7 @@ def _read_labels_of_voxels(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
         raise FileFormatError(
             f"expected whole labels from 0 (background) to {MAX_LABEL}; the labels "
             f"lie between {min_label:g} and {max_label:g}. The image may have been "
-            "interpolated. Resample it by nearest neighbour.",
+            "interpolated. Resample the original image by nearest neighbour.",
             path=image_path,
         )
     (tight_box,) = find_objects((label_values > 0).astype(np.int8))
@@ -678,8 +678,9 @@ def _locate_label_regions(
     voxels = np.asarray(label_volume.dataobj)
     if (voxels != np.round(voxels)).any():
         raise FileFormatError(
-            "labels must be whole numbers, so this parcellation was interpolated. "
-            "Resample it by nearest neighbour.",
+            "expected whole numbers as labels, but some labels of this parcellation "
+            "are not whole numbers. The parcellation was probably interpolated. "
+            "Resample the original parcellation by nearest neighbour.",
             path=image_name,
         )
     if not any(region_table.get("freesurfer_id", ())):
@@ -739,10 +740,10 @@ def _compare_coordinates(
         raise FileFormatError(
             f"the coordinates x, y, z of {len(distant_regions)} of "
             f"{len(region_table)} regions are more than {_MAX_DISTANCE} mm from the "
-            f"centres of these regions in {image_name}: "
-            f"{listed(distant_regions, 3)}. Names or numbers may be exchanged, or "
-            "the table may belong to another image. Correct the table, or remove x, "
-            "y and z to use the centres of the image.",
+            f"centres of these regions in {image_name}: {listed(distant_regions, 3)}. "
+            "Names or numbers may have been swapped, or the table may belong to "
+            "another image. Correct the table, or remove x, y and z to use the "
+            "centres of the regions in the image.",
             path=labels_name,
         )
 

@@ -185,8 +185,8 @@ def order_labels(
         raise ParameterError(
             f"classes must list every class of y once, in order; got {all_classes}, "
             f"but y contains {present_classes.tolist()}. Some functions of "
-            "scikit-learn replace labels by numbers. For these, give numbers from "
-            "the start: y=pd.Categorical(labels, classes).codes, "
+            "scikit-learn replace labels by numbers. For such functions, encode the "
+            "labels as numbers first: y=pd.Categorical(labels, classes).codes, "
             "classes=range(n_classes)."
         )
     class_positions = np.array(

@@ -214,8 +214,8 @@ def load_model(path: str | Path) -> Any:
 
     if Path(path).is_dir():
         raise FileFormatError(
-            "the path is a folder; expected a model file. Give the model first, "
-            "and the study after it.",
+            "the path is a folder; expected a model file. Give the model file before "
+            "the study.",
             path=path,
         )
     with reading(path, "a whole model file, as `brainlsap fit` writes"):
@@ -224,9 +224,9 @@ def load_model(path: str | Path) -> Any:
             # The header of a model file begins at byte 8.
             if first_bytes.startswith(b"\x80") and not first_bytes.endswith(b"{"):
                 raise FileFormatError(
-                    "the file looks like a pickle, and brainlsap opens no pickle "
-                    "because it can run any program. Store the model by `brainlsap "
-                    "fit`.",
+                    "the file looks like a pickle, and brainlsap opens no pickle, "
+                    "because a pickle can run any program. Store the model by "
+                    "`brainlsap fit`.",
                     path=path,
                 )
         with safe_open(path, framework="numpy") as safetensors_file:
@@ -250,9 +250,9 @@ def load_model(path: str | Path) -> Any:
         is_same_minor = file_version.split(".")[:2] == running_version.split(".")[:2]
         if not is_same_minor or file_format != FORMAT_VERSION:
             raise FileFormatError(
-                f"the model was fitted by brainlsap {file_version}, and this is "
-                f"{running_version} (format {file_format}; this version reads "
-                f"{FORMAT_VERSION}). Predictions may differ. Install brainlsap "
+                f"the model was fitted by brainlsap {file_version}, but the installed "
+                f"version is {running_version} (format {file_format}; this version "
+                f"reads {FORMAT_VERSION}). Predictions may differ. Install brainlsap "
                 f"{file_version}, or fit the model again.",
                 path=path,
             )

@@ -600,7 +600,7 @@ def read_node_labels(
     if len(shared_nodes):
         raise ParameterError(
             f"{len(shared_nodes)} node(s) are in both train and validation: "
-            f"{shared_nodes[:5]}. Remove them from one of the two."
+            f"{shared_nodes[:5]}. Remove these nodes from train or from validation."
         )
     class_names = np.unique(node_labels[index_sets[0]])
     if class_names.dtype.kind in "if":  # negative or NaN stands for no label
@@ -608,10 +608,10 @@ def read_node_labels(
     is_unknown_label = ~np.isin(node_labels[np.concatenate(index_sets)], class_names)
     if is_unknown_label.any() or len(class_names) < 2:
         raise ParameterError(
-            "train must contain at least two classes, and validation no other "
-            f"classes; got {is_unknown_label.sum()} node(s) without a label or with "
-            "a class that train does not contain. The classes of train are "
-            f"{class_names.tolist()}."
+            "train must contain at least two classes, and validation must contain "
+            f"only classes of train; got {is_unknown_label.sum()} node(s) without a "
+            "label or with a class that train does not contain. The classes of train "
+            f"are {class_names.tolist()}."
         )
     labelled_sets = []
     for set_nodes in index_sets:

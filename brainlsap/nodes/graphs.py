@@ -303,8 +303,8 @@ def load_nodes(
     ]
     if graph_counts != NODE_DATASETS[dataset_name]["counts"]:
         raise FileFormatError(
-            f"{dataset_files[0]} is another version of {dataset_name}. It contains "
-            f"{graph_counts} nodes, edges, classes and features; expected "
+            f"{dataset_files[0]} is another version of {dataset_name}. The file "
+            f"contains {graph_counts} nodes, edges, classes and features; expected "
             f"{NODE_DATASETS[dataset_name]['counts']}."
         )
     return graph

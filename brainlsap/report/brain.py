@@ -316,8 +316,8 @@ def _available_size(width: float, figure: object) -> tuple[float, float]:
         return width, figures.MAX_FIGURE_HEIGHT
     if not isinstance(figure, Figure | SubFigure) or figure.axes:
         raise ParameterError(
-            "figure must be a Figure without axes, beside axes one of "
-            "fig.subfigures(1, 2); brains would cover its axes."
+            "figure must be a Figure without axes, because brains would cover the "
+            "axes. To draw brains beside axes, pass one of fig.subfigures(1, 2)."
         )
     root_figure: Any = figure.get_figure(root=True)
     width, available_height = np.array(figure.bbox.size) / root_figure.dpi / MM
@@ -585,7 +585,8 @@ def plot_effects(
     map_table = map_table.rename(columns=column_titles).dropna(axis=1, how="all")
     if map_table.empty:
         raise ParameterError(
-            f"no class of three people or more has a value of {feature} to be compared."
+            f"no class has at least three people with a value of {feature}, so "
+            "classes cannot be compared."
         )
     largest_difference = float(map_table.abs().max(axis=None))
     color_limit = next(
@@ -660,7 +661,7 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
         )
         map_title = title or "the map"
         raise ParameterError(
-            f"values of {map_title}: no value, or an infinite one, in "
+            f"values of {map_title}: the value is missing or infinite in "
             f"{infinite_regions}."
         )
     return map_table

@@ -220,11 +220,12 @@ def find_characteristics(
         if column_name in KEY_COLUMNS or kind_of(column_name) == "family":
             raise ParameterError(
                 f"{option_text('table1')} has {column_name!r}, which names people or "
-                "families. Leave it out."
+                "families. Leave this column out."
             )
         if column_names.count(column_name) > 1:
             raise ParameterError(
-                f"{option_text('table1')} names {column_name!r} twice. Name it once."
+                f"{option_text('table1')} names {column_name!r} twice. Name each "
+                "column once."
             )
     return column_names
 

@@ -246,8 +246,8 @@ def _volume_images(
     if not has_numbers and label_image.is_order:
         raise ParameterError(
             f"{label_path}: the regions of the labels are unknown. Save a table with "
-            "the columns index and name in the folder of the image. Give it the "
-            "file name of the image, with the ending .tsv"
+            "the columns index and name in the folder of the image. Give the table "
+            "the file name of the image, with the ending .tsv"
         )
     label_volume, affine, header = read_volume(label_path)
     label_volume = label_volume.astype(np.int32)

@@ -696,7 +696,9 @@ def plot_calibration(
     """
     model, predictions = _select_predictions(evaluation, model)
     if predictions.class_probabilities is None:
-        raise ParameterError(f"{model} gives no probabilities; it has no calibration.")
+        raise ParameterError(
+            f"{model} gives no probabilities, so it has no calibration."
+        )
     confidences = predictions.confidence()
     is_correct = predictions.actual_codes == predictions.predicted_codes
     confidence_order = np.argsort(confidences, kind="stable")
@@ -1247,7 +1249,7 @@ def _select_predictions(
     model = _check_model(evaluation, model)
     prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
     if prediction_rows.empty:
-        raise ParameterError(f"{model} failed in every fold; it has no predictions.")
+        raise ParameterError(f"{model} failed in every fold, so it has no predictions.")
     return model, evaluation.as_predictions(prediction_rows)
 
 

@@ -37,7 +37,7 @@ def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys, monkeypat
     command += ["--permutations", "9"]
     command += ["--config", str(brief), "--out", str(out)]
     assert main(command) == 2
-    assert "--negative drop sets them to 0" in capsys.readouterr().err
+    assert "--negative drop sets negative weights to 0" in capsys.readouterr().err
     assert main([*command, "--negative", "drop"]) == 0
     assert (out / "report/figures/brain.png").is_file()
     assert "no surfaces" not in (out / "report/report.html").read_text()

@@ -279,7 +279,7 @@ def test_visits_in_the_names_of_files_are_suggested_and_read(tmp_path, tiny, mat
     for pattern, told in (
         (
             "sc/{participant}_*.txt",
-            "3 scans: 2 files could be its connectome; the first got",
+            "3 scans: 2 files could be the connectome; the first got",
         ),
         ("sc/{participant}*.txt", "participants.csv: no person in the table has files"),
     ):

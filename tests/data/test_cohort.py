@@ -498,7 +498,7 @@ def test_people_in_another_order_are_refused():
     people = pd.DataFrame({"participant_id": visits.index, "age": range(6)})
     cohort = Cohort.from_arrays(W, visits, y, atlas=names, covariates=people)
     assert cohort.groups.tolist() == [*"uuvwxy"]
-    told = "names 'v' for scan2, but its index or ids name 'u'"
+    told = "names 'v' for scan2, but the index or ids of the arrays name 'u'"
     with pytest.raises(ParameterError, match=told):
         Cohort.from_arrays(W, F, y, groups=[*"uvvwxy"], atlas=names, covariates=people)
     both = people["participant_id"], people.drop(columns="age")  # other ids, and alike

@@ -215,19 +215,19 @@ def change(matrix, *places, value):
             [(1, 4)],
             np.nan,
             NOT_FINITE,
-            "1 such weights, for example nan between lh_b and rh_b.",
+            "1 NaN or infinite weights, for example nan between lh_b and rh_b.",
         ),
         (
             [(1, 4)],
             np.inf,
             NOT_FINITE,
-            "1 such weights, for example inf between lh_b and rh_b.",
+            "1 NaN or infinite weights, for example inf between lh_b and rh_b.",
         ),
         (
             [(2, 2)],
             np.inf,
             NOT_FINITE,
-            "1 such weights, for example inf between lh_c and lh_c.",
+            "1 NaN or infinite weights, for example inf between lh_c and lh_c.",
         ),
         (
             [(1, 4), (4, 1)],
@@ -576,7 +576,7 @@ def test_sidecars(tmp_path):
         ),
         (
             {"NodeFiles": ["seg-destrieux_nodes.tsv"], "NodeIndices": [999]},
-            "the node 999 is nowhere in .*seg-destrieux_nodes.tsv",
+            "the index 999 has no name in .*seg-destrieux_nodes.tsv",
         ),
         (
             {"NodeFiles": ["bad.tsv"]},
@@ -601,7 +601,7 @@ def test_bids_nodes_go_by_their_index(tmp_path):
     path.with_suffix(".json").write_text(json.dumps({"NodeFiles": [nodes.name]}))
     same(read_connectome(path, ATLAS), EXPECTED)
     nodes.write_text("\n".join([head, *rows, "1\tctx_lh_Medial_wall"]) + "\n")
-    message = "the node 1 is ctx_lh_.* every index once"
+    message = "the index 1 has .ctx_lh_.* one name for each"
     with pytest.raises(FileFormatError, match=message):
         read_connectome(path, ATLAS)
     for text in ('{"Description": "counts"}', "[]"):  # without nodes

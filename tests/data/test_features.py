@@ -132,7 +132,7 @@ def test_of_two_sets_of_subjects_that_one_is_read_which_the_advice_names(
     with pytest.raises(CohortError) as error:
         people(**more)
     folders = re.search(
-        r"Choose their folder by subjects_dir= \((.*)\)", str(error.value)
+        r"Choose the folder of the files by subjects_dir= \((.*)\)", str(error.value)
     )
     first = {}
     for folder in folders[1].split(" or "):
@@ -289,7 +289,7 @@ def test_kinds_of_runs_in_tables_are_never_mixed(tables):
     make, load = tables
     rows = [("sub-01_ses-1.long.sub-01", range(6)), *ROWS[::2]]
     make("table.csv", ["id", *CORTEX], rows)
-    with refused(r"table\.csv: the rows come from longitudinal .*never mix"):
+    with refused(r"table\.csv: some rows come from longitudinal .*not be mixed"):
         load()
 
 

@@ -93,7 +93,7 @@ def test_people_may_have_any_name_and_a_folder_counts_once(write, tmp_path):
 
 
 def test_folders_refused(tmp_path):
-    with refused("folders that were named do not e") as error:
+    with refused("named folders do not e") as error:
         StudyFiles(tmp_path, (), [tmp_path / "a"], tmp_path / "b")
     assert [f.split(": ")[1] for f in error.value.faults] == ["no such folder"] * 2
 
@@ -115,7 +115,7 @@ def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
     scan = scan_of(files)
     desikan = files.connectome(scan, load_atlas("desikan82"))
     assert desikan.name == "atlas-desikan_connectivity.csv"
-    with refused(r"2 files could be its connectome; got .*a2009s"):
+    with refused(r"2 files could be the connectome; got .*a2009s"):
         files.connectome(scan, load_atlas("destrieux160"))
     with refused(r"4 files .* Choose one by --pattern .* pattern=\{'connectome'"):
         files.connectome(scan, tiny)
@@ -367,9 +367,9 @@ def test_a_file_without_visit_is_of_the_only_one(flat, tiny, matrix):
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("sc/{session}.csv", r"one \{participant\} or one \{scan\}"),
-        ("sc/{participant}_{run}.csv", "below the cohort's folder with"),
-        ("/data/{participant}.csv", "below the cohort's folder with"),
+        ("sc/{session}.csv", r"\{scan\} once, or \{participant\} once"),
+        ("sc/{participant}_{run}.csv", "inside the folder of the study"),
+        ("/data/{participant}.csv", "inside the folder of the study"),
     ],
 )
 def test_templates_refused(tmp_path, template, message):

@@ -98,7 +98,7 @@ def test_files_of_two_tracers_of_a_measure_are_ambiguous(write, tmp_path, tiny):
     assert "PIB" in files.regions(scan_of(files), "amyloid", tiny).name
     write("sub-01/pet/sub-01_trc-18FAV45_regions.tsv", "")
     files = StudyFiles(tmp_path)
-    with refused("2 files could be its amyloid"):
+    with refused("2 files could be the amyloid"):
         files.regions(scan_of(files), "amyloid", tiny)
 
 

@@ -526,7 +526,7 @@ def test_columns_of_ids_and_visits_can_be_named(visits, tiny):
     assert cohort.table["participant"].nunique() == 12
     assert cohort.table["session"].tolist() == ["1", "2"] * 12
     assert cohort.reading_options.id_column == ["pin", "kennung"]
-    with refused(r"names the column 'pin'.* Its columns are NACCID, NACCVNUM"):
+    with refused(r"names the column 'pin'.* columns of the table are NACCID, NACCVNUM"):
         load_cohort(visits("", "NACCID"), tiny, **READ, id_column="pin")
     folder = visits("id", "kennung", "nth")
     with refused(r"session_column= names the column 'nr'"):

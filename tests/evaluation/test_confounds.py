@@ -277,7 +277,7 @@ def lonely(table):
         ({}, {"harmonize": "town"}, "contain no column 'town'; their columns are"),
         ({"site": "one"}, {"harmonize": "site"}, r"one: \d+ people"),
         ({"site": lonely}, {"harmonize": "site"}, r"island: 1 people, north"),
-        ({}, {"harmonize": "label"}, "no column 'label'.* a label cannot be"),
+        ({}, {"harmonize": "label"}, "no column 'label'.* label cannot be"),
         ({"site": None}, {"harmonize": "site"}, "scans have no value of site"),
         (
             {"arm": lambda t: "arm " + t["label"]},

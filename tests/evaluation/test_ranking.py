@@ -97,7 +97,7 @@ def test_spread_intervals_ties_gaps_and_scales_that_stood_still(example_evaluati
     assert ranking.loc[40, "moved"] == 1
     measured_regions = ranking.drop(7)
     assert (measured_regions["rank_low"] <= measured_regions["rank_high"]).all()
-    with pytest.raises(ParameterError, match="has no scales by which regions"):
+    with pytest.raises(ParameterError, match="has no regional scales"):
         rank_regions(evaluation, "majority class")
 
 

@@ -173,7 +173,7 @@ def test_one_line_for_each_scan_that_fails(study, capsys):
     for line, part in zip(
         lines,
         (
-            "sub-01_ses-M00: 2 files could be its tractogram",
+            "sub-01_ses-M00: 2 files could be the tractogram",
             "does not end with the end mark",
             "sub-03_ses-M00: there is no parcellation of five",
         ),

@@ -245,7 +245,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     blurred = nib.Nifti1Image(picture.get_fdata() * 0.9, picture.affine)
     nib.save(blurred, tmp_path / "blurred.nii.gz")
     with pytest.raises(
-        FileFormatError, match="whole numbers, so this parcellation was interpolated"
+        FileFormatError, match="labels of this parcellation are not whole numbers"
     ):
         make_atlas(tmp_path / "out", labels=labels, image=tmp_path / "blurred.nii.gz")
     lines = write("l.txt", "Heschl_R\nHeschl_L\n")

@@ -80,7 +80,7 @@ def test_tables_of_people_and_sessions(cohort, folder):
 
 
 def test_a_measured_cohort_and_an_unknown_style_are_refused(cohort, tmp_path):
-    with pytest.raises(ParameterError, match="cohort must be a simulated cohort"):
+    with pytest.raises(ParameterError, match="cohort must be simulated"):
         write_study_folder(replace(cohort, truth=None), tmp_path / "out")
     with pytest.raises(ParameterError, match=r"style .*must be one of"):
         write_study_folder(cohort, tmp_path / "out", style="dsi")
