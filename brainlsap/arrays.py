@@ -142,13 +142,13 @@ def check_groups(
     """
     if groups is None and leaking_split:
         warnings.warn(
-            "fit without groups treats every scan as a separate person, so visits "
-            f"of one person may be on both sides of {leaking_split}. Give the "
+            "fit without groups treats every scan as a separate person, so visits of "
+            f"one person may be on both sides of {leaking_split}. Give the "
             "participant ID of every scan by groups=. After "
-            "sklearn.set_config(enable_metadata_routing=True), searches and "
-            "pipelines pass groups on, and cross_val_score does so with "
-            "params={'groups': people}; StackingClassifier does not, so give it "
-            "cv= as a list of folds by person.",
+            "sklearn.set_config(enable_metadata_routing=True), searches and pipelines "
+            "pass groups on, and cross_val_score does so with "
+            "params={'groups': people}; StackingClassifier does not, so give "
+            "StackingClassifier a list of folds by person as cv=.",
             UserWarning,
             stacklevel=3,
         )
@@ -289,8 +289,8 @@ def unpack(X: Any) -> tuple[Any, np.ndarray]:
         )
         if X.ndim == 2:
             message += (
-                " A step that makes tables, for example StandardScaler, cannot stand "
-                "before this classifier, which standardises the features itself."
+                " A step that makes tables, for example StandardScaler, cannot "
+                "precede this classifier, which standardises the features itself."
             )
         raise ParameterError(message)
     n_rois = X.shape[1]

@@ -176,7 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"brainlsap: error: {error}", file=sys.stderr)
         if isinstance(error, CohortError) and call in (fit, run):
             print(
-                "Run `brainlsap check` on the study. It suggests options that read it.",
+                "Run `brainlsap check` on the study. The check suggests options with "
+                "which the study can be read.",
                 file=sys.stderr,
             )
         if isinstance(error, CohortError) and call in (evaluate, predict):
@@ -817,9 +818,9 @@ def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> No
     if len(other_counts):
         labels_text = brainlsap.external.list_label_counts(other_counts)
         print(
-            f"Note: the labels {labels_text} are not classes of the model, "
-            "so their coverage was not measured. `brainlsap evaluate` translates "
-            "labels by --merge-classes."
+            f"Note: the labels {labels_text} are not classes of the model, so their "
+            "coverage was not measured. `brainlsap evaluate` renames labels by "
+            "--merge-classes."
         )
 
 

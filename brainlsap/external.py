@@ -197,13 +197,15 @@ def _describe_missing_label(
             unknown_labels_of_column[str(name)] = unknown_labels
     if len(unknown_labels_of_column) != 1:
         message += (
-            f"Its columns are {', '.join(column_texts) or 'none besides the id'}. Name "
-            f"the column of the classes by {option_text('label')}"
+            "The columns of the table are "
+            f"{', '.join(column_texts) or 'none besides the id'}. Name the column of "
+            f"the classes by {option_text('label')}"
         )
         if not is_translated:
             message += (
-                f", and translate its labels to the classes of the model, "
-                f"{', '.join(model.origin_.classes)}, by {option_text('merge_classes')}"
+                ", and rename the labels to the classes of the model, "
+                f"{', '.join(model.origin_.classes)}, by "
+                f"{option_text('merge_classes')}"
             )
         return Finding(message, FAULT, kind=NO_LABEL)
     ((name, unknown_labels),) = unknown_labels_of_column.items()

@@ -435,9 +435,9 @@ def _warn_of_training(cohort: Cohort, was_in_training: np.ndarray) -> None:
         return
     warnings.warn(
         f"{len(people)} of {len(set(cohort.groups))} people were in the training of "
-        f"the model ({listed(people, 3)}), because an ID or the data of a scan are the "
-        "same. Their predictions do not show how the model predicts new people. If "
-        "equal IDs belong to different people, give "
+        f"the model ({listed(people, 3)}), because an ID or the data of a scan are "
+        "the same. Predictions for these people do not show how the model predicts "
+        "new people. If equal IDs belong to different people, give "
         f"{option_text('ids_are_new', True)}.",
         stacklevel=3,
     )
@@ -816,7 +816,7 @@ def predict_people(
             f"{is_outlier.sum()} of {len(scan_names)} scans are unlike the training "
             f"scans ({listed(scan_names[is_outlier], 5)}): more than a tenth of their "
             "values are over 3 standard deviations from the means of the training "
-            "scans. Their probabilities are unreliable.",
+            "scans. The probabilities of these scans are unreliable.",
             stacklevel=2,
         )
     X = pack(connectomes, features)

@@ -175,10 +175,10 @@ VOLUME = {
     "accumbens": 500.0,
 }
 
-README = """Simulated data: nobody's brain. Everything was drawn at random by brainlsap.
+README = """Simulated data, not of real people. brainlsap drew all values at random.
 
-truth.tsv says in which regions disease was planted (seed), and the change from CN to AD
-that is expected in each (effect).
+truth.tsv gives the regions in which disease was planted (seed), and the expected change
+of each region from CN to AD (effect).
 """
 
 

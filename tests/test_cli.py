@@ -133,7 +133,7 @@ def test_check_speaks_of_flags_and_shows_exchanged_hemispheres(own_study, capsys
     order = np.r_[49:83, 83, 42:49, 35:42, 0:34, 34]
     np.savetxt(path, W[np.ix_(order, order)], delimiter=",")
     assert main(["check", str(own_study), *READING, "--row-order", "mrtrix"]) == 0
-    assert "left and right were exchanged" in capsys.readouterr().out
+    assert "left and right may have been swapped" in capsys.readouterr().out
 
 
 def test_columns_of_ids_and_visits_are_flags_and_settings(own_study, tmp_path, capsys):

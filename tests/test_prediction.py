@@ -176,7 +176,7 @@ def test_a_shared_connectome_comes_with_the_model(cohort, tmp_path):
     assert people.shares_connectome
     told, expected = (predict_people(model, one)["p_CN"] for one in (people, alike))
     np.testing.assert_allclose(told, expected, rtol=1e-5, atol=1e-9)
-    with pytest.raises(ParameterError, match="includes its connectome"):
+    with pytest.raises(ParameterError, match="the model file contains the connectome"):
         predict_people(model, cohort)
 
 

@@ -110,5 +110,5 @@ assert len(Path("predictions.tsv").read_text().splitlines()) == 1 + 12
 # - The accuracy of the method. The scores come from nine simulated people and eight
 #   epochs.
 # - Whether the input is correct. `check` cannot detect a wrong diagnosis in a table. It
-#   detects exchanged sides only if left and right differ alike in most scans.
+#   detects swapped sides only if left and right differ in the same way in most scans.
 # - A diagnosis. A predicted stage is not a diagnosis.

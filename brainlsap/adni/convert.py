@@ -543,7 +543,7 @@ def import_adni(
         skipped_entry_table = pd.DataFrame(table_faults, columns=AdniFault._fields)
         if table_faults:
             import_notes.append(
-                f"{len(table_faults)} faults of the tables were skipped; they "
+                f"{len(table_faults)} faults of the tables were skipped; the faults "
                 f"concern RID {listed(skipped_entry_table['rid'].unique(), 3)} "
                 "(adni_skipped.tsv)"
             )

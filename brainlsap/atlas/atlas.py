@@ -509,7 +509,10 @@ class Atlas:
         spelling_advice = (
             "Correct the spelling"
             if is_misspelt
-            else f"Give each region with its side, for example {self.names[0]!r}"
+            else (
+                "Write the hemisphere into each region name, for example "
+                f"{self.names[0]!r}"
+            )
         )
         if ending := self._find_measure_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
@@ -1013,7 +1016,7 @@ def _find_wrong_cells(
     )
     yield (
         "x",
-        "on the side that the name of the region gives (the image may be flipped, "
-        "or names exchanged)",
+        "on the side that the name of the region gives (the image may be flipped, or "
+        "names may have been swapped)",
         is_on_other_side,
     )

@@ -622,7 +622,9 @@ class Cohort:
                     hdf_item.id.get_storage_size()
                     < hdf_item.size * hdf_item.dtype.itemsize
                 ):
-                    raise ValueError(f"{item_name} holds less than its header promises")
+                    raise ValueError(
+                        f"{item_name} contains less than its header states"
+                    )
             metadata = json.loads(hdf_file["about"][()])
             W = _read_stored_connectomes(
                 path, hdf_file["connectomes"], hdf_file["connectome_checksums"][()]
@@ -738,8 +740,8 @@ def _note_number_classes(classes: Sequence[str]) -> list[Finding]:
     if len(classes) <= 2 or not classes[0][-1].isdecimal():
         return []
     message = (
-        f"the classes {' < '.join(classes)} are numbers, so they were taken as "
-        "ordered; classes that are words have no order"
+        f"the classes {' < '.join(classes)} are numbers, so they were treated as "
+        "ordered; classes that are words are not ordered"
     )
     return [Finding(message, kind=CLASSES)]
 
@@ -1177,10 +1179,10 @@ def find_value_codes(
                     dict.fromkeys(np.array(all_scan_names)[scan_indices].tolist()), 5
                 )
                 message = (
-                    f"{feature_name} is {value_code:g}, first of "
-                    f"{all_region_names[region_indices[0]]}, most others "
-                    f"{low_percentile:g} to {high_percentile:g}; write n/a where it "
-                    "was not measured"
+                    f"{feature_name} is {value_code:g} (first in "
+                    f"{all_region_names[region_indices[0]]}), but most other values "
+                    f"lie between {low_percentile:g} and {high_percentile:g}; write "
+                    "n/a for a value that was not measured"
                 )
                 region_of_code = (all_region_names[region_indices[0]],)
                 faults.append(
@@ -1227,7 +1229,7 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     scan_counts = Counter(texts_of_key["scan"])
     repeated_scans = [scan for scan, n_rows in scan_counts.items() if n_rows > 1]
     faults += [
-        f"scan {scan!r} stands more than once in table" for scan in repeated_scans
+        f"scan {scan!r} occurs more than once in table" for scan in repeated_scans
     ]
     names_by_argument = {
         "classes": classes,
@@ -1248,8 +1250,8 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             faults.append(f"{argument_name} {id_rule}; got {names_text}")
     faults += [
         f"label {class_name!r} of {label_count} scan(s) is not among the classes "
-        f"{', '.join(classes)}; name it in classes= too, or leave its scans out of "
-        "every array"
+        f"{', '.join(classes)}; add this label to classes=, or leave the scans with "
+        "this label out of every array"
         for class_name, label_count in sorted(Counter(texts_of_key["label"]).items())
         if class_name and class_name not in classes
     ]

@@ -518,7 +518,10 @@ def _reorder_to_atlas(
             ordered_weights[is_absent] = 0
             ordered_weights[:, is_absent] = 0
             dropped_names_text = ", ".join(np.array(atlas.names)[is_absent])
-            message = f"absent from the file, without connections: {dropped_names_text}"
+            message = (
+                "regions that are absent from the file have no connections: "
+                f"{dropped_names_text}"
+            )
             findings.append(Finding(message))
     return ordered_weights, findings
 
@@ -547,7 +550,7 @@ def treat_negative_weights(
         )
     if negative == "drop":
         return np.maximum(W, 0), ["negative weights were set to 0"]
-    return np.abs(W), ["negative weights were taken by their size"]
+    return np.abs(W), ["negative weights were replaced by their absolute values"]
 
 
 def _treat_weights(
@@ -616,7 +619,7 @@ def _symmetrize(
     weight_difference = larger_weights - smaller_weights
     mean = (larger_weights + smaller_weights) / 2
     if weight_difference.max() <= _MAX_ASYMMETRY * larger_weights.max():
-        return mean, ["the two triangles differ by rounding: averaged"]
+        return mean, ["the two triangles differ by rounding, and were averaged"]
     if symmetrize == "refuse":
         i, j = np.unravel_index(weight_difference.argmax(), weight_difference.shape)
         raise FileFormatError(
@@ -631,7 +634,9 @@ def _symmetrize(
                 "weights, and 'max' takes the larger one"
             ),
         )
-    triangle_note = f"the two triangles differ: symmetrized by their {symmetrize}"
+    triangle_note = (
+        f"the two triangles differ, and were symmetrised by their {symmetrize}"
+    )
     return (larger_weights if symmetrize == "max" else mean), [triangle_note]
 
 

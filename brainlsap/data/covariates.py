@@ -408,8 +408,8 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
             scan_names[wrong_numbers.index], wrong_numbers, strict=True
         ):
             message = (
-                f"{column_name} is far outside {lowest_valid:g} to "
-                f"{highest_valid:g}, the range of the other scans"
+                f"{column_name} is far outside {lowest_valid:g} to {highest_valid:g}, "
+                "the range of all other scans"
             )
             faults.append(
                 Finding(

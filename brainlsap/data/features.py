@@ -710,7 +710,7 @@ class FeatureSources:
         elif measure.in_stats and freesurfer_pattern:
             rejection_reasons.append(
                 f"the pattern {freesurfer_pattern!r} of freesurfer "
-                f"({option_text('pattern')}) fits the name of no subject's folder"
+                f"({option_text('pattern')}) fits no folder of a subject"
             )
         return search_text + "".join(
             f"; not used: {rejection_reason}"
@@ -754,14 +754,17 @@ class FeatureSources:
                 feature_sources.append(run_paths[0])
                 continue
             if run_paths:
-                ambiguity_text = f"{len(run_paths)} FreeSurfer subjects could be it"
+                ambiguity_text = (
+                    f"{len(run_paths)} FreeSurfer subjects could be the scan"
+                )
                 run_error = ambiguity_error(ambiguity_text, "freesurfer", run_paths)
                 feature_sources.append(Finding.from_error(run_error, scan.name))
                 continue
             message = f"the {run_kind} FreeSurfer run is missing"
             if named_runs:
                 message += (
-                    f" (there is a {other_kind} one, but the two are never mixed)"
+                    f" (there is a {other_kind} run, but longitudinal and "
+                    "cross-sectional runs must not be mixed)"
                 )
             message += (
                 "; expected a folder that has the name of the scan and contains "
@@ -1100,10 +1103,12 @@ class FeatureSources:
                 (session_id or "none" for session_id in rows_by_visit), 3
             )
             return (
-                f"whose rows are of visit {visits_text}; write the visits alike in "
-                "both tables, in a column session_id (for example M000 for bl)"
+                f"whose rows are of visit {visits_text}; write the visits in the same "
+                "way in both tables, in a column session_id (for example M000 for bl)"
             )
-        spelling_advice = "write ids alike (case and zeros count)"
+        spelling_advice = (
+            "write the IDs in the same way in both tables (case and zeros count)"
+        )
         if self.people is not None:
             listed_people = {
                 self.study_files.key_of(scan_name)[0]

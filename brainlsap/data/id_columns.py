@@ -545,8 +545,8 @@ def find_exchanged_ids(
             owner_id = min(people_of_cell[cell_text])
             return (
                 f"rows are joined by {id_columns[0]!r}, but {column_name} {cell_text} "
-                f"is of {owner_id!r} in one table and of {participant_id!r} in the "
-                f"other ({len(conflicting_pairs)} rows differ so). Name the column of "
+                f"belongs to {owner_id!r} in one table and to {participant_id!r} in "
+                f"the other ({len(conflicting_pairs)} such rows). Name the column of "
                 f"ids by {option_text('id_column')}"
             )
     return ""

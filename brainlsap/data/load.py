@@ -572,7 +572,7 @@ def open_study(
             f"{study_name} ({subject_name})"
             for subject_name, study_name in subject_aliases.items()
         ]
-        message = "FreeSurfer: longer names taken for files or folders of"
+        message = "FreeSurfer: names with a suffix were read as the files or folders of"
         scan_list.notes.append(
             Finding(message, kind=ASSUMED, people=tuple(renamed_subjects), max_people=3)
         )
@@ -760,7 +760,9 @@ def _load_connectomes(
                 reading_options.row_order,
             )
         if isinstance(connectome_option, str):
-            message = "the connectome: none was read, it is made of features"
+            message = (
+                "no connectome was read, so a network is estimated from the features"
+            )
             scan_list.notes.append(Finding(message))
         elif connectome_option is not None and connectome_stack is None:
             shared_matrix, matrix_notes = _read_matrix(
@@ -828,8 +830,8 @@ def _read_connectomes(
             if connectome_path is None:
                 n_missing += 1
                 message = (
-                    f"the connectome is missing; expected {expected_text}. Add it, "
-                    f"or {leave_out_text()}"
+                    f"the connectome is missing; expected {expected_text}. Add the "
+                    f"connectome, or {leave_out_text()}"
                 )
                 scan_list.add_fault(
                     Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
@@ -907,12 +909,12 @@ def _describe_no_connectome(
         return Finding(message, FAULT, kind=NO_IMAGE)
     scan_names = listed((scan.name for scan in scans), 3)
     message = (
-        f"no connectome: none of {len(scans)} scans has {expected_text}; they are "
-        f"named {scan_names}"
+        f"no connectome: none of {len(scans)} scans has {expected_text}; the scans "
+        f"are named {scan_names}"
     )
     advice = (
-        f"One for everybody is given by {option_text('connectome')}; 'none' makes one "
-        "of the features of training people"
+        f"Give one connectome for all participants by {option_text('connectome')}; "
+        "the word 'none' estimates a network from the features of the training people"
     )
     # Code that needs a connectome for each scan replaces the advice.
     return Finding(
@@ -970,7 +972,10 @@ def _describe_expected(
     if connectome_stack is not None:
         return f"its ID in {connectome_stack.path.name}"
     if study_files.flat_connectomes:
-        return f"a file of its name beside {min(study_files.flat_connectomes)}"
+        return (
+            "a file with the name of the scan in the folder of "
+            f"{min(study_files.flat_connectomes)}"
+        )
     pattern_text = study_files.patterns.get("connectome") or " or ".join(
         CONNECTOME_PATTERNS
     )
@@ -993,8 +998,8 @@ def _report_orders(
             for row_order, scan_names in scans_by_order.items()
         )
         scan_list.add_fault(
-            f"connectomes are in different orders, {orders_text}; make them alike, or "
-            "name the rows in the files"
+            f"connectomes have different orders of rows, {orders_text}; write all "
+            "connectomes in one order, or name the rows in the files"
         )
     for order_note, n_matrices in order_check.notes().items():
         scan_list.add_notes(

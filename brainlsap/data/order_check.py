@@ -563,7 +563,7 @@ def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     order_fit = measure_fit(matrix_group.weight_sum, matrix_group.named_rows, atlas)
     n_orders, rival_orders = _find_rivals(matrix_group, atlas)
     if len(rival_orders) == n_orders:
-        return "the weights do not tell whether this order of rows is right"
+        return "the weights do not show whether this order of rows is correct"
     if rival_orders:
         rival_tools = listed((rival_order.tool for rival_order in rival_orders), 3)
         return (

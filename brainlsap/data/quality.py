@@ -43,9 +43,10 @@ _MAX_DECADES = 1.0
 _DEVIATION_CAP = 10
 _CORRECTION = "Correct the values or write n/a"
 _FAR_CONNECTOME = (
-    "connectome far from the others. Check its file and the order of its rows"
+    "connectome far from the connectomes of other scans. Check its file and the order "
+    "of its rows"
 )
-_EXCHANGED = "looks as if left and right were exchanged"
+_EXCHANGED = "left and right may have been swapped"
 # Edges that are compared at a time.
 _EDGES_PER_BLOCK = 1000
 
@@ -99,7 +100,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     )
     scan_table.attrs["notes"] = _note_isolated(cohort, is_isolated) + [
         f"{feature_name.removesuffix('_mirrored')}: left and right differ too little, "
-        "or in too few scans, to show whether they were exchanged"
+        "or in too few scans, to show whether they were swapped"
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
     ]
@@ -204,7 +205,8 @@ def _flag_connectomes(
     is_other_unit = np.abs(log_ratios) > _MAX_DECADES
     unit_texts = [
         f"connectome weights sum to {weight_sum:.3g}, in most scans to "
-        f"{median_streamlines:.3g}: another unit, or logarithms?"
+        f"{median_streamlines:.3g}. The unit may be different, or the weights may be "
+        "logarithms"
         for weight_sum in streamlines
     ]
     is_enough = cohort.n_scans >= MIN_SCANS
@@ -296,7 +298,8 @@ def _flag_feature(
     # Implausible values are named below.
     is_only_far = is_outlier & ~is_implausible
     outlier_texts = [
-        f"{feature_name} far from other scans in {region_text}. {_CORRECTION}"
+        f"{feature_name} far from the values of other scans in {region_text}. "
+        f"{_CORRECTION}"
         for region_text in _list_regions(cohort, feature_name, is_only_far)
     ]
     # A scan with more outliers is far as a whole, and has a flag of its own.
@@ -357,8 +360,8 @@ def _flag_far_scans(
     is_farthest = np.zeros(known_deviations.shape, dtype=bool)
     np.put_along_axis(is_farthest, farthest_regions, is_far[:, None], axis=1)
     far_texts = [
-        f"{feature_name} far from the others, most in {region_text}. Check the image "
-        "and its processing"
+        f"{feature_name} far from the values of other scans, most of all in "
+        f"{region_text}. Check the image and its processing"
         for region_text in _list_regions(cohort, feature_name, is_farthest)
     ]
     return np.where(is_far, far_texts, "")

@@ -482,14 +482,14 @@ def _sort_columns(
     table_notes = list[Finding]()
     if spare_heads:
         message = (
-            f"{len(spare_heads)} columns repeat others or are 0 everywhere, and are "
-            f"left out: {listed(spare_heads)}"
+            f"{len(spare_heads)} columns repeat other columns or are 0 in every row, "
+            f"and are left out: {listed(spare_heads)}"
         )
         table_notes.append(Finding(message, LEFT_OUT))
     if zero_regions:
         message = (
             f"{len(zero_regions)} columns of regions are 0 in every row; write n/a "
-            f"where not measured: {listed(zero_regions)}"
+            f"for a region that was not measured: {listed(zero_regions)}"
         )
         table_notes.append(Finding(message))
     fact_heads = sorted_heads.facts
@@ -892,7 +892,7 @@ def _add_sides(
         raise RegionNameError(
             f"{side_source} and the name of the region give opposite sides in "
             f"{len(contradictory_names)} rows: {listed(contradictory_names, 3)}. "
-            "Correct the one that is wrong.",
+            "Correct the side or the name.",
             path=table_path,
             kind="opposite sides",
         )

@@ -238,7 +238,7 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
     exchanged_regions[right_indices] = left_indices
     interleaved_regions = np.column_stack([left_indices, right_indices]).ravel()
     arrangement_of_order: dict[str, tuple[Sequence[int], str]] = {
-        "right-first": (exchanged_regions.tolist(), "right and left exchanged"),
+        "right-first": (exchanged_regions.tolist(), "right and left swapped"),
         "hemispheres": (
             [*left_indices, *right_indices, *midline_indices],
             "all of the left, then of the right",
@@ -249,7 +249,7 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
         ),
         "interleaved": (
             [*interleaved_regions, *midline_indices],
-            "left and right by turns",
+            "left and right in turn",
         ),
     }
     return [

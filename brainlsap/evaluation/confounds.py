@@ -426,7 +426,7 @@ class Deconfounder(BaseEstimator):
             unknown_sites = ", ".join(sorted(set(site_labels[~has_learned_site])))
             warnings.warn(
                 f"{(~has_learned_site).sum()} scans come from sites that were not in "
-                f"training ({unknown_sites}). They were not harmonised.",
+                f"training ({unknown_sites}). These scans were not harmonised.",
                 stacklevel=3,
             )
         combat_parameters = self.combat_ or {}
@@ -575,7 +575,8 @@ def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
             warnings.warn(
                 f"{covariate_name}: the values {', '.join(unknown_groups)} did not "
                 "occur in training, where the values were "
-                f"{', '.join(column_coding)}. Features were not adjusted for them.",
+                f"{', '.join(column_coding)}. Features were not adjusted for these "
+                "values.",
                 stacklevel=3,
             )
         for group_name in list(column_coding)[1:]:
@@ -890,7 +891,7 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
     if n_missing:
         warnings.warn(
             f"{n_missing} of {len(table)} scans have no {column_name}. The mean of "
-            "the training scans is used for them.",
+            "the training scans is used for these scans.",
             stacklevel=4,
         )
     is_categorical = IS_CATEGORICAL.get(acquisition_kind(column_name), False)

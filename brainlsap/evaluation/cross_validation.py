@@ -296,7 +296,7 @@ def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
     if estimator_names:
         verb_text = "divides" if len(estimator_names) == 1 else "divide"
         warnings.warn(
-            f"{', '.join(estimator_names)} {verb_text} scans and not people in its "
+            f"{', '.join(estimator_names)} {verb_text} scans instead of people in the "
             "inner folds, and some people have several scans. Give "
             "cv=GroupKFold(...), to which cross_validate passes the people.",
             stacklevel=4,

@@ -67,7 +67,7 @@ CHECKS = {
     Check.PERSON_IN_TWO_FOLDS: CheckText(
         "person in two folds",
         "error",
-        "Divide people into folds, not scans. make_splits does so.",
+        "Divide people, not scans, into folds (make_splits).",
     ),
     Check.PEOPLE_NOT_STATED: CheckText(
         "participants not stated",
@@ -76,10 +76,10 @@ CHECKS = {
         "of every scan by groups=.",
     ),
     Check.VISITS_TAKEN_FOR_PEOPLE: CheckText(
-        "visits taken for people",
+        "visits treated as people",
         "error",
-        "If they are visits, give participant_id and session_id in the table of "
-        "participants, or groups= in Python.",
+        "If the IDs are names of visits, give participant_id and session_id in the "
+        "table of participants, or groups= in Python.",
     ),
     Check.DUPLICATE_SCANS: CheckText(
         "duplicate scans",
@@ -117,9 +117,9 @@ CHECKS = {
     Check.COVARIATE_PREDICTS_LABEL: CheckText(
         "how well one covariate predicts the label",
         "warning",
-        "Report this score beside the score of the model. Regress the covariate "
-        "out (this also removes class differences that are correlated with it). If "
-        "it is a site or scanner, it can be held out.",
+        "Report this score beside the score of the model. Regress the covariate out "
+        "(this also removes class differences that are correlated with it). A site or "
+        "scanner can also be used as the test fold (--leave-out).",
     ),
     Check.SEVERAL_SCALES: CheckText(
         "values on several scales",
@@ -169,8 +169,8 @@ NO_DIFFERENCE_ADVICE = (
     "none. Report this score."
 )
 MANY_PAIRS_ADVICE = (
-    "Some scans may be copies, or have another unit. The table of unusual scans lists "
-    "candidates."
+    "Some scans may be copies, or have another unit than the other scans. The table "
+    "of unusual scans lists candidates."
 )
 COPIED_VISIT_ADVICE = "Look for the files of the other visit, or leave one visit out."
 
@@ -457,7 +457,7 @@ def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
         yield _make_finding(
             Check.VISITS_TAKEN_FOR_PEOPLE,
             f"{count(len(visit_like_rows), 'person')} have IDs that differ only in "
-            "one part, which may be the visit. They may be visits of only "
+            "one part, which may be the visit. These IDs may be visits of only "
             f"{count(n_people, 'person')}",
             scans=", ".join(people_rows["scan"][visit_like_rows]),
         )

@@ -284,12 +284,14 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     if n_contrasts:
         regions_text = "1 region" if n_contrasts == 1 else f"{n_contrasts} regions"
         contrast_text = (
-            f"In {regions_text}, the difference is larger than in the connected "
-            f"regions ({level_text}). This does not prove that the disease began there."
+            f"In {regions_text}, the difference is significantly larger than in the "
+            f"connected regions ({level_text}). This does not prove that the disease "
+            "began there."
         )
     else:
         contrast_text = (
-            "In no region is the difference larger than in the connected regions."
+            "In no region is the difference significantly larger than in the "
+            "connected regions."
         )
     rank_text = (
         "These tests do not concern the order of the scales, which belong to a model."

@@ -133,7 +133,7 @@ FAULTS = [
     ({"table": TABLE.iloc[:0]}, "table must have a row for every scan .* got 0 rows"),
     ({"connectomes": W + np.diag([np.inf] * 5)}, "6 scans: .* diagonal is not; set"),
     ({"table": TABLE.assign(label=None)}, "label is missing in 6 rows"),
-    ({"table": TABLE.assign(scan="s")}, "scan 's' stands more than once"),
+    ({"table": TABLE.assign(scan="s")}, "scan 's' occurs more than once"),
     ({"table": TABLE.assign(label="XY")}, "label 'XY' of 6 scan.s. is not among the"),
     (
         {"classes": ("CN", "CN", "AD")},
@@ -272,7 +272,7 @@ def test_arrays_that_are_promised_and_not_there_are_refused(tmp_path):
         one = (1, N_ROIS, N_ROIS)
         # a header of 200 terabytes costs nothing
         file.create_dataset("connectomes", (10**12, *one[1:]), float, chunks=one)
-    with pytest.raises(FileFormatError, match="holds less than its header promises"):
+    with pytest.raises(FileFormatError, match="contains less than its header states"):
         Cohort.load(path)
     with h5py.File(path, "a") as file:
         file.attrs["format_version"] = 99
@@ -323,7 +323,7 @@ def test_arrays_make_a_cohort():
     assert one.feature_names == ("feature",)
     kw = {"feature_names": "fdg", "atlas": cohort.atlas}
     assert Cohort.from_arrays(W, F[..., 1], labels, **kw).feature_names == ("fdg",)
-    with refused("'AD' of 2 .* CN, MCI; name it in classes= too, or leave"):
+    with refused("'AD' of 2 .* CN, MCI; add this label to classes=, or leave"):
         Cohort.from_arrays(W, F[..., 1], labels, classes=["CN", "MCI"], **kw)
     with refused("label is missing in 2 rows .counted from 0.: 2, 4. Index .*notna"):
         Cohort.from_arrays(W, F[..., 1], [0, 1, np.nan, 1, None, 1], **kw)

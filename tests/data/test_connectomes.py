@@ -257,13 +257,13 @@ def test_symmetrize_is_decided_by_the_reader(tmp_path, tiny, matrix):
     for how, value in (("mean", 54), ("max", 99)):
         found = read_connectome(path, tiny, symmetrize=how)
         expected = change(matrix, (1, 4), (4, 1), value=value)
-        assert f"symmetrized by their {how}" in same(found, expected)[-1]
+        assert f"symmetrised by their {how}" in same(found, expected)[-1]
     with pytest.raises(ParameterError, match="symmetrize must be one of"):
         read_connectome(path, tiny, symmetrize="sum")
     np.save(path, change(matrix, (1, 4), value=9.00001))
     found = read_connectome(path, tiny)
     assert found.matrix[1, 4] == found.matrix[4, 1] == pytest.approx(9.000005)
-    assert "the two triangles differ by rounding: averaged" in found.notes
+    assert "the two triangles differ by rounding, and were averaged" in found.notes
     np.save(path, np.triu(matrix) + 5 * np.eye(7))  # the diagonal is kept
     same(read_connectome(path, tiny), matrix + 5 * np.eye(7))
 
@@ -429,7 +429,10 @@ def test_absent_regions_of_dsi_studio_and_qsirecon(tmp_path):
     listed = ", ".join(NAMES[gone])
     for path in (dsi, qsi):
         notes = same(read_connectome(path, ATLAS), wanted)
-        assert f"absent from the file, without connections: {listed}" in notes
+        assert (
+            f"regions that are absent from the file have no connections: {listed}"
+            in notes
+        )
     few = kept[:-20]
     matrix = EXPECTED[np.ix_(few, few)]
     formats.write_dsi_studio(tmp_path / "f.mat", {"count": matrix}, NAMES[few])

@@ -272,12 +272,12 @@ def test_rows_that_do_not_fit_are_faults(tables):
     assert "people who are not in participants.tsv: sub-09;" in error.value.faults[1]
     make("table.csv", ["id", *CORTEX], ROWS[:2])
     with refused(
-        r"sub-02: no row in .* whose rows are named sub-03, sub-01; write ids"
+        r"sub-02: no row in .* whose rows are named sub-03, sub-01; write the IDs"
     ):
         load()
     for respelt in (str.upper, lambda one: one.replace("-0", "-"), "S_{}".format):
         make("table.csv", ["id", *CORTEX], [(respelt(one), row) for one, row in ROWS])
-        with refused(r"3 scans: no row in .* write ids alike .case and zeros count"):
+        with refused(r"3 scans: no row in .* write the IDs in .*case and zeros count"):
             load()
     make("table.csv", ["id", *CORTEX], [*ROWS, ("sub-09", range(6))])
     (note,) = (note for note in load().findings if note.people)

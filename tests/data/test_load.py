@@ -130,7 +130,10 @@ def test_people_who_are_not_listed_are_left_out(study, tiny, write):
     write("study/derivatives/freesurfer/p98_T1w/stats/aseg.stats", "")
     write("study/derivatives/freesurfer/01_T1w/stats/aseg.stats", "")
     cohort = load_cohort(study, tiny, "fdg")
-    longer = "FreeSurfer: longer names taken for files or folders of sub-01 (01_T1w)"
+    longer = (
+        "FreeSurfer: names with a suffix were read as the files or folders of sub-01 "
+        "(01_T1w)"
+    )
     for note in (
         "not in participants.tsv, left out: files or folders of 99, p98_T1w",
         longer,

@@ -464,7 +464,9 @@ def test_counters_that_name_others_in_each_table_are_refused(
 ):
     ids = NUMBERS - 1_000_000 if id_head == "RID" else CODES
     folder, _ = two_tables(head, ids, id_head)
-    with refused(rf"{id_head} \w+ is of '\d+' in one table and of '\d+' in the other"):
+    with refused(
+        rf"{id_head} \w+ belongs to '\d+' in one table and to '\d+' in the other"
+    ):
         load_cohort(folder, tiny, **READ)
 
 

@@ -64,7 +64,7 @@ def test_exchanged_hemispheres_are_found_in_connectomes_and_pet():
         X[[9, 30]] = X[[9, 30]][:, mirror]
 
     table = quality_table(change(cohort, swap, swap_values))
-    flag = "looks as if left and right were exchanged"
+    flag = "left and right may have been swapped"
     assert f"connectome {flag}" in table["flags"].iloc[5]
     found = table["flags"].str.contains(f"fdg {flag}")
     assert np.flatnonzero(found).tolist() == [9, 30]
@@ -138,7 +138,7 @@ def test_connectomes(cohort):
         W[:10] = np.log1p(W[:10])
 
     table = quality_table(change(cohort, connectomes=half_in_logarithms))
-    told = table["flags"].str.contains("another unit, or logarithms?", regex=False)
+    told = table["flags"].str.contains("the weights may be logarithms", regex=False)
     assert np.flatnonzero(told).tolist() == [*range(10)]
 
 
@@ -177,7 +177,9 @@ def test_features(cohort):
         X[5, 20, 0] = 0.05
 
     flag = quality_table(change(cohort, features=lower))["flags"].iloc[5]
-    far_text = flag.partition("fdg far from the others, most in ")[2]
+    far_text = flag.partition(
+        "fdg far from the values of other scans, most of all in "
+    )[2]
     assert f"{cohort.region_names[20]} (0.05; other scans " in far_text
 
 

@@ -400,7 +400,7 @@ def test_copies_and_regions_without_values_are_named(scans):
     table = scans(heads, ["s1", 0, 5, 2, 2, 0, 70, 3], ["s2", 0, 6, 4, 4, 0, 71, 3])
     assert list(table.text_columns) == ["age", "CSF.1"]
     assert wide(table, 3)[""].tolist() == [[5, 2, 0], [6, 4, 0]]
-    assert "2 columns repeat others or are 0 everywhere" in str(table.notes[0])
+    assert "2 columns repeat other columns or are 0 in every row" in str(table.notes[0])
     assert "lh_a.1, lh_b.1" in str(table.notes[0])
     assert "1 columns of regions are 0 in every row; write n/a where" in str(
         table.notes[1]

@@ -419,7 +419,7 @@ def test_a_leak_that_the_audit_finds_is_warned_of(small_cohort):
     visit = people.groupby(people).cumcount() + 1
     names = [f"{one}_V{k}" for one, k in zip(people, visit, strict=True)]
     table = small_cohort.table.assign(participant=names, sex="F")
-    with pytest.warns(UserWarning, match="found a leak: visits taken for people"):
+    with pytest.warns(UserWarning, match="found a leak: visits treated as people"):
         cross_validate(LINEAR, replace(small_cohort, table=table), 2, baselines=False)
 
 

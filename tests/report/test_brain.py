@@ -394,7 +394,11 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, a
         ({"values": [1.0, 2.0]}, ParameterError, "by the region's name"),
         ({"values": {"lh_S_central": "much"}}, ParameterError, "must be numbers"),
         ({"values": {"lh_S_central": np.inf}}, ParameterError, "infinite"),
-        ({"values": {"lh_S_central": np.nan}}, ParameterError, "the map: no value"),
+        (
+            {"values": {"lh_S_central": np.nan}},
+            ParameterError,
+            "the map: the value is missing",
+        ),
         ({"values": draw_values().reset_index()}, ParameterError, "set_index"),
         ({"figure": plt.Axes}, ParameterError, "fig.subfigures"),
         ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
