@@ -238,7 +238,8 @@ def plot_regions(
                 min_view_height = MIN_VIEW_HEIGHT
             else:
                 coverage_note = (
-                    f"Atlas {atlas.name} has no surfaces: markers at regions' centres."
+                    f"Atlas {atlas.name} has no surfaces, so markers show the centres "
+                    "of regions."
                 )
                 for view_name in _choose_views(views, list(GLASS_VIEWS)):
                     picture_of_view[view_name] = _glass_picture(atlas, view_name)
@@ -292,8 +293,8 @@ def plot_regions(
                 key_entries=key_entries,
             )
             coverage_note = (
-                f"Atlas {atlas.name} has neither surfaces nor coordinates: dots. "
-                f"{coverage_note}"
+                f"Atlas {atlas.name} has neither surfaces nor coordinates, so dots "
+                f"show its regions. {coverage_note}"
             )
             is_located = ~is_located
     drawing_figure: Any = figure
@@ -395,7 +396,7 @@ def _describe_undrawn(
     if is_view and n_hidden_regions:
         note_texts.append(
             f"{n_hidden_regions} of {has_value.sum()} regions with a value are in no "
-            "view that is drawn; colours are those of all."
+            "view that is drawn; the colour scale includes their values."
         )
     regions_without_place = np.flatnonzero(has_value & ~is_located).tolist()
     if len(regions_without_place) == has_value.sum() > 0:
@@ -404,8 +405,8 @@ def _describe_undrawn(
             f"atlas {atlas.name} does not contain the positions of {region_names}."
         )
     regions_by_reason = {
-        f"drawn, as atlas {atlas.name} does not say where": regions_without_place,
-        "outlined or marked, as not drawn here": sorted(
+        f"drawn, because atlas {atlas.name} gives no position": regions_without_place,
+        "outlined or marked, because they are not drawn": sorted(
             {*highlighted_regions} - visible_regions
         ),
     }
@@ -451,7 +452,8 @@ def _surface_views(
         else structures_with_regions
     )
     coverage_note = "".join(
-        f"No region of the {structure_name} has a value: it is not drawn."
+        f"No region of the {structure_name} has a value, so the {structure_name} is "
+        "not drawn."
         for structure_name in structures_with_regions
         if structure_name not in drawn_structures
     )
@@ -1174,8 +1176,8 @@ def _plot_dots(
     n_omitted_regions, omission_note = len(region_ranks) - len(shown_regions), ""
     if n_omitted_regions:
         omission_note = (
-            f"{n_omitted_regions} of {len(region_ranks)} regions have values nearest "
-            "the middle and are left out."
+            f"{n_omitted_regions} of {len(region_ranks)} regions with values nearest "
+            "to the middle are left out."
         )
     shown_maps = map_table.loc[shown_regions].sort_values([*map_table])
     max_letters = max(30, int(0.4 * width / LETTER_WIDTH))

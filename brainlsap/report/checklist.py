@@ -142,7 +142,7 @@ def _describe_steps(evaluation: Evaluation) -> str:
     adjusted_text = tables.regressed_text(evaluation)
     steps_sentence = "Features were standardised on the training scans."
     return (
-        f"{steps_sentence} They were adjusted for {adjusted_text}."
+        f"{steps_sentence} The features were adjusted for {adjusted_text}."
         if adjusted_text
         else steps_sentence
     )

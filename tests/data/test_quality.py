@@ -124,7 +124,9 @@ def test_connectomes(cohort):
         W[6] = W[6][np.ix_(order, order)]
 
     table = quality_table(change(cohort, connectomes=scramble))
-    assert "connectome far from the others" in table["flags"].iloc[6]
+    assert (
+        "connectome far from the connectomes of other scans" in table["flags"].iloc[6]
+    )
     assert "order of its rows" in table["flags"].iloc[6]
     assert table["connectome_deviation"].idxmax() == table.index[6]
 
@@ -147,7 +149,7 @@ def test_features(cohort):
         X[3, :, 1] /= 10
 
     table = quality_table(change(cohort, features=centimetres))
-    assert "thickness far from the others" in table["flags"].iloc[3]
+    assert "thickness far from the values of other scans" in table["flags"].iloc[3]
     check_only(table, 3, "thickness implausible in 68 regions")
 
     def fill(X):
@@ -202,8 +204,9 @@ def test_one_value_far_from_those_of_others_is_named():
     flags = quality_table(cohort)["flags"]
     others = np.delete(values[:, 7, 0], 3)
     assert flags.iloc[3] == (
-        f"gmv far from other scans in {cohort.region_names[7]} (-8000; other scans "
-        f"{others.min():.3g} to {others.max():.3g}). Correct the values or write n/a"
+        f"gmv far from the values of other scans in {cohort.region_names[7]} "
+        f"(-8000; other scans {others.min():.3g} to {others.max():.3g}). "
+        "Correct the values or write n/a"
     )
     assert (flags.drop(flags.index[3]) == "").all()
 
@@ -215,7 +218,7 @@ def test_an_implausible_value_is_given_with_its_region():
     flag = quality_table(replace(cohort, features=values))["flags"].iloc[3]
     region = cohort.region_names[7]
     assert f"fdg implausible in 1 region: {region} (13.2; other scans " in flag
-    assert "far from other scans" not in flag  # the value is named once
+    assert "far from the values" not in flag  # the value is named once
 
 
 def test_values_are_described_and_odd_units_named(cohort):

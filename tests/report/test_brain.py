@@ -224,16 +224,18 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert "no value" in words_of(figure)
     figure = plot_regions(draw_values().filter(like="ctx"), ATLAS)
     assert "no value" not in words_of(figure)
-    assert "of the subcortex has a value: it is not drawn" in figure.note
+    assert "of the subcortex has a value, so the subcortex is not drawn" in figure.note
     below = plot_regions({"Left-Putamen": 1.0}, ATLAS)
     assert [ax.get_label() for ax in below.axes] == ["subcortex", "colour bar"]
-    assert "of the cortex has a value: it is not drawn" in below.note
+    assert "of the cortex has a value, so the cortex is not drawn" in below.note
     cortex = plot_regions(values, ATLAS, views="cortex")
     assert [ax.get_label() for ax in cortex.axes[:-1]] == [*VIEWS][:-1]
     assert not axes_of(figure, "subcortex")
     assert axes_of(plot_regions(draw_values(), ATLAS), "subcortex")
     some = plot_regions(draw_values(), ATLAS, views="cortex")
-    assert "in no view that is drawn; colours are those of all" in some.note
+    assert (
+        "in no view that is drawn; the colour scale includes their values" in some.note
+    )
 
 
 def test_bars_of_rows_have_their_own_key_and_a_figure_is_no_taller_than_a_page():
@@ -449,8 +451,8 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
 
 def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     figure = plot_regions({"A": draw_values(), "B": 2.0 - draw_values()}, NAMES_ALONE)
-    assert "neither surfaces nor coordinates: dots" in figure.note
-    said = "120 of 160 regions have values nearest the middle and are left out."
+    assert "neither surfaces nor coordinates, so dots" in figure.note
+    said = "120 of 160 regions with values nearest to the middle are left out."
     assert said in figure.note
     assert said in figure.get_supxlabel()
     first = figure.axes[0]

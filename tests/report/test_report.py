@@ -427,7 +427,7 @@ def test_own_regions_are_drawn_where_they_lie(evaluation, tmp_path, monkeypatch)
     draw_one_figure(monkeypatch, "brain", page._plot_brain)
     page_path = write_report(evaluation, tmp_path / "out", atlas=atlas)
     assert (page_path.parent / "figures" / "brain.png").is_file()
-    assert "markers at regions&#39; centres" in page_path.read_text("utf-8")
+    assert "markers show the centres of regions" in page_path.read_text("utf-8")
 
 
 def test_regions_and_their_null_are_shown(make_evaluation, tmp_path, monkeypatch):
