@@ -207,7 +207,7 @@ class Deconfounder(BaseEstimator):
             if n_people < n_required:
                 raise ParameterError(
                     f"{option}: the training data of fold {fold} contain {n_people} "
-                    "people of this class, but these covariates require "
+                    "people of this class, but these covariates need at least "
                     f"{n_required}. Use fewer covariates, use more folds, or merge "
                     "classes. To estimate the effects from all people, leave out "
                     f"{option_text('reference_class')}."
@@ -260,9 +260,9 @@ class Deconfounder(BaseEstimator):
                 class_text = f" of class {self.reference_class}"
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} cannot be applied in "
-                f"fold {fold}, because ComBat requires two sites with "
-                f"{MIN_PER_SITE} people each and training scans from every site; "
-                f"the training scans{class_text} come from the sites "
+                f"fold {fold}, because ComBat needs at least two sites with at least "
+                f"{MIN_PER_SITE} people each, and training scans from every site; the "
+                f"training scans{class_text} come from the sites "
                 f"{listed(site_texts, 8)}. Leave people out, merge small sites, or "
                 f"use fewer folds by person. {option_text('leave_out')} cannot be "
                 f"combined with {option_text('harmonize')}."

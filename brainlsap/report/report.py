@@ -227,9 +227,9 @@ def check_same_study(
     if difference_texts:
         differences_text = ", ".join(difference_texts).replace("None", "not given")
         raise ParameterError(
-            f"{folder} contains a report with other {differences_text}. Choose "
-            f"another {option_text('out')}, or replace the report by "
-            f"{option_text('overwrite', True)}."
+            f"{folder} contains a report that differs from this study in "
+            f"{differences_text}. Choose another {option_text('out')}, or replace the "
+            f"report by {option_text('overwrite', True)}."
         )
 
 
