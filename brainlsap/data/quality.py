@@ -93,7 +93,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     for feature_name in compared_names:
         is_mirrored = values_by_column[f"{feature_name}_mirrored"] < 0
         flag_text_arrays.append(
-            np.where(is_mirrored, f"{feature_name} {_EXCHANGED}", "")
+            np.where(is_mirrored, f"{feature_name}: {_EXCHANGED}", "")
         )
     scan_table = pd.DataFrame(
         values_by_column, index=pd.Index(cohort.table["scan"], name="scan")

@@ -284,7 +284,7 @@ def test_codes_for_what_is_missing_are_refused():
     values = np.array(F)
     values[2, 3, 1] = 9999
     with refused(
-        "s2: fdg is 9999, first of region-3, most others .*; write n/a where it w"
+        "s2: fdg is 9999 .first in region-3., but most other .*; write n/a for a v"
     ):
         Cohort(**draw_parts(features=values))
     values[:, :, 1] = 9500 + 400 * F[:, :, 1]

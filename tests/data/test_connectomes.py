@@ -312,7 +312,7 @@ def test_negative_weights_need_an_option(tmp_path, tiny, matrix):
         found = read_connectome(source, tiny, negative="drop")
         assert "negative weights were set to 0" in same(found, np.maximum(signed, 0))
         found = read_connectome(source, tiny, negative="absolute")
-        assert "by their size" in same(found, np.abs(signed))[-1]
+        assert "by their absolute values" in same(found, np.abs(signed))[-1]
     with pytest.raises(ParameterError, match="negative must be one of"):
         read_connectome(signed, tiny, negative="keep")
 

@@ -102,8 +102,8 @@ def test_a_mixture_is_refused(people, subject):
     subject("sub-02_ses-1.long.sub-02", 2)
     subject("sub-03_ses-1", 2)
     message = (
-        "sub-03_ses-1: the longitudinal .* is missing .* a cross-sectional one, .* "
-        "never"
+        "sub-03_ses-1: the longitudinal .* is missing .* a cross-sectional run, .* "
+        "must not"
     )
     with refused(message):
         people()
@@ -115,7 +115,7 @@ def test_missing_and_doubled_subjects_are_faults(people, subject):
     subject("sub-03", 2)
     with pytest.raises(CohortError) as error:
         people()
-    assert "sub-01: 2 FreeSurfer subjects could be it. " in error.value.faults[0]
+    assert "sub-01: 2 FreeSurfer subjects could be the scan. " in error.value.faults[0]
     second = "sub-02: the cross-sectional FreeSurfer run is missing; expected a folder"
     assert second in error.value.faults[1]
     assert len(error.value.faults) == 2
@@ -151,7 +151,7 @@ def test_of_two_names_of_subjects_the_advice_chooses_by_name(people, subject, tm
     cohort = people(**read_config(tmp_path / "config.toml"))
     assert cohort.features[:, 0, 0].tolist() == [2.5, 3.5, 4.5]
     with refused(
-        "the pattern '.nowhere.' of freesurfer .* fits the name of no subject"
+        "the pattern '.nowhere.' of freesurfer .* fits no folder of a subject"
     ):
         people(pattern={"freesurfer": "*nowhere*"})
 

@@ -200,7 +200,7 @@ def test_tables_of_regions(write, tmp_path, tiny):
     assert regions("tau") == "sub-01_desc-tau_regions.tsv"
     assert regions("area") is None
     write("sub-01/pet/sub-01_run-2_trc-18FFDG_regions.tsv", "")
-    with refused("its fdg; got .* Choose one by pattern = {fdg = '.*'} in --config"):
+    with refused("the fdg; got .* Choose one by pattern = {fdg = '.*'} in --config"):
         regions("fdg")
     assert "run-2" in regions("fdg", pattern={"fdg": "*run-2*"})
 
@@ -306,7 +306,7 @@ def test_a_matrix_without_a_visit_of_people_with_several_is_told(flat, tiny):
     (flat / "connectomes" / "sub-p1_ses-2.csv").unlink()
     (flat / "sub-p1" / "ses-2").mkdir(parents=True)
     with refused(
-        "sub-p1_ses-2: the connectome is missing; expected a file of its name"
+        "sub-p1_ses-2: the connectome is missing; expected a file with the name of the scan"
     ):
         load_cohort(flat, tiny, "fdg")
 
@@ -353,7 +353,7 @@ def test_labels_and_measure_reach_the_reader(flat, tiny, matrix):
 
 def test_a_missing_matrix_is_told(flat, tiny):
     (flat / "connectomes/sub-p4_ses-1.csv").unlink()
-    with refused(r"sub-p4_ses-1: the connectome is missing; .* beside .*csv"):
+    with refused(r"sub-p4_ses-1: the connectome is missing; .* in the folder of .*csv"):
         load_cohort(flat, tiny, "fdg")
 
 

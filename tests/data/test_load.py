@@ -199,7 +199,9 @@ def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
     rows = np.pad(np.loadtxt(path, delimiter=","), (1, 0))
     np.savetxt(path, rows, "%d", ",", header=head, comments="")
     _, (fault,) = faults_of(folder, "desikan82")
-    assert fault.startswith("connectomes are in different orders, read in the order")
+    assert fault.startswith(
+        "connectomes have different orders of rows, read in the order"
+    )
     assert (
         "after a first row for label 0, named in its path or first line (sub-0003_"
         in fault
@@ -391,7 +393,7 @@ def test_a_cohort_without_connectomes_is_one_line(study, tiny):
     cohort = load_cohort(study, tiny, "fdg", connectome="none")
     assert cohort.shares_connectome
     assert not cohort.connectomes.any()
-    assert any("none was read" in note for note in cohort.notes)
+    assert any("no connectome was read" in note for note in cohort.notes)
 
 
 def test_symmetrize_reaches_the_files(study, tiny):

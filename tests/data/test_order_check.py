@@ -228,7 +228,7 @@ def test_random_weights_are_taken_as_they_are_named(tmp_path):
         path = save(tmp_path, W + W.T, f"{size}.csv")
         order = {82: "atlas", 84: "mrtrix"}[size]
         found = read_connectome(path, DESIKAN, row_order=order)
-        assert "do not tell whether" in found.notes[-1]
+        assert "do not show whether" in found.notes[-1]
     X = rng.random((4, 160))
     W = rng.random((4, 160, 160))
     cohort = Cohort.from_arrays(W + W.swapaxes(1, 2), X, ["CN", "AD"] * 2)

@@ -65,8 +65,8 @@ def test_exchanged_hemispheres_are_found_in_connectomes_and_pet():
 
     table = quality_table(change(cohort, swap, swap_values))
     flag = "left and right may have been swapped"
-    assert f"connectome {flag}" in table["flags"].iloc[5]
-    found = table["flags"].str.contains(f"fdg {flag}")
+    assert f"connectome: {flag}" in table["flags"].iloc[5]
+    found = table["flags"].str.contains(f"fdg: {flag}")
     assert np.flatnonzero(found).tolist() == [9, 30]
     assert table.attrs["notes"] == []
 
@@ -80,11 +80,11 @@ def test_false_alarms_of_exchanged_hemispheres_are_rare(n_scans):
         cohort = lateral(n_scans, noise, seed)
         W = np.broadcast_to(cohort.connectomes[0], cohort.connectomes.shape)
         cohort = replace(cohort, connectomes=W)
-        n_flags += quality_table(cohort)["flags"].str.contains("exchanged").sum()
+        n_flags += quality_table(cohort)["flags"].str.contains("swapped").sum()
         X = np.array(cohort.features)
         X[0] = X[0][cohort.atlas.homotopic]
         table = quality_table(replace(cohort, features=X))
-        n_found += "fdg looks as if left and right" in table["flags"].iloc[0]
+        n_found += "fdg: left and right may" in table["flags"].iloc[0]
         n_silent += any(one.startswith("fdg: left and") for one in table.attrs["notes"])
     assert n_flags <= len(noises) * n_scans / 1000
     # found, or said that it cannot be told
@@ -99,7 +99,7 @@ def test_one_persons_exchanged_scans_do_not_vouch_for_each_other():
     people = ["a"] * 12 + [f"b{i}" for i in range(28)]
     table = cohort.table.assign(participant=people)
     flags = quality_table(replace(cohort, features=X, table=table))["flags"]
-    found = flags.str.contains("fdg looks as if left and right")
+    found = flags.str.contains("fdg: left and right may")
     assert found[:12].all()
     assert not found[12:].any()
 

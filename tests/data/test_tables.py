@@ -402,7 +402,7 @@ def test_copies_and_regions_without_values_are_named(scans):
     assert wide(table, 3)[""].tolist() == [[5, 2, 0], [6, 4, 0]]
     assert "2 columns repeat other columns or are 0 in every row" in str(table.notes[0])
     assert "lh_a.1, lh_b.1" in str(table.notes[0])
-    assert "1 columns of regions are 0 in every row; write n/a where" in str(
+    assert "1 columns of regions are 0 in every row; write n/a for" in str(
         table.notes[1]
     )
 

@@ -253,7 +253,7 @@ def test_too_few_permutations_are_said_to_be_too_few(ranked):
     peak = few.assign(n_permutations=99)
     peak.loc[3, ["p_effect", "p_contrast"]] = 0.01
     verdict = ranking_verdict(peak)
-    assert "In 1 region, the difference is larger" in verdict
+    assert "In 1 region, the difference is significantly larger" in verdict
     assert "does not prove that the disease began there" in verdict
 
 

@@ -421,7 +421,7 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
     values, own = draw_values(), without_surfaces()
     outline = {"ctx_lh_G_precuneus": "PCun", "Right-Hippocampus": "HIP"}
     figure = plot_regions({"A": values}, own, outline=outline)
-    assert "has no surfaces: markers" in figure.note
+    assert "has no surfaces, so markers" in figure.note
     views = ("dorsal", "posterior", "lateral left", "lateral right")
     assert {*outline.values(), *map(str.capitalize, views)} <= set(words_of(figure))
     spots = [shapes_of(figure, view)[0] for view in views]
@@ -484,7 +484,7 @@ def test_a_region_with_a_value_and_no_surface_is_named():
     extra = ATLAS.regions.iloc[[0]].assign(structure="subcortex", **how)
     regions = pd.concat([ATLAS.regions, extra], ignore_index=True)
     atlas = dataclasses.replace(ATLAS, name="161", regions=regions)
-    with pytest.warns(UserWarning, match="Not drawn, .* where: brain stem"):
+    with pytest.warns(UserWarning, match="Not drawn, .* no position: brain stem"):
         figure = plot_regions(
             {"Brain-Stem": 1.0, "lh_S_central": 2.0}, atlas, views="lateral left"
         )

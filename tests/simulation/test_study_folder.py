@@ -76,7 +76,7 @@ def test_tables_of_people_and_sessions(cohort, folder):
         assert table["age"].tolist() == scans["age"].tolist()
     description = json.loads((folder / "dataset_description.json").read_text())
     assert description["GeneratedBy"][0]["random_state"] == 3
-    assert "nobody's brain" in (folder / "README").read_text()
+    assert "not of real people" in (folder / "README").read_text()
 
 
 def test_a_measured_cohort_and_an_unknown_style_are_refused(cohort, tmp_path):
