@@ -306,7 +306,7 @@ def test_a_matrix_without_a_visit_of_people_with_several_is_told(flat, tiny):
     (flat / "connectomes" / "sub-p1_ses-2.csv").unlink()
     (flat / "sub-p1" / "ses-2").mkdir(parents=True)
     with refused(
-        "sub-p1_ses-2: the connectome is missing; expected a file with the name of the scan"
+        "sub-p1_ses-2: the connectome is missing; expected a file with the name of the "
     ):
         load_cohort(flat, tiny, "fdg")
 
