@@ -11,7 +11,11 @@ drawn anew for each permutation, as they would be for the true labels. With
 `--models all`, every model and control with one start at a scale of 1, each
 permutation on one held-out fold of five, so that 20 cost what four comparisons do.
 
-    python benchmarks/null_study.py comparison permuted
+`intervals`: 200 simulated cohorts of 40 people whose labels are permuted between
+people, with two and with five classes of equal size. The 95% intervals of balanced
+accuracy that contain chance are counted.
+
+    python benchmarks/null_study.py comparison permuted intervals
     python benchmarks/null_study.py permuted --models all --keep FILE
 
 `--keep` holds the scores of finished permutations; started again, it goes on there.
@@ -36,6 +40,7 @@ from sklearn.svm import LinearSVC
 from brainlsap.atlas import load_atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation import (
+    bootstrap_scores,
     compare_models,
     corrected_t_test,
     cross_validate,
@@ -44,7 +49,8 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.models import read_features, standardizer
 from brainlsap.evaluation.splits import permute_labels, person_blocks
-from brainlsap.model import LSAPClassifier
+from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
+from brainlsap.simulation import make_cohort
 
 LIMIT = 18
 
@@ -206,9 +212,46 @@ def permuted(options: argparse.Namespace) -> tuple[str, list[str]]:
     return f"Labels permuted between people, {times} times, {how}", lines
 
 
+def chance_in_intervals(classes: tuple[str, ...], seed: int) -> dict[str, bool]:
+    """Return by model whether the interval of balanced accuracy contains chance."""
+    shares = dict.fromkeys(classes, 1 / len(classes))
+    cohort = make_cohort(40, atlas="desikan82", shares=shares, random_state=seed)
+    rng = np.random.default_rng(seed)
+    labels = permute_labels(cohort.y, person_blocks(cohort.groups), rng)
+    cohort = replace(cohort, table=cohort.table.assign(label=labels))
+    logistic_regression = cheap_models(0)["logistic regression"]
+    models = {
+        "LSAP-R": LSAPRidgeClassifier(random_state=0),
+        "logistic regression": logistic_regression,
+    }
+    evaluation = cross_validate(models, cohort, 5, random_state=seed, baselines=False)
+    contains_chance = {}
+    for model in models:
+        intervals = bootstrap_scores(evaluation, model, 1000, seed).set_index("score")
+        low, high = intervals.loc["balanced_accuracy", ["low", "high"]]
+        contains_chance[model] = bool(low <= 1 / len(classes) <= high)
+    return contains_chance
+
+
+def intervals(options: argparse.Namespace) -> tuple[str, list[str]]:
+    lines = ["| classes | model | cohorts | intervals that contain chance |"]
+    lines += ["| --- | --- | --- | --- |"]
+    for classes in (("CN", "AD"), ("CN", "SMC", "EMCI", "LMCI", "AD")):
+        counts = pd.DataFrame(
+            [chance_in_intervals(classes, seed) for seed in range(options.simulations)]
+        ).sum()
+        for model, n_intervals in counts.items():
+            share = n_intervals / options.simulations
+            lines.append(
+                f"| {len(classes)} | {model} | {options.simulations} | {share:.1%} |"
+            )
+            print(lines[-1], flush=True)
+    return "Intervals of balanced accuracy without an effect, 40 people", lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = {"comparison": comparison, "permuted": permuted}
+    parts = {"comparison": comparison, "permuted": permuted, "intervals": intervals}
     parser.add_argument("parts", nargs="+", choices=sorted(parts))
     parser.add_argument("--simulations", type=int, default=200)
     parser.add_argument("--repeats", type=int, nargs="+", default=[1, 10])
