@@ -246,6 +246,9 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     assert {"classes", "subgroups"} <= figure_names
     off_page = {name for name in figure_names if f"figures/{name}.png" not in page}
     assert not off_page, "place these figures in external.html.j2"
+    placed_names = re.findall('<figure class="([^"]+)"', page)
+    repeated = {name for name in placed_names if placed_names.count(name) > 1}
+    assert not repeated, "place these figures in one template alone"
     # The same evaluation replaces it, another is refused before people are predicted.
     evaluate_model(model, sites[0], out=folder)
     monkeypatch.delattr(external, "predict_people")

@@ -164,6 +164,9 @@ def test_every_figure_of_a_report_is_registered(written):
     report_page = (written / "report" / "report.html").read_text("utf-8")
     off_page = {name for name in written_names if f"/{name}.png" not in report_page}
     assert not off_page, "place these figures in report.html.j2"
+    placed_names = re.findall('<figure class="([^"]+)"', report_page)
+    repeated = {name for name in placed_names if placed_names.count(name) > 1}
+    assert not repeated, "place these figures once"
 
 
 def test_every_function_that_draws_a_figure_is_public():
