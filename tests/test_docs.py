@@ -109,3 +109,30 @@ def test_every_tutorial_is_a_page(gallery, tmp_path):
     for script in gallery.find_tutorials(scripts):
         page = (tmp_path / "out" / f"{script.stem}.rst").read_text(encoding="utf-8")
         assert "What this does not show\n-----" in page
+
+
+def test_names_and_files_in_the_guide_of_contributors_exist():
+    root = DOCS.parent
+    guide = (root / "CONTRIBUTING.md").read_text("utf-8")
+    paths = [
+        path
+        for folder in ("brainlsap", "tests", "docs", "atlases", "benchmarks")
+        for path in (root / folder).rglob("*")
+    ]
+    paths += root.iterdir()
+    texts = [
+        path.read_text("utf-8")
+        for path in paths
+        if path.suffix in {".py", ".j2", ".json", ".toml"} or path.name == "Makefile"
+    ]
+    words = {*re.findall(r"\w+", "\n".join(texts))}
+    places = " ".join(f"{path.relative_to(root)} " for path in paths)
+    missing = []
+    for code in re.findall("`([^`]+)`", guide.replace("```", "")):
+        if re.fullmatch(r"[\w./-]+\.(py|md|rst|j2|json|toml)", code):
+            if f"{code} " not in places:
+                missing.append(code)
+        elif "*" not in code and not code.startswith(("pytest ", "make ")):
+            # A name that ends in an underscore is the beginning of names.
+            missing += {*re.findall(r"\b\w+\b(?<!_)", code)} - words
+    assert not missing, f"CONTRIBUTING.md names {missing}, which do not exist"
