@@ -9,8 +9,8 @@ recurrence
 
 A new kernel is three functions and one entry of :data:`EXPANSIONS`; studies compare it
 by name after one entry of `MODELS` in :mod:`brainlsap.evaluation.models` as well.
-Formulas: Huang et al. 2020 and Sim et al. 2024; errata of the latter are settled where
-they stand.
+Formulas: Huang et al. 2020 and Sim et al. 2024. The docstring of each expansion gives
+the errata of the latter.
 
 **Recurrence engine.** It is for large sparse graphs. Forward, :math:`Y = \sum_n
 \mathrm{diag}(c_n) P_n(L) H` runs the three-term recurrence and keeps two sums, for the
@@ -36,14 +36,15 @@ from brainlsap.graph.laplacian import as_float, as_operator, check_operator
 
 Recurrence = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-# No useful kernel needs more; a search that gets here has no answer.
+# A search for a degree stops here without an answer.
 _HIGHEST_DEGREE = 1000
-# On a brain network of a few hundred regions the kernel no longer changes beyond it.
+# Searches for a scale stop here: at larger scales, the kernel of a network of a few
+# hundred regions hardly changes.
 _LARGEST_SCALE = 1000.0
 # Largest error by rounding that a recurrence may have, as `tolerance` of `diffuse`.
 _MAX_ROUNDING = 2e-4
 
-# A degree given by hand brings its own error; past this the kernel is refused.
+# Largest truncation error of a degree that the user chose; beyond it, raise an error.
 _REFUSED_ERROR = 1e-2
 
 
@@ -68,8 +69,8 @@ class Expansion:
         the degree, where it shall be lower than that of
         :func:`find_largest_accurate_scale`.
     max_scale : float
-        How far a model lets scales go, unless told. On a brain network all regions look
-        alike well before 10.
+        Default limit of the scales of a model. On a brain network, the kernel has made
+        the values of all regions nearly equal well before a scale of 10.
     """
 
     title: str
@@ -88,7 +89,8 @@ def scaled_bessel(z: Tensor, order: int) -> Tensor:
     positive numbers are added, so every value is accurate, also at z = 0.
     """
     max_argument = float(z.max()) if z.numel() else 0.0
-    # e^-z I_n(z) falls about as exp(-n^2 / 2z): to e^-40 at n = sqrt(80 z)
+    # e^-z I_n(z) falls about as exp(-n^2 / 2z), to e^-40 at n = sqrt(80 z). The other
+    # terms are a margin, because it falls more slowly where n is not small against z.
     start_order = max(order, int(np.sqrt(80.0 * max_argument) + max_argument / 4)) + 16
     # NumPy's operations on few numbers cost a fraction of those of PyTorch.
     arguments = z.numpy(force=True)
@@ -180,7 +182,8 @@ def _hermite_recurrence(degree: int) -> Recurrence:
 def _hermite_log_tail(scale: float, degree: int) -> float:
     """Sum the terms left out, each by Cramer's bound.
 
-    |H_n(x)| <= 1.086435 sqrt(2^n n!) exp(x^2 / 2) (Abramowitz and Stegun 22.14.17).
+    |H_n(x)| <= 1.086435 sqrt(2^n n!) exp(x^2 / 2) (Abramowitz and Stegun 22.14.17). At
+    x = 2 the exponential is e^2. Terms fall from n = s^2 / 2; 200 + 2 s^2 are summed.
     """
     if scale == 0:
         return -np.inf
@@ -219,7 +222,10 @@ def _laguerre_recurrence(degree: int) -> Recurrence:
 
 
 def _laguerre_log_tail(scale: float, degree: int) -> float:
-    """Geometric tail: |L_n(x)| <= exp(x / 2) for x >= 0 (A. and S. 22.14.12)."""
+    """Sum the terms left out, a geometric series.
+
+    |L_n(x)| <= exp(x / 2), at most e on the spectrum (A. and S. 22.14.12).
+    """
     with np.errstate(divide="ignore"):
         return float((degree + 1) * np.log(scale / (scale + 1)) + 1.0)
 

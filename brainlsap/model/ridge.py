@@ -371,7 +371,11 @@ def _choose_model(log_evidence: dict[str, float]) -> str:
 def _fit_ridge(
     evidence: LogEvidence, scale_fit: ScaleFit, person_index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return left-out scores of every scan, coefficients of terms, and intercept."""
+    """Return left-out scores of every scan, coefficients of terms, and intercept.
+
+    Those of a person g are t_g - (I - H_gg)^-1 (t - H t)_g with the hat matrix H of the
+    fit, which includes the intercept. Rows are multiplied by root weights.
+    """
     Z, _, inverse_sd = evidence.standardized_columns(scale_fit.scales)
     M_inverse = np.linalg.inv(Z.T @ Z + scale_fit.ridge * np.eye(Z.shape[1]))
     smoother = Z @ M_inverse
@@ -401,8 +405,8 @@ def _fit_ridge(
 
 
 def _fit_class_densities(
-    scores: np.ndarray,
     left_out_scores: np.ndarray,
+    scan_targets: np.ndarray,
     class_codes: np.ndarray,
     scan_weights: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -415,15 +419,15 @@ def _fit_class_densities(
         class_codes[:, None] == np.unique(class_codes)
     )
     class_weight_sums = class_weights.sum(axis=0)[:, None]
-    class_means = class_weights.T @ scores / class_weight_sums
-    # Without signal, left-out class means are reversed. Fall back to the fitted
-    # direction with a negligible separation, so that probabilities stay near the prior.
+    class_means = class_weights.T @ left_out_scores / class_weight_sums
+    # Without signal, left-out class means are in reverse order. Fall back to the order
+    # of the targets with a negligible separation: probabilities stay near the prior.
     grand_mean = class_means.mean(axis=0)
-    class_directions = class_weights.T @ left_out_scores / class_weight_sums
+    class_directions = class_weights.T @ scan_targets / class_weight_sums
     class_directions -= class_directions.mean(axis=0)
     if (class_directions * (class_means - grand_mean)).sum() <= 0:
         class_means = grand_mean + 1e-3 * class_directions
-    score_deviations = scores - class_means[class_codes]
+    score_deviations = left_out_scores - class_means[class_codes]
     covariance = (
         (scan_weights[:, None] * score_deviations).T
         @ score_deviations
