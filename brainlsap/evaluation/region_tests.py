@@ -88,7 +88,7 @@ _BLOCK_SIZE = 2**22
 SCREENING_LEVEL = 0.2
 # A norm below this part of the values' size is rounding.
 _ROUNDING = 1e-9
-# Relative tolerance below which statistics of two permutations count as equal.
+# Statistics of two permutations that differ by less than this count as equal.
 _SAME_STATISTIC = 1e-9
 
 
@@ -463,14 +463,19 @@ def permute_statistics(
 ) -> PermutedStatistics:
     r"""Return statistics of the labels and of permuted labels.
 
-    With U an orthonormal basis of the class differences and Q one of the covariates,
-    both orthogonal to what comes before them, and unit residuals x: permuting residuals
-    (Freedman and Lane) is permuting the rows of U and Q, and the correlation with the
-    classes given the covariates is
+    Let x be the residuals of a value on the intercept and the covariates, of length 1.
+    Let Q be an orthonormal basis of the covariates without their mean, and U one of the
+    class differences without mean and covariates. To permute the residuals (Freedman
+    and Lane) is to permute the rows of U and Q by the inverse permutation. With rows in
+    the order b, the permuted residuals keep mean 0, and the covariates explain
+    :math:`|Q_b^T x|^2` of them. Their correlation with the classes given the covariates
+    is
 
     .. math:: r_b = \frac{U_b^T x}{\sqrt{1 - |Q_b^T x|^2}}
 
-    A missing value counts as its expectation from the covariates (a residual of 0).
+    Rows are multiplied by the square roots of their weights, which no permutation
+    changes. A missing value counts as its expectation from the covariates (a residual
+    of 0).
 
     Parameters
     ----------
@@ -500,6 +505,7 @@ def permute_statistics(
     covariate_basis = _orthonormal_basis(
         _compute_residuals(weighted_design[:, :1], weighted_design[:, 1:])
     )
+    # U above Q, each transposed.
     joint_basis = np.hstack([classes, covariate_basis]).T
     n_contrasts = classes.shape[1]
     is_tested &= n_contrasts > 0
@@ -711,8 +717,8 @@ def _contrast_interval(
     directed_contrast = correlation_pair.contrast_in_direction
     directed_low, directed_high = _correlation_interval(directed_contrast, n_people)
     if n_contrasts > 1:
-        # Chance alone makes eta squared n_contrasts / (n_people - 1), and as much of
-        # the contrast along the same direction.
+        # By chance alone, the mean of eta squared is n_contrasts / (n_people - 1), and
+        # the contrast in the direction of the values is too large by the same share.
         chance_square = n_contrasts / np.maximum(n_people - 1, 1)
         shrinkage = 1 - np.minimum(chance_square / np.maximum(effect**2, 1e-300), 1)
         directed_low = _correlation_interval(directed_contrast * shrinkage, n_people)[0]
