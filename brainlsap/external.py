@@ -446,7 +446,7 @@ def evaluate_model(
         "warnings": "[]",
         "report": json.dumps(card["fit_report"]),
     }
-    cohort_summary = CohortSummary.of(cohort, cohort.features, None)
+    cohort_summary = CohortSummary.from_cohort(cohort, cohort.features, None)
     cohort_summary = replace(
         cohort_summary, classes=tuple(classes), classes_ordered=card["classes_ordered"]
     )

@@ -395,7 +395,7 @@ class FeatureSources:
     """Columns of the table of people."""
     scale_columns: dict[str, list[str | None]] = field(default_factory=dict)
     """Columns by scan that tell on which scale values are, if they differ by scan."""
-    unmatched: Finding | None = None
+    id_mismatch: Finding | None = None
     """What to do if nobody's files are found; part of the message if anything is wrong.
     """
     chosen_columns: ChosenColumns = NO_CHOICE
@@ -441,7 +441,7 @@ class FeatureSources:
         more than one.
         """
         candidate_tables = [
-            scan_table for scan_table in self.tables if scan_table.has(label)
+            scan_table for scan_table in self.tables if scan_table.has_column(label)
         ]
         candidate_tables = [
             scan_table for scan_table in candidate_tables if scan_table.is_exact

@@ -87,7 +87,7 @@ class ChosenColumns(NamedTuple):
     session: tuple[str, ...] = ()
 
     @classmethod
-    def of(
+    def from_options(
         cls,
         id_column: str | Sequence[str] | None = None,
         session_column: str | Sequence[str] | None = None,

@@ -455,12 +455,12 @@ def _refuse_study(
 ) -> RefusedStudyError:
     """Return the error with every fault of a study, and with what was found in it."""
     faults = scan_list.faults
-    if feature_sources.unmatched is not None:
+    if feature_sources.id_mismatch is not None:
         # IDs of other people explain why nobody has a connectome.
         other_faults = [
             fault for fault in faults if fault.kind != NO_IMAGE or fault.scan
         ]
-        faults = [feature_sources.unmatched, *other_faults]
+        faults = [feature_sources.id_mismatch, *other_faults]
     people_lines = count_people(
         scan_list.table, scan_list.label or "none", scan_list.classes
     )
@@ -493,7 +493,7 @@ def open_study(
     if isinstance(table_paths, str | Path):
         table_paths = [table_paths]
     people_paths = people_files(folder)
-    chosen_columns = ChosenColumns.of(
+    chosen_columns = ChosenColumns.from_options(
         reading_options.id_column, reading_options.session_column
     )
     sheet_tables = list[ScanTable]()
@@ -501,7 +501,9 @@ def open_study(
         sheet_tables = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
     # Of several sheets, that with the label.
     people_tables = [
-        sheet_table for sheet_table in sheet_tables if sheet_table.has(people_column)
+        sheet_table
+        for sheet_table in sheet_tables
+        if sheet_table.has_column(people_column)
     ][:1] or sheet_tables[:1]
     people_names = [
         scan_name
@@ -563,7 +565,7 @@ def open_study(
         and not (
             sheet_table.region_columns
             or sheet_table.text_columns.empty
-            or sheet_table.has(label_name)
+            or sheet_table.has_column(label_name)
         )
     ]
     if feature_sources.study_files.subject_aliases:
@@ -594,7 +596,7 @@ def _choose_people_sources(
         all_sources = replace(feature_sources, table_paths=None)
     for sources in (feature_sources, all_sources):
         has_column = any(
-            people_column is not None and scan_table.has(people_column)
+            people_column is not None and scan_table.has_column(people_column)
             for scan_table in sources.tables
         )
         if has_column:
@@ -661,7 +663,7 @@ def _compare_with_files(
             feature_sources.study_files, people_table.scan_names
         ):
             advice = f"Give the place of the ID by {option_text('pattern', pattern)}"
-        feature_sources.unmatched = Finding(
+        feature_sources.id_mismatch = Finding(
             "no person in the table has files. The IDs in the table look like "
             f"{listed_name!r}, and the IDs of files and folders like "
             f"{unlisted_people[0]!r}",

@@ -221,7 +221,7 @@ class ScanTable(NamedTuple):
             f"columns are {column_names_text}"
         )
 
-    def has(self, label_name: str | None) -> bool:
+    def has_column(self, label_name: str | None) -> bool:
         """Return whether a column of facts is a label, in any case."""
         return (
             label_name is None
@@ -235,7 +235,7 @@ class _SortedHeads(NamedTuple):
     by_region: dict[tuple[str, int], list[str]]
     """Heads by measure and region (position in the atlas)."""
     facts: list[str]
-    excluded: list[str]
+    excluded_heads: list[str]
     """Columns that atlases leave out on purpose."""
     unmatched_names: list[str]
     """Names with a side that are no region of the atlas."""
@@ -494,14 +494,14 @@ def _sort_columns(
         table_notes.append(Finding(message))
     fact_heads = sorted_heads.facts
     if not values_by_key:
-        fact_heads = fact_heads + sorted_heads.excluded
+        fact_heads = fact_heads + sorted_heads.excluded_heads
     return ScanTable(
         table_path,
         scan_names,
         cell_table[fact_heads],
         values_by_key,
         unmatched_names=tuple(sorted_heads.unmatched_names),
-        excluded_columns=tuple(sorted_heads.excluded),
+        excluded_columns=tuple(sorted_heads.excluded_heads),
         notes=tuple(table_notes),
         sheet=sheet_name,
         row_faults=row_faults,
@@ -623,7 +623,7 @@ def _sort_heads(
                 column_name
             )
         elif is_excluded and original_head.lower() not in _HEAD_SIZES:
-            sorted_heads.excluded.append(column_name)
+            sorted_heads.excluded_heads.append(column_name)
         else:
             sorted_heads.facts.append(column_name)
             if split_name(region_name)[0]:

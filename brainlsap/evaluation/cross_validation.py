@@ -158,7 +158,7 @@ def cross_validate(
         message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=2)
     features, variance_factors = adjust_features(cohort, confound_steps)
-    cohort_summary = CohortSummary.of(cohort, features, variance_factors)
+    cohort_summary = CohortSummary.from_cohort(cohort, features, variance_factors)
     fit_keys = list(product(models, range(len(splits))))
     task_of_fit = {
         f"{model_name}, fold {split_number + 1} of {len(splits)}": (

@@ -109,7 +109,7 @@ class CohortSummary:
     left_out: pd.DataFrame | None = None
 
     @classmethod
-    def of(
+    def from_cohort(
         cls, cohort: Cohort, features: np.ndarray, factors: pd.DataFrame | None
     ) -> "CohortSummary":
         """Summarise a cohort, and these features of it by class.

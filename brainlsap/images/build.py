@@ -203,7 +203,7 @@ def build_study(
     participants = list[str]()
     if people_tables:
         people_rows = read_rows(
-            people_tables[0], chosen_columns=ChosenColumns.of(id_column)
+            people_tables[0], chosen_columns=ChosenColumns.from_options(id_column)
         )
         participants = [row_names.participant for row_names in people_rows.names]
     study_files = StudyFiles(folder, participants, derivatives, subjects_dir)

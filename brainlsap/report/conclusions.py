@@ -1352,31 +1352,35 @@ def _quote_regions(
 ) -> list[str]:
     """Return where regions differ and stand out, as sentences for a manuscript."""
     atlas = evaluation.cohort.atlas
-    differing, outstanding = (
+    differing_regions, outstanding_regions = (
         _significant_regions(region_p_values, p_column)
         for p_column in ("p_effect", "p_contrast")
     )
     n_regions = count(int(evaluation.cohort.measured.sum()), "region")
-    direction_text = _direction_parts(evaluation, differing, N_QUOTED, is_past=True)
+    direction_text = _direction_parts(
+        evaluation, differing_regions, N_QUOTED, is_past=True
+    )
     difference_sentence = (
-        f"{direction_text} ({len(differing)} of {n_regions}; "
+        f"{direction_text} ({len(differing_regions)} of {n_regions}; "
         f"{difference_term(evaluation)}, {test_text})."
     )
     if conclusions.regions_stand_out.answer != YES:
         stand_out_sentence = (
             "No region was shown to stand out from the regions connected to it."
         )
-    elif len(differing) > 1 and set(outstanding) == set(differing):
+    elif len(differing_regions) > 1 and set(outstanding_regions) == set(
+        differing_regions
+    ):
         stand_out_sentence = (
-            f"These {len(differing)} regions stood out from the regions connected to "
-            f"them (family-wise p < {ALPHA})."
+            f"These {len(differing_regions)} regions stood out from the regions "
+            f"connected to them (family-wise p < {ALPHA})."
         )
     else:
-        region_names = name_regions(outstanding, atlas, N_QUOTED)
-        pronoun = "it" if len(outstanding) == 1 else "them"
+        region_names = name_regions(outstanding_regions, atlas, N_QUOTED)
+        pronoun = "it" if len(outstanding_regions) == 1 else "them"
         stand_out_sentence = (
             f"{region_names} stood out from the regions connected to {pronoun} "
-            f"({count(len(outstanding), 'region')}, family-wise p < {ALPHA})."
+            f"({count(len(outstanding_regions), 'region')}, family-wise p < {ALPHA})."
         )
     return [
         capitalize_first(difference_sentence),

@@ -365,7 +365,7 @@ def test_an_atlas_of_ones_own_keeps_its_surfaces(small_cohort, tmp_path):
     regions = small_cohort.atlas.regions.assign(name=lambda x: "my_" + x["name"])
     regions.to_csv(folder / "regions.tsv", sep="\t", index=False, na_rep="n/a")
     cohort = replace(small_cohort, atlas=load_atlas(folder), truth=None)
-    kept = CohortSummary.of(cohort, cohort.features, None)
+    kept = CohortSummary.from_cohort(cohort, cohort.features, None)
     assert kept.atlas.has_surfaces
     shutil.rmtree(folder)
     assert not kept.atlas.has_surfaces
