@@ -294,7 +294,14 @@ def atlas(folder: str, **sources: Any) -> None:
     is_sided = (regions["hemisphere"] != "M") | regions["x"].notna()
     if unsided_names := listed(regions["name"][new_atlas.cortex & ~is_sided], 8):
         print(f"Treated as midline, because the hemisphere is unknown: {unsided_names}")
-    unused_columns = [*regions.columns[len(brainlsap.atlas.atlas.REGION_COLUMNS) :]]
+    # The report summarizes regions by network.
+    if "network" in regions:
+        networks = regions["network"].replace(["", "n/a"], None).dropna().unique()
+        print(f"Networks: {listed(networks, 8) or 'none'}")
+    known_columns = (*brainlsap.atlas.atlas.REGION_COLUMNS, "network")
+    unused_columns = [
+        column_name for column_name in regions if column_name not in known_columns
+    ]
     if unused_columns:
         print(f"Columns not used: {', '.join(unused_columns)}")
     if regions["x"].isna().all():

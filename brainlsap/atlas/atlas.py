@@ -51,6 +51,9 @@ _MNI305_TO_MNI152 = np.array(
 )
 # Regions of unknown structure are treated as cortex.
 STRUCTURES = ("cortex", "subcortex", "unknown")
+# In mm, the smallest value that the largest coordinate of an atlas can have.
+MIN_EXTENT = 20
+_STRUCTURE_OF_WORD = {"cortical": "cortex", "subcortical": "subcortex"}
 # FreeSurfer's labels of cortical regions, in both of its parcellations.
 _CORTEX_LABELS = re.compile(r"[12]0\d\d|1[12]1\d\d")
 # Values of a column of sides, in lower case.
@@ -169,8 +172,10 @@ class Atlas:
             coordinates = _coordinates_by_name(atlas, coordinates)
         centroids = np.asarray(coordinates, dtype=float)
         expected_shape = (len(names), 3)
-        largest_coordinate = np.abs(centroids[~np.isnan(centroids)]).max(initial=0)
-        is_unit_mm = 20 <= largest_coordinate <= 150 or np.isnan(centroids).all()
+        largest_coordinate = find_largest_coordinate(centroids)
+        is_unit_mm = (
+            MIN_EXTENT <= largest_coordinate <= 150 or np.isnan(centroids).all()
+        )
         if centroids.shape != expected_shape or not is_unit_mm:
             raise ParameterError(
                 f"coordinates must have shape {expected_shape} and be in mm of "
@@ -885,6 +890,11 @@ def _find_structures(region_table: pd.DataFrame) -> list[str]:
     return structures
 
 
+def find_largest_coordinate(centroids: np.ndarray) -> float:
+    """Return the largest distance of a region from the origin along an axis."""
+    return float(np.abs(centroids[~np.isnan(centroids)]).max(initial=0))
+
+
 def complete_regions(
     region_table: pd.DataFrame,
     source_name: str,
@@ -919,6 +929,8 @@ def complete_regions(
     region_table = region_table.assign(
         hemisphere=hemispheres, **value_of_missing_column
     )
+    structure_words = region_table["structure"].astype(str).str.strip().str.lower()
+    region_table["structure"] = structure_words.replace(_STRUCTURE_OF_WORD)
     numeric_cells = region_table[["freesurfer_id", *"xyz"]].astype(object)
     numeric_cells = numeric_cells.replace(
         r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True

@@ -16,7 +16,12 @@ from nibabel.affines import apply_affine, from_matvec
 from scipy.ndimage import center_of_mass, find_objects
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.atlas import complete_regions, find_sides
+from brainlsap.atlas.atlas import (
+    MIN_EXTENT,
+    complete_regions,
+    find_largest_coordinate,
+    find_sides,
+)
 from brainlsap.atlas.atlas_files import AtlasSettings, fsaverage5, read_annotation
 from brainlsap.atlas.region_names import as_text, find_side, is_outside, split_name
 from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
@@ -534,6 +539,7 @@ def make_atlas(
     names_source = f"{labels or annot}"
     coordinate_source = names_source if image is None else f"{names_source} of {image}"
     complete_table = complete_regions(region_table, coordinate_source)
+    _check_extent(complete_table, coordinate_source)
 
     with fill_folder(folder) as partial_folder:
         if label_volume is not None:
@@ -548,6 +554,19 @@ def make_atlas(
             json.dumps(atlas_settings, indent=2) + "\n"
         )
     return load_atlas(folder)
+
+
+def _check_extent(region_table: pd.DataFrame, source_name: str) -> None:
+    """Raise if all coordinates are so small that they cannot be in mm."""
+    centroids = region_table[["x", "y", "z"]].to_numpy(float)
+    largest_coordinate = find_largest_coordinate(centroids)
+    if np.isfinite(centroids).any() and largest_coordinate < MIN_EXTENT:
+        raise FileFormatError(
+            "the coordinates x, y, z must be in mm of MNI152 space, so that the "
+            f"largest is at least {MIN_EXTENT}; got {largest_coordinate:g} as the "
+            "largest. Convert the coordinates to mm.",
+            path=source_name,
+        )
 
 
 def _read_label_volume(image: str | Path) -> nibabel.Nifti1Image:

@@ -17,7 +17,7 @@ from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.ranking import models_with_scales
-from brainlsap.evaluation.results import check_evaluation_given
+from brainlsap.evaluation.results import MISSING, check_evaluation_given
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.methods import folds_without_scales
 from brainlsap.report.tables import (
@@ -369,7 +369,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
 
 def _has_group(group_names: pd.Series) -> pd.Series:
     """Return whether each region has a group."""
-    return group_names.notna() & (group_names.astype(str).str.strip() != "")
+    return ~group_names.fillna("").astype(str).str.strip().isin(["", MISSING])
 
 
 def _summarize_group(

@@ -150,6 +150,23 @@ def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     assert atlas.names == ("Heschl_L", "Heschl_R")
 
 
+def test_networks_and_words_of_structures_are_read(tmp_path, write, capsys):
+    rows = "Caudate_L,cortical,DMN\nHeschl_R,Subcortical,\n"
+    labels = write("f.csv", f"roi,structure,Network\n{rows}")
+    assert main(["atlas", str(tmp_path / "own"), "--labels", str(labels)]) == 0
+    printed = capsys.readouterr().out
+    assert "Networks: DMN\n" in printed
+    assert "Columns not used" not in printed
+    regions = load_atlas(tmp_path / "own").regions
+    assert regions["structure"].tolist() == ["cortex", "subcortex"]
+
+
+def test_coordinates_in_cm_are_refused(tmp_path, write):
+    labels = write("f.csv", "roi,x,y,z\nHeschl_L,-4,-2,0.8\nHeschl_R,4,-2,0.8\n")
+    with pytest.raises(FileFormatError, match=r"must be in mm .* got 4 as the largest"):
+        make_atlas(tmp_path / "cm", labels=labels)
+
+
 def annotation(folder, n_vertices, names=("unknown", "north", "south")):
     """Write a pair whose every vertex is of a region that its number tells."""
     for side in ("lh", "rh"):

@@ -126,12 +126,13 @@ def test_lobes_and_hemispheres_are_summarised(tested):
     few = report.region_group_table(with_permutations(tested, 98))
     assert few[["n_effect", "n_contrast"]].isna().all(axis=None)
     network = tested.cohort.regions.assign(
-        network=["Vis", "Vis", "", np.nan, "Def", "", ""]
+        network=["Vis", "Vis", "", np.nan, "Def", "", ""], lobe="n/a"
     )
     cohort = replace(tested.cohort, regions=network)
     table = report.region_group_table(replace(tested, cohort=cohort))
     groups = table.query("grouping == 'network' and hemisphere == 'all'")
     assert groups.set_index("group")["n_regions"].to_dict() == {"Vis": 2, "Def": 1}
+    assert {*table["grouping"]} == {"network", "hemisphere"}
 
 
 def test_effects_have_one_symmetric_range_and_the_same_outlines_in_every_row(tested):
