@@ -269,10 +269,11 @@ def _read_stats_column(
     `side` is None for segmentations, whose cortical regions are left out.
     """
     file_lines = read_lines(stats_path, keeps_comments=True)
+    comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
     row_cells = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
     header = {
         header_key: header_value.strip()
-        for header_key, header_value in _HEADER.findall("\n".join(file_lines))
+        for header_key, header_value in _HEADER.findall("\n".join(comment_lines))
     }
     column_heads = header.get("ColHeaders", "").split()
     n_rows = header.get("NRows", f"{len(row_cells)}")
