@@ -1178,9 +1178,15 @@ def _draw_legend(axes: Axes, title: str = "", overhang: float = 0.0) -> None:
         textwrap.fill(mark_name, max(8, int((cell_width - 12) / LETTER_WIDTH)))
         for mark_name in mark_of_name
     ]
+    is_ours = isinstance(axes.figure, figures.PaperFigure)
     entry_width = 6.2 + max(map(text_width, mark_of_name), default=0)
-    # The last entry of a row has no space behind it.
-    per_line = max(1, int((cell_width + 2 + overhang) / entry_width))
+    # The last entry of a row has no space behind it. The axes of a panel of the user
+    # end before the panel, so a legend as wide as the panel would be cut at its left.
+    legend_margin = -2.0
+    if is_ours or overhang:
+        legend_margin = 2.0 + overhang
+    legend_width = cell_width + legend_margin
+    per_line = max(1, int(legend_width / entry_width))
     n_lines = -(-len(wrapped_names) // per_line) + sum(
         mark_name.count("\n") for mark_name in wrapped_names
     )
@@ -1188,7 +1194,6 @@ def _draw_legend(axes: Axes, title: str = "", overhang: float = 0.0) -> None:
     figures.add_lines(axes, n_lines - 1, is_side_by_side=True)
     legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # Leave room for the letter of a panel, of up to 12 points.
-    is_ours = isinstance(axes.figure, figures.PaperFigure)
     is_narrow = min(per_line, len(wrapped_names)) * entry_width < cell_width - 20
     has_letter = not (is_ours and len(axes.figure.axes) == 1)
     title_height = 12 / 72 if has_letter and not is_narrow else 3 / 72

@@ -166,6 +166,15 @@ def test_the_legend_hides_no_curve_and_no_letter_of_a_panel(make_evaluation, cla
     assert not box.overlaps(axes.bbox)
 
 
+def test_the_legend_of_a_panel_of_60_mm_is_not_cut(make_evaluation):
+    size = (180 / 25.4, 60 / 25.4)
+    panels = plt.figure(figsize=size, layout="constrained").subfigures(1, 3)
+    evaluation = make_evaluation(("control", "MCI", "AD"))
+    axes = report.plot_roc(evaluation, axes=panels[0].subplots())
+    axes.figure.figure.draw_without_rendering()
+    assert axes.get_legend().get_window_extent().x0 >= 0
+
+
 def test_directions_are_differences_from_the_first_class(evaluation):
     ranking = rank_regions(evaluation)
     axes = report.plot_directions(evaluation, ranking, n_regions=2)
