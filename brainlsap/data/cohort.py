@@ -844,6 +844,14 @@ def _check_shapes(
         f"covariates[{argument_name!r}]": covariate_values
         for argument_name, covariate_values in covariates.items()
     }
+    # With one scan, the first axis of the features would be taken for scans.
+    for argument_name, feature_values in features.items():
+        if np.shape(feature_values) == (n_rois,) == (n_scans,):
+            raise ParameterError(
+                f"{argument_name} must have shape (n_scans, {n_rois}), with one row "
+                f"for each scan; got shape {np.shape(feature_values)}. For one scan, "
+                f"give {argument_name}[np.newaxis]."
+            )
     _check_number_of_labels(array_by_argument, is_shared=np.ndim(W) == 2)
     for argument_name, argument_array in array_by_argument.items():
         allowed_shapes = dict.fromkeys(
@@ -1306,11 +1314,22 @@ def _find_faulty_connectomes(
         diagonal_hint = (
             " (the weight on the diagonal is not; set it to 0)" if i == j else ""
         )
+        triangle_hint = ""
+        is_triangular = (
+            not np.tril(weight_matrix, -1).any() or not np.triu(weight_matrix, 1).any()
+        )
+        if expected_text == "symmetric" and is_triangular:
+            triangle_hint = (
+                " (only one triangle is filled; mirror it by "
+                "np.maximum(W, np.swapaxes(W, -1, -2)))"
+            )
         weights_text = (
             f"{weight_matrix[i, j]:g} from {region_names[i]} to {region_names[j]} "
             f"and {weight_matrix[j, i]:g} in the opposite direction"
         )
-        message = f"the connectome must be {expected_text}{diagonal_hint}"
+        message = (
+            f"the connectome must be {expected_text}{diagonal_hint}{triangle_hint}"
+        )
         faults.append(Finding(message, FAULT, scan=scan_name, got=weights_text))
     return faults
 

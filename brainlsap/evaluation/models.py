@@ -1,7 +1,7 @@
 """Every model that is compared, by name: LSAP, baselines, and controls."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
@@ -39,6 +39,7 @@ from brainlsap.evaluation.confounds import (
 )
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, check_choice
+from brainlsap.options import OPTIONS
 from brainlsap.text import option_text
 
 # Powers of ten among which C is tuned.
@@ -925,10 +926,25 @@ def _classifier_factory(
             return model.set_params(**(model_settings | fixed_settings))
         except ValueError as error:  # scikit-learn's, of an unknown parameter
             raise ParameterError(
-                f"{error} Choose models by {option_text('models')}."
+                f"{error}{_describe_flags(model_settings)} Choose models by "
+                f"{option_text('models')}."
             ) from error
 
     return make_model
+
+
+def _describe_flags(setting_names: Iterable[str]) -> str:
+    """Return the arguments in Python whose flags have these names."""
+    argument_of_flag = {
+        option.flag: option.name for option in OPTIONS if option.recipient == "study"
+    }
+    flags = [f"--{name.replace('_', '-')}" for name in setting_names]
+    arguments = [
+        f"{flag} of the command line is {argument_of_flag[flag]}= of run_study"
+        for flag in flags
+        if flag in argument_of_flag
+    ]
+    return f" {'; '.join(arguments)}." if arguments else ""
 
 
 def _lsap_factory(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:

@@ -137,13 +137,17 @@ def make_splits(
             f"{class_name} {n_class_people}"
             for class_name, n_class_people in zip(class_names, n_people, strict=True)
         )
+        if n_folds < 2 or n_repeats < 1 or len(n_people) < 2:
+            raise SplitError(
+                "cross-validation needs at least two folds, one repeat and two "
+                f"classes; got {n_folds} folds, {n_repeats} repeats and these numbers "
+                f"of people by class: {counts_text or 'none'}."
+            )
         raise SplitError(
-            "cross-validation needs at least two folds, one repeat and two classes; "
-            f"got {n_folds} folds and {n_repeats} repeats. Every class needs at least "
-            "as many people as there are folds; got these numbers of people by class: "
-            f"{counts_text or 'none'}. Use fewer folds, merge classes "
-            "(--merge-classes), or choose only large classes by "
-            f"{option_text('classes')}."
+            f"{n_folds} folds need at least {n_folds} people of every class; got these "
+            f"numbers of people by class: {counts_text}. Use fewer folds by "
+            f"{option_text('cv')}, merge classes by {option_text('merge_classes')}, or "
+            f"choose only large classes by {option_text('classes')}."
         )
     splits: list[Split] = []
     for repeat_number in range(n_repeats):

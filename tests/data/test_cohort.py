@@ -329,6 +329,10 @@ def test_arrays_make_a_cohort():
         Cohort.from_arrays(W, F[..., 1], [0, 1, np.nan, 1, None, 1], **kw)
     with refused("participant is missing in 1 row .counted from 0.: 5"):
         Cohort.from_arrays(W, F[..., 1], labels, groups=[*"abcde", None], **kw)
+    with refused(r"only one triangle is filled; mirror it by np\.maximum"):
+        Cohort.from_arrays(np.triu(W), F[..., 1], labels, **kw)
+    with pytest.raises(ParameterError, match=r"give features\[np\.newaxis\]"):
+        Cohort.from_arrays(W[0], F[0, :, 1], None, **kw)
 
 
 def test_arrays_without_connectomes_have_one_made_of_the_features():

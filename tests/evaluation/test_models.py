@@ -115,6 +115,12 @@ def test_a_registered_network_is_a_baseline_of_studies(monkeypatch):
     assert np.isfinite(probability).all()
 
 
+def test_an_unknown_setting_that_is_a_flag_is_translated():
+    message = "--permutations of the command line is n_permutations= of run_study"
+    with pytest.raises(ParameterError, match=message):
+        make_models(["LSAP-C"], permutations=99)
+
+
 def test_two_models_of_one_name_are_refused(monkeypatch):
     entry = MODELS["LSAP-C"]
     with pytest.raises(ParameterError, match="role must be one of"):

@@ -66,6 +66,16 @@ def test_folds_partition_scans_and_never_share_a_person(seed, most, changing):
         assert np.ptp([len(test) for _, test in splits]) <= 1
 
 
+def test_refusal_of_folds_gives_the_cause():
+    y, groups = np.array([*"aaab"]), np.arange(4)
+    with pytest.raises(
+        SplitError, match=r"^3 folds need at least 3 people .*: a 3, b 1"
+    ):
+        make_splits(y, groups, 3)
+    with pytest.raises(SplitError, match="needs at least two folds"):
+        make_splits(y, groups, 1)
+
+
 @pytest.mark.parametrize("changing", [False, True])
 def test_with_several_visits_classes_are_spread_no_worse_than_by_scikit_learn(changing):
     for seed in range(4):
