@@ -13,6 +13,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -138,6 +139,23 @@ def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None
     argument_group.add_argument(option.flag, **arguments)
 
 
+def _describe_unknown(command_name: str, arguments: Sequence[str]) -> str:
+    """Return a message on unknown arguments, with the most similar flags."""
+    message = f"unrecognized arguments: {' '.join(arguments)}"
+    command_flags = [
+        option.flag for option in options_of(command_name) if not option.is_positional
+    ]
+    similar_flags = [
+        flag
+        for argument in arguments
+        if argument.startswith("--")
+        for flag in get_close_matches(argument.partition("=")[0], command_flags, 1)
+    ]
+    if similar_flags:
+        message += f". Similar options: {', '.join(similar_flags)}"
+    return f"{message}. brainlsap {command_name.replace('_', '-')} --help lists all"
+
+
 def _parse_value(option: Option, value_text: str) -> Any:
     """Convert text to the option's value; raise the error that argparse expects."""
     try:
@@ -160,8 +178,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 finished, 2 invalid input or data leakage found by `check`, 130
         interrupted.
     """
-    call_options = vars(build_parser().parse_args(arguments))
+    parser = build_parser()
+    parsed_arguments, unknown_arguments = parser.parse_known_args(arguments)
+    call_options = vars(parsed_arguments)
     call: Callable[..., None] = call_options.pop("call")
+    if unknown_arguments:
+        parser.error(_describe_unknown(call.__name__, unknown_arguments))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:

@@ -820,8 +820,8 @@ OPTIONS: tuple[Option, ...] = (
         "atlas",
         "--atlas",
         TEXT,
-        "parcellation: the name of an atlas, an atlas folder or a file regions.tsv "
-        "(default: destrieux160)",
+        "parcellation: desikan82, destrieux164, schaefer100, schaefer200, schaefer400, "
+        "an atlas folder or a file regions.tsv (default: destrieux160)",
         "NAME",
         recipient="reading",
         stored_model="default",

@@ -645,6 +645,7 @@ def test_an_existing_model_or_table_is_replaced_only_where_asked(
     ("arguments", "words"),
     [
         (("--merge-class", "5-to-3"), "unrecognized arguments: --merge-class 5-to-3"),
+        (("--features", "fdg"), "Similar options: --feature. brainlsap run --help"),
         (("--epochs", "-3"), "--epochs: must be a whole number of at least 0"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 
 import brainlsap
 from brainlsap import cli
+from brainlsap.atlas import available_atlases
 from brainlsap.data.connectomes import (
     FORMATS,
     NEGATIVE,
@@ -371,3 +372,9 @@ def test_every_entry_is_named_where_readers_look(registry):
         if not re.search(rf"{re.escape(entry_name)}(?!\w)", text)
     ]
     assert not missing
+
+
+def test_help_lists_every_atlas():
+    (atlas_option,) = [option for option in OPTIONS if option.flag == "--atlas"]
+    for atlas_name in available_atlases():
+        assert atlas_name in atlas_option.help

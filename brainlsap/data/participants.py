@@ -896,8 +896,17 @@ def _select_labelled_scans(
     missing_words = pd.Series(visit_list.label_words, dtype=object)
     if classes is None:
         refuse_continuous(label_name, class_order)
+        # A label of the first visit only, such as ADNI's stage, is read from there.
+        labelled_people = scan_table["participant"][has_class]
+        unlabelled_people = scan_table["participant"][~has_class]
         label_faults = [
-            _describe_unlabelled(scan_name, label_name, label_word, visit_list)
+            _describe_unlabelled(
+                scan_name,
+                label_name,
+                label_word,
+                visit_list,
+                is_label_of_person=unlabelled_people.isin(labelled_people).all(),
+            )
             for scan_name, label_word in zip(
                 scan_table["scan"][~has_class],
                 missing_words[~has_class],
@@ -1065,7 +1074,12 @@ def _is_misspelling(word: str, other_word: str) -> bool:
 
 
 def _describe_unlabelled(
-    scan_name: str, label_name: str, label_word: str, visit_list: _VisitList
+    scan_name: str,
+    label_name: str,
+    label_word: str,
+    visit_list: _VisitList,
+    *,
+    is_label_of_person: bool,
 ) -> Finding:
     """Return the fault of a scan without a label, whose cell may hold a word."""
     hint_text = ""
@@ -1081,6 +1095,11 @@ def _describe_unlabelled(
         f", {leave_out_text()}, or choose the classes to keep by "
         f"{option_text('classes')}"
     )
+    if is_label_of_person:
+        message += (
+            ". The people have a label at another visit; if it is the baseline, use "
+            f"{option_text('scans', 'baseline')}"
+        )
     return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
 
 

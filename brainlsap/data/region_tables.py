@@ -115,11 +115,11 @@ _UKBIOBANK_MEASURES = {
     "Mean thickness": "thickness",
     "Volume": "volume",
 }
-_MEASURE_OF_UNIT = {"mm2": "area", "mm3": "volume"}
+_MEASURE_OF_UNIT = {"mm2": "area", "mm3": "volume", "suvr": "suvr"}
 _COPY_NUMBER = re.compile(r"\.\d+$")
 # Units in brackets at the end of column names.
 _UNIT_IN_HEAD = re.compile(
-    r"[\s_]*[\[(](mm(?:\^?[23]|[\u00b2\u00b3])?)[\])]$", re.IGNORECASE
+    r"[\s_]*[\[(](mm(?:\^?[23]|[\u00b2\u00b3])?|suvr)[\])]$", re.IGNORECASE
 )
 _UNIT_OF_SIGN = str.maketrans({"\u00b2": "2", "\u00b3": "3", "^": None})
 # Reference region -> cores of the names of regions that it consists of.
@@ -582,6 +582,8 @@ def _combine_with_unit(measure_name: str, unit: str) -> str:
     """Return the measure of a column with a unit; measures in other units keep it."""
     if measure_name == "":
         return _MEASURE_OF_UNIT.get(unit, "")
+    if unit == "suvr" and measure_name in (*PET_FEATURES, "suvr"):
+        return measure_name
     measure_unit = get_measure(measure_name).unit
     return measure_name if measure_unit in ("", unit) else f"{measure_name} [{unit}]"
 

@@ -533,6 +533,16 @@ def test_a_unit_in_column_names_must_be_that_of_the_measure(tables):
             load()
 
 
+def test_one_column_name_may_contain_the_unit(tmp_path, tiny, matrix):
+    people = pd.DataFrame({"id": ["a", "b"], "diagnosis": ["CN", "AD"]})
+    values = pd.DataFrame(1.5, index=people["id"], columns=CORTEX)
+    values = values.rename(columns={CORTEX[0]: f"{CORTEX[0]} (SUVR)"})
+    people.to_csv(tmp_path / "participants.csv", index=False)
+    values.to_csv(tmp_path / "fdg.csv")
+    cohort = load_cohort(tmp_path, tiny, "fdg", connectome=matrix)
+    assert cohort.measured[:, : len(CORTEX)].all()
+
+
 def test_a_connectome_is_no_table_of_features(tables, tmp_path, matrix):
     make, load = tables
     make("table.csv", ["id", *CORTEX], ROWS)

@@ -16,7 +16,7 @@ from brainlsap.exceptions import (
     ParameterError,
 )
 from brainlsap.simulation import make_cohort, write_study_folder
-from tests.data.conftest import refused
+from tests.data.conftest import NAMES, refused
 
 SCANS = [f"sub-0{person}_ses-M{month}" for person in "12" for month in ("00", "12")]
 SCANS += [f"sub-0{person}_ses-M00" for person in "345"]
@@ -227,6 +227,18 @@ def test_a_matrix_of_another_size_than_most_is_a_fault_of_its_scan(tmp_path, row
         assert faults == [odd]
         read = load_cohort(folder, "desikan82", "fdg", skip_faulty=True, **options)
         assert read.n_scans == 4
+
+
+def test_a_label_of_the_first_visit_only_leads_to_baseline_scans(
+    tmp_path, tiny, matrix
+):
+    visits = "id,visit,diagnosis\na,M0,CN\na,M6,\nb,M0,AD\nb,M6,\n"
+    (tmp_path / "people.csv").write_text(visits)
+    rows = "".join(f"{name},1,2,3,4,5,6\n" for name in ("a_M0", "a_M6", "b_M0", "b_M6"))
+    heads = ",".join(["id", *NAMES[:6]])
+    (tmp_path / "volume.csv").write_text(f"{heads}\n{rows}")
+    with pytest.raises(CohortError, match="use scans='baseline'"):
+        load_cohort(tmp_path, tiny, "volume", connectome=matrix)
 
 
 def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
