@@ -37,7 +37,6 @@ from brainlsap.evaluation import (
     rank_regions,
 )
 from brainlsap.evaluation.cross_validation import (
-    _divides_people,
     _reads_two_dimensions,
     configure_for_cohort,
     warn_of_divided_people,
@@ -243,6 +242,13 @@ def test_what_are_no_models_is_refused(small_cohort, models, message):
         cross_validate(models, small_cohort, 2)
 
 
+class SplitterWithoutGroups:
+    """A splitter that takes no groups."""
+
+    def split(self, X, _y):
+        return [(np.arange(1, len(X)), np.arange(1))]
+
+
 class OwnSplitter:
     """Folds of people, or of scans, that are no class of scikit-learn."""
 
@@ -262,6 +268,10 @@ class OwnSplitter:
     ("cv", "is_warned"),
     [
         (None, True),
+        ("prefit", False),
+        # Nothing is known of the rows of fixed folds.
+        ([([0, 1], [2, 3])], True),
+        (SplitterWithoutGroups(), True),
         (StratifiedKFold(2), True),
         (OwnSplitter(keeps_people=False), True),
         (OwnSplitter(keeps_people=True), False),
@@ -457,38 +467,6 @@ def test_scores_of_probabilities_name_the_class_shares_that_they_assume(small_co
     predictions = evaluation.as_predictions(ridge)
     expected = [row[f"p_{row['predicted']}"] for _, row in ridge.iterrows()]
     np.testing.assert_allclose(predictions.confidence(), expected)
-
-
-class SplitterOfGroups:
-    """A splitter of another package, which keeps the scans of a person together."""
-
-    def split(self, _x, _y, groups):
-        is_first = groups == groups[0]
-        return [(np.flatnonzero(is_first), np.flatnonzero(~is_first))]
-
-
-class SplitterWithoutGroups:
-    """A splitter that takes no groups."""
-
-    def split(self, X, _y):
-        return [(np.arange(1, len(X)), np.arange(1))]
-
-
-@pytest.mark.parametrize(
-    ("cv", "is_divided"),
-    [
-        ("prefit", False),
-        (None, True),
-        (3, True),
-        ([([0, 1], [2, 3])], True),
-        (GroupKFold(3), False),
-        (KFold(3), True),
-        (SplitterOfGroups(), False),
-        (SplitterWithoutGroups(), True),
-    ],
-)
-def test_folds_that_keep_people_whole_are_recognised(small_cohort, cv, is_divided):
-    assert _divides_people(cv, small_cohort) == is_divided
 
 
 @pytest.mark.parametrize(
