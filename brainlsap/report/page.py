@@ -29,7 +29,6 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.findings import as_findings
 from brainlsap.report import plots, regions, tables
 from brainlsap.report.brain import (
-    highlight_options,
     plot_effects,
     plot_regions,
     plot_scales_at_quarters,
@@ -250,7 +249,6 @@ def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
         views="compact",
         vmin=float(scale_maps.min(axis=None)),
         vmax=float(scale_maps.max(axis=None)),
-        **highlight_options(evaluation),
     )
     for axes in drawing.axes:
         if axes.get_label() == "colour bar":
@@ -583,7 +581,6 @@ def write_page(
         region_notes=regions.list_test_notes(evaluation),
         has_region_tests=regions.has_region_tests(evaluation),
         region_marks=_list_region_marks(evaluation),
-        marked_regions=regions.marked_regions(evaluation),
         marked_regions_of_feature=regions.marked_regions(
             evaluation, evaluation.cohort.feature_names[0]
         ),

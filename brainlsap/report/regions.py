@@ -853,8 +853,8 @@ def replicability_text(evaluation: Evaluation) -> str:
         "unrelated maps give 0 on average, and equal orders of all regions give 1. A "
         "low value means that a ranking of regions from half of these participants "
         "differs from that of the other half, so do not report ranks. It does not "
-        "contradict a small p of single regions, because the order of all other "
-        "regions is random."
+        "contradict a small p of single regions, because regions "
+        "without a difference have a random order."
     )
 
 

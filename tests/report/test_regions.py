@@ -226,7 +226,8 @@ def test_scales_of_all_models_share_one_range_of_colors(tested):
     bars = [ax for ax in drawn["brain"].axes if ax.get_label() == "colour bar"]
     assert len(bars) == 1
     rows = [ax for ax in drawn["brain"].axes if ax.get_label() == "subcortex"]
-    assert all(outlined_of(ax) == {"Left-Amygdala", PEAK} for ax in rows)
+    # A small scale does not mean a difference, so a map of scales has no outlines.
+    assert not any(outlined_of(ax) for ax in rows)
 
 
 def test_effect_and_contrast_are_drawn_filled_where_they_are_significant(tested):
