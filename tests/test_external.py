@@ -631,3 +631,15 @@ def test_a_network_gives_no_sets_and_says_why(cohort, tmp_path):
     answers = predict_people(model, cohort)
     assert SET_COLUMN not in answers
     assert "no left-out scores" in answers.attrs["no_sets"]
+
+
+def test_a_column_of_classes_is_proposed_only_if_it_is_the_only_one(model):
+    labels = [*CLASSES, *CLASSES]
+    table = pd.DataFrame({"Dx": labels, "age": range(len(labels))})
+    for columns, proposed in ((["Dx", "age"], "Dx"), (["Dx", "Dx2"], None)):
+        people = table.assign(Dx2=labels)[columns]
+        (fault,) = external._find_label_faults(model, people, "diagnosis", None)
+        assert fault.values.get("label") == proposed
+        # Where several have classes of the model, all are listed, to choose one.
+        named_columns = columns if proposed is None else [proposed]
+        assert all(name in fault.message for name in named_columns)

@@ -347,6 +347,17 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     assert not any("neural network" in phrase for phrase in found.may_not_write)
 
 
+def test_a_network_needs_a_ridge_to_be_compared_with(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    report = json.dumps({"settings": {"start": "ridge"}, "network_weight": 0.5})
+    is_main = study.fits["model"] == "LSAP-C"
+    fits = study.fits.assign(report=study.fits["report"].mask(is_main, report))
+    alone = judge_network(replace(study, fits=fits))
+    assert alone.answer == NOT_SHOWN
+    assert np.isnan(alone.estimate)
+    assert "no ridge regression" in alone.sentence
+
+
 def test_questions_for_regions_are_answered_by_a_number(make_study):
     differ, stand_out = judge_regions(make_study(skill=0.9, p_effect=0.01))
     assert differ.verdict == "2 OF 7"
@@ -407,6 +418,13 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
+    # Results of old versions do not say of which covariates the audit warns.
+    old = replace(beside, audit=beside.audit.assign(severity="warning"))
+    assert draw_conclusions(old).covariates.verdict == POSSIBLY
+    # The comparison answers the question without a warning, or without an audit.
+    for audit in (beside.audit, None):
+        covariates = draw_conclusions(replace(beside, audit=audit)).covariates
+        assert covariates.verdict == (NO if answer == YES else POSSIBLY)
     is_forbidden = "the brain adds to AGE and SEX" in found.may_not_write
     assert is_forbidden == (answer != YES)
     rows = tables.added_value_text(beside)
