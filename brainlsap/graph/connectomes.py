@@ -114,8 +114,9 @@ class Preparation:
 
     def _symmetrize_weights(self, W: np.ndarray) -> np.ndarray:
         """Average both directions, clear the diagonal, threshold."""
-        W = np.asarray(as_number_array(W), dtype=np.float64)
-        symmetric_weights = W + np.swapaxes(W, -1, -2)
+        W = np.asarray(as_number_array(W))
+        # Conversion of a few numbers at a time takes a third of a copy in float64.
+        symmetric_weights = np.add(W, np.swapaxes(W, -1, -2), dtype=np.float64)
         symmetric_weights /= 2
         diagonal_index = np.arange(W.shape[-1])
         symmetric_weights[..., diagonal_index, diagonal_index] = 0.0
