@@ -2,17 +2,23 @@ r"""Gibbs sampling of the scales of all regions from their posterior.
 
 Given ridge :math:`\lambda`, log common scale m and spread :math:`\tau`, the log scales
 :math:`x_p` have independent normal priors with mean m and standard deviation
-:math:`\tau`, and the targets have the density of :class:`.LogEvidence`. One sweep draws
+:math:`\tau`. The prior of m is normal around 0; that of :math:`\tau` is half-normal.
+The line of log scales is divided into cells around the points of a grid; the first
+and the last cell are unbounded. The targets have the density of :class:`.LogEvidence`
+at the grid points of the cells: the density is constant within a cell. One sweep draws
 
 1. the ridge on a grid, from the eigenvalues of Z'Z;
-2. the scale of every region on a grid, given all others: only this region's rows and
-   columns of :math:`M = Z^\top U Z + \lambda I` change, and the inverse of M is
-   updated by the formula for the inverse of a partitioned matrix;
-3. the common scale (normal) and the spread (on a grid);
-4. a Metropolis move that shifts and stretches all scales jointly.
+2. the cell of every region given all other cells: only this region's rows and columns
+   of :math:`M = Z^\top U Z + \lambda I` change, and the inverse of M is updated by the
+   formula for the inverse of a partitioned matrix;
+3. the log scale of every region within its cell, from its prior;
+4. the common scale (normal) and the spread (on a grid);
+5. all log scales jointly, by Metropolis moves that shift and stretch them.
 
-The tests compare every conditional with one that is computed from scratch, and the
-sampled states with a posterior that is enumerated on the grid.
+Steps 2 and 3 draw cell and log scale jointly, because the cells of the other regions
+are all that step 2 needs of them. The tests compare every conditional with one that is
+computed from scratch, the sampled states with a posterior that is enumerated on the
+grid, and whole sweeps without data with the prior.
 """
 
 from typing import Any
@@ -20,6 +26,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dgemm
+from scipy.special import log_ndtr, ndtri_exp
 
 from brainlsap.model.evidence import (
     COMMON_SD,
@@ -32,10 +39,12 @@ from brainlsap.model.evidence import (
 
 _N_GRID = 36
 # The number of draws that are used, divided by this, is the number of burn-in sweeps.
-_BURN_IN = 6
-# Proposals of the joint move: standard deviations of the shift of log scales, and of
-# the log of the factor that stretches them.
-_SHIFT_SD, _LOG_STRETCH_SD = 0.2, 0.5
+_DRAWS_PER_BURN_IN_SWEEP = 6
+# Proposals of the joint moves: standard deviations of the shift of log scales, one for
+# every move of a sweep, and of the log of the factor that stretches them. The larger
+# shift is accepted where the data are uninformative.
+_SHIFT_SDS = (0.2, 1.0)
+_LOG_STRETCH_SD = 0.5
 
 
 def sample_scales(
@@ -54,7 +63,7 @@ def sample_scales(
     """
     scale_sampler = ScaleSampler(evidence, initial_fit, max_scale, rng)
     density_draws, log_ridge_draws, spread_draws = [], [], []
-    for _ in range(n_draws // _BURN_IN + n_draws):
+    for _ in range(n_draws // _DRAWS_PER_BURN_IN_SWEEP + n_draws):
         density_draws.append(scale_sampler.sweep())
         log_ridge_draws.append(scale_sampler.log_ridge)
         spread_draws.append(scale_sampler.spread)
@@ -96,9 +105,11 @@ class ScaleSampler:
     Attributes
     ----------
     grid : array of shape (n_grid,)
-        Log scales that a region may have.
+        Log scales at which the evidence is computed.
+    cell_edges : array of shape (n_grid + 1,)
+        Limits of the cells around the grid points; the outer two are infinite.
     grid_index : int array of shape (n_rois,)
-        The log scale of every region, as its position on the grid.
+        Cell of the log scale of every region.
     log_common, spread, log_ridge : float
     g : array of shape (n_terms, n_columns)
         Coefficients of the standardised columns Z at these scales.
@@ -119,6 +130,9 @@ class ScaleSampler:
         self.log_common, self.spread = initial_fit.log_common, initial_fit.spread
         self.log_ridge = float(np.log(initial_fit.ridge))
         self.grid = np.linspace(np.log(MIN_SCALE), np.log(max_scale), _N_GRID)
+        inner_edges = (self.grid[1:] + self.grid[:-1]) / 2
+        # A log scale beyond the limits counts as the limit, as in `_ScalePosterior`.
+        self.cell_edges = np.concatenate([[-np.inf], inner_edges, [np.inf]])
         self.spread_grid = np.geomspace(0.03, 3.0, 60)
         self.log_ridge_grid = np.log(evidence.n_people / 10) + np.linspace(-4, 10, 80)
         self._half_dof = 0.5 * evidence.n_contrasts * evidence.dof
@@ -182,15 +196,11 @@ class ScaleSampler:
             Z = np.einsum("rnd,rd->nd", self.evidence.X, self.g)
         for p in self.rng.permutation(n_rois):
             conditional_densities[p] = self.draw_region_scale(p, Z)
-        # Jitter each scale within its grid cell; otherwise a spread below the grid
-        # step could never grow again.
-        grid_jitter = self.rng.random(n_rois) - 0.5
-        log_scales = self.grid[self.grid_index] + grid_jitter * (
-            self.grid[1] - self.grid[0]
-        )
+        log_scales = self.draw_within_cells()
         self.draw_common(log_scales)
         self.draw_spread(log_scales)
-        self.move_jointly(log_scales)
+        for shift_sd in _SHIFT_SDS:
+            log_scales = self.move_jointly(log_scales, shift_sd)
         return conditional_densities
 
     def draw_ridge(self) -> None:
@@ -256,7 +266,8 @@ class ScaleSampler:
             axis=(1, 2)
         )
         rss = evidence.ttt - row_products[-k:, -k:].trace() - rss_reduction
-        log_prior = -(((self.grid - self.log_common) / self.spread) ** 2) / 2
+        standard_edges = (self.cell_edges - self.log_common) / self.spread
+        log_prior = log_normal_mass(standard_edges[:-1], standard_edges[1:])
         log_density = log_prior - self._half_dof * np.log(rss)
         log_density -= 0.5 * evidence.n_contrasts * log_det
         a, scale_density = draw_from_grid(log_density, self.rng)
@@ -298,6 +309,18 @@ class ScaleSampler:
             1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True
         )
 
+    def draw_within_cells(self) -> np.ndarray:
+        """Draw the log scale of every region from its prior, within its cell."""
+        lower_edges = self.cell_edges[self.grid_index]
+        upper_edges = self.cell_edges[self.grid_index + 1]
+        deviations = draw_truncated_normal(
+            (lower_edges - self.log_common) / self.spread,
+            (upper_edges - self.log_common) / self.spread,
+            self.rng,
+        )
+        log_scales = self.log_common + self.spread * deviations
+        return np.clip(log_scales, lower_edges, upper_edges)
+
     def draw_common(self, log_scales: np.ndarray) -> None:
         """Draw the log of the common scale: normal given the log scales."""
         posterior_precision = len(log_scales) / self.spread**2 + 1 / COMMON_SD**2
@@ -318,16 +341,18 @@ class ScaleSampler:
         grid_position, _ = draw_from_grid(log_density - spread_grid**2 / 2, self.rng)
         self.spread = spread_grid[grid_position]
 
-    def move_jointly(self, log_scales: np.ndarray) -> bool:
-        r"""Shift and stretch all scales jointly by a Metropolis step.
+    def move_jointly(self, log_scales: np.ndarray, shift_sd: float) -> np.ndarray:
+        r"""Shift and stretch all scales by a Metropolis step; return the log scales.
 
         This improves mixing where the data are uninformative. The proposal is
         :math:`m' = m + \delta`, :math:`\tau' = r \tau` and
         :math:`x_p' = m' + r (x_p - m)`, with :math:`\delta` and :math:`\log r` normal
         around 0. Its Jacobian is :math:`r^{n+1}`; the density of the log scales given
         m and :math:`\tau` changes by :math:`r^{-n}`, so that r remains in the ratio.
+        The cell of a log scale is that of the nearest grid point, also beyond the
+        limits.
         """
-        log_shift = self.rng.normal(scale=_SHIFT_SD)
+        log_shift = self.rng.normal(scale=shift_sd)
         stretch_factor = np.exp(self.rng.normal(scale=_LOG_STRETCH_SD))
         proposed_common = self.log_common + log_shift
         proposed_log_scales = proposed_common + stretch_factor * (
@@ -341,13 +366,13 @@ class ScaleSampler:
         log_ratio += np.log(stretch_factor)  # Jacobian and density of the log scales
         log_ratio -= (stretch_factor**2 - 1) * self.spread**2 / 2  # prior of the spread
         log_ratio -= (proposed_common**2 - self.log_common**2) / (2 * COMMON_SD**2)
-        is_accepted = bool(np.log(self.rng.random()) < log_ratio)
-        if is_accepted:
-            self.grid_index, self.g = proposed_index, g
-            self.ZtZ, self.Ztt = ZtZ, Ztt
-            self.log_common = proposed_common
-            self.spread = stretch_factor * self.spread
-        return is_accepted
+        if np.log(self.rng.random()) >= log_ratio:
+            return log_scales
+        self.grid_index, self.g = proposed_index, g
+        self.ZtZ, self.Ztt = ZtZ, Ztt
+        self.log_common = proposed_common
+        self.spread = stretch_factor * self.spread
+        return proposed_log_scales
 
     def log_likelihood(self, ZtZ: Any, Ztt: np.ndarray) -> float:
         """Return the log evidence at the present ridge, up to a constant."""
@@ -378,6 +403,28 @@ def _invert_blocks(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if blocks.shape[-1] == 1:  # LAPACK would take most of the time of a draw
         return 1 / blocks, np.log(np.abs(blocks[..., 0, 0]))
     return np.linalg.inv(blocks), np.linalg.slogdet(blocks)[1]
+
+
+def log_normal_mass(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Return the log of the standard normal probability between two limits."""
+    # Use the tail that is small: differences of values near 1 lose their digits.
+    is_above = lower > 0
+    lower, upper = np.where(is_above, (-upper, -lower), (lower, upper))
+    log_upper = log_ndtr(upper)
+    return log_upper + np.log1p(-np.exp(log_ndtr(lower) - log_upper))
+
+
+def draw_truncated_normal(
+    lower: np.ndarray, upper: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw standard normal numbers between limits, by the inverse distribution."""
+    is_above = lower > 0
+    lower, upper = np.where(is_above, (-upper, -lower), (lower, upper))
+    log_upper = log_ndtr(upper)
+    share = rng.random(len(lower))
+    lower_ratio = np.exp(log_ndtr(lower) - log_upper)
+    draws = ndtri_exp(log_upper + np.log(lower_ratio + share * (1 - lower_ratio)))
+    return np.where(is_above, -draws, draws)
 
 
 def draw_from_grid(

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import halfnorm, norm, truncnorm
 
 from brainlsap.graph import Preparation
 from brainlsap.model.evidence import (
@@ -13,7 +14,12 @@ from brainlsap.model.evidence import (
     diffusion_terms,
     term_basis,
 )
-from brainlsap.model.scale_sampler import ScaleSampler, draw_from_grid
+from brainlsap.model.scale_sampler import (
+    ScaleSampler,
+    draw_from_grid,
+    draw_truncated_normal,
+    log_normal_mass,
+)
 
 MAX_SCALE = 10.0
 B = term_basis(MAX_SCALE)
@@ -38,12 +44,21 @@ def make_sampler(evidence, seed=1, spread=0.7):
     return ScaleSampler(evidence, initial, MAX_SCALE, np.random.default_rng(seed))
 
 
+def cell_limits(grid, grid_index):
+    """Limits of cells that end halfway between grid points, or not at all."""
+    edges = np.array([-np.inf, *(grid[1:] + grid[:-1]) / 2, np.inf])
+    return edges[grid_index], edges[grid_index + 1]
+
+
 def log_posterior(evidence, grid, grid_index, ridge, log_common, spread):
-    """Log density of the scales and the ridge, up to a constant, from scratch."""
-    log_scales = grid[grid_index]
-    minus_log_evidence, _, _ = evidence(np.exp(log_scales), ridge)
-    log_prior = -(((log_scales - log_common) / spread) ** 2).sum() / 2
-    return log_prior - minus_log_evidence
+    """Log probability of cells and the ridge, up to a constant, from scratch."""
+    minus_log_evidence, _, _ = evidence(np.exp(grid[grid_index]), ridge)
+    lower, upper = cell_limits(grid, grid_index)
+    prior = norm(log_common, spread)
+    cell_mass = prior.cdf(upper) - prior.cdf(lower)
+    is_above = lower > log_common  # where cdf is near 1
+    cell_mass[is_above] = (prior.sf(lower) - prior.sf(upper))[is_above]
+    return np.log(cell_mass).sum() - minus_log_evidence
 
 
 class DenseSampler:
@@ -74,9 +89,17 @@ class DenseSampler:
                 self.grid_index[region] = a
                 densities[a] = self.log_density(self.grid_index, self.log_ridge)
             self.grid_index[region], _ = draw_from_grid(densities, self.rng)
-        n_rois, step = len(self.grid_index), self.grid[1] - self.grid[0]
-        log_scales = self.grid[self.grid_index]
-        log_scales = log_scales + (self.rng.random(n_rois) - 0.5) * step
+        n_rois = len(self.grid_index)
+        lower, upper = (
+            (limits - self.log_common) / self.spread
+            for limits in cell_limits(self.grid, self.grid_index)
+        )
+        uniform = self.rng.random(n_rois)
+        # In cells above the prior mean, small uniform numbers are far from the mean.
+        uniform = np.where(lower > 0, 1 - uniform, uniform)
+        log_scales = self.log_common + self.spread * truncnorm.ppf(
+            uniform, lower, upper
+        )
         # normal prior and normal likelihood of the common scale
         precision = n_rois / self.spread**2 + 1 / COMMON_SD**2
         mean = (log_scales / self.spread**2).sum() / precision
@@ -90,7 +113,8 @@ class DenseSampler:
             for spread in self.spreads
         ]
         self.spread = self.spreads[draw_from_grid(np.array(densities), self.rng)[0]]
-        self.move_jointly(log_scales)
+        for shift_sd in (0.2, 1.0):
+            log_scales = self.move_jointly(log_scales, shift_sd)
 
     def log_joint(self, log_scales, grid_index, log_common, spread):
         """Log density of everything that the joint move changes."""
@@ -102,8 +126,8 @@ class DenseSampler:
         log_prior -= (log_common / COMMON_SD) ** 2 / 2 + spread**2 / 2
         return log_prior - minus_log_evidence
 
-    def move_jointly(self, log_scales):
-        shift, log_stretch = self.rng.normal(scale=0.2), self.rng.normal(scale=0.5)
+    def move_jointly(self, log_scales, shift_sd):
+        shift, log_stretch = self.rng.normal(scale=shift_sd), self.rng.normal(scale=0.5)
         stretch, log_common = np.exp(log_stretch), self.log_common + shift
         proposed = log_common + stretch * (log_scales - self.log_common)
         index = np.abs(self.grid - proposed[:, None]).argmin(axis=1)
@@ -112,7 +136,8 @@ class DenseSampler:
         log_jacobian = (len(log_scales) + 1) * log_stretch
         log_ratio = self.log_joint(*new) - self.log_joint(*old) + log_jacobian
         if np.log(self.rng.random()) < log_ratio:
-            _, self.grid_index, self.log_common, self.spread = new
+            log_scales, self.grid_index, self.log_common, self.spread = new
+        return log_scales
 
 
 @pytest.mark.parametrize("by_scans", [True, False])
@@ -159,6 +184,51 @@ def test_a_conditional_and_the_updated_inverse_are_those_from_scratch(by_scans):
         np.testing.assert_allclose(sampler.Ztt, moments.Ztt, atol=1e-8)
         M = moments.ZtZ + sampler.ridge * np.eye(evidence.n_columns)
         np.testing.assert_allclose(sampler.M_inverse @ M, np.eye(len(M)), atol=1e-7)
+
+
+def test_sweeps_without_data_sample_the_prior():
+    evidence = make_evidence(5, 2, 1, by_scans=False, n_targets=1)
+    evidence.n_contrasts = 0  # the density of the targets is then constant
+    sampler = make_sampler(evidence)
+    last_cell = len(sampler.grid) - 1
+    common_draws, spread_draws, last_cell_draws = [], [], []
+    for _ in range(600):
+        sampler.sweep()
+        common_draws.append(sampler.log_common)
+        spread_draws.append(sampler.spread)
+        last_cell_draws.append(sampler.grid_index == last_cell)
+    assert abs(np.mean(common_draws)) < 0.4
+    assert abs(np.std(common_draws) - COMMON_SD) < 0.25
+    # The grid of spreads starts at 0.03.
+    median = halfnorm.ppf((1 + halfnorm.cdf(0.03)) / 2)
+    assert abs(np.median(spread_draws) - median) < 0.15
+    last_edge = (sampler.grid[-1] + sampler.grid[-2]) / 2
+    spreads = halfnorm.ppf((np.arange(200) + 0.5) / 200)
+    expected_share = norm.sf(last_edge / np.hypot(COMMON_SD, spreads)).mean()
+    assert abs(np.mean(last_cell_draws) - expected_share) < 0.04
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [(-np.inf, -9.0), (-0.3, 0.2), (6.0, 6.1), (12.0, np.inf), (-40.5, -40.0)],
+)
+def test_a_log_scale_in_its_cell_is_normal_between_its_limits(lower, upper):
+    n_draws = 4000
+    limits = np.full((2, n_draws), [[lower], [upper]])
+    draws = draw_truncated_normal(*limits, np.random.default_rng(0))
+    assert ((draws >= lower) & (draws <= upper)).all()
+    # Mean by quadrature of the density relative to the limit nearest to 0.
+    nearest = 0.0 if lower < 0 < upper else min(lower, upper, key=abs)
+    points = np.linspace(max(lower, nearest - 3), min(upper, nearest + 3), 20_001)
+    density = np.exp((nearest**2 - points**2) / 2)
+    density /= density.sum()
+    mean = density @ points
+    standard_error = np.sqrt(density @ (points - mean) ** 2 / n_draws)
+    assert abs(draws.mean() - mean) < 4 * standard_error
+    if np.isfinite([lower, upper]).all() and abs(lower) < 7:
+        mass = norm.cdf(-lower) - norm.cdf(-upper)
+        log_mass = log_normal_mass(np.array([lower]), np.array([upper]))
+        assert log_mass[0] == pytest.approx(np.log(mass), rel=1e-6)
 
 
 def test_sampled_scales_have_the_posterior_that_is_enumerated_on_the_grid():
