@@ -285,7 +285,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
         latex_text = cell_texts.to_latex(
             index=False, escape=True, column_format=column_alignment
         )
-        return latex_text.translate(str.maketrans(LATEX_SIGNS))
+        return _keep_hyphens(latex_text.translate(str.maketrans(LATEX_SIGNS)))
     markdown_alignments = ["---:" if is_number else "---" for is_number in is_numeric]
     escaped_rows = [
         [cell_text.replace("\\", r"\\").replace("|", r"\|") for cell_text in cell_row]
@@ -314,7 +314,12 @@ def mark_signs(plain_text: str) -> str:
 def _escape_latex(plain_text: str) -> str:
     """Return a text with special characters and minus signs as LaTeX has them."""
     latex_of_sign: dict[str, str | int | None] = {**_SPECIAL, **LATEX_SIGNS}
-    return mark_signs(plain_text).translate(str.maketrans(latex_of_sign))
+    return _keep_hyphens(mark_signs(plain_text).translate(str.maketrans(latex_of_sign)))
+
+
+def _keep_hyphens(latex_text: str) -> str:
+    """Separate two hyphens, which LaTeX would print as one dash (`--leave-out`)."""
+    return latex_text.replace("--", "-{}-")
 
 
 def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:

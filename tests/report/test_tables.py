@@ -52,6 +52,8 @@ def test_tables_become_text_in_every_style():
     signed = pd.DataFrame({"1-2": ["-0.085 [-0.266, -.1]"], "x": "HRF-2, 5-to-3 (-1)"})
     signed_row = "$-$0.085 [$-$0.266, $-$.1] & HRF-2, 5-to-3 ($-$1)"
     assert signed_row in report.table_text(signed, "latex")
+    flag = pd.DataFrame({"x": ["Use --leave-out"]})
+    assert r"Use -{}-leave-out \\" in report.table_text(flag, "latex")
 
 
 def test_models_of_the_same_predictions_have_no_p_value(make_evaluation):
