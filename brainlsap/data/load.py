@@ -43,7 +43,12 @@ from brainlsap.data.flow import (
     read_exclusions,
 )
 from brainlsap.data.id_columns import ChosenColumns, find_chosen
-from brainlsap.data.measures import SUBCORTEX, apply_subcortex_policy, get_measure
+from brainlsap.data.measures import (
+    KNOWN_MEASURES,
+    SUBCORTEX,
+    apply_subcortex_policy,
+    get_measure,
+)
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import (
     ScanList,
@@ -410,7 +415,12 @@ def _check_features(
     if feature is None:
         feature_names: tuple[str, ...] = ("thickness",)
     else:
-        feature_names = (feature,) if isinstance(feature, str) else tuple(feature)
+        given_names = (feature,) if isinstance(feature, str) else tuple(feature)
+        # FDG is fdg; names of columns of the user are read as they are written.
+        feature_names = tuple(
+            str(name).lower() if str(name).lower() in KNOWN_MEASURES else name
+            for name in given_names
+        )
     if (
         not feature_names
         or len(set(feature_names)) < len(feature_names)

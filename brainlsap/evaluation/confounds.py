@@ -520,12 +520,15 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
         ]
     if len(matching_columns) == 1:
         return matching_columns[0]
+    list_advice = ""
+    if "," in covariate_name:
+        list_advice = f" Several columns are a list, {covariate_name.split(',')!r}."
     raise ParameterError(
         f"the covariates contain {'more than one' if matching_columns else 'no'} "
         f"column {covariate_name!r}; their columns are "
         f"{', '.join(covariate_columns) or 'none'}. If the column is missing, add it "
         "to the table of participants (for arrays in Python: to covariates=). A label "
-        "cannot be a covariate."
+        f"cannot be a covariate.{list_advice}"
     )
 
 

@@ -56,7 +56,7 @@ def test_study_is_read(study, tiny, matrix, capsys):
 
 
 def test_several_features(study, tiny, matrix):
-    cohort = load_cohort(study, tiny, ["strength", "fdg"])
+    cohort = load_cohort(study, tiny, ["strength", "FDG"])
     assert cohort.feature_names == ("strength", "fdg")
     # a region's links to itself are no links to others
     np.testing.assert_array_equal(cohort.features[2, :, 0], 3 * matrix.sum(axis=0))
@@ -309,8 +309,8 @@ def test_a_feature_that_is_nowhere(study, tiny):
     with refused(r"thickness: not found .* expected files .*or in subjects_dir=,"):
         load_cohort(study, tiny, "thickness")
     for wrong, right in (
-        ("FDG", "fdg"),
-        ("Strength", "strength"),
+        ("fdgs", "fdg"),
+        ("strengt", "strength"),
         ("tikness", "thickness"),
     ):
         with refused(f"a similar name is '{right}"):
