@@ -147,7 +147,10 @@ def test_matching_returns_positions_in_the_order_given(atlas):
             r"1 of 2 .*similar: ctx-lh-inferiortemporal, ctx-lh-superiorparietal\)",
         ),
         ([f"region{k}" for k in range(9)], r"9 of 9 .*'region4'.* and 4 more\."),
-        (["insula"], r"1 of 1 .*: ctx-lh-insula, ctx-rh-insula.*with its side"),
+        (
+            ["insula"],
+            r"1 of 1 .*: ctx-lh-insula, ctx-rh-insula.*the hemisphere into each",
+        ),
         (
             ["lh_insula", "lh_cuneus", "insula_lh"],
             r"1 regions of the atlas desikan82 occur more than once: "
