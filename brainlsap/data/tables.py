@@ -551,10 +551,15 @@ def parse_numbers(
         f"{len(wrong_cells)} cells must be numbers or n/a: {listed(wrong_cells, 5)}"
     )
     known_texts = [*map(str, cell_array[~pd.isna(cell_array)])]
+    conversion_advice = ""
     if _have_decimal_commas(known_texts, cell_array[is_wrong]):
         problem_text = f"all numbers have decimal commas, for example {wrong_cells[0]}"
+        conversion_advice = (
+            " The option decimal=',' of pandas.read_csv and pandas.read_excel reads "
+            "decimal commas, and to_csv writes points."
+        )
     raise FileFormatError(
-        f"{problem_text}.{explain_numbers(cell_array[is_wrong])}",
+        f"{problem_text}.{explain_numbers(cell_array[is_wrong])}{conversion_advice}",
         path=table_path,
         kind="not numbers",
         values={"cells": tuple(cell_array[is_wrong])},

@@ -310,7 +310,7 @@ def test_a_feature_that_is_nowhere(study, tiny):
         load_cohort(study, tiny, "thickness")
     for wrong, right in (
         ("fdgs", "fdg"),
-        ("strengt", "strength"),
+        ("strengths", "strength"),
         ("tikness", "thickness"),
     ):
         with refused(f"a similar name is '{right}"):
