@@ -756,8 +756,9 @@ def fit(
     model_name = models or next(iter(models_of_file), "LSAP-C")
     model = brainlsap.prediction.make_storable_model(model_name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
-    step_names = {"harmonize", "regress_out", "reference_class"}
-    step_options = _select_options(study_options, step_names)
+    step_options = _select_options(
+        study_options, brainlsap.evaluation.confounds.STEP_OPTIONS
+    )
     if scores is not None:
         step_options["scores"] = brainlsap.report.read_results(scores)
     model = brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)

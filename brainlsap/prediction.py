@@ -45,7 +45,11 @@ from brainlsap.evaluation import (
     main_scores,
     make_models,
 )
-from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.confounds import (
+    STEP_OPTIONS,
+    find_covariate_column,
+    list_step_phrases,
+)
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.results import data_hash
 from brainlsap.evaluation.subgroups import describe_people
@@ -1077,9 +1081,7 @@ def make_card(
         "training": describe_people(cohort),
         "is_simulated": cohort.truth is not None,
         "steps": {
-            "harmonize": steps.harmonize,
-            "regress_out": [*steps.regress_out],
-            "reference_class": steps.reference_class,
+            step_option: getattr(steps, step_option) for step_option in STEP_OPTIONS
         },
         "scores": None
         if scores is None
@@ -1103,7 +1105,7 @@ def _read_scores(
             "results of `brainlsap run` on the same study with the same options."
         )
     steps_of_scores = evaluation.settings.get("steps") or {}
-    for step_option in ("harmonize", "regress_out", "reference_class"):
+    for step_option in STEP_OPTIONS:
         in_fit = to_jsonable(getattr(confound_steps, step_option)) or []
         in_scores = steps_of_scores.get(step_option) or []
         if in_fit != in_scores:
@@ -1245,12 +1247,7 @@ def _setting_text(
 
 def _adjustment_text(step_facts: Mapping[str, Any]) -> str:
     """Return the steps before the model."""
-    step_texts = []
-    if step_facts["harmonize"]:
-        step_texts.append(f"ComBat of {step_facts['harmonize']}")
-    if step_facts["regress_out"]:
-        step_texts.append(f"regression of {with_and(step_facts['regress_out'])}")
-    steps_text = ", then ".join(step_texts) or "none"
+    steps_text = ", then ".join(list_step_phrases(step_facts)) or "none"
     # Files of earlier versions have no reference class.
     reference_class = step_facts.get("reference_class")
     if reference_class is not None:

@@ -31,7 +31,7 @@ from brainlsap.evaluation import (
     rank_regions,
     region_properties,
 )
-from brainlsap.evaluation.confounds import find_covariate_column
+from brainlsap.evaluation.confounds import STEP_OPTIONS, find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import (
     choose_n_jobs,
@@ -454,12 +454,10 @@ def _compute_learning_curve(
         {model_name: estimators[model_name] for model_name in model_names},
         splits,
         random_state=study_settings["random_state"],
-        harmonize=study_settings["steps"]["harmonize"],
-        regress_out=study_settings["steps"]["regress_out"],
-        reference_class=study_settings["steps"]["reference_class"],
         n_jobs=n_jobs,
         verbose=verbose,
         memory=memory,
+        **{name: study_settings["steps"][name] for name in STEP_OPTIONS},
     )
 
 

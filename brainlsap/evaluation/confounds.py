@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from brainlsap.data.covariates import (
     kind_of,
 )
 from brainlsap.exceptions import ParameterError
-from brainlsap.text import listed, option_text
+from brainlsap.text import listed, option_text, with_and
 
 # One column of a design: the mean of a number, or the share of each group.
 CovariateCoding = float | Mapping[str, float]
@@ -449,6 +449,30 @@ class Deconfounder(BaseEstimator):
             z / np.sqrt(site_variances) * value_sd + expected_values
         )
         return harmonized_values
+
+
+STEP_OPTIONS = tuple(step_field.name for step_field in fields(Deconfounder))
+"""Options of a study that are parameters of :class:`Deconfounder`, in its order."""
+
+STEP_PHRASES = {"harmonize": "ComBat of {}", "regress_out": "regression of {}"}
+"""What each option but `reference_class` does, in the order of the steps."""
+
+
+def _option_value_text(option_value: object) -> str:
+    """Return the value of an option of a step, or its values joined by "and"."""
+    if isinstance(option_value, (list, tuple)):
+        return with_and(option_value)
+    return str(option_value)
+
+
+def list_step_phrases(step_options: Mapping[str, Any]) -> list[str]:
+    """Return a phrase for each step that the options of a stored model switch on."""
+    return [
+        step_phrase.format(_option_value_text(step_options[option_name]))
+        for option_name, step_phrase in STEP_PHRASES.items()
+        # A file of an earlier version lacks later options.
+        if step_options.get(option_name)
+    ]
 
 
 def _group_labels(group_column: pd.Series) -> np.ndarray:

@@ -55,11 +55,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import ncfdtr
 from scipy.stats import t as student
+from sklearn.base import clone
 
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.measures import get_measure
 from brainlsap.evaluation.confounds import (
+    STEP_OPTIONS,
     Deconfounder,
     adjust_features,
     code_covariates,
@@ -310,9 +312,13 @@ def _choose_steps(
             f"{option_text('harmonize')} and {option_text('regress_out')} are set in "
             "the evaluation and cannot be given again. Leave both options out."
         )
-    step_options = evaluation.settings["steps"]
+    step_options = {
+        step_option: option_value
+        for step_option, option_value in evaluation.settings["steps"].items()
+        if step_option in STEP_OPTIONS
+    }
     # Leave the reference class out: permuting labels would change who is in it.
-    return Deconfounder(step_options["harmonize"], step_options["regress_out"])
+    return Deconfounder(**step_options | {"reference_class": None})
 
 
 def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestValues:
@@ -330,7 +336,9 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
     RegionTestValues
         Features are in the order region, then feature.
     """
-    harmonization = Deconfounder(confound_steps.harmonize)
+    # The regression is a part of the test.
+    harmonization = clone(confound_steps)
+    harmonization.set_params(regress_out=(), reference_class=None)
     features = harmonization.fit_transform(cohort.features, cohort.table)
     class_codes = pd.Index(cohort.classes).get_indexer(cohort.y)
     person_codes = pd.factorize(cohort.groups)[0]

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from brainlsap.evaluation import Evaluation
+from brainlsap.evaluation.confounds import list_step_phrases
 from brainlsap.report import tables
 from brainlsap.text import count, with_and
 
@@ -191,11 +192,7 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         f"{count_row['class']} {count_row['participants']}"
         for count_row in cohort.class_counts().to_dict("records")
     )
-    step_phrases = []
-    if card["steps"]["harmonize"]:
-        step_phrases.append(f"ComBat for {card['steps']['harmonize']}")
-    if card["steps"]["regress_out"]:
-        step_phrases.append(f"regression of {with_and(card['steps']['regress_out'])}")
+    step_phrases = list_step_phrases(card["steps"])
     steps_text = "No adjustment of the features was made."
     if step_phrases:
         reference_class = card["steps"].get("reference_class")

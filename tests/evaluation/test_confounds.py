@@ -1,5 +1,7 @@
 """ComBat against neuroCombat's stored output; nothing of test scans in the fit."""
 
+import ast
+import inspect
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +11,21 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from brainlsap.evaluation import Deconfounder, cross_validate, make_models, make_splits
-from brainlsap.evaluation.confounds import adjust_features
+from brainlsap import fit_model, run_study
+from brainlsap.evaluation import (
+    Deconfounder,
+    cross_validate,
+    learning_curve,
+    make_models,
+    make_splits,
+)
+from brainlsap.evaluation.confounds import (
+    STEP_OPTIONS,
+    STEP_PHRASES,
+    adjust_features,
+)
 from brainlsap.exceptions import ParameterError
+from brainlsap.options import OPTIONS
 from brainlsap.report import score_remarks
 from brainlsap.report.tables import basis_text
 
@@ -438,3 +452,25 @@ def test_a_reference_class_that_cannot_teach_the_steps_is_refused(
         Deconfounder(*steps).check(table)
     for value in values_of_message:
         assert value in str(refusal.value)
+
+
+def test_every_function_that_adjusts_features_takes_every_option_of_a_step():
+    options = {option.name: option for option in OPTIONS if option.recipient == "study"}
+    for name in STEP_OPTIONS:
+        assert name in options, f"{name} is no option of a study in OPTIONS"
+        assert {"run", "fit"} <= {*options[name].commands}, name
+    assert {*STEP_PHRASES} == {*STEP_OPTIONS} - {"reference_class"}
+    functions = (cross_validate, learning_curve, run_study, fit_model)
+    for function in functions:
+        missing = {*STEP_OPTIONS} - {*inspect.signature(function).parameters}
+        assert not missing, f"{function.__name__} lacks {missing}"
+        # It passes them on, or it makes the steps of them.
+        tree = ast.parse(inspect.getsource(function))
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        for call in calls:
+            called_name = getattr(call.func, "id", "")
+            passed = {ast.unparse(value) for value in call.args}
+            passed |= {keyword.arg for keyword in call.keywords}
+            if called_name in ("Deconfounder", "cross_validate"):
+                missing = {*STEP_OPTIONS} - passed
+                assert not missing, f"{function.__name__}: pass {missing} on"
