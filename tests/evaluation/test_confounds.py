@@ -255,7 +255,7 @@ def test_sites_that_were_not_learned_are_kept_and_told(values, table):
     is_learned = (table["site"] != "west").to_numpy()
     model = Deconfounder("site").fit(values[is_learned], table[is_learned])
     with pytest.warns(
-        UserWarning, match=r"11 scans come from sites .* \(west\)\. They"
+        UserWarning, match=r"11 scans come from sites .* \(west\)\. These"
     ):
         harmonized = model.transform(values, table)
     np.testing.assert_array_equal(harmonized[~is_learned], values[~is_learned])

@@ -90,7 +90,7 @@ def test_sides_and_places_must_be_those_of_the_brain(tmp_path, image, write):
 
     atlas = make("Heschl droite", "Heschl gauche", "Vermis")
     assert atlas.regions["hemisphere"].tolist() == ["R", "L", "M"]
-    said = r"x of 'Heschl L' \(row 1\), .* flipped, .* exchanged.* got 20"
+    said = r"x of 'Heschl L' \(row 1\), .* flipped, .* swapped.* got 20"
     with pytest.raises(FileFormatError, match=said):
         make("Heschl L", "Heschl R", "Vermis")
     voxels = np.asarray(nib.load(image).dataobj)
