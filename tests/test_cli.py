@@ -492,9 +492,11 @@ def test_a_report_of_other_settings_or_people_is_not_replaced(
     models = ("--models", "LSAP-C,Exact", "--config", config, "--out", results)
     same = (*READING, *BRIEF, *models, "--label", "diagnosis")
     told = refused(capsys, "run", study, *same, "--repeats", 2, "--harmonize", "site")
-    assert "other --harmonize (not given, now site), --repeats (1, now 2)." in told
+    assert "in --harmonize (not given, now site), --repeats (1, now 2)." in told
     assert "Choose another --out, or replace the report by --overwrite" in told
-    assert "with other STUDY (" in refused(capsys, "run", own_study, *same)
+    assert "differs from this study in STUDY (" in refused(
+        capsys, "run", own_study, *same
+    )
     monkeypatch.setattr("brainlsap.workflow.write_report", lambda *_, **__: None)
     assert main([str(one) for one in ("run", study, *same)]) == 0
     assert (results / "report" / "settings.json").read_bytes() == before
@@ -742,7 +744,7 @@ def test_a_wrong_choice_is_named_by_its_flag_and_paths_stay(tmp_path, capsys):
     path = tmp_path / "label=" / "study"
     path.mkdir(parents=True)
     with format_options(_make_option_format("run")):
-        with pytest.raises(ParameterError, match=r"^--repeats must be at least 1"):
+        with pytest.raises(ParameterError, match=r"^--repeats must be a whole number"):
             check_at_least("n_repeats", 0, 1)
     assert f"{path}" in refused(capsys, "check", path)
 
