@@ -66,13 +66,15 @@ def test_bundled_atlases(atlas):
     assert (regions["hemisphere"] == "L").sum() == len(atlas) // 2
     # nothing but the parts of a structure lacks a number and a place
     located = regions[~atlas.is_part]
-    assert located["freesurfer_id"].is_unique
-    assert located["freesurfer_id"].min() > 0
+    has_labels = located["freesurfer_id"].is_unique and located["freesurfer_id"].gt(0)
+    assert np.all(has_labels), "give each region a label of its own in freesurfer_id"
     assert (regions["freesurfer_id"][atlas.is_part] == -1).all()
     assert regions["short_name"].is_unique
-    assert not located.isna().any(axis=None)
+    incomplete = [*located.columns[located.isna().any() | (located == "").any()]]
+    assert not incomplete, f"fill the columns {incomplete} of regions.tsv"
+    assert atlas.has_surfaces, "add lh.annot and rh.annot, or surfaces in atlas.json"
     assert regions[[*"xyz"]][atlas.is_part].isna().all(axis=None)
-    assert atlas.settings["annotation"]
+    assert atlas.settings.get("annotation"), "name the annotation in atlas.json"
     assert load_atlas(atlas) is atlas
 
 
@@ -531,7 +533,9 @@ def test_broken_annotations_are_refused(tmp_path, content, message):
 def test_every_subcortical_region_has_a_closed_mesh_of_its_place(atlas):
     meshes = atlas.meshes()
     below = atlas.regions[~atlas.cortex & ~atlas.is_part]
-    assert set(meshes) == set(below["name"])
+    without_mesh = {*below["name"]} - {*meshes}
+    assert not without_mesh, f"add meshes/NAME.surf.gii of {without_mesh}"
+    assert {*meshes} <= {*below["name"]}
     for _, row in below.iterrows():
         vertices, faces = meshes[row["name"]]
         edges = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
