@@ -934,17 +934,19 @@ def _classifier_factory(
 
 
 def _describe_flags(setting_names: Iterable[str]) -> str:
-    """Return the arguments in Python whose flags have these names."""
-    argument_of_flag = {
-        option.flag: option.name for option in OPTIONS if option.recipient == "study"
+    """Return the arguments of run_study whose flags have these names."""
+    argument_of_setting = {
+        option.flag.removeprefix("--").replace("-", "_"): option.name
+        for option in OPTIONS
+        if option.recipient == "study"
     }
-    flags = [f"--{name.replace('_', '-')}" for name in setting_names]
-    arguments = [
-        f"{flag} of the command line is {argument_of_flag[flag]}= of run_study"
-        for flag in flags
-        if flag in argument_of_flag
+    argument_texts = [
+        f"--{name.replace('_', '-')} of the command line is "
+        f"{argument_of_setting[name]}= of run_study"
+        for name in setting_names
+        if argument_of_setting.get(name, name) != name
     ]
-    return f" {'; '.join(arguments)}." if arguments else ""
+    return f" {'; '.join(argument_texts)}." if argument_texts else ""
 
 
 def _lsap_factory(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:

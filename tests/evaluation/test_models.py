@@ -116,9 +116,9 @@ def test_a_registered_network_is_a_baseline_of_studies(monkeypatch):
 
 
 def test_an_unknown_setting_that_is_a_flag_is_translated():
-    message = "--permutations of the command line is n_permutations= of run_study"
+    message = r"\. --permutations of the command line is n_permutations= of run_study\."
     with pytest.raises(ParameterError, match=message):
-        make_models(["LSAP-C"], permutations=99)
+        make_models(["LSAP-C"], permutations=99, preset="default")
 
 
 def test_two_models_of_one_name_are_refused(monkeypatch):
