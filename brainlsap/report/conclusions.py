@@ -93,9 +93,9 @@ _NOT_VALID = (
     " This result is not valid (see Beware)."  # follows the sentence of a conclusion
 )
 _PARTS_HEADING = (
-    f"YES requires a gain of {MIN_LOG_CREDIT:.1f} nats of log evidence (20 times as "
-    "probable) over each row, and 90% intervals above 0 over random connectomes (one "
-    "scale for all regions):"
+    f"YES requires {MIN_LOG_CREDIT:.1f} nats of log evidence (20 times as probable) "
+    "over each row, and 90% intervals above 0 over random ones (one scale for all "
+    "regions):"
 )
 """What precedes the gains of the study's connectome."""
 N_QUOTED = 6
