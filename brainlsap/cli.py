@@ -599,12 +599,13 @@ def _print_findings(audit_table: "pd.DataFrame") -> None:
     wrapped_lines = list[str]()
     for finding_row in audit_table.itertuples():
         scans_text = advice_text = ""
-        if finding_row.removable_scan:
+        if finding_row.second_scan:
             scans_text = f": {finding_row.scans}"
-            advice_text = (
-                f" {option_text('exclude', finding_row.removable_scan)} leaves "
-                f"{finding_row.removable_scan} out."
-            )
+            exclusion_texts = [
+                option_text("exclude", scan)
+                for scan in (finding_row.first_scan, finding_row.second_scan)
+            ]
+            advice_text = f" {' or '.join(exclusion_texts)} leaves one scan out."
         finding_text = (
             f"{finding_row.severity}: {finding_row.finding}{scans_text}. "
             f"{finding_row.what_to_do}{advice_text}"

@@ -240,8 +240,9 @@ class AuditFinding(NamedTuple):
     """Of the label predicted from this column alone."""
     p_value: float = np.nan
     """Of a difference between classes in this column, without correction."""
-    removable_scan: str = ""
-    """One of two scans that are copies; "" for other checks."""
+    first_scan: str = ""
+    second_scan: str = ""
+    """Two scans that are copies; "" for other checks."""
 
 
 class BlockKind(Enum):
@@ -375,7 +376,8 @@ def _make_finding(
     scans: str = "",
     severity: str = "",
     advice: str = "",
-    removable_scan: str = "",
+    first_scan: str = "",
+    second_scan: str = "",
 ) -> AuditFinding:
     """Return a row of the audit; severity and advice are the check's unless given."""
     check_text = CHECKS[check]
@@ -385,7 +387,8 @@ def _make_finding(
         finding=finding_text,
         what_to_do=advice or check_text.advice,
         scans=scans,
-        removable_scan=removable_scan,
+        first_scan=first_scan,
+        second_scan=second_scan,
     )
 
 
@@ -512,7 +515,8 @@ def _find_copied_visits(
                 Check.DUPLICATE_SCANS,
                 f"two visits of a participant have identical {data_kind}",
                 scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
-                removable_scan=cohort.table["scan"].iloc[scan_pair[1]],
+                first_scan=cohort.table["scan"].iloc[scan_pair[0]],
+                second_scan=cohort.table["scan"].iloc[scan_pair[1]],
                 severity="warning",
                 advice=COPIED_VISIT_ADVICE,
             )
@@ -541,7 +545,8 @@ def _find_similar_people(
             Check.DUPLICATE_SCANS,
             f"two participants have {likeness_text} {data_kind} and {fold_text}",
             scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
-            removable_scan=cohort.table["scan"].iloc[scan_pair[1]],
+            first_scan=cohort.table["scan"].iloc[scan_pair[0]],
+            second_scan=cohort.table["scan"].iloc[scan_pair[1]],
             severity="error" if is_separated else "warning",
         )
 

@@ -94,8 +94,8 @@ _NOT_VALID = (
 )
 _PARTS_HEADING = (
     f"YES requires {MIN_LOG_CREDIT:.1f} nats of log evidence (20 times as probable) "
-    "over each row, and 90% intervals above 0 over random ones (one scale for all "
-    "regions):"
+    "over each row, and 90% intervals above 0 over random ones (one common "
+    "scale):"
 )
 """What precedes the gains of the study's connectome."""
 N_QUOTED = 6
