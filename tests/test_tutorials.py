@@ -20,8 +20,9 @@ pytestmark = [
     pytest.mark.skipif(not TUTORIALS, reason="the tutorials are not here"),
     pytest.mark.usefixtures("brief_studies"),
 ]
-# Draws of scales: the tutorials state scores and ratios of scales.
-N_SCALE_DRAWS = 6
+# The default draws of scales: the tutorials state scores and ratios of scales, and fewer
+# draws give others.
+N_SCALE_DRAWS = 30
 
 
 def test_numbers_of_tutorials_count_up():

@@ -8,7 +8,7 @@
 #
 # **What comes out.** With 40 simulated people in five stages, LSAP-C has a balanced
 # accuracy of 0.52 in cross-validation. Chance is 0.20, and a model of whole-brain means
-# reaches 0.36. The best simple model, a ridge with a scale per region, reaches 0.60.
+# reaches 0.36. The best simple model, a ridge with a scale per region, reaches 0.59.
 # With so few people, LSAP-C is above chance but not above its baselines.
 #
 # No download is needed. All files are written to subfolders of the current folder.
@@ -177,7 +177,7 @@ assert abs(mean["LSAP-C"] - 0.52) < 0.08
 assert abs(mean["global means"] - 0.36) < 0.08
 best_baseline = mean[list(evaluation.baselines)].idxmax()
 assert best_baseline == "ridge with a scale per region"
-assert abs(mean[best_baseline] - 0.60) < 0.08
+assert abs(mean[best_baseline] - 0.59) < 0.08
 for name in ("LSAP-R", best_baseline):
     difference = scores["LSAP-C"] - scores[name]
     folds = ", ".join(f"{fold_difference:+.2f}" for fold_difference in difference)

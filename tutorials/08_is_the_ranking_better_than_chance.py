@@ -9,7 +9,7 @@
 # **What comes out.** With the disease, the classes differ in 6 of 82 regions
 # (family-wise p < 0.05), and these are the six known regions. Without the disease, no
 # region differs (smallest p 0.73). The list of regions by scale in this cohort
-# nevertheless looks plausible: the left hippocampus is second.
+# nevertheless looks plausible: the left hippocampus is first.
 
 # %%
 from dataclasses import replace
@@ -98,13 +98,13 @@ for by in ("scale", "effect", "contrast"):
 
 # %% [markdown]
 # Check the values of the scales, too, not only their order. With the disease, the
-# smallest scale is 0.84 of the median. Without the disease, all scales are within 1 %
+# smallest scale is 0.79 of the median. Without the disease, all scales are within 1 %
 # of the median, so their order cannot be interpreted. A list of regions does not show
 # this.
 
 # %%
 relative = {name: table["relative_scale"] for name, table in rankings.items()}
-assert abs(relative["disease"].min() - 0.84) < 0.1
+assert abs(relative["disease"].min() - 0.79) < 0.1
 assert (relative["no disease"] - 1).abs().max() < 0.01
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for name, table in rankings.items():
@@ -133,7 +133,7 @@ print(table.round(2).to_string(index=False))
 # Two smooth maps of the brain often correlate by chance. The spin test rotates one of
 # them on the sphere at random and counts how often the correlation is at least as
 # large. Over the whole brain, the correlation of the scales with the true effects is
-# only 0.33 (p = 0.06), although the first six regions are right.
+# only 0.25 (p = 0.11), although the first six regions are right.
 
 # %%
 # Few rotations, so that this runs in seconds. Leave n_spins out in a study: it is 1000.
@@ -141,8 +141,8 @@ effect = with_disease.truth.set_index("region")["effect"]
 scale = ranking.set_index("region")["relative_scale"]
 spins = spin_test(scale, effect, with_disease.atlas, n_spins=99, random_state=0)
 print(f"correlation {spins.correlation:.2f}, p = {spins.p_value:.2f}")
-assert abs(spins.correlation - 0.33) < 0.1
-assert 0.01 < spins.p_value < 0.15
+assert abs(spins.correlation - 0.25) < 0.1
+assert 0.01 < spins.p_value < 0.2
 
 # %% [markdown]
 # ## What this does not show
