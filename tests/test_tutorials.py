@@ -20,8 +20,8 @@ pytestmark = [
     pytest.mark.skipif(not TUTORIALS, reason="the tutorials are not here"),
     pytest.mark.usefixtures("brief_studies"),
 ]
-# The default draws of scales: the tutorials state scores and ratios of scales, and fewer
-# draws give others.
+# The default draws of scales: the tutorials state scores and ratios of scales, and
+# fewer draws give others.
 N_SCALE_DRAWS = 30
 
 
