@@ -117,14 +117,14 @@ def check_connectomes(W: np.ndarray) -> None:
 
 def check_features(features: np.ndarray) -> None:
     """Raise unless every feature is NaN or small enough to be squared in float32."""
-    too_large = np.argwhere(np.abs(features) > MAX_ABSOLUTE)
-    if len(too_large):
-        scan_row = too_large[0][0]
+    too_large_positions = np.argwhere(np.abs(features) > MAX_ABSOLUTE)
+    if len(too_large_positions):
+        scan_row = too_large_positions[0][0]
         raise ParameterError(
             f"features must be at most {MAX_ABSOLUTE:g} in size, or NaN where they "
-            f"were not measured; got {features[tuple(too_large[0])]:g} in row "
-            f"{scan_row} of X. Correct the value, or convert the feature to another "
-            "unit."
+            f"were not measured; got {features[tuple(too_large_positions[0])]:g} in "
+            f"row {scan_row} of X. Correct the value, or convert the feature to "
+            "another unit."
         )
 
 

@@ -373,10 +373,10 @@ def divide_people(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
     remainder_order = np.argsort(n_people_of_shares - exact_counts, kind="stable")
     n_people_of_shares[remainder_order[: n_people - n_people_of_shares.sum()]] += 1
     while (
-        empty_shares := np.flatnonzero(is_positive & (n_people_of_shares == 0))
+        empty_share_indices := np.flatnonzero(is_positive & (n_people_of_shares == 0))
     ).size:
         n_people_of_shares[n_people_of_shares.argmax()] -= 1
-        n_people_of_shares[empty_shares[0]] += 1
+        n_people_of_shares[empty_share_indices[0]] += 1
     return n_people_of_shares
 
 

@@ -1080,7 +1080,7 @@ def _find_scan_index(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
         if first_texts != second_texts and (
             has_other_people or sorted(first_texts) == sorted(second_texts)
         ):
-            scan = next(
+            scan_index = next(
                 i
                 for i, text_pair in enumerate(
                     zip(first_texts, second_texts, strict=True)
@@ -1088,11 +1088,12 @@ def _find_scan_index(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
                 if len({*text_pair}) > 1
             )
             raise ParameterError(
-                f"Row {scan + 1} of {first_name} and row {scan + 1} of {second_name} "
-                f"belong to different people: {first_texts[scan]!r} and "
-                f"{second_texts[scan]!r}. Bring both tables into the same row order "
-                "(.reindex). If the rows are already in the same order, drop one of "
-                "the two indexes (.reset_index(drop=True))."
+                f"Row {scan_index + 1} of {first_name} and row {scan_index + 1} of "
+                f"{second_name} belong to different people: "
+                f"{first_texts[scan_index]!r} and {second_texts[scan_index]!r}. Bring "
+                "both tables into the same row order (.reindex). If the rows are "
+                "already in the same order, drop one of the two indexes "
+                "(.reset_index(drop=True))."
             )
     group_argument = table_of_argument["groups"]
     group_people = [] if group_argument is None else [*map(_person_of, group_argument)]

@@ -1004,7 +1004,9 @@ class FeatureSources:
                 row_indices[0] if row_indices else None for row_indices in rows_by_scan
             ]
             matched_rows = [
-                first_row for first_row in first_row_indices if first_row is not None
+                first_row_index
+                for first_row_index in first_row_indices
+                if first_row_index is not None
             ]
             head_measures = {
                 region_column.measure
@@ -1016,7 +1018,7 @@ class FeatureSources:
             reading_notes += self._keep_scale_columns(
                 measure, used_table, first_row_indices
             )
-            row_index = [first_row or 0 for first_row in first_row_indices]
+            row_index = [first_row_index or 0 for first_row_index in first_row_indices]
             for region_index, region_column in column_of_region.items():
                 if region_column.table is used_table:
                     feature_values[:, region_index] = used_table.region_columns[

@@ -291,10 +291,10 @@ def fits_clearly_better(
 
 def is_mirror_image(row_order: RowOrder, named_rows: RowNames, atlas: Atlas) -> bool:
     """Return whether two orders are the same, or the same with the sides exchanged."""
-    first_rows = _first_rows(named_rows, atlas)
-    other_rows = _first_rows(row_order, atlas)
-    return np.array_equal(first_rows, other_rows) or np.array_equal(
-        first_rows, other_rows[atlas.homotopic]
+    first_row_of_region = _first_rows(named_rows, atlas)
+    other_row_of_region = _first_rows(row_order, atlas)
+    return np.array_equal(first_row_of_region, other_row_of_region) or np.array_equal(
+        first_row_of_region, other_row_of_region[atlas.homotopic]
     )
 
 
@@ -435,16 +435,16 @@ def _find_region_rows(
     row_names: tuple[str, ...], atlas: Atlas
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
     """Return the first row of each region, and (region, row) of its further parts."""
-    first_rows = np.full(len(atlas), -1)
+    first_row_of_region = np.full(len(atlas), -1)
     further_parts = list[tuple[int, int]]()
     for row_index, region_index in enumerate(regions_of_rows(atlas, row_names)):
         if region_index is None:
             continue
-        if first_rows[region_index] >= 0:
+        if first_row_of_region[region_index] >= 0:
             further_parts.append((region_index, row_index))
         else:
-            first_rows[region_index] = row_index
-    return first_rows, tuple(further_parts)
+            first_row_of_region[region_index] = row_index
+    return first_row_of_region, tuple(further_parts)
 
 
 def _reorder_weights(
@@ -454,15 +454,17 @@ def _reorder_weights(
 
     The weights of several rows of one region are added.
     """
-    first_rows, further_parts = _find_region_rows(tuple(row_order.names), atlas)
-    W = weight_matrix[np.ix_(first_rows, first_rows)].astype(float)
+    first_row_of_region, further_parts = _find_region_rows(
+        tuple(row_order.names), atlas
+    )
+    W = weight_matrix[np.ix_(first_row_of_region, first_row_of_region)].astype(float)
     if further_parts:
         merging_matrix = np.zeros((len(atlas), len(weight_matrix)))
-        merging_matrix[np.arange(len(atlas)), first_rows] = 1
+        merging_matrix[np.arange(len(atlas)), first_row_of_region] = 1
         for region_index, row_index in further_parts:
             merging_matrix[region_index, row_index] = 1
         W = merging_matrix @ weight_matrix @ merging_matrix.T
-    is_absent = first_rows < 0
+    is_absent = first_row_of_region < 0
     W[is_absent] = np.nan
     W[:, is_absent] = np.nan
     return W

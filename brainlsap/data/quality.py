@@ -356,9 +356,9 @@ def _flag_far_scans(
 ) -> np.ndarray:
     """Return a flag of every scan that is far as a whole, with its farthest regions."""
     known_deviations = np.nan_to_num(absolute_deviations)
-    farthest_regions = np.argsort(-known_deviations, axis=1)[:, :3]
+    farthest_region_indices = np.argsort(-known_deviations, axis=1)[:, :3]
     is_farthest = np.zeros(known_deviations.shape, dtype=bool)
-    np.put_along_axis(is_farthest, farthest_regions, is_far[:, None], axis=1)
+    np.put_along_axis(is_farthest, farthest_region_indices, is_far[:, None], axis=1)
     far_texts = [
         f"{feature_name} far from the values of other scans, most of all in "
         f"{region_text}. Check the image and its processing"

@@ -542,7 +542,7 @@ def _find_row_faults(
         cell_texts = listed(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
-        first_column = str(region_cells.columns[column_indices[0]])
+        first_wrong_column = str(region_cells.columns[column_indices[0]])
         number_advice = explain_numbers(cell_array[row_index, column_indices])
         number_advice = number_advice.strip(" .") or "Write n/a for missing values"
         row_faults[int(row_index)] = Finding(
@@ -550,7 +550,7 @@ def _find_row_faults(
             FAULT,
             kind="not numbers",
             got=f"{cell_texts} in {count(len(column_indices), 'column')} (first "
-            f"{first_column!r})",
+            f"{first_wrong_column!r})",
             advice=f"{number_advice}, or {leave_out_text()}",
             values={"cells": tuple(cell_array[row_index, column_indices])},
         )
@@ -853,11 +853,11 @@ def _add_sides(
             _refuse_halves(table_path, cells_by_column, row_pairs)
             if file_side is None and _is_clinica(table_path, cells_by_column):
                 return _add_sides_of_clinica(region_names, lacks_side)
-            first_row = min(
+            first_row_index = min(
                 row_index for row_pair in row_pairs for row_index in row_pair
             )
             raise FileFormatError(
-                f"{len(row_pairs)} regions, such as {region_names[first_row]!r}, "
+                f"{len(row_pairs)} regions, such as {region_names[first_row_index]!r}, "
                 "are repeated, and their hemisphere is unclear. Write the side "
                 "into each name (lh_, rh_), or add a column hemisphere (left, "
                 "right).",

@@ -457,8 +457,8 @@ def _parse_lines(
 
 def _refuse_swallowed_rows(
     table_path: str | Path,
-    first_line: int,
-    last_line: int,
+    first_line_number: int,
+    last_line_number: int,
     cell_texts: Sequence[str],
     delimiter_pattern: str,
     n_cells: int,
@@ -478,13 +478,13 @@ def _refuse_swallowed_rows(
         )
         if has_row_inside or has_rows_at_ends:
             raise FileFormatError(
-                f'a cell in quotation marks (") starts in line {first_line} and '
-                f"continues to line {last_line}, although the lines between look "
-                "like rows of the table. Delete an extra mark, or write the text "
+                f'a cell in quotation marks (") starts in line {first_line_number} and '
+                f"continues to line {last_line_number}, although the lines between "
+                "look like rows of the table. Delete an extra mark, or write the text "
                 "of the cell in one line.",
                 path=table_path,
                 kind="open quotation mark",
-                values={"line": first_line},
+                values={"line": first_line_number},
             )
 
 

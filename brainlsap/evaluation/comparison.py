@@ -899,7 +899,7 @@ def bound_count_scores(
     )
     if n_classes < 2 or not has_one_prediction.all() or is_constant:
         return {}
-    predicted_classes = confusion_counts.argmax(axis=1)[present_codes]
+    predicted_codes = confusion_counts.argmax(axis=1)[present_codes]
     n_people = [
         len(set(person_codes[predictions.actual_codes == class_code]))
         for class_code in present_codes
@@ -907,12 +907,12 @@ def bound_count_scores(
     error_shares = _divide_errors(np.array(n_people, dtype=float))
     error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people)
     confusion_tables = []
-    for target_classes in _list_targets(predicted_classes, n_classes):
+    for target_codes in _list_targets(predicted_codes, n_classes):
         divided_counts = np.zeros((len(error_shares), n_classes, n_classes))
-        divided_counts[:, present_codes, predicted_classes] = (
+        divided_counts[:, present_codes, predicted_codes] = (
             1 - error_rates
         ) * class_sizes
-        divided_counts[:, present_codes, target_classes] = error_rates * class_sizes
+        divided_counts[:, present_codes, target_codes] = error_rates * class_sizes
         confusion_tables.append(divided_counts)
     class_probabilities = predictions.class_probabilities
     is_certain = class_probabilities is not None and bool(
@@ -1009,37 +1009,36 @@ def _divide_errors(n_people: np.ndarray) -> np.ndarray:
     )
 
 
-def _list_targets(predicted_classes: np.ndarray, n_classes: int) -> list[np.ndarray]:
+def _list_targets(predicted_codes: np.ndarray, n_classes: int) -> list[np.ndarray]:
     """Return assignments of a target class to the errors of each class, (n_present,).
 
-    `predicted_classes` is the class that is predicted for each class. Errors go to the
-    stage farthest from it, to the nearest, all to one class, or to classes at random.
+    `predicted_codes` are the codes of the class predicted for each class. Errors go
+    to the stage farthest from it, to the nearest, all to one class, or to classes at
+    random.
     """
     rng = np.random.default_rng(_BOUND_SEED)
-    other_classes = [
-        np.delete(np.arange(n_classes), predicted_class)
-        for predicted_class in predicted_classes
+    other_codes = [
+        np.delete(np.arange(n_classes), predicted_code)
+        for predicted_code in predicted_codes
     ]
-    farthest_classes = []
-    nearest_classes = []
-    for class_codes, predicted_class in zip(
-        other_classes, predicted_classes, strict=True
-    ):
-        class_distances = np.abs(class_codes - predicted_class)
-        farthest_classes.append(class_codes[class_distances.argmax()])
-        nearest_classes.append(class_codes[class_distances.argmin()])
-    target_assignments = [np.array(farthest_classes), np.array(nearest_classes)]
-    for predicted_class in range(n_classes):
+    farthest_codes = []
+    nearest_codes = []
+    for class_codes, predicted_code in zip(other_codes, predicted_codes, strict=True):
+        class_distances = np.abs(class_codes - predicted_code)
+        farthest_codes.append(class_codes[class_distances.argmax()])
+        nearest_codes.append(class_codes[class_distances.argmin()])
+    target_assignments = [np.array(farthest_codes), np.array(nearest_codes)]
+    for predicted_code in range(n_classes):
         target_assignments.append(
             np.where(
-                predicted_classes == predicted_class,
+                predicted_codes == predicted_code,
                 target_assignments[0],
-                predicted_class,
+                predicted_code,
             )
         )
     n_random = _N_RANDOM_TARGETS if n_classes > 2 else 0
     for _ in range(n_random):
-        random_targets = [rng.choice(class_codes) for class_codes in other_classes]
+        random_targets = [rng.choice(class_codes) for class_codes in other_codes]
         target_assignments.append(np.array(random_targets))
     return [*np.unique(target_assignments, axis=0)]
 

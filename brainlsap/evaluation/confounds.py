@@ -163,7 +163,7 @@ class Deconfounder(BaseEstimator):
                 f"{site_names.isna().sum()} scans have no value of {self.harmonize}. "
                 "Add the values, or leave these scans out."
             )
-        for fold, (train_rows, test_rows) in enumerate(splits, start=1):
+        for fold_number, (train_rows, test_rows) in enumerate(splits, start=1):
             train_table = table.iloc[train_rows]
             learned_table = train_table[self._is_learned_from(train_table)]
             n_people = learned_table["participant"].groupby(site_names).nunique()
@@ -171,7 +171,7 @@ class Deconfounder(BaseEstimator):
             n_people = n_people.reindex(
                 sorted(site_names.iloc[train_rows].unique()), fill_value=0
             )
-            self._check_sites_of_fold(fold, n_people, site_names.iloc[test_rows])
+            self._check_sites_of_fold(fold_number, n_people, site_names.iloc[test_rows])
 
     def _is_learned_from(self, scan_table: pd.DataFrame) -> np.ndarray:
         """Return which scans the steps are learned from, by their labels."""
@@ -196,7 +196,7 @@ class Deconfounder(BaseEstimator):
                 f"{', '.join(sorted(map(str, scan_table['label'].unique())))}."
             )
         covariate_names = (*self.regress_out, *self.preserved_covariates(scan_table))
-        for fold, (train_rows, _) in enumerate(splits, start=1):
+        for fold_number, (train_rows, _) in enumerate(splits, start=1):
             train_table = scan_table.iloc[train_rows]
             learned_table = train_table[self._is_learned_from(train_table)]
             n_people = learned_table["participant"].nunique()
@@ -206,20 +206,20 @@ class Deconfounder(BaseEstimator):
                 n_required = 1 + _count_columns(design_of_fold) + MIN_REFERENCE_PEOPLE
             if n_people < n_required:
                 raise ParameterError(
-                    f"{option}: the training data of fold {fold} contain {n_people} "
-                    "people of this class, but these covariates need at least "
-                    f"{n_required}. Use fewer covariates, use more folds, or merge "
-                    "classes. To estimate the effects from all people, leave out "
+                    f"{option}: the training data of fold {fold_number} contain "
+                    f"{n_people} people of this class, but these covariates need at "
+                    f"least {n_required}. Use fewer covariates, use more folds, or "
+                    "merge classes. To estimate the effects from all people, leave out "
                     f"{option_text('reference_class')}."
                 )
             for covariate_name in covariate_names:
                 self._check_groups_of_reference(
-                    fold, covariate_name, train_table, learned_table
+                    fold_number, covariate_name, train_table, learned_table
                 )
 
     def _check_groups_of_reference(
         self,
-        fold: int,
+        fold_number: int,
         covariate_name: str,
         train_table: pd.DataFrame,
         learned_table: pd.DataFrame,
@@ -234,7 +234,7 @@ class Deconfounder(BaseEstimator):
         if absent_groups:
             raise ParameterError(
                 f"{option_text('reference_class', str(self.reference_class))}: no "
-                f"person of this class in the training data of fold {fold} has "
+                f"person of this class in the training data of fold {fold_number} has "
                 f"{column_name} {listed(absent_groups, 8)}, so the effect of this "
                 "value cannot be estimated. Leave out the people with this value, or "
                 f"the column {column_name}. To estimate the effects from all people, "
@@ -242,7 +242,7 @@ class Deconfounder(BaseEstimator):
             )
 
     def _check_sites_of_fold(
-        self, fold: int, n_people: pd.Series, test_site: pd.Series
+        self, fold_number: int, n_people: pd.Series, test_site: pd.Series
     ) -> None:
         """Raise if ComBat cannot learn the sites of a fold, or never applies them.
 
@@ -260,9 +260,9 @@ class Deconfounder(BaseEstimator):
                 class_text = f" of class {self.reference_class}"
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} cannot be applied in "
-                f"fold {fold}, because ComBat needs at least two sites with at least "
-                f"{MIN_PER_SITE} people each, and training scans from every site; the "
-                f"training scans{class_text} come from the sites "
+                f"fold {fold_number}, because ComBat needs at least two sites "
+                f"with at least {MIN_PER_SITE} people each, and training scans from "
+                f"every site; the training scans{class_text} come from the sites "
                 f"{listed(site_texts, 8)}. Leave people out, merge small sites, or "
                 f"use fewer folds by person. {option_text('leave_out')} cannot be "
                 f"combined with {option_text('harmonize')}."
@@ -752,7 +752,7 @@ def restricted_cubic_curve(numbers: np.ndarray, knots: np.ndarray) -> np.ndarray
 
 
 def _variance_factors(
-    person_means: np.ndarray, n_classes: int, reference_class: int
+    person_means: np.ndarray, n_classes: int, reference_code: int
 ) -> dict[str, np.ndarray]:
     """Return by how much covariates raise the variance of class means and differences.
 
@@ -764,14 +764,12 @@ def _variance_factors(
     covariance = np.linalg.pinv(person_means.T @ person_means)[:n_classes, :n_classes]
     mean_variances = np.diag(covariance)
     difference_variance = (
-        mean_variances
-        + mean_variances[reference_class]
-        - 2 * covariance[reference_class]
+        mean_variances + mean_variances[reference_code] - 2 * covariance[reference_code]
     )
     return {
         "mean_factor": mean_variances * n_people,
         "difference_factor": difference_variance
-        / (1 / n_people + 1 / n_people[reference_class]),
+        / (1 / n_people + 1 / n_people[reference_code]),
     }
 
 

@@ -538,8 +538,8 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _iter_batches(n_scans: int) -> Iterator[slice]:
     """Yield the rows of each batch of scans."""
-    for first_scan in range(0, n_scans, _DIFFUSED_AT_ONCE):
-        yield slice(first_scan, min(first_scan + _DIFFUSED_AT_ONCE, n_scans))
+    for start_row in range(0, n_scans, _DIFFUSED_AT_ONCE):
+        yield slice(start_row, min(start_row + _DIFFUSED_AT_ONCE, n_scans))
 
 
 @cache

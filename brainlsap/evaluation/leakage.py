@@ -597,8 +597,8 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
     # The scale of others does not hold for these scans, of which only copies are found.
     is_copy = np.array(
         [
-            np.array_equal(z[first_row], z[second_row])
-            for first_row, second_row in near_pairs
+            np.array_equal(z[first_index], z[second_index])
+            for first_index, second_index in near_pairs
         ],
         dtype=bool,
     )

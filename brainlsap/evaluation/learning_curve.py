@@ -184,8 +184,8 @@ def reduce_training(
         return list(splits)
     people, class_labels = np.asarray(cohort.groups), np.asarray(cohort.y)
     reduced_splits = []
-    for fold, (train_index, test_rows) in enumerate(splits):
-        rng = np.random.default_rng([random_state, fold, subset // 2])
+    for fold_index, (train_index, test_rows) in enumerate(splits):
+        rng = np.random.default_rng([random_state, fold_index, subset // 2])
         train_rows = np.asarray(train_index)
         train_people, first_rows = np.unique(people[train_rows], return_index=True)
         # A person with scans of several classes counts in that of the first.

@@ -342,9 +342,9 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
     features = harmonization.fit_transform(cohort.features, cohort.table)
     class_codes = pd.Index(cohort.classes).get_indexer(cohort.y)
     person_codes = pd.factorize(cohort.groups)[0]
-    first_scan = np.unique(person_codes, return_index=True)[1]
+    first_scan_rows = np.unique(person_codes, return_index=True)[1]
     has_constant_labels = bool(
-        (class_codes == class_codes[first_scan][person_codes]).all()
+        (class_codes == class_codes[first_scan_rows][person_codes]).all()
     )
 
     def to_rows(scan_values: np.ndarray) -> np.ndarray:
@@ -386,8 +386,8 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
     if not has_constant_labels:
         return test_values
     return test_values._replace(
-        codes=class_codes[first_scan],
-        persons=np.arange(len(first_scan)),
+        codes=class_codes[first_scan_rows],
+        persons=np.arange(len(first_scan_rows)),
         n_scans=np.bincount(person_codes),
     )
 

@@ -205,7 +205,7 @@ def _assign_folds(
     # One matrix for each column, because most columns of a person are 0.
     fold_load = np.zeros((class_shares.shape[1], n_draws, n_folds))
     fold_of_person = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
-    first_fold = np.arange(n_draws) * n_folds
+    first_fold_of_draw = np.arange(n_draws) * n_folds
     for person_code in np.lexsort(
         (rng.random(len(n_visits_of_person)), by_class, -n_visits_of_person)
     ):
@@ -219,7 +219,9 @@ def _assign_folds(
         fold_of_person[:, person_code] = folds
         for class_column in class_columns:
             load_of_draws = fold_load[class_column].reshape(-1)
-            load_of_draws[first_fold + folds] += class_shares[person_code, class_column]
+            load_of_draws[first_fold_of_draw + folds] += class_shares[
+                person_code, class_column
+            ]
     fold_class_counts = np.moveaxis(fold_load[:-1], 0, 2) * class_totals
     fold_class_shares = fold_class_counts / np.maximum(
         fold_class_counts.sum(axis=2, keepdims=True), 1
@@ -548,23 +550,25 @@ def _split_id(scan_id: str) -> Iterator[tuple[_Position, str, str]]:
     n_parts = len(word_spans)
     # The whole id may be the stem of others: it is then a first visit.
     yield (n_parts, 0), f"{scan_id}*", ""
-    for first_part in range(n_parts):
-        for last_part in range(first_part, n_parts):
-            part_start = word_spans[first_part][0]
-            part_end = word_spans[last_part][1]
-            is_whole_id = (first_part, last_part) == (0, n_parts - 1)
+    for first_part_index in range(n_parts):
+        for last_part_index in range(first_part_index, n_parts):
+            part_start = word_spans[first_part_index][0]
+            part_end = word_spans[last_part_index][1]
+            is_whole_id = (first_part_index, last_part_index) == (0, n_parts - 1)
             has_boundaries = _is_boundary(scan_id, part_start) and _is_boundary(
                 scan_id, part_end
             )
-            if is_whole_id or not (has_boundaries or first_part == last_part):
+            if is_whole_id or not (
+                has_boundaries or first_part_index == last_part_index
+            ):
                 continue
             id_prefix = scan_id[:part_start]
             id_suffix = scan_id[part_end:]
-            n_parts_after = n_parts - 1 - last_part
+            n_parts_after = n_parts - 1 - last_part_index
             if n_parts_after == 0:
                 id_prefix = id_prefix.rstrip("-_. ")
             yield (
-                (first_part, n_parts_after),
+                (first_part_index, n_parts_after),
                 f"{id_prefix}*{id_suffix}",
                 scan_id[part_start:part_end],
             )

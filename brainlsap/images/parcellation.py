@@ -239,9 +239,9 @@ def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
         [*label_image.position_of_label.values()]
     ]
     side_of_label[[*label_image.position_of_label]] = region_sides
-    voxels = np.argwhere(label_image.values > 0)
-    x = voxels @ label_image.affine[0, :3]
-    voxel_sides = side_of_label[label_image.values[tuple(voxels.T)]]
+    voxel_indices = np.argwhere(label_image.values > 0)
+    x = voxel_indices @ label_image.affine[0, :3]
+    voxel_sides = side_of_label[label_image.values[tuple(voxel_indices.T)]]
     x_of_left = x[voxel_sides == "L"]
     x_of_right = x[voxel_sides == "R"]
     if (
@@ -284,12 +284,12 @@ def _check_order(label_image: LabelImage, atlas: Atlas) -> None:
 
 def _label_centres(label_image: LabelImage) -> np.ndarray:
     """Return the centre of mass of labels 1, 2 ... in mm, NaN for absent labels."""
-    voxels = np.argwhere(label_image.values > 0)
-    voxel_labels = label_image.values[tuple(voxels.T)]
+    voxel_indices = np.argwhere(label_image.values > 0)
+    voxel_labels = label_image.values[tuple(voxel_indices.T)]
     n_voxels = np.bincount(voxel_labels)[1:, None]
     coordinate_sums = [
         np.bincount(voxel_labels, weights=voxel_coordinates)[1:]
-        for voxel_coordinates in voxels.T
+        for voxel_coordinates in voxel_indices.T
     ]
     with np.errstate(invalid="ignore"):
         centroids = np.column_stack(coordinate_sums) / n_voxels

@@ -271,10 +271,10 @@ def _average_regions(
 
     The coverage is the share of a region's voxels that the scan covers.
     """
-    label_voxels = np.nonzero(label_image.values)
-    label_regions = label_image.values[label_voxels]
+    label_voxel_indices = np.nonzero(label_image.values)
+    label_regions = label_image.values[label_voxel_indices]
     label_to_scan = np.linalg.inv(uptake_image.affine) @ label_image.affine
-    scan_coordinates = volumes.transform_points(label_to_scan, label_voxels)
+    scan_coordinates = volumes.transform_points(label_to_scan, label_voxel_indices)
     is_covered = volumes.sample_nearest(
         ~np.isnan(uptake_image.values), scan_coordinates
     )

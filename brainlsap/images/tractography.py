@@ -181,17 +181,17 @@ def _iter_blocks(streamline_offsets: np.ndarray) -> Iterator[tuple[slice, np.nda
 
     Streamline i of a block has the rows from offset i to offset i + 1.
     """
-    first_line = 0
-    while first_line < len(streamline_offsets) - 1:
-        max_row = streamline_offsets[first_line] + BLOCK_POINTS
+    start_line = 0
+    while start_line < len(streamline_offsets) - 1:
+        max_row = streamline_offsets[start_line] + BLOCK_POINTS
         n_fitting_lines = int(
             np.searchsorted(streamline_offsets, max_row, side="right")
         )
-        stop_line = max(n_fitting_lines - 1, first_line + 1)
-        block_offsets = streamline_offsets[first_line : stop_line + 1]
+        end_line = max(n_fitting_lines - 1, start_line + 1)
+        block_offsets = streamline_offsets[start_line : end_line + 1]
         point_slice = slice(block_offsets[0], block_offsets[-1])
         yield point_slice, block_offsets - block_offsets[0]
-        first_line = stop_line
+        start_line = end_line
 
 
 def _open_header(path: Path) -> dict[str, Any]:
@@ -454,10 +454,10 @@ def build_connectome(
     n_codes = len(node_labels) + 1  # code 0 is no node
     n_voxels = np.array([0, *label_image.voxel_counts[node_labels]])
 
-    def sum_block(streamline_block: StreamlineBlock, first_row: int) -> np.ndarray:
+    def sum_block(streamline_block: StreamlineBlock, start_row: int) -> np.ndarray:
         """Return counts, weights and factors of a block, summed by pair of nodes."""
         n_in_block = len(streamline_block.starts)
-        block_factors = streamline_factors[first_row : first_row + n_in_block]
+        block_factors = streamline_factors[start_row : start_row + n_in_block]
         padded_factors = np.append(block_factors, np.ones(n_in_block))[:n_in_block]
         has_points = streamline_block.stops > streamline_block.starts
         padded_factors = padded_factors[has_points]
@@ -465,14 +465,14 @@ def build_connectome(
             starts=streamline_block.starts[has_points],
             stops=streamline_block.stops[has_points],
         )
-        last_rows = streamline_block.stops - 1
+        end_point_rows = streamline_block.stops - 1
         start_codes = node_assigner.find_codes(
             streamline_block.points[streamline_block.starts]
         )
-        end_codes = node_assigner.find_codes(streamline_block.points[last_rows])
+        end_codes = node_assigner.find_codes(streamline_block.points[end_point_rows])
         end_placement.add(
             streamline_block.points[
-                np.concatenate([streamline_block.starts, last_rows])
+                np.concatenate([streamline_block.starts, end_point_rows])
             ],
             np.concatenate([start_codes, end_codes]),
         )
@@ -496,9 +496,9 @@ def build_connectome(
     ) as thread_pool:  # n_threads blocks are in memory at once
         while batch := list(islice(streamline_blocks, n_threads)):
             block_sizes = [len(streamline_block.starts) for streamline_block in batch]
-            first_rows = np.cumsum([n_streamlines, *block_sizes])
-            n_streamlines = int(first_rows[-1])
-            for pair_sums in thread_pool.map(sum_block, batch, first_rows.tolist()):
+            start_rows = np.cumsum([n_streamlines, *block_sizes])
+            n_streamlines = int(start_rows[-1])
+            for pair_sums in thread_pool.map(sum_block, batch, start_rows.tolist()):
                 pair_totals += pair_sums
     if streamline_weights is not None and len(streamline_factors) != n_streamlines:
         raise FileFormatError(

@@ -537,14 +537,14 @@ class _ScalePosterior:
 
 
 def fit_nested_models(
-    evidence: LogEvidence, richest_model: str, max_scale: float
+    evidence: LogEvidence, richest_model_name: str, max_scale: float
 ) -> dict[str, ScaleFit]:
     """Fit all nested models up to the richest, each from the one before.
 
     Parameters
     ----------
     evidence : LogEvidence
-    richest_model : str
+    richest_model_name : str
         One of :data:`NESTED_MODELS`.
     max_scale : float
         Largest scale.
@@ -569,7 +569,7 @@ def fit_nested_models(
             log_evidence=-float(minimization.fun),
         )
     }
-    if richest_model == "none":
+    if richest_model_name == "none":
         return scale_fits
     # The evidence may have several maxima along the common scale.
     start_points = [
@@ -578,7 +578,7 @@ def fit_nested_models(
     best_start = min(start_points, key=lambda x: scale_posterior(x, 0.0)[0])
     x, negative_log_posterior = scale_posterior.minimize(best_start, 0.0, n_free=2)
     scale_fits["one"] = scale_posterior.fit_by_laplace(x, negative_log_posterior, 0.0)
-    if richest_model == "one":
+    if richest_model_name == "one":
         return scale_fits
     previous_spread = 1.0  # of no importance, because all deviations are 0
     for scale_spread in _SPREADS:

@@ -160,17 +160,17 @@ class LSAPRidgeClassifier(PackedClassifier):
         evidence = LogEvidence(
             diffusion_terms, scan_targets, scan_weights, self.n_features_, B
         )
-        richest_model = max(
-            NESTED_MODELS.index(_richest_model(classifier.scales))
+        richest_model_index = max(
+            NESTED_MODELS.index(_name_richest_model(classifier.scales))
             for classifier in classifiers
         )
         scale_fits = fit_nested_models(
-            evidence, NESTED_MODELS[richest_model], self.max_scale
+            evidence, NESTED_MODELS[richest_model_index], self.max_scale
         )
         learned_inputs, is_sampled = vars(self).copy(), False
         for classifier in classifiers:
             classifier.__dict__.update(learned_inputs | {"scales": classifier.scales})
-            n_models = NESTED_MODELS.index(_richest_model(classifier.scales)) + 1
+            n_models = NESTED_MODELS.index(_name_richest_model(classifier.scales)) + 1
             classifier.evidence_ = {
                 model_name: scale_fits[model_name].log_evidence
                 for model_name in NESTED_MODELS[:n_models]
@@ -351,7 +351,7 @@ def _weigh_scans(class_codes: np.ndarray, person_index: np.ndarray) -> np.ndarra
     return scan_weights * (len(n_visits) / scan_weights.sum())
 
 
-def _richest_model(scale_choice: str) -> str:
+def _name_richest_model(scale_choice: str) -> str:
     """Return the richest nested model that a choice of models needs."""
     return NESTED_MODELS[-1] if scale_choice == "auto" else scale_choice
 

@@ -252,18 +252,18 @@ def _divide_people(
         candidate_counts[fold_index, fold_index] += visit_counts[person_code]
         deviations = np.std(candidate_counts / class_counts, axis=1).mean(axis=1)
         n_scans = fold_counts.sum(axis=1)
-        best_fold = 0
+        best_fold_index = 0
         for k in range(1, n_folds):
-            smallest_deviation = deviations[best_fold]
+            smallest_deviation = deviations[best_fold_index]
             # As numpy.isclose: among equals the fold with fewer scans.
             tolerance = 1e-8 + 1e-5 * smallest_deviation
             is_equal = abs(deviations[k] - smallest_deviation) <= tolerance
             if deviations[k] < smallest_deviation or (
-                is_equal and n_scans[k] < n_scans[best_fold]
+                is_equal and n_scans[k] < n_scans[best_fold_index]
             ):
-                best_fold = k
-        fold_counts[best_fold] += visit_counts[person_code]
-        fold_of_person[person_code] = best_fold
+                best_fold_index = k
+        fold_counts[best_fold_index] += visit_counts[person_code]
+        fold_of_person[person_code] = best_fold_index
     return fold_of_person[person_codes]
 
 
@@ -456,7 +456,7 @@ def _divide_scans(network: GraphNetwork, train_scans: Scans) -> list[Scans]:
     if n_parts == 1:
         return [train_scans]
     bounds = [n_items * k // n_parts for k in range(n_parts + 1)]
-    scan_slices = [slice(start, stop) for start, stop in pairwise(bounds)]
+    scan_slices = [slice(start_row, end_row) for start_row, end_row in pairwise(bounds)]
     return [
         (batch.select(scan_slice), class_codes[scan_slice])
         for scan_slice in scan_slices

@@ -400,17 +400,17 @@ def page_rank_graph(
     n_nodes, block_size, remaining_rank = adjacency.shape[0], 512, 1e-3
     A = normalized_adjacency(adjacency)
     n_kept_entries, rank_blocks = min(n_neighbours, n_nodes), []
-    for first_node in range(0, n_nodes, block_size):
+    for start_node in range(0, n_nodes, block_size):
         teleport_vectors = np.eye(
-            n_nodes, min(block_size, n_nodes - first_node), -first_node, np.float32
+            n_nodes, min(block_size, n_nodes - start_node), -start_node, np.float32
         )
         page_ranks = teleport_vectors.copy()
         for _ in range(int(np.ceil(np.log(remaining_rank) / np.log(1 - teleport)))):
             page_ranks = (1 - teleport) * (A @ page_ranks) + teleport * teleport_vectors
-        smallest_rows = np.argpartition(-page_ranks, n_kept_entries - 1, axis=0)[
+        smallest_row_indices = np.argpartition(-page_ranks, n_kept_entries - 1, axis=0)[
             n_kept_entries:
         ]
-        np.put_along_axis(page_ranks, smallest_rows, 0, axis=0)
+        np.put_along_axis(page_ranks, smallest_row_indices, 0, axis=0)
         rank_blocks.append(sparse.csr_array(page_ranks))
     return _normalize_by_degrees(sparse.csr_array(sparse.hstack(rank_blocks)))
 

@@ -398,14 +398,14 @@ def _describe_undrawn(
             f"{n_hidden_regions} of {has_value.sum()} regions with a value are in no "
             "view that is drawn; the colour scale includes their values."
         )
-    regions_without_place = np.flatnonzero(has_value & ~is_located).tolist()
-    if len(regions_without_place) == has_value.sum() > 0:
-        region_names = listed((atlas.full_names[k] for k in regions_without_place), 5)
+    unlocated_indices = np.flatnonzero(has_value & ~is_located).tolist()
+    if len(unlocated_indices) == has_value.sum() > 0:
+        region_names = listed((atlas.full_names[k] for k in unlocated_indices), 5)
         raise ParameterError(
             f"atlas {atlas.name} does not contain the positions of {region_names}."
         )
     regions_by_reason = {
-        f"drawn, because atlas {atlas.name} gives no position": regions_without_place,
+        f"drawn, because atlas {atlas.name} gives no position": unlocated_indices,
         "outlined or marked, because they are not drawn": sorted(
             {*highlighted_regions} - visible_regions
         ),

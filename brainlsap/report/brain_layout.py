@@ -149,10 +149,10 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionM
 
 
 def _join_meshes(region_meshes: list[RegionMesh]) -> RegionMesh:
-    first_points = np.cumsum([0, *(len(mesh.points) for mesh in region_meshes)])
+    point_offsets = np.cumsum([0, *(len(mesh.points) for mesh in region_meshes)])
     renumbered_faces = [
-        mesh._replace(faces=mesh.faces + first_point)
-        for mesh, first_point in zip(region_meshes, first_points, strict=False)
+        mesh._replace(faces=mesh.faces + point_offset)
+        for mesh, point_offset in zip(region_meshes, point_offsets, strict=False)
     ]
     return RegionMesh(*map(np.concatenate, zip(*renumbered_faces, strict=True)))
 
@@ -189,9 +189,9 @@ def cut_at_borders(
     triangle_centres = (cut_points * is_edge_cut).sum(axis=1) / is_edge_cut.sum(axis=1)
     # Add four points to every cut triangle.
     new_points = np.concatenate([cut_points, triangle_centres[:, None]], axis=1)
-    first_new_vertex = len(vertices) + 4 * np.arange(len(start_vertex))[:, None]
-    cut_vertices = first_new_vertex + np.arange(3)
-    centre_vertices = np.repeat(first_new_vertex + 3, 3, axis=1)
+    first_new_index = len(vertices) + 4 * np.arange(len(start_vertex))[:, None]
+    cut_vertices = first_new_index + np.arange(3)
+    centre_vertices = np.repeat(first_new_index + 3, 3, axis=1)
     new_triangles = [
         np.stack([start_vertex, cut_vertices, centre_vertices], axis=-1),
         np.stack(
@@ -415,12 +415,16 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
     A pixel is in a triangle if its centre, at whole numbers, is in it or on its border.
     """
     rounding_error = 1e-9
-    first_row = np.ceil(face_corners[..., 1].min(axis=1) - rounding_error).astype(int)
-    last_row = np.floor(face_corners[..., 1].max(axis=1) + rounding_error).astype(int)
-    face, row_offset = _number_repeats(last_row - first_row + 1)
-    pixel_row = first_row[face] + row_offset
-    first_column = np.full(len(pixel_row), -np.inf)
-    last_column = np.full(len(pixel_row), np.inf)
+    first_pixel_row = np.ceil(face_corners[..., 1].min(axis=1) - rounding_error).astype(
+        int
+    )
+    last_pixel_row = np.floor(face_corners[..., 1].max(axis=1) + rounding_error).astype(
+        int
+    )
+    face, row_offset = _number_repeats(last_pixel_row - first_pixel_row + 1)
+    pixel_row = first_pixel_row[face] + row_offset
+    first_pixel_column = np.full(len(pixel_row), -np.inf)
+    last_pixel_column = np.full(len(pixel_row), np.inf)
     for k in range(3):
         x, y = face_corners[:, k].T
         next_x, next_y = face_corners[:, (k + 1) % 3].T
@@ -429,17 +433,24 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
             border_column = (x - slope * y)[face] + slope[face] * pixel_row
         # Counter-clockwise, edges go down at the left and up at the right.
         is_left, is_right = (next_y > y)[face], (next_y < y)[face]
-        np.maximum(first_column, border_column, out=first_column, where=is_left)
-        np.minimum(last_column, border_column, out=last_column, where=is_right)
-    first_column = np.ceil(first_column - rounding_error)
-    last_column = np.floor(last_column + rounding_error)
-    covers_pixels = first_column <= last_column
-    first_column, last_column = first_column[covers_pixels], last_column[covers_pixels]
+        np.maximum(
+            first_pixel_column, border_column, out=first_pixel_column, where=is_left
+        )
+        np.minimum(
+            last_pixel_column, border_column, out=last_pixel_column, where=is_right
+        )
+    first_pixel_column = np.ceil(first_pixel_column - rounding_error)
+    last_pixel_column = np.floor(last_pixel_column + rounding_error)
+    covers_pixels = first_pixel_column <= last_pixel_column
+    first_pixel_column, last_pixel_column = (
+        first_pixel_column[covers_pixels],
+        last_pixel_column[covers_pixels],
+    )
     return (
         face[covers_pixels],
         pixel_row[covers_pixels],
-        first_column.astype(int),
-        last_column.astype(int),
+        first_pixel_column.astype(int),
+        last_pixel_column.astype(int),
     )
 
 

@@ -138,7 +138,7 @@ def demographics_table(
             class_name: covariate_values(group_table, column_name)
             for class_name, group_table in table_of_group.items()
         }
-        first_row = len(table_rows)
+        first_row_index = len(table_rows)
         characteristic_test = CharacteristicTest("", np.nan)
         if is_counted(column_name, column_values):
             table_rows += _count_rows(column_name, values_of_group)
@@ -158,9 +158,9 @@ def demographics_table(
                 characteristic_test = compare_numbers(
                     number_values, people_table["label"], is_skewed=is_skewed
                 )
-        table_rows[first_row]["missing"] = str(int(column_values.isna().sum()))
-        table_rows[first_row]["test"] = characteristic_test.name
-        p_value_of_row[first_row] = characteristic_test.p_value
+        table_rows[first_row_index]["missing"] = str(int(column_values.isna().sum()))
+        table_rows[first_row_index]["test"] = characteristic_test.name
+        p_value_of_row[first_row_index] = characteristic_test.p_value
     shown_table = pd.DataFrame(table_rows).fillna("")
     if len(classes) < 2 or not p_value_of_row:
         return shown_table.drop(columns="test", errors="ignore")
@@ -429,9 +429,9 @@ def compare_counts(
     n_cells = n_rows * n_columns
     n_exceeding = 1
     n_permutations_per_block = max(1, _MAX_DRAWN_LABELS // len(label_codes))
-    for first_permutation in range(0, N_LABEL_PERMUTATIONS, n_permutations_per_block):
+    for start_permutation in range(0, N_LABEL_PERMUTATIONS, n_permutations_per_block):
         n_drawn_permutations = min(
-            n_permutations_per_block, N_LABEL_PERMUTATIONS - first_permutation
+            n_permutations_per_block, N_LABEL_PERMUTATIONS - start_permutation
         )
         drawn_labels = rng.permuted(
             np.tile(label_codes, (n_drawn_permutations, 1)), axis=1

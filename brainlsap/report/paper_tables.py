@@ -226,8 +226,8 @@ def latex_table(
     for column_block in _split_columns(widths, width):
         block_body = body.iloc[:, column_block]
         block_widths = _fit_widths(block_body, widths, column_block, width)
-        for first_row in range(0, max(len(body), 1), MAX_ROWS):
-            row_slice = slice(first_row, first_row + MAX_ROWS)
+        for start_row in range(0, max(len(body), 1), MAX_ROWS):
+            row_slice = slice(start_row, start_row + MAX_ROWS)
             tabular_parts.append(
                 _write_tabular(
                     [heads[column_index] for column_index in column_block],
