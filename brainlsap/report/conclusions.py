@@ -93,9 +93,9 @@ _NOT_VALID = (
     " This result is not valid (see Beware)."  # follows the sentence of a conclusion
 )
 _PARTS_HEADING = (
-    f"YES requires {MIN_LOG_CREDIT:.1f} nats of log evidence (20 times as probable) "
-    "over each row, and 90% intervals above 0 over random ones (one common "
-    "scale):"
+    "Log evidence of the study's connectome minus that of each row (nats [90%]; one "
+    f"common scale). YES requires at least {MIN_LOG_CREDIT:.1f} nats (20 times as "
+    "probable) in each row, and intervals above 0 for random connectomes:"
 )
 """What precedes the gains of the study's connectome."""
 N_QUOTED = 6
@@ -405,7 +405,6 @@ def method_text(evaluation: Evaluation) -> str:
             main_model, without_model
         ):
             source_text = "a ridge regression that uses no connectome"
-            scale_sentence = ""
         unused_sentence = (
             " The network has no weight in any fold, so the predictions are those of "
             f"{source_text}."
@@ -577,8 +576,9 @@ def _judge_by_comparison(
         return replace(audited, reason=reason, label=POSSIBLY)
     return replace(
         audited,
-        answer=NO,
-        label="",
+        # Not red, as an answer that warns: this NO is what authors hope for.
+        answer=NOT_SHOWN,
+        label=NO,
         reason=_score_of_covariates(evaluation, score_of_model),
         sentence=" ".join(_describe_covariates(findings, model_columns)),
     )
@@ -1045,7 +1045,9 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
         has_gain = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
         partial_conclusions.append(
             Conclusion(
-                tables.CONNECTOME_TITLES[connectome] if is_random else "no connectome",
+                tables.CONNECTOME_TITLES[connectome]
+                if is_random
+                else "no connectome, with mean",
                 YES if has_gain else NOT_SHOWN,
                 _nats_text(estimate, low, high),
                 estimate,
