@@ -181,33 +181,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     parsed_arguments, unknown_arguments = parser.parse_known_args(arguments)
     call_options = vars(parsed_arguments)
-    call: Callable[..., None] = call_options.pop("call")
+    command_function: Callable[..., None] = call_options.pop("call")
     if unknown_arguments:
-        parser.error(_describe_unknown(call.__name__, unknown_arguments))
+        parser.error(_describe_unknown(command_function.__name__, unknown_arguments))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
         input_path = call_options.get("study", call_options.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
             raise BrainlsapError("there is no such file or folder", path=input_path)
-        with format_options(_make_option_format(call.__name__)):
-            call(**call_options)
+        with format_options(_make_option_format(command_function.__name__)):
+            command_function(**call_options)
     except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
         return 141
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {error}", file=sys.stderr)
-        if isinstance(error, CohortError) and call in (fit, run):
+        if isinstance(error, CohortError) and command_function in (fit, run):
             print(
                 "Run `brainlsap check` on the study. The check suggests options with "
                 "which the study can be read.",
                 file=sys.stderr,
             )
-        if isinstance(error, CohortError) and call in (evaluate, predict):
-            _suggest_for_model(call.__name__, call_options, error)
+        if isinstance(error, CohortError) and command_function in (evaluate, predict):
+            _suggest_for_model(command_function.__name__, call_options, error)
         return 2
     except KeyboardInterrupt as interruption:
         notes = getattr(interruption, "__notes__", [])
-        if call is run and not notes:
+        if command_function is run and not notes:
             notes = ["No fits are stored."]
         message = " ".join(
             [
@@ -445,14 +445,15 @@ def check(study: str, **options: Any) -> None:
         raise BrainlsapError(
             f"{study} cannot be read because of the errors listed above"
         )
-    n_participants = cohort.table.groupby("label")["participant"].nunique()
+    n_participants_by_class = cohort.table.groupby("label")["participant"].nunique()
     _refuse_lonely_classes(study, cohort)
     reason_text = ""
-    if not fold_options and n_participants.min() < 5:
-        fold_options["cv"] = max(2, int(n_participants.min()))
+    if not fold_options and n_participants_by_class.min() < 5:
+        fold_options["cv"] = max(2, int(n_participants_by_class.min()))
         reason_text = (
             "\n  (5 folds are too many, because class "
-            f"{n_participants.idxmin()} has only {fold_options['cv']} participants.)"
+            f"{n_participants_by_class.idxmin()} has only {fold_options['cv']} "
+            "participants.)"
         )
     folds = brainlsap.workflow.choose_folds(cohort, **fold_options)
     if isinstance(folds, int):
@@ -845,9 +846,9 @@ def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> No
         predictions[is_class].rename(columns={"label": "truth"}), classes
     )
     _print_coverage(coverage.to_dict("records"))
-    other_counts = known_labels[~known_labels.isin(classes)].value_counts()
-    if len(other_counts):
-        labels_text = brainlsap.external.list_label_counts(other_counts)
+    unknown_label_counts = known_labels[~known_labels.isin(classes)].value_counts()
+    if len(unknown_label_counts):
+        labels_text = brainlsap.external.list_label_counts(unknown_label_counts)
         print(
             f"Note: the labels {labels_text} are not classes of the model, so their "
             "coverage was not measured. `brainlsap evaluate` renames labels by "
@@ -870,8 +871,8 @@ def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
             f"{interval}); a set contains {coverage_row['mean_size']:.1f} classes on "
             "average"
         )
-    n_covered = [row["coverage"] * row["people"] for row in coverage_rows]
-    if any(abs(number - round(number)) > 1e-9 for number in n_covered):
+    n_covered_by_class = [row["coverage"] * row["people"] for row in coverage_rows]
+    if any(abs(number - round(number)) > 1e-9 for number in n_covered_by_class):
         print("A participant with several scans counts with the share of these scans.")
 
 

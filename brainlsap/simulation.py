@@ -284,11 +284,11 @@ def make_cohort(
         }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    n_people_of_stages = divide_people(
+    n_people_by_stage = divide_people(
         n_people, [shares.get(stage, 0.0) for stage in STAGES]
     )
     scan_table = _draw_people(
-        n_people_of_stages, divide_people(n_people, visit_shares), n_sites, make_rng
+        n_people_by_stage, divide_people(n_people, visit_shares), n_sites, make_rng
     )
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
     is_seed = _find_seeds(atlas, seeds)
@@ -369,15 +369,15 @@ def divide_people(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
             f"{share_array.tolist()}."
         )
     exact_counts = n_people * share_array / share_array.sum()
-    n_people_of_shares = np.floor(exact_counts).astype(int)
-    remainder_order = np.argsort(n_people_of_shares - exact_counts, kind="stable")
-    n_people_of_shares[remainder_order[: n_people - n_people_of_shares.sum()]] += 1
+    n_people_by_share = np.floor(exact_counts).astype(int)
+    remainder_order = np.argsort(n_people_by_share - exact_counts, kind="stable")
+    n_people_by_share[remainder_order[: n_people - n_people_by_share.sum()]] += 1
     while (
-        empty_share_indices := np.flatnonzero(is_positive & (n_people_of_shares == 0))
+        empty_share_indices := np.flatnonzero(is_positive & (n_people_by_share == 0))
     ).size:
-        n_people_of_shares[n_people_of_shares.argmax()] -= 1
-        n_people_of_shares[empty_share_indices[0]] += 1
-    return n_people_of_shares
+        n_people_by_share[n_people_by_share.argmax()] -= 1
+        n_people_by_share[empty_share_indices[0]] += 1
+    return n_people_by_share
 
 
 def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
@@ -398,7 +398,7 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
 
 
 def _draw_people(
-    n_people_of_stages: np.ndarray,
+    n_people_by_stage: np.ndarray,
     n_people_by_visits: np.ndarray,
     n_sites: int,
     make_rng: Stream,
@@ -409,7 +409,7 @@ def _draw_people(
     visit, two ..
     """
     stage_codes = make_rng("stages").permutation(
-        np.repeat(np.arange(len(n_people_of_stages)), n_people_of_stages)
+        np.repeat(np.arange(len(n_people_by_stage)), n_people_by_stage)
     )
     n_visits = make_rng("visits").permutation(
         np.repeat(np.arange(len(n_people_by_visits)) + 1, n_people_by_visits)

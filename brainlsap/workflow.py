@@ -426,8 +426,8 @@ def _compute_connectome_gain(
     cohort: Cohort, confound_steps: Deconfounder, ridge: Any, random_state: int
 ) -> pd.DataFrame | None:
     """Return what the connectome adds, or None where a class has too few people."""
-    n_people = cohort.table.groupby("label")["participant"].nunique()
-    if n_people.min() < MIN_PEOPLE_OF_CLASS:
+    n_people_by_class = cohort.table.groupby("label")["participant"].nunique()
+    if n_people_by_class.min() < MIN_PEOPLE_OF_CLASS:
         return None
     return connectome_gain(
         cohort, confound_steps, ridge, random_state=random_state
@@ -524,8 +524,10 @@ def merge_classes(
                 f"{option_name('merge_classes')} has {class_name!r} in two "
                 "classes. Write it in one class only."
             )
-    n_scans = cohort.table["label"].value_counts().reindex(cohort.classes)
-    absent_classes = find_absent_classes(cohort.label_name, all_originals, n_scans)
+    n_scans_by_class = cohort.table["label"].value_counts().reindex(cohort.classes)
+    absent_classes = find_absent_classes(
+        cohort.label_name, all_originals, n_scans_by_class
+    )
     if absent_classes:
         raise CohortError(
             f"{option_text('merge_classes')} cannot be applied because of these faults",
@@ -549,8 +551,8 @@ def merge_classes(
     is_selected = new_label.notna().to_numpy()
     findings = [Finding(f"classes merged: {description}", kind=CLASSES)]
     if not is_selected.all():
-        n_left_out = cohort.table["label"][~is_selected].value_counts()
-        counts_text = describe_counts(n_left_out.items())
+        n_left_out_by_class = cohort.table["label"][~is_selected].value_counts()
+        counts_text = describe_counts(n_left_out_by_class.items())
         message = f"scans of other classes are left out: {counts_text}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
     selected_cohort = cohort.select(is_selected, fate=OTHER_CLASS)

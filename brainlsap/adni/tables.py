@@ -724,12 +724,16 @@ def _mark_contradictions(
     diagnosed_rows = visit_rows[
         visit_rows["diagnosis"].notna() & ~visit_rows["is_faulty"]
     ]
-    first_code = diagnosed_rows.groupby(_VISIT_KEYS)["viscode"].transform("first")
+    first_code_by_row = diagnosed_rows.groupby(_VISIT_KEYS)["viscode"].transform(
+        "first"
+    )
     compared_rows = diagnosed_rows[
-        (diagnosed_rows["month"] > 0) | (diagnosed_rows["viscode"] == first_code)
+        (diagnosed_rows["month"] > 0) | (diagnosed_rows["viscode"] == first_code_by_row)
     ]
-    n_diagnoses = compared_rows.groupby(_VISIT_KEYS)["diagnosis"].transform("nunique")
-    contradicting_rows = compared_rows[n_diagnoses > 1]
+    n_diagnoses_by_row = compared_rows.groupby(_VISIT_KEYS)["diagnosis"].transform(
+        "nunique"
+    )
+    contradicting_rows = compared_rows[n_diagnoses_by_row > 1]
     for (roster_number, _), month_rows in contradicting_rows.groupby(_VISIT_KEYS):
         visit_codes = " and ".join(month_rows["viscode"].unique())
         diagnosis_texts = " and ".join(month_rows["diagnosis"].unique())

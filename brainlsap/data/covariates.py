@@ -326,9 +326,10 @@ def find_spellings(
     ]
     if not spelling_variants:
         return []
-    n_scans = group_texts.value_counts()
+    n_scans_by_spelling = group_texts.value_counts()
     variant_counts = [
-        (spelling, int(n_scans[spelling])) for spelling in sorted(spelling_variants)
+        (spelling, int(n_scans_by_spelling[spelling]))
+        for spelling in sorted(spelling_variants)
     ]
     message = f"{column_name} is written as {describe_counts(variant_counts)}"
     rarest_spelling = min(variant_counts, key=lambda variant: variant[1])[0]
@@ -525,7 +526,9 @@ def find_faults(
                     column_name, column_values, scan_table.get("scan")
                 )
         if covariate_kind == "sex":
-            n_sexes = column_values.groupby(scan_table["participant"]).nunique()
+            n_sexes_of_person = column_values.groupby(
+                scan_table["participant"]
+            ).nunique()
             faults += [
                 Finding(
                     f"{column_name} differs between visits of a person. Write the "
@@ -533,6 +536,6 @@ def find_faults(
                     FAULT,
                     participant=str(participant_id),
                 )
-                for participant_id in n_sexes.index[n_sexes > 1]
+                for participant_id in n_sexes_of_person.index[n_sexes_of_person > 1]
             ]
     return faults

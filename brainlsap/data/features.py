@@ -277,14 +277,17 @@ def _read_stats_column(
     }
     column_heads = header.get("ColHeaders", "").split()
     n_rows = header.get("NRows", f"{len(row_cells)}")
-    n_cells = [len(cells_of_row) for cells_of_row in row_cells]
-    is_complete = {*n_cells} == {len(column_heads)} and n_rows == f"{len(row_cells)}"
+    n_cells_by_row = [len(cells_of_row) for cells_of_row in row_cells]
+    is_complete = {*n_cells_by_row} == {
+        len(column_heads)
+    } and n_rows == f"{len(row_cells)}"
     if not (is_complete and {"StructName", measure_column} <= {*column_heads}):
         raise FileFormatError(
             f"expected a FreeSurfer stats file with {n_rows} rows of "
             f"{len(column_heads)} cells and a line '# ColHeaders' that contains "
             f"StructName and {measure_column}; got {len(row_cells)} rows of "
-            f"{min(n_cells, default=0)} or more cells. The file may be incomplete.",
+            f"{min(n_cells_by_row, default=0)} or more cells. The file may be "
+            "incomplete.",
             path=stats_path,
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
@@ -454,12 +457,19 @@ class FeatureSources:
         ] or candidate_tables
         table_files = {scan_table.path for scan_table in candidate_tables}
         # Of the sheets of one workbook, choose that with most of age, sex ...
-        n_covariates = [
+        n_covariates_by_table = [
             len({*map(kind_of, scan_table.text_columns)} & {*COVARIATES})
             for scan_table in candidate_tables
         ]
-        if len(table_files) == 1 and n_covariates.count(max(n_covariates)) == 1:
-            candidate_tables = [candidate_tables[n_covariates.index(max(n_covariates))]]
+        if (
+            len(table_files) == 1
+            and n_covariates_by_table.count(max(n_covariates_by_table)) == 1
+        ):
+            candidate_tables = [
+                candidate_tables[
+                    n_covariates_by_table.index(max(n_covariates_by_table))
+                ]
+            ]
         if len(candidate_tables) == 1:
             return candidate_tables[0]
         problem_text = (

@@ -84,18 +84,18 @@ def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
     )
     fate_ranks = fate_of_scan["fate"].map(fate_order.index)
     furthest_fates = fate_ranks.groupby(fate_of_scan["participant"]).max()
-    n_people = furthest_fates.value_counts()
-    n_scans = fate_ranks.value_counts()
+    n_people_by_fate = furthest_fates.value_counts()
+    n_scans_by_fate = fate_ranks.value_counts()
     title_of_fate = FATE_TITLES | {ANALYSED: "analysed"}
     fate_rows = [
         (
             fate,
             title_of_fate[fate],
-            int(n_people.get(rank, 0)),
-            int(n_scans.get(rank, 0)),
+            int(n_people_by_fate.get(rank, 0)),
+            int(n_scans_by_fate.get(rank, 0)),
         )
         for rank, fate in enumerate(fate_order)
-        if rank in n_scans.index or fate == ANALYSED
+        if rank in n_scans_by_fate.index or fate == ANALYSED
     ]
     first_row = (LISTED, "listed", len(furthest_fates), len(fate_ranks))
     column_names = ["fate", "title", "participants", "scans"]

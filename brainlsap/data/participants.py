@@ -978,17 +978,17 @@ def _find_misspelt_labels(
     """
     known_stages = [name for name in class_order if name.lower() in STAGE_OF_WORD]
     unknown_classes = [name for name in class_order if name not in known_stages]
-    n_people = scan_table.groupby("label")["participant"].nunique()
+    n_people_by_label = scan_table.groupby("label")["participant"].nunique()
     spelling_of_stage = {name.lower(): name for name in known_stages}
     spelling_faults = list[Finding]()
     for class_name in unknown_classes:
-        if n_people[class_name] > _MOST_MISSPELT_PEOPLE:
+        if n_people_by_label[class_name] > _MOST_MISSPELT_PEOPLE:
             continue
         intended_labels = [
             other_name
             for other_name in class_order
             if other_name in known_stages
-            or n_people[other_name] > _MOST_MISSPELT_PEOPLE
+            or n_people_by_label[other_name] > _MOST_MISSPELT_PEOPLE
             if _is_misspelling(class_name.lower(), other_name.lower())
         ]
         if len(known_stages) >= 2:

@@ -468,13 +468,14 @@ def _refuse_swallowed_rows(
         cell_lines = cell_text.split("\n")
         if len(cell_lines) == 1:
             continue
-        n_delimiters = [
+        n_delimiters_by_line = [
             len(re.findall(delimiter_pattern, cell_line)) for cell_line in cell_lines
         ]
         n_delimiters_after = n_cells - 1 - column_index
-        has_row_inside = n_cells - 1 in n_delimiters[1:-1]
+        has_row_inside = n_cells - 1 in n_delimiters_by_line[1:-1]
         has_rows_at_ends = (
-            n_delimiters[0] == n_delimiters_after and n_delimiters[-1] == column_index
+            n_delimiters_by_line[0] == n_delimiters_after
+            and n_delimiters_by_line[-1] == column_index
         )
         if has_row_inside or has_rows_at_ends:
             raise FileFormatError(

@@ -900,12 +900,12 @@ def bound_count_scores(
     if n_classes < 2 or not has_one_prediction.all() or is_constant:
         return {}
     predicted_codes = confusion_counts.argmax(axis=1)[present_codes]
-    n_people = [
+    n_people_by_class = [
         len(set(person_codes[predictions.actual_codes == class_code]))
         for class_code in present_codes
     ]
-    error_shares = _divide_errors(np.array(n_people, dtype=float))
-    error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people)
+    error_shares = _divide_errors(np.array(n_people_by_class, dtype=float))
+    error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people_by_class)
     confusion_tables = []
     for target_codes in _list_targets(predicted_codes, n_classes):
         divided_counts = np.zeros((len(error_shares), n_classes, n_classes))
@@ -961,22 +961,22 @@ def bound_auc(
     (low, high)
         The estimate twice if in each fold a model gives everybody the same values.
     """
-    is_in_fold = [
+    fold_masks = [
         predictions.fold_numbers == fold_number
         for fold_number in np.unique(predictions.fold_numbers)
     ]
     ranking_scores = predictions.ranking_scores
     if ranking_scores is None or not any(
-        np.ptp(ranking_scores[class_rows], axis=0).any() for class_rows in is_in_fold
+        np.ptp(ranking_scores[is_in_fold], axis=0).any() for is_in_fold in fold_masks
     ):
         return estimate, estimate
     class_factors = []
     class_codes = np.unique(predictions.actual_codes) if classes is None else classes
     for class_code in class_codes:
         n_pairs = 0
-        for class_rows in is_in_fold:
-            is_class = predictions.actual_codes[class_rows] == class_code
-            class_people = person_codes[class_rows]
+        for is_in_fold in fold_masks:
+            is_class = predictions.actual_codes[is_in_fold] == class_code
+            class_people = person_codes[is_in_fold]
             n_class_people = len(set(class_people[is_class]))
             n_other_people = len(set(class_people[~is_class]))
             n_pairs += min(n_class_people, n_other_people)
@@ -985,13 +985,13 @@ def bound_auc(
     return estimate * mean_factor, 1 - (1 - estimate) * mean_factor
 
 
-def _divide_errors(n_people: np.ndarray) -> np.ndarray:
+def _divide_errors(n_people_by_class: np.ndarray) -> np.ndarray:
     """Return divisions of the errors among classes, (n_divisions, n_classes).
 
     None, in proportion to people, equally, all in one class, and at random, also with
     fewer errors than the bound allows.
     """
-    n_classes = len(n_people)
+    n_classes = len(n_people_by_class)
     rng = np.random.default_rng(_BOUND_SEED)
     random_shares = rng.dirichlet(np.ones(n_classes), _N_RANDOM_SHARES)
     sparse_shares = rng.dirichlet(np.full(n_classes, 0.3), _N_RANDOM_SHARES)
@@ -999,7 +999,7 @@ def _divide_errors(n_people: np.ndarray) -> np.ndarray:
     return np.vstack(
         [
             np.zeros(n_classes),
-            n_people / n_people.sum(),
+            n_people_by_class / n_people_by_class.sum(),
             np.ones(n_classes) / n_classes,
             np.eye(n_classes),
             random_shares,

@@ -166,12 +166,16 @@ class Deconfounder(BaseEstimator):
         for fold_number, (train_rows, test_rows) in enumerate(splits, start=1):
             train_table = table.iloc[train_rows]
             learned_table = train_table[self._is_learned_from(train_table)]
-            n_people = learned_table["participant"].groupby(site_names).nunique()
+            n_people_by_site = (
+                learned_table["participant"].groupby(site_names).nunique()
+            )
             # A site without a person of the reference class counts as 0.
-            n_people = n_people.reindex(
+            n_people_by_site = n_people_by_site.reindex(
                 sorted(site_names.iloc[train_rows].unique()), fill_value=0
             )
-            self._check_sites_of_fold(fold_number, n_people, site_names.iloc[test_rows])
+            self._check_sites_of_fold(
+                fold_number, n_people_by_site, site_names.iloc[test_rows]
+            )
 
     def _is_learned_from(self, scan_table: pd.DataFrame) -> np.ndarray:
         """Return which scans the steps are learned from, by their labels."""
@@ -242,18 +246,24 @@ class Deconfounder(BaseEstimator):
             )
 
     def _check_sites_of_fold(
-        self, fold_number: int, n_people: pd.Series, test_site: pd.Series
+        self, fold_number: int, n_people_by_site: pd.Series, test_site: pd.Series
     ) -> None:
         """Raise if ComBat cannot learn the sites of a fold, or never applies them.
 
-        `n_people` counts the people of each site in training.
+        `n_people_by_site` counts the people of each site in training.
         """
         # If no test scan is of a learned site, only the training scans would change.
-        is_held_out = len(test_site) > 0 and not test_site.isin(n_people.index).any()
-        if is_held_out or len(n_people) < 2 or n_people.min() < MIN_PER_SITE:
+        is_held_out = (
+            len(test_site) > 0 and not test_site.isin(n_people_by_site.index).any()
+        )
+        if (
+            is_held_out
+            or len(n_people_by_site) < 2
+            or n_people_by_site.min() < MIN_PER_SITE
+        ):
             site_texts = (
                 f"{site_name}: {n_site_people} people"
-                for site_name, n_site_people in n_people.items()
+                for site_name, n_site_people in n_people_by_site.items()
             )
             class_text = ""
             if self.reference_class is not None:
@@ -389,13 +399,13 @@ class Deconfounder(BaseEstimator):
             np.hstack([site_dummies, covariate_design]), feature_values
         )
         site_means, covariate_slopes = beta[:n_sites], beta[n_sites:]
-        n_scans = np.maximum(n_known_values.sum(axis=0), 1)
-        grand_mean = (n_known_values * site_means).sum(axis=0) / n_scans
+        n_scans_by_value = np.maximum(n_known_values.sum(axis=0), 1)
+        grand_mean = (n_known_values * site_means).sum(axis=0) / n_scans_by_value
         residual_values = (
             feature_values - grand_mean - covariate_design @ covariate_slopes
         )
         residuals = residual_values - site_dummies @ (site_means - grand_mean)
-        sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_scans)
+        sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_scans_by_value)
         # Values that do not vary, or were measured at one site only, are not changed.
         is_unchanged = sd <= 1e-10 * np.maximum(np.abs(grand_mean), 1e-300)
         is_unchanged |= ((n_known_values >= MIN_PER_SITE).sum(axis=0) < 2) | np.isnan(
@@ -760,16 +770,16 @@ def _variance_factors(
     classes. Without covariates the variance of a mean is 1 / n, that of a difference
     1 / n + 1 / n_reference.
     """
-    n_people = person_means[:, :n_classes].sum(axis=0)
+    n_people_by_class = person_means[:, :n_classes].sum(axis=0)
     covariance = np.linalg.pinv(person_means.T @ person_means)[:n_classes, :n_classes]
     mean_variances = np.diag(covariance)
     difference_variance = (
         mean_variances + mean_variances[reference_code] - 2 * covariance[reference_code]
     )
     return {
-        "mean_factor": mean_variances * n_people,
+        "mean_factor": mean_variances * n_people_by_class,
         "difference_factor": difference_variance
-        / (1 / n_people + 1 / n_people[reference_code]),
+        / (1 / n_people_by_class + 1 / n_people_by_class[reference_code]),
     }
 
 
@@ -883,13 +893,17 @@ def _shrink_site_effects(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _check_confound(scan_table: pd.DataFrame, covariate_name: str) -> str:
     """Return the column that a name means; raise if it determines the label."""
     column_name = find_covariate_column(scan_table, covariate_name)
-    n_labels = (
+    n_labels_by_group = (
         scan_table["label"]
         .groupby(scan_table[column_name].dropna().astype(str))
         .nunique()
     )
-    are_groups = 1 < len(n_labels) <= scan_table["participant"].nunique() / 2
-    if are_groups and scan_table["label"].nunique() > 1 and n_labels.max() == 1:
+    are_groups = 1 < len(n_labels_by_group) <= scan_table["participant"].nunique() / 2
+    if (
+        are_groups
+        and scan_table["label"].nunique() > 1
+        and n_labels_by_group.max() == 1
+    ):
         raise ParameterError(
             f"each value of {column_name} occurs with one label only, so adjusting "
             "for it would remove the differences between the labels. Leave this "

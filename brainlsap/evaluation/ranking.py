@@ -975,11 +975,16 @@ class _SpinHemisphere:
         vertex_values = np.append(region_map, np.nan)[self.labels[nearest_vertex]]
         is_valid = (self.labels >= 0) & np.isfinite(vertex_values)
         valid_labels = self.labels[is_valid]
-        n_vertices = np.bincount(valid_labels, minlength=self.n_regions)
+        n_vertices_by_region = np.bincount(valid_labels, minlength=self.n_regions)
         value_sums = np.bincount(
             valid_labels, vertex_values[is_valid], minlength=self.n_regions
         )
-        np.divide(value_sums, n_vertices, out=spun_map, where=n_vertices > 0)
+        np.divide(
+            value_sums,
+            n_vertices_by_region,
+            out=spun_map,
+            where=n_vertices_by_region > 0,
+        )
 
 
 def _correlate_rotated_maps(

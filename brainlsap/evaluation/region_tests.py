@@ -574,8 +574,8 @@ def _root_weights(person_codes: np.ndarray) -> np.ndarray:
     Labels move between people with equally many rows only: no permutation changes the
     weights.
     """
-    n_rows = np.bincount(person_codes)
-    return np.sqrt(1 / n_rows[person_codes])[:, None]
+    n_rows_of_person = np.bincount(person_codes)
+    return np.sqrt(1 / n_rows_of_person[person_codes])[:, None]
 
 
 def _unit_residuals(

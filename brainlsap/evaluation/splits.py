@@ -131,13 +131,20 @@ def make_splits(
         (person_codes.max(initial=-1) + 1, len(class_names)), dtype=int
     )
     np.add.at(visit_counts, (person_codes, class_codes), 1)
-    n_people = (visit_counts > 0).sum(axis=0)
-    if n_folds < 2 or n_repeats < 1 or len(n_people) < 2 or n_people.min() < n_folds:
+    n_people_by_class = (visit_counts > 0).sum(axis=0)
+    if (
+        n_folds < 2
+        or n_repeats < 1
+        or len(n_people_by_class) < 2
+        or n_people_by_class.min() < n_folds
+    ):
         counts_text = ", ".join(
             f"{class_name} {n_class_people}"
-            for class_name, n_class_people in zip(class_names, n_people, strict=True)
+            for class_name, n_class_people in zip(
+                class_names, n_people_by_class, strict=True
+            )
         )
-        if n_folds < 2 or n_repeats < 1 or len(n_people) < 2:
+        if n_folds < 2 or n_repeats < 1 or len(n_people_by_class) < 2:
             raise SplitError(
                 "cross-validation needs at least two folds, one repeat and two "
                 f"classes; got {n_folds} folds, {n_repeats} repeats and these numbers "
@@ -189,7 +196,7 @@ def _assign_folds(
     n_draws = min(N_DRAWN_DIVISIONS, max(20, _MAX_DRAWN_PEOPLE // len(visit_counts)))
     if has_one_kind_per_class:
         n_draws = 1
-    by_class = (
+    class_of_person = (
         visit_counts.argmax(axis=1)
         if has_one_kind_per_class
         else np.zeros_like(n_visits_of_person)
@@ -207,7 +214,7 @@ def _assign_folds(
     fold_of_person = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
     first_fold_of_draw = np.arange(n_draws) * n_folds
     for person_code in np.lexsort(
-        (rng.random(len(n_visits_of_person)), by_class, -n_visits_of_person)
+        (rng.random(len(n_visits_of_person)), class_of_person, -n_visits_of_person)
     ):
         fold_costs = tie_noise[person_code] * rng.random((n_draws, n_folds))
         class_columns = np.flatnonzero(class_shares[person_code])
@@ -405,8 +412,8 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
     """
     _, person_index = np.unique(np.asarray(groups), return_inverse=True)
     person_order = np.argsort(person_index, kind="stable")
-    n_rows = np.bincount(person_index)
-    block_sizes = n_rows[person_index[person_order]]
+    n_rows_of_person = np.bincount(person_index)
+    block_sizes = n_rows_of_person[person_index[person_order]]
     return [
         person_order[block_sizes == block_size].reshape(-1, block_size)
         for block_size in np.unique(block_sizes)

@@ -81,7 +81,7 @@ def describe_people(cohort: Cohort) -> CaseMix:
     """
     cohort_table = cohort.table
     is_first_scan = ~cohort_table["participant"].duplicated()
-    n_people_of_class = cohort_table.groupby("label")["participant"].nunique()
+    n_people_by_class = cohort_table.groupby("label")["participant"].nunique()
     counts_of_kind: dict[str, dict[str, int]] = {}
     numbers_of_name: dict[str, dict[str, float]] = {}
     for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
@@ -109,7 +109,7 @@ def describe_people(cohort: Cohort) -> CaseMix:
         "n_people": int(is_first_scan.sum()),
         "n_scans": cohort.n_scans,
         "classes": {
-            class_name: int(n_people_of_class.get(class_name, 0))
+            class_name: int(n_people_by_class.get(class_name, 0))
             for class_name in cohort.classes
         },
         "numbers": numbers_of_name,
@@ -263,14 +263,14 @@ class _GroupCounts(NamedTuple):
         n_classes = self.n_correct.shape[1]
         class_totals = self.n_predictions.sum(axis=0)
         class_hits = self.n_correct.sum(axis=0)
-        n_people = (self.n_predictions > 0).sum(axis=0)
+        n_people_by_class = (self.n_predictions > 0).sum(axis=0)
         # An added person has the mean number of scans.
-        scans_of_person = class_totals / n_people
+        scans_of_person = class_totals / n_people_by_class
         n_added_scans = n_added_people * scans_of_person
         padded_totals = class_totals + 2 * n_added_scans
         rates = (class_hits + n_added_scans) / padded_totals
         # Few people vary too little around their own mean.
-        inflation = np.sqrt(n_people / (n_people - 1))
+        inflation = np.sqrt(n_people_by_class / (n_people_by_class - 1))
         residuals = self.n_correct - rates * self.n_predictions
         residuals = residuals * inflation / padded_totals
         variance = ((residuals.sum(axis=1) / n_classes) ** 2).sum()
@@ -613,13 +613,15 @@ def _largest_difference(
 ) -> float:
     """Return a quantile of the largest difference of groups in standard errors."""
     draws = rng.normal(size=(_N_DRAWS, len(standard_errors))) * standard_errors
-    largest = np.zeros(_N_DRAWS)
+    largest_differences = np.zeros(_N_DRAWS)
     for i, j in combinations(range(len(standard_errors)), 2):
         standard_error = np.hypot(standard_errors[i], standard_errors[j])
         np.maximum(
-            largest, np.abs(draws[:, i] - draws[:, j]) / standard_error, out=largest
+            largest_differences,
+            np.abs(draws[:, i] - draws[:, j]) / standard_error,
+            out=largest_differences,
         )
-    return float(np.quantile(largest, level))
+    return float(np.quantile(largest_differences, level))
 
 
 def _find_largest_gap(

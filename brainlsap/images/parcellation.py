@@ -286,13 +286,13 @@ def _label_centres(label_image: LabelImage) -> np.ndarray:
     """Return the centre of mass of labels 1, 2 ... in mm, NaN for absent labels."""
     voxel_indices = np.argwhere(label_image.values > 0)
     voxel_labels = label_image.values[tuple(voxel_indices.T)]
-    n_voxels = np.bincount(voxel_labels)[1:, None]
+    n_voxels_by_label = np.bincount(voxel_labels)[1:, None]
     coordinate_sums = [
         np.bincount(voxel_labels, weights=voxel_coordinates)[1:]
         for voxel_coordinates in voxel_indices.T
     ]
     with np.errstate(invalid="ignore"):
-        centroids = np.column_stack(coordinate_sums) / n_voxels
+        centroids = np.column_stack(coordinate_sums) / n_voxels_by_label
     return centroids @ label_image.affine[:3, :3].T + label_image.affine[:3, 3]
 
 

@@ -329,7 +329,7 @@ def measure_shift(
         label_image.affine @ grid_to_image, np.argwhere(is_near)
     )
     tissue_classes = tissue_codes[is_near]
-    n_points = np.maximum(np.bincount(tissue_classes), 1)
+    n_points_by_class = np.maximum(np.bincount(tissue_classes), 1)
     uptake_values = np.nan_to_num(uptake_image.values)
     mm_to_voxel = np.linalg.inv(uptake_image.affine)
 
@@ -338,7 +338,7 @@ def measure_shift(
             mm_to_voxel, (sample_points + candidate_shift).T
         )
         voxel_values = volumes.sample_nearest(uptake_values, voxel_coordinates)
-        tissue_means = np.bincount(tissue_classes, voxel_values) / n_points
+        tissue_means = np.bincount(tissue_classes, voxel_values) / n_points_by_class
         residual_variance = ((voxel_values - tissue_means[tissue_classes]) ** 2).sum()
         total_variance = ((voxel_values - voxel_values.mean()) ** 2).sum()
         return (

@@ -452,7 +452,7 @@ def build_connectome(
         RadialSearch(node_image, radius) if assignment == "radial" else node_image
     )
     n_codes = len(node_labels) + 1  # code 0 is no node
-    n_voxels = np.array([0, *label_image.voxel_counts[node_labels]])
+    n_voxels_by_code = np.array([0, *label_image.voxel_counts[node_labels]])
 
     def sum_block(streamline_block: StreamlineBlock, start_row: int) -> np.ndarray:
         """Return counts, weights and factors of a block, summed by pair of nodes."""
@@ -477,7 +477,7 @@ def build_connectome(
             np.concatenate([start_codes, end_codes]),
         )
         low_code, high_code = np.sort([start_codes, end_codes], axis=0)
-        n_voxels_of_pair = n_voxels[low_code] + n_voxels[high_code]
+        n_voxels_of_pair = n_voxels_by_code[low_code] + n_voxels_by_code[high_code]
         block_weights = padded_factors * weigh_streamlines(
             streamline_block, n_voxels_of_pair, weight
         )
@@ -754,8 +754,8 @@ class RadialSearch:
         neighbour_voxels = self.tree.query_ball_point(
             points, nearest_distance * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
-        n_neighbours = [len(voxel_rows) for voxel_rows in neighbour_voxels]
-        point_row = np.repeat(np.arange(len(points)), n_neighbours)
+        n_neighbours_of_point = [len(voxel_rows) for voxel_rows in neighbour_voxels]
+        point_row = np.repeat(np.arange(len(points)), n_neighbours_of_point)
         voxel_row = np.concatenate(neighbour_voxels).astype(np.intp)
         dx, dy, dz = (points[point_row] - self.centres[voxel_row]).T
         exact_distance = np.sqrt(dx * dx + (dy * dy + dz * dz))

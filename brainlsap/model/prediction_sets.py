@@ -61,13 +61,13 @@ def fit_prediction_sets(
     )
     centers: list[float] = []
     quantiles: list[float | None] = []
-    n_people: list[int] = []
+    n_people_by_class: list[int] = []
     for class_code in range(n_classes):
         is_class = class_codes == class_code
         persons_of_class = person_codes[is_class]
-        n_visits = np.bincount(persons_of_class)[persons_of_class]
+        n_visits_by_scan = np.bincount(persons_of_class)[persons_of_class]
         # Every person counts once.
-        person_weights = 1 / n_visits
+        person_weights = 1 / n_visits_by_scan
         n_persons = len(np.unique(persons_of_class))
         class_scores = rebalanced_scores[is_class]
         center = float(np.average(class_scores[:, 0], weights=person_weights))
@@ -85,12 +85,12 @@ def fit_prediction_sets(
         )
         centers.append(center)
         quantiles.append(_find_quantile(nonconformity, person_weights, n_persons))
-        n_people.append(n_persons)
+        n_people_by_class.append(n_persons)
     return {
         "classes": [str(class_name) for class_name in model.stages_],
         "centers": centers,
         "quantiles": quantiles,
-        "n_people": n_people,
+        "n_people": n_people_by_class,
     }
 
 
@@ -107,8 +107,8 @@ def rebalance_scores(
     weight of the others.
     """
     n_people = person_codes.max() + 1
-    n_visits = np.bincount(person_codes)
-    scan_weights = 1 / n_visits[person_codes]
+    n_visits_of_person = np.bincount(person_codes)
+    scan_weights = 1 / n_visits_of_person[person_codes]
     scan_weights /= np.bincount(class_codes, scan_weights)[class_codes]
     scan_weights *= n_people / scan_weights.sum()
     n_classes = class_codes.max() + 1
@@ -162,9 +162,11 @@ def predict_sets(
     ]
     is_in_set = np.column_stack(set_columns)
     if scores.shape[1] == 1:
-        has_earlier = np.maximum.accumulate(is_in_set, axis=1)
-        has_later = np.maximum.accumulate(is_in_set[:, ::-1], axis=1)[:, ::-1]
-        is_in_set = has_earlier & has_later
+        has_earlier_class_in_set = np.maximum.accumulate(is_in_set, axis=1)
+        has_later_class_in_set = np.maximum.accumulate(is_in_set[:, ::-1], axis=1)[
+            :, ::-1
+        ]
+        is_in_set = has_earlier_class_in_set & has_later_class_in_set
     return is_in_set
 
 

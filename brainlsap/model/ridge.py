@@ -344,11 +344,11 @@ class LSAPRidgeClassifier(PackedClassifier):
 
 def _weigh_scans(class_codes: np.ndarray, person_index: np.ndarray) -> np.ndarray:
     """Return weights with which every person counts once, and every class the same."""
-    n_visits = np.bincount(person_index)
-    visit_weights = 1 / n_visits[person_index]
+    n_visits_of_person = np.bincount(person_index)
+    visit_weights = 1 / n_visits_of_person[person_index]
     class_sums = np.bincount(class_codes, visit_weights)
-    scan_weights = 1 / (n_visits[person_index] * class_sums[class_codes])
-    return scan_weights * (len(n_visits) / scan_weights.sum())
+    scan_weights = 1 / (n_visits_of_person[person_index] * class_sums[class_codes])
+    return scan_weights * (len(n_visits_of_person) / scan_weights.sum())
 
 
 def _name_richest_model(scale_choice: str) -> str:

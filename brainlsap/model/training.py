@@ -198,18 +198,18 @@ def inner_splits(
     all_rows = np.arange(len(class_codes))
     split_without_validation = all_rows, all_rows[:0]
     _, person_codes = np.unique(groups, return_inverse=True)
-    n_people_of_classes = [
+    n_people_by_class = [
         len(set(person_codes[class_codes == class_code]))
         for class_code in set(class_codes)
     ]
     n_people, n_starts = person_codes.max() + 1, settings.n_starts
     if settings.validation_fraction * len(class_codes) > MAX_STEP_SCANS:
         return _draw_validation_people(class_codes, person_codes, n_starts, seed)
-    is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(n_people_of_classes) < 2
+    is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(n_people_by_class) < 2
     if is_too_small or not settings.leaves_people_out():
         return [split_without_validation] * n_starts
     n_slices = min(
-        max(2, round(1 / settings.validation_fraction)), max(n_people_of_classes)
+        max(2, round(1 / settings.validation_fraction)), max(n_people_by_class)
     )
     splits: list[tuple[np.ndarray, np.ndarray]] = []
     for repeat_index in range(-(-n_starts // n_slices)):
@@ -222,7 +222,7 @@ def inner_splits(
         ]
     return [
         (train_rows, validation_rows)
-        if len(set(class_codes[train_rows])) == len(n_people_of_classes)
+        if len(set(class_codes[train_rows])) == len(n_people_by_class)
         else split_without_validation
         for train_rows, validation_rows in splits[:n_starts]
     ]
@@ -251,7 +251,7 @@ def _divide_people(
         candidate_counts = np.repeat(fold_counts[None], n_folds, axis=0)
         candidate_counts[fold_index, fold_index] += visit_counts[person_code]
         deviations = np.std(candidate_counts / class_counts, axis=1).mean(axis=1)
-        n_scans = fold_counts.sum(axis=1)
+        n_scans_by_fold = fold_counts.sum(axis=1)
         best_fold_index = 0
         for k in range(1, n_folds):
             smallest_deviation = deviations[best_fold_index]
@@ -259,7 +259,7 @@ def _divide_people(
             tolerance = 1e-8 + 1e-5 * smallest_deviation
             is_equal = abs(deviations[k] - smallest_deviation) <= tolerance
             if deviations[k] < smallest_deviation or (
-                is_equal and n_scans[k] < n_scans[best_fold_index]
+                is_equal and n_scans_by_fold[k] < n_scans_by_fold[best_fold_index]
             ):
                 best_fold_index = k
         fold_counts[best_fold_index] += visit_counts[person_code]

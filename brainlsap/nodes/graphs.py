@@ -606,18 +606,20 @@ def split_per_class(
         Where a class has fewer nodes than asked for, or no node is left for a set.
     """
     rng, class_nodes = np.random.default_rng(random_state), _nodes_by_class(labels)
-    n_nodes = {
+    n_nodes_by_class = {
         int(labels[shuffled_nodes[0]]): len(shuffled_nodes)
         for shuffled_nodes in class_nodes
     }
     small_classes = [
-        f"{class_code}: {n}" for class_code, n in n_nodes.items() if n < n_per_class
+        f"{class_code}: {n}"
+        for class_code, n in n_nodes_by_class.items()
+        if n < n_per_class
     ]
     if small_classes:
         raise SplitError(
             f"some classes have fewer nodes than the {n_per_class} training nodes "
             f"per class (class: nodes): {', '.join(small_classes)}. Use at most "
-            f"n_per_class={min(n_nodes.values())}, or set the labels of small "
+            f"n_per_class={min(n_nodes_by_class.values())}, or set the labels of small "
             "classes to -1."
         )
     train_nodes = np.concatenate(

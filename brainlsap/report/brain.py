@@ -1028,10 +1028,12 @@ def _is_key_stacked(key_entries: Mapping[str, str], figure_width: float) -> bool
 
 def _count_key_lines(key_entries: Mapping[str, str], figure_width: float) -> int:
     """Return on how many lines of text a key stands."""
-    n_lines = [1 + entry_label.count("\n") for entry_label in key_entries.values()]
+    n_lines_by_entry = [
+        1 + entry_label.count("\n") for entry_label in key_entries.values()
+    ]
     if _is_key_stacked(key_entries, figure_width):
-        return sum(n_lines)
-    return max(n_lines, default=0)
+        return sum(n_lines_by_entry)
+    return max(n_lines_by_entry, default=0)
 
 
 def _name_subcortex_lines(axes: Axes) -> None:

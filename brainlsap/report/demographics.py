@@ -120,7 +120,7 @@ def demographics_table(
         class_name: visitors[visitors["label"] == class_name] for class_name in classes
     }
     table_of_group["total"] = people_table
-    n_scans = scan_table["label"].value_counts()
+    n_scans_by_class = scan_table["label"].value_counts()
     table_rows: list[dict[str, str]] = [
         {"characteristic": "participants"}
         | {
@@ -128,7 +128,10 @@ def demographics_table(
             for class_name, group_table in table_of_group.items()
         },
         {"characteristic": "scans"}
-        | {class_name: str(n_scans.get(class_name, 0)) for class_name in classes}
+        | {
+            class_name: str(n_scans_by_class.get(class_name, 0))
+            for class_name in classes
+        }
         | {"total": str(len(scan_table))},
     ]
     p_value_of_row: dict[int, float] = {}
@@ -384,17 +387,17 @@ def welch_p(groups: Sequence[np.ndarray]) -> float:
     n_classes = len(groups)
     if n_classes < 2 or min(map(len, groups)) < 2:
         return float("nan")
-    n_people = np.array([len(group) for group in groups])
+    n_people_by_group = np.array([len(group) for group in groups])
     means = np.array([group.mean() for group in groups])
     variances = np.array([group.var(ddof=1) for group in groups])
     if (variances < 1e-12).any():
         return float("nan")
-    group_weights = n_people / variances
+    group_weights = n_people_by_group / variances
     shares = group_weights / group_weights.sum()
     between_variance = (group_weights * (means - shares @ means) ** 2).sum() / (
         n_classes - 1
     )
-    welch_correction = ((1 - shares) ** 2 / (n_people - 1)).sum()
+    welch_correction = ((1 - shares) ** 2 / (n_people_by_group - 1)).sum()
     statistic = between_variance / (
         1 + 2 * (n_classes - 2) * welch_correction / (n_classes**2 - 1)
     )
