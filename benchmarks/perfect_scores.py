@@ -67,9 +67,9 @@ def make_evaluation(
     for code, name in enumerate(names):
         predictions[f"p_{name}"] = np.nan
         predictions[f"d_{name}"] = decision[:, code]
-    people_table = predictions[["scan", "participant"]].assign(label=names[codes])
+    scan_table = predictions[["scan", "participant"]].assign(label=names[codes])
     cohort = CohortSummary(
-        table=people_table,
+        table=scan_table,
         classes=tuple(names),
         classes_ordered=True,
         label_name="stage",

@@ -101,8 +101,8 @@ def read_labelled_people(
     try:
         cohort = read_people(model, folder, label, verbose=verbose, **options)
     except RefusedStudyError as error:
-        people_table = _list_people(model, folder, label, **options)
-        label_faults = _find_label_faults(model, people_table, label, merge_classes)
+        scan_table = _list_people(model, folder, label, **options)
+        label_faults = _find_label_faults(model, scan_table, label, merge_classes)
         # The new error repeats the faults of the first.
         findings = [*error.findings, *label_faults]
         raise error.with_findings(folder, findings) from None
@@ -110,10 +110,10 @@ def read_labelled_people(
         if is_cohort_file(folder):
             covariates = cohort.table.iloc[:, len(KEY_COLUMNS) :]
             label_column_of_file = {cohort.label_name: cohort.table["label"]}
-            people_table = covariates.assign(**label_column_of_file)
+            scan_table = covariates.assign(**label_column_of_file)
         else:
-            people_table = _list_people(model, folder, label, **options)
-        label_faults = _find_label_faults(model, people_table, label, merge_classes)
+            scan_table = _list_people(model, folder, label, **options)
+        label_faults = _find_label_faults(model, scan_table, label, merge_classes)
         raise ParameterError(f"{label_faults[0].message}.", path=folder)
     cohort = add_labels(cohort, label, folder)
     if merge_classes is None:
@@ -132,14 +132,14 @@ def _list_people(
     """
     reading_options = make_reading_options(model, folder, **options)
     scan_list, feature_sources = open_study(folder, reading_options, copied_label=label)
-    people_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
+    scan_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
     if feature_sources.people is None:
-        return people_table
+        return scan_table
     written_names = {
         str(column_name).lower(): str(column_name)
         for column_name in feature_sources.people.text_columns
     }
-    return people_table.rename(
+    return scan_table.rename(
         columns=lambda column_name: written_names.get(
             str(column_name).lower(), str(column_name)
         )
@@ -148,17 +148,17 @@ def _list_people(
 
 def _find_label_faults(
     model: PackedClassifier,
-    people_table: pd.DataFrame,
+    scan_table: pd.DataFrame,
     label: str,
     merged_classes: str | Mapping[str, Sequence[str]] | None,
 ) -> list[Finding]:
     """Return a fault if the label is not a column, or has classes of no model."""
     is_translated = merged_classes is not None
-    name_of_lower_case = {str(head).lower(): head for head in people_table.columns}
+    name_of_lower_case = {str(head).lower(): head for head in scan_table.columns}
     column_name = name_of_lower_case.get(label.lower())
     if column_name is None:
-        return [_describe_missing_label(model, people_table, label, is_translated)]
-    column_labels = people_table[column_name].dropna().astype(str)
+        return [_describe_missing_label(model, scan_table, label, is_translated)]
+    column_labels = scan_table[column_name].dropna().astype(str)
     unknown_labels = _find_unknown_labels(model, column_labels)
     if is_translated or unknown_labels.empty:
         return []
@@ -169,7 +169,7 @@ def _find_label_faults(
 
 def _describe_missing_label(
     model: PackedClassifier,
-    people_table: pd.DataFrame,
+    scan_table: pd.DataFrame,
     label: str,
     is_translated: bool,
 ) -> Finding:
@@ -183,7 +183,7 @@ def _describe_missing_label(
     )
     column_texts = []
     unknown_labels_of_column = {}
-    for name, column_values in people_table.items():
+    for name, column_values in scan_table.items():
         column_labels = column_values.dropna().astype(str)
         column_text = str(name)
         if (

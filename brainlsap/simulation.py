@@ -675,13 +675,13 @@ def _write_participants(cohort: Cohort, folder: Path) -> None:
         "session": "session_id",
         "label": label_column,
     }
-    people_table = cohort.table.drop(columns="scan").rename(columns=column_headers)
+    scan_table = cohort.table.drop(columns="scan").rename(columns=column_headers)
     covariate_columns = [
         column_name
-        for column_name in people_table
+        for column_name in scan_table
         if column_name not in column_headers.values()
     ]
-    participants = people_table.groupby("participant_id", sort=False)
+    participants = scan_table.groupby("participant_id", sort=False)
     first_visits = participants.head(1)[
         ["participant_id", label_column, *covariate_columns]
     ]

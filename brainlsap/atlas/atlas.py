@@ -726,12 +726,12 @@ def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.Dat
         else coordinate_table
     )
     numeric_table = coordinate_table if is_counted else coordinates
-    text_columns = numeric_table.select_dtypes(exclude="number").columns
-    if len(text_columns):
+    non_numeric_columns = numeric_table.select_dtypes(exclude="number").columns
+    if len(non_numeric_columns):
         raise ParameterError(
             "the index of a table of coordinates must contain the names of the "
             "regions, and the columns must be x, y and z. For this table, use "
-            f".set_index({text_columns[0]!r})."
+            f".set_index({non_numeric_columns[0]!r})."
         )
     if is_counted:
         return coordinates

@@ -381,13 +381,13 @@ def _fill_triangle(weight_matrix: np.ndarray) -> np.ndarray:
     return weight_matrix + (upper_triangle + lower_triangle).T
 
 
-def _is_edge_list(number_rows: np.ndarray) -> bool:
+def _is_edge_list(number_array: np.ndarray) -> bool:
     """Return whether rows look like two numbers of regions, and weights."""
-    if number_rows.ndim != 2 or number_rows.dtype.kind not in "uif":
+    if number_array.ndim != 2 or number_array.dtype.kind not in "uif":
         return False
-    if not 3 <= number_rows.shape[1] < 6 or len(number_rows) < 3:
+    if not 3 <= number_array.shape[1] < 6 or len(number_array) < 3:
         return False
-    region_numbers = number_rows[:, :2]
+    region_numbers = number_array[:, :2]
     are_integers = (region_numbers == np.round(region_numbers)).all()
     return bool((region_numbers >= 0).all() and are_integers)
 

@@ -409,7 +409,7 @@ def _find_empty_scans(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]
 
 
 def _check_features(
-    feature: str | Sequence[str] | None, subcortex: str
+    feature: str | Sequence[str] | None, subcortex_policy: str
 ) -> tuple[str, ...]:
     """Return the names of the features, thickness by default."""
     if feature is None:
@@ -429,7 +429,7 @@ def _check_features(
         raise ParameterError(
             f"feature must be one name or a list of different names; got {feature!r}."
         )
-    if subcortex == "volume" and "volume" in feature_names:
+    if subcortex_policy == "volume" and "volume" in feature_names:
         raise ParameterError(
             f"{option_text('subcortex', 'volume')} cannot be combined with the "
             "feature volume, because volumes would count twice. Leave "

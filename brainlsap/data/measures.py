@@ -435,7 +435,7 @@ def wrong_tracer(file_name: str, measure_name: str) -> str | None:
 
 
 def apply_subcortex_policy(
-    region_values: np.ndarray, measure: Measure, atlas: Atlas, subcortex: str
+    region_values: np.ndarray, measure: Measure, atlas: Atlas, subcortex_policy: str
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Check one scan's values and fill the subcortex by a policy; add notes.
 
@@ -443,7 +443,7 @@ def apply_subcortex_policy(
     (tables write -4 for what was not measured), or volumes were asked for and there are
     none.
     """
-    check_choice("subcortex", subcortex, SUBCORTEX)
+    check_choice("subcortex", subcortex_policy, SUBCORTEX)
     _check_region_values(region_values, measure, atlas)
     check_unit(region_values, measure, atlas)
     region_values = region_values.copy()
@@ -464,19 +464,19 @@ def apply_subcortex_policy(
         )
     if not measure.on_surface or not is_subcortex.any():
         return region_values, tuple(note_texts)
-    if subcortex == "volume" and np.isnan(region_values[is_subcortex]).all():
+    if subcortex_policy == "volume" and np.isnan(region_values[is_subcortex]).all():
         raise FileFormatError(
             f"{option_text('subcortex', 'volume')} requires volumes of subcortical "
             "regions, but the study contains none. Add aseg.stats or a table of "
             "volumes, or choose 'absent'."
         )
-    if subcortex != "volume":
+    if subcortex_policy != "volume":
         region_values[is_subcortex] = np.nan
-    if subcortex == "mean":
+    if subcortex_policy == "mean":
         _fill_with_cortex_means(region_values, atlas)
     substitute_text = "no values and counts as not measured"
-    if SUBCORTEX[subcortex]:
-        substitute_text = f"the {SUBCORTEX[subcortex]}"
+    if SUBCORTEX[subcortex_policy]:
+        substitute_text = f"the {SUBCORTEX[subcortex_policy]}"
     note_texts.append(f"{measure.name}: the subcortex has {substitute_text}")
     return region_values, tuple(note_texts)
 

@@ -426,16 +426,16 @@ def _sort_columns(
         for region_columns_of_key in sorted_heads.by_region.values()
         for region_column in region_columns_of_key
     ]
-    region_cells = cell_table[region_heads]
+    region_cell_table = cell_table[region_heads]
     row_faults: dict[int, Finding] = {}
     try:
-        number_columns = parse_numbers(path_and_sheet, region_cells).T
+        number_columns = parse_numbers(path_and_sheet, region_cell_table).T
     except FileFormatError:
-        row_faults = _find_row_faults(path_and_sheet, region_cells)
+        row_faults = _find_row_faults(path_and_sheet, region_cell_table)
         if not (scan_names and row_faults):
             raise
         # No value of a faulty row is used.
-        sound_cells = region_cells.to_numpy(dtype=object, copy=True)
+        sound_cells = region_cell_table.to_numpy(dtype=object, copy=True)
         sound_cells[[*row_faults]] = None
         number_columns = parse_numbers(path_and_sheet, sound_cells).T
     numbers_by_column = dict(zip(region_heads, number_columns, strict=True))
@@ -509,7 +509,7 @@ def _sort_columns(
 
 
 def _find_row_faults(
-    path_and_sheet: str, region_cells: pd.DataFrame
+    path_and_sheet: str, region_cell_table: pd.DataFrame
 ) -> dict[int, Finding]:
     """Return a fault for every row with cells that are not numbers, by row.
 
@@ -517,8 +517,10 @@ def _find_row_faults(
     cells of a column, are not numbers; or numbers are written in another way, which
     only large ones may show. A decimal comma among points is the fault of its row.
     """
-    cell_array = region_cells.to_numpy(dtype=object)
-    cell_numbers = region_cells.apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    cell_array = region_cell_table.to_numpy(dtype=object)
+    cell_numbers = region_cell_table.apply(pd.to_numeric, errors="coerce").to_numpy(
+        float
+    )
     is_known = ~pd.isna(cell_array)
     is_wrong = np.isnan(cell_numbers) & is_known
     is_wrong_row = is_wrong.any(axis=1)
@@ -542,7 +544,7 @@ def _find_row_faults(
         cell_texts = listed(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
-        first_wrong_column = str(region_cells.columns[column_indices[0]])
+        first_wrong_column = str(region_cell_table.columns[column_indices[0]])
         number_advice = explain_numbers(cell_array[row_index, column_indices])
         number_advice = number_advice.strip(" .") or "Write n/a for missing values"
         row_faults[int(row_index)] = Finding(

@@ -251,14 +251,14 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     id_column = find_column_name(table_columns, _UKBIOBANK_IDS)
     has_visits = find_column_name(table_columns, SESSION_COLUMNS) is not None
     columns_by_name = _find_instances(table_columns)
-    imaging_fields = [
+    imaging_field_columns = [
         column_of_instance
         for column_of_instance in columns_by_name.values()
         if min(column_of_instance) >= _FIRST_IMAGING_INSTANCE
     ]
-    if id_column is None or has_visits or not imaging_fields:
+    if id_column is None or has_visits or not imaging_field_columns:
         return table_columns
-    row_visits = _find_visits(table_columns, imaging_fields)
+    row_visits = _find_visits(table_columns, imaging_field_columns)
     visit_table = TableColumns()
     visit_table.line_numbers = [
         table_columns.line_numbers[row_index] for row_index, _ in row_visits
@@ -319,11 +319,11 @@ def _find_instances(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
 
 
 def _find_visits(
-    table_columns: TableColumns, imaging_fields: Sequence[Mapping[int, str]]
+    table_columns: TableColumns, imaging_field_columns: Sequence[Mapping[int, str]]
 ) -> list[tuple[int, int | None]]:
     """Return every row with each of its visits; None for a row that has none."""
     has_visit: dict[int, np.ndarray] = {}
-    for column_of_instance in imaging_fields:
+    for column_of_instance in imaging_field_columns:
         for instance, column_name in column_of_instance.items():
             has_value = [
                 cell_text is not None for cell_text in table_columns[column_name]

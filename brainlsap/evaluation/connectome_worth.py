@@ -672,8 +672,8 @@ class _GainComputation:
         person_falls = np.bincount(self.rows.person_codes, error_fall)
         person_errors = np.bincount(self.rows.person_codes, self.own_error)
         error_fall_share = person_falls.sum() / person_errors.sum()
-        fall_deviations = person_falls - error_fall_share * person_errors
-        half_width = 1.645 * np.sqrt((fall_deviations**2).sum()) / person_errors.sum()
+        ratio_residuals = person_falls - error_fall_share * person_errors
+        half_width = 1.645 * np.sqrt((ratio_residuals**2).sum()) / person_errors.sum()
         return (
             float(error_fall_share),
             float(error_fall_share - half_width),

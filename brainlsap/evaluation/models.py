@@ -790,9 +790,9 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """Return the sum over targets of the weight of the score of this target."""
         n_columns = self.ridge_.n_rois_
         is_score = np.eye(n_columns)[n_columns - n_scores :]
-        unit_scores = self.ridge_.decision_scores(_pack_columns(is_score))
-        zero_scores = self.ridge_.decision_scores(_pack_columns(0 * is_score))
-        return float(np.trace(unit_scores - zero_scores))
+        unit_input_scores = self.ridge_.decision_scores(_pack_columns(is_score))
+        zero_input_scores = self.ridge_.decision_scores(_pack_columns(0 * is_score))
+        return float(np.trace(unit_input_scores - zero_input_scores))
 
     def predict_proba(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None

@@ -605,7 +605,7 @@ def plot_effects(
         **options,
     }
     drawn_atlas: Any = atlas or evaluation.cohort
-    drawing: Any = plot_regions(map_table, drawn_atlas, **options)
+    effects_figure: Any = plot_regions(map_table, drawn_atlas, **options)
     reference = evaluation.cohort.classes[0]
     color_note = (
         f"Blue is lower and red is higher than {reference}. "
@@ -615,8 +615,8 @@ def plot_effects(
         color_note += f", and the largest difference is {largest_difference:.1f}"
     if load_atlas(drawn_atlas).has_surfaces:
         color_note += ". Pale grey parts of the brain belong to no region"
-    drawing.note = f"{color_note}. {drawing.note}".strip()
-    return drawing
+    effects_figure.note = f"{color_note}. {effects_figure.note}".strip()
+    return effects_figure
 
 
 def highlight_options(

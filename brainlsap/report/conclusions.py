@@ -227,36 +227,38 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         that depends on them into "NOT SHOWN".
     """
     leak_text = _leak_text(evaluation)
-    tested_chance = judge_chance(evaluation)
-    chance = _withdraw(tested_chance, leak_text)
+    tested_chance_conclusion = judge_chance(evaluation)
+    chance_conclusion = _withdraw(tested_chance_conclusion, leak_text)
     comparisons = tuple(
         # The table of differences has no room for the remark, which stands above it.
         replace(_withdraw(comparison, leak_text), sentence=comparison.sentence)
         for comparison in compare_simple(evaluation)
     )
-    simple_models = _withdraw(judge_simple_models(comparisons), leak_text)
-    network = judge_network(evaluation)
-    if network is not None:
-        network = _withdraw(network, leak_text)
-    added_value = judge_added_value(evaluation)
-    if added_value is not None:
-        added_value = _withdraw(added_value, leak_text)
-    connectome = _withdraw(judge_connectome(evaluation), leak_text)
-    regions_differ, regions_stand_out = judge_regions(evaluation)
+    simple_models_conclusion = _withdraw(judge_simple_models(comparisons), leak_text)
+    network_conclusion = judge_network(evaluation)
+    if network_conclusion is not None:
+        network_conclusion = _withdraw(network_conclusion, leak_text)
+    added_value_conclusion = judge_added_value(evaluation)
+    if added_value_conclusion is not None:
+        added_value_conclusion = _withdraw(added_value_conclusion, leak_text)
+    connectome_conclusion = _withdraw(judge_connectome(evaluation), leak_text)
+    difference_conclusion, contrast_conclusion = judge_regions(evaluation)
     if not are_region_tests_valid(evaluation):
-        regions_differ = _withdraw(regions_differ, leak_text)
-        regions_stand_out = _withdraw(regions_stand_out, leak_text)
+        difference_conclusion = _withdraw(difference_conclusion, leak_text)
+        contrast_conclusion = _withdraw(contrast_conclusion, leak_text)
     conclusions = StudyConclusions(
-        chance=chance,
-        covariates=judge_covariates(evaluation, tested_chance, added_value),
-        network=network,
-        probabilities=judge_probabilities(evaluation, tested_chance),
-        simple_models=simple_models,
+        chance=chance_conclusion,
+        covariates=judge_covariates(
+            evaluation, tested_chance_conclusion, added_value_conclusion
+        ),
+        network=network_conclusion,
+        probabilities=judge_probabilities(evaluation, tested_chance_conclusion),
+        simple_models=simple_models_conclusion,
         comparisons=comparisons,
-        added_value=added_value,
-        connectome=connectome,
-        regions_differ=regions_differ,
-        regions_stand_out=regions_stand_out,
+        added_value=added_value_conclusion,
+        connectome=connectome_conclusion,
+        regions_differ=difference_conclusion,
+        regions_stand_out=contrast_conclusion,
         may_write="",
         may_not_write=(),
         cautions=list_cautions(evaluation, leak_text),
@@ -499,28 +501,28 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
 
 def judge_covariates(
     evaluation: Evaluation,
-    chance: Conclusion,
-    added_value: Conclusion | None = None,
+    chance_conclusion: Conclusion,
+    added_value_conclusion: Conclusion | None = None,
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    "NO": the brain adds to the covariates (`added_value`), and they include all that
-    the audit warns of. "POSSIBLY": the audit warns of one that they do not include, or
-    the brain was not shown to add to them. Without `added_value`, "POSSIBLY" means a
-    warning of the audit; "NO WARNING" does not exclude an explanation. "NOTHING TO
-    EXPLAIN": no score above chance was shown.
+    "NO": the brain adds to the covariates (`added_value_conclusion`), and they include
+    all that the audit warns of. "POSSIBLY": the audit warns of one that they do not
+    include, or the brain was not shown to add to them. Without
+    `added_value_conclusion`, "POSSIBLY" means a warning of the audit; "NO WARNING" does
+    not exclude an explanation. "NOTHING TO EXPLAIN": no score above chance was shown.
     """
     question_text = "Could age, sex or site explain the score?"
-    if added_value is not None:
+    if added_value_conclusion is not None:
         covariates_phrase = tables.covariates_text(evaluation)
         question_text = f"Do {covariates_phrase} alone explain the score?"
     findings = _covariate_findings(evaluation)
-    if findings is None and added_value is None:
+    if findings is None and added_value_conclusion is None:
         sentence = "No leakage audit was made."
         if evaluation.audit is not None:
             sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
-    if chance.answer != YES:
+    if chance_conclusion.answer != YES:
         has_warning = findings is not None and (findings["severity"] == "warning").any()
         return Conclusion(
             question_text,
@@ -530,9 +532,13 @@ def judge_covariates(
             label=NOTHING_TO_EXPLAIN,
         )
     conclusion = _judge_by_audit(question_text, findings)
-    if added_value is not None:
+    if added_value_conclusion is not None:
         conclusion = _judge_by_comparison(
-            evaluation, conclusion, findings, added_value, chance.estimate
+            evaluation,
+            conclusion,
+            findings,
+            added_value_conclusion,
+            chance_conclusion.estimate,
         )
     unadjusted_names = _unadjusted_names(evaluation)
     if not unadjusted_names:
@@ -557,15 +563,15 @@ def _judge_by_audit(question: str, findings: pd.DataFrame | None) -> Conclusion:
 
 def _judge_by_comparison(
     evaluation: Evaluation,
-    audited: Conclusion,
+    audit_conclusion: Conclusion,
     findings: pd.DataFrame | None,
-    added_value: Conclusion,
+    added_value_conclusion: Conclusion,
     score_of_model: float,
 ) -> Conclusion:
     """Answer by what the brain adds to covariates whether these explain the score."""
-    if added_value.answer != YES:
+    if added_value_conclusion.answer != YES:
         reason = "The brain was not shown to add to these variables."
-        return replace(audited, reason=reason, label=POSSIBLY)
+        return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     model_columns = evaluation.settings["covariates"]
     absent_names = _absent_names(_select_warnings(findings), model_columns)
     if absent_names:
@@ -573,9 +579,9 @@ def _judge_by_comparison(
             f"The audit warns of {with_and(absent_names)}, which this comparison does "
             "not include."
         )
-        return replace(audited, reason=reason, label=POSSIBLY)
+        return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     return replace(
-        audited,
+        audit_conclusion,
         # Not red, as an answer that warns: this NO is what authors hope for.
         answer=NOT_SHOWN,
         label=NO,
@@ -751,11 +757,13 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     )
 
 
-def judge_probabilities(evaluation: Evaluation, chance: Conclusion) -> Conclusion:
+def judge_probabilities(
+    evaluation: Evaluation, chance_conclusion: Conclusion
+) -> Conclusion:
     """Answer whether one patient's probability can be trusted, which no study shows."""
     main_model, class_priors = evaluation.models[0], evaluation.class_priors()
     question_text = "Can one patient's probability be trusted?"
-    if chance.answer != YES:
+    if chance_conclusion.answer != YES:
         reason_text = "The model was not shown to be better than chance."
         return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text, label=NO)
     sentence = "Probabilities were not tested in another sample."

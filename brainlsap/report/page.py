@@ -242,7 +242,7 @@ def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     scale_maps = relative_scales(evaluation)
     scale_maps = scale_maps[regions.models_of_varied_scales(evaluation)]
     # Use one range for all maps, so that a map of similar scales looks even.
-    drawing = plot_regions(
+    brain_figure = plot_regions(
         scale_maps,
         atlas,
         colorbar_label="relative scale",
@@ -250,12 +250,12 @@ def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
         vmin=float(scale_maps.min(axis=None)),
         vmax=float(scale_maps.max(axis=None)),
     )
-    for axes in drawing.axes:
+    for axes in brain_figure.axes:
         if axes.get_label() == "colour bar":
             text_options: Any = {"transform": axes.transAxes, "fontsize": FONT_SIZE}
             axes.text(0, 1.02, "averaged", va="bottom", **text_options)
             axes.text(0, -0.02, "own value", va="top", **text_options)
-    return drawing
+    return brain_figure
 
 
 def _plot_class_panels(evaluation: Evaluation) -> Any:
@@ -481,12 +481,14 @@ def report_figures(
             continue
         atlas_keyword = {"atlas": atlas} if figure_entry.needs_atlas else {}
         try:
-            drawing = figure_entry.draw(evaluation, **atlas_keyword)
+            figure_or_axes = figure_entry.draw(evaluation, **atlas_keyword)
         except ParameterError:
             if not figure_entry.may_lack_data:
                 raise
         else:
-            figure_of_name[figure_name] = drawing.figure  # Of axes, or of itself.
+            figure_of_name[figure_name] = (
+                figure_or_axes.figure
+            )  # Of axes, or of itself.
     if "effects" in figure_names and evaluation.region_tests is not None:
         figure_of_name |= _plot_further_effects(evaluation, atlas)
     return figure_of_name

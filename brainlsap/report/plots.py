@@ -981,9 +981,9 @@ def plot_training(
     """
     model = _check_model(evaluation, model)
     model_fits = evaluation.fits[evaluation.fits["model"] == model]
-    losses = tables.reported_values(model_fits, "losses")
+    loss_records = tables.reported_values(model_fits, "losses")
     scale_paths = scales_in_training(evaluation, model)
-    if not losses and scale_paths.empty:
+    if not loss_records and scale_paths.empty:
         raise ParameterError(
             f"{model} has no record of training (losses, scales); name another model."
         )
@@ -991,7 +991,7 @@ def plot_training(
     for loss_kind, curve_color in (("training", GREY), ("validation", BLUE)):
         loss_curves = [
             pd.Series(loss_record[loss_kind], np.add(loss_record["epoch"], 1), float)
-            for loss_record in losses
+            for loss_record in loss_records
         ]
         if any(loss_curve.notna().any() for loss_curve in loss_curves):
             fold_losses = pd.concat(loss_curves, axis=1)
