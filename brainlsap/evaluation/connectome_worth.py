@@ -302,8 +302,10 @@ def _learn_preparation(
 
     model = make_region_ridge(cohort, model)
     connectome_kind = model.connectome or "own"
-    preparation = graph.Preparation(model.threshold, model.weights, connectome_kind)
-    return preparation.learn(features, cohort.groups)
+    connectome_preparation = graph.Preparation(
+        model.threshold, model.weights, connectome_kind
+    )
+    return connectome_preparation.learn(features, cohort.groups)
 
 
 def _make_rows(
@@ -344,7 +346,7 @@ def _diffuse_all(
     cohort: Cohort,
     signals: np.ndarray,
     is_measured: np.ndarray,
-    preparation: "Preparation",
+    connectome_preparation: "Preparation",
     n_draws: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[str, np.ndarray]]:
@@ -356,7 +358,7 @@ def _diffuse_all(
     from brainlsap import graph
 
     n_rois = cohort.n_rois
-    is_shared = preparation.network is not None or cohort.shares_connectome
+    is_shared = connectome_preparation.network is not None or cohort.shares_connectome
     connectomes = cohort.connectomes[:1] if is_shared else cohort.connectomes
     # To relabel the regions of a connectome is to permute the signals, diffuse, and
     # permute back. Regions without values keep their place.
@@ -377,7 +379,7 @@ def _diffuse_all(
         _diffuse_signals(
             connectomes,
             permuted_signals,
-            preparation,
+            connectome_preparation,
             cohort.groups,
             pair_orders,
             all_donors,
@@ -419,7 +421,7 @@ class _DiffusedSignals(NamedTuple):
 def _diffuse_signals(
     connectomes: np.ndarray,
     signals: np.ndarray,
-    preparation: "Preparation",
+    connectome_preparation: "Preparation",
     groups: np.ndarray,
     pair_orders: Sequence[np.ndarray] = (),
     all_donors: Sequence[np.ndarray] = (),
@@ -444,7 +446,7 @@ def _diffuse_signals(
     scan_shares = 1 / (n_visits[person_codes] * len(n_visits))
     receivers_of_draws = [_list_receivers(donors) for donors in all_donors]
     for batch_rows in [slice(None)] if is_shared else _iter_batches(n_scans):
-        prepared_weights = preparation.apply(connectomes[batch_rows])
+        prepared_weights = connectome_preparation.apply(connectomes[batch_rows])
         if not is_shared:
             mean_connectome += np.tensordot(
                 scan_shares[batch_rows], prepared_weights, 1

@@ -271,7 +271,7 @@ class SpectrumCache:
     def blocks(
         self,
         W: np.ndarray | SelectedRows,
-        preparation: Preparation,
+        connectome_preparation: Preparation,
         dtype: torch.dtype = torch.float32,
     ) -> Iterator[Spectrum]:
         """Yield the spectra of a few connectomes at a time.
@@ -280,7 +280,7 @@ class SpectrumCache:
         ----------
         W : array of shape (n_graphs, n_rois, n_rois)
             Connectomes as they came.
-        preparation : Preparation
+        connectome_preparation : Preparation
             As learned from training scans.
         dtype : torch.dtype
             What the eigenvectors are wanted in.
@@ -292,7 +292,10 @@ class SpectrumCache:
         """
         preparation_key = (
             dtype,
-            *(_as_key(setting_value) for setting_value in vars(preparation).values()),
+            *(
+                _as_key(setting_value)
+                for setting_value in vars(connectome_preparation).values()
+            ),
         )
         block_starts = range(0, len(W), SPECTRA_AT_ONCE)
         # shown, at a terminal, to those who wait longer than five seconds
@@ -310,7 +313,7 @@ class SpectrumCache:
             }
             new_spectra: dict[tuple, Spectrum] = {}
             if row_of_new_key:
-                prepared_weights = preparation.apply(
+                prepared_weights = connectome_preparation.apply(
                     batch[list(row_of_new_key.values())]
                 )
                 decomposed_spectra = decompose(

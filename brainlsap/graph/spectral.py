@@ -42,7 +42,7 @@ _SCANS_AT_ONCE = 256
 def iter_polynomials(
     connectomes: np.ndarray | SelectedRows,
     signals: np.ndarray,
-    preparation: Preparation,
+    connectome_preparation: Preparation,
     degree: int,
     *,
     is_shared: bool,
@@ -55,7 +55,7 @@ def iter_polynomials(
     ----------
     connectomes : array of shape (n_scans, n_rois, n_rois)
     signals : float64 array of shape (n_scans, n_rois, n_columns)
-    preparation : Preparation
+    connectome_preparation : Preparation
         Learned from the training scans.
     degree : int
         Highest n.
@@ -69,7 +69,7 @@ def iter_polynomials(
     """
     n_scans, n_rois, n_columns = signals.shape
     if is_shared:
-        W = shift_laplacians(preparation.apply(connectomes[:1]))[0]
+        W = shift_laplacians(connectome_preparation.apply(connectomes[:1]))[0]
     n_at_once = _SCANS_AT_ONCE if is_shared else _GRAPHS_AT_ONCE
     for start in range(0, n_scans, n_at_once):
         scan_slice = slice(start, min(start + n_at_once, n_scans))
@@ -80,7 +80,7 @@ def iter_polynomials(
             shape = degree + 1, n_rois, -1, n_columns
             yield scan_slice, polynomials.reshape(shape).transpose(0, 2, 1, 3)
         else:
-            A = shift_laplacians(preparation.apply(connectomes[scan_slice]))
+            A = shift_laplacians(connectome_preparation.apply(connectomes[scan_slice]))
             yield scan_slice, _apply_polynomials(A, signals[scan_slice], degree)
 
 

@@ -108,7 +108,7 @@ def term_coefficients(
 def diffusion_terms(
     connectomes: np.ndarray | SelectedRows,
     signals: np.ndarray,
-    preparation: Preparation,
+    connectome_preparation: Preparation,
     B: np.ndarray,
 ) -> np.ndarray:
     """Return combinations of T_n(L - I) times signals, (n_terms, n_scans, n_columns).
@@ -117,16 +117,16 @@ def diffusion_terms(
     """
     n_scans, n_rois, n_features = signals.shape
     degree, n_terms = len(B) - 1, B.shape[1]
-    is_shared = preparation.network is not None or all_equal(connectomes)
+    is_shared = connectome_preparation.network is not None or all_equal(connectomes)
     terms = np.empty((n_terms, n_scans, n_rois * n_features))
     stored_polynomials: np.ndarray | None = None
     if isinstance(connectomes, SelectedRows) and connectomes.keeps_polynomials:
         shape = degree + 1, *signals.shape
         stored_polynomials = np.empty(shape, dtype=np.float32)
-        signal_key = make_signal_key(signals, preparation)
+        signal_key = make_signal_key(signals, connectome_preparation)
         connectomes.polynomials = signal_key, stored_polynomials
     for scan_slice, polynomials in iter_polynomials(
-        connectomes, signals, preparation, degree, is_shared=is_shared
+        connectomes, signals, connectome_preparation, degree, is_shared=is_shared
     ):
         combinations = B.T @ polynomials.reshape(degree + 1, -1)
         terms[:, scan_slice] = combinations.reshape(n_terms, -1, n_rois * n_features)

@@ -74,7 +74,11 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         return class_codes
 
     def _learn_inputs(
-        self, X: np.ndarray, groups: np.ndarray, preparation: Preparation, scaling: str
+        self,
+        X: np.ndarray,
+        groups: np.ndarray,
+        connectome_preparation: Preparation,
+        scaling: str,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn how to prepare scans; return their connectomes and features."""
         connectomes, features = check_packed(X)
@@ -84,19 +88,19 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         self.shared_connectome_ = None
         if all_equal(connectomes):
             self.shared_connectome_ = np.array(connectomes[0])
-        threshold = preparation.threshold
+        threshold = connectome_preparation.threshold
         max_weight = 0.0
         if threshold:
             max_weight = max(
                 float(np.triu(connectomes[start : start + GRAPHS_AT_ONCE], 1).max())
                 for start in range(0, len(connectomes), GRAPHS_AT_ONCE)
             )
-        if preparation.connectome == "own" and 0 < max_weight < threshold:
+        if connectome_preparation.connectome == "own" and 0 < max_weight < threshold:
             raise ParameterError(
                 f"{option_name('threshold')} {threshold:g} leaves no connection; the "
                 f"largest weight is {max_weight:g}."
             )
-        self.preparation_ = preparation.learn(features, groups)
+        self.preparation_ = connectome_preparation.learn(features, groups)
         return connectomes, features
 
 
@@ -273,7 +277,7 @@ def make_batch(
     connectomes: np.ndarray | SelectedRows,
     inputs: np.ndarray,
     settings: Settings,
-    preparation: Preparation,
+    connectome_preparation: Preparation,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
 ) -> GraphBatch | DenseGraphs:
@@ -286,12 +290,12 @@ def make_batch(
         From :class:`InputScaler`.
     settings : Settings
         With the degree settled.
-    preparation : Preparation
+    connectome_preparation : Preparation
         Learned from the training scans.
     device : torch.device
     dtype : torch.dtype
     """
-    is_shared = preparation.network is not None or all_equal(connectomes)
+    is_shared = connectome_preparation.network is not None or all_equal(connectomes)
     unique_connectomes = connectomes[:1] if is_shared else connectomes
     if settings.inputs == "constant":
         inputs = np.ones_like(inputs)
@@ -301,10 +305,16 @@ def make_batch(
         chebyshev_series = ChebyshevSeries(*kernel, dtype, device)
         if settings.n_layers == 1:
             signal = _terms_of_signals(
-                connectomes, inputs, preparation, chebyshev_series, is_shared=is_shared
+                connectomes,
+                inputs,
+                connectome_preparation,
+                chebyshev_series,
+                is_shared=is_shared,
             )
             return GraphBatch.of_terms(chebyshev_series, signal.to(device))
-        spectrum_blocks = SPECTRUM_CACHE.blocks(unique_connectomes, preparation, dtype)
+        spectrum_blocks = SPECTRUM_CACHE.blocks(
+            unique_connectomes, connectome_preparation, dtype
+        )
         return GraphBatch(
             chebyshev_series, spectrum_blocks, X, stores_graphs=settings.n_layers > 1
         )
@@ -314,7 +324,7 @@ def make_batch(
     initial_scale = float(settings.initial_scale)
     matrix_batches = [
         network_kind.make_graphs(
-            preparation.apply(
+            connectome_preparation.apply(
                 unique_connectomes[batch_start : batch_start + GRAPHS_AT_ONCE]
             ),
             initial_scale,
@@ -333,7 +343,7 @@ def make_batch(
 def _terms_of_signals(
     connectomes: np.ndarray | SelectedRows,
     signals: np.ndarray,
-    preparation: Preparation,
+    connectome_preparation: Preparation,
     series: ChebyshevSeries,
     *,
     is_shared: bool,
@@ -346,7 +356,7 @@ def _terms_of_signals(
         signal_key, stored_polynomials = connectomes.polynomials
         if (
             stored_polynomials is not None
-            and signal_key == make_signal_key(signals, preparation)
+            and signal_key == make_signal_key(signals, connectome_preparation)
             and len(stored_polynomials) > series.order
             and series.dtype == torch.float32
         ):
@@ -354,15 +364,15 @@ def _terms_of_signals(
             return torch.from_numpy(stored_polynomials[: series.order + 1])
     terms = torch.empty(series.order + 1, *signals.shape, dtype=series.dtype)
     for scan_slice, polynomials in iter_polynomials(
-        connectomes, signals, preparation, series.order, is_shared=is_shared
+        connectomes, signals, connectome_preparation, series.order, is_shared=is_shared
     ):
         terms[:, scan_slice] = torch.from_numpy(polynomials)
     return terms
 
 
-def make_signal_key(signals: np.ndarray, preparation: Preparation) -> str:
+def make_signal_key(signals: np.ndarray, connectome_preparation: Preparation) -> str:
     """Return a key of signals and of the preparation of their connectomes."""
-    return str(joblib_hash((signals, vars(preparation))))
+    return str(joblib_hash((signals, vars(connectome_preparation))))
 
 
 @contextmanager

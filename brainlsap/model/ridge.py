@@ -209,11 +209,11 @@ class LSAPRidgeClassifier(PackedClassifier):
         self, X: np.ndarray, participants: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn how scans are prepared; return their terms, and the basis of these."""
-        preparation = Preparation(
+        connectome_preparation = Preparation(
             self.threshold, self.weights, self.connectome or "own"
         )
         connectomes, features = self._learn_inputs(
-            X, participants, preparation, "region"
+            X, participants, connectome_preparation, "region"
         )
         terms = self._compute_terms(X, connectomes, features)
         return terms, term_basis(self.max_scale)
@@ -233,8 +233,10 @@ class LSAPRidgeClassifier(PackedClassifier):
         keeper = X if isinstance(X, PackedScans) and X.keeps_terms else None
         terms_key = ""
         if keeper is not None:
-            preparation = vars(self.preparation_)
-            terms_key = joblib_hash((vars(self.scaler_), preparation, self.max_scale))
+            preparation_settings = vars(self.preparation_)
+            terms_key = joblib_hash(
+                (vars(self.scaler_), preparation_settings, self.max_scale)
+            )
             if keeper.terms[0] == terms_key:
                 return keeper.terms[1]
         scaled_features = self.scaler_.apply(features)
