@@ -633,7 +633,7 @@ def describe_people(
         codes=codes,
         design=np.ones((n_people, 1)),
         persons=people,
-        n_scans=np.ones_like(people),
+        n_scans_of_person=np.ones_like(people),
         is_ordered=is_ordered,
     )
     return _describe_associations(values)

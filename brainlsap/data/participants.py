@@ -450,7 +450,7 @@ def list_scans(
     label_name: str | None,
     table_name: str,
     classes: Sequence[str] | None = None,
-    which_scans: str = "all",
+    scan_choice: str = "all",
     excluded_names: Sequence[str] = (),
     skipped_faults: Mapping[str, Finding] | None = None,
 ) -> ScanList:
@@ -462,7 +462,7 @@ def list_scans(
     """
     folder = feature_sources.study_files.folder
     label_name = _find_label_column(people, label_name, table_name, folder)
-    visit_list = _list_visits(people, feature_sources, label_name, which_scans)
+    visit_list = _list_visits(people, feature_sources, label_name, scan_choice)
     visit_list.exclude(excluded_names)
     visit_list.skip(skipped_faults or {})
     omission_notes = list[Finding]()
@@ -710,7 +710,7 @@ def _list_visits(
     people: People,
     feature_sources: FeatureSources,
     label_name: str | None,
-    which_scans: str,
+    scan_choice: str,
 ) -> _VisitList:
     """List the visits of everybody that become scans, with what is known of each."""
     visit_list = _VisitList()
@@ -741,7 +741,7 @@ def _list_visits(
             session_of_visit,
             key=lambda visit_key: visit_order(session_of_visit[visit_key]),
         )
-        if which_scans == "baseline":
+        if scan_choice == "baseline":
             baseline_visits, baseline_faults = _choose_baseline_visits(
                 participant, listed_sessions, scanned_sessions
             )

@@ -148,12 +148,12 @@ def _describe_connectomes(
     W = _unique_connectomes(cohort)
     own_weights = W.diagonal(axis1=1, axis2=2)
     streamlines = _edge_sums(W)
-    n_entries = np.array([np.count_nonzero(matrix) for matrix in W])
-    n_entries -= np.count_nonzero(own_weights, axis=1)
+    n_entries_by_connectome = np.array([np.count_nonzero(matrix) for matrix in W])
+    n_entries_by_connectome -= np.count_nonzero(own_weights, axis=1)
     values_by_column = {
         "diagonal": own_weights.sum(axis=1) / np.maximum(streamlines, 1e-300),
         "isolated": is_isolated.sum(axis=1),
-        "density": n_entries / (cohort.n_rois * (cohort.n_rois - 1)),
+        "density": n_entries_by_connectome / (cohort.n_rois * (cohort.n_rois - 1)),
         "streamlines": streamlines,
     }
     return {
@@ -193,11 +193,11 @@ def _flag_connectomes(
     region_names = np.array(cohort.region_names)
     # A note names the regions that are isolated in every scan.
     is_only_here = is_isolated & ~is_isolated.all(axis=0)
-    n_isolated = is_only_here.sum(axis=1)
+    n_isolated_by_scan = is_only_here.sum(axis=1)
     isolated_texts = [
         f"{count(n_regions, 'region')} without links: "
         f"{listed(region_names[is_region], 3)}"
-        for n_regions, is_region in zip(n_isolated, is_only_here, strict=True)
+        for n_regions, is_region in zip(n_isolated_by_scan, is_only_here, strict=True)
     ]
     streamlines = values_by_column["streamlines"]
     median_streamlines = max(np.median(streamlines), 1e-300)
@@ -212,7 +212,7 @@ def _flag_connectomes(
     is_enough = cohort.n_scans >= MIN_SCANS
     is_far = values_by_column["connectome_deviation"] > MAX_DEVIATION
     return [
-        np.where(n_isolated > 0, isolated_texts, ""),
+        np.where(n_isolated_by_scan > 0, isolated_texts, ""),
         np.where(is_other_unit & is_enough, unit_texts, ""),
         np.where(is_far, _FAR_CONNECTOME, ""),
     ]
@@ -224,12 +224,12 @@ def _describe_feature(
     """Return the columns and flags of one feature."""
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     is_missing = np.isnan(feature_values)
-    n_measured = np.maximum(cohort.n_rois - is_missing.sum(axis=1), 1)
+    n_measured_by_scan = np.maximum(cohort.n_rois - is_missing.sum(axis=1), 1)
     absolute_deviations = np.abs(robust_deviation(feature_values))
     has_spread = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
     is_outlier = absolute_deviations > _MAX_REGION_DEVIATION
     is_outlier &= has_spread & (cohort.n_scans >= MIN_SCANS)
-    scan_distances = _sum_deviations(absolute_deviations) / n_measured
+    scan_distances = _sum_deviations(absolute_deviations) / n_measured_by_scan
     region_asymmetries = np.nan_to_num(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
@@ -526,10 +526,10 @@ def _measure_side_agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.nda
         shape=(len(participant_ids), len(asymmetry)),
     )
     person_sum = is_scan_of_person @ asymmetry
-    n_own_scans = np.bincount(person_index)[person_index]
-    n_other_scans = np.maximum(len(asymmetry) - n_own_scans, 1)
+    n_scans_of_own_person = np.bincount(person_index)[person_index]
+    n_scans_of_others = np.maximum(len(asymmetry) - n_scans_of_own_person, 1)
     other_sum = asymmetry.sum(axis=0) - person_sum[person_index]
-    other_mean = other_sum / n_other_scans[:, None]
+    other_mean = other_sum / n_scans_of_others[:, None]
     region_variances = asymmetry.var(axis=0)
     region_weights = 1 / np.maximum(region_variances + region_variances.mean(), 1e-300)
     return np.einsum("ij,ij,j->i", asymmetry, other_mean, region_weights)

@@ -645,17 +645,17 @@ def _name_rows_by_other_evidence(
 
 
 def _look_up_order(
-    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, row_order: str
+    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, order_name: str
 ) -> RowOrder:
-    """Return the order that `row_order` names for so many rows, or raise."""
+    """Return the order of this name for so many rows, or raise."""
     n_rows = len(weight_matrix)
     for known_order in row_orders(atlas):
-        if known_order.tool == row_order and len(known_order.names) == n_rows:
+        if known_order.tool == order_name and len(known_order.names) == n_rows:
             return known_order
-    if row_order == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
+    if order_name == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
         return _label_number_order(n_rows)
     raise FileFormatError(
-        unknown_order_message(weight_matrix, atlas, row_order),
+        unknown_order_message(weight_matrix, atlas, order_name),
         path=matrix_path,
         kind=UNKNOWN_ORDER,
         values={"n_rows": n_rows, **find_atlas_of_size(n_rows, atlas)},

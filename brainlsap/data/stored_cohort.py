@@ -411,13 +411,13 @@ def _update_notes(cohort: Cohort) -> Cohort:
     return replace(cohort, findings=(*other_findings, *left_out_notes))
 
 
-def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort:
+def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> Cohort:
     """Return the cohort of all scans, or of the baseline of every person."""
-    check_choice("scans", scans, ("all", "baseline"))
+    check_choice("scans", scan_choice, ("all", "baseline"))
     earlier_scans = cohort.provenance.get("scans", "all")
-    if scans == earlier_scans:
+    if scan_choice == earlier_scans:
         return cohort
-    if scans == "all":
+    if scan_choice == "all":
         raise ParameterError(
             f"{cohort_path} contains baseline scans only, so "
             f"{option_text('scans', 'all')} cannot be applied. Leave this option "
@@ -481,7 +481,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans: str) -> Cohort
             *baseline_cohort.findings,
             Finding(scan_note, LEFT_OUT, kind=BASELINE),
         ),
-        provenance=baseline_cohort.provenance | {"scans": scans},
+        provenance=baseline_cohort.provenance | {"scans": scan_choice},
     )
 
 

@@ -868,8 +868,8 @@ def _tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
         yield TestedColumn(f"missing {column_name}", column_values.isna(), covariate="")
     is_missing = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
     is_missing = is_missing[:, is_missing.any(axis=0) & ~is_missing.all(axis=0)]
-    n_missing = pd.Series(is_missing.sum(axis=1))
-    yield TestedColumn("the number of missing values", n_missing, covariate="")
+    n_missing_by_scan = pd.Series(is_missing.sum(axis=1))
+    yield TestedColumn("the number of missing values", n_missing_by_scan, covariate="")
     pattern_index = np.unique(is_missing, axis=0, return_inverse=True)[1].reshape(-1)
     missing_patterns = pd.Series(pattern_index.astype(str))
     yield TestedColumn("which values are missing", missing_patterns, covariate="")

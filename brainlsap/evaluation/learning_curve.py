@@ -118,8 +118,8 @@ def learning_curve(
     evaluations_of_share: dict[float, list[Evaluation]] = {}
     for share in shares:
         splits_of_subset = [
-            reduce_training(cohort, splits, share, random_state, subset)
-            for subset in range(n_subsets if share < 1 else 1)
+            reduce_training(cohort, splits, share, random_state, subset_number)
+            for subset_number in range(n_subsets if share < 1 else 1)
         ]
         if share < 1 and not all(
             _can_learn(confound_steps, cohort, reduced_splits)

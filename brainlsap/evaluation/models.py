@@ -134,11 +134,11 @@ def read_global_means(
         ):
             is_inside = is_in_structure & is_on_side
             if is_inside.any():
-                n_measured_regions = is_measured[:, is_inside].sum(axis=1)
+                n_measured_by_scan = is_measured[:, is_inside].sum(axis=1)
                 region_totals = measured_values[:, is_inside].sum(axis=1)
-                region_totals = np.where(n_measured_regions > 0, region_totals, np.nan)
+                region_totals = np.where(n_measured_by_scan > 0, region_totals, np.nan)
                 mean_columns += [
-                    region_totals / np.maximum(n_measured_regions, 1),
+                    region_totals / np.maximum(n_measured_by_scan, 1),
                     region_totals,
                 ]
     return np.hstack(mean_columns)
@@ -1207,20 +1207,20 @@ GROUP_NAMES = ("all", "models", "controls", "baselines", "default")
 """Names that stand for several models."""
 
 
-def list_group(group: str) -> tuple[str, ...]:
+def list_group(group_name: str) -> tuple[str, ...]:
     """Return the names of the models in one of :data:`GROUP_NAMES`."""
-    if group == "baselines":
+    if group_name == "baselines":
         return BASELINES
-    if group == "default":
+    if group_name == "default":
         return "LSAP-C", *BASELINES
     control_names = tuple(
         model_name
         for model_name, model_entry in MODELS.items()
         if model_entry.role == "control"
     )
-    if group == "controls":
+    if group_name == "controls":
         return "LSAP-C", *control_names
-    if group == "models":
+    if group_name == "models":
         return tuple(
             model_name for model_name in MODELS if model_name not in control_names
         )

@@ -576,11 +576,11 @@ def region_importance(
 
     full_accuracy = compute_accuracy()
     accuracy_losses = np.empty((features.shape[1], n_repeats))
-    for region, repeat_number in np.ndindex(*accuracy_losses.shape):
+    for region_index, repeat_index in np.ndindex(*accuracy_losses.shape):
         permuted_rows = permute_rows(row_blocks, rng)
-        permuted_features[:, region] = features[permuted_rows, region]
-        accuracy_losses[region, repeat_number] = full_accuracy - compute_accuracy()
-        permuted_features[:, region] = features[:, region]
+        permuted_features[:, region_index] = features[permuted_rows, region_index]
+        accuracy_losses[region_index, repeat_index] = full_accuracy - compute_accuracy()
+        permuted_features[:, region_index] = features[:, region_index]
     loss_table = pd.DataFrame(accuracy_losses)
     return pd.DataFrame(
         {"importance": loss_table.mean(axis=1), "sd": loss_table.std(axis=1)}
@@ -604,13 +604,13 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
     """
     W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
     self_weights = np.einsum("nii->ni", W)
-    n_edges = np.array([(matrix > 0).sum(axis=1) for matrix in W])
-    n_edges -= self_weights > 0
+    node_degrees = np.array([(matrix > 0).sum(axis=1) for matrix in W])
+    node_degrees -= self_weights > 0
     node_strengths = W.sum(axis=2, dtype=float) - self_weights
     property_table = pd.DataFrame(
         {
             "region": list(cohort.region_names),
-            "degree": n_edges.mean(axis=0),
+            "degree": node_degrees.mean(axis=0),
             "strength": node_strengths.mean(axis=0),
         }
     )

@@ -109,7 +109,7 @@ class RegionTestValues(NamedTuple):
     """Intercept and centred covariates, shape (n_rows, 1 + n_covariates)."""
     persons: np.ndarray
     """Person of every row, as a number."""
-    n_scans: np.ndarray
+    n_scans_of_person: np.ndarray
     """How many scans the person of every row has."""
     is_ordered: bool
     """Whether the number of the class is a quantity."""
@@ -123,7 +123,7 @@ class RegionTestValues(NamedTuple):
             codes=self.codes[is_selected],
             design=self.design[is_selected],
             persons=self.persons[is_selected],
-            n_scans=self.n_scans[is_selected],
+            n_scans_of_person=self.n_scans_of_person[is_selected],
         )
 
 
@@ -380,7 +380,7 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
         codes=class_codes,
         design=covariate_design,
         persons=person_codes,
-        n_scans=np.bincount(person_codes)[person_codes],
+        n_scans_of_person=np.bincount(person_codes)[person_codes],
         is_ordered=bool(cohort.classes_ordered),
     )
     if not has_constant_labels:
@@ -388,7 +388,7 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
     return test_values._replace(
         codes=class_codes[first_scan_rows],
         persons=np.arange(len(first_scan_rows)),
-        n_scans=np.bincount(person_codes),
+        n_scans_of_person=np.bincount(person_codes),
     )
 
 
@@ -563,7 +563,7 @@ def _exchange_blocks(test_values: RegionTestValues) -> list[np.ndarray]:
     """
     row_blocks = []
     for block_rows in person_blocks(test_values.persons):
-        n_scans = test_values.n_scans[block_rows[:, 0]]
+        n_scans = test_values.n_scans_of_person[block_rows[:, 0]]
         row_blocks += [block_rows[n_scans == n] for n in np.unique(n_scans)]
     return row_blocks
 

@@ -75,12 +75,12 @@ def class_aucs(
         )
         twice_below = rest_below[first_bounds]
         twice_below += rest_below[last_bounds]
-        class_weight = scan_weight[class_rows]
-        n_ordered_pairs = np.einsum("ij,ij->j", class_weight, twice_below) / 2
-        n_class = class_weight.sum(axis=0)
-        n_pairs = n_class * rest_below[-1]
+        weights_of_class = scan_weight[class_rows]
+        n_ordered_pairs = np.einsum("ij,ij->j", weights_of_class, twice_below) / 2
+        class_totals = weights_of_class.sum(axis=0)
+        n_pairs = class_totals * rest_below[-1]
         auc = n_ordered_pairs / np.maximum(n_pairs, SMALLEST_DENOMINATOR)
-        auc_of_class.append(np.where(n_class > 0, auc, np.nan))
+        auc_of_class.append(np.where(class_totals > 0, auc, np.nan))
     return np.stack(auc_of_class, 1)
 
 
@@ -232,10 +232,11 @@ def _count_hits(confusion_counts: np.ndarray) -> np.ndarray:
 
 def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean sensitivity of the classes that the rows hold."""
-    n_true = confusion_counts.sum(axis=2)
+    n_true_by_class = confusion_counts.sum(axis=2)
     return mean_over(
-        _count_hits(confusion_counts) / np.maximum(n_true, SMALLEST_DENOMINATOR),
-        n_true > 0,
+        _count_hits(confusion_counts)
+        / np.maximum(n_true_by_class, SMALLEST_DENOMINATOR),
+        n_true_by_class > 0,
     )
 
 

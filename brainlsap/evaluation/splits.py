@@ -222,11 +222,11 @@ def _assign_folds(
             fold_costs += (
                 fold_load[class_column] * class_shares[person_code, class_column]
             )
-        folds = fold_costs.argmin(axis=1)
-        fold_of_person[:, person_code] = folds
+        fold_of_draw = fold_costs.argmin(axis=1)
+        fold_of_person[:, person_code] = fold_of_draw
         for class_column in class_columns:
             load_of_draws = fold_load[class_column].reshape(-1)
-            load_of_draws[first_fold_of_draw + folds] += class_shares[
+            load_of_draws[first_fold_of_draw + fold_of_draw] += class_shares[
                 person_code, class_column
             ]
     fold_class_counts = np.moveaxis(fold_load[:-1], 0, 2) * class_totals

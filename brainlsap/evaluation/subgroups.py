@@ -99,10 +99,10 @@ def describe_people(cohort: Cohort) -> CaseMix:
     for feature_index, feature in enumerate(cohort.feature_names):
         region_values = cohort.features[is_first_scan.to_numpy(), :, feature_index]
         is_measured = ~np.isnan(region_values)
-        n_measured_regions = is_measured.sum(axis=1)
+        n_measured_by_scan = is_measured.sum(axis=1)
         totals = np.where(is_measured, region_values, 0.0).sum(axis=1)
-        means = pd.Series(totals / np.maximum(n_measured_regions, 1)).where(
-            n_measured_regions > 0
+        means = pd.Series(totals / np.maximum(n_measured_by_scan, 1)).where(
+            n_measured_by_scan > 0
         )
         numbers_of_name[f"{feature}, mean over regions"] = _describe_numbers(means)
     return {
@@ -250,20 +250,20 @@ class _GroupScore(NamedTuple):
 class _GroupCounts(NamedTuple):
     """Correct and all predictions of each person (row) in each class (column)."""
 
-    n_correct: np.ndarray
-    n_predictions: np.ndarray
+    correct_counts: np.ndarray
+    prediction_counts: np.ndarray
 
     @property
     def n_people(self) -> int:
         """Number of people with predictions in these classes."""
-        return int((self.n_predictions.sum(axis=1) > 0).sum())
+        return int((self.prediction_counts.sum(axis=1) > 0).sum())
 
     def score(self, n_added_people: float) -> _GroupScore:
         """Score a group with this many correct, and as many false, people added."""
-        n_classes = self.n_correct.shape[1]
-        class_totals = self.n_predictions.sum(axis=0)
-        class_hits = self.n_correct.sum(axis=0)
-        n_people_by_class = (self.n_predictions > 0).sum(axis=0)
+        n_classes = self.correct_counts.shape[1]
+        class_totals = self.prediction_counts.sum(axis=0)
+        class_hits = self.correct_counts.sum(axis=0)
+        n_people_by_class = (self.prediction_counts > 0).sum(axis=0)
         # An added person has the mean number of scans.
         scans_of_person = class_totals / n_people_by_class
         n_added_scans = n_added_people * scans_of_person
@@ -271,7 +271,7 @@ class _GroupCounts(NamedTuple):
         rates = (class_hits + n_added_scans) / padded_totals
         # Few people vary too little around their own mean.
         inflation = np.sqrt(n_people_by_class / (n_people_by_class - 1))
-        residuals = self.n_correct - rates * self.n_predictions
+        residuals = self.correct_counts - rates * self.prediction_counts
         residuals = residuals * inflation / padded_totals
         variance = ((residuals.sum(axis=1) / n_classes) ** 2).sum()
         added_residuals = scans_of_person * inflation / padded_totals / n_classes
@@ -558,17 +558,17 @@ def _count_groups(
     correct_groups = prediction_rows.assign(
         is_correct=prediction_rows["truth"] == prediction_rows["predicted"]
     ).groupby(["participant", "truth"])["is_correct"]
-    n_correct, n_predictions = (
+    correct_counts, prediction_counts = (
         counts.unstack(fill_value=0).reindex(
             columns=list(evaluation.cohort.classes), fill_value=0
         )
         for counts in (correct_groups.sum(), correct_groups.size())
     )
-    group_of_row = group_of_person.reindex(n_correct.index)
+    group_of_row = group_of_person.reindex(correct_counts.index)
     has_class_of_group: dict[str, np.ndarray] = {}
     for group_name, n_people in group_of_person.value_counts(sort=False).items():
-        n_people_of_class = (n_predictions[group_of_row == group_name] > 0).sum()
-        is_class_scored = n_people_of_class.to_numpy() >= MIN_SCORED_OF_CLASS
+        n_people_by_class = (prediction_counts[group_of_row == group_name] > 0).sum()
+        is_class_scored = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
         if n_people >= MIN_PEOPLE_OF_GROUP and is_class_scored.sum() > 1:
             has_class_of_group[str(group_name)] = is_class_scored
     is_scored_in_all_groups = np.logical_and.reduce(list(has_class_of_group.values()))
@@ -576,16 +576,16 @@ def _count_groups(
         return {}, (), np.nan
     counts_of_group = {
         group_name: _GroupCounts(
-            n_correct.loc[group_of_row == group_name, is_scored_in_all_groups].to_numpy(
-                float
-            ),
-            n_predictions.loc[
+            correct_counts.loc[
+                group_of_row == group_name, is_scored_in_all_groups
+            ].to_numpy(float),
+            prediction_counts.loc[
                 group_of_row == group_name, is_scored_in_all_groups
             ].to_numpy(float),
         )
         for group_name in has_class_of_group
     }
-    classes = tuple(n_correct.columns[is_scored_in_all_groups])
+    classes = tuple(correct_counts.columns[is_scored_in_all_groups])
     is_scored_person = group_of_row.isin(list(counts_of_group))
     chance_score = _chance_of_classes(
         prediction_rows, group_of_row.index[is_scored_person], classes

@@ -204,14 +204,14 @@ def summarize_connectomes(W: np.ndarray) -> dict[str, np.ndarray]:
     """
     upper_rows, upper_columns = np.triu_indices(W.shape[-1], 1)
     summaries = np.zeros((3, len(W)))
-    for scan, connectome in enumerate(W):
+    for scan_index, connectome in enumerate(W):
         edge_weights = np.asarray(
             connectome[upper_rows, upper_columns], dtype=np.float64
         )
         positive_weights = edge_weights[edge_weights > 0]
         if positive_weights.size:
             log_weight_sd = np.log(positive_weights).std()
-            summaries[:, scan] = (
+            summaries[:, scan_index] = (
                 positive_weights.size / edge_weights.size,
                 positive_weights.mean(),
                 log_weight_sd,

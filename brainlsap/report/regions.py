@@ -499,23 +499,25 @@ def _pair_sides(names: list[str]) -> list[str]:
     return region_texts
 
 
-def _statistic_text(evaluation: Evaluation, test_row: pd.Series, statistic: str) -> str:
+def _statistic_text(
+    evaluation: Evaluation, test_row: pd.Series, statistic_name: str
+) -> str:
     """Return a statistic with its interval and p, for a sentence."""
     statistic_symbol = "contrast"
-    if statistic == "effect":
+    if statistic_name == "effect":
         statistic_symbol = "eta (square root of the explained variance)"
         if "F" not in test_row.index:
             statistic_symbol = "correlation with the class number"
     estimate_text = interval_text(
-        test_row[statistic],
-        test_row[f"{statistic}_low"],
-        test_row[f"{statistic}_high"],
+        test_row[statistic_name],
+        test_row[f"{statistic_name}_low"],
+        test_row[f"{statistic_name}_high"],
         2,
     )
     statistic_text = f"{statistic_symbol} {estimate_text}"
     if not has_region_tests(evaluation):
         return statistic_text
-    p_value = test_row[f"p_{statistic}"]
+    p_value = test_row[f"p_{statistic_name}"]
     return f"{statistic_text}, {p_phrase(p_value, _smallest_p(evaluation))}"
 
 

@@ -452,7 +452,7 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
                 codes=codes,
                 design=intercept,
                 persons=people,
-                n_scans=people * 0 + 1,
+                n_scans_of_person=people * 0 + 1,
                 is_ordered=is_ordered,
             )
         )
