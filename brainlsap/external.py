@@ -47,7 +47,7 @@ from brainlsap.prediction import (
 )
 from brainlsap.report.report import check_results_folder, check_same_study
 from brainlsap.text import count, listed, option_name, option_text
-from brainlsap.workflow import parse_merged_classes
+from brainlsap.workflow import list_originals, parse_merged_classes
 
 __all__ = ["evaluate_model", "read_labelled_people"]
 
@@ -303,9 +303,7 @@ def _add_classes_of_model(
     """Return which labels each class gets; those of the model need not be named."""
     if isinstance(merged_classes, str):
         merged_classes = parse_merged_classes(merged_classes, cohort.classes)
-    labels_of_class = {
-        class_name: list(labels) for class_name, labels in merged_classes.items()
-    }
+    labels_of_class = list_originals(merged_classes)
     origin = model.origin_
     class_of_label = {str(class_name): str(class_name) for class_name in origin.classes}
     merged_in_fit = origin.facts.get("merged_classes") or {}

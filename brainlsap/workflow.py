@@ -510,9 +510,7 @@ def merge_classes(
         return cohort
     if isinstance(merged, str):
         merged = parse_merged_classes(merged, cohort.classes)
-    originals_of_class = {
-        new_class: list(original_names) for new_class, original_names in merged.items()
-    }
+    originals_of_class = list_originals(merged)
     all_originals = [
         class_name
         for original_names in originals_of_class.values()
@@ -568,6 +566,18 @@ def merge_classes(
 
 # run_study has an argument with the name of the function.
 _merge_classes_of = merge_classes
+
+
+def list_originals(
+    merged_classes: Mapping[str, str | Sequence[str]],
+) -> dict[str, list[str]]:
+    """Return the original classes of each new class; one may be given as a string."""
+    return {
+        new_class: [original_names]
+        if isinstance(original_names, str)
+        else list(original_names)
+        for new_class, original_names in merged_classes.items()
+    }
 
 
 def parse_merged_classes(

@@ -140,6 +140,7 @@ def test_classes_are_merged_and_others_left_out(cohort):
     assert two.classes_ordered
     assert two.n_scans == np.isin(cohort.y, ["CN", "LMCI", "AD"]).sum()
     assert "left out" in two.notes[-1]
+    assert merge_classes(cohort, {"well": "CN", "ill": "AD"}).classes == two.classes
     # The note has the direction of the option: the new class first.
     assert "classes merged: well = CN, ill = LMCI + AD" in two.notes
     words = {"CN": "Control", "SMC": "SCD", "AD": "other"}
