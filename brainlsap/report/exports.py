@@ -96,6 +96,12 @@ def export_maps(
     """
     if isinstance(maps, Evaluation):
         atlas, maps = atlas or maps.cohort.atlas, relative_scales(maps)
+        if maps.empty:
+            raise ParameterError(
+                "this evaluation contains no scales of regions, so there is no map to "
+                "export. Export the maps of the study in which the model was trained, "
+                "or a table of values by region."
+            )
     folder, atlas = Path(folder), load_atlas(atlas or "destrieux160")
     unnamed_title = "value"
     if isinstance(maps, pd.Series) and maps.name:
