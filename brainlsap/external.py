@@ -476,6 +476,7 @@ def evaluate_model(
         "coverage": coverage_table(evaluation).to_dict("records"),
         "no_sets": prediction_table.attrs["no_sets"],
         "n_unlike": prediction_table.attrs["n_unlike"],
+        "n_unharmonized": prediction_table.attrs["n_unharmonized"],
         "ids_are_new": ids_are_new,
     }
     return replace(

@@ -108,11 +108,12 @@ REMARKS = (
     "features unlike the training",
     "connectome unlike the training",
     "was in the training",
+    "site not in the training, so not harmonised",
 )
 """Remarks on a prediction that is unreliable: more than a tenth of the values lie over
 3 standard deviations from the mean of the training; unit, density, transformation or
 order of regions of the connectome differ; the person, or the data, was in the
-training."""
+training; ComBat of the model has learned nothing of the site."""
 
 UNINTENDED_USES = (
     "a diagnosis, or a decision about a person",
@@ -810,6 +811,7 @@ def predict_people(
     if not ids_are_new:
         was_in_training = was_in_training | has_training_id
     _warn_of_training(cohort, was_in_training)
+    is_unharmonized = ~_load_steps(model).has_learned_site(cohort.table)
     features = _apply_steps(model, cohort, features)
     for covariate_name, fit_range in origin.facts.get("ranges", {}).items():
         _check_covariate(cohort, covariate_name, fit_range)
@@ -859,7 +861,12 @@ def predict_people(
             None if true_label == UNLABELLED else true_label
             for true_label in true_labels
         ]
-    remark_columns = (is_outlier, is_unlike_connectome, was_in_training)
+    remark_columns = (
+        is_outlier,
+        is_unlike_connectome,
+        was_in_training,
+        is_unharmonized,
+    )
     prediction_table["remark"] = _write_remarks(
         dict(zip(REMARKS, remark_columns, strict=True))
     )
@@ -872,6 +879,7 @@ def predict_people(
         "features": int(is_outlier.sum()),
         "connectomes": int(is_unlike_connectome.sum()),
     }
+    prediction_table.attrs["n_unharmonized"] = int(is_unharmonized.sum())
     return prediction_table
 
 
@@ -968,14 +976,19 @@ def match_regions_and_features(
     return connectomes, features
 
 
+def _load_steps(model: PackedClassifier) -> Deconfounder:
+    """Return the steps that were fitted before the model; without effect if none."""
+    stored_steps = model.origin_.facts.get("steps")
+    return Deconfounder.from_dict(stored_steps) if stored_steps else Deconfounder()
+
+
 def _apply_steps(
     model: PackedClassifier, cohort: Cohort, features: np.ndarray
 ) -> np.ndarray:
     """Return features after the steps that were fitted before the model."""
-    stored_steps = model.origin_.facts.get("steps")
-    if not stored_steps:
+    if not model.origin_.facts.get("steps"):
         return features
-    confound_steps = Deconfounder.from_dict(stored_steps)
+    confound_steps = _load_steps(model)
     confound_steps.check_people(cohort.table)
     return confound_steps.transform(features, cohort.table)
 

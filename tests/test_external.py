@@ -47,9 +47,9 @@ from brainlsap.model.prediction_sets import (
     predict_sets,
     rebalance_scores,
 )
-from brainlsap.prediction import SET_COLUMN, hash_people
-from brainlsap.report import read_results
-from brainlsap.report.external import external_headline
+from brainlsap.prediction import REMARKS, SET_COLUMN, hash_people
+from brainlsap.report import export_maps, read_results
+from brainlsap.report.external import external_headline, external_methods
 from brainlsap.report.tables import model_score_table
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page
@@ -118,6 +118,27 @@ def test_scores_are_those_of_leaving_the_site_out(cohort, evaluation):
     pd.testing.assert_frame_equal(
         evaluation.scores()[numbers], scores[numbers], check_exact=True
     )
+
+
+def test_a_site_without_training_is_not_called_harmonised(sites, tmp_path):
+    path = tmp_path / "model.safetensors"
+    fit_model(sites[1], path, ridge(), harmonize="site")
+    model = load_model(path)
+    with pytest.warns(UserWarning, match="not harmonised"):
+        evaluation = evaluate_model(model, sites[0])
+    n_scans = evaluation.settings["external"]["n_unharmonized"]
+    assert n_scans == sites[0].n_scans
+    for paragraphs in (external_headline(evaluation), external_methods(evaluation)):
+        assert f"{n_scans} scans were not harmonised" in " ".join(paragraphs)
+    with pytest.warns(UserWarning, match="not harmonised"):
+        table = predict_people(model, sites[0])
+    assert (table["remark"] == REMARKS[3]).all()
+
+
+def test_an_external_evaluation_has_no_maps_to_export(evaluation, tmp_path):
+    with pytest.raises(ParameterError, match="no scales of regions"):
+        export_maps(evaluation, tmp_path / "maps")
+    assert not (tmp_path / "maps").exists()
 
 
 def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):

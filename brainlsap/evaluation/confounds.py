@@ -324,6 +324,13 @@ class Deconfounder(BaseEstimator):
                 feature_values /= np.array(self.confounds_["deviation"])
         return feature_values.reshape(features.shape)
 
+    def has_learned_site(self, table: pd.DataFrame) -> np.ndarray:
+        """Return of which scans the site can be harmonised; of all without ComBat."""
+        if not self.harmonize:
+            return np.ones(len(table), dtype=bool)
+        site_column = find_covariate_column(table, self.harmonize)
+        return np.isin(_group_labels(table[site_column]), self.sites_)
+
     def fit_transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
         """Learn each step, and return the features of the same scans after it."""
         return self.fit(features, table).transform(features, table)

@@ -110,11 +110,29 @@ def external_headline(evaluation: Evaluation) -> list[str]:
             f"{with_and(difference_texts)}. The predictions for these scans are less "
             "reliable."
         )
+    unharmonized_sentence = _unharmonized_sentence(external_facts)
+    if unharmonized_sentence:
+        paragraphs.append(
+            f"{unharmonized_sentence} Differences between scanners can change the "
+            "scores of these scans."
+        )
     if external_facts["no_sets"]:
         paragraphs.append(f"Prediction sets: {external_facts['no_sets']}.")
     paragraphs += _coverage_sentences(external_facts["coverage"], cohort.classes)
     paragraphs += _calibration_sentences(_number_table(external_facts["calibration"]))
     return paragraphs
+
+
+def _unharmonized_sentence(external_facts: Mapping[str, Any]) -> str:
+    """Return how many scans ComBat could not adjust; "" if none, or not known."""
+    n_unharmonized = external_facts.get("n_unharmonized", 0)
+    if not n_unharmonized:
+        return ""
+    verb = "was" if n_unharmonized == 1 else "were"
+    return (
+        f"{count(n_unharmonized, 'scan')} {verb} not harmonised, "
+        "because the training contained no scans of the site."
+    )
 
 
 def _coverage_sentences(
@@ -199,8 +217,9 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         of_class_text = f" of class {reference_class}" if reference_class else ""
         steps_text = (
             f"The features were adjusted by {with_and(step_phrases)}, which were "
-            f"fitted to the training participants{of_class_text}."
-        )
+            f"fitted to the training participants{of_class_text}. "
+            f"{_unharmonized_sentence(external_facts)}"
+        ).strip()
     identity_sentence = (
         "Participants of the training were excluded by identifier and by identical "
         "data."
