@@ -181,8 +181,8 @@ def select_regions(
     Returns
     -------
     DataFrame
-        Rows of `region_tests`, with contrasts of :func:`sign_contrasts`; below them up
-        to five more with p_contrast < 0.05.
+        Rows of `region_tests`, contrasts with the sign of the effect; below them
+        up to five more with p_contrast < 0.05.
     """
     region_tests = _region_tests_of(evaluation, feature).dropna(subset="effect")
     if not has_region_tests(evaluation):
@@ -224,7 +224,7 @@ def region_tests_table(
     -------
     DataFrame
         region; feature, if there are several; coordinates (MNI152, mm); effect and
-        contrast (with the sign of :func:`sign_contrasts`) with 95% intervals, each
+        contrast (with the sign of the effect) with 95% intervals, each
         with its family-wise p ("n/a" with fewer than
         99 permutations); relative scale of the model that ranks regions, mean [range]
         over folds; planted, if the cohort is simulated.
