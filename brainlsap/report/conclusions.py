@@ -94,8 +94,8 @@ _NOT_VALID = (
 )
 _PARTS_HEADING = (
     "Log evidence of the study's connectome minus that of each row (nats [90%]; one "
-    f"common scale). YES requires at least {MIN_LOG_CREDIT:.1f} nats (20 times as "
-    "probable) in each row, and intervals above 0 for random connectomes:"
+    f"common scale). YES: at least {MIN_LOG_CREDIT:.1f} in each row (20 times as "
+    "probable), and intervals above 0 for random connectomes:"
 )
 """What precedes the gains of the study's connectome."""
 N_QUOTED = 6
