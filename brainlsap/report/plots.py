@@ -887,9 +887,9 @@ def plot_region_tests(
     -------
     Axes
         Circles: effect. Squares: contrast, with the sign of the effect. Bars are 95%
-        intervals; a contrast has none where that of the effect includes 0. Filled marks have a
-        family-wise p below 0.05; without tests all are hollow. The legend explains
-        hollow marks of tests.
+        intervals; a contrast has none where that of the effect includes 0. Filled
+        marks have a family-wise p below 0.05; without tests all are hollow. The legend
+        explains hollow marks of tests.
 
     Raises
     ------
