@@ -328,8 +328,7 @@ class Deconfounder(BaseEstimator):
         """Return of which scans the site can be harmonised; of all without ComBat."""
         if not self.harmonize:
             return np.ones(len(table), dtype=bool)
-        site_column = find_covariate_column(table, self.harmonize)
-        return np.isin(_group_labels(table[site_column]), self.sites_)
+        return np.isin(self._site_labels(table), self.sites_)
 
     def fit_transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
         """Learn each step, and return the features of the same scans after it."""
@@ -381,13 +380,16 @@ class Deconfounder(BaseEstimator):
         deconfounder.__dict__.update(attributes)
         return deconfounder
 
+    def _site_labels(self, scan_table: pd.DataFrame) -> np.ndarray:
+        """Return the site of each scan as text."""
+        site_column = find_covariate_column(scan_table, str(self.harmonize))
+        return _group_labels(scan_table[site_column])
+
     def _learn_combat(
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> dict[str, Any]:
         """Return what ComBat learns of values (n_scans, n_values); set `sites_`."""
-        site_labels = _group_labels(
-            scan_table[find_covariate_column(scan_table, str(self.harmonize))]
-        )
+        site_labels = self._site_labels(scan_table)
         site_names, n_scans_of_site = np.unique(site_labels, return_counts=True)
         is_large_enough = n_scans_of_site >= MIN_PER_SITE
         self.sites_ = [str(site_name) for site_name in site_names[is_large_enough]]
@@ -434,9 +436,7 @@ class Deconfounder(BaseEstimator):
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> np.ndarray:
         """Return values as if they were from one site; unknown sites unchanged."""
-        site_labels = _group_labels(
-            scan_table[find_covariate_column(scan_table, str(self.harmonize))]
-        )
+        site_labels = self._site_labels(scan_table)
         site_index = pd.Index(self.sites_).get_indexer(site_labels)
         has_learned_site = site_index >= 0
         if not has_learned_site.all():
