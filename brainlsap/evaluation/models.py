@@ -935,16 +935,17 @@ def _classifier_factory(
 
 def _describe_flags(setting_names: Iterable[str]) -> str:
     """Return the arguments of run_study whose flags have these names."""
-    argument_of_setting = {
-        option.flag.removeprefix("--").replace("-", "_"): option.name
+    argument_of_flag = {
+        flag_key: option.name
         for option in OPTIONS
         if option.recipient == "study"
+        for flag_key in option.keys[1:]
     }
     argument_texts = [
         f"--{name.replace('_', '-')} of the command line is "
-        f"{argument_of_setting[name]}= of run_study"
+        f"{argument_of_flag[name]}= of run_study"
         for name in setting_names
-        if argument_of_setting.get(name, name) != name
+        if name in argument_of_flag
     ]
     return f" {'; '.join(argument_texts)}." if argument_texts else ""
 
