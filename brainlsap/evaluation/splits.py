@@ -132,24 +132,19 @@ def make_splits(
     )
     np.add.at(visit_counts, (person_codes, class_codes), 1)
     n_people_by_class = (visit_counts > 0).sum(axis=0)
-    if (
-        n_folds < 2
-        or n_repeats < 1
-        or len(n_people_by_class) < 2
-        or n_people_by_class.min() < n_folds
-    ):
-        counts_text = ", ".join(
-            f"{class_name} {n_class_people}"
-            for class_name, n_class_people in zip(
-                class_names, n_people_by_class, strict=True
-            )
+    counts_text = ", ".join(
+        f"{class_name} {n_class_people}"
+        for class_name, n_class_people in zip(
+            class_names, n_people_by_class, strict=True
         )
-        if n_folds < 2 or n_repeats < 1 or len(n_people_by_class) < 2:
-            raise SplitError(
-                "cross-validation needs at least two folds, one repeat and two "
-                f"classes; got {n_folds} folds, {n_repeats} repeats and these numbers "
-                f"of people by class: {counts_text or 'none'}."
-            )
+    )
+    if n_folds < 2 or n_repeats < 1 or len(n_people_by_class) < 2:
+        raise SplitError(
+            "cross-validation needs at least two folds, one repeat and two classes; "
+            f"got {n_folds} folds, {n_repeats} repeats and these numbers of people by "
+            f"class: {counts_text or 'none'}."
+        )
+    if n_people_by_class.min() < n_folds:
         raise SplitError(
             f"{n_folds} folds need at least {n_folds} people of every class; got these "
             f"numbers of people by class: {counts_text}. Use fewer folds by "
