@@ -23,9 +23,8 @@ class Predictions(NamedTuple):
     actual_codes: np.ndarray
     predicted_codes: np.ndarray
     class_probabilities: np.ndarray | None
-    ranking_scores: (
-        np.ndarray | None
-    )  # what the AUC is of: probability or decision value
+    ranking_scores: np.ndarray | None
+    """What the AUC is of: probabilities or decision values."""
     fold_numbers: np.ndarray
     n_classes: int
     is_ordered: bool
