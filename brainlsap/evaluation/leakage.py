@@ -509,14 +509,15 @@ def _find_copied_visits(
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of one person that are identical."""
     for scan_pair in similar_pairs:
-        first_scan, second_scan = scan_values[scan_pair]
-        if np.array_equal(first_scan, second_scan, equal_nan=True):
+        first_values, second_values = scan_values[scan_pair]
+        if np.array_equal(first_values, second_values, equal_nan=True):
+            first_scan, second_scan = cohort.table["scan"].iloc[scan_pair]
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
                 f"two visits of a participant have identical {data_kind}",
-                scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
-                first_scan=cohort.table["scan"].iloc[scan_pair[0]],
-                second_scan=cohort.table["scan"].iloc[scan_pair[1]],
+                scans=f"{first_scan}, {second_scan}",
+                first_scan=first_scan,
+                second_scan=second_scan,
                 severity="warning",
                 advice=COPIED_VISIT_ADVICE,
             )
@@ -531,8 +532,9 @@ def _find_similar_people(
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of two people; an error if a fold separates them."""
     for scan_pair in similar_pairs:
-        first_scan, second_scan = scan_values[scan_pair]
-        is_identical = np.array_equal(first_scan, second_scan, equal_nan=True)
+        first_scan, second_scan = cohort.table["scan"].iloc[scan_pair]
+        first_values, second_values = scan_values[scan_pair]
+        is_identical = np.array_equal(first_values, second_values, equal_nan=True)
         is_separated = any(
             np.isin(scan_pair, train_rows).any() and np.isin(scan_pair, test_rows).any()
             for train_rows, test_rows in splits
@@ -544,9 +546,9 @@ def _find_similar_people(
         yield _make_finding(
             Check.DUPLICATE_SCANS,
             f"two participants have {likeness_text} {data_kind} and {fold_text}",
-            scans=", ".join(cohort.table["scan"].iloc[scan_pair]),
-            first_scan=cohort.table["scan"].iloc[scan_pair[0]],
-            second_scan=cohort.table["scan"].iloc[scan_pair[1]],
+            scans=f"{first_scan}, {second_scan}",
+            first_scan=first_scan,
+            second_scan=second_scan,
             severity="error" if is_separated else "warning",
         )
 
