@@ -171,6 +171,13 @@ SCORES = {
 }
 
 
+def permute_cohort(cohort: Cohort, seed: int) -> Cohort:
+    """Return a cohort whose labels are permuted between people."""
+    rng = np.random.default_rng(seed)
+    labels = permute_labels(cohort.y, person_blocks(cohort.groups), rng)
+    return replace(cohort, table=cohort.table.assign(label=labels))
+
+
 def permuted_scores(name: str, options: argparse.Namespace) -> pd.DataFrame:
     """Return one row a permutation, one column a model; kept ones are taken over."""
     found: dict[int, dict[str, float]] = {}
@@ -181,9 +188,7 @@ def permuted_scores(name: str, options: argparse.Namespace) -> pd.DataFrame:
     for seed in range(options.permutations):
         if seed in found:
             continue
-        rng = np.random.default_rng(seed)
-        label = permute_labels(cohort.y, person_blocks(cohort.groups), rng)
-        drawn = replace(cohort, table=cohort.table.assign(label=label))
+        drawn = permute_cohort(cohort, seed)
         found[seed] = SCORES[options.models][0](drawn, seed, options.epochs)
         row = {"data": name, "seed": seed, "scores": found[seed]}
         print(json.dumps(row), flush=True)
@@ -216,13 +221,10 @@ def chance_in_intervals(classes: tuple[str, ...], seed: int) -> dict[str, bool]:
     """Return by model whether the interval of balanced accuracy contains chance."""
     shares = dict.fromkeys(classes, 1 / len(classes))
     cohort = make_cohort(40, atlas="desikan82", shares=shares, random_state=seed)
-    rng = np.random.default_rng(seed)
-    labels = permute_labels(cohort.y, person_blocks(cohort.groups), rng)
-    cohort = replace(cohort, table=cohort.table.assign(label=labels))
-    logistic_regression = cheap_models(0)["logistic regression"]
+    cohort = permute_cohort(cohort, seed)
     models = {
         "LSAP-R": LSAPRidgeClassifier(random_state=0),
-        "logistic regression": logistic_regression,
+        "logistic regression": cheap_models(0)["logistic regression"],
     }
     evaluation = cross_validate(models, cohort, 5, random_state=seed, baselines=False)
     contains_chance = {}
