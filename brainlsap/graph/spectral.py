@@ -16,6 +16,7 @@ recurrence: networks of one layer decompose no graph, and read each of them once
 
 import copy
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,19 @@ def _apply_polynomials(A: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
     return polynomials
 
 
+@lru_cache(maxsize=8)
+def cosine_transform(n_nodes: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenvalues, and what turns a kernel's values there into coefficients.
+
+    They are the nodes of Gauss-Chebyshev quadrature, of shape (n_nodes,), and the
+    matrix (n_nodes, degree + 1) of the discrete cosine transform.
+    """
+    node_angles = np.pi * (np.arange(n_nodes) + 0.5) / n_nodes
+    transform = np.cos(node_angles[:, None] * np.arange(degree + 1)) * 2 / n_nodes
+    transform[:, 0] /= 2
+    return 1.0 + np.cos(node_angles), transform
+
+
 class ChebyshevSeries:
     """Coefficients of a kernel's Chebyshev series as functions of the scales.
 
@@ -134,13 +148,9 @@ class ChebyshevSeries:
         self.expansion = None if is_chebyshev else EXPANSIONS[kernel]
         # enough quadrature nodes to avoid aliasing of higher coefficients
         n_nodes = highest_order + 1 if self.expansion else highest_order + 64
-        node_angles = np.pi * (np.arange(n_nodes) + 0.5) / n_nodes
-        cosine_transform = (
-            np.cos(node_angles[:, None] * np.arange(highest_order + 1)) * 2 / n_nodes
-        )
-        cosine_transform[:, 0] /= 2
-        self.nodes = torch.from_numpy(1.0 + np.cos(node_angles)).to(device)
-        self.transform = torch.from_numpy(cosine_transform).to(device)
+        nodes, transform = cosine_transform(n_nodes, highest_order)
+        self.nodes = torch.from_numpy(nodes).to(device)
+        self.transform = torch.from_numpy(transform).to(device)
         if self.expansion:
             node_polynomials = polynomial_values(
                 self.expansion, self.nodes, highest_order

@@ -30,7 +30,7 @@ from scipy.optimize import minimize
 
 from brainlsap.arrays import SelectedRows
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree
-from brainlsap.graph.spectral import iter_polynomials
+from brainlsap.graph.spectral import cosine_transform, iter_polynomials
 from brainlsap.model.inputs import all_equal, make_signal_key
 
 # Prior on log(ridge / n_columns), the noise-to-signal ratio: flat above log 0.3,
@@ -77,21 +77,6 @@ def term_basis(max_scale: float) -> np.ndarray:
     return Vt[is_needed].T.copy()
 
 
-@lru_cache(maxsize=8)
-def _cosine_transform(degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return eigenvalues, and what turns a kernel's values there into coefficients.
-
-    They are the nodes of Gauss-Chebyshev quadrature, of shape (n_nodes,), and the
-    matrix (n_nodes, degree + 1) of the discrete cosine transform.
-    """
-    # Further nodes, so that higher coefficients are not aliased.
-    n_nodes = degree + 64
-    node_angles = np.pi * (np.arange(n_nodes) + 0.5) / n_nodes
-    transform = np.cos(node_angles[:, None] * np.arange(degree + 1)) * 2 / n_nodes
-    transform[:, 0] /= 2
-    return 1 + np.cos(node_angles), transform
-
-
 def term_coefficients(
     region_scales: np.ndarray, B: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +84,9 @@ def term_coefficients(
 
     By the orthonormal columns of B, the coefficients of c(s) are c(s)'B.
     """
-    nodes, transform = _cosine_transform(len(B) - 1)
+    degree = len(B) - 1
+    # Further nodes, so that higher coefficients are not aliased.
+    nodes, transform = cosine_transform(degree + 64, degree)
     kernel_values = np.exp(-np.multiply.outer(region_scales, nodes))
     node_basis = transform @ B
     return kernel_values @ node_basis, (kernel_values * -nodes) @ node_basis
