@@ -811,8 +811,8 @@ def predict_people(
     if not ids_are_new:
         was_in_training = was_in_training | has_training_id
     _warn_of_training(cohort, was_in_training)
-    is_unharmonized = ~_load_steps(model).has_learned_site(cohort.table)
     features = _apply_steps(model, cohort, features)
+    is_unharmonized = ~_load_steps(model).has_learned_site(cohort.table)
     for covariate_name, fit_range in origin.facts.get("ranges", {}).items():
         _check_covariate(cohort, covariate_name, fit_range)
     z_scores = model.scaler_.apply(features)

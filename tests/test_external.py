@@ -133,6 +133,9 @@ def test_a_site_without_training_is_not_called_harmonised(sites, tmp_path):
     with pytest.warns(UserWarning, match="not harmonised"):
         table = predict_people(model, sites[0])
     assert (table["remark"] == REMARKS[3]).all()
+    without = replace(sites[0], table=sites[0].table.drop(columns="site"))
+    with pytest.raises(ParameterError, match="requires the covariates site for new"):
+        predict_people(model, without)
 
 
 def test_an_external_evaluation_has_no_maps_to_export(evaluation, tmp_path):
