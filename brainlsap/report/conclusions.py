@@ -523,7 +523,7 @@ def judge_covariates(
             sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     if chance_conclusion.answer != YES:
-        has_warning = findings is not None and (findings["severity"] == "warning").any()
+        has_warning = not _select_warnings(findings).empty
         return Conclusion(
             question_text,
             NOT_SHOWN,
@@ -554,7 +554,7 @@ def _judge_by_audit(question: str, findings: pd.DataFrame | None) -> Conclusion:
     """Answer by the warnings of the audit whether a covariate explains the score."""
     label = NO_WARNING
     reason = "The audit gave no warning, but it cannot exclude this."
-    if findings is not None and (findings["severity"] == "warning").any():
+    if not _select_warnings(findings).empty:
         label = POSSIBLY
         reason = "Something other than the brain may explain the score."
     sentence = _text_of_findings(findings)
@@ -615,13 +615,6 @@ def _covariate_findings(evaluation: Evaluation) -> pd.DataFrame | None:
     return evaluation.audit[is_covariate] if is_covariate.any() else None
 
 
-def _covariates_of(findings: pd.DataFrame) -> list[str]:
-    """Return the columns that findings concern; none in results of old versions."""
-    if "covariate" not in findings:
-        return []
-    return list(findings["covariate"])
-
-
 def _absent_names(findings: pd.DataFrame, model_columns: Sequence[str]) -> list[str]:
     """Return the covariates of findings that are not in the model of covariates."""
     if findings.empty:
@@ -651,11 +644,11 @@ def _describe_covariates(
     if findings is None or "covariate" not in findings:
         return []
     sentences = []
-    is_warned = findings["severity"] == "warning"
-    if is_warned.any():
+    warnings = _select_warnings(findings)
+    if not warnings.empty:
         difference_texts = [
             f"{row['covariate']} ({p_phrase(row['p_value'])}, uncorrected)"
-            for row in findings[is_warned].to_dict("records")
+            for row in warnings.to_dict("records")
         ]
         sentences.append(f"Classes differ in {with_and(difference_texts)}.")
     best_findings = findings.nlargest(N_COVARIATES, "balanced_accuracy")
@@ -687,13 +680,9 @@ def _unadjusted_names(evaluation: Evaluation) -> list[str]:
         if demographics.find_covariate(evaluation.cohort.table, covariate_name)
         is not None
     ]
-    warned_columns: list[str] = []
-    if evaluation.audit is not None:
-        is_warning = evaluation.audit["severity"] == "warning"
-        is_covariate = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
-        warned_findings = evaluation.audit[is_warning & is_covariate]
-        # Results of old versions have no column of covariates.
-        warned_columns = list(warned_findings.get("covariate", ()))
+    warnings = _select_warnings(_covariate_findings(evaluation))
+    # Results of old versions have no column of covariates.
+    warned_columns = list(warnings.get("covariate", ()))
     known_covariates += [
         column_name
         for column_name in warned_columns
