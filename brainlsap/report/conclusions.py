@@ -387,8 +387,8 @@ def method_text(evaluation: Evaluation) -> str:
     model_settings = settings_of_model(evaluation.fits[is_main])
     method_key = model_settings.get("scales") or ""
     if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
-        has_network_weights = _network_weights(evaluation).size > 0
-        method_key = "ridge and network" if has_network_weights else "network"
+        network_weights = tables.known_network_weights(evaluation, main_model)
+        method_key = "ridge and network" if network_weights.size else "network"
     method_title = METHOD_TITLES.get(method_key, "")
     scale_sentence = ""
     if method_key in METHODS_OF_SCALES:
@@ -418,13 +418,6 @@ def method_text(evaluation: Evaluation) -> str:
         f"{folds_text} with folds divided by {test_unit}.{unused_sentence}"
         f"{scale_sentence}"
     )
-
-
-def _network_weights(evaluation: Evaluation) -> np.ndarray:
-    """Return the weight of the main model's network in every fit that adds one."""
-    is_main = evaluation.fits["model"] == evaluation.models[0]
-    network_weights = tables.network_weights(evaluation.fits[is_main])
-    return network_weights[np.isfinite(network_weights)]
 
 
 def predictor_text(evaluation: Evaluation) -> str:
@@ -703,7 +696,8 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     folds of permuted labels as well.
     """
     question_text = "Does its neural network help?"
-    network_weights = _network_weights(evaluation)
+    main_model = evaluation.models[0]
+    network_weights = tables.known_network_weights(evaluation, main_model)
     if not network_weights.size:
         return None
     n_used_networks = int((network_weights > 0).sum())
@@ -718,7 +712,6 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
             ),
             label=NOT_USED,
         )
-    main_model = evaluation.models[0]
     folds_text = count(network_weights.size, "fold")
     reason_text = f"The network had a weight in {n_used_networks} of {folds_text}."
     if "LSAP-R" not in evaluation.models:
@@ -1308,13 +1301,10 @@ def _write_quote(
                 f"{predictor} was not shown to classify {task_text} better than "
                 f"chance under cross-validation ({numbers_text})."
             )
-        network_weights = _network_weights(evaluation)
+        main_model = evaluation.models[0]
+        network_weights = tables.known_network_weights(evaluation, main_model)
         n_unused_networks = int((network_weights == 0).sum())
-        if (
-            quote_sentences
-            and n_unused_networks
-            and n_unused_networks == network_weights.size
-        ):
+        if quote_sentences and tables.has_unused_network(evaluation, main_model):
             quote_sentences.append("Its neural network had no weight in any fold.")
         elif quote_sentences and n_unused_networks:
             folds_text = count(network_weights.size, "fold")

@@ -347,14 +347,19 @@ def network_weights(fits: pd.DataFrame) -> np.ndarray:
     return np.array(weight_list, dtype=float)
 
 
-def has_unused_network(evaluation: Evaluation, model: str) -> bool:
-    """Return whether a model adds a network that has no weight in any fold.
+def known_network_weights(evaluation: Evaluation, model: str) -> np.ndarray:
+    """Return the weight of a model's network in every fit that adds one.
 
-    Fits that failed have no weight and do not count.
+    Fits that failed have no weight and are left out.
     """
     weights = network_weights(evaluation.fits[evaluation.fits["model"] == model])
-    known_weights = weights[np.isfinite(weights)]
-    return known_weights.size > 0 and not known_weights.any()
+    return weights[np.isfinite(weights)]
+
+
+def has_unused_network(evaluation: Evaluation, model: str) -> bool:
+    """Return whether a model adds a network that has no weight in any fold."""
+    weights = known_network_weights(evaluation, model)
+    return weights.size > 0 and not weights.any()
 
 
 def unused_network_text(fits: pd.DataFrame) -> str:
