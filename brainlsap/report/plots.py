@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, to_rgb
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
@@ -548,18 +548,16 @@ def plot_confusion(
     (axes,) = own_axes(axes, width)
     # Dark letters are easy to read on the lighter half of the colours.
     light_blues = plt.get_cmap("Blues")(np.linspace(0, 0.5, 256))
-    cell_colors = ListedColormap(light_blues)
-    axes.imshow(row_shares, cmap=cell_colors, vmin=0, vmax=1)
+    axes.imshow(row_shares, cmap=ListedColormap(light_blues), vmin=0, vmax=1)
     for (matrix_row, matrix_column), cell_count in np.ndenumerate(confusion_counts):
         row_share = row_shares[matrix_row, matrix_column]
-        text_color = "white" if _is_dark(cell_colors(row_share)) else INK
         # Round 12.5 up, not to even.
         cell_text = f"{int(100 * row_share + 0.5)}%\n{cell_count}"
         axes.text(
             matrix_column,
             matrix_row,
             cell_text,
-            color=text_color,
+            color=INK,
             ha="center",
             va="center",
         )
@@ -1092,25 +1090,6 @@ def class_colors(evaluation: Evaluation) -> dict[str, str]:
         class_name: color_list[class_position % len(color_list)]
         for class_position, class_name in enumerate(classes)
     }
-
-
-def _is_dark(color: Any) -> bool:
-    """Return whether white letters stand out from a colour more than dark ones do.
-
-    Contrast is that of WCAG 2, (brighter + 0.05) / (darker + 0.05) in luminance.
-    """
-    luminance, ink_luminance = map(_luminance, (color, INK))
-    return 1.05 / (luminance + 0.05) > (luminance + 0.05) / (ink_luminance + 0.05)
-
-
-def _luminance(color: Any) -> float:
-    """Return the relative luminance of a colour, from 0 (black) to 1 (white)."""
-    channels = np.array(to_rgb(color))
-    is_small = channels <= 0.04045
-    linear_channels = np.where(
-        is_small, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4
-    )
-    return float(linear_channels @ (0.2126, 0.7152, 0.0722))
 
 
 def _draw_errorbars(
