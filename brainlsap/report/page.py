@@ -486,9 +486,8 @@ def report_figures(
             if not figure_entry.may_lack_data:
                 raise
         else:
-            figure_of_name[figure_name] = (
-                figure_or_axes.figure
-            )  # Of axes, or of itself.
+            # The figure of axes, or the figure itself.
+            figure_of_name[figure_name] = figure_or_axes.figure
     if "effects" in figure_names and evaluation.region_tests is not None:
         figure_of_name |= _plot_further_effects(evaluation, atlas)
     return figure_of_name
