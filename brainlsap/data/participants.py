@@ -899,13 +899,14 @@ def _select_labelled_scans(
         # A label of the first visit only, such as ADNI's stage, is read from there.
         labelled_people = scan_table["participant"][has_class]
         unlabelled_people = scan_table["participant"][~has_class]
+        is_label_of_person = bool(unlabelled_people.isin(labelled_people).all())
         label_faults = [
             _describe_unlabelled(
                 scan_name,
                 label_name,
                 label_word,
                 visit_list,
-                is_label_of_person=unlabelled_people.isin(labelled_people).all(),
+                is_label_of_person=is_label_of_person,
             )
             for scan_name, label_word in zip(
                 scan_table["scan"][~has_class],
