@@ -1077,6 +1077,9 @@ class FeatureSources:
                 session_id, []
             ).append(row_index)
         rows_by_scan = [scan.entries(rows_by_person) for scan in scans]
+        absent_person_hint = ""
+        if not all(rows_by_scan):
+            absent_person_hint = self._explain_absent_person(scan_table)
         fault_of_scan = dict[int, Finding]()
         for i, (scan, row_indices) in enumerate(zip(scans, rows_by_scan, strict=True)):
             if len(row_indices) > 1:
@@ -1093,7 +1096,10 @@ class FeatureSources:
                 row_fault = scan_table.row_faults[row_indices[0]]
                 fault_of_scan[i] = replace(row_fault, scan=scan.name)
             elif not row_indices:
-                row_hint = self._explain_missing_row(scan, scan_table, rows_by_person)
+                rows_by_visit = rows_by_person.get(scan.key[0])
+                row_hint = absent_person_hint
+                if rows_by_visit:
+                    row_hint = _explain_absent_visit(rows_by_visit)
                 missing_row_text = (
                     f"no row in {scan_table.path_and_sheet}, {row_hint}, add the row, "
                     f"or {leave_out_text()}"
@@ -1103,22 +1109,8 @@ class FeatureSources:
                 )
         return rows_by_scan, fault_of_scan
 
-    def _explain_missing_row(
-        self,
-        scan: Scan,
-        scan_table: ScanTable,
-        rows_of_person_and_visit: dict[str, dict[str, list[int]]],
-    ) -> str:
-        """Return which rows a table has instead of a row of a scan."""
-        rows_by_visit = rows_of_person_and_visit.get(scan.key[0])
-        if rows_by_visit:
-            visits_text = listed(
-                (session_id or "none" for session_id in rows_by_visit), 3
-            )
-            return (
-                f"whose rows are of visit {visits_text}; write the visits in the same "
-                "way in both tables, in a column session_id (for example M000 for bl)"
-            )
+    def _explain_absent_person(self, scan_table: ScanTable) -> str:
+        """Return which people a table has instead of a person without a row."""
         spelling_advice = (
             "write the IDs in the same way in both tables (case and zeros count)"
         )
@@ -1343,6 +1335,15 @@ class FeatureSources:
 def _unnamed_measures(measure: Measure) -> set[str]:
     """Return what column names without a measure say: nothing, or only a ratio."""
     return {"", "suvr"} - {measure.name}
+
+
+def _explain_absent_visit(visit_names: Iterable[str]) -> str:
+    """Return which visits of a person a table has instead of a visit without a row."""
+    visits_text = listed((visit_name or "none" for visit_name in visit_names), 3)
+    return (
+        f"whose rows are of visit {visits_text}; write the visits in the same way in "
+        "both tables, in a column session_id (for example M000 for bl)"
+    )
 
 
 def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -> None:
