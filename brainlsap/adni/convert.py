@@ -154,10 +154,10 @@ def find_images(
         reason=omission_reasons
     )
     is_misplaced = all_images["reason"] != ""
-    is_usable = all_images["modality"].notna() & ~all_images["is_empty"].astype(bool)
-    images = all_images[is_usable & ~is_misplaced].sort_values(
-        "source", ignore_index=True
-    )
+    lacks_modality = all_images["modality"].isna() & ~is_misplaced
+    lacks_files = all_images["is_empty"].astype(bool) & ~is_misplaced & ~lacks_modality
+    is_unusable = is_misplaced | lacks_modality | lacks_files
+    images = all_images[~is_unusable].sort_values("source", ignore_index=True)
     if images.empty:
         misplaced_images = all_images.loc[is_misplaced, ["source", "reason"]].head(3)
         raise CohortError(
@@ -178,13 +178,10 @@ def find_images(
             f"these images out by {option_text('skip_faulty', True)}",
             _describe_faults(images[is_faulty]),
         )
-    lacks_files = all_images["modality"].notna() & ~is_usable & ~is_misplaced
-    lacks_modality = all_images["modality"].isna() & ~is_misplaced
     all_images.loc[lacks_files, "reason"] = "the image has no files"
     all_images.loc[lacks_modality, "reason"] = "the description names no modality"
     unused_images = pd.concat(
-        [all_images[is_misplaced | lacks_files | lacks_modality], images[is_faulty]],
-        ignore_index=True,
+        [all_images[is_unusable], images[is_faulty]], ignore_index=True
     )
     unused_images["scan_date"] = parse_days(unused_images["day"]).dt.strftime(
         "%Y-%m-%d"
