@@ -234,26 +234,18 @@ def _describe_feature(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
     is_implausible = _find_implausible(cohort, feature_name)
-    regions_by_kind = {
-        "missing": is_missing & ~is_missing.all(axis=0),
-        "zeros": feature_values == 0,
-    }
-    counts_by_kind = {
-        "missing": regions_by_kind["missing"].sum(axis=1),
-        "zeros": regions_by_kind["zeros"].sum(axis=1),
-        "implausible": is_implausible.sum(axis=1),
-        # Every NaN counts as a value of its own.
-        "equal": np.array(
-            [
-                np.unique_counts(scan_values).counts.max()
-                for scan_values in feature_values
-            ]
-        ),
-        "outliers": is_outlier.sum(axis=1),
-    }
+    is_absent_here = is_missing & ~is_missing.all(axis=0)
+    is_zero = feature_values == 0
+    # Every NaN counts as a value of its own.
+    n_equal = np.array(
+        [np.unique_counts(scan_values).counts.max() for scan_values in feature_values]
+    )
     values_by_column = {
-        f"{feature_name}_{count_kind}": scan_counts
-        for count_kind, scan_counts in counts_by_kind.items()
+        f"{feature_name}_missing": is_absent_here.sum(axis=1),
+        f"{feature_name}_zeros": is_zero.sum(axis=1),
+        f"{feature_name}_implausible": is_implausible.sum(axis=1),
+        f"{feature_name}_equal": n_equal,
+        f"{feature_name}_outliers": is_outlier.sum(axis=1),
     }
     deviation_of_scan = robust_deviation(scan_distances) * (cohort.n_scans >= MIN_SCANS)
     values_by_column[f"{feature_name}_deviation"] = deviation_of_scan
@@ -261,16 +253,18 @@ def _describe_feature(
         _measure_side_agreement(region_asymmetries, cohort.groups)
     )
     is_far = deviation_of_scan > MAX_DEVIATION
-    flag_text_arrays = _flag_feature(
-        cohort, feature_name, counts_by_kind, is_outlier, is_implausible
-    )
-    flag_text_arrays += _flag_absent_values(
-        cohort, feature_name, counts_by_kind, regions_by_kind
-    )
-    flag_text_arrays.append(
-        _flag_far_scans(cohort, feature_name, absolute_deviations, is_far)
-    )
-    return values_by_column, flag_text_arrays
+    max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
+    equal_texts = [
+        f"{feature_name} one value in {count(n_regions, 'region')}"
+        for n_regions in n_equal
+    ]
+    return values_by_column, [
+        *_flag_feature(cohort, feature_name, is_outlier, is_implausible, max_regions),
+        _flag_regions(cohort, f"{feature_name} filled with zero", is_zero),
+        _flag_regions(cohort, f"{feature_name} missing", is_absent_here),
+        np.where(n_equal > max_regions, equal_texts, ""),
+        _flag_far_scans(cohort, feature_name, absolute_deviations, is_far),
+    ]
 
 
 def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
@@ -288,13 +282,11 @@ def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
 def _flag_feature(
     cohort: Cohort,
     feature_name: str,
-    counts_by_kind: dict[str, np.ndarray],
     is_outlier: np.ndarray,
     is_implausible: np.ndarray,
+    max_regions: float,
 ) -> list[np.ndarray]:
     """Return flags of single regions that are far from other scans, or implausible."""
-    max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
-    n_outliers = counts_by_kind["outliers"]
     # Implausible values are named below.
     is_only_far = is_outlier & ~is_implausible
     outlier_texts = [
@@ -303,9 +295,10 @@ def _flag_feature(
         for region_text in _list_regions(cohort, feature_name, is_only_far)
     ]
     # A scan with more outliers is far as a whole, and has a flag of its own.
-    has_few_outliers = is_only_far.any(axis=1) & (n_outliers <= max_regions)
+    has_few_outliers = is_only_far.any(axis=1)
+    has_few_outliers &= is_outlier.sum(axis=1) <= max_regions
     flag_text_arrays = [np.where(has_few_outliers, outlier_texts, "")]
-    n_implausible = counts_by_kind["implausible"]
+    n_implausible = is_implausible.sum(axis=1)
     implausible_texts = [
         f"{feature_name} implausible in {count(n_regions, 'region')}: {region_text}. "
         f"{_CORRECTION}"
@@ -319,33 +312,17 @@ def _flag_feature(
     return flag_text_arrays
 
 
-def _flag_absent_values(
-    cohort: Cohort,
-    feature_name: str,
-    counts_by_kind: dict[str, np.ndarray],
-    regions_by_kind: dict[str, np.ndarray],
-) -> list[np.ndarray]:
-    """Return flags of regions without a value, filled with 0, or sharing a value."""
+def _flag_regions(
+    cohort: Cohort, problem_text: str, has_problem: np.ndarray
+) -> np.ndarray:
+    """Return a flag of every scan with regions that have a problem."""
     region_names = np.array(cohort.region_names)
-    flag_text_arrays = list[np.ndarray]()
-    kinds_and_phrases = (("zeros", "filled with zero"), ("missing", "missing"))
-    for count_kind, flag_phrase in kinds_and_phrases:
-        n_regions = counts_by_kind[count_kind]
-        flag_texts = [
-            f"{feature_name} {flag_phrase} in {count(region_count, 'region')}: "
-            f"{listed(region_names[is_region], 3)}"
-            for region_count, is_region in zip(
-                n_regions, regions_by_kind[count_kind], strict=True
-            )
-        ]
-        flag_text_arrays.append(np.where(n_regions > 0, flag_texts, ""))
-    max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
-    equal_texts = [
-        f"{feature_name} one value in {count(n_equal, 'region')}"
-        for n_equal in counts_by_kind["equal"]
+    flag_texts = [
+        f"{problem_text} in {count(int(is_region.sum()), 'region')}: "
+        f"{listed(region_names[is_region], 3)}"
+        for is_region in has_problem
     ]
-    is_flat = counts_by_kind["equal"] > max_regions
-    return [*flag_text_arrays, np.where(is_flat, equal_texts, "")]
+    return np.where(has_problem.any(axis=1), flag_texts, "")
 
 
 def _flag_far_scans(
