@@ -96,15 +96,11 @@ class RefusedStudyError(CohortError):
     findings: tuple[Finding, ...]
 
     @classmethod
-    def from_faults(
-        cls,
-        folder: str | Path,
-        faults: Sequence[Finding],
-        *,
-        count_lines: Sequence[str],
-        findings: Sequence[Finding],
+    def from_findings(
+        cls, folder: str | Path, findings: Sequence[Finding], count_lines: Sequence[str]
     ) -> "RefusedStudyError":
         """Return the error with the faults of a study in one list."""
+        faults = [finding for finding in findings if finding.severity == FAULT]
         fault_texts = group_findings(faults, folder)
         plural_ending = "s" if len(fault_texts) > 1 else ""
         error = cls(
@@ -120,10 +116,7 @@ class RefusedStudyError(CohortError):
         self, folder: str | Path, findings: Sequence[Finding]
     ) -> "RefusedStudyError":
         """Return the error of the same study with other notes and faults."""
-        faults = [finding for finding in findings if finding.severity == FAULT]
-        return self.from_faults(
-            folder, faults, count_lines=self.count_lines, findings=findings
-        )
+        return self.from_findings(folder, findings, self.count_lines)
 
 
 def load_cohort(
@@ -474,11 +467,10 @@ def _refuse_study(
     people_lines = count_people(
         scan_list.table, scan_list.label or "none", scan_list.classes
     )
-    return RefusedStudyError.from_faults(
+    return RefusedStudyError.from_findings(
         folder,
-        faults,
+        [*scan_list.notes, *faults],
         count_lines=[*people_lines, *scan_list.count_lines],
-        findings=[*scan_list.notes, *faults],
     )
 
 
