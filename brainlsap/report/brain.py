@@ -601,7 +601,10 @@ def plot_effects(
         "vmax": color_limit,
         "colorbar_label": "Cohen's d",
         "views": "compact",
-        **highlight_options(evaluation, feature),
+        "outline": significant_regions(evaluation, "effect", feature),
+        "mark": significant_regions(evaluation, "contrast", feature),
+        "outline_label": "test of all classes together: corrected p < 0.05",
+        "mark_label": "stands out from connected regions (corrected p < 0.05)",
         **options,
     }
     drawn_atlas: Any = atlas or evaluation.cohort
@@ -617,18 +620,6 @@ def plot_effects(
         color_note += ". Pale grey parts of the brain belong to no region"
     effects_figure.note = f"{color_note}. {effects_figure.note}".strip()
     return effects_figure
-
-
-def highlight_options(
-    evaluation: Evaluation, feature: str | None = None
-) -> dict[str, Any]:
-    """Return the options of :func:`plot_regions` that show corrected tests."""
-    return {
-        "outline": significant_regions(evaluation, "effect", feature),
-        "mark": significant_regions(evaluation, "contrast", feature),
-        "outline_label": "test of all classes together: corrected p < 0.05",
-        "mark_label": "stands out from connected regions (corrected p < 0.05)",
-    }
 
 
 def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
