@@ -1204,7 +1204,7 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     if audit is None:
         cautions.append("No leakage audit was made.")
     else:
-        warnings = audit[audit["severity"] == "warning"]
+        warnings = _select_warnings(audit)
         is_covariate = warnings["check"] == Check.COVARIATE_PREDICTS_LABEL
         other_warnings = warnings[~is_covariate]
         cautions += [
