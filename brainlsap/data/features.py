@@ -77,8 +77,11 @@ TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
 CORTEX_COLUMNS = {"thickness": "ThickAvg", "area": "SurfArea", "volume": "GrayVol"}
 _HEADER = re.compile(
-    r"^# (ColHeaders|NRows|hemi|Measure Cortex, NumVert,) (.*)", re.MULTILINE
+    r"^# (ColHeaders|NRows|hemi|subjectname|Measure Cortex, NumVert,) (.*)",
+    re.MULTILINE,
 )
+OTHER_SUBJECT = "files of several subjects"
+"""Kind of the fault that stats files in one folder name different subjects."""
 # Largest share of the vertices in no region of the table (measured: 1e-4).
 _MAX_UNLABELLED = 5e-4
 _CROSS_SECTIONAL = "cross-sectional"
@@ -237,6 +240,7 @@ def read_stats(
             is_on_surface = True
             side_of_file = {}
             reading_notes = (f"{measure_name}: plain mean over the vertices",)
+    subject_of_file = dict[str, str]()
     if not is_on_surface or subcortex == "volume":
         side_of_file[stats_folder / "aseg.stats"] = None
     for stats_path, side in side_of_file.items():
@@ -246,9 +250,39 @@ def read_stats(
                 f"no such file{hint_text}", path=stats_path, kind=ABSENT
             )
         stats_column = CORTEX_COLUMNS[measure_name] if side else "Volume_mm3"
-        file_values = _read_stats_column(stats_path, stats_column, atlas, side)
+        file_values, subject_name = _read_stats_column(
+            stats_path, stats_column, atlas, side
+        )
+        subject_of_file[stats_path.name] = subject_name
         region_values = np.where(np.isnan(file_values), region_values, file_values)
+    _check_same_subject(stats_folder, subject_of_file)
     return region_values, reading_notes
+
+
+def _check_same_subject(stats_folder: Path, subject_of_file: dict[str, str]) -> None:
+    """Raise where the headers of one folder's stats name different subjects.
+
+    The folder may have another name, and a longitudinal run is also that of its visit.
+    """
+    name_of_file = {
+        file_name: Path(subject_name).name.partition(".long.")[0]
+        for file_name, subject_name in subject_of_file.items()
+        if subject_name
+    }
+    if len({*name_of_file.values()}) > 1:
+        names_text = ", ".join(
+            f"{subject_name} in {file_name}"
+            for file_name, subject_name in name_of_file.items()
+        )
+        raise FileFormatError(
+            "the stats files of one scan have different subject names in their headers",
+            path=stats_folder,
+            got=names_text,
+            advice="A file may have been copied from another person. Copy the files "
+            "again from FreeSurfer's folder of this scan. If the folder was renamed "
+            "between two steps of FreeSurfer, correct the lines '# subjectname'.",
+            kind=OTHER_SUBJECT,
+        )
 
 
 def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
@@ -263,10 +297,10 @@ def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
 
 def _read_stats_column(
     stats_path: Path, measure_column: str, atlas: Atlas, side: str | None
-) -> np.ndarray:
-    """Return a column of a stats file in the order of an atlas.
+) -> tuple[np.ndarray, str]:
+    """Return a column of a stats file in the order of an atlas, and its subject.
 
-    `side` is None for segmentations, whose cortical regions are left out.
+    The name of the subject is empty if the header has none. `side` is None for segmentations, whose cortical regions are left out.
     """
     file_lines = read_lines(stats_path, keeps_comments=True)
     comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
@@ -329,7 +363,8 @@ def _read_stats_column(
             path=stats_path,
         )
     has_row = belongs_in_file & (row_of_region >= 0)
-    return np.where(has_row, column_numbers[row_of_region], np.nan)
+    column_values = np.where(has_row, column_numbers[row_of_region], np.nan)
+    return column_values, header.get("subjectname", "")
 
 
 def _vertex_means(

@@ -1,6 +1,7 @@
 """Where features come from, and what the subcortex has."""
 
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import load_cohort, read_feature
+from brainlsap.data.features import OTHER_SUBJECT
 from brainlsap.data.measures import apply_subcortex_policy, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError
 from brainlsap.findings import FAULT
@@ -64,6 +66,27 @@ def test_sessions_of_freesurfer_are_the_visits(people, subject):
     scans = ["sub-01_ses-2", "sub-01_ses-10", "sub-02_ses-1", "sub-03"]
     assert cohort.table["scan"].tolist() == scans
     assert cohort.features[:, 0, 0].tolist() == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("right_name", "is_refused"),
+    [("bert", False), ("", False), ("bert.long.base", False), ("ernie", True)],
+)
+def test_stats_of_two_subjects_in_one_folder_are_refused(
+    subject, tmp_path, right_name, is_refused
+):
+    """The folder may have any name; files without a name in the header pass."""
+    subject("sub-01", 2)
+    folder = tmp_path / "derivatives/freesurfer/sub-01"
+    for side, subject_name in (("lh", "bert"), ("rh", right_name)):
+        path = folder / f"stats/{side}.aparc.stats"
+        header_line = f"# subjectname {subject_name}\n" if subject_name else ""
+        path.write_text(header_line + path.read_text())
+    expectation = nullcontext()
+    if is_refused:
+        expectation = raises_kind(OTHER_SUBJECT, "stats")
+    with expectation:
+        read_feature(folder, "thickness", DESIKAN)
 
 
 def test_names_of_adni(people, subject, write, tmp_path):
