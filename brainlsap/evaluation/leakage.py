@@ -1,8 +1,10 @@
 """The leakage audit: how a model could know a test label, and what else explains it."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from enum import Enum, StrEnum, auto
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,6 +253,7 @@ class BlockKind(Enum):
     ALL_FEATURES = auto()
     CONNECTOMES = auto()
     FEATURE = auto()
+    HEMISPHERE = auto()
 
 
 class ScanBlock(NamedTuple):
@@ -291,8 +294,9 @@ def audit(
       as well.
     - `duplicate_scans`: connectomes, features or one feature of two participants are
       the same, or their squared distance is below a hundredth of that of unrelated
-      scans. Scans far from all others are left out of the scale of distances, and of
-      these scans only copies are found.
+      scans; or a feature is the same in the whole cortex of one hemisphere. Scans far
+      from all others are left out of the scale of distances, and of these scans only
+      copies are found.
     - `label_in_features`: classes explain :math:`\eta^2 \ge 0.99` of a feature's or an
       edge's variance; `clinical_score_as_feature`: a feature is named like a clinical
       score.
@@ -468,23 +472,21 @@ def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
 
 def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditFinding]:
     """Look for scans with the same, or nearly the same, connectome or features."""
-    scan_blocks = _list_blocks(cohort)
-    if len(cohort.feature_names) > 1:
-        # A file of one feature may have been copied to another person.
-        scan_blocks += [
-            ScanBlock(BlockKind.FEATURE, feature_name, cohort.features[..., index])
-            for index, feature_name in enumerate(cohort.feature_names)
-        ]
     reported_pairs = set[tuple[int, int]]()
-    for block_kind, data_kind, scan_values in scan_blocks:
-        similar_pairs = _find_similar_pairs(
-            scan_values, is_connectome=block_kind is BlockKind.CONNECTOMES
-        )
-        if block_kind is BlockKind.FEATURE:
+    for block_kind, data_kind, scan_values in [
+        *_list_blocks(cohort),
+        *_list_feature_parts(cohort),
+    ]:
+        if block_kind is BlockKind.HEMISPHERE:
+            similar_pairs = _find_identical_pairs(scan_values)
+        else:
+            similar_pairs = _find_similar_pairs(
+                scan_values, is_connectome=block_kind is BlockKind.CONNECTOMES
+            )
+        if block_kind is not BlockKind.CONNECTOMES:
             is_new = [tuple(pair) not in reported_pairs for pair in similar_pairs]
             similar_pairs = similar_pairs[np.array(is_new, dtype=bool)]
-        elif block_kind is BlockKind.ALL_FEATURES:
-            reported_pairs = {(first, second) for first, second in similar_pairs}
+            reported_pairs |= {(first, second) for first, second in similar_pairs}
         is_same_person = np.equal(*cohort.groups[similar_pairs].T)
         yield from _find_copied_visits(
             cohort, data_kind, scan_values, similar_pairs[is_same_person]
@@ -566,6 +568,49 @@ def _list_blocks(cohort: Cohort) -> list[ScanBlock]:
         edge_values = cohort.connectomes.reshape(cohort.n_scans, -1)
         scan_blocks.append(ScanBlock(BlockKind.CONNECTOMES, "connectomes", edge_values))
     return scan_blocks
+
+
+def _list_feature_parts(cohort: Cohort) -> list[ScanBlock]:
+    """Return every feature, if there are several, and every hemisphere of a feature."""
+    scan_blocks = list[ScanBlock]()
+    if len(cohort.feature_names) > 1:
+        # A file of one feature may have been copied to another person.
+        scan_blocks += [
+            ScanBlock(BlockKind.FEATURE, feature_name, cohort.features[..., index])
+            for index, feature_name in enumerate(cohort.feature_names)
+        ]
+    # FreeSurfer's stats of the cortex are a file for each hemisphere.
+    region_sides = cohort.atlas.regions["hemisphere"].to_numpy()
+    for index, feature_name in enumerate(cohort.feature_names):
+        for side, side_title in (("L", "left"), ("R", "right")):
+            is_region = cohort.atlas.cortex & (region_sides == side)
+            scan_blocks.append(
+                ScanBlock(
+                    BlockKind.HEMISPHERE,
+                    f"{feature_name} in the {side_title} hemisphere",
+                    cohort.features[:, is_region, index],
+                )
+            )
+    return scan_blocks
+
+
+def _find_identical_pairs(scan_values: np.ndarray) -> np.ndarray:
+    """Return pairs (n_pairs, 2) of rows that are the same in at least ten values.
+
+    Values that all scans have in common do not count.
+    """
+    is_common = (scan_values == scan_values[0]).all(axis=0)
+    differing_values = scan_values[:, ~is_common]
+    n_measured = (~np.isnan(differing_values)).sum(axis=1)
+    rows_of_values = defaultdict[bytes, list[int]](list)
+    for row in np.flatnonzero(n_measured >= MIN_DISTANCE_VALUES).tolist():
+        rows_of_values[differing_values[row].tobytes()].append(row)
+    row_pairs = [
+        row_pair
+        for equal_rows in rows_of_values.values()
+        for row_pair in combinations(equal_rows, 2)
+    ]
+    return np.array(sorted(row_pairs), dtype=np.int64).reshape(-1, 2)
 
 
 def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.ndarray:

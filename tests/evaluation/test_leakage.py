@@ -216,6 +216,22 @@ def test_names_of_features_hide_no_copies_of_other_data(cohort):
     assert row["scans"] == f"{scans[first]}, {scans[second]}"
 
 
+def test_a_copy_of_one_hemisphere_is_named(cohort):
+    """As after a copy of the file lh.aparc.stats."""
+    values = np.array(cohort.features)
+    first, second = 0, int(np.flatnonzero(cohort.groups != cohort.groups[0])[-1])
+    is_left = (cohort.atlas.regions["hemisphere"] == "L").to_numpy()
+    rows = np.flatnonzero(cohort.atlas.cortex & is_left)
+    values[second, rows[:-1]] = values[first, rows[:-1]]
+    assert "duplicate_scans" not in checks(replace(cohort, features=values)).index
+    values[second, rows] = values[first, rows]
+    row = checks(replace(cohort, features=values)).loc["duplicate_scans"]
+    scans = cohort.table["scan"]
+    assert (row["first_scan"], row["second_scan"]) == (scans[first], scans[second])
+    assert row["severity"] == "error"
+    assert "left hemisphere" in row["finding"]
+
+
 def test_visits_of_one_person_may_be_alike(cohort):
     person = next(p for p in cohort.groups if (cohort.groups == p).sum() > 1)
     first, second = np.flatnonzero(cohort.groups == person)[:2]
