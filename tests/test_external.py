@@ -225,7 +225,7 @@ def test_case_mix_shows_what_differs(model, sites):
 @pytest.mark.parametrize(
     ("test", "expected"),
     [
-        ({"male": 3, "Woman": 1}, {"male": "3 (75%)", "female": "1 (25%)"}),
+        ({"male": 3, "Woman": 1}, {"M": "3 (75%)", "F": "1 (25%)"}),
         ({"F": 2}, {"M": "0 (0%)", "F": "2 (100%)"}),
         ({"1": 2}, {"no value occurs in both": "", "1": "2 (100%)"}),
     ],

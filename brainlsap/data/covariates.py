@@ -121,17 +121,20 @@ _MIN_MEDIAN_AGE = 5
 # if there are enough ages.
 _MAX_AGE_DEVIATION = 6.0
 _MIN_AGES = 8
-# Known words and codes of sex, in English, German, French, Spanish and Italian.
-_SEX_WORDS = frozenset(
-    (
-        *("0", "1", "2", "m", "f", "w", "h"),
-        *("male", "female", "man", "woman", "men", "women", "boy", "girl"),
-        *("m\u00e4nnlich", "maennlich", "weiblich", "mann", "frau"),
-        *("homme", "femme", "masculin", "f\u00e9minin", "feminin"),
-        *("hombre", "mujer", "masculino", "femenino"),
-        *("maschio", "femmina", "uomo", "donna"),
-    )
-)
+# Words of sex in lower case, in English, German, French, Spanish and Italian.
+_SEX_OF_WORD = {
+    **dict.fromkeys(("f", "w", "female", "woman", "women", "girl"), "female"),
+    **dict.fromkeys(("weiblich", "frau", "femme", "f\u00e9minin", "feminin"), "female"),
+    **dict.fromkeys(("mujer", "femenino", "femmina", "donna"), "female"),
+    **dict.fromkeys(("m", "male", "man", "men", "boy"), "male"),
+    **dict.fromkeys(
+        ("m\u00e4nnlich", "maennlich", "mann", "homme", "masculin"), "male"
+    ),
+    **dict.fromkeys(("hombre", "masculino", "maschio", "uomo"), "male"),
+}
+# Beside H for hombre or homme, M may be mujer.
+_AMBIGUOUS_SEX = "h"
+_SEX_WORDS = frozenset(("0", "1", "2", _AMBIGUOUS_SEX, *_SEX_OF_WORD))
 
 
 def kind_of(column_name: object) -> str:
@@ -281,6 +284,32 @@ def group_names(covariate_values: pd.Series) -> pd.Series:
         else covariate_values.astype(str)
     )
     return group_texts.astype(object).where(covariate_values.notna(), None)
+
+
+def match_sexes(sexes: Iterable[str], known_sexes: Iterable[str]) -> dict[str, str]:
+    """Return the known spelling of every sex that is written in another way.
+
+    Numbers, and words that may mean either sex, have none.
+
+    >>> match_sexes(["female", "Male", "1"], ["F", "M"])
+    {'female': 'F', 'Male': 'M'}
+    """
+    other_sexes = [sex for sex in sexes if sex not in {*known_sexes}]
+    word_of_sex = {sex: sex.strip().lower() for sex in (*other_sexes, *known_sexes)}
+    if _AMBIGUOUS_SEX in word_of_sex.values():
+        return {}
+    known_spellings: dict[str, str] = {}
+    for known_sex in known_sexes:
+        if meaning := _SEX_OF_WORD.get(word_of_sex[known_sex]):
+            # Two known words for one sex are two groups.
+            if meaning in known_spellings:
+                return {}
+            known_spellings[meaning] = known_sex
+    return {
+        sex: known_spellings[meaning]
+        for sex in other_sexes
+        if (meaning := _SEX_OF_WORD.get(word_of_sex[sex])) in known_spellings
+    }
 
 
 def find_spellings(

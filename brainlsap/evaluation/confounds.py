@@ -1,7 +1,7 @@
 """Remove site effects and confounds from features, learned from training scans."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,6 +20,7 @@ from brainlsap.data.covariates import (
     group_names,
     has_groups,
     kind_of,
+    match_sexes,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.text import listed, option_text, with_and
@@ -361,12 +362,15 @@ class Deconfounder(BaseEstimator):
             covariate_values = table[find_covariate_column(table, covariate_name)]
             if kind_of(covariate_name) != "sex" or isinstance(column_coding, float):
                 continue
-            group_labels = {*_group_labels(covariate_values)} - {_UNKNOWN}
-            if not group_labels <= {*column_coding}:
+            group_labels = _spell_as_trained(
+                covariate_name, _group_labels(covariate_values), column_coding
+            )
+            other_groups = sorted({*group_labels} - {_UNKNOWN, *column_coding})
+            if other_groups:
                 raise ParameterError(
                     f"{covariate_name} had the values {' or '.join(column_coding)} "
-                    f"in training; got {', '.join(sorted(group_labels))}. Replace "
-                    "the new values by the values used in training."
+                    f"in training; got {', '.join(other_groups)}. "
+                    f"{_recoding_advice(column_coding)}"
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -497,6 +501,27 @@ def _group_labels(group_column: pd.Series) -> np.ndarray:
     return group_names(group_column).fillna(_UNKNOWN).to_numpy(object)
 
 
+def _spell_as_trained(
+    covariate_name: str, group_labels: np.ndarray, trained_groups: Iterable[str]
+) -> np.ndarray:
+    """Return groups in which words for a sex are those of the training."""
+    if kind_of(covariate_name) != "sex":
+        return group_labels
+    trained_spellings = match_sexes({*group_labels}, [*trained_groups])
+    return np.array(
+        [trained_spellings.get(label, label) for label in group_labels], dtype=object
+    )
+
+
+def _recoding_advice(trained_groups: Iterable[str]) -> str:
+    """Return how to recode groups that the training wrote in another way."""
+    return (
+        "Look up in the codebook of the new people what their values mean. In their "
+        f"table, replace them by {' or '.join(trained_groups)}, and by n/a where "
+        "none of these is true."
+    )
+
+
 def _step_slopes(
     fitted_step: Mapping, covariate_design: np.ndarray, feature_values: np.ndarray
 ) -> np.ndarray:
@@ -612,7 +637,9 @@ def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
                 np.nan_to_num(parsed_numbers - column_coding, nan=0.0)
             )
             continue
-        group_labels = _group_labels(column_values)
+        group_labels = _spell_as_trained(
+            covariate_name, _group_labels(column_values), column_coding
+        )
         is_known_group = np.isin(group_labels, list(column_coding))
         unknown_groups = sorted({*group_labels[~is_known_group]} - {_UNKNOWN})
         if unknown_groups:

@@ -30,6 +30,7 @@ from brainlsap.data.covariates import (
     acquisition_kind,
     group_names,
     has_groups,
+    match_sexes,
 )
 from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.confounds import find_covariate_column
@@ -39,10 +40,6 @@ from brainlsap.text import option_text
 
 COUNTED_KINDS = ("sex", "site", "scanner")
 """Kinds of covariates whose values are counted."""
-
-SEX_OF_SPELLING = dict.fromkeys(("m", "male", "man"), "male")
-SEX_OF_SPELLING |= dict.fromkeys(("f", "female", "woman"), "female")
-"""Sex by its unambiguous spellings, in lower case. Numbers are ambiguous."""
 
 SUBGROUP_KINDS = ("sex", "age", "site", "scanner")
 """Kinds of covariates whose groups are scored by default."""
@@ -177,7 +174,7 @@ def case_mix_table(
             test["counts"].get(covariate_kind),
         )
         if covariate_kind == "sex" and training_facts and test_facts:
-            training_facts, test_facts = _unify_sex(training_facts, test_facts)
+            test_facts = _spell_sexes(test_facts, training_facts)
             if not training_facts.keys() & test_facts.keys():
                 table_rows.append(("sex: no value occurs in both", "", "", ""))
         if training_facts or test_facts:
@@ -189,21 +186,15 @@ def case_mix_table(
     )
 
 
-def _unify_sex(
-    training_counts: Mapping[str, int], test_counts: Mapping[str, int]
-) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return counts of sex in one spelling, if those of the test people differ."""
-    if test_counts.keys() <= training_counts.keys():
-        return training_counts, test_counts
-    unified_counts = []
-    for counts in (training_counts, test_counts):
-        counts_of_sex = Counter[str]()
-        for sex_spelling, n_people in counts.items():
-            counts_of_sex[
-                SEX_OF_SPELLING.get(sex_spelling.strip().lower(), sex_spelling)
-            ] += n_people
-        unified_counts.append(counts_of_sex)
-    return unified_counts[0], unified_counts[1]
+def _spell_sexes(
+    test_counts: Mapping[str, int], training_counts: Mapping[str, int]
+) -> Mapping[str, int]:
+    """Return the counts of the test people in the spellings of the training."""
+    training_spellings = match_sexes(test_counts, training_counts)
+    counts_of_sex = Counter[str]()
+    for sex, n_people in test_counts.items():
+        counts_of_sex[training_spellings.get(sex, sex)] += n_people
+    return counts_of_sex
 
 
 def _case_mix_rows(

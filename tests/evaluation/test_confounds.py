@@ -126,8 +126,34 @@ def test_a_regression_takes_out_slope_and_groups_and_nothing_else():
     assert residuals.mean() == pytest.approx(values.mean())
     with pytest.raises(ParameterError, match="Age' was numbers in training; got 'old'"):
         steps.transform(values[:1], pd.DataFrame({"Age": ["old"]}))
-    with pytest.warns(UserWarning, match=r"gender: .*Female .* F, M\b"):
-        steps.transform(values, table.replace("F", "Female"))
+    with pytest.warns(UserWarning, match=r"gender: .*unknown .* F, M\b"):
+        steps.transform(values, table.replace("F", "unknown"))
+
+
+def test_words_for_a_sex_are_those_of_the_training():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(20, 2, 1))
+    table = pd.DataFrame({"sex": ["F", "M"] * 10, "site": ["F", "M"] * 10})
+    for covariate_name in ("sex", "site"):
+        steps = Deconfounder(regress_out=covariate_name).fit(values, table)
+        spelled = table.replace({covariate_name: {"F": "female", "M": "Male"}})
+        steps.check_people(spelled)
+        if covariate_name == "sex":
+            adjusted = steps.transform(values, spelled)
+            np.testing.assert_array_equal(adjusted, steps.transform(values, table))
+        else:
+            with pytest.warns(UserWarning, match="site: the values Male, female"):
+                steps.transform(values, spelled)
+
+
+@pytest.mark.parametrize("words", [("2", "1"), ("H", "M"), ("F", "other")])
+def test_an_ambiguous_sex_is_refused(words):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": ["F", "M"] * 10})
+    steps = Deconfounder(regress_out="sex").fit(rng.normal(size=(20, 2, 1)), table)
+    coded = table.replace({"F": words[0], "M": words[1]})
+    with pytest.raises(ParameterError, match=r"F or M .*got .* codebook"):
+        steps.check_people(coded)
 
 
 @pytest.mark.parametrize("codes", [[1, 2, 3], [1.0, 2.0, 3.0], list("123")])
