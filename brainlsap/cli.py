@@ -961,7 +961,7 @@ def evaluate(
     page = brainlsap.write_report(
         evaluation,
         out,
-        quality=brainlsap.data.quality_table(cohort).rename_axis("scan").reset_index(),
+        quality=brainlsap.data.quality_table(cohort),
         overwrite=overwrite,
     )
     print(f"Report: {page}")

@@ -296,7 +296,7 @@ def run_study(
                 results_folder,
                 title=title,
                 atlas=cohort.atlas,
-                quality=quality.rename_axis("scan").reset_index(),
+                quality=quality,
                 overwrite=overwrite,
                 n_jobs=n_jobs,
             )

@@ -71,8 +71,10 @@ def write_report(
     atlas : Atlas, optional
         Atlas on which regions are drawn; by default that of the cohort.
     quality : DataFrame, optional
-        One row per scan with the columns scan and flags (text), from
-        :func:`brainlsap.data.quality_table`.
+        From :func:`brainlsap.data.quality_table` of the cohort; its column flags
+        becomes the table of unusual scans. By default that of the evaluation, if it
+        was read from results that have it. It cannot be computed here, because an
+        evaluation holds no connectomes.
     ranking : DataFrame, optional
         Ranking of the regions, for example from
         :func:`brainlsap.evaluation.add_region_tests`; by default that of the
@@ -278,8 +280,14 @@ def _add_report_facts(
             f"S{code_number + 1:0{n_digits}d}" for code_number in random_numbers
         ]
     if quality is not None:
-        quality_flags = quality.set_index("scan")["flags"]
-        cohort_table["quality"] = cohort_table["scan"].map(quality_flags).fillna("")
+        missing_scans = cohort_table["scan"][~cohort_table["scan"].isin(quality.index)]
+        if len(missing_scans):
+            raise ParameterError(
+                f"{option_text('quality')} must have a row for every scan, indexed by "
+                f"its name; it has none for {listed(missing_scans, 3)}. Compute the "
+                "table with brainlsap.data.quality_table(cohort)."
+            )
+        cohort_table["quality"] = cohort_table["scan"].map(quality["flags"])
     if evaluation.ranking is None and not evaluation.scales.empty:
         evaluation = replace(evaluation, ranking=rank_regions(evaluation))
     return replace(

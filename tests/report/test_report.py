@@ -51,8 +51,7 @@ from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 
-QUALITY = pd.DataFrame({"scan": [f"anna{k:03d}_v0" for k in (3, 1, 2)]})
-QUALITY["flags"] = ["same as anna008_v0", "no links", ""]
+FLAGS = {"anna003_v0": "same as anna008_v0", "anna001_v0": "no links"}
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = re.compile(r"anna\d|anna003|berta|clara|2021-03-04", re.IGNORECASE)
 
@@ -76,7 +75,9 @@ def written(make_evaluation, tmp_path_factory):
     """A results folder; only to be read."""
     folder = tmp_path_factory.mktemp("report") / "results"
     evaluation = replace(make_evaluation(), learning_curve=draw_learning_curve())
-    write_report(evaluation, folder, quality=QUALITY)
+    flags = evaluation.cohort.table["scan"].map(FLAGS).fillna("").to_numpy()
+    scans = pd.Index(evaluation.cohort.table["scan"], name="scan")
+    write_report(evaluation, folder, quality=pd.DataFrame({"flags": flags}, scans))
     return folder
 
 
@@ -518,6 +519,16 @@ PATHS = (
     "$HOME/Berta Lab",
     r"%USERPROFILE%\Berta Lab",
 )
+
+
+def test_a_quality_table_must_have_every_scan(make_evaluation, tmp_path):
+    evaluation = make_evaluation()
+    scans = pd.Index(evaluation.cohort.table["scan"][1:], name="scan")
+    incomplete = pd.DataFrame({"flags": ""}, scans)
+    for quality in (incomplete, incomplete.reset_index()):
+        with pytest.raises(ParameterError, match="quality= must have a row for every"):
+            write_report(evaluation, tmp_path / "out", quality=quality)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("path", PATHS)
