@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
 from brainlsap.files import check_new_folder, check_outputs, owner_only
-from brainlsap.findings import CHOICES, Finding, group_findings
+from brainlsap.findings import CHOICES, FAULT, Finding, as_faults, group_findings
 from brainlsap.options import (
     COMMANDS,
     CONFIGURABLE,
@@ -523,11 +523,38 @@ def _print_suggestions(
         _command_line("check", study, options | extra_options)
         for extra_options in suggested_options
     ]
-    remaining_faults: Sequence[str] = ()
+    remaining_faults = list[str]()
     if not cohort_check.is_sound:
         changed_options = reading_options | suggested_options[0]
-        remaining_faults = brainlsap.check_cohort(study, **changed_options).faults
-    print(_format_suggestions(suggestion_lines, remaining_faults))
+        remaining_faults = _describe_remaining(
+            brainlsap.check_cohort(study, **changed_options).findings,
+            cohort_check.findings,
+            study,
+        )
+    print(
+        _format_suggestions(
+            suggestion_lines, remaining_faults, suggested_options[0].get("row_order")
+        )
+    )
+
+
+def _describe_remaining(
+    remaining_findings: Iterable[Finding],
+    printed_findings: Collection[Finding],
+    study: str,
+) -> list[str]:
+    """Return the faults that remain; those that were printed before are cut short."""
+    remaining_faults = list[Finding]()
+    for finding in remaining_findings:
+        if finding.severity != FAULT:
+            continue
+        fault = finding
+        if finding in printed_findings:
+            start = textwrap.shorten(finding.message, 72, placeholder=" ...")
+            message = f"{start} (see above)"
+            fault = replace(finding, message=message, got="", advice="", people=())
+        remaining_faults.append(fault)
+    return group_findings(remaining_faults, study)
 
 
 def _suggest_for_model(
@@ -555,7 +582,7 @@ def _suggest_for_model(
         changed_options = reading_options | suggested_options[0]
         merged_text = changed_options.pop("merge_classes", "")
         label_name = changed_options.pop("label", None)
-        remaining_faults: list[str] = []
+        remaining_findings = list[Finding]()
         try:
             brainlsap.prediction.read_people(
                 options["model"],
@@ -564,24 +591,37 @@ def _suggest_for_model(
                 verbose=False,
                 **changed_options,
             )
+        except RefusedStudyError as remaining_error:
+            remaining_findings += remaining_error.findings
         except CohortError as remaining_error:
-            remaining_faults += remaining_error.faults
+            remaining_findings += as_faults(remaining_error.faults)
         unresolved_labels = brainlsap.external.find_unresolved_labels(merged_text)
         if unresolved_labels:
-            remaining_faults.append(
+            message = (
                 f"{', '.join(unresolved_labels)}: no class of the model is known for "
                 f"{count(len(unresolved_labels), 'label')}. Replace ??? by a class of "
                 f"the model in {option_text('merge_classes')}, or remove the entry to "
                 "leave its scans out"
             )
-    suggestion_text = _format_suggestions(suggestion_lines, remaining_faults)
+            remaining_findings.append(Finding(message, FAULT))
+        remaining_faults = _describe_remaining(
+            remaining_findings, error.findings, options["study"]
+        )
+        suggestion_text = _format_suggestions(
+            suggestion_lines, remaining_faults, suggested_options[0].get("row_order")
+        )
     print(suggestion_text, file=sys.stderr)
 
 
 def _format_suggestions(
-    suggestion_lines: Sequence[str], remaining_faults: Sequence[str]
+    suggestion_lines: Sequence[str],
+    remaining_faults: Sequence[str],
+    row_order: str | None = None,
 ) -> str:
-    """Return the commands that read more data, and the faults that the first leaves."""
+    """Return the commands that read more data, and the faults that the first leaves.
+
+    `row_order` is the order of rows that the commands take from the weights.
+    """
     command_text = (
         "one of these commands" if len(suggestion_lines) > 1 else "this command"
     )
@@ -592,6 +632,12 @@ def _format_suggestions(
             f"\n{first_text} command leaves {count(len(remaining_faults), 'fault')}:"
         )
         text_lines += remaining_faults
+    if row_order is not None:
+        text_lines[-1] += (
+            "\nThe weights of the connectomes fit "
+            f"{option_text('row_order', row_order)} clearly better than the other "
+            "known orders of rows. Check that this tool wrote the files."
+        )
     return "\n  ".join(text_lines)
 
 

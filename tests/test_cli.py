@@ -17,6 +17,7 @@ import brainlsap
 from brainlsap import cli
 from brainlsap.cli import _make_option_format, build_parser, main
 from brainlsap.exceptions import ParameterError, check_at_least
+from brainlsap.findings import FAULT, Finding
 from brainlsap.model import load_model
 from brainlsap.text import format_options, option_text
 from tests.conftest import draw_scores_alone
@@ -298,9 +299,9 @@ def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
         f"Control ({(stages == 'Control').sum()} scans)",
         "CN=Control",
         "???=early",
-        f"--ids-are-new --pattern '{PATTERN}' --label Dx --merge-classes '",
-        "leaves 2 faults:",
-        "best fit: --row-order mrtrix",
+        f"--ids-are-new --pattern '{PATTERN}' --row-order mrtrix --label Dx --merge-",
+        "leaves 1 fault:",
+        "fit --row-order mrtrix clearly better",
         "early: no class of the model is known",
     ):
         assert fact in message, fact
@@ -313,12 +314,23 @@ def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
     message = refused(capsys, *asked[:5], *named[2:], "--row-order", "mrtrix")
     assert "give --label Dx" in message
     message = refused(capsys, "predict", model, hospital, "--out", out)
-    assert f"--out {out} --pattern '{PATTERN}'\n" in message
-    assert "--row-order mrtrix" in message
+    assert f"--out {out} --pattern '{PATTERN}' --row-order mrtrix\n" in message
     people = brainlsap.prediction.read_new_people(
         model, hospital, pattern=PATTERN, row_order="mrtrix"
     )
     assert people.n_scans == 12
+
+
+def test_a_fault_that_remains_is_printed_once_in_full():
+    advice = "Correct the table"
+    known = Finding("every row must have an id " * 9, FAULT, path="a.tsv", got="none")
+    known = replace(known, advice=advice)
+    new = Finding("no age", FAULT, scan="sub-1", advice=advice)
+    note = Finding("2 columns are read")
+    texts = cli._describe_remaining([known, note, new], [known, note], "study")
+    assert texts[0].startswith("a.tsv: every row must have an id every")
+    assert texts[0].endswith("... (see above)")
+    assert texts[1:] == [str(new)]
 
 
 def test_options_are_applied_to_the_file_of_a_cohort_or_refused(

@@ -26,6 +26,7 @@ from brainlsap.data.reading_options import (
     NO_CONNECTOME,
     ReadingOptions,
 )
+from brainlsap.data.row_order import UNKNOWN_ORDER
 from brainlsap.data.stored_cohort import read_study
 from brainlsap.data.tables import IMPORT_FILES, TABLE_SUFFIXES
 from brainlsap.exceptions import (
@@ -199,9 +200,10 @@ def suggest_options(
     list of dict
         Where the study can be loaded: its other features. Where it cannot: folders,
         tables, a feature, a pattern of connectomes or an atlas with which more files
-        are found, or the visits at baseline where most others lack something; none
-        where people or labels are at fault, which comes first. If only one column
-        has names of stages, it is the label of the changes.
+        are found, the order of rows that weights without names fit best, or the visits
+        at baseline where most others lack something; none where people or labels are
+        at fault, which comes first. If only one column has names of stages, it is the
+        label of the changes.
     """
     # People and labels come first, and ids that are those of files.
     has_foreign_ids = any(
@@ -356,7 +358,10 @@ class _OptionSearch:
         """Return changes by which a study with faults can be read."""
         self._find_features()
         connectome_patterns = self._find_connectomes()
-        self._find_atlas_or_baseline()
+        self._find_atlas_or_order()
+        if len(connectome_patterns) > 1:
+            # The weights of the first set alone were compared.
+            self.adopted_options.pop("row_order", None)
         if connectome_patterns:
             # Only the user can say which of several sets of matrices is meant.
             return [
@@ -407,8 +412,8 @@ class _OptionSearch:
             return []
         return [candidate["pattern"] for candidate in best_candidates]
 
-    def _find_atlas_or_baseline(self) -> None:
-        """Adopt the atlas that faults name, or the scans at baseline."""
+    def _find_atlas_or_order(self) -> None:
+        """Adopt what faults name, atlas or order of rows, or the scans at baseline."""
         changed_check = self.first_check
         if self.adopted_options:  # Otherwise every file would be read again.
             changed_options = self.options | self.adopted_options
@@ -417,6 +422,14 @@ class _OptionSearch:
             if "atlas" in finding.values:
                 self.adopted_options["atlas"] = finding.values["atlas"]
                 return
+        best_orders = {
+            finding.values.get("row_order")
+            for finding in changed_check.findings
+            if finding.kind == UNKNOWN_ORDER
+        }
+        # The weights of every unnamed matrix must fit one order best.
+        if len(best_orders) == 1 and None not in best_orders:
+            (self.adopted_options["row_order"],) = best_orders
         if changed_check.is_sound or self.options.get("scans", "all") != "all":
             return
         features = self.adopted_options.get("feature") or self.features

@@ -152,18 +152,7 @@ class OrderCheck:
         order_errors = list[FileFormatError]()
         for matrix_group in self.matrix_groups.values():
             if not matrix_group.named_rows.names:
-                message = _unknown_order_message(matrix_group, self.atlas)
-                atlas_of_size = find_atlas_of_size(
-                    len(matrix_group.weight_sum), self.atlas
-                )
-                order_errors.append(
-                    UnknownOrderError(
-                        message,
-                        path=str(matrix_group),
-                        kind=UNKNOWN_ORDER,
-                        values=atlas_of_size,
-                    )
-                )
+                order_errors.append(_unknown_order_error(matrix_group, self.atlas))
                 continue
             better_orders = _find_better_orders(matrix_group, self.atlas)
             if better_orders:
@@ -512,8 +501,8 @@ def _sort_key(order_fit: OrderFit) -> tuple[float, ...]:
     return tuple(np.nan_to_num(order_fit, nan=-1).tolist())
 
 
-def _unknown_order_message(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
-    """Return the message for matrices whose rows nothing names."""
+def _unknown_order_error(matrix_group: _MatrixGroup, atlas: Atlas) -> UnknownOrderError:
+    """Return the error for matrices whose rows nothing names."""
     weight_sum = matrix_group.weight_sum
     possible_orders = fitting_orders(atlas, len(weight_sum))
     fit_of_order = {
@@ -529,13 +518,18 @@ def _unknown_order_message(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
         row_order: str(fit_of_order[row_order]) for row_order in best_orders
     }
     best_order = None
+    error_values = find_atlas_of_size(len(weight_sum), atlas)
     if len(best_orders) > 1 and all(
         fits_clearly_better(weight_sum, best_orders[0], other_order, atlas)
         for other_order in best_orders[1:]
     ):
         best_order = best_orders[0]
-    return unknown_order_message(
+        error_values["row_order"] = best_order.tool
+    message = unknown_order_message(
         weight_sum, atlas, figures_of_order=figures_of_order, best_order=best_order
+    )
+    return UnknownOrderError(
+        message, path=str(matrix_group), kind=UNKNOWN_ORDER, values=error_values
     )
 
 
