@@ -5,19 +5,28 @@
 
 import argparse
 import inspect
+import os
 import shlex
 import signal
 import sys
 import textwrap
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
@@ -164,6 +173,41 @@ def _parse_value(option: Option, value_text: str) -> Any:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+class _PatientStream:
+    """A stream that forgets what is written after its reader has closed it.
+
+    A command of which `head` reads ten lines still writes its files.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text, or nothing if nobody reads it."""
+        with self._discard_if_closed():
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream, or discard what it holds if nobody reads it."""
+        with self._discard_if_closed():
+            self.stream.flush()
+
+    @contextmanager
+    def _discard_if_closed(self) -> Iterator[None]:
+        """Write to nowhere from now on if the reader has closed the stream."""
+        try:
+            yield
+        except BrokenPipeError:
+            # The buffer of the stream is flushed again when Python ends.
+            null_device = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null_device, self.stream.fileno())
+            os.close(null_device)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -178,6 +222,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 finished, 2 invalid input or data leakage found by `check`, 130
         interrupted.
     """
+    output = cast("TextIO", _PatientStream(sys.stdout))
+    error_output = cast("TextIO", _PatientStream(sys.stderr))
+    with redirect_stdout(output), redirect_stderr(error_output):
+        try:
+            return _run_command(arguments)
+        finally:
+            output.flush()
+            error_output.flush()
+
+
+def _run_command(arguments: Sequence[str] | None) -> int:
+    """Run one command; return the exit code."""
     parser = build_parser()
     parsed_arguments, unknown_arguments = parser.parse_known_args(arguments)
     call_options = vars(parsed_arguments)
@@ -192,8 +248,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise BrainlsapError("there is no such file or folder", path=input_path)
         with format_options(_make_option_format(command_function.__name__)):
             command_function(**call_options)
-    except BrokenPipeError:  # The reader has closed the pipe, for example `| head`.
-        return 141
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {error}", file=sys.stderr)
         if isinstance(error, CohortError) and command_function in (fit, run):

@@ -1,6 +1,7 @@
 """The command line, as a user types it, on simulated studies."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -319,6 +320,16 @@ def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
         model, hospital, pattern=PATTERN, row_order="mrtrix"
     )
     assert people.n_scans == 12
+
+
+def test_a_command_outlives_the_reader_of_its_output(tmp_path, monkeypatch, capsys):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", buffering=1) as closed_output:
+        monkeypatch.setattr(sys, "stdout", closed_output)
+        # The first line that check prints finds no reader.
+        assert main(["check", str(tmp_path)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
 
 
 def test_a_fault_that_remains_is_printed_once_in_full():
