@@ -297,6 +297,24 @@ def unpack(X: Any) -> tuple[Any, np.ndarray]:
     return X[..., :n_rois], X[..., n_rois:]
 
 
+def robust_deviation(scan_values: np.ndarray) -> np.ndarray:
+    """Return signed deviations from the median along axis 0, in scaled MADs.
+
+    They are not scaled if the MAD is 0, and NaN where values are missing.
+    """
+    if not np.isnan(scan_values).any():
+        # Medians of contiguous columns take a fraction of the time of nanmedian.
+        value_columns = np.ascontiguousarray(scan_values.T)
+        value_columns = value_columns - np.median(value_columns, axis=-1, keepdims=True)
+        scaled_mad = 1.4826 * np.median(np.abs(value_columns), axis=-1, keepdims=True)
+        return (value_columns / np.where(scaled_mad > 0, scaled_mad, 1)).T
+    # Regions that are measured in no scan have no median.
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        deviations = scan_values - np.nanmedian(scan_values, axis=0)
+        scaled_mad = 1.4826 * np.nanmedian(np.abs(deviations), axis=0)
+    return deviations / np.where(scaled_mad > 0, scaled_mad, 1)
+
+
 def to_jsonable(value: Any) -> Any:
     """Return options, settings and reports as JSON takes them.
 

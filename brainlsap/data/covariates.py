@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from brainlsap.arrays import robust_deviation
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
 from brainlsap.findings import ASSUMED, FAULT, Finding
@@ -471,11 +472,12 @@ def find_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
 def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on every age that is far from the others, in robust deviations."""
     ages = pd.to_numeric(scan_table[column_name], errors="coerce").dropna()
-    deviations = (ages - ages.median()).abs()
-    scaled_mad = 1.4826 * deviations.median()
-    if len(ages) < _MIN_AGES or not scaled_mad > 0:
+    if len(ages) < _MIN_AGES:
         return []
-    is_far = deviations > _MAX_AGE_DEVIATION * scaled_mad
+    absolute_deviations = np.abs(robust_deviation(ages.to_numpy(dtype=float)))
+    if not np.median(absolute_deviations) > 0:
+        return []
+    is_far = absolute_deviations > _MAX_AGE_DEVIATION
     other_ages = ages[~is_far]
     # An impossible age is a fault, which is reported once.
     scans_with_fault = {fault.scan for fault in find_codes(scan_table, [column_name])}

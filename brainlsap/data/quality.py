@@ -14,12 +14,11 @@ Otherwise the hemispheres differ too little: the column is NaN, and
 `table.attrs["notes"]` says so.
 """
 
-import warnings
-
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from brainlsap.arrays import robust_deviation
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.measures import get_measure
 from brainlsap.text import count, listed
@@ -469,24 +468,6 @@ def _sum_deviations(deviations: np.ndarray) -> np.ndarray:
     absolute_deviations = np.nan_to_num(np.abs(deviations), nan=0.0)
     capped_deviations = np.minimum(absolute_deviations, _DEVIATION_CAP)
     return capped_deviations.sum(axis=1, dtype=np.float64)
-
-
-def robust_deviation(scan_values: np.ndarray) -> np.ndarray:
-    """Return signed deviations from the median along axis 0, in scaled MADs.
-
-    They are not scaled if the MAD is 0, and NaN where values are missing.
-    """
-    if not np.isnan(scan_values).any():
-        # Medians of contiguous columns take a fraction of the time of nanmedian.
-        value_columns = np.ascontiguousarray(scan_values.T)
-        value_columns = value_columns - np.median(value_columns, axis=-1, keepdims=True)
-        scaled_mad = 1.4826 * np.median(np.abs(value_columns), axis=-1, keepdims=True)
-        return (value_columns / np.where(scaled_mad > 0, scaled_mad, 1)).T
-    # Regions that are measured in no scan have no median.
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-        deviations = scan_values - np.nanmedian(scan_values, axis=0)
-        scaled_mad = 1.4826 * np.nanmedian(np.abs(deviations), axis=0)
-    return deviations / np.where(scaled_mad > 0, scaled_mad, 1)
 
 
 def _measure_side_agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from scipy.stats import kruskal, random_table
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
+from brainlsap.arrays import robust_deviation
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import NOT_GIVEN
 from brainlsap.data.covariates import (
@@ -25,7 +26,7 @@ from brainlsap.data.covariates import (
     has_groups,
     kind_of,
 )
-from brainlsap.data.quality import MIN_SCANS, find_odd_units, robust_deviation
+from brainlsap.data.quality import MIN_SCANS, find_odd_units
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.splits import Split, find_session_ids
