@@ -452,7 +452,7 @@ def build(study: str, **options: Any) -> None:
     if built_study.faults:
         fault_texts = group_findings(built_study.faults, study)
         n_scans = len({build_fault.scan for build_fault in built_study.faults})
-        raise CohortError(f"{n_scans} scans have faults", fault_texts)
+        raise CohortError(f"{count(n_scans, 'scan', 'have')} faults", fault_texts)
 
 
 def _options_after_build(

@@ -37,23 +37,41 @@ def with_and(items: Iterable[object]) -> str:
     return f"{', '.join(leading_texts)} and {last_text}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun.
+def count(number: int, noun: str, verb: str = "") -> str:
+    """Return a number with its noun, and with a verb that is in the plural.
 
     >>> count(1, "person"), count(1234, "person"), count(2, "fold")
     ('1 person', '1,234 people', '2 folds')
+    >>> count(1, "scan", "were"), count(2, "scan", "were")
+    ('1 scan was', '2 scans were')
     """
     plural_noun = {"person": "people"}.get(noun, f"{noun}s")
-    return f"{number:,} {noun if number == 1 else plural_noun}"
+    counted_noun = f"{number:,} {noun if number == 1 else plural_noun}"
+    return f"{counted_noun} {verb_form(number, verb)}" if verb else counted_noun
 
 
-def describe_counts(counts: Iterable[tuple[object, int]]) -> str:
-    """Return names with their numbers.
+def verb_form(number: int, plural_verb: str) -> str:
+    """Return the form of a verb that a number of things has.
+
+    >>> verb_form(1, "have"), verb_form(1, "come"), verb_form(2, "come")
+    ('has', 'comes', 'come')
+    """
+    if number != 1:
+        return plural_verb
+    irregular_forms = {"are": "is", "were": "was", "have": "has"}
+    return irregular_forms.get(plural_verb, f"{plural_verb}s")
+
+
+def describe_counts(
+    counts: Iterable[tuple[object, int]], max_items: int | None = None
+) -> str:
+    """Return names with their numbers, cut after `max_items`.
 
     >>> describe_counts({"CN": 4, "AD": 3}.items())
     'CN (4), AD (3)'
     """
-    return ", ".join(f"{name} ({number})" for name, number in counts)
+    count_texts = [f"{name} ({number})" for name, number in counts]
+    return listed(count_texts, len(count_texts) if max_items is None else max_items)
 
 
 def join_message(

@@ -37,7 +37,7 @@ from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
 from brainlsap.data.tables import describe_dataset, letters_of
 from brainlsap.exceptions import CohortError, check_at_least, check_choice, reading
 from brainlsap.files import fill_folder
-from brainlsap.text import count, describe_counts, listed, option_text
+from brainlsap.text import count, describe_counts, listed, option_text, verb_form
 
 # Words in an image description, in the order of search: dwi, PET, anat.
 _DIFFUSION_WORDS = ("dti", "dwi", "dmri", "diffusion")
@@ -216,7 +216,8 @@ def find_images(
         ).sum()
         if n_absent_images:
             omission_notes.append(
-                f"{n_absent_images} images of the LONI image list are not in the folder"
+                f"{count(n_absent_images, 'image')} of the LONI image list "
+                f"{verb_form(n_absent_images, 'are')} not in the folder"
             )
     images, acquisition_dates = images[~is_faulty], acquisition_dates[~is_faulty]
     folders_and_numbers = zip(images["source"], images["image"], strict=True)
@@ -540,9 +541,9 @@ def import_adni(
         skipped_entry_table = pd.DataFrame(table_faults, columns=AdniFault._fields)
         if table_faults:
             import_notes.append(
-                f"{len(table_faults)} faults of the tables were skipped; the faults "
-                f"concern RID {listed(skipped_entry_table['rid'].unique(), 3)} "
-                "(adni_skipped.tsv)"
+                f"{count(len(table_faults), 'fault')} of the tables "
+                f"{verb_form(len(table_faults), 'were')} skipped, of RID "
+                f"{listed(skipped_entry_table['rid'].unique(), 3)} (adni_skipped.tsv)"
             )
         # If no table has the PTID, take it from the image folders: it ends with the
         # RID.
@@ -571,16 +572,17 @@ def import_adni(
             image_visit_pairs.loc[~has_required, _VISIT_COLUMNS].drop_duplicates()
         ):
             import_notes.append(
-                f"{n_incomplete} visits are left out because they lack one of "
+                f"{count(n_incomplete, 'visit', 'are')} left out for lack of one of "
                 f"{', '.join(require)}"
             )
         recognised_counts = image_visit_pairs["modality"].value_counts().sort_index()
         image_visit_pairs = image_visit_pairs[has_required].reset_index(drop=True)
         if image_visit_pairs.empty:
             raise CohortError(
-                f"no visit has an image: {len(image_table)} images of "
-                f"{image_table['ptid'].nunique()} people were compared with "
-                f"{len(visits)} visits",
+                f"no visit has an image: {count(len(image_table), 'image')} of "
+                f"{count(image_table['ptid'].nunique(), 'person')} "
+                f"{verb_form(len(image_table), 'were')} compared with "
+                f"{count(len(visits), 'visit')}",
                 _explain_no_pairs(
                     unpaired_images, visits, recognised_counts, n_incomplete, require
                 )
@@ -595,15 +597,16 @@ def import_adni(
             [f"people without a stage, by phase: {counts_text}"] if counts_text else []
         )
         modality_counts = image_visit_pairs["modality"].value_counts().sort_index()
+        n_people = image_visit_pairs["participant_id"].nunique()
+        n_visits = len(image_visit_pairs[_VISIT_COLUMNS].drop_duplicates())
         note_lines = (
-            f"{image_visit_pairs['participant_id'].nunique()} people, "
-            f"{len(image_visit_pairs[_VISIT_COLUMNS].drop_duplicates())} visits with "
-            "images",
+            f"{count(n_people, 'person')}, {count(n_visits, 'visit')} with images",
             "images: "
             + ", ".join(
                 f"{modality_name} {n}" for modality_name, n in modality_counts.items()
             ),
-            f"{len(unused_images)} images are not used (adni_unused_images.tsv)",
+            f"{count(len(unused_images), 'image', 'are')} not used "
+            "(adni_unused_images.tsv)",
             *import_notes,
             "the stage is given at baseline visits only, and the diagnosis at "
             "every visit. To predict the stage: brainlsap check STUDY --label stage "

@@ -16,7 +16,7 @@ import pandas as pd
 from brainlsap.data import read_table
 from brainlsap.data.tables import letters_of
 from brainlsap.exceptions import CohortError
-from brainlsap.text import describe_counts, listed, option_text
+from brainlsap.text import count, describe_counts, listed, option_text
 
 ADNI_STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 PHASES = {"ADNI1": 0, "ADNIGO": 1, "ADNI2": 2, "ADNI3": 3, "ADNI4": 4}
@@ -203,7 +203,7 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
     )
     fault_lines = [
         (
-            f"the column {column_name} contains {cell_value!r} in {n} rows; "
+            f"the column {column_name} contains {cell_value!r} in {count(n, 'row')}; "
             f"{_known_words(column_name)}"
         )
         for (column_name, cell_value), n in word_counts.items()
@@ -407,9 +407,7 @@ def _note_unknown(
         code_column[code_column.notna() & ~is_known].value_counts().sort_index()
     )
     if len(value_counts):
-        cell_counts = listed(
-            (f"{unknown_word} ({n})" for unknown_word, n in value_counts.items()), 8
-        )
+        cell_counts = describe_counts(value_counts.items(), max_items=8)
         table_notes.append(
             f"unknown values of {column_name}, {consequence_text}: {cell_counts}"
         )
@@ -437,12 +435,14 @@ def _note_meanings(
             for simple_word in simplified_words
         ]
         meaning_texts = (
-            f"{simple_word} as {stage_text} ({n})"
-            for (simple_word, n), stage_text in zip(
-                word_counts.items(), stage_texts, strict=True
+            f"{simple_word} as {stage_text}"
+            for simple_word, stage_text in zip(
+                word_counts.index, stage_texts, strict=True
             )
         )
-        meanings_text = listed(meaning_texts, 8)
+        meanings_text = describe_counts(
+            zip(meaning_texts, word_counts, strict=True), max_items=8
+        )
         table_notes.append(
             f"values of {column_name.upper()} that are not ADNI codes were read by "
             f"their meaning: {meanings_text}"
@@ -698,20 +698,18 @@ def merge_visits(
     visit_groups = visit_rows.groupby(_VISIT_KEYS)
     merged_rows = visit_groups.first().assign(is_faulty=visit_groups["is_faulty"].any())
     visits = _complete_person_facts(merged_rows.reset_index())
-    is_row_of_note = {
-        "rows without a RID are left out": roster_ids.isna(),
-        "visits of screen failures (VISCODE f): left out": is_failure,
-        "visits without a month and without a date are left out": lacks_month
-        & estimated_month.isna(),
-        "visits have no date, so no image can be assigned to them": visits[
-            "date"
-        ].isna(),
-        "visits have no month in their code, so it is estimated from days": lacks_month
-        & estimated_month.notna(),
-    }
+    is_without_month = lacks_month & estimated_month.isna()
+    is_estimated = lacks_month & estimated_month.notna()
+    counted_rows = (
+        (roster_ids.isna(), "row", "without a RID: left out"),
+        (is_failure, "visit", "of a screen failure (VISCODE f): left out"),
+        (is_without_month, "visit", "without a month and without a date: left out"),
+        (visits["date"].isna(), "visit", "without a date: no image can be assigned"),
+        (is_estimated, "visit", "without a month in the code: estimated from days"),
+    )
     merging_notes = [
-        f"{is_counted_row.sum()} {note_text}"
-        for note_text, is_counted_row in is_row_of_note.items()
+        f"{count(is_counted_row.sum(), noun)} {note_text}"
+        for is_counted_row, noun, note_text in counted_rows
         if any(is_counted_row)
     ]
     return visits, merging_notes

@@ -34,7 +34,7 @@ from brainlsap.exceptions import (
     check_choice,
     reading,
 )
-from brainlsap.text import listed, option_text
+from brainlsap.text import count, listed, option_text, verb_form
 
 # Columns of a table of regions, in the order of an atlas.
 REGION_COLUMNS = (
@@ -200,7 +200,7 @@ class Atlas:
         n_located = np.isfinite(self.coordinates).all(axis=1).sum()
         table_rows = {
             "regions": f"{len(self)}, {self.count_structures()}",
-            "coordinates": f"known for {n_located} regions"
+            "coordinates": f"known for {count(n_located, 'region')}"
             if n_located
             else "not known",
             "surfaces": "yes" if self.has_surfaces else "no",
@@ -477,9 +477,9 @@ class Atlas:
         ]
         if repeated_regions:
             raise RegionNameError(
-                f"{len(repeated_regions)} regions of the atlas {self.name} occur "
-                f"more than once: {listed(repeated_regions, 5)}. Give each region "
-                "once."
+                f"{count(len(repeated_regions), 'region')} of the atlas {self.name} "
+                f"{verb_form(len(repeated_regions), 'occur')} more than once: "
+                f"{listed(repeated_regions, 5)}. Give each region once."
             )
         return np.array([*spellings_of_row], dtype=int)
 
@@ -908,7 +908,7 @@ def complete_regions(
         raise error_type(
             f"{source_name}: the table must have the columns name and hemisphere, "
             "separated by tabs, and one row for every region; got "
-            f"{len(region_table)} rows with the columns "
+            f"{count(len(region_table), 'row')} with the columns "
             f"{', '.join(map(repr, region_table.columns))}."
         )
     original_table = region_table

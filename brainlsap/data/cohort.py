@@ -904,9 +904,9 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
     if missing_words := list(filter(is_missing_word, label_texts)):
         raise ParameterError(
             f"labels= contains {missing_words[0]!r} for "
-            f"{missing_words.count(missing_words[0])} scans, and this text counts "
-            f"as missing. If {missing_words[0]!r} is a class, rename the class. If "
-            "it means that the label is missing, leave these scans out."
+            f"{count(missing_words.count(missing_words[0]), 'scan')}, and this text "
+            f"counts as missing. If {missing_words[0]!r} is a class, rename the class. "
+            "If it means that the label is missing, leave these scans out."
         )
 
 

@@ -17,6 +17,7 @@ from brainlsap.data.region_lists import are_numbers
 from brainlsap.data.row_order import UNCHECKED_NAMES, name_rows, regions_of_rows
 from brainlsap.data.tables import ID_COLUMNS, find_column_name, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
+from brainlsap.text import count, verb_form
 
 # Names of lists of ids, one a line. A table of participants may have such a name, too.
 _ID_LISTS = ("ids.txt", "subjects.txt", "subject_ids.txt", "subject_list.txt")
@@ -229,10 +230,10 @@ def _choose_ids(
         id_origin, name_list = next(iter(lists_beside.items()))
         n_ids = len(name_list.names)
     raise FileFormatError(
-        f"the file contains {n_scans} connectomes, but there are {n_ids} ids "
-        f"({id_origin}); expected one id for each connectome. Store the ids as text "
-        f"in the file, or write them in {default_list} in the same folder, one id "
-        "per line.",
+        f"the file contains {count(n_scans, 'connectome')}, but there "
+        f"{verb_form(n_ids, 'are')} {count(n_ids, 'id')} ({id_origin}); expected one "
+        "id for each connectome. Store the ids as text in the file, or write them in "
+        f"{default_list} in the same folder, one id per line.",
         path=stack_path,
     )
 

@@ -11,7 +11,7 @@ from brainlsap.arrays import robust_deviation
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
 from brainlsap.findings import ASSUMED, FAULT, Finding
-from brainlsap.text import describe_counts, listed, option_text
+from brainlsap.text import describe_counts, option_text
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
@@ -499,17 +499,17 @@ def _find_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Find
     """Return a note on values of a sex that are neither of two known words or codes."""
     sexes = group_names(scan_table[column_name]).dropna().map(str)
     sex_counts = sexes.value_counts()
-    unknown_texts = [
-        f"{sex!r} ({n_scans})"
+    unknown_counts = [
+        (repr(sex), n_scans)
         for sex, n_scans in sex_counts.items()
         if str(sex).lower() not in _SEX_WORDS
     ]
-    if not unknown_texts or len(unknown_texts) == len(sex_counts):
+    if not unknown_counts or len(unknown_counts) == len(sex_counts):
         return []
     return [
         Finding(
             f"{column_name} has unknown values, each of which counts as a group: "
-            f"{listed(unknown_texts, 5)}",
+            f"{describe_counts(unknown_counts, max_items=5)}",
             kind=ASSUMED,
             advice="Write n/a where the value is unknown",
         )

@@ -71,7 +71,7 @@ from brainlsap.findings import (
     SCALES_DIFFER,
     Finding,
 )
-from brainlsap.text import count, listed, option_text, with_and
+from brainlsap.text import count, describe_counts, listed, option_text, with_and
 
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
@@ -854,13 +854,7 @@ class FeatureSources:
             if scale_column in self.scale_columns:
                 scale_column = f"{feature_name}_{kind_of(scale_column)}"
             self.scale_columns[scale_column] = list(scale_values)
-        count_texts = listed(
-            (
-                f"{scale_name} ({n_scans})"
-                for scale_name, n_scans in scale_counts.most_common()
-            ),
-            5,
-        )
+        count_texts = describe_counts(scale_counts.most_common(), max_items=5)
         message = (
             f"{feature_name}: {origin_text} has {len(scale_counts)} values "
             f"({count_texts}), so the values may be on several scales. The audit "
@@ -899,9 +893,7 @@ class FeatureSources:
             if (names_other_tracer and feature_name != "suvr") or len(
                 tracer_features
             ) > 1:
-                counts_text = listed(
-                    f"{cell_text} ({n})" for cell_text, n in cell_counts.most_common()
-                )
+                counts_text = describe_counts(cell_counts.most_common(), max_items=20)
                 raise CohortError(
                     f"{feature_name}: column {tracer_column!r} of "
                     f"{scan_table.name_and_sheet} contains values of several "
@@ -1123,7 +1115,7 @@ class FeatureSources:
                     "scan; expected one",
                     FAULT,
                     scan=scan.name,
-                    got=f"{len(row_indices)} rows",
+                    got=count(len(row_indices), "row"),
                     advice="Delete the rows that are wrong, write the visits in a "
                     f"column session_id, or {leave_out_text()}",
                 )
@@ -1351,7 +1343,9 @@ class FeatureSources:
         if not measure.on_surface or not unused_columns:
             return []
         n_regions = len({region_index for _, region_index in unused_columns})
-        subcortex_note = f"{measure.name}: {n_regions} subcortical columns are left out"
+        subcortex_note = (
+            f"{measure.name}: {count(n_regions, 'subcortical column', 'are')} left out"
+        )
         volume_regions = {
             region_index
             for head_measure, region_index in unused_columns

@@ -12,7 +12,7 @@ import pandas as pd
 
 from brainlsap.exceptions import ParameterError, reading
 from brainlsap.findings import EXCLUDED, FAULT, FAULTY, LEFT_OUT, NO_LABEL, Finding
-from brainlsap.text import listed, option_text
+from brainlsap.text import count, listed, option_text
 
 NO_IMAGE = "no image"
 LATER_VISIT = "later visit"
@@ -201,15 +201,15 @@ def describe_left_out(left_out_rows: Iterable[LeftOut]) -> list[Finding]:
     )
     if excluded_scans:
         message = (
-            f"{len(excluded_scans)} scans were left out because "
-            f"{option_text('exclude')} names them:"
+            f"{count(len(excluded_scans), 'scan', 'were')} left out by "
+            f"{option_text('exclude')}:"
         )
         notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded_scans))
     faulty_scans = tuple(
         left_out_row.scan for left_out_row in left_out_rows if left_out_row.reason
     )
     if faulty_scans:
-        message = f"{len(faulty_scans)} scans were left out because they have faults:"
+        message = f"{count(len(faulty_scans), 'scan', 'were')} left out for faults:"
         notes.append(Finding(message, LEFT_OUT, kind=FAULTY, people=faulty_scans))
     return notes
 

@@ -76,7 +76,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
-from brainlsap.text import count, listed, option_text
+from brainlsap.text import count, describe_counts, listed, option_text
 
 STRENGTH_FEATURE = "strength"
 
@@ -1130,11 +1130,12 @@ def count_people(
 ) -> list[str]:
     """Count people, scans, classes and covariates."""
     label_counts = Counter(scan_table["label"].dropna().tolist())
-    class_counts = ", ".join(
-        f"{class_name} ({label_counts[class_name]})" for class_name in classes
+    class_counts = describe_counts(
+        (class_name, label_counts[class_name]) for class_name in classes
     )
     count_lines = [
-        f"{scan_table['participant'].nunique()} people, {len(scan_table)} scans",
+        f"{count(scan_table['participant'].nunique(), 'person')}, "
+        f"{count(len(scan_table), 'scan')}",
         f"number of scans by {label_name}: {class_counts}",
     ]
     covariates_text = ", ".join(map(str, scan_table.columns[4:]))

@@ -18,7 +18,7 @@ import numpy as np
 
 from brainlsap.atlas import Atlas
 from brainlsap.exceptions import FileFormatError, check_choice
-from brainlsap.text import listed, option_text
+from brainlsap.text import count, listed, option_text, verb_form
 
 # Policy -> what the subcortex has for measures of the cortical surface.
 SUBCORTEX = {
@@ -459,8 +459,8 @@ def apply_subcortex_policy(
     n_unknown_regions = atlas.is_unknown.sum()
     if measure.on_surface and n_unknown_regions:
         note_texts.append(
-            f"{measure.name}: {n_unknown_regions} regions whose structure is unknown "
-            "are read as cortex"
+            f"{measure.name}: {count(n_unknown_regions, 'region')} of unknown "
+            f"structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
     if not measure.on_surface or not is_subcortex.any():
         return region_values, tuple(note_texts)

@@ -57,7 +57,7 @@ from brainlsap.findings import (
     Finding,
     as_findings,
 )
-from brainlsap.text import describe_counts, listed, option_text
+from brainlsap.text import count, describe_counts, listed, option_text
 
 UNLABELLED = "unlabelled"
 """The class of every scan where no label is read: of people to be predicted."""
@@ -478,13 +478,14 @@ def list_scans(
             )
         )
     if visit_list.n_without_baseline:
-        message = "people without a listed scan at baseline: left out"
-        message = f"{visit_list.n_without_baseline} {message}"
+        people_text = count(visit_list.n_without_baseline, "person")
+        message = f"{people_text} without a listed scan at baseline: left out"
         omission_notes.append(Finding(message, LEFT_OUT, kind=BASELINE))
     if visit_list.n_contradictions:
         message = (
-            f"{visit_list.n_contradictions} scans have another {label_name} in "
-            f"{table_name} than in sub-*_sessions.tsv: the sessions files were used"
+            f"{count(visit_list.n_contradictions, 'scan', 'have')} another "
+            f"{label_name} in {table_name} than in sub-*_sessions.tsv: the sessions "
+            "files were used"
         )
         omission_notes.append(Finding(message))
     if not visit_list.scans:
@@ -495,13 +496,14 @@ def list_scans(
         )
         if n_excluded_scans:
             exclusion_reasons = [
-                f"{n_excluded_scans} scans were excluded or have faults"
+                f"{count(n_excluded_scans, 'scan', 'were')} excluded or faulty"
             ]
             exclusion_reasons += _describe_commonest_fault(skipped_faults or {})
         if visit_list.unscanned_visits:
             n_unscanned_visits = len(visit_list.unscanned_visits)
             exclusion_reasons.append(
-                f"{n_unscanned_visits} listed visits have no files or folders"
+                f"{count(n_unscanned_visits, 'listed visit', 'have')} no files or "
+                "folders"
             )
         exclusion_reasons += [
             str(omission_note)
@@ -954,7 +956,7 @@ def _select_labelled_scans(
         n_scans = (missing_words == label_word).sum()
         message = (
             f"{label_name}: {table_name} has {label_word!r} for "
-            f"{n_scans} scans, {_explain_missing_word(label_word)}; "
+            f"{count(n_scans, 'scan')}, {_explain_missing_word(label_word)}; "
             f"write another word for the class, there and in {option_text('classes')}"
         )
         label_faults.append(Finding(message, FAULT))
@@ -1114,8 +1116,8 @@ def _count_failed_formulas(people: People, label_name: str | None) -> list[Findi
     )
     return [
         Finding(
-            f"{n_rows} rows contain {error_text}, the result of a failed formula, "
-            "which counts as missing"
+            f"{count(n_rows, 'row', 'contain')} {error_text}, the result of a failed "
+            "formula, which counts as missing"
         )
         for error_text, n_rows in failed_cells.items()
     ]

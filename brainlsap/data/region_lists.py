@@ -27,7 +27,7 @@ from brainlsap.data.tables import (
     read_table,
 )
 from brainlsap.exceptions import FileFormatError, reading
-from brainlsap.text import option_text
+from brainlsap.text import count, option_text
 
 # pandas writes the integers of a column with missing values as "3.0".
 _INTEGER_AS_FLOAT = re.compile(r"^(\d+)\.0+$")
@@ -540,8 +540,9 @@ def check_length(
     if len(region_names) != n_rows:
         raise FileFormatError(
             f"the matrix has {n_rows} rows, but the list contains "
-            f"{len(region_names)} names ({origin_text}); expected one name for each "
-            f"row. Correct the list, or give another list by {option_text('labels')}.",
+            f"{count(len(region_names), 'name')} ({origin_text}); expected one name "
+            "for each row. Correct the list, or give another list by "
+            f"{option_text('labels')}.",
             path=matrix_path,
         )
 

@@ -75,7 +75,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.findings import FAULT, LEFT_OUT, Finding
-from brainlsap.text import count, listed, option_text
+from brainlsap.text import count, listed, option_text, verb_form
 
 # Covariates that a study adjusts for, though their names look like regions.
 _HEAD_SIZES = (
@@ -475,20 +475,21 @@ def _sort_columns(
             zero_regions.append(region_name)
     if conflict_texts:
         raise FileFormatError(
-            f"{len(conflict_texts)} regions have more than one column: "
+            f"{count(len(conflict_texts), 'region', 'have')} more than one column: "
             f"{listed(conflict_texts)}. Keep one column for each region.",
             path=path_and_sheet,
         )
     table_notes = list[Finding]()
     if spare_heads:
         message = (
-            f"{len(spare_heads)} columns repeat other columns or are 0 in every row, "
-            f"and are left out: {listed(spare_heads)}"
+            f"{count(len(spare_heads), 'column')} with the values of another column, "
+            f"or with 0 in every row, {verb_form(len(spare_heads), 'are')} left out: "
+            f"{listed(spare_heads)}"
         )
         table_notes.append(Finding(message, LEFT_OUT))
     if zero_regions:
         message = (
-            f"{len(zero_regions)} columns of regions are 0 in every row; write n/a "
+            f"{count(len(zero_regions), 'region', 'are')} 0 in every row; write n/a "
             f"for a region that was not measured: {listed(zero_regions)}"
         )
         table_notes.append(Finding(message))
@@ -859,10 +860,11 @@ def _add_sides(
                 row_index for row_pair in row_pairs for row_index in row_pair
             )
             raise FileFormatError(
-                f"{len(row_pairs)} regions, such as {region_names[first_row_index]!r}, "
-                "are repeated, and their hemisphere is unclear. Write the side "
-                "into each name (lh_, rh_), or add a column hemisphere (left, "
-                "right).",
+                f"{count(len(row_pairs), 'region')}, such as "
+                f"{region_names[first_row_index]!r}, "
+                f"{verb_form(len(row_pairs), 'are')} repeated without a clear "
+                "hemisphere. Write the side into each name (lh_, rh_), or add a column "
+                "hemisphere (left, right).",
                 path=table_path,
             )
         side_heads = [*dict.fromkeys([*distinguishing_heads, *side_heads])]
@@ -895,8 +897,8 @@ def _add_sides(
         )
         raise RegionNameError(
             f"{side_source} and the name of the region give opposite sides in "
-            f"{len(contradictory_names)} rows: {listed(contradictory_names, 3)}. "
-            "Correct the side or the name.",
+            f"{count(len(contradictory_names), 'row')}: "
+            f"{listed(contradictory_names, 3)}. Correct the side or the name.",
             path=table_path,
             kind="opposite sides",
         )

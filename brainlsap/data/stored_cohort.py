@@ -51,7 +51,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
-from brainlsap.text import describe_counts, option_text
+from brainlsap.text import count, describe_counts, option_text, verb_form
 
 SELECTING_OPTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
 """Options that choose among what the file of a cohort holds."""
@@ -468,11 +468,14 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> 
             path=cohort_path,
         )
     n_left_out = len(scan_table) - len(baseline_rows)
-    scan_note = f"{n_left_out} scans that are not baseline scans are left out"
+    scan_note = (
+        f"{count(n_left_out, 'scan')} of other visits than baseline "
+        f"{verb_form(n_left_out, 'are')} left out"
+    )
     if n_people_without:
         scan_note += (
-            f", among them all of {n_people_without} people without a visit of that "
-            "name"
+            f", among them all of {count(n_people_without, 'person')} without a visit "
+            "of that name"
         )
     baseline_cohort = cohort.select(sorted(baseline_rows), fate=LATER_VISIT)
     return replace(

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from brainlsap.exceptions import FileFormatError, reading
+from brainlsap.text import count
 
 DELIMITERS = "\t;,"
 _DELIMITER_NAMES = {
@@ -306,7 +307,8 @@ def _empty_table(
     comment_hint = ""
     if comment_line_numbers:
         comment_hint = (
-            f" {len(comment_line_numbers)} lines begin with # and count as comments."
+            f" {count(len(comment_line_numbers), 'line', 'begin')} with #, which marks "
+            "comments."
         )
     return FileFormatError(
         f"the table is empty; expected a header line.{comment_hint}",

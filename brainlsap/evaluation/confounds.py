@@ -23,7 +23,7 @@ from brainlsap.data.covariates import (
     match_sexes,
 )
 from brainlsap.exceptions import ParameterError
-from brainlsap.text import listed, option_text, with_and
+from brainlsap.text import count, listed, option_text, with_and
 
 # One column of a design: the mean of a number, or the share of each group.
 CovariateCoding = float | Mapping[str, float]
@@ -161,7 +161,8 @@ class Deconfounder(BaseEstimator):
         site_names = group_names(table[site_column])
         if site_names.isna().any():
             raise ParameterError(
-                f"{site_names.isna().sum()} scans have no value of {self.harmonize}. "
+                f"{count(site_names.isna().sum(), 'scan', 'have')} no value of "
+                f"{self.harmonize}. "
                 "Add the values, or leave these scans out."
             )
         for fold_number, (train_rows, test_rows) in enumerate(splits, start=1):
@@ -212,10 +213,10 @@ class Deconfounder(BaseEstimator):
             if n_people < n_required:
                 raise ParameterError(
                     f"{option}: the training data of fold {fold_number} contain "
-                    f"{n_people} people of this class, but these covariates need at "
-                    f"least {n_required}. Use fewer covariates, use more folds, or "
-                    "merge classes. To estimate the effects from all people, leave out "
-                    f"{option_text('reference_class')}."
+                    f"{count(n_people, 'person')} of this class, but these covariates "
+                    f"need at least {n_required}. Use fewer covariates, use more "
+                    "folds, or merge classes. To estimate the effects from all people, "
+                    f"leave out {option_text('reference_class')}."
                 )
             for covariate_name in covariate_names:
                 self._check_groups_of_reference(
@@ -263,7 +264,7 @@ class Deconfounder(BaseEstimator):
             or n_people_by_site.min() < MIN_PER_SITE
         ):
             site_texts = (
-                f"{site_name}: {n_site_people} people"
+                f"{site_name}: {count(n_site_people, 'person')}"
                 for site_name, n_site_people in n_people_by_site.items()
             )
             class_text = ""
@@ -446,8 +447,9 @@ class Deconfounder(BaseEstimator):
         if not has_learned_site.all():
             unknown_sites = ", ".join(sorted(set(site_labels[~has_learned_site])))
             warnings.warn(
-                f"{(~has_learned_site).sum()} scans come from sites that were not in "
-                f"training ({unknown_sites}). These scans were not harmonised.",
+                f"{count((~has_learned_site).sum(), 'scan', 'come')} from sites that "
+                f"were not in training ({unknown_sites}). These scans were not "
+                "harmonised.",
                 stacklevel=3,
             )
         combat_parameters = self.combat_ or {}

@@ -38,6 +38,7 @@ from brainlsap.evaluation.region_tests import (
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given
 from brainlsap.evaluation.splits import permute_rows, person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
+from brainlsap.text import count
 
 # Significance level.
 ALPHA = 0.05
@@ -282,11 +283,10 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
             "permutations)."
         )
     if n_contrasts:
-        regions_text = "1 region" if n_contrasts == 1 else f"{n_contrasts} regions"
         contrast_text = (
-            f"In {regions_text}, the difference is significantly larger than in the "
-            f"connected regions ({level_text}). This does not prove that the disease "
-            "began there."
+            f"In {count(n_contrasts, 'region')}, the difference is significantly "
+            f"larger than in the connected regions ({level_text}). This does not "
+            "prove that the disease began there."
         )
     else:
         contrast_text = (

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from brainlsap.data.covariates import group_names
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
-from brainlsap.text import option_text, with_and
+from brainlsap.text import count, option_text, with_and
 
 # Row indices of the training scans and of the test scans of one fold.
 Split = tuple[np.ndarray, np.ndarray]
@@ -253,7 +253,7 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
             )
         if shared_people := sorted(set(groups[train_index]) & set(groups[test_index])):
             raise SplitError(
-                f"fold {fold_number} has {len(shared_people)} people in both "
+                f"fold {fold_number} has {count(len(shared_people), 'person')} in both "
                 f"training and test scans ({', '.join(shared_people[:3])}). All "
                 "scans of a person must be training scans or all must be test scans. "
                 "Use make_splits to create such folds."
@@ -330,9 +330,9 @@ def leave_one_out_splits(
     if group_values.isna().any() or len(fold_names) < 2:
         raise SplitError(
             "leaving one site out requires at least two sites, and a site for "
-            f"every scan; got {len(fold_names)} sites and "
-            f"{int(group_values.isna().sum())} scans without a site. Add the sites, "
-            "or leave these scans out."
+            f"every scan; got {count(len(fold_names), 'site')} and "
+            f"{count(group_values.isna().sum(), 'scan')} without a site. Add the "
+            "sites, or leave these scans out."
         )
     test_rows = [
         fold_test_rows
@@ -383,9 +383,10 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
         if unmatched_scans or not fold_of.index.is_unique:
             raise SplitError(
                 f"{path}: repeat {repeat_number} does not match the cohort. "
-                f"{len(unmatched_scans)} scans occur only in the table or only in the "
-                f"cohort ({', '.join(unmatched_scans[:3])}), and "
-                f"{fold_of.index.duplicated().sum()} scans occur in two folds."
+                f"{count(len(unmatched_scans), 'scan', 'occur')} only in the table or "
+                f"only in the cohort ({', '.join(unmatched_scans[:3])}), and "
+                f"{count(fold_of.index.duplicated().sum(), 'scan', 'occur')} in two "
+                "folds."
             )
         fold_of_scan = fold_of.loc[list(scans)].to_numpy()
         splits += _splits_of_folds(fold_of_scan, repeat_rows["fold"].unique())

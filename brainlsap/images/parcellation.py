@@ -31,7 +31,7 @@ from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.files import check_new_folder, fill_folder
 from brainlsap.images.volumes import read_volume
-from brainlsap.text import listed, option_text
+from brainlsap.text import count, listed, option_text
 
 Labels = str | Path | Mapping[int, str]
 # Largest label that is accepted; larger values are colour codes, not labels.
@@ -354,7 +354,8 @@ def _name_labels(
         ]
         if nameless_labels:
             raise FileFormatError(
-                f"{option_text('labels')} names {len(name_of_label)} labels, but not "
+                f"{option_text('labels')} names "
+                f"{count(len(name_of_label), 'label')}, but not "
                 f"{listed(nameless_labels, 8)}, which occur in the image. Add their "
                 "names, or set these voxels to 0.",
                 path=image_path,

@@ -32,7 +32,7 @@ from brainlsap.model.network import (
     DenseGraphs,
 )
 from brainlsap.model.settings import Settings
-from brainlsap.text import option_name, option_text
+from brainlsap.text import count, option_name, option_text
 
 # Clip standardised features here: their squares must fit in float32.
 _MAX_Z_SCORE = 1e6
@@ -124,9 +124,10 @@ def check_packed(
         raise ParameterError("X contains no scan.")
     if expected_shape is not None and features.shape[1:] != expected_shape:
         raise ParameterError(
-            f"X must have {expected_shape[0]} regions and {expected_shape[1]} "
-            f"features, as in the fit; got {features.shape[1]} regions and "
-            f"{features.shape[2]} features."
+            f"X must have {count(expected_shape[0], 'region')} and "
+            f"{count(expected_shape[1], 'feature')}, as in the fit; got "
+            f"{count(features.shape[1], 'region')} and "
+            f"{count(features.shape[2], 'feature')}."
         )
     if not is_checked:
         check_connectomes(connectomes)
@@ -157,8 +158,8 @@ def order_labels(
         )
     if (is_missing := pd.isna(y)).any():
         raise ParameterError(
-            f"y has no label for {is_missing.sum()} scans (NaN, None or masked). "
-            "Leave these scans out."
+            f"y has no label for {count(is_missing.sum(), 'scan')} (NaN, None or "
+            "masked). Leave these scans out."
         )
     present_classes, class_codes = np.unique(y, return_inverse=True)
     if len(present_classes) < 2:

@@ -117,7 +117,7 @@ def test_lost_labels_are_listed(tables, images, out):
     for what in (
         "people without a stage, by phase: 1 of ADNI3",
         "Sagittal_3D_FLAIR (1)",
-        "1 visits have no date",
+        "1 visit without a date",
     ):
         assert what in said
     table = found.labels.set_index(["phase", "site"])
@@ -171,9 +171,7 @@ def test_screening_is_baseline_and_odd_codes_are_reckoned(tables, images, out):
     found = import_adni(tables, images, out)
     visits = sessions_of(out, "sub-ADNI002S0295")
     assert visits.index.tolist() == ["ses-M000", "ses-M006", "ses-M012"]
-    assert any(
-        n.startswith("1 visits have no month in their code") for n in found.notes
-    )
+    assert any(n.startswith("1 visit without a month in the code") for n in found.notes)
 
 
 def test_a_screen_failure_is_no_visit(tables):
@@ -186,7 +184,7 @@ def test_a_screen_failure_is_no_visit(tables):
     assert (first["month"], first["viscode"], first["mmse"]) == (0, "bl", "28")
     assert first["date"] == pd.Timestamp("2006-04-18")
     assert "9000" not in set(visits["rid"])
-    assert "2 visits of screen failures (VISCODE f): left out" in notes
+    assert "2 visits of a screen failure (VISCODE f): left out" in notes
 
 
 def test_cohort_is_read_with_people_visits_and_labels(tables, tmp_path, out):
@@ -262,7 +260,7 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     assert main([*arguments, "--require", "dwi"]) == 0
     printed = capsys.readouterr().out
     assert "4 people, 4 visits with images" in printed
-    assert "visits are left out because they lack one of dwi" in printed
+    assert "left out for lack of one of dwi" in printed
     assert f"Study: {out}\nNext: process the images" in printed
     assert f"then brainlsap check {out}\n" in printed
     assert printed.endswith(f": brainlsap build {out}\n")
@@ -324,7 +322,7 @@ def test_images_that_cannot_be_used_are_refused(tables, images, out, tmp_path):
         tables,
     )
     alone = made.write_images(tmp_path / "alone", [made.IMAGES[-1]])
-    refused(r"no visit has an image: 1 images of 1 people", alone)
+    refused(r"no visit has an image: 1 image of 1 person", alone)
     scanned = made.write_images(tmp_path / "scanned")
     with pytest.raises(CohortError, match=r"required tau; .* recognised as .*dwi \("):
         import_adni(tables, scanned, out, require=["tau"])
@@ -522,4 +520,4 @@ def test_the_newer_list_of_images_is_read(tables, images, out, number):
     found = import_adni(tables, images, out)
     scanner = sessions_of(out, "sub-ADNI011S6030")["scanner"]["ses-M000"]
     assert scanner == "SIEMENS Prisma 3"
-    assert "1 images of the LONI image list are not in the folder" in found.notes
+    assert "1 image of the LONI image list is not in the folder" in found.notes

@@ -155,7 +155,7 @@ def test_matching_returns_positions_in_the_order_given(atlas):
         ),
         (
             ["lh_insula", "lh_cuneus", "insula_lh"],
-            r"1 regions of the atlas desikan82 occur more than once: "
+            r"1 region of the atlas desikan82 occurs more than once: "
             r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Give each region once",
         ),
         (
@@ -405,7 +405,7 @@ def test_sides_may_be_left_out_or_said_in_words(own):
 BAD = [
     (
         ["name side", "a L"],
-        "must have the columns name and hem.* 1 rows with the columns 'name', 's",
+        "must have the columns name and hem.* 1 row with the columns 'name', 's",
     ),
     (["name hemisphere"], "got 0 rows with the columns 'name', 'hemisphere'"),
     (["name hemisphere", "a L", " L"], "name of '' .row 2. .* a text; got ''"),

@@ -271,7 +271,7 @@ def test_symmetrize_is_decided_by_the_reader(tmp_path, tiny, matrix):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("lh_a lh_a lh_a lh_a lh_a lh_a lh_a", "occur more than once: lh_a as"),
+        ("lh_a lh_a lh_a lh_a lh_a lh_a lh_a", "occurs more than once: lh_a as"),
         ("lh_aa lh_b lh_c rh_a rh_b rh_c x", "2 of 7 names .* atlas tiny"),
         ("lh_a lh_b lh_c rh_a rh_b rh_c CSF", "1 of the 7 regions of tiny are missing"),
     ],

@@ -459,7 +459,7 @@ def test_subcortical_columns_without_a_policy_are_told(tables):
     make("t.csv", ["id", *CORTEX, "Left-Amygdala"], [(w, [*c, 7]) for w, c in ROWS])
     cohort = load()
     assert np.isnan(cohort.features[:, 6]).all()
-    (note,) = (note for note in cohort.notes if "1 subcortical columns are" in note)
+    (note,) = (note for note in cohort.notes if "1 subcortical column is" in note)
     assert "subcortex='volume'" in note
     assert load(subcortex="volume").features[:, 6, 0].tolist() == [7, 7, 7]
     assert load("fdg").features[:, 6, 0].tolist() == [7, 7, 7]

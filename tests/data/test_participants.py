@@ -187,7 +187,7 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tMCI\nses-M24\tAD\n")
     cohort = load_cohort(study, tiny, "fdg", scans="baseline")
     assert "sub-01" not in cohort.groups
-    assert "1 people without a listed scan at baseline: left out" in cohort.notes
+    assert "1 person without a listed scan at baseline: left out" in cohort.notes
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_label_of_the_visit_wins_and_is_noted(study, tiny, write):
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
     cohort = load_cohort(study, tiny, "fdg")
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
-    note = "1 scans have another diagnosis in participants.tsv than in sub-*_sessions"
+    note = "1 scan has another diagnosis in participants.tsv than in sub-*_sessions"
     assert any(one.startswith(note) for one in cohort.notes)
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tCN\n")
     assert not any("another" in one for one in load_cohort(study, tiny, "fdg").notes)

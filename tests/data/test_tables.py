@@ -400,11 +400,11 @@ def test_copies_and_regions_without_values_are_named(scans):
     table = scans(heads, ["s1", 0, 5, 2, 2, 0, 70, 3], ["s2", 0, 6, 4, 4, 0, 71, 3])
     assert list(table.text_columns) == ["age", "CSF.1"]
     assert wide(table, 3)[""].tolist() == [[5, 2, 0], [6, 4, 0]]
-    assert "2 columns repeat other columns or are 0 in every row" in str(table.notes[0])
-    assert "lh_a.1, lh_b.1" in str(table.notes[0])
-    assert "1 columns of regions are 0 in every row; write n/a for" in str(
-        table.notes[1]
+    assert "2 columns with the values of another column, or with 0" in str(
+        table.notes[0]
     )
+    assert "lh_a.1, lh_b.1" in str(table.notes[0])
+    assert "1 region is 0 in every row; write n/a for" in str(table.notes[1])
 
 
 def test_scan_tables_refused(scans, tiny):
@@ -624,7 +624,7 @@ def test_a_column_says_the_sides(read, rows, head, words):
     text = lines_of([["region", head, "suvr"], *lines], "\t")
     expected = np.where(np.isin(np.arange(7), rows), VALUES, np.nan)
     np.testing.assert_array_equal(read(text), expected)
-    message = f"'{head}' and the name .* opposite sides in 1 rows: 'lh_c'"
+    message = f"'{head}' and the name .* opposite sides in 1 row: 'lh_c'"
     with pytest.raises(RegionNameError, match=message):
         read(text.replace("c\tR", "lh_c\tR"))
 

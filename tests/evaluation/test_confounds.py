@@ -299,7 +299,7 @@ def test_sites_may_be_numbers_and_missing(values, table):
     np.testing.assert_array_equal(of_floats, expected)
     gap = numbers.astype(float).where(np.arange(len(table)) > 0)
     with pytest.warns(
-        UserWarning, match=r"1 scans come from sites that were not in training \(n/a\)"
+        UserWarning, match=r"1 scan comes from sites that were not in training \(n/a\)"
     ):
         harmonized = model.transform(values, table.assign(site=gap))
     np.testing.assert_array_equal(harmonized[0], values[0])
@@ -317,9 +317,9 @@ def lonely(table):
         ({}, {"harmonize": "town"}, "contain no column 'town'; their columns are"),
         ({}, {"regress_out": "age,sex"}, r"are a list, \['age', 'sex'\]"),
         ({"site": "one"}, {"harmonize": "site"}, r"one: \d+ people"),
-        ({"site": lonely}, {"harmonize": "site"}, r"island: 1 people, north"),
+        ({"site": lonely}, {"harmonize": "site"}, r"island: 1 person, north"),
         ({}, {"harmonize": "label"}, "no column 'label'.* label cannot be"),
-        ({"site": None}, {"harmonize": "site"}, "scans have no value of site"),
+        ({"site": None}, {"harmonize": "site"}, "scans? ha(s|ve) no value of site"),
         (
             {"arm": lambda t: "arm " + t["label"]},
             {"regress_out": ["arm"]},

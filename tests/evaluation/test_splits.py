@@ -116,7 +116,7 @@ def test_every_site_is_left_out_once_without_the_people_who_were_there_too():
     assert [test.tolist() for _, test in splits] == [[0, 1], [2, 3], [4]]
     assert splits[0][0].tolist() == [3, 4]
     with pytest.raises(
-        SplitError, match=r"at least two sites, .* got 1 sites and 1 scans"
+        SplitError, match=r"at least two sites, .* got 1 site and 1 scan "
     ):
         leave_one_out_splits(["a", None], ["1", "2"])
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_divided_is_refused(y, groups, n_folds, message):
 @pytest.mark.parametrize(
     ("splits", "message"),
     [
-        ([([0, 1], [2])], r"fold 1 has 1 people in both training and test scans \(a\)"),
+        ([([0, 1], [2])], r"fold 1 has 1 person in both training and test scans \(a\)"),
         ([([0, 2], [])], "fold 1 has no training scans or no test scans"),
         ([], "splits contains no folds"),
     ],
