@@ -634,7 +634,7 @@ def _suggest_for_model(
             for extra_options in suggested_options
         ]
         changed_options = reading_options | suggested_options[0]
-        merged_text = changed_options.pop("merge_classes", "")
+        changed_options.pop("merge_classes", None)
         label_name = changed_options.pop("label", None)
         remaining_findings = list[Finding]()
         try:
@@ -649,7 +649,11 @@ def _suggest_for_model(
             remaining_findings += remaining_error.findings
         except CohortError as remaining_error:
             remaining_findings += as_faults(remaining_error.faults)
-        unresolved_labels = brainlsap.external.find_unresolved_labels(merged_text)
+        unresolved_labels = [
+            label
+            for finding in error.findings
+            for label in finding.values.get("unresolved_labels", ())
+        ]
         if unresolved_labels:
             message = (
                 f"{', '.join(unresolved_labels)}: no class of the model is known for "

@@ -163,8 +163,8 @@ def _find_label_faults(
     if is_translated or unknown_labels.empty:
         return []
     message = _describe_unknown_labels(model, unknown_labels)
-    merged_text = _propose_merged_classes(model, unknown_labels.index)
-    return [Finding(message, FAULT, values={"merge_classes": merged_text})]
+    class_of_label = _propose_classes(model, unknown_labels.index)
+    return [Finding(message, FAULT, values=_assignment_values(class_of_label))]
 
 
 def _describe_missing_label(
@@ -213,13 +213,13 @@ def _describe_missing_label(
         f"The column {name} contains classes of the model: give "
         f"{option_text('label', name)}"
     )
-    proposed_options = {"label": name}
+    proposed_values: dict[str, Any] = {"label": name}
     if not (is_translated or unknown_labels.empty):
         unknown_text = _describe_unknown_labels(model, unknown_labels)
         message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
-        merged_text = _propose_merged_classes(model, unknown_labels.index)
-        proposed_options["merge_classes"] = merged_text
-    return Finding(message, FAULT, kind=NO_LABEL, values=proposed_options)
+        class_of_label = _propose_classes(model, unknown_labels.index)
+        proposed_values |= _assignment_values(class_of_label)
+    return Finding(message, FAULT, kind=NO_LABEL, values=proposed_values)
 
 
 def _find_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Series:
@@ -248,9 +248,10 @@ def list_label_counts(label_counts: pd.Series) -> str:
 
 def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
     """Return the message that labels are no classes of the model, and what to do."""
-    assignments = _propose_merged_classes(model, label_counts.index)
+    class_of_label = _propose_classes(model, label_counts.index)
+    assignments = _format_assignments(class_of_label)
     action_text = "Give"
-    if UNKNOWN_CLASS in assignments:
+    if UNKNOWN_CLASS in class_of_label.values():
         action_text = f"Replace {UNKNOWN_CLASS} by a class of the model in"
     return (
         "the model was not trained on the classes "
@@ -261,12 +262,12 @@ def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -
     )
 
 
-def _propose_merged_classes(model: PackedClassifier, labels: Iterable[str]) -> str:
-    """Return labels as `merge_classes`, each with the class of the model of its stage.
+def _propose_classes(model: PackedClassifier, labels: Iterable[str]) -> dict[str, str]:
+    """Return the class of the model that has the stage of each label.
 
-    The class is `UNKNOWN_CLASS` if not exactly one class of the model has the stage.
+    It is `UNKNOWN_CLASS` if not exactly one class of the model has the stage.
     """
-    assignments = list[str]()
+    class_of_label: dict[str, str] = {}
     for label in labels:
         stage = STAGE_OF_WORD.get(label.lower())
         classes_of_stage = [
@@ -274,25 +275,29 @@ def _propose_merged_classes(model: PackedClassifier, labels: Iterable[str]) -> s
             for class_name in map(str, model.origin_.classes)
             if stage is not None and STAGE_OF_WORD.get(class_name.lower()) == stage
         ]
-        class_name = UNKNOWN_CLASS
+        class_of_label[label] = UNKNOWN_CLASS
         if len(classes_of_stage) == 1:
-            class_name = classes_of_stage[0]
-        assignments.append(f"{class_name}={label}")
-    return ",".join(assignments)
+            class_of_label[label] = classes_of_stage[0]
+    return class_of_label
 
 
-def find_unresolved_labels(merged_text: str) -> list[str]:
-    """Return the labels of a proposed `merge_classes` whose class a user must name.
+def _format_assignments(class_of_label: Mapping[str, str]) -> str:
+    """Return the classes of labels as `merge_classes`."""
+    return ",".join(
+        f"{class_name}={label}" for label, class_name in class_of_label.items()
+    )
 
-    >>> find_unresolved_labels("CN=Control,???=FTD")
-    ['FTD']
-    """
-    prefix = f"{UNKNOWN_CLASS}="
-    return [
-        assignment.removeprefix(prefix)
-        for assignment in merged_text.split(",")
-        if assignment.startswith(prefix)
-    ]
+
+def _assignment_values(class_of_label: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a finding proposes, and the labels whose class a user must name."""
+    return {
+        "merge_classes": _format_assignments(class_of_label),
+        "unresolved_labels": [
+            label
+            for label, class_name in class_of_label.items()
+            if class_name == UNKNOWN_CLASS
+        ],
+    }
 
 
 def _add_classes_of_model(
