@@ -159,7 +159,8 @@ class ScanTable(NamedTuple):
     unmatched_names : names with a side, in column names, that are no region of the
     atlas; excluded_columns : columns that atlases leave out on purpose; id_column,
     session_column : the columns that scan names are of; missing_words : those of its
-    cells; row_faults : of single rows, whose values are NaN in `region_columns`.
+    cells; row_faults : of single rows, whose values are NaN in `region_columns`;
+    measures_in_other_units : those whose columns name another unit than theirs.
     """
 
     path: Path
@@ -174,6 +175,7 @@ class ScanTable(NamedTuple):
     sheet: str = ""
     missing_words: MissingWords = MappingProxyType({})
     row_faults: Mapping[int, Finding] = MappingProxyType({})
+    measures_in_other_units: frozenset[str] = frozenset()
 
     @property
     def path_and_sheet(self) -> str:
@@ -199,7 +201,7 @@ class ScanTable(NamedTuple):
         """Return what the table holds instead of a feature, empty if nothing."""
         table_name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
-            has_unit = any("[" in measure for measure in self.measures)
+            has_unit = not self.measures_in_other_units.isdisjoint(self.measures)
             unit_advice = ". Remove the unit from the column names" if has_unit else ""
             return f"{table_name} contains {', '.join(self.measures)}{unit_advice}"
         if not self.region_columns and (
@@ -239,6 +241,8 @@ class _SortedHeads(NamedTuple):
     """Columns that atlases leave out on purpose."""
     unmatched_names: list[str]
     """Names with a side that are no region of the atlas."""
+    measures_in_other_units: set[str]
+    """Measures, with the unit that the head names, if it is not that of the measure."""
 
 
 def read_sheets(
@@ -506,6 +510,7 @@ def _sort_columns(
         notes=tuple(table_notes),
         sheet=sheet_name,
         row_faults=row_faults,
+        measures_in_other_units=frozenset(sorted_heads.measures_in_other_units),
     )
 
 
@@ -598,7 +603,7 @@ def _sort_heads(
     default_measure: str,
 ) -> _SortedHeads:
     """Sort column names by what they name: a region, something left out, or a fact."""
-    sorted_heads = _SortedHeads({}, [], [], [])
+    sorted_heads = _SortedHeads({}, [], [], [], set())
     heads_and_units = {
         column_name: _drop_unit(original_head)
         for column_name, original_head in original_heads.items()
@@ -622,7 +627,10 @@ def _sort_heads(
                 default_measure if measure_name in unspecific_measures else measure_name
             )
             if unit:
+                measure_of_head = measure_name
                 measure_name = _combine_with_unit(measure_name, unit)
+                if measure_of_head not in ("", measure_name):
+                    sorted_heads.measures_in_other_units.add(measure_name)
             measure_and_region = (measure_name, region_index)
             sorted_heads.by_region.setdefault(measure_and_region, []).append(
                 column_name
