@@ -706,14 +706,11 @@ def _refuse_lost_lines(
     connectome_path: Path, row_names: Sequence[str], column_names: Sequence[str]
 ) -> None:
     """Raise if names of rows are not those of columns, as where a row was deleted."""
-    named_columns = [*column_names]
-    if column_names and column_names[0].lower() in _CORNER_CELLS:
-        named_columns = named_columns[1:]
-    n_rows, n_columns = len(row_names), len(named_columns)
+    n_rows, n_columns = len(row_names), len(column_names)
     if not (n_rows and n_columns) or n_rows == n_columns:
         return
-    missing_rows = [name for name in named_columns if name not in row_names]
-    missing_columns = [name for name in row_names if name not in named_columns]
+    missing_rows = [name for name in column_names if name not in row_names]
+    missing_columns = [name for name in row_names if name not in column_names]
     is_subset = not (missing_rows and missing_columns)
     if not is_subset or len(missing_rows + missing_columns) != abs(n_rows - n_columns):
         return
@@ -839,11 +836,12 @@ def _take_names(
     # below a header with a corner, or with a cell less, the first column has names
     if len(first_cells) == n_columns + 1 or not _are_weights(first_cells[:1]):
         row_names = [split_cells(text_line, delimiter)[0] for text_line in text_lines]
-        column_names = (
-            column_names[1:]
-            if len(column_names) == len(text_lines) + 1
-            else column_names
+        # A corner without a known word shows only where no line is lost.
+        has_known_corner = bool(column_names) and (
+            column_names[0].lower() in _CORNER_CELLS
         )
+        if has_known_corner or len(column_names) == len(text_lines) + 1:
+            column_names = column_names[1:]
     return row_names, column_names, text_lines
 
 
