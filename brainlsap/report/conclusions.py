@@ -1077,7 +1077,8 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         for p_column, question in questions.items()
     )
     differing_regions, outstanding_regions = (
-        set(_significant_regions(region_p_values, p_column)) for p_column in questions
+        set(_sort_significant_regions(region_p_values, p_column))
+        for p_column in questions
     )
     if contrast_conclusion.answer == YES and differing_regions == outstanding_regions:
         contrast_conclusion = replace(
@@ -1142,7 +1143,7 @@ def _judge_region_test(
     tested_regions = region_p_values.dropna(subset=p_column)
     n_tested_text = count(len(tested_regions), "region")
     smallest_p = float(tested_regions[p_column].min())
-    regions = _significant_regions(tested_regions, p_column)
+    regions = _sort_significant_regions(tested_regions, p_column)
     n_significant_regions = len(regions)
     if not n_significant_regions:
         answer_sentence = (
@@ -1342,7 +1343,7 @@ def _quote_regions(
     """Return where regions differ and stand out, as sentences for a manuscript."""
     atlas = evaluation.cohort.atlas
     differing_regions, outstanding_regions = (
-        _significant_regions(region_p_values, p_column)
+        _sort_significant_regions(region_p_values, p_column)
         for p_column in ("p_effect", "p_contrast")
     )
     n_regions = count(int(evaluation.cohort.measured.sum()), "region")
@@ -1377,7 +1378,9 @@ def _quote_regions(
     ]
 
 
-def _significant_regions(region_p_values: pd.DataFrame, p_column: str) -> list[str]:
+def _sort_significant_regions(
+    region_p_values: pd.DataFrame, p_column: str
+) -> list[str]:
     """Return regions with a small corrected p, from the largest statistic."""
     is_significant = region_p_values[p_column] < ALPHA
     significant_regions = region_p_values[is_significant].sort_values(
