@@ -300,7 +300,8 @@ def _read_stats_column(
 ) -> tuple[np.ndarray, str]:
     """Return a column of a stats file in the order of an atlas, and its subject.
 
-    The name of the subject is empty if the header has none. `side` is None for segmentations, whose cortical regions are left out.
+    The name of the subject is empty if the header has none. `side` is None for
+    segmentations, whose cortical regions are left out.
     """
     file_lines = read_lines(stats_path, keeps_comments=True)
     comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
