@@ -17,6 +17,8 @@ from brainlsap.exceptions import ParameterError
 
 # Largest absolute value allowed; its square still fits in float32.
 MAX_ABSOLUTE = 1e18
+# Maximum difference of the two triangles by rounding, relative to the largest weight.
+MAX_ASYMMETRY = 1e-5
 
 
 def fill_masked(values: Any) -> Any:
@@ -100,7 +102,10 @@ def plain_table(data_frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def check_connectomes(W: np.ndarray) -> None:
-    """Raise unless all weights (n_scans, n_rois, n_rois) are finite and >= 0."""
+    """Raise unless all weights (n_scans, n_rois, n_rois) are finite and >= 0.
+
+    Raise as well where both triangles are filled and differ by more than rounding.
+    """
     # A NaN is both minimum and maximum of its scan, and fails both comparisons.
     min_weights = W.min(axis=(1, 2))
     max_weights = W.max(axis=(1, 2))
@@ -113,6 +118,23 @@ def check_connectomes(W: np.ndarray) -> None:
             "out. If the weights are correlations, Cohort.from_arrays(..., "
             "negative='drop').to_array() sets negative weights to 0."
         )
+    for row, connectome in enumerate(W):
+        if _is_asymmetric(connectome):
+            raise ParameterError(
+                "connectomes must be symmetric, but the connectome in row "
+                f"{row} of X is not, and neither triangle is empty. Symmetrise it, for "
+                "example by (W + W.T) / 2. If the regions were reordered, change both "
+                "axes: X[:, order][..., [*order, *range(X.shape[1], X.shape[2])]]."
+            )
+
+
+def _is_asymmetric(connectome: np.ndarray) -> bool:
+    """Return whether both triangles are filled, and differ by more than rounding."""
+    asymmetry = np.abs(connectome - connectome.T).max()
+    if not asymmetry > MAX_ASYMMETRY * connectome.max():
+        return False
+    n_weights_both_ways = np.count_nonzero(np.minimum(connectome, connectome.T))
+    return bool(n_weights_both_ways > np.count_nonzero(connectome.diagonal()))
 
 
 def check_features(features: np.ndarray) -> None:

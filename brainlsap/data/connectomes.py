@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import as_number_array
+from brainlsap.arrays import MAX_ASYMMETRY, as_number_array
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_counts, as_text
 from brainlsap.data.flow import leave_out_text
@@ -42,8 +42,6 @@ DEFAULT_MEASURES = ("sift_radius2_count", "radius2_count", "count")
 # Maximum number of regions that a tool leaves out because a brain lacks them. A matrix
 # without more regions is of another atlas.
 MAX_ABSENT_REGIONS = 8
-# Maximum difference of the two triangles by rounding, relative to the largest weight.
-_MAX_ASYMMETRY = 1e-5
 _NUMBERS = re.compile(r"(?:[-+.\d\s]|(?<=[\d.])e(?=[-+\d])|nan|inf)*", re.IGNORECASE)
 # Number of lines of a text by which a list of connections is recognised.
 _N_SAMPLE_LINES = 5
@@ -618,7 +616,7 @@ def _symmetrize(
         return larger_weights, ["only one triangle was filled, and it was mirrored"]
     weight_difference = larger_weights - smaller_weights
     mean = (larger_weights + smaller_weights) / 2
-    if weight_difference.max() <= _MAX_ASYMMETRY * larger_weights.max():
+    if weight_difference.max() <= MAX_ASYMMETRY * larger_weights.max():
         return mean, ["the two triangles differ by rounding, and were averaged"]
     if symmetrize == "refuse":
         i, j = np.unravel_index(weight_difference.argmax(), weight_difference.shape)

@@ -57,6 +57,19 @@ def test_scans_that_cannot_be_used_are_refused(scans, name):
         check_packed(chosen.get(name, X), (5, 2) if name == "other size" else None)
 
 
+def test_connectomes_permuted_on_one_axis_are_refused(scans):
+    X = scans.X
+    n_rois = X.shape[1]
+    order = np.random.default_rng(0).permutation(n_rois)
+    check_packed(X[:, order][..., [*order, *range(n_rois, X.shape[2])]])
+    one_triangle = X.copy()
+    one_triangle[..., :n_rois] = np.triu(X[..., :n_rois])
+    check_packed(one_triangle)
+    X[5] = X[5, order]
+    with pytest.raises(ParameterError, match="row 5 of X"):
+        check_packed(X)
+
+
 def test_classes_are_taken_in_the_order_given():
     y = np.array(["CN", "AD", "MCI", "CN"])
     found, codes = order_labels(y, 4, ("CN", "SMC", "MCI", "AD"), "ordinal")
