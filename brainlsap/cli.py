@@ -59,6 +59,8 @@ if TYPE_CHECKING:  # Importing these takes seconds.
     from brainlsap.images.build import BuiltStudy
 
 OptionValues = dict[str, Any]
+# Most unusual scans that `fit` lists.
+_MAX_UNUSUAL_SCANS = 5
 
 EXIT_CODES = """exit codes:
   0    The command finished.
@@ -513,22 +515,13 @@ def check(study: str, **options: Any) -> None:
     if isinstance(folds, int):
         folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, folds)
     quality_table = brainlsap.data.quality_table(cohort)
-    flag_texts = quality_table["flags"]
-    text_lines = [
-        f"{scan}: {flag_text}"
-        for scan, flag_text in flag_texts[flag_texts != ""].items()
-    ] or ["none"]
+    text_lines = _list_unusual_scans(quality_table) or ["none"]
     text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
     print("\nUnusual scans:", *text_lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage
-    findings = leakage.audit(cohort, folds)
-    # Duplicate scans are an error even if these folds keep them together, because other
-    # folds may not.
-    is_copy = findings["check"] == leakage.Check.DUPLICATE_SCANS
-    findings.loc[is_copy, "severity"] = "error"
-    severity_ranks = findings["severity"].map(leakage.SEVERITIES.index)
-    findings = findings.iloc[severity_ranks.argsort(kind="stable")]
-    _print_findings(findings)
+    findings = leakage.mark_copies_as_errors(leakage.audit(cohort, folds))
+    heading_text = "\nData leakage, and variables that could explain a score:"
+    print(heading_text, *(_list_findings(findings) or ["none found"]), sep="\n  ")
     is_leak = findings["severity"] == "error"
     if is_leak.any():
         leak_titles = findings.loc[is_leak, "check"].map(leakage.check_title)
@@ -699,8 +692,42 @@ def _format_suggestions(
     return "\n  ".join(text_lines)
 
 
-def _print_findings(audit_table: "pd.DataFrame") -> None:
-    """Print what the audit of a cohort found, with the scans that duplicate others."""
+def _list_unusual_scans(quality_table: "pd.DataFrame") -> list[str]:
+    """Return a line for each scan with something unusual."""
+    flag_texts = quality_table["flags"]
+    return [
+        f"{scan}: {flag_text}"
+        for scan, flag_text in flag_texts[flag_texts != ""].items()
+    ]
+
+
+def _warn_of_data(study: str, cohort: "Cohort", options: OptionValues) -> None:
+    """Print which data of a fit may be wrong: copies, labels as features, odd scans."""
+    quality_table = brainlsap.data.quality_table(cohort)
+    unusual_scans = _list_unusual_scans(quality_table)
+    error_lines = _list_findings(
+        brainlsap.evaluation.leakage.find_errors_without_folds(cohort)
+    )
+    if not (error_lines or unusual_scans):
+        return
+    check_options = _select_options(
+        options, [option.name for option in options_of("check")]
+    )
+    check_command = _command_line("check", study, check_options)
+    print(
+        "Warning: the data may have errors. The model is fitted nevertheless. "
+        f"Details: {check_command}",
+        *error_lines,
+        *unusual_scans[:_MAX_UNUSUAL_SCANS],
+        sep="\n  ",
+    )
+    n_other_scans = len(unusual_scans) - _MAX_UNUSUAL_SCANS
+    if n_other_scans > 0:
+        print(f"  and {count(n_other_scans, 'more unusual scan')}", flush=True)
+
+
+def _list_findings(audit_table: "pd.DataFrame") -> list[str]:
+    """Return what the audit of a cohort found, with the scans that duplicate others."""
     wrapped_lines = list[str]()
     for finding_row in audit_table.itertuples():
         scans_text = advice_text = ""
@@ -718,8 +745,7 @@ def _print_findings(audit_table: "pd.DataFrame") -> None:
         wrapped_lines.append(
             textwrap.fill(finding_text, width=96, subsequent_indent="  ")
         )
-    heading_text = "\nData leakage, and variables that could explain a score:"
-    print(heading_text, *(wrapped_lines or ["none found"]), sep="\n  ")
+    return wrapped_lines
 
 
 @command
@@ -862,6 +888,7 @@ def fit(
     model_name = models or next(iter(models_of_file), "LSAP-C")
     model = brainlsap.prediction.make_storable_model(model_name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
+    _warn_of_data(study, cohort, options)
     step_options = _select_options(
         study_options, brainlsap.evaluation.confounds.STEP_OPTIONS
     )

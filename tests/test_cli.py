@@ -179,6 +179,24 @@ def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
     assert main(["check", str(own_study), *options]) == 0
 
 
+def test_a_fit_warns_of_copies_and_unusual_scans(small_cohort, capsys):
+    """It warns of what `check` refuses or lists."""
+    cli._warn_of_data("study", small_cohort, {})
+    assert capsys.readouterr().out == ""
+    features = np.array(small_cohort.features)
+    other = int(np.flatnonzero(small_cohort.groups != small_cohort.groups[0])[0])
+    features[other] = features[0]
+    connectomes = np.array(small_cohort.connectomes)
+    connectomes[2] *= 1e-6
+    faulty = replace(small_cohort, features=features, connectomes=connectomes)
+    cli._warn_of_data("study", faulty, {"models": "LSAP-R", "feature": "fdg"})
+    printed = " ".join(capsys.readouterr().out.split())
+    scans = small_cohort.table["scan"]
+    assert f"{scans[0]}, {scans[other]}" in printed
+    assert f"{scans[2]}: connectome" in printed
+    assert "brainlsap check study --feature fdg " in printed
+
+
 def test_check_names_the_only_participant_of_a_class(own_study, capsys):
     people = own_study / "participants.tsv"
     table = pd.read_csv(people, sep="\t", dtype=str)

@@ -362,9 +362,42 @@ def audit(
         audit_findings += _find_outside_reference(
             cohort, removed_columns, reference_class
         )
-    audit_findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return _make_finding_table(audit_findings)
+
+
+def find_errors_without_folds(cohort: Cohort) -> pd.DataFrame:
+    """Return the rows of :func:`audit` that are errors for some folds of a cohort.
+
+    Duplicate scans are errors even if some folds keep them together, because other
+    folds may not.
+    """
+    audit_findings = [
+        *_find_visits_as_people(cohort),
+        *_find_duplicates(cohort, ()),
+        *_find_label_in_features(cohort),
+    ]
+    return mark_copies_as_errors(_make_finding_table(audit_findings)).query(
+        "severity == 'error'"
+    )
+
+
+def mark_copies_as_errors(audit_table: pd.DataFrame) -> pd.DataFrame:
+    """Return an audit in which all duplicate scans are errors, from the gravest."""
+    is_copy = audit_table["check"] == Check.DUPLICATE_SCANS
+    severities = audit_table["severity"].mask(is_copy, "error")
+    severity_ranks = severities.map(SEVERITIES.index)
+    return audit_table.assign(severity=severities).iloc[
+        severity_ranks.argsort(kind="stable")
+    ]
+
+
+def _make_finding_table(audit_findings: Sequence[AuditFinding]) -> pd.DataFrame:
+    """Return findings as a table, from the gravest."""
+    sorted_findings = sorted(
+        audit_findings, key=lambda finding: SEVERITIES.index(finding.severity)
+    )
     finding_table = pd.DataFrame(
-        audit_findings, columns=list(AuditFinding._fields), dtype=object
+        sorted_findings, columns=list(AuditFinding._fields), dtype=object
     )
     return finding_table.astype({"balanced_accuracy": float, "p_value": float})
 
