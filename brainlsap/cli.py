@@ -957,6 +957,7 @@ def predict(
         )
         if "label" in predictions:
             _print_label_coverage(predictions, list(classifier.origin_.classes))
+    _print_notes(predictions.attrs["side_notes"])
     if predictions["remark"].notna().any():
         print("The column remark says which predictions are unreliable, and why.")
     with owner_only():  # The table contains participant IDs.
@@ -967,6 +968,12 @@ def predict(
         for figure_path, contributions in figure_rows.items():
             _draw_contributions(classifier, cohort, contributions, figure_path)
             print(f"Figure: {figure_path}")
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    """Print what could not be verified, a line each."""
+    for note in notes:
+        print(f"Note: {note}.")
 
 
 def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> None:
@@ -1089,6 +1096,7 @@ def evaluate(
     if external_facts["no_sets"]:
         print(f"Prediction sets: {external_facts['no_sets']}.")
     _print_coverage(external_facts["coverage"])
+    _print_notes(external_facts["side_notes"])
     page = brainlsap.write_report(
         evaluation,
         out,

@@ -33,6 +33,7 @@ from brainlsap.data.reading_options import (
     ReadingOptions,
     check_option_names,
 )
+from brainlsap.data.sides import Sides, compare_sides, describe_sides, learn_sides
 from brainlsap.data.stored_cohort import (
     is_cohort_file,
     label_column,
@@ -203,6 +204,7 @@ def fit_model(
             },
             "merged_classes": cohort.provenance.get("merged_classes"),
             "connectomes": _learn_connectomes(model, cohort),
+            "sides": _learn_sides(model, cohort),
             "most_missing": float(_missing_share(model, cohort.features).max()),
             "card": make_card(
                 model, cohort, confound_steps, _find_model_name(model), scores
@@ -307,6 +309,58 @@ def _learn_connectomes(
     if not _uses_own_connectomes(model):
         return None
     return learn_kind(cohort.connectomes)
+
+
+def _side_values(
+    feature_names: Sequence[str], features: np.ndarray, connectomes: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    """Return regional values by name: features, and strengths of own connectomes."""
+    values_by_name = {
+        feature_name: features[..., feature_index]
+        for feature_index, feature_name in enumerate(feature_names)
+    }
+    if connectomes is not None:
+        # The logarithm makes the asymmetry independent of the unit of weights.
+        node_strengths = connectomes.sum(axis=2, dtype=np.float64)
+        node_strengths -= connectomes.diagonal(axis1=1, axis2=2)
+        is_linked = node_strengths > 0
+        values_by_name["connectome"] = np.log(
+            node_strengths, out=np.full(node_strengths.shape, np.nan), where=is_linked
+        )
+    return values_by_name
+
+
+def _learn_sides(model: PackedClassifier, cohort: Cohort) -> dict[str, Any]:
+    """Return how the hemispheres differ in the values that a model uses, by name."""
+    connectomes = cohort.connectomes if _uses_own_connectomes(model) else None
+    values_by_name = _side_values(cohort.feature_names, cohort.features, connectomes)
+    return {
+        value_name: learn_sides(values, cohort.groups, cohort.atlas.homotopic)
+        for value_name, values in values_by_name.items()
+    }
+
+
+def _compare_sides(
+    model: PackedClassifier,
+    cohort: Cohort,
+    connectomes: np.ndarray,
+    features: np.ndarray,
+) -> list[str]:
+    """Warn of values whose sides are exchanged; return notes on unknown sides.
+
+    Nothing is known of the sides in files of models that hold no asymmetry.
+    """
+    origin = model.origin_
+    own_connectomes = connectomes if _uses_own_connectomes(model) else None
+    values_by_name = _side_values(origin.feature_names, features, own_connectomes)
+    notes = list[str]()
+    for value_name, training_sides in origin.facts.get("sides", {}).items():
+        sides = compare_sides(values_by_name[value_name], cohort.groups, training_sides)
+        if sides is Sides.EXCHANGED:
+            warnings.warn(f"{describe_sides(value_name, sides)}.", stacklevel=3)
+        elif sides is Sides.UNKNOWN:
+            notes.append(describe_sides(value_name, sides))
+    return notes
 
 
 def _missing_share(model: PackedClassifier, features: np.ndarray) -> np.ndarray:
@@ -769,7 +823,8 @@ def predict_people(
         and `attrs["no_sets"]` says why); label too, if the cohort has labels (None: not
         known); remark, why a prediction is unreliable (`REMARKS`; None: nothing
         was noticed).
-        `attrs["class_prior"]` holds the class shares that the probabilities assume.
+        `attrs["class_prior"]` holds the class shares that the probabilities assume,
+        `attrs["side_notes"]` the values whose sides could not be verified.
         `predicted` does not depend on them. As in cross-validation it is the likeliest
         class under the class weights of the fit, so that rare classes are predicted,
         too; another class can have the largest probability.
@@ -790,8 +845,9 @@ def predict_people(
     -----
     UserWarning
         For people who were in the training, scans with features or covariates far
-        from those of the fit, scans with many missing values, and connectomes of
-        another kind (unit, density, transformation, order of regions).
+        from those of the fit, scans with many missing values, connectomes of another
+        kind (unit, density, transformation, order of regions), and values whose
+        differences between left and right are opposite to those of the fit.
     """
     check_cohort_given(cohort)
     model = load_fitted_model(model)
@@ -805,6 +861,7 @@ def predict_people(
     scan_names = cohort.table["scan"]
     _check_missing_values(model, features, scan_names)
     is_unlike_connectome = _find_unlike_connectomes(model, connectomes, scan_names)
+    side_notes = _compare_sides(model, cohort, connectomes, features)
     was_in_training, has_training_id = find_training_scans(
         model, cohort, connectomes, features
     )
@@ -875,6 +932,7 @@ def predict_people(
         class_name: share_of_class[class_name] for class_name in ordered_classes
     }
     prediction_table.attrs["no_sets"] = reason_without_set
+    prediction_table.attrs["side_notes"] = side_notes
     prediction_table.attrs["n_unlike"] = {
         "features": int(is_outlier.sum()),
         "connectomes": int(is_unlike_connectome.sum()),

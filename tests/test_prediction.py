@@ -186,6 +186,26 @@ def test_one_connectome_is_refused_by_a_model_of_one_each(cohort, stored):
         predict_people(stored[0], replace(cohort, connectomes=shared))
 
 
+@pytest.mark.filterwarnings("ignore:.* are unlike the training scans")
+def test_swapped_sides_of_all_new_scans_are_told(cohort, tmp_path):
+    rng = np.random.default_rng(0)
+    homotopic = cohort.atlas.homotopic
+    shift = rng.normal(0, 0.03, cohort.n_rois)
+    features = cohort.features + (shift - shift[homotopic])[:, None]
+    lopsided = replace(cohort, features=features)
+    path = tmp_path / "model"
+    fit_model(lopsided, path, ridge_model())
+    notes = predict_people(path, lopsided).attrs["side_notes"]
+    assert not any(note.startswith("fdg") for note in notes)
+    swapped = replace(lopsided, features=features[:, homotopic])
+    with pytest.warns(UserWarning, match="^fdg: left and right .* swapped in all"):
+        predict_people(path, swapped)
+    few = predict_people(path, lopsided.select(range(1)))
+    assert all(
+        "to show whether they were swapped" in n for n in few.attrs["side_notes"]
+    )
+
+
 def test_another_way_of_reading_is_refused(stored, tmp_path):
     fitted, _ = stored
     fitted.origin_.reading["negative"] = "drop"

@@ -13,7 +13,8 @@ by an atlas; :func:`check_cohort` says what a folder holds. Module by module:
   FreeSurfer's stats;
 - `tables`, `region_tables`: the layouts of other tools;
 - `cohort`: the record; `stored_cohort`: its file;
-- `quality`: what is unusual about scans and regions.
+- `quality`: what is unusual about scans and regions; `sides`: whether left and right of
+  a new study are those of a training.
 """
 
 from brainlsap.data.check import CohortCheck, check_cohort, suggest_options

@@ -98,14 +98,21 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         values_by_column, index=pd.Index(cohort.table["scan"], name="scan")
     )
     scan_table.attrs["notes"] = _note_isolated(cohort, is_isolated) + [
-        f"{feature_name.removesuffix('_mirrored')}: left and right differ too little, "
-        "or in too few scans, to show whether they were swapped"
+        unknown_sides_text(feature_name.removesuffix("_mirrored"))
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
     ]
     scan_flag_tuples = zip(*flag_text_arrays, strict=True)
     return scan_table.assign(
         flags=["; ".join(filter(None, scan_flags)) for scan_flags in scan_flag_tuples]
+    )
+
+
+def unknown_sides_text(value_name: str) -> str:
+    """Return the note that the sides of values could not be verified."""
+    return (
+        f"{value_name}: left and right differ too little, or in too few scans, to show "
+        "whether they were swapped"
     )
 
 

@@ -1,0 +1,56 @@
+"""Whether left and right of a new study are those of a training."""
+
+import numpy as np
+import pytest
+
+from brainlsap.data.sides import Sides, compare_sides, learn_sides
+
+N_PAIRS = 34
+HOMOTOPIC = np.r_[np.arange(N_PAIRS) + N_PAIRS, np.arange(N_PAIRS)]
+SITE_SD = 0.04
+
+
+def draw_study(rng, asymmetry, n_people, site_sd=SITE_SD):
+    """Draw thickness in mm: people, regions and the scanner of a site vary."""
+    mean = np.r_[2.5 + asymmetry / 2, 2.5 - asymmetry / 2]
+    mean = mean + rng.normal(0, site_sd, 2 * N_PAIRS)
+    people = rng.normal(0, 0.08, (n_people, 1))
+    values = mean + people + rng.normal(0, 0.13, (n_people, 2 * N_PAIRS))
+    return values, np.arange(n_people).astype(str)
+
+
+def test_swapped_studies_are_found_and_others_are_not():
+    """In 60 trainings of 50 people, new studies have 1 to 60 people and a scanner."""
+    rng = np.random.default_rng(0)
+    verdicts = {"correct": [], "swapped": []}
+    for _ in range(60):
+        asymmetry = rng.normal(0, 0.08, N_PAIRS)
+        training = learn_sides(*draw_study(rng, asymmetry, 50), HOMOTOPIC)
+        values, people = draw_study(rng, asymmetry, int(rng.choice([1, 8, 30, 60])))
+        verdicts["correct"].append(compare_sides(values, people, training))
+        swapped = values[:, HOMOTOPIC]
+        verdicts["swapped"].append(compare_sides(swapped, people, training))
+    assert Sides.EXCHANGED not in verdicts["correct"]
+    assert Sides.CORRECT not in verdicts["swapped"]
+    assert verdicts["swapped"].count(Sides.EXCHANGED) > 0.6 * 60
+
+
+@pytest.mark.parametrize("site_sd", [0, SITE_SD])
+def test_without_asymmetry_nothing_is_taken_for_swapped(site_sd):
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        training = learn_sides(*draw_study(rng, np.zeros(N_PAIRS), 50, 0), HOMOTOPIC)
+        new_study = draw_study(rng, np.zeros(N_PAIRS), 30, site_sd)
+        assert compare_sides(*new_study, training) is not Sides.EXCHANGED
+
+
+def test_visits_and_missing_values_do_not_change_the_sides():
+    rng = np.random.default_rng(2)
+    asymmetry = rng.normal(0, 0.1, N_PAIRS)
+    values, people = draw_study(rng, asymmetry, 40)
+    training = learn_sides(values, people, HOMOTOPIC)
+    assert learn_sides(np.r_[values, values], [*people, *people], HOMOTOPIC) == training
+    values[:, 3] = np.nan
+    assert compare_sides(values, people, training) is Sides.CORRECT
+    assert learn_sides(values[:7], people[:7], HOMOTOPIC) is None
+    assert compare_sides(values, people, None) is Sides.UNKNOWN
