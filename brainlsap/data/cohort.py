@@ -1258,9 +1258,9 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             id_rule = "must be different if case and leading zeros are ignored"
             faults.append(f"{argument_name} {id_rule}; got {names_text}")
     faults += [
-        f"label {class_name!r} of {label_count} scan(s) is not among the classes "
-        f"{', '.join(classes)}; add this label to classes=, or leave the scans with "
-        "this label out of every array"
+        f"label {class_name!r} of {count(label_count, 'scan')} is not among the "
+        f"classes {', '.join(classes)}; add this label to classes=, or leave the "
+        "scans with this label out of every array"
         for class_name, label_count in sorted(Counter(texts_of_key["label"]).items())
         if class_name and class_name not in classes
     ]

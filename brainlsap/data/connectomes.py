@@ -33,7 +33,7 @@ from brainlsap.exceptions import (
     reading,
 )
 from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, as_findings
-from brainlsap.text import listed, option_text
+from brainlsap.text import count, listed, option_text
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")
@@ -799,8 +799,8 @@ def _refuse_other_layouts(
     if n_words == {2} and len(row_widths) == 1 and is_long:
         raise FileFormatError(
             "the file is a list of connections, whose lines contain two regions and "
-            f"{row_widths.pop() - 2} number(s); expected a square matrix. Write one "
-            "row and one column for each region, with the names of the regions. "
+            f"{count(row_widths.pop() - 2, 'number')}; expected a square matrix. Write "
+            "one row and one column for each region, with the names of the regions. "
             "Write 0 for each missing connection.",
             path=connectome_path,
             kind="list of connections",

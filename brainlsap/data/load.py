@@ -102,12 +102,8 @@ class RefusedStudyError(CohortError):
         """Return the error with the faults of a study in one list."""
         faults = [finding for finding in findings if finding.severity == FAULT]
         fault_texts = group_findings(faults, folder)
-        plural_ending = "s" if len(fault_texts) > 1 else ""
-        error = cls(
-            f"{folder} cannot be loaded because of {len(fault_texts)} fault"
-            f"{plural_ending}",
-            fault_texts,
-        )
+        faults_text = count(len(fault_texts), "fault")
+        error = cls(f"{folder} cannot be loaded because of {faults_text}", fault_texts)
         error.count_lines = [*count_lines]
         error.findings = tuple(findings)
         return error

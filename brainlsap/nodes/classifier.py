@@ -39,7 +39,7 @@ from brainlsap.nodes.graphs import (
     make_node_split,
     resolve_node_settings,
 )
-from brainlsap.text import option_name
+from brainlsap.text import count, option_name
 
 # One-entry cache of what takes minutes to compute from a graph, keyed by function and
 # graph; the seeds of a run share it.
@@ -599,7 +599,7 @@ def read_node_labels(
     shared_nodes = np.intersect1d(*index_sets) if len(index_sets) > 1 else []
     if len(shared_nodes):
         raise ParameterError(
-            f"{len(shared_nodes)} node(s) are in both train and validation: "
+            f"{count(len(shared_nodes), 'node', 'are')} in both train and validation: "
             f"{shared_nodes[:5]}. Remove these nodes from train or from validation."
         )
     class_names = np.unique(node_labels[index_sets[0]])
@@ -609,9 +609,9 @@ def read_node_labels(
     if is_unknown_label.any() or len(class_names) < 2:
         raise ParameterError(
             "train must contain at least two classes, and validation must contain "
-            f"only classes of train; got {is_unknown_label.sum()} node(s) without a "
-            "label or with a class that train does not contain. The classes of train "
-            f"are {class_names.tolist()}."
+            f"only classes of train; got {count(is_unknown_label.sum(), 'node')} "
+            "without a label or with a class that train does not contain. The classes "
+            f"of train are {class_names.tolist()}."
         )
     labelled_sets = []
     for set_nodes in index_sets:

@@ -134,7 +134,7 @@ FAULTS = [
     ({"connectomes": W + np.diag([np.inf] * 5)}, "6 scans: .* diagonal is not; set"),
     ({"table": TABLE.assign(label=None)}, "label is missing in 6 rows"),
     ({"table": TABLE.assign(scan="s")}, "scan 's' occurs more than once"),
-    ({"table": TABLE.assign(label="XY")}, "label 'XY' of 6 scan.s. is not among the"),
+    ({"table": TABLE.assign(label="XY")}, "label 'XY' of 6 scans is not among the"),
     (
         {"classes": ("CN", "CN", "AD")},
         "classes must be different.* got CN, CN",
