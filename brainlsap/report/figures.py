@@ -54,6 +54,8 @@ _SAVED: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "brainlsap",
     "savefig.dpi": 300,
+    # A figure without a layout engine gets none.
+    **dict.fromkeys(("figure.autolayout", "figure.constrained_layout.use"), False),
 }
 
 
@@ -67,8 +69,27 @@ class PaperFigure(Figure):
         """Save the figure; arguments are those of matplotlib."""
         if save_options.get("format") == "png":
             save_options = {"pil_kwargs": _PNG_COMPRESSION, **save_options}
-        with plt.rc_context(_SAVED):
+        with plt.rc_context(_SAVED), self._laid_out(save_options):
             super().savefig(*arguments, **save_options)
+
+    @contextmanager
+    def _laid_out(self, save_options: dict[str, Any]) -> Iterator[None]:
+        """Lay the figure out for a PNG file, and save it without a layout engine.
+
+        With one, matplotlib draws all of a figure twice.
+        """
+        layout_engine = self.get_layout_engine()
+        if layout_engine is None or save_options.keys() != {"format", "pil_kwargs"}:
+            yield
+            return
+        dpi, self.dpi = self.dpi, _SAVED["savefig.dpi"]
+        layout_engine.execute(self)
+        self.dpi = dpi
+        self.set_layout_engine(None)
+        try:
+            yield
+        finally:
+            self.set_layout_engine(layout_engine)
 
     def _ipython_display_(self) -> None:
         """Close the figure, so that a notebook shows it once, not again at the end."""
