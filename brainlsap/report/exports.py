@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,10 +14,12 @@ from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import check_outputs, replace_when_whole
-from brainlsap.images.parcellation import LabelImage, read_label_image
-from brainlsap.images.volumes import read_volume
 from brainlsap.report.brain import region_maps
 from brainlsap.text import listed, option_text
+
+if TYPE_CHECKING:
+    # It reads images by nibabel, which takes long to import.
+    from brainlsap.images.parcellation import LabelImage
 
 
 class ExportedFiles(list[Path]):
@@ -131,6 +133,8 @@ def export_maps(
         parcellation = atlas_image if atlas_image.is_file() else None
     volume_regions: set[str] = set()
     if parcellation is not None:
+        from brainlsap.images.parcellation import read_label_image
+
         label_image = read_label_image(parcellation, atlas)
         volume_regions = {
             atlas.names[i] for i in label_image.position_of_label.values()
@@ -242,10 +246,12 @@ def _explain_omissions(
 
 
 def _volume_images(
-    map_table: pd.DataFrame, atlas: Atlas, label_image: LabelImage
+    map_table: pd.DataFrame, atlas: Atlas, label_image: "LabelImage"
 ) -> dict[str, Any]:
     """Return NIfTI images of the maps by file name, on the grid of the label image."""
     from nibabel import Nifti1Image
+
+    from brainlsap.images.volumes import read_volume
 
     label_path = label_image.path
     has_numbers = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
