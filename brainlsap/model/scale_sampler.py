@@ -224,6 +224,11 @@ class ScaleSampler:
         self.log_ridge = self.log_ridge_grid[grid_position]
         inverse_M = (eigenvectors / shifted_eigenvalues[grid_position]) @ eigenvectors.T
         self.M_inverse = np.asfortranarray(inverse_M)
+        # What the draws of all regions share, until common scale and spread change.
+        ridge_block = self.ridge * self._identity
+        self._shifted_blocks = [block + ridge_block for block in self._diagonal_blocks]
+        standard_edges = (self.cell_edges - self.log_common) / self.spread
+        self._log_prior = log_normal_mass(standard_edges[:-1], standard_edges[1:])
 
     def draw_region_scale(self, p: int, Z: Any) -> np.ndarray:
         """Draw the scale of region p given all others; return its density on the grid.
@@ -236,7 +241,6 @@ class ScaleSampler:
         region_coefs = self._region_coefs[p]
         block_coefs = self._block_coefs[p]
         n_terms = block_coefs.shape[2]  # of all columns of the region
-        self._remove_from_inverse(column_block)
         # products of the region's terms, and of the targets, with all other columns
         stacked_rows = np.empty((n_terms + k, evidence.n_columns))
         X = evidence.X[:, :, column_block]
@@ -247,28 +251,33 @@ class ScaleSampler:
             stacked_rows[:-k] = term_rows.reshape(n_terms, -1)
         stacked_rows[-k:] = self.Ztt.T
         stacked_rows[:, column_block] = 0.0
-        # M_inverse is symmetric; its rows are contiguous in this order
+        # The inverse of M without the region is M_inverse - C block_inverse C', where
+        # C are the region's columns. M_inverse is symmetric; its rows are contiguous in
+        # this order.
+        inverse_columns = self.M_inverse[:, column_block].copy()
+        block_inverse, _ = _invert_blocks(inverse_columns[column_block])
+        removed_rows = block_inverse @ inverse_columns.T
         solved_rows = stacked_rows @ self.M_inverse.T
+        solved_rows -= (stacked_rows @ inverse_columns) @ removed_rows
         row_products = solved_rows @ stacked_rows.T
         # Schur complement of the other columns in M, at every scale of the grid
         explained_rows = block_coefs.reshape(-1, n_terms) @ row_products[:-k, :-k]
-        schur_complement = self._diagonal_blocks[p] + self.ridge * self._identity
-        schur_complement -= np.einsum(
+        schur_complement = self._shifted_blocks[p] - np.einsum(
             "aft,agt->afg", explained_rows.reshape(block_coefs.shape), block_coefs
         )
-        # Symmetrise; otherwise rounding errors accumulate over regions.
-        schur_complement = (schur_complement + schur_complement.transpose(0, 2, 1)) / 2
+        if len(self._identity) > 1:
+            # Symmetrise; otherwise rounding errors accumulate over regions.
+            schur_complement += schur_complement.transpose(0, 2, 1).copy()
+            schur_complement /= 2
         schur_inverse, log_det = _invert_blocks(schur_complement)
         # products of the region's terms with the targets, less what others explain
         Xtt = evidence.Xtt[:, column_block].transpose(1, 0, 2).reshape(n_terms, k)
         projected_rhs = block_coefs @ (Xtt - row_products[:-k, -k:])
-        rss_reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(
-            axis=(1, 2)
+        rss_reduction = np.einsum(
+            "afk,afg,agk->a", projected_rhs, schur_inverse, projected_rhs
         )
         rss = evidence.ttt - row_products[-k:, -k:].trace() - rss_reduction
-        standard_edges = (self.cell_edges - self.log_common) / self.spread
-        log_prior = log_normal_mass(standard_edges[:-1], standard_edges[1:])
-        log_density = log_prior - self._half_dof * np.log(rss)
+        log_density = self._log_prior - self._half_dof * np.log(rss)
         log_density -= 0.5 * evidence.n_contrasts * log_det
         a, scale_density = draw_from_grid(log_density, self.rng)
         # move to the drawn scale
@@ -280,34 +289,19 @@ class ScaleSampler:
         self.ZtZ[column_block] = new_column_rows
         self.ZtZ[:, column_block] = new_column_rows.T
         self.Ztt[column_block] = block_coefs[a] @ Xtt
+        # With V = (the region's columns of M, solved by the others; -I) the new inverse
+        # is that without the region plus V schur_inverse V'.
         solved_columns = (block_coefs[a] @ solved_rows[:-k]).T
-        self._add_to_inverse(column_block, solved_columns, schur_inverse[a])
-        return scale_density
-
-    def _remove_from_inverse(self, column_block: slice) -> None:
-        """Downdate: remove this region's block from the inverse of M, in place."""
-        inverse_columns = self.M_inverse[:, column_block].copy()
-        block_inverse, _ = _invert_blocks(inverse_columns[column_block])
-        solved_rows = block_inverse @ inverse_columns.T
-        self.M_inverse = dgemm(
-            -1.0, inverse_columns, solved_rows, 1.0, self.M_inverse, overwrite_c=True
-        )
-
-    def _add_to_inverse(
-        self, column_block: slice, solved_columns: np.ndarray, schur_inverse: np.ndarray
-    ) -> None:
-        """Update: add a region's block to the inverse of M, in place.
-
-        `solved_columns` (n_columns, n_features) is the inverse of M without the region,
-        times the region's columns of M; its rows of the region are overwritten.
-        """
-        # With C = (columns; -I) the inverse of the whole M is that without the region
-        # plus C schur_inverse C'.
         solved_columns[column_block] = -self._identity
-        scaled_rows = schur_inverse @ solved_columns.T
         self.M_inverse = dgemm(
-            1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True
+            1.0,
+            np.hstack([inverse_columns, solved_columns]),
+            np.vstack([-removed_rows, schur_inverse[a] @ solved_columns.T]),
+            1.0,
+            self.M_inverse,
+            overwrite_c=True,
         )
+        return scale_density
 
     def draw_within_cells(self) -> np.ndarray:
         """Draw the log scale of every region from its prior, within its cell."""
