@@ -11,13 +11,15 @@ and those outside `?h.cortex.label` are left out.
 """
 
 import re
+import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -76,12 +78,15 @@ from brainlsap.text import count, describe_counts, listed, option_text, with_and
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
 CORTEX_COLUMNS = {"thickness": "ThickAvg", "area": "SurfArea", "volume": "GrayVol"}
+_STATS_COLUMNS = {*CORTEX_COLUMNS.values(), "Volume_mm3", "NumVert"}
 _HEADER = re.compile(
     r"^# (ColHeaders|NRows|hemi|subjectname|Measure Cortex, NumVert,) (.*)",
     re.MULTILINE,
 )
 OTHER_SUBJECT = "files of several subjects"
 """Kind of the fault that stats files in one folder name different subjects."""
+# In seconds: a file that was just written may change again within the same clock tick.
+_MIN_FILE_AGE = 2.0
 # Largest share of the vertices in no region of the table (measured: 1e-4).
 _MAX_UNLABELLED = 5e-4
 _CROSS_SECTIONAL = "cross-sectional"
@@ -303,26 +308,18 @@ def _read_stats_column(
     The name of the subject is empty if the header has none. `side` is None for
     segmentations, whose cortical regions are left out.
     """
-    file_lines = read_lines(stats_path, keeps_comments=True)
-    comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
-    row_cells = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
-    header = {
-        header_key: header_value.strip()
-        for header_key, header_value in _HEADER.findall("\n".join(comment_lines))
-    }
-    column_heads = header.get("ColHeaders", "").split()
-    n_rows = header.get("NRows", f"{len(row_cells)}")
-    n_cells_by_row = [len(cells_of_row) for cells_of_row in row_cells]
-    is_complete = {*n_cells_by_row} == {
-        len(column_heads)
-    } and n_rows == f"{len(row_cells)}"
-    if not (is_complete and {"StructName", measure_column} <= {*column_heads}):
+    file_status = stats_path.stat()
+    read_table: Callable[..., _StatsTable] = _read_stats_table
+    if time.time() - file_status.st_mtime < _MIN_FILE_AGE:
+        read_table = _read_stats_table.__wrapped__
+    stats_table = read_table(stats_path, file_status.st_mtime_ns, file_status.st_size)
+    header = stats_table.header
+    if not stats_table.is_complete or measure_column not in stats_table.column_heads:
         raise FileFormatError(
-            f"expected a FreeSurfer stats file with {n_rows} rows of "
-            f"{len(column_heads)} cells and a line '# ColHeaders' that contains "
-            f"StructName and {measure_column}; got {len(row_cells)} rows of "
-            f"{min(n_cells_by_row, default=0)} or more cells. The file may be "
-            "incomplete.",
+            f"expected a FreeSurfer stats file with {stats_table.expected_rows} rows "
+            f"of {len(stats_table.column_heads)} cells and a line '# ColHeaders' that "
+            f"contains StructName and {measure_column}; got {stats_table.n_rows} rows "
+            f"of {stats_table.fewest_cells} or more cells. The file may be incomplete.",
             path=stats_path,
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
@@ -331,26 +328,17 @@ def _read_stats_column(
             "the two hemispheres may have been swapped.",
             path=stats_path,
         )
-    cells_by_head = dict(zip(column_heads, zip(*row_cells, strict=True), strict=True))
-    region_names = cells_by_head["StructName"]
-    if side is None:
-        # Segments that are no region of the atlas are left out.
-        region_names = tuple(
-            n if atlas.find(n) is not None else "none" for n in region_names
-        )
-        belongs_in_file = ~atlas.cortex
-    else:
-        hemisphere = atlas.regions["hemisphere"].to_numpy()
-        belongs_in_file = atlas.cortex & (hemisphere == side)
     with reading(stats_path, "a stats file"):
-        column_numbers = np.array(cells_by_head[measure_column], dtype=float)
-        row_of_region, _ = atlas.rows(region_names, side)
+        column_numbers = np.array(stats_table.columns[measure_column], dtype=float)
+        belongs_in_file, row_of_region = _match_stats_rows(
+            atlas, stats_table.region_names, side
+        )
     is_missing = belongs_in_file & ~atlas.is_part & (row_of_region < 0)
     missing_region_indices = np.flatnonzero(is_missing)
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
     vertex_counts = (
-        cells_by_head.get("NumVert", ()) if missing_region_indices.size else ()
+        stats_table.columns.get("NumVert", ()) if missing_region_indices.size else ()
     )
     n_labelled_vertices = np.array(vertex_counts, dtype=float).sum()
     n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
@@ -366,6 +354,89 @@ def _read_stats_column(
     has_row = belongs_in_file & (row_of_region >= 0)
     column_values = np.where(has_row, column_numbers[row_of_region], np.nan)
     return column_values, header.get("subjectname", "")
+
+
+class _StatsTable(NamedTuple):
+    """Content of a stats file: what is used of its header and of its columns.
+
+    Columns are arrays, or tuples of texts where a cell is no number.
+    """
+
+    header: dict[str, str]
+    column_heads: tuple[str, ...]
+    expected_rows: str
+    n_rows: int
+    fewest_cells: int
+    is_complete: bool
+    region_names: tuple[str, ...]
+    columns: dict[str, Any]
+
+
+# A command may read another measure of the same file later. The number of files limits
+# the memory, to about 30 MB.
+@lru_cache(maxsize=8192)
+def _read_stats_table(stats_path: Path, _modified: int, _n_bytes: int) -> _StatsTable:
+    """Return what a stats file of this time and size contains."""
+    file_lines = read_lines(stats_path, keeps_comments=True)
+    comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
+    row_cells = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
+    header = {
+        header_key: header_value.strip()
+        for header_key, header_value in _HEADER.findall("\n".join(comment_lines))
+    }
+    column_heads = _share_texts(tuple(header.pop("ColHeaders", "").split()))
+    n_cells_by_row = [len(cells_of_row) for cells_of_row in row_cells]
+    expected_rows = header.pop("NRows", f"{len(row_cells)}")
+    is_complete = (
+        {*n_cells_by_row} == {len(column_heads)}
+        and expected_rows == f"{len(row_cells)}"
+        and "StructName" in column_heads
+    )
+    columns: dict[str, Any] = {}
+    region_names: tuple[str, ...] = ()
+    if is_complete:
+        cells_by_head = dict(
+            zip(column_heads, zip(*row_cells, strict=True), strict=True)
+        )
+        region_names = _share_texts(cells_by_head["StructName"])
+        for column_head in _STATS_COLUMNS & cells_by_head.keys():
+            columns[column_head] = cells_by_head[column_head]
+            with suppress(ValueError):
+                columns[column_head] = np.array(columns[column_head], dtype=float)
+    return _StatsTable(
+        header,
+        column_heads,
+        expected_rows,
+        len(row_cells),
+        min(n_cells_by_row, default=0),
+        is_complete,
+        region_names,
+        columns,
+    )
+
+
+@lru_cache(maxsize=64)  # an atlas is hashed by identity
+def _match_stats_rows(
+    atlas: Atlas, region_names: tuple[str, ...], side: str | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which regions of an atlas belong in a file, and their rows there."""
+    if side is None:
+        # Segments that are no region of the atlas are left out.
+        region_names = tuple(
+            n if atlas.find(n) is not None else "none" for n in region_names
+        )
+        belongs_in_file = ~atlas.cortex
+    else:
+        hemisphere = atlas.regions["hemisphere"].to_numpy()
+        belongs_in_file = atlas.cortex & (hemisphere == side)
+    row_of_region, _ = atlas.rows(region_names, side)
+    return belongs_in_file, row_of_region
+
+
+@lru_cache(maxsize=64)
+def _share_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first tuple of these texts, so that files share one."""
+    return texts
 
 
 def _vertex_means(

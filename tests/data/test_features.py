@@ -1,5 +1,6 @@
 """Where features come from, and what the subcortex has."""
 
+import os
 import re
 from contextlib import nullcontext
 
@@ -8,7 +9,8 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data import load_cohort, read_feature
+from brainlsap.data import features, load_cohort, read_feature
+from brainlsap.data import tables as table_files
 from brainlsap.data.features import OTHER_SUBJECT
 from brainlsap.data.measures import apply_subcortex_policy, get_measure
 from brainlsap.exceptions import CohortError, FileFormatError
@@ -87,6 +89,27 @@ def test_stats_of_two_subjects_in_one_folder_are_refused(
         expectation = raises_kind(OTHER_SUBJECT, "stats")
     with expectation:
         read_feature(folder, "thickness", DESIKAN)
+
+
+def test_stats_are_parsed_once_for_several_measures_unless_they_change(
+    subject, tmp_path, monkeypatch
+):
+    parsed_files = []
+
+    def read_lines_counted(path, **options):
+        parsed_files.append(path.name)
+        return table_files.read_lines(path, **options)
+
+    monkeypatch.setattr(features, "read_lines", read_lines_counted)
+    folder = tmp_path / "derivatives/freesurfer/sub-01"
+    for n_writes, thickness in enumerate((2.0, 3.0), start=1):
+        subject("sub-01", thickness)
+        for path in folder.rglob("*.stats"):
+            os.utime(path, (1e9 + n_writes, 1e9 + n_writes))
+        for measure, factor in (("thickness", 1), ("volume", 1000)):
+            values = read_feature(folder, measure, DESIKAN).values
+            assert np.nanmax(values[DESIKAN.cortex]) == factor * thickness
+        assert len(parsed_files) == 3 * n_writes  # both sides, and the subcortex
 
 
 def test_names_of_adni(people, subject, write, tmp_path):
