@@ -834,8 +834,8 @@ def report(
         for export_note in getattr(exported_paths, "notes", ()):
             print(f"Note: {export_note}")
     is_other_folder = out is not None and out != results
-    is_rewritten = is_other_folder or title is not None or has_other_table
-    if not export_folders or is_rewritten:
+    needs_new_page = is_other_folder or title is not None or has_other_table
+    if not export_folders or needs_new_page:
         report_page = brainlsap.write_report(
             evaluation,
             Path(results if out is None else out),
@@ -1202,10 +1202,10 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
     flag_options = dict(options)
     config_path = flag_options.pop("config", None)
     file_settings = {} if config_path is None else read_config(config_path)
-    fold_options = ("cv", "leave_out", "splits")
-    if any(fold_option in flag_options for fold_option in fold_options):
+    fold_option_names = ("cv", "leave_out", "splits")
+    if any(fold_option in flag_options for fold_option in fold_option_names):
         # These options exclude each other: a flag replaces all three of the file.
-        for fold_option in fold_options:
+        for fold_option in fold_option_names:
             file_settings.pop(fold_option, None)
     file_settings |= flag_options
     names_of_recipient = [

@@ -653,7 +653,7 @@ def write_study_folder(
             "describe the cohort as simulated. Save a cohort that is not simulated by "
             "Cohort.save(path)."
         )
-    node_rows = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
+    node_positions = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:
         generator = {"Name": "brainlsap", **cohort.provenance}
         describe_dataset(partial_folder, "Simulated cohort", generator)
@@ -663,7 +663,7 @@ def write_study_folder(
         for scan_row in tqdm(
             range(cohort.n_scans), "writing", disable=not verbose or None
         ):
-            _write_scan(cohort, scan_row, partial_folder, node_rows)
+            _write_scan(cohort, scan_row, partial_folder, node_positions)
     return Path(folder)
 
 

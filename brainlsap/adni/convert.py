@@ -128,7 +128,7 @@ def find_images(
         for image_folder, image_number, omission_reason in _find_image_folders(
             person_folder
         ):
-            series_description, acquisition_day = (
+            series_description, date_folder_name = (
                 *image_folder.relative_to(person_folder).parts,
                 "",
                 "",
@@ -142,7 +142,7 @@ def find_images(
                 (
                     participant_code,
                     image_number,
-                    acquisition_day,
+                    date_folder_name,
                     modality,
                     series_description,
                     str(image_folder),
@@ -277,7 +277,9 @@ def _find_people(folder: Path) -> list[Path]:
 
 def _find_other_folders(folder: Path, person_folders: Iterable[Path]) -> list[str]:
     """Return the names of folders that are not named by a PTID and contain none."""
-    top_names = {path.relative_to(folder).parts[0] for path in person_folders}
+    top_names = {
+        person_folder.relative_to(folder).parts[0] for person_folder in person_folders
+    }
     return sorted(
         subfolder.name
         for subfolder in folder.iterdir()
@@ -657,8 +659,8 @@ def _explain_no_pairs(
     if n_undated < len(visits):
         reason_counts = unpaired_images["reason"].value_counts().sort_index()
         lines += [
-            f"images that are not used: {n_images}, because {reason_text}"
-            for reason_text, n_images in reason_counts.items()
+            f"images that are not used: {n_images}, because {unused_reason}"
+            for unused_reason, n_images in reason_counts.items()
         ]
     return lines
 

@@ -581,7 +581,7 @@ def _join_tables(
     """Join DXSUM with arms, demography and days of examination, by RID."""
     diagnosis_table = table_of_kind["DXSUM"]
     visit_rows = _read_visits(diagnosis_table, table_faults, table_notes)
-    roster_ids = _to_numbers(diagnosis_table["rid"])
+    diagnosis_rids = _to_numbers(diagnosis_table["rid"])
     if "REGISTRY" in table_of_kind:
         registry_table = table_of_kind["REGISTRY"]
         visit_keys = [_to_numbers(registry_table["rid"]), registry_table["viscode"]]
@@ -592,7 +592,7 @@ def _join_tables(
             .last()
         )
         exam_dates = exam_date_series.reindex(
-            pd.MultiIndex.from_arrays([roster_ids, diagnosis_table["viscode"]])
+            pd.MultiIndex.from_arrays([diagnosis_rids, diagnosis_table["viscode"]])
         )
         diagnosis_dates = parse_days(_first_known(diagnosis_table, "examdate"))
         diagnosis_dates = diagnosis_dates.fillna(
@@ -601,7 +601,7 @@ def _join_tables(
         visit_rows["date"] = diagnosis_dates.fillna(visit_rows["date"])
     if "ARM" in table_of_kind:
         baseline_stages = _read_arms(table_of_kind["ARM"], table_faults, table_notes)
-        visit_rows["stage"] = roster_ids.map(baseline_stages).astype(object)
+        visit_rows["stage"] = diagnosis_rids.map(baseline_stages).astype(object)
     if "PTDEMOG" in table_of_kind:
         demography_table = table_of_kind["PTDEMOG"]
         birth_month = _to_numbers(_first_known(demography_table, "ptdobmm")).fillna(6.5)
@@ -622,7 +622,7 @@ def _join_tables(
             .first()
         )
         for fact_name in person_table:
-            visit_rows[fact_name] = roster_ids.map(person_table[fact_name])
+            visit_rows[fact_name] = diagnosis_rids.map(person_table[fact_name])
     # The PTID, from whichever table has it, ends with the RID.
     ptids = pd.concat(
         [
@@ -634,7 +634,7 @@ def _join_tables(
     ptids = ptids[ptids.str.fullmatch(r"\d{3}_S_\d{4,5}", na=False)]
     ptid_by_rid = ptids.groupby(ptids.str[6:].astype(float)).first()
     return visit_rows.assign(
-        ptid=visit_rows["ptid"].fillna(roster_ids.map(ptid_by_rid))
+        ptid=visit_rows["ptid"].fillna(diagnosis_rids.map(ptid_by_rid))
     )
 
 
@@ -673,8 +673,8 @@ def merge_visits(
 
     A month with two diagnoses is added to the faults and marked `is_faulty`.
     """
-    roster_ids = _to_numbers(visit_table["rid"])
-    faulty_rids = visit_table["rid"][visit_table["rid"].notna() & (roster_ids % 1 != 0)]
+    visit_rids = _to_numbers(visit_table["rid"])
+    faulty_rids = visit_table["rid"][visit_table["rid"].notna() & (visit_rids % 1 != 0)]
     if len(faulty_rids):
         expected_text = f"a whole number such as 4010; got {faulty_rids.iloc[0]!r:.40}"
         raise CohortError(f"{folder}: RID must be {expected_text}")
@@ -683,9 +683,9 @@ def merge_visits(
     visit_months = _to_numbers(visit_codes.str.extract(r"^m(\d{1,3})$")[0])
     visit_months = visit_months.mask(visit_codes.isin(_BASELINE_CODES), 0.0)
     visit_table = visit_table.assign(
-        number=roster_ids, code=visit_codes, month=visit_months
+        number=visit_rids, code=visit_codes, month=visit_months
     )
-    visit_rows = visit_table[roster_ids.notna() & ~is_failure]
+    visit_rows = visit_table[visit_rids.notna() & ~is_failure]
     days_since_baseline = (visit_rows["date"] - _baseline_dates(visit_rows)).dt.days
     estimated_month = (days_since_baseline / _DAYS_PER_MONTH / 6).round() * 6
     lacks_month = visit_rows["month"].isna()
@@ -701,7 +701,7 @@ def merge_visits(
     is_without_month = lacks_month & estimated_month.isna()
     is_estimated = lacks_month & estimated_month.notna()
     counted_rows = (
-        (roster_ids.isna(), "row", "without a RID: left out"),
+        (visit_rids.isna(), "row", "without a RID: left out"),
         (is_failure, "visit", "of a screen failure (VISCODE f): left out"),
         (is_without_month, "visit", "without a month and without a date: left out"),
         (visits["date"].isna(), "visit", "without a date: no image can be assigned"),

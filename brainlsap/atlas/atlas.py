@@ -511,7 +511,7 @@ class Atlas:
             name_descriptions[i] = (
                 f"{unknown_name!r} (most similar: {', '.join(similar_names) or 'none'})"
             )
-        spelling_advice = (
+        name_advice = (
             "Correct the spelling"
             if is_misspelt
             else (
@@ -521,8 +521,8 @@ class Atlas:
         )
         if ending := self._find_measure_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
-            spelling_advice = f"Remove {ending!r} from the names"
-        advice = f"{spelling_advice}, or choose another atlas by {option_text('atlas')}"
+            name_advice = f"Remove {ending!r} from the names"
+        advice = f"{name_advice}, or choose another atlas by {option_text('atlas')}"
         atlases_with_all_names = [
             other_name
             for other_name in available_atlases()

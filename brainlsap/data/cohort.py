@@ -918,13 +918,13 @@ def _check_people(
     """Raise if an index or ids name other people of a cohort, or people are scans."""
     known_people = {*participant_ids}
     for claimed_ids in claimed_people:
-        for scan_id, claimed_id, participant_id in zip(
+        for scan_id, index_id, participant_id in zip(
             scan_ids, claimed_ids, participant_ids, strict=False
         ):
-            if claimed_id != participant_id and claimed_id in known_people:
+            if index_id != participant_id and index_id in known_people:
                 raise ParameterError(
                     f"groups= names {participant_id!r} for {scan_id}, but the index "
-                    f"or ids of the arrays name {claimed_id!r}. Use the same "
+                    f"or ids of the arrays name {index_id!r}. Use the same "
                     "participant IDs in all arguments."
                 )
     scan_names = [

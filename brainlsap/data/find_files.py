@@ -888,8 +888,10 @@ def _deciding_patterns(file_paths: Collection[Path]) -> list[str]:
     file_names = [file_path.name for file_path in file_paths]
     letters_by_position = zip(*file_names, strict=False)
     common_start = "".join(
-        letters[0]
-        for letters in takewhile(lambda x: len({*x}) == 1, letters_by_position)
+        letters_at_position[0]
+        for letters_at_position in takewhile(
+            lambda x: len({*x}) == 1, letters_by_position
+        )
     )
     last_separator = max(map(common_start.rfind, "_-."))
     file_patterns = list[str]()

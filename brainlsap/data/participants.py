@@ -1047,12 +1047,14 @@ def _is_misspelling(word: str, other_word: str) -> bool:
     """
     if abs(len(word) - len(other_word)) == 1:
         short_word, long_word = sorted((word, other_word), key=len)
-        lost_letters = [
+        removable_letters = [
             letter
             for i, letter in enumerate(long_word)
             if long_word[:i] + long_word[i + 1 :] == short_word
         ]
-        return len(long_word) >= _MIN_LETTERS and any(map(str.isalpha, lost_letters))
+        return len(long_word) >= _MIN_LETTERS and any(
+            map(str.isalpha, removable_letters)
+        )
     if len(word) != len(other_word):
         return False
     differing_indices = [i for i in range(len(word)) if word[i] != other_word[i]]
@@ -1156,16 +1158,16 @@ def _add_covariates(
     return covariate_faults
 
 
-def refuse_continuous(label: str, classes: Sequence[str]) -> None:
+def refuse_continuous(label_name: str, classes: Sequence[str]) -> None:
     """Raise where labels are numbers that are no classes, such as ages."""
     label_numbers = pd.to_numeric(pd.Series(classes, dtype=object), errors="coerce")
     are_whole_numbers = (
         label_numbers == label_numbers.round()
-    ).all() and label.lower() != "age"
+    ).all() and label_name.lower() != "age"
     has_many_values = len(label_numbers) > _MOST_NUMBERS or not are_whole_numbers
     if len(label_numbers) and label_numbers.notna().all() and has_many_values:
         raise CohortError(
-            f"{label} is continuous ({len(label_numbers)} values from "
+            f"{label_name} is continuous ({len(label_numbers)} values from "
             f"{label_numbers.min():g} to {label_numbers.max():g}), but labels must "
             f"be classes. Name a column of classes by {option_text('label')}, or "
             f"list the classes by {option_text('classes')}"

@@ -229,8 +229,8 @@ def _describe_feature(
 ) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
     """Return the columns and flags of one feature."""
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    is_missing = np.isnan(feature_values)
-    n_measured_by_scan = np.maximum(cohort.n_rois - is_missing.sum(axis=1), 1)
+    is_missing_value = np.isnan(feature_values)
+    n_measured_by_scan = np.maximum(cohort.n_rois - is_missing_value.sum(axis=1), 1)
     absolute_deviations = np.abs(robust_deviation(feature_values))
     has_spread = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
     is_outlier = absolute_deviations > _MAX_REGION_DEVIATION
@@ -240,7 +240,7 @@ def _describe_feature(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
     is_implausible = _find_implausible(cohort, feature_name)
-    is_absent_here = is_missing & ~is_missing.all(axis=0)
+    is_absent_here = is_missing_value & ~is_missing_value.all(axis=0)
     is_zero = feature_values == 0
     # Every NaN counts as a value of its own.
     n_equal = np.array(

@@ -393,7 +393,7 @@ def _is_part_of_name(
 
 
 def _choose_long_names(
-    name_cells: list[list[str]], has_delimiter: bool
+    name_cells_by_line: list[list[str]], has_delimiter: bool
 ) -> list[str] | None:
     """Return the second of two names of every line, as of MRtrix and AAL.
 
@@ -402,22 +402,22 @@ def _choose_long_names(
     """
     has_side = any(
         cell_text.lower() in HEMISPHERE_WORDS
-        for cells_of_name in name_cells
+        for cells_of_name in name_cells_by_line
         for cell_text in cells_of_name
     )
-    n_cells = {len(cells_of_name) for cells_of_name in name_cells}
-    short_names = {cells_of_name[0] for cells_of_name in name_cells}
-    long_names = {cells_of_name[-1] for cells_of_name in name_cells}
+    n_cells = {len(cells_of_name) for cells_of_name in name_cells_by_line}
+    short_names = {cells_of_name[0] for cells_of_name in name_cells_by_line}
+    long_names = {cells_of_name[-1] for cells_of_name in name_cells_by_line}
     has_two_names = has_delimiter or (
-        n_cells == {2} and len(short_names) == len(name_cells)
+        n_cells == {2} and len(short_names) == len(name_cells_by_line)
     )
     if (
         has_side
         or not has_two_names
-        or len(long_names) < len({*map(tuple, name_cells)})
+        or len(long_names) < len({*map(tuple, name_cells_by_line)})
     ):
         return None
-    return [cells_of_name[-1] for cells_of_name in name_cells]
+    return [cells_of_name[-1] for cells_of_name in name_cells_by_line]
 
 
 def _take_coordinates(

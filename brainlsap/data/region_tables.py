@@ -674,11 +674,11 @@ def read_region_values(
         if find_column_name(cells_by_column, _FRAME_STARTS) and find_column_name(
             cells_by_column, _FRAME_ENDS
         ):
-            frame_names, value_cells = average_frames(
+            value_names, value_cells = average_frames(
                 table_path, pd.DataFrame(cells_by_column), frames, reference
             )
             region_names = [
-                _split_head(frame_name, atlas)[1] for frame_name in frame_names
+                _split_head(frame_name, atlas)[1] for frame_name in value_names
             ]
             frame_notes = (scaling_note,)
         else:
@@ -700,10 +700,10 @@ def read_region_values(
         )
     region_cells = np.array(value_cells, dtype=object)[row_indices[region_index]]
     # Messages about wrong numbers name the region.
-    frame_names = [f"{measure.name} of {atlas.names[i]}" for i in region_index]
+    value_names = [f"{measure.name} of {atlas.names[i]}" for i in region_index]
     region_values = np.full(len(atlas), np.nan)
     region_values[region_index] = parse_numbers(
-        table_path, region_cells[None], frame_names
+        table_path, region_cells[None], value_names
     )[0]
     return region_values, frame_notes, region_index
 

@@ -334,10 +334,10 @@ def _list_left_out(cohort: Cohort) -> list[LeftOut]:
 def _find_excluded_people(cohort: Cohort, excluded_scans: set[str]) -> set[str]:
     """Return the people of whom every scan is excluded."""
     all_scans = _list_scans(cohort)
-    return {listed_scan.participant for listed_scan in all_scans} - {
-        listed_scan.participant
-        for listed_scan in all_scans
-        if listed_scan.scan not in excluded_scans
+    return {scan_entry.participant for scan_entry in all_scans} - {
+        scan_entry.participant
+        for scan_entry in all_scans
+        if scan_entry.scan not in excluded_scans
     }
 
 

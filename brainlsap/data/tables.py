@@ -662,5 +662,5 @@ def find_region_column(
         _REGION_PREFIX.sub("", column_name): column_name
         for column_name in reversed(column_names)
     }
-    stem = find_column_name(map(str, name_of_stem), candidate_names)
-    return None if stem is None else name_of_stem.get(stem)
+    unprefixed_name = find_column_name(map(str, name_of_stem), candidate_names)
+    return None if unprefixed_name is None else name_of_stem.get(unprefixed_name)

@@ -871,13 +871,13 @@ def wilson_interval(n_hits: int, n: int) -> tuple[float, float]:
 
 
 def bound_count_scores(
-    predictions: Predictions, person_codes: np.ndarray
+    coded_predictions: Predictions, person_codes: np.ndarray
 ) -> dict[str, tuple[float, float]]:
     """Return exact bounds of the scores that confusion counts determine.
 
     Parameters
     ----------
-    predictions : Predictions
+    coded_predictions : Predictions
         Of one model.
     person_codes : int array of shape (n_rows,)
         The person of each prediction; a person counts once in each class.
@@ -888,7 +888,9 @@ def bound_count_scores(
         By score. Empty if predictions differ within a class, and if one class is
         predicted for everybody: balanced accuracy is then 1 / n_classes in every draw.
     """
-    confusion_counts = weighted_counts(predictions, np.ones((1, len(person_codes))))[0]
+    confusion_counts = weighted_counts(
+        coded_predictions, np.ones((1, len(person_codes)))
+    )[0]
     n_classes = len(confusion_counts)
     class_sizes = confusion_counts.sum(axis=1)
     present_codes = np.flatnonzero(class_sizes)
@@ -901,7 +903,7 @@ def bound_count_scores(
         return {}
     predicted_codes = confusion_counts.argmax(axis=1)[present_codes]
     n_people_by_class = [
-        len(set(person_codes[predictions.actual_codes == class_code]))
+        len(set(person_codes[coded_predictions.actual_codes == class_code]))
         for class_code in present_codes
     ]
     error_shares = _divide_errors(np.array(n_people_by_class, dtype=float))
@@ -914,13 +916,13 @@ def bound_count_scores(
         ) * class_sizes
         divided_counts[:, present_codes, target_codes] = error_rates * class_sizes
         confusion_tables.append(divided_counts)
-    class_probabilities = predictions.class_probabilities
+    class_probabilities = coded_predictions.class_probabilities
     is_certain = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
     bounded_scores = score_counts(
         np.concatenate(confusion_tables),
-        is_ordered=predictions.is_ordered,
+        is_ordered=coded_predictions.is_ordered,
         is_certain=is_certain,
     )
     return {

@@ -148,17 +148,17 @@ class Deconfounder(BaseEstimator):
             self._check_reference(table, splits)
         if not self.harmonize:
             return
-        site_column = _check_confound(table, self.harmonize)
-        if IS_CATEGORICAL.get(acquisition_kind(site_column)) is False:
+        site_column_name = _check_confound(table, self.harmonize)
+        if IS_CATEGORICAL.get(acquisition_kind(site_column_name)) is False:
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} must name a column of "
-                f"groups, for example sites or scanners, but {site_column} is a "
+                f"groups, for example sites or scanners, but {site_column_name} is a "
                 "quantity. Remove the effect of a quantity by "
                 f"{option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
             check_values(table, find_covariate_column(table, covariate_name))
-        site_names = group_names(table[site_column])
+        site_names = group_names(table[site_column_name])
         if site_names.isna().any():
             raise ParameterError(
                 f"{count(site_names.isna().sum(), 'scan', 'have')} no value of "
@@ -339,9 +339,9 @@ class Deconfounder(BaseEstimator):
     def check_people(self, table: pd.DataFrame) -> None:
         """Raise if new people lack covariates, or code sex in another way."""
         learned_design: dict[str, CovariateCoding] = {}
-        for fitted_step in (self.combat_, self.confounds_):
-            if fitted_step:
-                learned_design |= fitted_step["design"]
+        for learned_parameters in (self.combat_, self.confounds_):
+            if learned_parameters:
+                learned_design |= learned_parameters["design"]
         covariates = _covariate_columns(table)
         covariate_kinds = {*map(kind_of, covariates)}
         required_names = dict.fromkeys(
@@ -387,8 +387,8 @@ class Deconfounder(BaseEstimator):
 
     def _site_labels(self, scan_table: pd.DataFrame) -> np.ndarray:
         """Return the site of each scan as text."""
-        site_column = find_covariate_column(scan_table, str(self.harmonize))
-        return _group_labels(scan_table[site_column])
+        site_column_name = find_covariate_column(scan_table, str(self.harmonize))
+        return _group_labels(scan_table[site_column_name])
 
     def _learn_combat(
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
@@ -721,11 +721,11 @@ def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
     covariate_names = [*deconfounder.regress_out]
     scan_table = cohort.table
     if deconfounder.harmonize:
-        site_column = find_covariate_column(scan_table, deconfounder.harmonize)
-        covariate_names.append(site_column)
+        site_column_name = find_covariate_column(scan_table, deconfounder.harmonize)
+        covariate_names.append(site_column_name)
         # Sites may be numbered: make them text, so that they count as groups.
-        site_names = "site " + scan_table[site_column].astype(str)
-        scan_table = scan_table.assign(**{site_column: site_names})
+        site_names = "site " + scan_table[site_column_name].astype(str)
+        scan_table = scan_table.assign(**{site_column_name: site_names})
     covariate_design = learn_design(covariate_names, scan_table)
     design_columns = apply_design(covariate_design, scan_table)
     curves = _curve_columns(covariate_design, scan_table)

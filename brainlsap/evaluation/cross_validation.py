@@ -809,8 +809,8 @@ def _scales_of(model: Any, regions: tuple[str, ...]) -> dict[str, list]:
         getattr(model, "scales_by_start_", ()), start=1
     ):
         scale_columns[str(start_number), 1.0] = region_scales
-    scale_path = getattr(model, "scale_path_", ())
-    for path_share, region_scales in zip(PATH_SHARES, scale_path, strict=False):
+    scales_on_path = getattr(model, "scale_path_", ())
+    for path_share, region_scales in zip(PATH_SHARES, scales_on_path, strict=False):
         scale_columns["mean", path_share] = region_scales
     scale_interval = getattr(model, "scales_interval_", None)
     if scale_interval is not None:

@@ -797,7 +797,7 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
     large_class_codes = np.flatnonzero(n_scans >= MIN_CLASS_SCANS)
     # Sums of each class and column, of deviations from a constant of the column.
     shape = len(large_class_codes), scan_values.shape[1]
-    n_values, sums, squares = (np.zeros(shape) for _ in range(3))
+    n_values, sums, sums_of_squares = (np.zeros(shape) for _ in range(3))
     constants = np.zeros(shape[1])
     for row_slice in _iter_row_slices(len(large_class_rows)):
         row_index = large_class_rows[row_slice]
@@ -821,12 +821,12 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
         if has_unknown:
             block_values[~is_known] = 0.0
         sums += is_in_class @ block_values
-        squares += is_in_class @ np.square(block_values, out=block_values)
+        sums_of_squares += is_in_class @ np.square(block_values, out=block_values)
     n_known_values, column_totals = n_values.sum(axis=0), sums.sum(axis=0)
     n_at_least_one = np.maximum(n_known_values, 1)
-    total_squares = squares.sum(axis=0) - column_totals**2 / n_at_least_one
-    within_classes = (squares - sums**2 / np.maximum(n_values, 1)).sum(axis=0)
-    raw_squares = squares.sum(axis=0) + constants * (
+    total_squares = sums_of_squares.sum(axis=0) - column_totals**2 / n_at_least_one
+    within_classes = (sums_of_squares - sums**2 / np.maximum(n_values, 1)).sum(axis=0)
+    raw_squares = sums_of_squares.sum(axis=0) + constants * (
         2 * column_totals + n_known_values * constants
     )
     has_enough_values = (n_values >= MIN_CLASS_SCANS).all(axis=0)

@@ -506,10 +506,10 @@ def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
 
 
 def _compute_statistics(
-    test_values: RegionTestValues, rng: np.random.Generator
+    region_test_data: RegionTestValues, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return effects, and contrasts standardised over permutations, of some people."""
-    statistics = permute_statistics(test_values, FEWEST_PERMUTATIONS, rng)
+    statistics = permute_statistics(region_test_data, FEWEST_PERMUTATIONS, rng)
     return statistics.effects[0], standardize_statistics(statistics.contrasts)[0]
 
 

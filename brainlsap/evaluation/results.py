@@ -405,7 +405,9 @@ class Evaluation:
         """
         probability_columns = [f"p_{class_name}" for class_name in self.cohort.classes]
         has_probabilities = self.predictions[probability_columns].notna().all(axis=1)
-        has_probability = has_probabilities.groupby(self.predictions["model"]).any()
+        model_has_probabilities = has_probabilities.groupby(
+            self.predictions["model"]
+        ).any()
         prior_of_model: dict[str, Any] = {}
         for model, model_fits in self.fits.groupby("model", sort=False):
             model_settings = json.loads(model_fits["settings"].iloc[0])
@@ -414,7 +416,7 @@ class Evaluation:
                     setting_name.rsplit("__")[-1] == "class_prior"
                     and class_prior is not None
                 )
-                if is_prior and has_probability.get(model, False):
+                if is_prior and model_has_probabilities.get(model, False):
                     prior_of_model[str(model)] = class_prior
         return prior_of_model
 

@@ -266,8 +266,10 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
 
 def count_repeats(splits: Sequence[Split]) -> int:
     """Return how often every scan is tested, or 1 where that differs between scans."""
-    test_rows = np.concatenate([fold_test_rows for _, fold_test_rows in splits])
-    _, n_tests = np.unique(test_rows, return_counts=True)
+    test_rows_of_folds = np.concatenate(
+        [fold_test_rows for _, fold_test_rows in splits]
+    )
+    _, n_tests = np.unique(test_rows_of_folds, return_counts=True)
     is_constant = (n_tests == n_tests[0]).all() and len(splits) % n_tests[0] == 0
     return int(n_tests[0]) if is_constant else 1
 
@@ -667,8 +669,8 @@ def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
     group_sizes = np.bincount(id_split.groups).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()
     n_agreeing_pairs = _count_agreeing_pairs(id_split.groups, fact_codes)
-    fact_shares = np.bincount(fact_codes) / len(fact_codes)
-    expected_agreement = (fact_shares**2).sum()
+    fact_frequencies = np.bincount(fact_codes) / len(fact_codes)
+    expected_agreement = (fact_frequencies**2).sum()
     rng = np.random.default_rng(0)
     n_exceeding = 0
     for _ in range(_N_PERMUTATIONS):

@@ -517,10 +517,10 @@ def _count_columns(
     """Return the groups of people by each column, and their counts."""
     if columns is None:
         columns = evaluation.settings.get("subgroups")
-    column_names = choose_subgroups(evaluation.cohort.table, columns)
+    subgroup_columns = choose_subgroups(evaluation.cohort.table, columns)
     return {
         column_name: _count_column(evaluation, column_name, model)
-        for column_name in column_names
+        for column_name in subgroup_columns
     }
 
 

@@ -227,17 +227,17 @@ def build_study(
                 len(build_tasks),
                 disable=not verbose or None,
             )
-            build_results = sorted(progress_bar, key=lambda result: result.path)
+            file_results = sorted(progress_bar, key=lambda result: result.path)
         finally:  # also remove files of processes that were ended with this one
             for partial_path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(partial_path, ignore_errors=True)
     faults += [
         build_result.fault
-        for build_result in build_results
+        for build_result in file_results
         if build_result.fault is not None
     ]
     successful_results = [
-        build_result for build_result in build_results if build_result.fault is None
+        build_result for build_result in file_results if build_result.fault is None
     ]
     return BuiltStudy(
         folder=out,
@@ -406,8 +406,11 @@ def _find_segmentations(
     """Return FreeSurfer's segmentations for the atlas, by person and visit."""
     file_name = atlas.settings.get("segmentation", "none")
     segmentations_of_visit = {}
-    for participant_key, subjects_of_visit in study_files.subjects_by_person.items():
-        for visit, subject_folders in subjects_of_visit.items():
+    for (
+        participant_key,
+        freesurfer_subjects_by_visit,
+    ) in study_files.subjects_by_person.items():
+        for visit, subject_folders in freesurfer_subjects_by_visit.items():
             for subject_name, folder in subject_folders:
                 segmentation_path = folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.

@@ -145,14 +145,18 @@ class ScaleSampler:
         # of every region: coefficients (n_grid, n_terms, n_features), the same as rows
         # of all its columns' terms (n_grid, n_features, n_features * n_terms), and its
         # block of Z'Z (n_grid, n_features, n_features)
-        self._region_coefs, self._block_coefs, self._diagonal_blocks = [], [], []
-        for column_block in self.blocks:
+        self._region_coefs, self._coefs_on_grid, self._diagonal_blocks = [], [], []
+        for region_columns in self.blocks:
             region_coefs, diagonal_block = _coefficients_on_grid(
-                evidence, column_block, g_grid
+                evidence, region_columns, g_grid
             )
-            block_coefs = np.einsum("arf,fg->afgr", region_coefs, np.eye(n_features))
+            region_coefs_on_grid = np.einsum(
+                "arf,fg->afgr", region_coefs, np.eye(n_features)
+            )
             self._region_coefs.append(region_coefs)
-            self._block_coefs.append(block_coefs.reshape(_N_GRID, n_features, -1))
+            self._coefs_on_grid.append(
+                region_coefs_on_grid.reshape(_N_GRID, n_features, -1)
+            )
             self._diagonal_blocks.append(diagonal_block)
         log_scales = np.log(np.maximum(initial_fit.scales, 1e-9))
         self.set_scales(self.nearest_grid_index(log_scales))
@@ -236,34 +240,40 @@ class ScaleSampler:
         Z is updated in place where the evidence uses the matrix of the scans.
         """
         evidence = self.evidence
-        column_block = self.blocks[p]
+        region_columns = self.blocks[p]
         k = evidence.n_targets
         region_coefs = self._region_coefs[p]
-        block_coefs = self._block_coefs[p]
-        n_terms = block_coefs.shape[2]  # of all columns of the region
+        region_coefs_on_grid = self._coefs_on_grid[p]
+        n_terms = region_coefs_on_grid.shape[2]  # of all columns of the region
         # products of the region's terms, and of the targets, with all other columns
         stacked_rows = np.empty((n_terms + k, evidence.n_columns))
-        X = evidence.X[:, :, column_block]
+        X = evidence.X[:, :, region_columns]
         if evidence.gram is None:
             stacked_rows[:-k] = X.transpose(2, 0, 1).reshape(n_terms, -1) @ Z
         else:
-            term_rows = np.einsum("frem,em->frm", evidence.gram[column_block], self.g)
-            stacked_rows[:-k] = term_rows.reshape(n_terms, -1)
+            term_products = np.einsum(
+                "frem,em->frm", evidence.gram[region_columns], self.g
+            )
+            stacked_rows[:-k] = term_products.reshape(n_terms, -1)
         stacked_rows[-k:] = self.Ztt.T
-        stacked_rows[:, column_block] = 0.0
+        stacked_rows[:, region_columns] = 0.0
         # The inverse of M without the region is M_inverse - C block_inverse C', where
         # C are the region's columns. M_inverse is symmetric; its rows are contiguous in
         # this order.
-        inverse_columns = self.M_inverse[:, column_block].copy()
-        block_inverse, _ = _invert_blocks(inverse_columns[column_block])
+        inverse_columns = self.M_inverse[:, region_columns].copy()
+        block_inverse, _ = _invert_blocks(inverse_columns[region_columns])
         removed_rows = block_inverse @ inverse_columns.T
         solved_rows = stacked_rows @ self.M_inverse.T
         solved_rows -= (stacked_rows @ inverse_columns) @ removed_rows
         row_products = solved_rows @ stacked_rows.T
         # Schur complement of the other columns in M, at every scale of the grid
-        explained_rows = block_coefs.reshape(-1, n_terms) @ row_products[:-k, :-k]
+        explained_rows = (
+            region_coefs_on_grid.reshape(-1, n_terms) @ row_products[:-k, :-k]
+        )
         schur_complement = self._shifted_blocks[p] - np.einsum(
-            "aft,agt->afg", explained_rows.reshape(block_coefs.shape), block_coefs
+            "aft,agt->afg",
+            explained_rows.reshape(region_coefs_on_grid.shape),
+            region_coefs_on_grid,
         )
         if len(self._identity) > 1:
             # Symmetrise; otherwise rounding errors accumulate over regions.
@@ -271,8 +281,8 @@ class ScaleSampler:
             schur_complement /= 2
         schur_inverse, log_det = _invert_blocks(schur_complement)
         # products of the region's terms with the targets, less what others explain
-        Xtt = evidence.Xtt[:, column_block].transpose(1, 0, 2).reshape(n_terms, k)
-        projected_rhs = block_coefs @ (Xtt - row_products[:-k, -k:])
+        Xtt = evidence.Xtt[:, region_columns].transpose(1, 0, 2).reshape(n_terms, k)
+        projected_rhs = region_coefs_on_grid @ (Xtt - row_products[:-k, -k:])
         rss_reduction = np.einsum(
             "afk,afg,agk->a", projected_rhs, schur_inverse, projected_rhs
         )
@@ -281,18 +291,18 @@ class ScaleSampler:
         log_density -= 0.5 * evidence.n_contrasts * log_det
         a, scale_density = draw_from_grid(log_density, self.rng)
         # move to the drawn scale
-        self.grid_index[p], self.g[:, column_block] = a, region_coefs[a]
+        self.grid_index[p], self.g[:, region_columns] = a, region_coefs[a]
         if Z is not None:
-            Z[:, column_block] = np.einsum("rnf,rf->nf", X, region_coefs[a])
-        new_column_rows = block_coefs[a] @ stacked_rows[:-k]
-        new_column_rows[:, column_block] = self._diagonal_blocks[p][a]
-        self.ZtZ[column_block] = new_column_rows
-        self.ZtZ[:, column_block] = new_column_rows.T
-        self.Ztt[column_block] = block_coefs[a] @ Xtt
+            Z[:, region_columns] = np.einsum("rnf,rf->nf", X, region_coefs[a])
+        new_column_rows = region_coefs_on_grid[a] @ stacked_rows[:-k]
+        new_column_rows[:, region_columns] = self._diagonal_blocks[p][a]
+        self.ZtZ[region_columns] = new_column_rows
+        self.ZtZ[:, region_columns] = new_column_rows.T
+        self.Ztt[region_columns] = region_coefs_on_grid[a] @ Xtt
         # With V = (the region's columns of M, solved by the others; -I) the new inverse
         # is that without the region plus V schur_inverse V'.
-        solved_columns = (block_coefs[a] @ solved_rows[:-k]).T
-        solved_columns[column_block] = -self._identity
+        solved_columns = (region_coefs_on_grid[a] @ solved_rows[:-k]).T
+        solved_columns[region_columns] = -self._identity
         self.M_inverse = dgemm(
             1.0,
             np.hstack([inverse_columns, solved_columns]),
@@ -378,14 +388,14 @@ class ScaleSampler:
 
 
 def _coefficients_on_grid(
-    evidence: LogEvidence, column_block: slice, g_grid: np.ndarray
+    evidence: LogEvidence, region_columns: slice, g_grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a region's coefficients and block of Z'Z at every scale of the grid."""
     if evidence.gram is None:
-        X = evidence.X[:, :, column_block]
+        X = evidence.X[:, :, region_columns]
         term_gram = np.einsum("rnf,enm->frem", X, X)
     else:
-        term_gram = evidence.gram[column_block, :, :, column_block]
+        term_gram = evidence.gram[region_columns, :, :, region_columns]
     ZtZ = np.einsum("ar,frem,ae->afm", g_grid, term_gram, g_grid, optimize=True)
     inverse_sd = invert_sd(np.einsum("aff->af", ZtZ) / evidence.n_people)
     standardized_coefs = g_grid[:, :, None] * inverse_sd[:, None, :]
@@ -402,8 +412,8 @@ def _invert_blocks(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def log_normal_mass(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return the log of the standard normal probability between two limits."""
     # Use the tail that is small: differences of values near 1 lose their digits.
-    is_above = lower > 0
-    lower, upper = np.where(is_above, (-upper, -lower), (lower, upper))
+    is_positive = lower > 0
+    lower, upper = np.where(is_positive, (-upper, -lower), (lower, upper))
     log_upper = log_ndtr(upper)
     return log_upper + np.log1p(-np.exp(log_ndtr(lower) - log_upper))
 
@@ -412,13 +422,13 @@ def draw_truncated_normal(
     lower: np.ndarray, upper: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw standard normal numbers between limits, by the inverse distribution."""
-    is_above = lower > 0
-    lower, upper = np.where(is_above, (-upper, -lower), (lower, upper))
+    is_positive = lower > 0
+    lower, upper = np.where(is_positive, (-upper, -lower), (lower, upper))
     log_upper = log_ndtr(upper)
     share = rng.random(len(lower))
     lower_ratio = np.exp(log_ndtr(lower) - log_upper)
     draws = ndtri_exp(log_upper + np.log(lower_ratio + share * (1 - lower_ratio)))
-    return np.where(is_above, -draws, draws)
+    return np.where(is_positive, -draws, draws)
 
 
 def draw_from_grid(

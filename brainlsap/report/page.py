@@ -267,13 +267,13 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     panel_width, panel_height = (
         (MIDDLE_WIDTH, 75) if has_long_names else (PAGE_WIDTH, 62)
     )
-    panel_axes = own_axes(None, panel_width, panel_height, n_panels=3)
-    for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
+    axes_of_panels = own_axes(None, panel_width, panel_height, n_panels=3)
+    for plot_function, axes in zip(plot_functions, axes_of_panels, strict=True):
         try:
             plot_function(evaluation, model, axes=axes)
         except ParameterError:  # The model has no probabilities or decision values.
             axes.remove()
-    return panel_axes[0].figure
+    return axes_of_panels[0].figure
 
 
 def _plot_gain_panels(evaluation: Evaluation) -> Any:
@@ -292,16 +292,16 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     """Draw differences, tests and scales of the same regions side by side."""
     cohort, feature = evaluation.cohort, evaluation.cohort.feature_names[0]
     selected_ranking = _selected_ranking(evaluation, feature)
-    n_rows = len(selected_ranking)
+    n_regions = len(selected_ranking)
     has_scales = evaluation.ranking is not None
     has_scales = has_scales and regions.ranks_by_varied_scales(evaluation)
     n_panels = 3 if has_scales else 2
-    panel_axes = own_axes(None, PAGE_WIDTH, 24 + 6 * n_rows, n_panels=n_panels)
+    panel_axes = own_axes(None, PAGE_WIDTH, 24 + 6 * n_regions, n_panels=n_panels)
     plots.plot_directions(
         evaluation,
         selected_ranking,
         cohort.atlas,
-        n_rows,
+        n_regions,
         feature=feature,
         axes=panel_axes[0],
     )
@@ -309,7 +309,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
         evaluation, cohort.atlas, feature=feature, axes=panel_axes[1]
     )
     if n_panels > 2:
-        plots.plot_scales(selected_ranking, cohort.atlas, n_rows, axes=panel_axes[2])
+        plots.plot_scales(selected_ranking, cohort.atlas, n_regions, axes=panel_axes[2])
     _fit_panels(panel_axes)
     return panel_axes[0].figure
 
