@@ -197,11 +197,11 @@ N_JOBS = Kind(
     "a whole number of at least 0, or -1 for all cores", _convert_n_jobs, _parse_n_jobs
 )
 NUMBER = Kind("a number", _convert_number, _parse_number)
-NUMBER_OR_EVIDENCE = Kind('a number, or "evidence"', _convert_scale, _parse_scale)
+NUMBER_OR_EVIDENCE = Kind("a number, or 'evidence'", _convert_scale, _parse_scale)
 SWITCH = Kind("true or false", _convert_bool, _parse_bool)
 TIME_WINDOW = Kind("two numbers, [start, end]", _convert_window, _parse_window)
 FILE_PATTERNS = Kind(
-    "text, or a table of text by connectome, feature or freesurfer",
+    "text, or a table with texts for 'connectome', 'freesurfer' or features",
     _convert_patterns,
     str,
 )
@@ -212,7 +212,7 @@ CLASS_GROUPS = Kind(
 )
 NAME_AND_TEXT = Kind("NAME=TEXT", _convert_text, _parse_pair)
 CLASS_SHARES = Kind(
-    "training, balanced, or a share for each class (CN=0.8,AD=0.2)",
+    "'training', 'balanced', or a share for each class (CN=0.8,AD=0.2)",
     _convert_shares,
     _parse_shares,
 )
@@ -257,9 +257,8 @@ class Option:
         Whether it selects the participants of a study or the files that are read. These
         options are those that :func:`brainlsap.data.load.open_study` needs.
     stored_model
-        How a stored model uses the value of the fit for new participants: "default"
-        uses it unless another value is given, "fixed" rejects another value, ""
-        ignores it.
+        Use of the value of the fit for new participants: "default" uses it unless
+        another value is given, "fixed" rejects another value, "" ignores it.
     is_required, is_repeatable
         Whether the command line requires it, and accepts it more than once.
     """
@@ -437,7 +436,7 @@ OPTIONS: tuple[Option, ...] = (
         "results",
         "RESULTS",
         FOLDER_PATH,
-        ("results folder written by brainlsap run"),
+        "results folder written by brainlsap run",
         commands=("report",),
     ),
     Option(
@@ -517,7 +516,8 @@ OPTIONS: tuple[Option, ...] = (
         "feature",
         "--feature",
         NAMES,
-        "features to simulate: one or more of fdg, thickness and volume (default: fdg)",
+        "features to simulate: one or more of 'fdg', 'thickness' and 'volume' "
+        "(default: 'fdg')",
         "NAMES",
         commands=("simulate",),
     ),
@@ -525,8 +525,9 @@ OPTIONS: tuple[Option, ...] = (
         "style",
         "--style",
         TEXT,
-        "file format of connectomes: rows in the order of MRtrix, or with region "
-        "names (default: mrtrix if MRtrix numbers the regions of the atlas)",
+        "file format of connectomes: rows in the order of MRtrix ('mrtrix'), or rows "
+        "with region names ('named') (default: 'mrtrix' if MRtrix numbers the regions "
+        "of the atlas)",
         choices=("mrtrix", "named"),
         commands=("simulate",),
     ),
@@ -578,8 +579,8 @@ OPTIONS: tuple[Option, ...] = (
         "require",
         "--require",
         NAMES,
-        "modalities that a visit must have: one or more of anat, dwi, fdg, amyloid "
-        "and tau",
+        "modalities that a visit must have: one or more of 'anat', 'dwi', 'fdg', "
+        "'amyloid' and 'tau'",
         "NAMES",
         commands=("import_adni",),
     ),
@@ -587,7 +588,7 @@ OPTIONS: tuple[Option, ...] = (
         "modality",
         "--modality",
         NAME_AND_TEXT,
-        "text by which image descriptions identify a modality, for example "
+        "text that identifies a modality in image descriptions, for example "
         "fdg=Coreg,_Avg; the option may be repeated",
         "NAME=TEXT",
         is_repeatable=True,
@@ -669,7 +670,7 @@ OPTIONS: tuple[Option, ...] = (
         "--assignment",
         TEXT,
         "assign the end of a streamline to the nearest region within --radius "
-        "(radial, default) or to the region of its voxel (end_voxels)",
+        "('radial', default) or to the region of its voxel ('end_voxels')",
         choices=("end_voxels", "radial"),
         group="connectomes",
         commands=("build",),
@@ -687,7 +688,7 @@ OPTIONS: tuple[Option, ...] = (
         "weight",
         "--weight",
         TEXT,
-        "contribution of a streamline to the weight of a connection (default: count)",
+        "contribution of a streamline to the weight of a connection (default: 'count')",
         choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
         group="connectomes",
         commands=("build",),
@@ -696,8 +697,8 @@ OPTIONS: tuple[Option, ...] = (
         "reference",
         "--reference",
         TEXT,
-        "reference region of the SUVR, or a mask image of it (default: cerebellar "
-        "cortex)",
+        "reference region of the SUVR, or the path of its mask image (default: "
+        "'cerebellar cortex')",
         "NAME",
         group="SUVR",
         commands=("build",),
@@ -706,8 +707,8 @@ OPTIONS: tuple[Option, ...] = (
         "same_space",
         "--same-space",
         SWITCH,
-        "state that PET and tractogram are aligned with the parcellation, although "
-        "their file names do not show it",
+        "confirm that PET and tractogram are aligned with the parcellation, although "
+        "their file names do not show this",
         group="SUVR",
         commands=("build",),
     ),
@@ -768,14 +769,14 @@ OPTIONS: tuple[Option, ...] = (
         "download",
         "--download",
         SWITCH,
-        ("download missing files of the data set"),
+        "download missing files of the data set",
         commands=("nodes",),
     ),
     Option(
         "models",
         "--models",
         NAMES,
-        "models to compare, or the word all (default: lsap-c,gcn)",
+        "models to compare, or 'all' (default: lsap-c,gcn)",
         "NAMES",
         commands=("nodes",),
     ),
@@ -791,8 +792,8 @@ OPTIONS: tuple[Option, ...] = (
         "split",
         "--split",
         TEXT,
-        "division of nodes into training, validation and test: public (default), "
-        "per-class or 60-20-20",
+        "division of nodes into training, validation and test: 'public' (default), "
+        "'per-class' or '60-20-20'",
         "NAME",
         commands=("nodes",),
     ),
@@ -820,8 +821,9 @@ OPTIONS: tuple[Option, ...] = (
         "atlas",
         "--atlas",
         TEXT,
-        "parcellation: desikan82, destrieux164, schaefer100, schaefer200, schaefer400, "
-        "an atlas folder or a file regions.tsv (default: destrieux160)",
+        "parcellation: 'desikan82', 'destrieux164', 'schaefer100', 'schaefer200', "
+        "'schaefer400', an atlas folder or a file regions.tsv (default: "
+        "'destrieux160')",
         "NAME",
         recipient="reading",
         stored_model="default",
@@ -832,8 +834,8 @@ OPTIONS: tuple[Option, ...] = (
         "feature",
         "--feature",
         NAMES,
-        "regional measures to analyse: thickness (default), volume, area, fdg, "
-        "amyloid, tau, strength (of connections), or columns of your tables",
+        "regional measures to analyse: 'thickness' (default), 'volume', 'area', 'fdg', "
+        "'amyloid', 'tau', 'strength' (of connections), or columns of your tables",
         "NAMES",
         recipient="reading",
         stored_model="default",
@@ -844,7 +846,7 @@ OPTIONS: tuple[Option, ...] = (
         "label",
         "--label",
         TEXT,
-        "table column to predict (default: diagnosis)",
+        "table column to predict (default: 'diagnosis')",
         "COLUMN",
         recipient="reading",
         selects_files=True,
@@ -885,8 +887,8 @@ OPTIONS: tuple[Option, ...] = (
         "connectome",
         "--connectome",
         FILE_PATH,
-        "file with one connectome for all participants; the word none estimates it "
-        "from the features",
+        "file with one connectome for all participants, or 'none' to estimate the "
+        "connectome from the features",
         "FILE",
         recipient="reading",
         group="data",
@@ -896,7 +898,7 @@ OPTIONS: tuple[Option, ...] = (
         "scans",
         "--scans",
         TEXT,
-        "visits to analyse (default: all)",
+        "visits to analyse (default: 'all')",
         choices=("all", "baseline"),
         recipient="reading",
         selects_files=True,
@@ -929,9 +931,9 @@ OPTIONS: tuple[Option, ...] = (
         "subcortex",
         "--subcortex",
         TEXT,
-        "values of thickness and area in subcortical regions, where these measures do "
-        "not exist: none (absent, default), the cortical mean of the hemisphere (mean) "
-        "or the volume",
+        "values for thickness and area in subcortical regions, where these measures do "
+        "not exist: no values ('absent', default), the cortical mean of the hemisphere "
+        "('mean') or the volume ('volume')",
         choices=("absent", "mean", "volume"),
         recipient="reading",
         selects_files=True,
@@ -1022,9 +1024,9 @@ OPTIONS: tuple[Option, ...] = (
         "row_order",
         "--row-order",
         TEXT,
-        "order of the rows in connectomes without region names, for example atlas, "
-        "labels, mrtrix, ukbiobank, micapipe or enigma; without this option, an "
-        "error message lists the orders that fit",
+        "order of the rows in connectomes without region names, for example 'atlas', "
+        "'labels', 'mrtrix', 'ukbiobank', 'micapipe' or 'enigma'; without this "
+        "option, an error message lists the orders that fit",
         "NAME",
         recipient="reading",
         stored_model="default",
@@ -1035,8 +1037,9 @@ OPTIONS: tuple[Option, ...] = (
         "negative",
         "--negative",
         TEXT,
-        "negative weights in connectomes: reject the connectome (refuse), set them to "
-        "0 (drop) or use their absolute values (default: refuse)",
+        "treatment of negative weights in connectomes: reject the connectome "
+        "('refuse'), set the weights to 0 ('drop') or use their absolute values "
+        "('absolute') (default: 'refuse')",
         choices=("refuse", "drop", "absolute"),
         recipient="reading",
         stored_model="fixed",
@@ -1070,8 +1073,8 @@ OPTIONS: tuple[Option, ...] = (
         "merge_classes",
         "--merge-classes",
         CLASS_GROUPS,
-        "merge classes by a predefined scheme (5-to-3, 5-to-2, cn-or-ad, "
-        "early-or-late) or by your own, for example healthy=CN+SMC,ill=AD",
+        "merge classes by a predefined scheme ('5-to-3', '5-to-2', 'cn-or-ad' or "
+        "'early-or-late') or by your own scheme, for example healthy=CN+SMC,ill=AD",
         "SCHEME",
         recipient="study",
         group="data",
@@ -1103,8 +1106,8 @@ OPTIONS: tuple[Option, ...] = (
         "ids_are_new",
         "--ids-are-new",
         SWITCH,
-        "state that a participant with the ID of a training participant is a "
-        "different person",
+        "confirm that new participants whose IDs equal those of training participants "
+        "are different people",
         commands=("predict", "evaluate"),
     ),
     # Options of LSAPClassifier, preset and seed also of run_study.
@@ -1112,8 +1115,8 @@ OPTIONS: tuple[Option, ...] = (
         "preset",
         "--preset",
         TEXT,
-        "settings of the models: default (from brainlsap) or paper (from Sim et al. "
-        "2024)",
+        "settings of the models: 'default' (from brainlsap) or 'paper' (from Sim et "
+        "al. 2024)",
         choices=("default", "paper"),
         recipient="study",
         group="model",
@@ -1123,8 +1126,8 @@ OPTIONS: tuple[Option, ...] = (
         "threshold",
         "--threshold",
         NUMBER,
-        "remove connections with a weight below this value (with --preset paper: 10 "
-        "streamlines)",
+        "remove connections with a weight below this value (10 streamlines with "
+        "--preset paper)",
         "X",
         recipient="model",
         group="model",
@@ -1134,8 +1137,8 @@ OPTIONS: tuple[Option, ...] = (
         "weights",
         "--weights",
         TEXT,
-        "connection weights: unchanged (weighted, default), log(1 + weight) (log), or "
-        "1 for every connection (binary, used by --preset paper)",
+        "connection weights: unchanged ('weighted', default), log(1 + weight) "
+        "('log'), or 1 for every connection ('binary', used by --preset paper)",
         choices=("weighted", "log", "binary"),
         recipient="model",
         group="model",
@@ -1145,8 +1148,8 @@ OPTIONS: tuple[Option, ...] = (
         "head",
         "--head",
         TEXT,
-        "output layer of the network (default: softmax); ordinal uses the order of "
-        "the classes (CORN)",
+        "output layer of the network (default: 'softmax'); 'ordinal' uses the order "
+        "of the classes (CORN)",
         choices=("softmax", "ordinal"),
         recipient="model",
         group="model",
@@ -1176,7 +1179,7 @@ OPTIONS: tuple[Option, ...] = (
         "device",
         "--device",
         TEXT,
-        "device for training: cpu (default) or cuda",
+        "device for training: 'cpu' (default) or 'cuda'",
         "NAME",
         recipient="model",
         changes_results=False,
@@ -1187,8 +1190,8 @@ OPTIONS: tuple[Option, ...] = (
         "kernel",
         "--kernel",
         TEXT,
-        "approximation of the heat kernel: chebyshev (default), exact, "
-        "hermite, laguerre",
+        "method that computes the heat kernel: 'chebyshev' (default), 'hermite', "
+        "'laguerre' or 'exact'",
         "NAME",
         recipient="model",
         group="model",
@@ -1199,7 +1202,7 @@ OPTIONS: tuple[Option, ...] = (
         "--class-prior",
         CLASS_SHARES,
         "class shares that predicted probabilities assume: the shares in the "
-        "training data (training, default), equal shares (balanced), or your own "
+        "training data ('training', default), equal shares ('balanced'), or your own "
         "shares, for example CN=0.8,AD=0.2",
         "SHARES",
         recipient="model",
@@ -1211,8 +1214,8 @@ OPTIONS: tuple[Option, ...] = (
         "--class-prior",
         CLASS_SHARES,
         "class shares that predicted probabilities assume: the shares in the "
-        "training data (training), equal shares (balanced), or your own shares, for "
-        "example CN=0.8,AD=0.2",
+        "training data ('training'), equal shares ('balanced'), or your own shares, "
+        "for example CN=0.8,AD=0.2",
         "SHARES",
         group="probabilities",
         commands=MODEL_COMMANDS,
@@ -1297,8 +1300,8 @@ OPTIONS: tuple[Option, ...] = (
         "--models",
         NAMES,
         "models to compare, for example LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, "
-        "Exact, MLP or GCN; the words all, models and controls each name a group of "
-        "models",
+        "Exact, MLP or GCN; 'models' selects all models, 'controls' selects LSAP-C and "
+        "its controls, and 'all' selects every model and control",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1339,8 +1342,8 @@ OPTIONS: tuple[Option, ...] = (
         "leave_out",
         "--leave-out",
         TEXT,
-        "use the people of each value of this column once as the test fold, for "
-        "example of each site",
+        "use the participants with one value of this column, for example of one site, "
+        "as the test fold, and repeat this for every value",
         "COLUMN",
         recipient="study",
         group="evaluation",
@@ -1413,7 +1416,7 @@ OPTIONS: tuple[Option, ...] = (
         "harmonize",
         "--harmonize",
         TEXT,
-        "remove the effect of this column, for example site, from the features by "
+        "remove the effect of this column, for example site, from the features with "
         "ComBat, which is fitted to the training scans",
         "COLUMN",
         recipient="study",
@@ -1424,9 +1427,10 @@ OPTIONS: tuple[Option, ...] = (
         "regress_out",
         "--regress-out",
         NAMES,
-        "remove these covariates, for example age,sex, from the features by a linear "
-        "regression, which is fitted to the training scans; this also removes group "
-        "differences that are correlated with the covariates",
+        "remove the effects of these covariates, for example age,sex, from the "
+        "features with a linear regression, which is fitted to the training scans; "
+        "the regression also removes group differences that are correlated with the "
+        "covariates",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1683,7 +1687,7 @@ def read_config(path: str | Path) -> dict[str, object]:
     if unknown_keys:
         raise BrainlsapError(
             f"unknown settings: {', '.join(unknown_keys)}. Use the names of flags "
-            "without --, or the parameters of load_cohort, run_study and "
+            "without --, or the names of parameters of load_cohort, run_study and "
             "LSAPClassifier.",
             path=path,
         )
