@@ -551,8 +551,8 @@ def _refuse_lonely_classes(study: str, cohort: "Cohort") -> None:
     raise BrainlsapError(
         f"{study} has classes with only one participant: {', '.join(class_texts)}. "
         "Cross-validation needs at least two participants of every class. Correct the "
-        f"labels, merge classes by {option_text('merge_classes')}, or analyse only "
-        f"the classes with at least two participants by {option_text('classes')}."
+        f"labels, merge classes with {option_text('merge_classes')}, or analyse only "
+        f"the classes with at least two participants with {option_text('classes')}."
     )
 
 
@@ -989,7 +989,7 @@ def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> No
         labels_text = brainlsap.external.list_label_counts(unknown_label_counts)
         print(
             f"Note: the labels {labels_text} are not classes of the model, so their "
-            "coverage was not measured. `brainlsap evaluate` renames labels by "
+            "coverage was not measured. `brainlsap evaluate` renames labels with "
             "--merge-classes."
         )
 

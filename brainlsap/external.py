@@ -199,12 +199,12 @@ def _describe_missing_label(
         message += (
             "The columns of the table are "
             f"{', '.join(column_texts) or 'none besides the id'}. Name the column of "
-            f"the classes by {option_text('label')}"
+            f"the classes with {option_text('label')}"
         )
         if not is_translated:
             message += (
                 ", and rename the labels to the classes of the model, "
-                f"{', '.join(model.origin_.classes)}, by "
+                f"{', '.join(model.origin_.classes)}, with "
                 f"{option_text('merge_classes')}"
             )
         return Finding(message, FAULT, kind=NO_LABEL)
@@ -566,7 +566,7 @@ def _leave_out_unlabelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     is_labelled = (cohort.table["label"] != UNLABELLED).to_numpy()
     if not is_labelled.any():
         raise ParameterError(
-            f"no scan has a {label_name}. Name the column of the classes by "
+            f"no scan has a {label_name}. Name the column of the classes with "
             f"{option_text('label')}. To predict people without labels, use "
             "`predict`."
         )
@@ -624,7 +624,7 @@ def _check_not_in_training(
         raise CohortError(
             f"{len(same_scans)} of {len(scans)} scans were in the training of the "
             f"model ({listed(same_scans, 3)}), but a test requires people who were "
-            "not in the training. Leave these scans out by "
+            "not in the training. Leave these scans out with "
             f"{exclude_text(same_scans)}. `predict` marks all of them in its column "
             "remark",
             group_findings(faults),
@@ -636,7 +636,7 @@ def _check_not_in_training(
         raise CohortError(
             f"{len(same_people)} of {len(set(cohort.groups))} people have the id of a "
             f"training person ({listed(same_people, 3)}). If they are the same "
-            f"people, leave them out by {exclude_text(same_people)}; `predict` marks "
+            f"people, leave them out with {exclude_text(same_people)}; `predict` marks "
             "all of them in its column remark. If they are other people, for example "
             "because both studies count from 1, give "
             f"{option_text('ids_are_new', True)}."

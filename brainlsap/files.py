@@ -144,12 +144,12 @@ def check_outputs(
     if len(existing_paths) == 1:
         raise ParameterError(
             f"{existing_paths[0]} already exists. Choose another output file, or "
-            f"replace this file by {option_text('overwrite', True)}."
+            f"replace this file with {option_text('overwrite', True)}."
         )
     raise ParameterError(
         f"{len(existing_paths)} output files already exist: "
         f"{listed(existing_paths, 5)}. Choose another output folder, or replace these "
-        f"files by {option_text('overwrite', True)}."
+        f"files with {option_text('overwrite', True)}."
     )
 
 

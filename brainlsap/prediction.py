@@ -591,7 +591,7 @@ def read_people(
     if not (is_atlas_bundled or "atlas" in options or Path(stored_atlas).exists()):
         raise ParameterError(
             f"the atlas of the fit, {Path(stored_atlas)}, no longer exists. Give its "
-            f"new location by {option_text('atlas')}."
+            f"new location with {option_text('atlas')}."
         )
     if folder is None:
         return _cohort_from_arrays(model, options)
@@ -619,7 +619,7 @@ def _require_own_connectomes(finding: Finding) -> Finding:
         return finding
     advice = (
         "The model was fitted with a connectome for each scan. Name the files of the "
-        f"connectomes by {option_text('pattern')}"
+        f"connectomes with {option_text('pattern')}"
     )
     return replace(finding, advice=advice, values={})
 
@@ -747,7 +747,7 @@ def add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Co
         raise ParameterError(
             f"{folder}: the label {label_name!r} is not a column of the participants "
             f"table; its columns are {covariates or 'none besides the id'}. Name the "
-            f"column by {option_text('label')}, or leave {option_text('label')} out."
+            f"column with {option_text('label')}, or leave {option_text('label')} out."
         )
     label_texts = label_texts.fillna(UNLABELLED)
     # The labels are only copied to the predictions; their order does not matter.
@@ -1008,7 +1008,7 @@ def match_regions_and_features(
         raise ParameterError(
             f"the model requires the feature {missing_features[0]!r}, but the "
             f"features of the cohort are {', '.join(cohort.feature_names)}. Name the "
-            f"feature by {option_text('feature')} (for arrays in Python: by "
+            f"feature with {option_text('feature')} (for arrays in Python: with "
             "feature_names=)"
         )
     feature_index = [
@@ -1269,7 +1269,7 @@ def card_text(model: PackedClassifier) -> str:
     card = getattr(model, "origin_", None) and model.origin_.facts.get("card")
     if not card:
         raise ParameterError(
-            "the model has no model card. Fit the model by `brainlsap fit`, or by "
+            "the model has no model card. Fit the model with `brainlsap fit`, or with "
             "fit_model in Python."
         )
     training_facts = card["training"]

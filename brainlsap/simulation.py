@@ -391,7 +391,7 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
     if not is_seed.any():
         raise ParameterError(
             f"the atlas {atlas.name!r} contains none of the regions in which the "
-            "simulated disease starts by default. Name regions of this atlas by "
+            "simulated disease starts by default. Name regions of this atlas with "
             f"{option_text('seeds')}."
         )
     return is_seed

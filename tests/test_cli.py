@@ -534,7 +534,7 @@ def test_a_report_of_other_settings_or_people_is_not_replaced(
     same = (*READING, *BRIEF, *models, "--label", "diagnosis")
     told = refused(capsys, "run", study, *same, "--repeats", 2, "--harmonize", "site")
     assert "in --harmonize (not given, now site), --repeats (1, now 2)." in told
-    assert "Choose another --out, or replace the report by --overwrite" in told
+    assert "Choose another --out, or replace the report with --overwrite" in told
     assert "differs from this study in STUDY (" in refused(
         capsys, "run", own_study, *same
     )

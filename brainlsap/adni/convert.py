@@ -188,7 +188,7 @@ def find_images(
     )
     omission_notes = []
     modality_advice = (
-        ". Name the modality of a description by "
+        ". Name the modality of a description with "
         f"{option_text('modality', 'fdg=DESCRIPTION')}"
     )
     for is_unused, cause_text, advice_text in (

@@ -214,7 +214,7 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
         fault_lines.append(f"{len(visit_faults) - 20} more visits have such faults")
     raise CohortError(
         f"{folder}: some entries of the tables cannot be used. Correct the tables, "
-        f"or leave these visits out by {option_text('skip_faulty', True)}",
+        f"or leave these visits out with {option_text('skip_faulty', True)}",
         fault_lines,
     )
 

@@ -491,7 +491,8 @@ class Atlas:
         if atlas_name:
             return RegionNameError(
                 f"The names belong to {atlas_name}, not to {self.name}.",
-                advice=f"Choose the other atlas by {option_text('atlas', atlas_name)}.",
+                advice="Choose the other atlas with "
+                f"{option_text('atlas', atlas_name)}.",
                 values={"atlas": atlas_name},
             )
         region_rows = {self.find(name, hemisphere) for name in all_names}
@@ -533,7 +534,7 @@ class Atlas:
             name_descriptions = [*map(repr, unknown_names)]
             advice = (
                 "All names are regions of the atlas "
-                f"{' or '.join(atlases_with_all_names)}. Choose this atlas by "
+                f"{' or '.join(atlases_with_all_names)}. Choose this atlas with "
                 f"{option_text('atlas', atlases_with_all_names[0])}"
             )
         description = (

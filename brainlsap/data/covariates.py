@@ -374,7 +374,7 @@ def find_spellings(
         n_words = len({spelling.lower() for spelling in spelling_variants})
         if n_words == len(spelling_variants):
             advice += (
-                ". If the words are different classes, list all classes by "
+                ". If the words are different classes, list all classes with "
                 f"{option_text('classes')}"
             )
     return [Finding(message, FAULT, advice=advice, people=rarest_scans)]

@@ -589,7 +589,7 @@ class FeatureSources:
             )
             advice_text = "Keep only one of these sheets"
             if len(table_files) > 1:
-                advice_text = f"Choose one by {option_text('features_table')}"
+                advice_text = f"Choose one with {option_text('features_table')}"
             raise CohortError(
                 f"{problem_text} {len(candidate_tables)} tables could be the "
                 f"table of participants: {paths_text}. {advice_text}"
@@ -611,7 +611,7 @@ class FeatureSources:
         expected_text = "IDs"
         if label is not None:
             expected_text += f" and the column {label!r}"
-            add_text += f", name the label column by {option_text('label')}"
+            add_text += f", name the label column with {option_text('label')}"
         raise CohortError(
             f"{problem_text} no table with {expected_text} in its place. {add_text}, "
             "or give the folder of the study"
@@ -854,7 +854,7 @@ class FeatureSources:
         if all(has_cross_sectional_run) and all(has_longitudinal_run):
             raise CohortError(
                 "every scan has both a cross-sectional and a longitudinal "
-                "FreeSurfer run. Choose one type of run by pattern = {freesurfer = "
+                "FreeSurfer run. Choose one type of run with pattern = {freesurfer = "
                 "'*.long.*'} or pattern = {freesurfer = '!*.long.*'} in --config "
                 "(in Python pattern={'freesurfer': '*.long.*'})"
             )
@@ -970,7 +970,7 @@ class FeatureSources:
                     f"{feature_name}: column {tracer_column!r} of "
                     f"{scan_table.name_and_sheet} contains values of several "
                     f"tracers, {' and '.join(tracer_features)}: {counts_text}. Keep "
-                    "only the rows of one tracer, and name this tracer by "
+                    "only the rows of one tracer, and name this tracer with "
                     f"{option_text('feature')}"
                 )
         pet_heads = [
@@ -1041,7 +1041,7 @@ class FeatureSources:
                     len({region_column.table.path for region_column in best_columns})
                     == 1
                 )
-                advice_text = f"Choose one by {option_text('features_table')}"
+                advice_text = f"Choose one with {option_text('features_table')}"
                 if is_one_file:
                     advice_text = "Keep only one of them in this file"
                 raise CohortError(
@@ -1381,19 +1381,20 @@ class FeatureSources:
         if is_plausible and other_measures:
             measures_text = with_and([measure_name, *other_measures])
             message += (
-                f" and plausible for {measures_text}. Name the right feature by "
+                f" and plausible for {measures_text}. Name the right feature with "
                 f"{option_text('feature')}"
             )
         elif is_plausible:
             option_words = option_text("feature", measure_name)
             message += (
-                f" and plausible for {measure_name}. Name the feature by {option_words}"
+                f" and plausible for {measure_name}. Name the feature with "
+                f"{option_words}"
             )
         else:
             message += (
                 f", but {measure_name} lies between {lowest_plausible:g} and "
                 f"{highest_plausible:g}. Give the feature another name "
-                f"by {option_text('feature')}"
+                f"with {option_text('feature')}"
             )
         raise CohortError(message)
 

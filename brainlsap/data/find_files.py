@@ -201,7 +201,7 @@ def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> st
         hint_text = f" Line {comment_line_number} begins with # and is a comment."
     raise FileFormatError(
         f"{id_choice.problem}. Columns that may contain participant IDs: "
-        f"{candidates_text}. Name the ID column by {option_text('id_column')}, or "
+        f"{candidates_text}. Name the ID column with {option_text('id_column')}, or "
         f"rename it to participant_id.{hint_text}",
         path=table_path,
     )
@@ -819,7 +819,7 @@ def ambiguity_error(
         if feature_name == "freesurfer":
             folders_text = " or ".join(map(str, path_in_folder))
             return CohortError(
-                f"{problem_text}. Choose the folder of the files by "
+                f"{problem_text}. Choose the folder of the files with "
                 f"{option_text('subjects_dir')} ({folders_text})"
             )
         file_patterns = [
@@ -832,7 +832,7 @@ def ambiguity_error(
         names_text = listed((file_path.name for file_path in file_paths), 5)
         return CohortError(problem_text, got=names_text, advice=_advise_to_delete())
     advice_text = (
-        f"Choose one by {_format_patterns(file_patterns, feature_name, pattern_flag)}"
+        f"Choose one with {_format_patterns(file_patterns, feature_name, pattern_flag)}"
     )
     if feature_name == "freesurfer":
         advice_text += (
@@ -867,7 +867,7 @@ def _flat_ambiguity_error(file_paths: Sequence[Path], user_pattern: str) -> Coho
             for file_path, name_ending in zip(file_paths, name_endings, strict=True)
         ]
         patterns_text = _format_patterns(file_patterns, "connectome", "--pattern")
-        advice_text = f"Choose one by {patterns_text}"
+        advice_text = f"Choose one with {patterns_text}"
     return CohortError(
         f"{len(file_paths)} files could be the connectome",
         got=listed((file_path.name for file_path in file_paths), 5),

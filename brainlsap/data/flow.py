@@ -173,7 +173,7 @@ def match_exclusions(
 def leave_out_text() -> str:
     """Return the advice to leave out the scan that a message is about."""
     return (
-        f"leave the scan out by {option_text('exclude')} or "
+        f"leave the scan out with {option_text('exclude')} or "
         f"{option_text('skip_faulty', True)}"
     )
 

@@ -547,7 +547,7 @@ def find_exchanged_ids(
                 f"rows are joined by {id_columns[0]!r}, but {column_name} {cell_text} "
                 f"belongs to {owner_id!r} in one table and to {participant_id!r} in "
                 f"the other ({len(conflicting_pairs)} such rows). Name the column of "
-                f"ids by {option_text('id_column')}"
+                f"ids with {option_text('id_column')}"
             )
     return ""
 

@@ -660,7 +660,7 @@ def _compare_with_files(
         if pattern := _find_pattern(
             feature_sources.study_files, people_table.scan_names
         ):
-            advice = f"Give the place of the ID by {option_text('pattern', pattern)}"
+            advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
         feature_sources.id_mismatch = Finding(
             "no person in the table has files. The IDs in the table look like "
             f"{listed_name!r}, and the IDs of files and folders like "

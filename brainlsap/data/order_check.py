@@ -549,8 +549,8 @@ def _other_order_message(
         "the weights fit another order of rows better than this one: "
         f"{matrix_group.named_rows.note}, with {own_fit}. These orders fit "
         f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} Choose an order "
-        f"by {option_text('row_order')}, name the rows by {option_text('labels')}, "
-        f"or keep the names unchecked by {option_text('row_order', 'names')}."
+        f"with {option_text('row_order')}, name the rows with {option_text('labels')}, "
+        f"or keep the names unchecked with {option_text('row_order', 'names')}."
     )
 
 

@@ -293,7 +293,7 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                 "person; expected one row for each visit"
             )
             advice = (
-                "Write the visits in a column session_id, name their column by "
+                "Write the visits in a column session_id, name their column with "
                 f"{option_text('session_column')}, or delete the row that is wrong"
             )
             if is_copy:
@@ -611,7 +611,7 @@ def _find_label_column(
         raise CohortError(
             f"{table_name} has no column {label!r} for the label; its columns are "
             f"{', '.join(column_names) or 'none besides the id'}. Name the label "
-            f"column by {option_text('label')}",
+            f"column with {option_text('label')}",
             path=folder,
             values=propose_label([_tabulate_facts(people)]),
         )
@@ -1005,7 +1005,7 @@ def _find_misspelt_labels(
             continue
         advice = (
             f"If {intended_labels[0]!r} is meant, correct the label. Otherwise name "
-            f"all classes in their order by {option_text('classes')}"
+            f"all classes in their order with {option_text('classes')}"
         )
         problem_text = f"{label_name} {class_name!r} is no known stage"
         if intended_labels[0] not in known_stages:
@@ -1034,7 +1034,7 @@ def _note_lost_order(class_order: Sequence[str]) -> list[Finding]:
         f"the classes {listed(class_order)} have no order of stages, because these "
         f"are no known stages: {listed(unknown_classes, 5)}"
     )
-    advice = f"Give the order of stages, if there is one, by {option_text('classes')}"
+    advice = f"Give the order of stages, if there is one, with {option_text('classes')}"
     return [Finding(message, kind=ASSUMED, advice=advice)]
 
 
@@ -1097,7 +1097,7 @@ def _describe_unlabelled(
             "Write another value"
         )
     message += (
-        f", {leave_out_text()}, or choose the classes to keep by "
+        f", {leave_out_text()}, or choose the classes to keep with "
         f"{option_text('classes')}"
     )
     if is_label_of_person:
@@ -1169,8 +1169,8 @@ def refuse_continuous(label_name: str, classes: Sequence[str]) -> None:
         raise CohortError(
             f"{label_name} is continuous ({len(label_numbers)} values from "
             f"{label_numbers.min():g} to {label_numbers.max():g}), but labels must "
-            f"be classes. Name a column of classes by {option_text('label')}, or "
-            f"list the classes by {option_text('classes')}"
+            f"be classes. Name a column of classes with {option_text('label')}, or "
+            f"list the classes with {option_text('classes')}"
         )
 
 

@@ -541,7 +541,7 @@ def check_length(
         raise FileFormatError(
             f"the matrix has {n_rows} rows, but the list contains "
             f"{count(len(region_names), 'name')} ({origin_text}); expected one name "
-            "for each row. Correct the list, or give another list by "
+            "for each row. Correct the list, or give another list with "
             f"{option_text('labels')}.",
             path=matrix_path,
         )

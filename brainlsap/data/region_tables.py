@@ -298,7 +298,7 @@ def read_scan_table(
     if are_regions and not are_counts(participant_ids):
         raise FileFormatError(
             f"The row names are regions, such as {participant_ids[0]!r}; expected "
-            "one row per scan. If the file is a connectome, give it by "
+            "one row per scan. If the file is a connectome, give it with "
             f"{option_text('connectome')}.",
             path=table_path,
         )
@@ -389,7 +389,7 @@ def _check_tracer_of_name(table_path: Path, measure_name: str) -> None:
     if file_tracer is not None and find_tracers(file_tracer):
         raise FileFormatError(
             f"the file contains {file_tracer}, not {measure_name}. Name its measure "
-            f"by {option_text('feature')}.",
+            f"with {option_text('feature')}.",
             path=table_path,
         )
 
@@ -404,7 +404,7 @@ def _check_tracer_of_columns(
         raise FileFormatError(
             f"the column {columns_text} names a tracer of "
             f"{listed(sorted(other_features))}, not of {measure_name}. Name the "
-            f"measure by {option_text('feature')}.",
+            f"measure with {option_text('feature')}.",
             path=table_path,
         )
 
@@ -1324,7 +1324,7 @@ def frame_weights(
     if frames is None and len(frame_starts) != 1:
         raise ParameterError(
             f"the {len(frame_starts)} frames change at {edges_text}. Choose the "
-            f"frames to average by {option_text('frames')}, as [start, end].",
+            f"frames to average with {option_text('frames')}, as [start, end].",
             path=table_path,
         )
     window_start, window_end = frames or (frame_starts[0], frame_ends[0])

@@ -484,7 +484,7 @@ def name_rows(
         check_choice("row_order", row_order, ROW_ORDERS)
     if labels is not None:
         row_names = read_names(labels) if isinstance(labels, str | Path) else labels
-        order_note = f"rows named by {option_text('labels')}"
+        order_note = f"rows named with {option_text('labels')}"
         check_length(matrix_path, n_rows, row_names, order_note)
         return RowNames(tuple(row_names), order_note, "names")
     if file_names and not are_counts(file_names):
@@ -556,8 +556,8 @@ def unknown_order_message(
     if row_order:
         message += f" as {option_text('row_order', row_order)}"
     advice_text = (
-        f"Name the rows in the first row and column or by {option_text('labels')}, "
-        f"choose their order by {option_text('row_order')}, or choose another "
+        f"Name the rows in the first row and column or with {option_text('labels')}, "
+        f"choose their order with {option_text('row_order')}, or choose another "
         "atlas."
     )
     if not candidate_lines:
@@ -601,7 +601,7 @@ def _name_rows_by_lists(
     if len({*regions_by_list.values()}) > 1:
         raise FileFormatError(
             f"{' and '.join(names_of_list)} in the same folder give the rows "
-            "different names. Keep only the correct list, or give the names by "
+            "different names. Keep only the correct list, or give the names with "
             f"{option_text('labels')}.",
             path=matrix_path,
         )
@@ -612,7 +612,7 @@ def _name_rows_by_lists(
         raise FileFormatError(
             f"{list_name} and {option_text('row_order', expected_order.tool)} give the "
             f"rows different names. Leave {option_text('row_order')} out to use the "
-            f"list, or give the names by {option_text('labels')}.",
+            f"list, or give the names with {option_text('labels')}.",
             path=matrix_path,
         )
     return RowNames(row_names, f"rows named by {list_name}", "names")

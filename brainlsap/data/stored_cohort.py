@@ -286,7 +286,7 @@ def _select_features(
         raise ParameterError(
             f"{cohort_path} contains the features {', '.join(cohort.feature_names)}, "
             f"but not {', '.join(missing_features)}. Choose features of the saved "
-            f"cohort by {option_text('feature')}, or read the folder of the study."
+            f"cohort with {option_text('feature')}, or read the folder of the study."
         )
     feature_index = [
         cohort.feature_names.index(feature_name) for feature_name in chosen_features
@@ -551,7 +551,7 @@ def _select_labels(
         ]
         raise CohortError(
             f"the table has no column {label!r} for the label; its columns are "
-            f"{', '.join(column_heads)}. Name the label column by "
+            f"{', '.join(column_heads)}. Name the label column with "
             f"{option_text('label')}",
             path=cohort_path,
         )
@@ -573,7 +573,7 @@ def _select_labels(
         label_faults = [
             Finding(
                 f"{label_name} is missing (n/a). To continue, {leave_out_text()}, "
-                f"or list the classes to keep by {option_text('classes')}",
+                f"or list the classes to keep with {option_text('classes')}",
                 FAULT,
                 scan=scan,
             )

@@ -153,7 +153,7 @@ class Deconfounder(BaseEstimator):
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} must name a column of "
                 f"groups, for example sites or scanners, but {site_column_name} is a "
-                "quantity. Remove the effect of a quantity by "
+                "quantity. Remove the effect of a quantity with "
                 f"{option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
@@ -193,8 +193,8 @@ class Deconfounder(BaseEstimator):
         if not (self.harmonize or self.regress_out):
             raise ParameterError(
                 f"{option} has no effect, because no covariate or site is adjusted "
-                f"for. Name covariates by {option_text('regress_out')}, or a site by "
-                f"{option_text('harmonize')}."
+                f"for. Name covariates with {option_text('regress_out')}, or a site "
+                f"with {option_text('harmonize')}."
             )
         if not self._is_learned_from(scan_table).any():
             raise ParameterError(

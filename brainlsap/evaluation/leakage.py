@@ -127,7 +127,7 @@ CHECKS = {
     Check.SEVERAL_SCALES: CheckText(
         "values on several scales",
         "warning",
-        "Keep the scans of one scale, or remove the difference by harmonize= "
+        "Keep the scans of one scale, or remove the difference with harmonize= "
         "(--harmonize).",
     ),
     Check.UNUSUAL_UNIT: CheckText(

@@ -926,7 +926,7 @@ def _classifier_factory(
             return model.set_params(**(model_settings | fixed_settings))
         except ValueError as error:  # scikit-learn's, of an unknown parameter
             raise ParameterError(
-                f"{error}{_describe_flags(model_settings)} Choose models by "
+                f"{error}{_describe_flags(model_settings)} Choose models with "
                 f"{option_text('models')}."
             ) from error
 

@@ -147,9 +147,9 @@ def make_splits(
     if n_people_by_class.min() < n_folds:
         raise SplitError(
             f"{n_folds} folds need at least {n_folds} people of every class; got these "
-            f"numbers of people by class: {counts_text}. Use fewer folds by "
-            f"{option_text('cv')}, merge classes by {option_text('merge_classes')}, or "
-            f"choose only large classes by {option_text('classes')}."
+            f"numbers of people by class: {counts_text}. Use fewer folds with "
+            f"{option_text('cv')}, merge classes with {option_text('merge_classes')}, "
+            f"or choose only large classes with {option_text('classes')}."
         )
     splits: list[Split] = []
     for repeat_number in range(n_repeats):

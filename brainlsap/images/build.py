@@ -260,7 +260,7 @@ def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
     """Raise if `output_folder` has files that were not built from this study."""
     if output_folder.is_file():
         raise ParameterError(
-            f"{output_folder} is a file; name a folder by {option_text('out')}."
+            f"{output_folder} is a file; name a folder with {option_text('out')}."
         )
     entry_paths = [
         entry_path
@@ -279,14 +279,14 @@ def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
     if generator.get("Name") != "brainlsap" or not has_dataset_name:
         raise ParameterError(
             f"{output_folder} is not empty, and its files were not written by "
-            f"`build`. Name another folder by {option_text('out')}."
+            f"`build`. Name another folder with {option_text('out')}."
         )
     # A folder in the study moves with the study.
     is_in_study = folder.resolve() in output_folder.resolve().parents
     if not is_in_study and generator.get("StudyKey", study_key) != study_key:
         raise ParameterError(
             f"{output_folder} contains files built from another study, or the study "
-            f"was moved. Name another folder by {option_text('out')}, or delete this "
+            f"was moved. Name another folder with {option_text('out')}, or delete this "
             "folder."
         )
 

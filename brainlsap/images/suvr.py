@@ -175,7 +175,7 @@ def extract_suvr(
             f"the image {' and '.join(space_faults)}; expected {MIN_OVERLAP:.0%} of "
             f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. The two "
             f"images may be in different spaces. Give a {option_text('transform')} "
-            "between these spaces, or accept the image by "
+            "between these spaces, or accept the image with "
             f"{option_text('accept_low_coverage')}.",
             path=pet,
         )
@@ -218,7 +218,7 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
             path=pet,
             got=f"parcellation {Path(parcellation).name}",
             advice="Give an image that names the space of the parcellation "
-            "(*_space-T1w_*_pet.nii.gz), the registration of the image by "
+            "(*_space-T1w_*_pet.nii.gz), the registration of the image with "
             f"{option_text('transform')}, or {option_text('same_space', True)}",
         )
 
@@ -236,7 +236,7 @@ def _find_reference(
         if not all(labels_of_parts):
             raise FileFormatError(
                 "the parcellation has no labels for some parts of the reference "
-                f"{reference_name}. Give a mask in the same space by "
+                f"{reference_name}. Give a mask in the same space with "
                 f"{option_text('reference')}.",
                 path=label_image.path,
             )

@@ -114,7 +114,7 @@ def check_grids(
     label_sizes = np.sort(voxel_sizes(label_grid.affine))
     is_same_shape = sorted(line_grid.shape) == sorted(label_grid.shape[:3])
     advice_text = (
-        f"state that both lie in one space by {option_text('same_space', True)}"
+        f"state that both lie in one space with {option_text('same_space', True)}"
     )
     if is_same_shape and np.allclose(line_sizes, label_sizes, rtol=0.01):
         corner_differences = line_grid.corners[:, None] - label_grid.corners[None]

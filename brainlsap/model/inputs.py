@@ -179,7 +179,7 @@ def order_labels(
                 f"{option_text('head', 'ordinal')} requires the order of the "
                 "classes, which is unknown for "
                 f"{', '.join(map(str, present_classes))}. List all classes in order "
-                f"of stage by {option_text('classes')}."
+                f"of stage with {option_text('classes')}."
             )
         return present_classes, class_codes
     all_classes = list(classes)

@@ -225,7 +225,7 @@ def load_model(path: str | Path) -> Any:
             if first_bytes.startswith(b"\x80") and not first_bytes.endswith(b"{"):
                 raise FileFormatError(
                     "the file looks like a pickle, and brainlsap opens no pickle, "
-                    "because a pickle can run any program. Store the model by "
+                    "because a pickle can run any program. Store the model with "
                     "`brainlsap fit`.",
                     path=path,
                 )

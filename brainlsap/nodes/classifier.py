@@ -810,7 +810,7 @@ def run_nodes(
         if not {*_ABOUT, "hash"} <= {*score_table}:
             raise ParameterError(
                 f"{out} already exists and was not written by run_nodes. Name "
-                "another file by out=."
+                "another file with out=."
             )
         row_of_run_key = {
             tuple(run_row[k] for k in _ABOUT): run_row

@@ -287,7 +287,7 @@ def load_nodes(
     if not dataset_files:
         raise FileFormatError(
             f"{data_folder} does not contain {file_name}. Name the folder of this "
-            f"file by {option_text('data')}, or download the Planetoid files by "
+            f"file with {option_text('data')}, or download the Planetoid files with "
             f"{option_text('download', True)}. The other files are at "
             "github.com/shchur/gnn-benchmark."
         )

@@ -211,7 +211,7 @@ def check_same_study(
             raise ParameterError(
                 f"{folder} contains a report without its private/ folder, so its "
                 "study cannot be compared with this one. Choose another "
-                f"{option_text('out')}, or replace the report by "
+                f"{option_text('out')}, or replace the report with "
                 f"{option_text('overwrite', True)}."
             )
         return
@@ -231,7 +231,7 @@ def check_same_study(
         raise ParameterError(
             f"{folder} contains a report that differs from this study in "
             f"{differences_text}. Choose another {option_text('out')}, or replace the "
-            f"report by {option_text('overwrite', True)}."
+            f"report with {option_text('overwrite', True)}."
         )
 
 

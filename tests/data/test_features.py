@@ -178,7 +178,7 @@ def test_of_two_sets_of_subjects_that_one_is_read_which_the_advice_names(
     with pytest.raises(CohortError) as error:
         people(**more)
     folders = re.search(
-        r"Choose the folder of the files by subjects_dir= \((.*)\)", str(error.value)
+        r"Choose the folder of the files with subjects_dir= \((.*)\)", str(error.value)
     )
     first = {}
     for folder in folders[1].split(" or "):
@@ -508,7 +508,7 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     people = load_cohort(tmp_path, tiny, "thickness", None, connectome=matrix)
     assert people.n_scans == 1
     write("two.csv", f"sub_id,sex,age,{','.join(CORTEX)}\n{rows}")
-    with refused(r"2 tables could be .*: .* by features_table="):
+    with refused(r"2 tables could be .*: .* with features_table="):
         load_cohort(tmp_path, tiny, label="sex", connectome=matrix)
     write("people.csv", "sub_id,diagnosis\ns0,AD\ns1,CN\n")  # beside the values
     given = {"features_table": "two.csv", "connectome": matrix}

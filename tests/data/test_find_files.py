@@ -117,7 +117,7 @@ def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
     assert desikan.name == "atlas-desikan_connectivity.csv"
     with refused(r"2 files could be the connectome; got .*a2009s"):
         files.connectome(scan, load_atlas("destrieux160"))
-    with refused(r"4 files .* Choose one by --pattern .* pattern=\{'connectome'"):
+    with refused(r"4 files .* Choose one with --pattern .* pattern=\{'connectome'"):
         files.connectome(scan, tiny)
     for pattern in ("*schaefer*", "sub-01/*schaefer*"):
         files = StudyFiles(tmp_path, pattern=pattern)
@@ -200,7 +200,7 @@ def test_tables_of_regions(write, tmp_path, tiny):
     assert regions("tau") == "sub-01_desc-tau_regions.tsv"
     assert regions("area") is None
     write("sub-01/pet/sub-01_run-2_trc-18FFDG_regions.tsv", "")
-    with refused("the fdg; got .* Choose one by pattern = {fdg = '.*'} in --config"):
+    with refused("the fdg; got .* Choose one with pattern = {fdg = '.*'} in --config"):
         regions("fdg")
     assert "run-2" in regions("fdg", pattern={"fdg": "*run-2*"})
 

@@ -113,8 +113,8 @@ def test_petprep_writes_the_reference_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, ParameterError, ": the 4 frames change .* 40, 60. Choose .* by frames="),
-        ({"frames": (10, 40)}, ParameterError, "Name the reference .* by reference="),
+        ({}, ParameterError, ": the 4 frames change .* 40, 60. Choose .* with frames="),
+        ({"frames": (10, 40)}, ParameterError, "Name the reference .* with reference="),
         ({"frames": (5, 40)}, FileFormatError, "window 5 to 40 must begin and end"),
         ({"frames": (20, 90)}, FileFormatError, "borders are 0, 10, 20, 40, 60"),
         ({"frames": (0, 10), "reference": "Pons"}, FileFormatError, "the mean 0; exp"),

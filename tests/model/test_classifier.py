@@ -357,7 +357,7 @@ def test_the_ordinal_head_learns_stages_in_the_order_given():
     assert np.mean(off) < 0.5
     assert model.networks_[0].output.out_features == 3
     # CN, MCI, AD would be sorted to AD, CN, MCI
-    with pytest.raises(ParameterError, match=r"order of stage by classes="):
+    with pytest.raises(ParameterError, match=r"order of stage with classes="):
         fit(scans, **given)
 
 

@@ -85,7 +85,7 @@ STAGES = ("CN", "MCI", "AD")
     ("y", "classes", "message"),
     [
         # ADNI's usual three would sort to AD, CN, MCI
-        (STAGES, None, "unknown for AD, CN, MCI.*by classes="),
+        (STAGES, None, "unknown for AD, CN, MCI.*with classes="),
         (
             STAGES,
             ("CN", "AD"),
