@@ -67,9 +67,9 @@ assert no_disease.loc["Left-Hippocampus", "rank"] <= 3
 # %% [markdown]
 # Both lists of six regions look plausible. The permutation test distinguishes them. It
 # assigns the labels to other people at random 200 times. `effect` is the correlation of
-# a region's values with the number of the stage. `contrast` is the part of the effect
-# that exceeds the mean of the connected regions. Both p-values are corrected for the
-# number of regions.
+# a region's values with the stage number (0, 1, ...). `contrast` is the part of the
+# effect that exceeds the mean of the connected regions. Both p-values are corrected for
+# the number of regions.
 
 # %%
 regions = evaluations["disease"].region_tests
@@ -136,7 +136,8 @@ print(table.round(2).to_string(index=False))
 # only 0.25 (p = 0.11), although the first six regions are right.
 
 # %%
-# Few rotations, so that this runs in seconds. Leave n_spins out in a study: it is 1000.
+# Few rotations, so that this runs in seconds. Leave n_spins out in a study: the default
+# is 1000.
 effect = with_disease.truth.set_index("region")["effect"]
 scale = ranking.set_index("region")["relative_scale"]
 spins = spin_test(scale, effect, with_disease.atlas, n_spins=99, random_state=0)

@@ -46,7 +46,7 @@ GAIN_OF_RIDGE = {
     NESTED_RIDGES[1]: "averaging along the connectome",
     NESTED_RIDGES[2]: "averaging by a scale per region",
 }
-"""What a ridge has that the next simpler one lacks, as the tables say it."""
+"""Difference of a ridge from the next simpler ridge, in the words of the tables."""
 
 # Scores of two draws that differ by less differ by rounding only.
 _SAME_SCORE = 1e-12
@@ -339,8 +339,8 @@ class ExchangeTest(NamedTuple):
 
 
 SAME_PREDICTIONS = ExchangeTest(difference=0.0, low=0.0, high=0.0, p_value=1.0)
-"""Of two models that predict the same; an interval for two models that may differ in
-other people does not apply."""
+"""Test of two models with the same predictions; an interval for two models that may
+differ in other people does not apply."""
 
 
 @threadpool_limits.wrap(limits=1)
@@ -429,7 +429,8 @@ def added_value_table(
     -------
     DataFrame
         As of :func:`compare_by_person`, with both as the reference: the row of
-        "covariates" has what the brain adds, that of "LSAP-R" what covariates add.
+        "covariates" is the gain from brain data, and that of "LSAP-R" the gain from
+        covariates.
         Empty where one of the models was not run.
     """
     if not {*ADDED_VALUE_MODELS} <= {*evaluation.models}:
@@ -494,7 +495,7 @@ def _exchange_tests(
 
 
 def _balanced_accuracy_by_person(evaluation: Evaluation) -> pd.DataFrame:
-    """Return what each person (row) adds to the balanced accuracy of each model.
+    """Return the contribution of each person (row) to each model's balanced accuracy.
 
     Models with a failed fit have no column.
     """
@@ -544,7 +545,7 @@ def bootstrap_scores(
     Parameters
     ----------
     evaluation : Evaluation
-        What was evaluated.
+        The evaluation.
     model : str
         One of its models.
     n_draws : int
@@ -610,8 +611,8 @@ def chance_p(
 ) -> float:
     """Return the p-value of a model's balanced accuracy against chance.
 
-    Labels are exchanged between people with equally many scans, all visits together.
-    The out-of-fold predictions stay, and no model is fitted again. The observed labels
+    Labels are permuted among people with the same number of scans, all visits together.
+    The out-of-fold predictions are kept, and no model is refitted. The observed labels
     count as one of the draws.
 
     Parameters
@@ -619,7 +620,7 @@ def chance_p(
     evaluation, model, random_state
         As of :func:`bootstrap_scores`.
     n_permutations : int
-        Exchanges drawn.
+        Number of permutations.
 
     Returns
     -------
@@ -790,7 +791,7 @@ def _predictions_of(
 def _iter_weights(
     person_codes: np.ndarray, n_draws: int, random_state: int
 ) -> Iterator[np.ndarray]:
-    """Yield how often each prediction counts: once in row 0, then in every draw.
+    """Yield the count of each prediction: once in row 0, then in every draw.
 
     A few draws at a time, so that memory does not grow with people times draws.
     """
@@ -812,7 +813,7 @@ def _iter_draws(n_draws: int, n_values: int) -> Iterator[slice]:
 def _draw_bootstrap_people(
     n_people: int, n_draws: int, random_state: int
 ) -> np.ndarray:
-    """Return how often each person is drawn, (1 + n_draws, n_people), once in row 0.
+    """Return the draws of each person, (1 + n_draws, n_people), one in row 0.
 
     The draws are the same for all models of a study.
     """
@@ -954,7 +955,7 @@ def bound_auc(
     estimate : float
         The AUC that was observed.
     n_repeats : int
-        How often each person was tested.
+        Number of repeats: the number of times that each person was tested.
     classes : sequence of int, optional
         Codes of the classes that the AUC is the mean of; by default all that occur.
 
@@ -1046,7 +1047,7 @@ def _list_targets(predicted_codes: np.ndarray, n_classes: int) -> list[np.ndarra
 
 
 def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
-    r"""Return how the probabilities of every class agree with its frequency.
+    r"""Return the agreement of the probabilities of every class with its frequency.
 
     With :math:`\ell` the log-odds of the predicted probability, the slope b is that of
     :math:`\mathrm{logit}\,P = a + b\ell`, and the intercept a that of

@@ -56,13 +56,13 @@ MIN_RELATIVE_CHANGE = 0.05
 STRONG_CORRELATION = 0.3
 
 MIN_REGIONS = 5
-"""Maps, or a rotated map and the other one, need as many common regions."""
+"""Smallest number of common regions of two maps, also after rotation of one of them."""
 
 MIN_USABLE_SHARE = 0.5
-"""A rotation must leave this share of the regions, and this share of rotations must."""
+"""Smallest share of regions left by a usable rotation, and of usable rotations."""
 
 N_HALVES, N_SCALE_HALVES = 20, 5
-"""Divisions of the people for correlations of effects and contrasts, and of scales."""
+"""Numbers of divisions of the people for correlations of effects, and of scales."""
 
 
 class ModelScales(NamedTuple):
@@ -224,7 +224,7 @@ def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
 
 
 def ranking_auc(ranking: pd.DataFrame) -> float:
-    """Return how well the smallest ranks identify the planted regions; 1 is perfect.
+    """Return the AUC with which ranks identify the planted regions; 1 is perfect.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
     cohort : Cohort
         The scans.
     steps : Deconfounder
-        What is harmonised and regressed out.
+        Steps that harmonise the features and regress covariates out.
     model : LSAPRidgeClassifier, optional
         Says how connectomes are prepared; by default they are used unchanged.
 
@@ -409,7 +409,7 @@ def replicability_table(
     cohort : Cohort
         The scans.
     steps : Deconfounder, optional
-        What is harmonised and regressed out; by default nothing.
+        Steps that harmonise the features and regress covariates out; by default none.
     model : LSAPRidgeClassifier, optional
         As of :func:`fit_scales`.
     n_halves : int
@@ -498,7 +498,7 @@ def summarize_halves(
 
 
 def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
-    """Return which people are in the first half; each class is divided evenly."""
+    """Return whether people are in the first half; each class is divided evenly."""
     label_of_person = cohort.table.groupby("participant", sort=False)["label"].first()
     shuffled_labels = label_of_person.iloc[rng.permutation(len(label_of_person))]
     is_in_first_half = shuffled_labels.groupby(shuffled_labels).cumcount() % 2 == 0
@@ -539,7 +539,7 @@ def region_importance(
 ) -> pd.DataFrame:
     """Return the loss of accuracy when a region's features are permuted.
 
-    All features of a region are exchanged together between people with equally many
+    All features of a region are permuted together among people with the same number of
     scans, all scans of a person at once; the connectome is not changed.
 
     Parameters
@@ -670,7 +670,7 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
 
 
 def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFrame:
-    """Return how well the folds of each model agree, and the models with each other.
+    """Return the agreement of the folds of each model, and of the models.
 
     Parameters
     ----------

@@ -3,8 +3,9 @@ r"""Test, without a model, in which regions classes differ, and where more than 
 Two questions, each with one number, one interval and one family-wise p-value:
 
 1. *Does the region differ between classes?* The effect :math:`e_p` is the correlation
-   of the region's values with the number of the class where classes are two or ordered;
-   else eta, the square root of the share of variance that classes explain.
+   of the region's values with the class number (0, 1, ...) if there are two classes or
+   the classes are ordered; else eta, the square root of the share of variance that
+   classes explain.
 2. *Does its difference stand out from the regions it is connected to?* With
    :math:`m_p = \sum_q w_{pq} x_q / \sum_q w_{pq}`, the mean of the region's neighbours
    weighted by their connections (without self loops), the contrast of ordered classes
@@ -27,7 +28,7 @@ between regions (mm, mm3), and a difference common to all regions cancels in
 :math:`x_p - m_p`. A person whose label never changes counts once, by the mean over
 scans; otherwise scans are the rows, weighted so that every person counts the same.
 
-Labels are exchanged between people with equally many scans, all scans of a person
+Labels are permuted among people with the same number of scans, all scans of a person
 together. Covariates are treated as by Freedman and Lane (1983, J Business Econ Stat
 1:292): residuals of the values are permuted, and covariates are regressed out of them
 again in every permutation. Quantities such as age are curves if the cohort is large
@@ -95,14 +96,14 @@ _SAME_STATISTIC = 1e-9
 
 
 class RegionTestValues(NamedTuple):
-    """What is tested: rows are people, or scans where labels change between visits."""
+    """Tested values; rows are people, or scans where labels change between visits."""
 
     values: np.ndarray
     """Standardised features, shape (n_rows, n_rois * n_features); NaN if missing."""
     contrasts: np.ndarray
     """The values minus the mean of the region's neighbours; NaN without neighbours."""
     unit_contrasts: np.ndarray
-    """The same of values in their own unit; NaN for measures that grow with size."""
+    """Contrasts of values in their own unit; NaN for measures that grow with size."""
     codes: np.ndarray
     """Class of every row, as a number from 0."""
     design: np.ndarray
@@ -110,9 +111,9 @@ class RegionTestValues(NamedTuple):
     persons: np.ndarray
     """Person of every row, as a number."""
     n_scans_of_person: np.ndarray
-    """How many scans the person of every row has."""
+    """For each row, the number of scans of its person."""
     is_ordered: bool
-    """Whether the number of the class is a quantity."""
+    """Whether the class number is a quantity."""
 
     def select(self, is_selected: np.ndarray) -> "RegionTestValues":
         """Return some of the rows."""
@@ -130,7 +131,7 @@ class RegionTestValues(NamedTuple):
 class PermutedStatistics(NamedTuple):
     """Statistics of the labels (first row) and of permuted labels.
 
-    Each of shape (1 + n_permutations, n_values), NaN where it is not known.
+    Each has the shape (1 + n_permutations, n_values); NaN if a statistic is unknown.
     """
 
     effects: np.ndarray
@@ -138,13 +139,13 @@ class PermutedStatistics(NamedTuple):
     contrasts: np.ndarray
     """The contrast c of the module."""
     excesses: np.ndarray
-    """Correlation of the values minus those of neighbours.
+    """Correlation of the values minus the values of neighbours.
 
-    In the direction that the region's effect has with the labels themselves, in the
-    permutations, too.
+    The sign is positive in the direction of the region's effect for the labels
+    themselves, also in the permutations.
     """
     unit_excesses: np.ndarray
-    """The same of values in their own unit."""
+    """The same correlation for values in their own unit."""
 
 
 class _Correlations(NamedTuple):
@@ -207,7 +208,7 @@ def compare_regions(
         Exchanges of labels between people; 0 for no p-values. With fewer than 20 no p
         can be below 0.05.
     random_state : int
-        Seed of the exchanges.
+        Seed of the permutations.
 
     Returns
     -------
@@ -215,8 +216,8 @@ def compare_regions(
         One row for every region and feature, in the order of the atlas:
 
         - region, feature, n_people (with a value).
-        - effect, effect_low, effect_high: correlation with the number of the class
-          where classes are two or ordered, with Fisher's 95% interval; else eta with
+        - effect, effect_low, effect_high: correlation with the class number
+          if classes are two or ordered, with Fisher's 95% interval; else eta with
           the 95% interval of the noncentral F distribution, extended to eta. F, if
           classes are not ordered. p_effect: family-wise over regions and features.
         - d_<class>, d_<class>_low, d_<class>_high: Cohen's d of every class but the
@@ -557,9 +558,9 @@ def permute_statistics(
 
 
 def _exchange_blocks(test_values: RegionTestValues) -> list[np.ndarray]:
-    """Return the rows of people who may exchange labels, each (n_people, n_rows).
+    """Return the rows of people whose labels are permuted, each (n_people, n_rows).
 
-    They have equally many scans, as in :func:`.permute_labels`.
+    These people have the same number of scans, as in :func:`.permute_labels`.
     """
     row_blocks = []
     for block_rows in person_blocks(test_values.persons):
@@ -571,8 +572,8 @@ def _exchange_blocks(test_values: RegionTestValues) -> list[np.ndarray]:
 def _root_weights(person_codes: np.ndarray) -> np.ndarray:
     """Return square roots of row weights (n_rows, 1); every person weighs the same.
 
-    Labels move between people with equally many rows only: no permutation changes the
-    weights.
+    Labels are permuted only among people with the same number of rows, so no
+    permutation changes the weights.
     """
     n_rows_of_person = np.bincount(person_codes)
     return np.sqrt(1 / n_rows_of_person[person_codes])[:, None]
@@ -594,7 +595,7 @@ def _unit_residuals(
 def _compute_residuals(
     covariate_design: np.ndarray, complete_columns: np.ndarray
 ) -> np.ndarray:
-    """Return what is left of complete columns by least squares on a design."""
+    """Return the residuals of complete columns after least squares on a design."""
     return complete_columns - covariate_design @ (
         np.linalg.pinv(covariate_design) @ complete_columns
     )
@@ -741,7 +742,7 @@ def _contrast_interval(
 
 
 def _count_people(column_values: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
-    """Return how many people have each value, shape (n_values,)."""
+    """Return the number of people with each value, shape (n_values,)."""
     has_value = pd.DataFrame(~np.isnan(column_values)).groupby(person_codes).any()
     return has_value.sum().to_numpy()
 

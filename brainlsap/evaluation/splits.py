@@ -90,11 +90,11 @@ def make_splits(
     People are assigned one after another, those with most scans first. A person with
     :math:`v_c` scans of class c goes to the fold f with the smallest
     :math:`\sum_c v_c n_{fc} / n_c^2`, a greedy step on the squared deviations of all
-    :math:`n_{fc} / n_c` from their mean. Where all people of a class have equally many
-    visits, no class differs by more than one person between folds. Elsewhere a random
-    cost is added, and the best of 1,000 divisions (fewer above 2,000 people) is
-    taken: the one with the smallest largest difference between the class shares of a
-    fold and those of all scans.
+    :math:`n_{fc} / n_c` from their mean. If all people of a class have the same number
+    of visits, no class differs by more than one person between folds. Otherwise a
+    random cost is added, and the best of 1,000 divisions (fewer above 2,000 people) is
+    used: the division that minimises the largest difference between the class shares of
+    a fold and those of all scans.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def make_splits(
     random_state : int
         Seed. The first repeat is the same whatever `n_repeats`.
     n_repeats : int
-        How often folds are drawn anew; every scan is tested once in each repeat.
+        Number of repeats with new folds; every scan is tested once in each repeat.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def make_splits(
     Raises
     ------
     SplitError
-        Where the people cannot be divided into such folds.
+        If the people cannot be divided into such folds.
     """
     y, groups = np.asarray(y, dtype=object), np.asarray(groups, dtype=object)
     n_missing_entries = int(pd.isna(groups).sum() + pd.isna(y).sum())
@@ -265,7 +265,7 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
 
 
 def count_repeats(splits: Sequence[Split]) -> int:
-    """Return how often every scan is tested, or 1 where that differs between scans."""
+    """Return the number of tests of every scan, or 1 if it differs between scans."""
     test_rows_of_folds = np.concatenate(
         [fold_test_rows for _, fold_test_rows in splits]
     )
@@ -324,7 +324,7 @@ def leave_one_out_splits(
     Raises
     ------
     SplitError
-        Where a site is missing, there is only one, or nobody is left to train on.
+        If a site is missing, there is only one, or nobody is left to train on.
     """
     group_values = group_names(pd.Series(np.asarray(group_column, dtype=object)))
     groups = np.asarray(groups)
@@ -366,9 +366,9 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     Raises
     ------
     FileFormatError
-        Where the table lacks these columns.
+        If the table lacks these columns.
     SplitError
-        Where its scans are not those of the cohort.
+        If its scans are not those of the cohort.
     """
     splits_table = read_table(path)
     if not {"scan", "fold"} <= set(splits_table):
@@ -395,18 +395,18 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     return tuple(splits)
 
 
-EXCHANGE_CONDITIONS = {"groups": "with equally many scans"}
-"""What two people who may exchange labels share, by parameter of `person_blocks`."""
+EXCHANGE_CONDITIONS = {"groups": "with the same number of scans"}
+"""Conditions under which labels are permuted, by parameter of `person_blocks`."""
 EXCHANGE_PHRASE = (
-    f"of the labels between participants {with_and(EXCHANGE_CONDITIONS.values())}"
+    f"of the labels among participants {with_and(EXCHANGE_CONDITIONS.values())}"
 )
-"""Between whom permutation tests exchange labels; reports use this phrase."""
+"""The participants among whom tests permute labels; reports use this phrase."""
 
 
 def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
-    """Return the rows of people who may exchange labels, by `EXCHANGE_CONDITIONS`.
+    """Return the rows of people whose labels are permuted, by `EXCHANGE_CONDITIONS`.
 
-    Those with n rows are one array (n_people, n).
+    The rows of all people with n scans are one array (n_people, n).
     """
     _, person_index = np.unique(np.asarray(groups), return_inverse=True)
     person_order = np.argsort(person_index, kind="stable")
@@ -421,19 +421,20 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
 def permute_labels(
     labels: ArrayLike, row_blocks: Sequence[np.ndarray], rng: np.random.Generator
 ) -> np.ndarray:
-    """Exchange labels between the people of each block, all scans of a person together.
+    """Permute labels among the people of each block, all scans of a person together.
 
-    The people of a block of :func:`person_blocks` have equally many scans. The number
-    of visits often goes with the diagnosis and with the data; labels that moved between
-    people with unequal numbers would test that as well, and would change the sizes of
-    classes. Somebody with a number of scans that nobody else has keeps the labels.
+    The people of a block of :func:`person_blocks` have the same number of scans. The
+    number of visits is often correlated with the diagnosis and with the data.
+    Permutations among people with different numbers of scans would test this
+    correlation as well, and would change the sizes of classes. The labels of a person
+    are kept if nobody else has the same number of scans.
 
     Parameters
     ----------
     labels : array-like of length n_scans
         The label of each scan.
     row_blocks : sequence of int arrays of shape (n_people, n_scans_of_person)
-        People who may exchange labels, as of :func:`person_blocks`.
+        Rows of the people whose labels are permuted, from :func:`person_blocks`.
     rng : numpy.random.Generator
         Source of the permutation.
 
@@ -448,10 +449,10 @@ def permute_labels(
 def permute_rows(
     row_blocks: Sequence[np.ndarray], rng: np.random.Generator
 ) -> np.ndarray:
-    """Return an order of all rows in which the people of each block are exchanged.
+    """Return an order of all rows in which the people of each block are permuted.
 
-    Each block (n_people, n_rows_of_person) is as of :func:`person_blocks`; together
-    they hold every row once.
+    The blocks (n_people, n_rows_of_person) are those of :func:`person_blocks`. Together
+    they contain every row once.
     """
     row_order = np.empty(
         sum(block_rows.size for block_rows in row_blocks), dtype=np.intp
@@ -485,7 +486,7 @@ class _IdSplit(NamedTuple):
 def find_session_ids(
     scan_ids: Sequence[str], labels: Sequence[str], sexes: Sequence[object] = ()
 ) -> tuple[np.ndarray, int]:
-    """Return which ids are of sessions, and how many people they may belong to.
+    """Return the ids that may name sessions, and the number of their people.
 
     Parameters
     ----------
@@ -596,7 +597,7 @@ def _visit_certainty(
     labels: Sequence[str],
     sexes: Sequence[object],
 ) -> int:
-    """Return how surely parts are visits, and stems people: 2, 1 or 0.
+    """Return the certainty (2, 1 or 0) that parts are visits, and stems people.
 
     2 (`_BY_NAME`) by the words they are, 1 (`_BY_AGREEMENT`) by labels that agree.
     """
@@ -662,9 +663,9 @@ def _is_visit(id_part: str) -> bool:
 def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
     """Return whether facts agree within groups, as those of one person do.
 
-    They must agree beyond chance, by a permutation test. Where few parts recur in many
-    groups, they must also agree in more than half of the way from chance to always.
-    Facts are exchanged between all scans: who is one person is the question here.
+    They must agree beyond chance in a permutation test. If few parts recur in many
+    groups, the agreement must also exceed the mean of chance and perfect agreement.
+    The test permutes facts among all scans, because the people are not yet known.
     """
     group_sizes = np.bincount(id_split.groups).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()

@@ -45,14 +45,14 @@ SUBGROUP_KINDS = ("sex", "age", "site", "scanner")
 """Kinds of covariates whose groups are scored by default."""
 
 MIN_PEOPLE_OF_GROUP = 10
-"""Fewest people of a group that is scored."""
+"""Smallest number of people in a scored group."""
 
 MIN_SCORED_OF_CLASS = 2
-"""Fewest people of a class in each group, for the class to count in the scores."""
+"""Smallest number of people in every group at which a class counts in the scores."""
 
 TOO_FEW_PEOPLE = f"fewer than {MIN_PEOPLE_OF_GROUP} people"
 TOO_FEW_CLASSES = "fewer than two classes"
-"""Why a group has no score."""
+"""Reasons for which a group has no score."""
 
 # Level of the intervals, and draws of the largest difference.
 _ALPHA = 0.05
@@ -396,9 +396,9 @@ def subgroup_table(
         One row per group: column, group, people (of a scored group those of the
         classes that are scored), classes, balanced_accuracy, low and high (95% interval
         over people), all_groups (score of the scored groups of the column together),
-        chance (expected score of these predictions, if the scans of the scored groups
-        and classes exchange their labels: below one over the number of scored classes
-        if the model also predicts other classes),
+        chance (expected score of these predictions if labels are permuted at random
+        among the scans of the scored groups and classes: below one over the number of
+        scored classes if the model also predicts other classes),
         and note: why a group has no score. Scores of a column are over the same
         classes, those with two people in every group that is scored; groups below ten
         people of all classes have no score.
@@ -508,7 +508,7 @@ class _ColumnCounts(NamedTuple):
     counts_of_group: dict[str, _GroupCounts]
     classes: tuple[str, ...]
     chance_score: float
-    """Expected score of the scored groups for exchanged labels; NaN without groups."""
+    """Expected score of the scored groups for permuted labels; NaN without groups."""
 
 
 def _count_columns(
@@ -587,7 +587,7 @@ def _count_groups(
 def _chance_of_classes(
     prediction_rows: pd.DataFrame, people: pd.Index, classes: Sequence[str]
 ) -> float:
-    """Return the expected mean recall of some classes for exchanged labels.
+    """Return the expected mean recall of some classes for permuted labels.
 
     The recall of a class is then the share of scans that are predicted in it.
     """

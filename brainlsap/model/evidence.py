@@ -238,7 +238,7 @@ class LogEvidence:
         self.n_contrasts = count_contrasts(self.t)
 
     def noise_prior_excess(self, log_ridge: np.ndarray | float) -> np.ndarray:
-        """Return how far log_ridge falls below the bound, or 0 above it.
+        """Return the distance of log_ridge below the bound, or 0 above the bound.
 
         Half the square of this is minus the log of the prior.
         """
@@ -370,7 +370,7 @@ def _invert_by_cholesky(lower_factor: np.ndarray) -> np.ndarray:
 
 
 def count_contrasts(t: np.ndarray) -> int:
-    """Return how many columns of centred targets (n_scans, k) are independent.
+    """Return the number of independent columns of centred targets (n_scans, k).
 
     An orthonormal change of the columns keeps the number, as it keeps the evidence. It
     is at least 1, so that targets that do not vary give no division by 0.
@@ -381,7 +381,7 @@ def count_contrasts(t: np.ndarray) -> int:
 
 
 def class_targets(class_codes: np.ndarray, is_ordered: bool) -> np.ndarray:
-    """Return the number of the class, or a column per class without an order."""
+    """Return the class number, or without an order a column for each class."""
     if is_ordered or class_codes.max() == 1:
         return class_codes[:, None].astype(float)
     return (class_codes[:, None] == np.unique(class_codes)).astype(float)

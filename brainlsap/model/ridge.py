@@ -56,10 +56,10 @@ class LSAPRidgeClassifier(PackedClassifier):
     Parameters
     ----------
     scales : {"auto", "none", "one", "regions"}
-        How many scales are learned: none (no diffusion), one, or one for each region;
+        Number of learned scales: none (no diffusion), one, or one for each region;
         "auto" takes the richest of these nested models that the evidence accepts.
     classes : sequence, optional
-        All classes in order of stage: the target is then the number of the stage.
+        All classes in order of stage: the target is then the class number.
         Without it every class is a target, also where labels are numbers: those of
         scikit-learn's stacking or calibration are in alphabetical order.
     max_scale : float
@@ -71,7 +71,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     threshold : float
         Edges below it are dropped, in the connectome's unit.
     weights : {"weighted", "log", "binary"}
-        How the remaining edges are weighted.
+        Weights of the remaining edges.
     connectome : {"own", "covariance"}, optional
         As of :class:`LSAPClassifier`.
     class_prior : {"training", "balanced"} or dict of class to share
@@ -295,7 +295,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     def decision_scores(self, X: np.ndarray) -> np.ndarray:
         """Return the predicted targets, shape (n_scans, n_targets).
 
-        With ordered classes or two, one column: the expected number of the class.
+        With ordered classes or two, one column: the expected class number.
         """
         check_is_fitted(self, "coefficients_")
         scan_terms = self._terms_of(X)
@@ -304,7 +304,7 @@ class LSAPRidgeClassifier(PackedClassifier):
 
     @threadpool_limits.wrap(limits=1)
     def region_contributions(self, X: np.ndarray) -> np.ndarray:
-        """Return what every region adds to the predicted targets.
+        """Return the contributions of every region to the predicted targets.
 
         The model is linear: over regions, contributions sum to
         :meth:`decision_scores` minus `intercept_`. That of a region is of its diffused
