@@ -124,7 +124,7 @@ finally:
 
 # %%
 cohort = load_cohort(folder, feature="fdg")
-# 3 folds, so that this runs in seconds. Leave n_folds out in a study: it is 5.
+# 3 folds, so that this runs in seconds. Leave n_folds out in a study: the default is 5.
 splits = make_splits(cohort.y, cohort.groups, n_folds=3, random_state=0)
 for train, test in splits:
     shared = set(cohort.groups[train]) & set(cohort.groups[test])

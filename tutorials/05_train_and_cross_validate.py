@@ -161,7 +161,7 @@ figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 fit_model(cohort, "model.safetensors", LSAPClassifier(**brief), overwrite=True)
 stored = load_model("model.safetensors")
 new_people = make_cohort(6, atlas="desikan82", random_state=9)
-# Both simulations count people from 1: equal ids are those of different people.
+# Both simulations count people from 1: equal ids belong to different people.
 predictions = predict_people(stored, new_people, ids_are_new=True)
 print(predictions.drop(columns="remark").round(2).head(3).to_string(index=False))
 

@@ -9,7 +9,7 @@
 # **What comes out.** With folds by person, the balanced accuracy is 0.32, which is
 # close to chance (0.20). With folds by scan, it is 0.91, although there is no disease
 # in the data. The audit of the package reports the 30 people who are on both sides of
-# the first fold as an error. It cannot find them if one person has two unrelated names.
+# the first fold as an error. The audit cannot find a person with two unrelated names.
 
 # %%
 from dataclasses import replace

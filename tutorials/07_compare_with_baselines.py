@@ -135,10 +135,10 @@ print(accuracy.round(2).to_string())
 # Without adjustment, age alone gives a high score. Plain regression gives chance in the
 # cohort without a disease effect, and removes a part of the disease effect in the other
 # cohort. W-scores preserve the disease effect, but part of the age effect remains. The
-# slopes are estimated from few controls, and the error of a slope, multiplied by 8
-# years, is a difference between the classes. This difference decreases with more
-# controls and with ages that overlap more. Report W-scores together with the scores of
-# plain regression and of age alone. The audit gives the score of age alone.
+# slopes are estimated from few controls. If a slope is wrong, the classes differ by its
+# error times 8 years. This difference decreases with more controls and with ages that
+# overlap more. Report W-scores together with the scores of plain regression and of age
+# alone. The audit gives the score of age alone.
 
 # %%
 expected = pd.DataFrame(

@@ -93,7 +93,8 @@ print(*sorted(path.name for path in Path("maps").iterdir())[:6])
 # prints these shares, and `--class-prior` changes them. The table of predictions names
 # people, so keep it as private as the data. The new people here come from another
 # simulation, so `predict` also warns that their data differ from those of the study.
-# `--ids-are-new` says that equal ids of both simulations are those of different people.
+# `--ids-are-new` confirms that equal ids in the two simulations belong to different
+# people.
 
 # %%
 # Few epochs and one start again. Leave both out in a study.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Use the classifier inside scikit-learn
 #
-# How do `Pipeline`, `cross_val_score` and `GridSearchCV` work with `LSAPClassifier`? It
-# is a scikit-learn classifier with one special requirement: every step that splits
+# How do `Pipeline`, `cross_val_score` and `GridSearchCV` work with `LSAPClassifier`?
+# This is a scikit-learn classifier with one special requirement: every step that splits
 # scans needs the person of each scan. Metadata routing passes this information to the
 # steps.
 #
@@ -165,7 +165,8 @@ sklearn.set_config(enable_metadata_routing=False)
 # %%
 train, test = next(folds.split(X, y, people))
 model.fit(X[train], y[train], groups=people[train])
-# Few exchanges, so that this runs in seconds. Leave n_repeats out in a study: it is 10.
+# Few permutations, so that this runs in seconds. Leave n_repeats out in a study: the
+# default is 10.
 importance = region_importance(model, X[test], y[test], people[test], n_repeats=3)
 importance.index = cohort.region_names
 print(importance.nlargest(5, "importance").round(3).to_string())
