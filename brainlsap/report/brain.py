@@ -174,8 +174,8 @@ def plot_regions(
     mark : str or sequence of str
         Regions with a small dot in every view that shows them, white with a dark rim.
     outline_label, mark_label : str
-        What outlines and dots mean; written in a key below the figure. The key leaves
-        out what no region has.
+        Meanings of outlines and dots, written in a key below the figure. The key
+        contains only marks that a region has.
     width : float
         Width of a new figure in mm, from 60 to 400: for example 85 (one column of a
         journal) or 180 (two). The size of the text does not change. Rows are at most
@@ -627,8 +627,8 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     is_numbered = isinstance(getattr(values, "index", None), pd.RangeIndex)
     if is_numbered or not isinstance(values, Mapping | pd.Series | pd.DataFrame):
         raise ParameterError(
-            "values must give each value by the region's name: a mapping, Series or "
-            "DataFrame with names as index (set_index('region')); got "
+            "values must be a mapping, Series or DataFrame that has the names of the "
+            "regions as keys or index (set_index('region')); got "
             f"{type(values).__name__}{' with row numbers' if is_numbered else ''}."
         )
     values_of_title = dict(values.items())
@@ -827,7 +827,7 @@ def _tick_texts(color_scales: Sequence[ScalarMappable]) -> list[str]:
 
 
 def _choose_ticks(color_scale: ScalarMappable) -> tuple[Sequence[float], str]:
-    """Return where a bar has ticks, and their format: plain, with as many decimals.
+    """Return the ticks of a bar, and their format, with equal numbers of decimals.
 
     Very small and very large numbers are written as 1e-06.
     """
@@ -1056,7 +1056,7 @@ def _glass_lines(glass_name: str) -> tuple[list[Shape], list[Any]]:
 
 
 def _glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
-    """Return which markers a view of the glass brain shows."""
+    """Return the markers that a view of the glass brain shows."""
     centroids = atlas.coordinates
     glass_name, x_range, y_range = GLASS_VIEWS[view_name]
     x, y, z = centroids.T

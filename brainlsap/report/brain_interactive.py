@@ -171,7 +171,7 @@ def _escape_tags(shown_text: str | None) -> str:
 
 
 def _hover_text(atlas: Atlas, region_index: int, region_value: float) -> str:
-    """Return what is shown on hover: the region's names and its value."""
+    """Return the text shown on hover: the region's names and its value."""
     value_text = "no value" if np.isnan(region_value) else f"{region_value:.4g}"
     full_name, region_name = atlas.full_names[region_index], atlas.names[region_index]
     names_html = f"<b>{_escape_tags(full_name)}</b><br>{_escape_tags(region_name)}"
@@ -216,7 +216,7 @@ def _region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
 
 
 def _view_buttons(region_surfaces: Sequence[_RegionSurface]) -> dict[str, list[Any]]:
-    """Return what each view shows, and from where."""
+    """Return the contents of each view, and its direction."""
     buttons_by_view = {}
     for view_name, view_lines in VIEWS.items():
         hemispheres = {

@@ -92,7 +92,7 @@ class RegionMesh(NamedTuple):
 
 
 class RegionPicture(NamedTuple):
-    """What one view shows, in mm from its lower left corner.
+    """Shapes in one view, in mm from its lower left corner.
 
     `shapes` are the outlines of all regions that are seen, by position in the atlas,
     the whole brain's first under NO_REGION; `areas` are in mm², `centres` well inside
@@ -610,7 +610,7 @@ def layout_figure(
     Parameters
     ----------
     picture_of_view : mapping of str to RegionPicture
-        What every view shows.
+        Picture of every view.
     map_names : sequence of str
         Names of the maps, one a row.
     bar_labels : sequence of str

@@ -28,9 +28,10 @@ DEVELOPMENT, EVALUATION, BOTH = "development", "evaluation", "both"
 ABOUT = (
     "Numbers and topics are those of TRIPOD+AI (Collins et al., BMJ "
     "2024;385:e078378). Read the full wording of each item in the statement. The "
-    "state of an item is what this run answers, not whether a manuscript reports it."
+    "state of an item says whether this run answers the item, not whether a manuscript "
+    "reports it."
 )
-"""What the file is, in its last row."""
+"""Description of the file, in its last row."""
 
 Answer = str | Callable[[Evaluation], str]
 
@@ -46,9 +47,9 @@ class Item:
     study : {"both", "development", "evaluation"}
         Studies that the item is for.
     to_write : str
-        What the authors must write; "" where the run says all.
+        Information that the authors must write; "" if the run gives all of it.
     answer : str, or callable, optional
-        What the run says, or `(evaluation) -> value`; "" for nothing.
+        Information from the run, or `(evaluation) -> value`; "" for none.
     places : tuple of str
         Files of the report, with a section of the page behind #, that say it. Only
         those that exist are named.

@@ -1,10 +1,10 @@
-"""What a study shows and does not show: one answer to each question of a report.
+"""Conclusions of a study: one answer to each question of a report.
 
-An answer is "YES" or "NO" only where test and interval agree; otherwise the weaker
+An answer is "YES" or "NO" only if test and interval agree; otherwise the weaker
 answer, "NOT SHOWN", is given. Answers are records of numbers; the page prints them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,9 +66,9 @@ METHOD_TITLES = {
     "auto": "a ridge regression that chooses between no connectome, one scale, and a "
     "scale per region",
 }
-"""What a model is, by the scales that it learns."""
+"""Description of a model, by the kind of scales that it learns."""
 METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
-"""Those which learn a scale for every region."""
+"""Methods that learn a scale for every region."""
 
 SIMPLE_MODELS = (
     "majority class",
@@ -97,13 +97,13 @@ _PARTS_HEADING = (
     f"common scale). YES: at least {MIN_LOG_CREDIT:.1f} in each row (20 times as "
     "probable), and intervals above 0 for random connectomes:"
 )
-"""What precedes the gains of the study's connectome."""
+"""Text before the gains of the study's connectome."""
 N_QUOTED = 6
-"""Most regions that a sentence for a manuscript names."""
+"""Largest number of regions that a sentence for a manuscript names."""
 N_COVARIATES = 3
-"""Most covariates that are named, apart from those with a warning."""
+"""Largest number of covariates that are named, apart from those with a warning."""
 SMALL_CLASS = 20
-"""A class of fewer participants is named as a limit."""
+"""A class with fewer participants is named as a limitation."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ class Conclusion:
     sentence : str
         The number with its interval, and what limits the answer.
     reason : str
-        What decides the answer, in a few words before the sentence; may be "".
+        Reason for the answer, printed before the sentence; may be "".
     label : str
-        What is printed in place of the answer, for example how many regions; "" for
-        the answer itself.
+        Text that is printed instead of the answer, for example a number of regions; ""
+        for the answer itself.
     estimate, low, high : float
         Score, difference or number of regions with its 95% interval; NaN if there is
         none.
@@ -145,7 +145,7 @@ class Conclusion:
 
     @property
     def verdict(self) -> str:
-        """What is printed as the answer."""
+        """The answer as it is printed."""
         return self.label or self.answer
 
 
@@ -168,7 +168,8 @@ class StudyConclusions:
     comparisons : tuple of Conclusion
         One for each simple model.
     added_value : Conclusion or None
-        Does the brain add to covariates? None if they were not run.
+        Do brain data improve the prediction from covariates? None if models of
+        covariates were not run.
     regions_differ, regions_stand_out : Conclusion
         In which regions do classes differ, and where more than in the regions that
         they are connected to?
@@ -212,7 +213,7 @@ class StudyConclusions:
 
 
 def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
-    """Return what a study shows.
+    """Return the conclusions of a study.
 
     Parameters
     ----------
@@ -345,7 +346,7 @@ def class_text(evaluation: Evaluation) -> str:
 
 
 def left_out_text(evaluation: Evaluation) -> str:
-    """Return who was left out and why, by number."""
+    """Return the numbers of people and scans that were left out, with the reasons."""
     cohort = evaluation.cohort
     if cohort.truth is not None:
         return "nobody (simulated data)."
@@ -381,7 +382,7 @@ def left_out_text(evaluation: Evaluation) -> str:
 
 
 def method_text(evaluation: Evaluation) -> str:
-    """Return what the main model is, and how it was tested."""
+    """Return a description of the main model and of its test."""
     main_model, study_settings = evaluation.models[0], evaluation.settings
     is_main = evaluation.fits["model"] == main_model
     model_settings = settings_of_model(evaluation.fits[is_main])
@@ -421,7 +422,7 @@ def method_text(evaluation: Evaluation) -> str:
 
 
 def predictor_text(evaluation: Evaluation) -> str:
-    """Return what makes the predictions: the main model, or only its ridge regression.
+    """Return the predictor in words: the main model, or only its ridge regression.
 
     A network without weight in any fold predicts nothing.
     """
@@ -499,11 +500,12 @@ def judge_covariates(
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    "NO": the brain adds to the covariates (`added_value_conclusion`), and they include
-    all that the audit warns of. "POSSIBLY": the audit warns of one that they do not
-    include, or the brain was not shown to add to them. Without
-    `added_value_conclusion`, "POSSIBLY" means a warning of the audit; "NO WARNING" does
-    not exclude an explanation. "NOTHING TO EXPLAIN": no score above chance was shown.
+    "NO": brain data improve the prediction from covariates (`added_value_conclusion`),
+    and the covariates include all columns of which the audit warns. "POSSIBLY": the
+    audit warns of a column that they do not include, or brain data were not shown to
+    improve the prediction. Without `added_value_conclusion`, "POSSIBLY" means a warning
+    of the audit; "NO WARNING" does not exclude an explanation. "NOTHING TO EXPLAIN": no
+    score above chance was shown.
     """
     question_text = "Could age, sex or site explain the score?"
     if added_value_conclusion is not None:
@@ -546,7 +548,7 @@ def judge_covariates(
 def _judge_by_audit(question: str, findings: pd.DataFrame | None) -> Conclusion:
     """Answer by the warnings of the audit whether a covariate explains the score."""
     label = NO_WARNING
-    reason = "The audit gave no warning, but it cannot exclude this."
+    reason = "The audit gave no warning, but it cannot exclude such an explanation."
     if not _select_warnings(findings).empty:
         label = POSSIBLY
         reason = "Something other than the brain may explain the score."
@@ -561,9 +563,13 @@ def _judge_by_comparison(
     added_value_conclusion: Conclusion,
     score_of_model: float,
 ) -> Conclusion:
-    """Answer by what the brain adds to covariates whether these explain the score."""
+    """Answer from the gain of brain data whether covariates explain the score."""
     if added_value_conclusion.answer != YES:
-        reason = "The brain was not shown to add to these variables."
+        covariates_phrase = tables.covariates_text(evaluation)
+        reason = (
+            "Brain data were not shown to improve the prediction from "
+            f"{covariates_phrase}."
+        )
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     model_columns = evaluation.settings["covariates"]
     absent_names = _absent_names(_select_warnings(findings), model_columns)
@@ -633,7 +639,7 @@ def _score_of_covariates(evaluation: Evaluation, score_of_model: float) -> str:
 def _describe_covariates(
     findings: pd.DataFrame | None, model_columns: Sequence[str]
 ) -> list[str]:
-    """Return what each covariate predicts alone in the audit, as sentences."""
+    """Return the score of each covariate alone in the audit, as sentences."""
     if findings is None or "covariate" not in findings:
         return []
     sentences = []
@@ -750,10 +756,12 @@ def judge_probabilities(
         return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text, label=NO)
     sentence = "Probabilities were not tested in another sample."
     if main_model in class_priors:
-        sentence = (
-            f"Probabilities assume {phrase_prior(class_priors[main_model])}, not those "
-            "of a clinic, and were not tested in another sample."
-        )
+        class_prior = class_priors[main_model]
+        # Shares that the user gives may be those of a clinic.
+        is_given = isinstance(class_prior, Mapping)
+        clinic_text = "" if is_given else ", which may differ from those of a clinic"
+        sentence = f"Probabilities assume {phrase_prior(class_prior)}{clinic_text}."
+        sentence += " The probabilities were not tested in another sample."
     return Conclusion(question_text, NOT_SHOWN, sentence, label=NO)
 
 
@@ -850,7 +858,7 @@ def _name_unclear(comparisons: Sequence[Conclusion]) -> str:
     sentences = []
     if lower_names:
         sentences.append(
-            f"The score is lower, not clearly, than that of {with_and(lower_names)}."
+            f"The score is lower than that of {with_and(lower_names)}, but not clearly."
         )
     if unclear_names:
         sentences.append(f"There is no clear gain over {with_and(unclear_names)}.")
@@ -862,16 +870,16 @@ def _name_unclear(comparisons: Sequence[Conclusion]) -> str:
 
 
 def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
-    """Answer whether the brain adds to covariates; None if they were not run.
+    """Answer whether brain data improve the prediction from covariates.
 
-    LSAP-R with the covariates is compared with the covariates alone. "NO": the brain
-    makes the score worse.
+    None if models of covariates were not run. LSAP-R with the covariates is compared
+    with the covariates alone. "NO": brain data make the score worse.
     """
     comparisons = tables.added_value_comparisons(evaluation)
     covariates_phrase = tables.covariates_text(evaluation)
     if comparisons.empty or not covariates_phrase:
         return None
-    question = f"Does the brain add to {covariates_phrase}?"
+    question = f"Do brain data improve the prediction from {covariates_phrase}?"
     covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
     comparison_row = comparisons.set_index("model").loc[covariates_name]
     if not np.isfinite(comparison_row["difference"]):
@@ -882,8 +890,8 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     )
     difference = _difference_text(comparison_row)
     sentence = (
-        f"With the brain ({brain_name}) minus without the brain: {difference} balanced "
-        f"accuracy (95%; {_holm_phrase(comparison_row)})."
+        f"Balanced accuracy with brain data ({brain_name}) minus without: {difference} "
+        f"(95%; {_holm_phrase(comparison_row)})."
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
         sentence = (
@@ -1127,7 +1135,7 @@ def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
 
 
 def difference_term(evaluation: Evaluation) -> str:
-    """Return what the tests of regions test: a trend, or any difference."""
+    """Return the alternative of the tests of regions: a trend, or any difference."""
     if is_trend_tested(evaluation):
         return "trend over the ordered classes"
     return "difference between classes"
@@ -1197,7 +1205,7 @@ def _effect_range_text(evaluation: Evaluation, regions: list[str]) -> str:
 
 
 def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
-    """Return what readers must know before they use an answer, from the gravest."""
+    """Return cautions for the use of all answers, from the most serious."""
     cautions = []
     if leak_text:
         cautions.append(leak_text)
@@ -1236,7 +1244,7 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
 
 
 def _leak_text(evaluation: Evaluation) -> str:
-    """Return why scores do not hold for new participants; "" if nothing is known."""
+    """Return the reason for which scores do not apply to new participants, or ""."""
     if evaluation.settings.get("people_shared"):
         return (
             "Scans of one participant are in training and test folds, so scores do not "
@@ -1340,7 +1348,7 @@ def _quote_regions(
     region_p_values: pd.DataFrame,
     test_text: str,
 ) -> list[str]:
-    """Return where regions differ and stand out, as sentences for a manuscript."""
+    """Return the regions that differ and stand out, as sentences for a manuscript."""
     atlas = evaluation.cohort.atlas
     differing_regions, outstanding_regions = (
         _sort_significant_regions(region_p_values, p_column)
@@ -1439,7 +1447,8 @@ def _list_forbidden(
         phrases.append("outperforms simple models")
     added_value = conclusions.added_value
     if added_value is not None and added_value.answer != YES:
-        phrases.append(f"the brain adds to {tables.covariates_text(evaluation)}")
+        covariates_text = tables.covariates_text(evaluation)
+        phrases.append(f"brain data improve the prediction from {covariates_text}")
     network_conclusion = conclusions.network
     if network_conclusion is not None and network_conclusion.answer != YES:
         phrases.append("the neural network outperforms ridge regression")

@@ -17,16 +17,16 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.text import option_text, p_text
 
 DEFAULT_COLUMNS = ("age", "sex", "site")
-"""Columns of the table of participants where none are named and the cohort has them."""
+"""Default columns of the table of participants, if the cohort has them."""
 
 MAX_SKEWNESS = 1.0
-"""Largest skewness within classes of a number that is described by mean and s.d."""
+"""Largest skewness within classes at which a column is described by mean and s.d."""
 
 MAX_COUNTED_VALUES = 2
-"""Numbers of at most this many values are counted as categories are."""
+"""A numeric column with at most this many different values is shown as categories."""
 
 MAX_CATEGORIES = 10
-"""Most categories that have a row each; of more, only their number is shown."""
+"""Largest number of categories with a row each; otherwise, their number is shown."""
 
 MIN_EXPECTED_COUNT = 5.0
 """Smallest expected count for which the chi-squared distribution is used."""
@@ -410,7 +410,7 @@ def compare_counts(
 ) -> CharacteristicTest:
     """Test counts of categories between classes by chi-squared.
 
-    Where a count below :data:`MIN_EXPECTED_COUNT` is expected, p is the share of
+    If a count below :data:`MIN_EXPECTED_COUNT` is expected, p is the share of
     permutations of the labels with a statistic as large, which keep both margins as
     Fisher's exact test does. The observed labels count as one of them.
     """

@@ -214,7 +214,7 @@ def _explain_omissions(
     parcellation: str | Path | None,
     has_surfaces: bool,
 ) -> list[str]:
-    """Return which regions with values the images leave out, and how to get them."""
+    """Return notes on regions that the images leave out, with a solution."""
     omission_texts = []
     remedy_text = "regions.tsv has all values"
     undrawn_regions = [
@@ -224,8 +224,8 @@ def _explain_omissions(
     ]
     if not has_surfaces and parcellation is None:
         return [
-            "no image was written: the atlas has neither surfaces nor an image. "
-            f"{option_text('parcellation')} writes NIfTI maps; {remedy_text}."
+            "no image was written, because the atlas has neither surfaces nor an "
+            f"image. {option_text('parcellation')} writes NIfTI maps; {remedy_text}."
         ]
     if has_surfaces and parcellation is None and undrawn_regions:
         omission_texts.append(
@@ -240,7 +240,8 @@ def _explain_omissions(
         omission_texts.append(
             f"the NIfTI maps leave out {len(regions_without_voxels)} of {len(regions)} "
             f"regions with values, which {Path(parcellation).name} does not have: "
-            f"{listed(regions_without_voxels)}. Give an image with them; {remedy_text}."
+            f"{listed(regions_without_voxels)}. Give an image that contains these "
+            f"regions; {remedy_text}."
         )
     return omission_texts
 
@@ -257,9 +258,9 @@ def _volume_images(
     has_numbers = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
     if not has_numbers and label_image.is_order:
         raise ParameterError(
-            f"{label_path}: the regions of the labels are unknown. Save a table with "
-            "the columns index and name in the folder of the image. Give the table "
-            "the file name of the image, with the ending .tsv"
+            f"{label_path}: the regions of the labels are unknown. Write a table with "
+            "the columns index and name. Save the table in the folder of the image, "
+            "under the file name of the image with the ending .tsv"
         )
     label_volume, affine, header = read_volume(label_path)
     label_volume = label_volume.astype(np.int32)

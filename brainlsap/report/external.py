@@ -124,7 +124,7 @@ def external_headline(evaluation: Evaluation) -> list[str]:
 
 
 def _unharmonized_sentence(external_facts: Mapping[str, Any]) -> str:
-    """Return how many scans ComBat could not adjust; "" if none, or not known."""
+    """Return the number of scans not adjusted by ComBat; "" if none or unknown."""
     n_unharmonized = external_facts.get("n_unharmonized", 0)
     if not n_unharmonized:
         return ""
@@ -211,7 +211,7 @@ def external_methods(evaluation: Evaluation) -> list[str]:
         for count_row in cohort.class_counts().to_dict("records")
     )
     step_phrases = list_step_phrases(card["steps"])
-    steps_text = "No adjustment of the features was made."
+    steps_text = "The features were not adjusted."
     if step_phrases:
         reference_class = card["steps"].get("reference_class")
         of_class_text = f" of class {reference_class}" if reference_class else ""

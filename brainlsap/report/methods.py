@@ -38,7 +38,7 @@ N_SMALLEST = 10
 """Number of smallest scales of a network for which training is summarised."""
 
 LATE_SHARE = 0.2
-"""A best epoch within this last share of the epochs suggests that more may help."""
+"""More epochs may help if the best epoch is within this last share of the epochs."""
 
 N_EARLY_EPOCHS = 3
 """A network kept from one of these first epochs has hardly been trained."""
@@ -64,7 +64,7 @@ NETWORK_PHRASES = {
         "own values and their mean than random connectomes do"
     ),
 }
-"""Answers to whether the network adds, by verdict."""
+"""Answers to whether the network adds information, by verdict."""
 
 OWN_PHRASES = {
     "yes": (
@@ -80,7 +80,7 @@ OWN_PHRASES = {
         "than the connectome of another participant"
     ),
 }
-"""Answers to whether participants' own connectomes add, by verdict."""
+"""Answers to whether participants' own connectomes add information, by verdict."""
 
 NULL_PHRASES = {
     "relabelled": "connectomes with randomly relabelled regions",
@@ -102,7 +102,7 @@ _IN_SENTENCES = (
 UNLISTED_SETTINGS = frozenset(
     f"{_DESIGN} {_PLACES_AND_SPEED} {_PROVENANCE} {_IN_SENTENCES}".split()
 )
-"""Settings that are not listed with those that have no phrase."""
+"""Settings that are omitted from the list of settings without a phrase."""
 
 
 class SettingPhrases:
@@ -254,7 +254,7 @@ def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
 
 
 def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
-    """Return how the data were read: what was found, else the options given."""
+    """Return notes on reading: the findings, or otherwise the options given."""
     cohort = evaluation.cohort
     # What was read overrides the option: one array may hold the connectomes of all.
     reading_settings = withhold_paths(
@@ -266,7 +266,7 @@ def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def connectome_sentences(evaluation: Evaluation) -> list[str]:
-    """Return what the connectome adds, in two sentences; none if it was not computed.
+    """Return the gain of the connectome in two sentences; none if not computed.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def chosen_text(evaluation: Evaluation) -> str:
 
 
 class FoldsWithoutScales(NamedTuple):
-    """In how many folds a selecting model chose no scale per region."""
+    """Numbers of folds in which a selecting model chose no scale per region."""
 
     model: str
     n_without: int
@@ -374,11 +374,11 @@ PRIOR_PHRASES = {
     "training": "the class shares of the training scans",
     "balanced": "equal shares of all classes",
 }
-"""Which class shares probabilities assume, by `class_prior`."""
+"""Class shares that probabilities assume, by `class_prior`."""
 
 
 def phrase_prior(class_prior: str | Mapping[str, float]) -> str:
-    """Return which class shares the probabilities of one model assume."""
+    """Return the class shares that the probabilities of one model assume, as text."""
     if not isinstance(class_prior, Mapping):
         return PRIOR_PHRASES[class_prior]
     share_texts = (
@@ -389,7 +389,7 @@ def phrase_prior(class_prior: str | Mapping[str, float]) -> str:
 
 
 def prior_text(evaluation: Evaluation) -> str:
-    """Return what probabilities assume or are; "" if no model has any."""
+    """Return the meaning of probabilities; "" if no model has probabilities."""
     prior_of_model = evaluation.class_priors()
     models_by_phrase: dict[str, list[str]] = {}
     for model_name, class_prior in prior_of_model.items():
@@ -413,7 +413,7 @@ def prior_text(evaluation: Evaluation) -> str:
 
 
 def training_text(evaluation: Evaluation) -> str:
-    """Return how far training moved the scales of networks, and where they began."""
+    """Return the changes of scales in training, and their initial values, as text."""
     initial_scales = evaluation.scales.query("share == 0")
     training_sentences = []
     has_ridge_start = False

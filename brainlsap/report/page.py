@@ -705,7 +705,7 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
 def _first_screen(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return what the top of the page shows, without names of people, files, days."""
+    """Return the first screen of the page, without names of people, files and days."""
     if is_external(evaluation):
         paragraphs = list(map(withhold_names, external_headline(evaluation)))
         return {"conclusions": None, "summary": paragraphs}

@@ -16,7 +16,7 @@ PAGE_WIDTH = 160.0
 """Text width of A4 with margins of 25 mm, in mm."""
 
 MAX_ROWS = 48
-"""Most rows of a table on one page; longer ones are continued in another."""
+"""Largest number of rows of a table on one page; longer tables are divided."""
 
 # Widths of letters of Computer Modern at 8 pt (footnotesize of a document of 10 pt), in
 # mm. Those of other usual fonts are smaller.
@@ -31,7 +31,7 @@ _MAX_UNBROKEN = 34.0
 
 @dataclass(frozen=True)
 class PaperText:
-    """What stands above and below a table of a paper.
+    """Texts above and below a table of a paper.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ PAPER_TEXTS = {
         "Prediction from covariates, from brain features, and from both",
         f"Balanced accuracy over all test scans has {_INTERVALS} Differences have 95% "
         "t intervals over participants (Bonett and Price 2012). The p-values are from "
-        "a test that exchanges the predictions of two models for participants; they "
-        "have Holm's correction if there are two. A score of both that is lower than "
-        "that of brain features alone shows no benefit of the covariates.",
+        "a test that exchanges the predictions of two models for participants. Two "
+        "p-values have Holm's correction. If the score of both is lower than that of "
+        "brain features alone, no benefit of the covariates was shown.",
     ),
     "ladder": PaperText(
         "Comparison of nested ridge regressions",
@@ -108,8 +108,8 @@ PAPER_TEXTS = {
     ),
     "subgroups": PaperText(
         "Balanced accuracy in groups of participants",
-        "The groups of a column are scored over the classes that occur in all of "
-        "them, and the number of a group counts participants in these classes. Scores "
+        "All groups of a column are scored on the classes that occur in every group. "
+        "The number of participants of a group counts only these classes. Scores "
         "have 95% intervals over participants. The intervals of the largest "
         "differences hold simultaneously for all pairs of groups of all columns.",
     ),

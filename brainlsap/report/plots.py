@@ -74,7 +74,7 @@ CLASS_LINES = (
     (0, (1, 1)),
 )
 CLASS_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""Marks of classes, told apart without colour too."""
+"""Markers of classes, which differ in shape as well as in colour."""
 
 N_SHOWN = 10
 """Number of regions in a figure."""
@@ -98,7 +98,7 @@ FLOW_BOX, FLOW_GAP, FLOW_MARGIN = 10.0, 5.0, 1.0
 """Height of the boxes of the flow of participants, gap and margin, in mm."""
 
 N_CONTRIBUTIONS = 15
-"""Regions of largest contribution that the figure shows; the rest is one row."""
+"""Number of regions with the largest contributions; one row shows all others."""
 
 
 def _draw_box(
@@ -680,12 +680,13 @@ def plot_calibration(
     Returns
     -------
     Axes
-        Each point is the mean of equally many test scans, ordered by the probability
-        of the predicted class. This probability can be smaller than that of another
-        class, because class weights of the fit choose the predicted class. Points on
-        the dashed line are calibrated; below it the model is overconfident. The label
-        names the class shares that probabilities assume (`class_prior`). Bars are 95%
-        Wilson intervals, which treat scans as independent.
+        Test scans are sorted by the probability of their predicted class and divided
+        into groups of the same size. Each point is the mean of a group. The predicted
+        class can have a smaller probability than another class, because the class
+        weights of the fit choose it. Points on the dashed line are calibrated; below
+        the line the model is overconfident. The label names the class shares that
+        probabilities assume (`class_prior`). Bars are 95% Wilson intervals, which treat
+        scans as independent.
 
     Raises
     ------

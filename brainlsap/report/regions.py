@@ -1,4 +1,4 @@
-"""What a report says about regions: which are named, three answers, and their tables.
+"""Statements of a report about regions: the named regions, three answers, and tables.
 
 Three questions are asked of every region, as in
 :mod:`brainlsap.evaluation.region_tests`: does it differ between classes, does its
@@ -36,14 +36,14 @@ N_NAMED = 6
 """Number of regions that a sentence names."""
 
 MIN_SCALE_RANGE = 0.05
-"""Smallest difference of relative scales of which regions are named and drawn."""
+"""Smallest difference of relative scales at which regions are named and drawn."""
 
 N_EXTRA = 5
-"""Number of rows added, at most, for further regions that stand out."""
+"""Largest number of rows that are added for further regions that stand out."""
 
 
 MIN_PLANTED_AUC = 0.6
-"""Planted regions with a smaller AUC are called not identified."""
+"""Smallest AUC at which planted regions are called identified."""
 
 NO_CLAIM = "No conclusion about regions is possible."
 _ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
@@ -92,7 +92,7 @@ def significant_regions(
     evaluation : Evaluation
         With `region_tests`.
     test : {"effect", "contrast"}
-        Which p-value.
+        Test that gives the p-value.
     feature : str, optional
         Feature in which they were tested; by default any.
 
@@ -528,7 +528,7 @@ def _smallest_p(evaluation: Evaluation) -> float:
 
 
 def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
-    """Return which feature a test is of, if there are several."""
+    """Return the feature of a test, if there are several."""
     if len(evaluation.cohort.feature_names) == 1:
         return ""
     title_text = feature_title(
@@ -538,7 +538,7 @@ def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
 
 
 def _family_text(evaluation: Evaluation) -> str:
-    """Return what p-values of regions are corrected for."""
+    """Return the number of tests and permutations behind p-values, as text."""
     region_tests = _region_tests_of(evaluation)
     n_permutations = int(region_tests["n_permutations"].iloc[0])
     n_tests = len(region_tests.dropna(subset="effect"))
@@ -608,7 +608,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
 
 
 def _effect_caution(evaluation: Evaluation) -> str:
-    """Return what a difference between classes does not mean."""
+    """Return the caution about differences between classes."""
     importance_sentence = "This page does not measure how important a region is."
     cohort = evaluation.cohort
     if cohort.label_name != "diagnosis":
@@ -627,7 +627,7 @@ def _effect_caution(evaluation: Evaluation) -> str:
 
 
 def _compared_text(evaluation: Evaluation) -> str:
-    """Return what the test of the effect compares."""
+    """Return the classes or trend that the test of the effect compares."""
     if len(evaluation.cohort.classes) == 2:
         return "two classes"
     if is_trend_tested(evaluation):
@@ -684,8 +684,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
             f"significant, is in {largest_text}."
         )
         caution_text = (
-            "This does not mean that the difference is equal in all regions. It may "
-            "be too small or too widespread to be detected."
+            "This does not mean that the difference is equal in all regions. A larger "
+            "difference in some regions may be too small or too widespread to be "
+            "detected."
         )
         claim_text = "No region was shown to stand out from connected regions."
         return RegionAnswer(question_text, answer_text, claim_text, caution_text)
@@ -706,10 +707,10 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
 
 
 def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
-    """Answer how a model reads regions."""
+    """Return the answer on the use of regions by a model."""
     question_text = "How does the model use the region?"
     caution_text = (
-        "This describes the model and has no p-value. A small scale does not mean "
+        "Scales describe the model and have no p-value. A small scale does not mean "
         "that classes differ in the region, that the region is important, or that "
         "disease has spread from it."
     )
@@ -719,7 +720,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         smallest_scale, largest_scale = scale_ranges(evaluation)[model_name]
         answer_text = (
             "A small scale means that the model uses the region's own value; a large "
-            "scale means that it averages the region with connected regions. In this "
+            "scale means that the model averages over connected regions. In this "
             "study, the scales of a fold hardly differ between regions "
             f"({model_name}: {smallest_scale:.2f} to {largest_scale:.2f} times the "
             "median of the fold, mean over folds), so no region is named and no map is "
@@ -738,7 +739,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     )
     answer_text = (
         "A small scale means that the model uses the region's own value; a large "
-        "scale means that it averages the region with connected regions. In the model "
+        "scale means that the model averages over connected regions. In the model "
         f"{model_name}, {name_regions([smallest_row['region']], atlas)} has the "
         f"smallest scale, which is {range_text} times the scale of the median region "
         "[range over folds]."
@@ -749,14 +750,14 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     ).to_numpy(float)
     if np.isfinite([mean_scale, lower_bound, upper_bound]).all():
         answer_text += (
-            " In one fit to all scans, the scale of this region, not divided by that "
-            "of the median region, is "
+            " In one fit to all scans, the scale of this region, without division by "
+            "the scale of the median region, is "
             f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} (95% posterior "
             "interval)."
         )
     claim_text = (
-        "The model uses the own value of a region with a small scale, and averages a "
-        "region with a large scale with connected regions."
+        "For a region with a small scale, the model uses the region's own value. For a "
+        "region with a large scale, the model averages over connected regions."
     )
     folds_lacking_scales = folds_without_scales(evaluation)
     if folds_lacking_scales is not None and folds_lacking_scales.n_without:
@@ -783,7 +784,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
 
 
 def planted_text(evaluation: Evaluation) -> str:
-    """Return how well each statistic finds the planted regions of a simulation.
+    """Return the accuracy with which statistics identify planted regions, as sentences.
 
     "" for other cohorts.
     """
@@ -838,7 +839,7 @@ def planted_text(evaluation: Evaluation) -> str:
 
 
 def replicability_text(evaluation: Evaluation) -> str:
-    """Return how well maps of effect, contrast and scale agree between halves."""
+    """Return the agreement of maps of effect, contrast and scale between halves."""
     if evaluation.replicability is None:
         return ""
     statistic_texts = [
@@ -854,14 +855,14 @@ def replicability_text(evaluation: Evaluation) -> str:
         f"halves of the participants, as mean [range]: {', '.join(statistic_texts)}; "
         "unrelated maps give 0 on average, and equal orders of all regions give 1. A "
         "low value means that a ranking of regions from half of these participants "
-        "differs from that of the other half, so do not report ranks. It does not "
-        "contradict a small p of single regions, because regions "
-        "without a difference have a random order."
+        "differs from that of the other half, so do not report ranks. A low value does "
+        "not contradict a small p of single regions, because regions without a "
+        "difference have a random order."
     )
 
 
 def list_test_notes(evaluation: Evaluation) -> list[str]:
-    """Return how to read the table of tested regions, as paragraphs."""
+    """Return notes on the table of tested regions, as paragraphs."""
     region_tests = evaluation.region_tests
     if region_tests is None:
         return []

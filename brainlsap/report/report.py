@@ -30,13 +30,13 @@ from brainlsap.report.tables import audit_table, feature_text, table_text
 from brainlsap.text import listed, option_text
 
 REPORT_FOLDER, PRIVATE_FOLDER, EVALUATION_FOLDER = "report", "private", "evaluation"
-"""Folders of results: what may be shared, what may not, and in it the evaluation."""
+"""Folders of results: to share, not to share, and the evaluation within the second."""
 
 FITS_FOLDER = "folds"
 """Folder in `private/` with the finished fits of a run; a new report keeps it."""
 
 REPORT_SETTINGS = ("title", "date", "versions")
-"""What a report adds to the settings of an evaluation."""
+"""Settings that a report adds to those of an evaluation."""
 
 PACKAGES = ("brainlsap", "numpy", "scipy", "pandas", "scikit-learn", "torch", "nilearn")
 """Packages with a version in `settings.json`."""

@@ -49,7 +49,7 @@ N_DRAWS, N_SWAPS = 1000, 5000
 """Bootstrap draws for intervals; exchanges of predictions in tests of models."""
 
 N_EXCHANGES = 2000
-"""Permutations of the labels between participants for the test against chance."""
+"""Permutations of the labels among participants for the test against chance."""
 
 CHANCE_TITLE = "p (chance)"
 """Title of the column of p-values against chance."""
@@ -64,7 +64,7 @@ CONTRAST_MEANING = (
     "the smaller of the effects, in the same direction, of the region's value and of "
     "its difference from the mean of connected regions"
 )
-"""What the contrast of a region is, in the words of page, methods and supplement."""
+"""Definition of the contrast of a region, for page, methods and supplement."""
 
 CURVE_NOTE = (
     "Covariates that are quantities, such as age, were removed as curves (restricted "
@@ -72,7 +72,7 @@ CURVE_NOTE = (
     f"and there were at least {MIN_PEOPLE_PER_COEFFICIENT} participants for each "
     "coefficient of the covariates, and otherwise as straight lines."
 )
-"""How covariates enter tests of regions and differences between classes."""
+"""Use of covariates in tests of regions and in differences between classes."""
 
 CLASS_RATE_TITLES = {"ppv": "PPV", "npv": "NPV", "auc": "AUC"}
 """Titles of rates of classes; other rates are called by their names."""
@@ -253,7 +253,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     Raises
     ------
     ParameterError
-        Where `style` is unknown.
+        If `style` is unknown.
 
     Examples
     --------
@@ -429,7 +429,7 @@ def score_table(
     Raises
     ------
     ParameterError
-        Where a score is unknown.
+        If a score is unknown.
     """
     scores = main_scores() if scores is None else scores
     scores = [scores] if isinstance(scores, str) else [*scores]
@@ -534,7 +534,7 @@ def score_intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
 
 
 def model_remarks(evaluation: Evaluation) -> dict[str, str]:
-    """Return which models predict one class for everybody, or the same as another."""
+    """Return remarks on models that predict one class, or the same as another model."""
     remark_of_model = {}
     for model_name, predicted_labels in evaluation.predictions.groupby("model")[
         "predicted"
@@ -559,7 +559,7 @@ def identical_models(evaluation: Evaluation) -> list[list[str]]:
 
 
 def comparisons_text(evaluation: Evaluation) -> str:
-    """Return why there are fewer comparisons than other models; "" if there are not."""
+    """Return the reason for fewer comparisons than other models, or ""."""
     n_identical = len(evaluation.twin_of_model)
     if not n_identical:
         return ""
@@ -611,7 +611,7 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
 
 
 MIN_EXCESS = 0.2
-"""Excess of predictions of one class over its share of scans that a report states."""
+"""Smallest excess of predictions of a class over its share of scans to report."""
 MODEL_GROUPS = (
     "models of this study",
     "nested ridge regressions",
@@ -759,7 +759,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return how every other model compares with the first, in balanced accuracy.
+    """Return the comparison of every other model with the first, in balanced accuracy.
 
     Returns
     -------
@@ -786,7 +786,7 @@ def _holm_title(comparisons: pd.DataFrame) -> str:
 
 
 def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
-    """Return what each step from no network to averaging by region gains."""
+    """Return the gain of each step from no network to averaging by region."""
     column_titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
     model_steps = comparison.nested_model_table(evaluation, N_SWAPS)
     column_titles |= {
@@ -863,7 +863,7 @@ CONNECTOME_TITLES = {
 
 
 def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
-    """Return what each connectome adds to the regions' own values, as text.
+    """Return the information that each connectome adds to own values, as text.
 
     Parameters
     ----------
@@ -1046,7 +1046,7 @@ def region_table(
     atlas : str, Path, Atlas or sequence of str, optional
         Holds names and coordinates of the regions.
     n_regions : int
-        How many; regions tied with the last are shown too.
+        Number of regions; regions tied with the last are shown too.
 
     Returns
     -------
@@ -1064,7 +1064,7 @@ def region_table(
     Raises
     ------
     ParameterError
-        Where `n_regions` is less than 1, or no region has a rank.
+        If `n_regions` is less than 1, or no region has a rank.
     """
     top_regions = ranked_regions(ranking, n_regions).reset_index(drop=True)
     ranked_names = list(top_regions["region"])
@@ -1152,7 +1152,7 @@ def _list_adjusted(evaluation: Evaluation) -> list[str]:
 
 
 def contrast_nulls_text(cohort: CohortSummary) -> str:
-    """Return which null hypotheses the p-value of a contrast belongs to."""
+    """Return the null hypotheses of the p-value of a contrast."""
     null_texts = [
         "The p-value of a contrast is the largest of the p-values of several null "
         "hypotheses: no region differs; all regions differ by the same number of "
@@ -1173,7 +1173,7 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
 
 
 def basis_text(evaluation: Evaluation) -> str:
-    """Return which values the means and differences of classes are computed from."""
+    """Return a description of the values from which class means are computed."""
     class_features: Any = evaluation.cohort.class_features
     if "mean_factor" in class_features:
         adjustment_text = regressed_text(evaluation)
@@ -1187,7 +1187,7 @@ def direction_table(
     atlas: AtlasSource | None = None,
     n_regions: int = 10,
 ) -> pd.DataFrame:
-    """Return how the features of the first regions differ between classes.
+    """Return the differences of the first regions' features between classes.
 
     Parameters
     ----------
@@ -1275,7 +1275,7 @@ def common_region_table(
 
 
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
-    """Return how far folds of each model, and models, agree on the order of regions."""
+    """Return the agreement of folds, and of models, on the order of regions."""
     agreement_rows = ranks.agreement_table(evaluation)
     model_pairs = zip(agreement_rows["first"], agreement_rows["second"], strict=True)
     pair_texts = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in model_pairs]
@@ -1292,7 +1292,7 @@ def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
 
 
 def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
-    """Return how scales correlate with properties of regions, which a ranking holds.
+    """Return the correlations of scales with the properties of regions in a ranking.
 
     The columns degree, strength and variance_<feature>, as of
     :func:`brainlsap.evaluation.region_properties`; empty where there are none.
@@ -1320,7 +1320,7 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
 
 
 def flow_text_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return what became of the people and scans listed; no rows if all are analysed.
+    """Return the fates of the people and scans listed; no rows if all are analysed.
 
     Parameters
     ----------

@@ -20,11 +20,13 @@ from brainlsap.report.conclusions import (
     NOTHING_TO_EXPLAIN,
     POSSIBLY,
     YES,
+    Conclusion,
     judge_chance,
     judge_connectome,
     judge_covariates,
     judge_difference,
     judge_network,
+    judge_probabilities,
     judge_regions,
     method_text,
 )
@@ -398,13 +400,13 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         settings=study.settings | {"covariates": ["AGE", "SEX"]},
     )
     found = draw_conclusions(beside)
-    assert found.added_value.question == "Does the brain add to AGE and SEX?"
+    assert "AGE and SEX" in found.added_value.question
     assert found.added_value.answer == answer
     assert found.added_value in found.answers
     # Both answers on covariates stand side by side.
     place = found.answers.index(found.added_value)
     assert found.answers[place - 1] == found.covariates
-    # What predicts the class alone cannot be all if the brain adds to it.
+    # Covariates cannot explain the whole score if brain data improve the prediction.
     audit = beside.audit.assign(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
@@ -425,11 +427,21 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     for audit in (beside.audit, None):
         covariates = draw_conclusions(replace(beside, audit=audit)).covariates
         assert covariates.verdict == (NO if answer == YES else POSSIBLY)
-    is_forbidden = "the brain adds to AGE and SEX" in found.may_not_write
-    assert is_forbidden == (answer != YES)
+    forbidden_names = [text for text in found.may_not_write if "AGE and SEX" in text]
+    assert len(forbidden_names) == (answer != YES)
     rows = tables.added_value_text(beside)
     assert list(rows["inputs"]) == [
         "AGE and SEX alone",
         "brain alone (LSAP-R)",
         "both",
     ]
+
+
+@pytest.mark.parametrize("shares", ["training", "balanced", {"CN": 0.9, "AD": 0.1}])
+def test_class_shares_of_the_user_may_be_those_of_a_clinic(make_study, shares):
+    study = make_study(skill=0.9, p_effect=0.01)
+    fits = study.fits.assign(settings=json.dumps({"class_prior": shares}))
+    is_better = Conclusion("", YES, "")
+    sentence = judge_probabilities(replace(study, fits=fits), is_better).sentence
+    assert ("clinic" in sentence) == isinstance(shares, str)
+    assert "sample" in sentence
