@@ -160,7 +160,8 @@ def check_groups(
     groups : array of shape (n_scans,) or None
     n_scans : int
     leaking_split : str or None
-        What goes wrong if visits are treated as participants; None gives no warning.
+        Name of the split that leaks if visits are treated as participants; None gives
+        no warning.
     """
     if groups is None and leaking_split:
         warnings.warn(

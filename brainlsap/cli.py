@@ -64,7 +64,7 @@ _MAX_UNUSUAL_SCANS = 5
 
 EXIT_CODES = """exit codes:
   0    The command finished.
-  1    brainlsap has an internal error. Please report it.
+  1    An internal error occurred in brainlsap. Please report it.
   2    The input is invalid, check found data leakage, or output cannot be written.
   130  The command was interrupted."""
 
@@ -278,7 +278,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 
 
 def _make_option_format(command_name: str) -> OptionFormat:
-    """Return how messages write options while a command runs: as its flags.
+    """Return the form of options in messages of a running command: its flags.
 
     An option without a flag, such as `symmetrize`, becomes a line of a settings file
     if the command reads one.
@@ -727,7 +727,7 @@ def _warn_of_data(study: str, cohort: "Cohort", options: OptionValues) -> None:
 
 
 def _list_findings(audit_table: "pd.DataFrame") -> list[str]:
-    """Return what the audit of a cohort found, with the scans that duplicate others."""
+    """Return the findings of the audit of a cohort, with duplicate scans."""
     wrapped_lines = list[str]()
     for finding_row in audit_table.itertuples():
         scans_text = advice_text = ""
@@ -995,7 +995,7 @@ def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> No
 
 
 def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
-    """Print how many people of each class have a set that holds their class."""
+    """Print the number of people of each class with a set that contains their class."""
     for coverage_row in coverage_rows:
         interval = f"{coverage_row['low']:.0%} to {coverage_row['high']:.0%}"
         class_name = coverage_row["class"]
@@ -1017,7 +1017,7 @@ def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
 def _contributions_by_figure(
     classifier: Any, cohort: "Cohort", participant: str, out: str
 ) -> "dict[Path, pd.DataFrame]":
-    """Return what every region adds to the score of a person, by path of the figure.
+    """Return the contribution of every region to the score of a person, by figure path.
 
     There is a figure for each scan and target.
     """

@@ -22,18 +22,19 @@ class BrainlsapError(ValueError):
     Parameters
     ----------
     message : str
-        What is wrong. Without `got` and `advice` it may also say what to do.
+        Description of the fault. Without `got` and `advice` it may also give the
+        solution.
     path : str or Path, optional
-        The file that is wrong, which the text begins with.
+        File with the fault, at the beginning of the text.
     got : str
-        What came in place of what was expected. The text states it after the message.
-        Files with the same fault may differ in it.
+        Actual value, which differs from the expected value. The text gives it after the
+        message. Files with the same fault may have different values.
     advice : str
-        What to do, in whole sentences, which the text ends with.
+        Solution, in whole sentences, at the end of the text.
     kind : str
         Key of the fault, for code that acts on it.
     values : mapping, optional
-        What code that acts on the fault needs to know, by name.
+        Values for code that acts on the fault, by name.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class CohortError(BrainlsapError):
     Parameters
     ----------
     summary : str
-        What is wrong, in one line.
+        Description of all faults, in one line.
     faults : sequence of str or Finding
         Each fault, naming file, region or person.
 

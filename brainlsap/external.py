@@ -54,9 +54,9 @@ __all__ = ["evaluate_model", "read_labelled_people"]
 ALL_CLASSES = "all classes"
 """Last row of a table of coverage."""
 UNKNOWN_CLASS = "???"
-"""Stands for a class of the model that a user must name."""
+"""Placeholder for a class of the model that a user must name."""
 MAX_LISTED_LABELS = 8
-"""The values of a column with more of them are not listed."""
+"""Largest number of values of a column that are listed."""
 
 
 def read_labelled_people(
@@ -305,7 +305,7 @@ def _add_classes_of_model(
     cohort: Cohort,
     merged_classes: str | Mapping[str, Sequence[str]],
 ) -> dict[str, list[str]]:
-    """Return which labels each class gets; those of the model need not be named."""
+    """Return the labels of each class; those of the model need not be named."""
     if isinstance(merged_classes, str):
         merged_classes = parse_merged_classes(merged_classes, cohort.classes)
     labels_of_class = list_originals(merged_classes)
@@ -491,7 +491,7 @@ def evaluate_model(
 
 
 def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
-    """Return how many people of each class have a prediction set with their class.
+    """Return the number of people of each class whose prediction set has the class.
 
     Parameters
     ----------

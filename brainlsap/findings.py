@@ -1,4 +1,4 @@
-"""What is found while a study is read: faults, notes, and what was left out.
+"""Findings of reading a study: faults, notes, and scans that are left out.
 
 A finding is a record with fields. Code that groups, suggests or withholds reads the
 fields; the text is made once, where it is shown, and may be reworded freely.
@@ -28,21 +28,21 @@ CLASSES = "classes"
 BASELINE = "baseline"
 SCALES_DIFFER = "scales differ"
 OTHER_CLASSES = "other classes"
-"""Scans left out, since classes were merged and theirs is not among these."""
+"""Scans that are left out because their class is not among the merged classes."""
 EXCLUDED = "excluded"
-"""Scans left out, since the user named them."""
+"""Scans that are left out because the user named them."""
 FAULTY = "fault"
-"""Scans left out for a fault of their own, since the user said so."""
+"""Scans that are left out because of a fault, at the user's request."""
 NO_LABEL = "no label"
-"""Scans without a label, a fault or left out."""
+"""Scans without a label, which are faults or are left out."""
 CHOICES = frozenset(
     (
         *(ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER),
         *(EXCLUDED, FAULTY, NO_LABEL),
     )
 )
-"""Kinds of notes on what was chosen for the user, whom the command line tells."""
-# Most places that are named of findings that are alike.
+"""Kinds of notes on automatic choices, which the command line prints for the user."""
+# Largest number of places that are named of similar findings.
 _MAX_PLACES = 5
 _LINE_WIDTH = 84
 
@@ -54,25 +54,25 @@ class Finding:
     Parameters
     ----------
     message : str
-        What was found; names neither scan, person nor file. Without `got` and `advice`
-        it may also say what to do.
+        Text of the finding; it names neither scan, person nor file. Without `got` and
+        `advice` it may also give the solution.
     severity : {"note", "fault", "left out"}
         "fault" keeps a cohort from being loaded, "left out" says that data were.
     kind : str
         Key of the finding for code that acts on it, such as `FOREIGN_IDS`.
     scan, participant : str
-        Whose it is, if it is of one scan or one person.
+        Scan or person of the finding, if it concerns only one.
     path : str or Path, optional
-        Of which file it is.
+        File of the finding.
     got : str
-        What came in place of what was expected. Findings that are alike may differ in
-        it.
+        Actual value, which differs from the expected value. Findings of the same kind
+        and message may differ in it.
     advice : str
-        What to do, which the text ends with.
+        Solution, at the end of the text.
     regions : tuple of str
         The regions that it is about.
     values : mapping
-        What code that acts on it needs to know, by name, such as `atlas`.
+        Values for code that acts on the finding, by name, for example `atlas`.
     people : tuple of str
         People, scans or folders named after them, that the text ends with. They must
         not leave the house.
@@ -236,7 +236,7 @@ def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -
 
 
 def _plural_noun(similar_findings: Sequence[Finding]) -> str:
-    """Return what findings are of: files, scans or people."""
+    """Return the subject of findings: files, scans or people."""
     if all(finding.path for finding in similar_findings):
         return "files"
     if any(finding.scan for finding in similar_findings):

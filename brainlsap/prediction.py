@@ -111,16 +111,17 @@ REMARKS = (
     "was in the training",
     "site not in the training, so not harmonised",
 )
-"""Remarks on a prediction that is unreliable: more than a tenth of the values lie over
-3 standard deviations from the mean of the training; unit, density, transformation or
-order of regions of the connectome differ; the person, or the data, was in the
-training; ComBat of the model has learned nothing of the site."""
+"""Remarks on unreliable predictions, in this order: more than a tenth of the values lie
+over 3 standard deviations from the mean of the training scans; the connectome differs
+from the training connectomes in unit, density, transformation or order of regions; the
+person, or the data of the scan, was in the training; ComBat was fitted without scans of
+the site."""
 
 UNINTENDED_USES = (
     "a diagnosis, or a decision about a person",
     "people unlike the training people, unless it was evaluated on such people",
 )
-"""What no stored model is for."""
+"""Uses for which no stored model is suitable."""
 
 
 def fit_model(
@@ -452,7 +453,7 @@ def find_training_scans(
     connectomes: np.ndarray,
     features: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return which scans have the data, and which the person's id, of the training.
+    """Return whether scans have the data, and whether they have an id, of the training.
 
     Parameters
     ----------
@@ -958,8 +959,8 @@ def contribution_table(
     DataFrame
         scan, participant, region, target and contribution, see
         :meth:`.LSAPRidgeClassifier.region_contributions`. With ordered classes or two,
-        `target` is "stage", and contributions are in numbers of classes: above 0 they
-        point to later classes. Else `target` is each class.
+        `target` is "stage", and contributions are in units of the class number: above 0
+        they point to later classes. Otherwise `target` is each class.
 
     Raises
     ------
@@ -1350,7 +1351,7 @@ def sets_text(card: Mapping[str, Any]) -> str:
 
 
 def reason_without_sets(card: Mapping[str, Any]) -> str:
-    """Return why a model gives no prediction sets; "" if it does."""
+    """Return the reason for which a model gives no prediction sets, or ""."""
     fitted_sets = card.get("prediction_sets")
     if fitted_sets is None:
         return (

@@ -381,7 +381,7 @@ def divide_people(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
 
 
 def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
-    """Return which regions are seeds of disease, by name or by default."""
+    """Return whether regions are seeds of disease, by name or by default."""
     if seeds is not None:
         is_seed = np.isin(np.arange(len(atlas)), atlas.match(seeds))
     else:
@@ -625,7 +625,7 @@ def write_study_folder(
     folder : str or Path
         New or empty folder.
     style : {"mrtrix", "named"}, optional
-        How connectomes are written: MRtrix's numbers without names (destrieux160 and
+        File format of connectomes: MRtrix's numbers without names (destrieux160 and
         desikan82 only, and the default for them), or full matrices with region names
         on both axes.
     verbose : bool

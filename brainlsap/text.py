@@ -77,7 +77,7 @@ def describe_counts(
 def join_message(
     message: str, got: str = "", advice: str = "", verb: str = "got"
 ) -> str:
-    """Return what is wrong, what was got, and what to do, as one text.
+    """Return a message, the actual value, and the advice, as one text.
 
     >>> join_message("x must be positive", "-1", "Correct x.")
     'x must be positive; got -1. Correct x.'

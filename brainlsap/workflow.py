@@ -144,9 +144,10 @@ def run_study(
     regress_out : str or sequence of str
         Columns, for example age and sex, to regress out of the features inside folds.
     covariates : str or sequence of str, optional
-        Columns of which the report says what the brain adds to them: LSAP-R, the
-        covariates, and both run on the same folds. By default age and sex, where the
-        table has them, if baselines are run; none for an empty list.
+        Columns of covariates. The report says whether brain data improve the prediction
+        from these columns: LSAP-R, the covariates, and both run on the same folds. By
+        default age and sex, if the table has them and baselines are run; none for an
+        empty list.
     subgroups : str or sequence of str, optional
         Columns of groups in which the first model is scored, by default sex, age, site
         and scanner, as of :func:`brainlsap.evaluation.choose_subgroups`.
@@ -156,7 +157,7 @@ def run_study(
         the regression returns W-scores (:class:`brainlsap.evaluation.Deconfounder`).
         Regions are tested without it, in a model of class and covariates together.
     n_permutations : int
-        Number of exchanges of labels between people, for the p-values of regions; 0
+        Number of permutations of labels among people, for the p-values of regions; 0
         for no p-values.
     preset : {"default", "paper"}
         Settings of the LSAP models.
@@ -425,7 +426,7 @@ def _run_with_one_thread(function: Callable[..., T], *args: Any, **kwargs: Any) 
 def _compute_connectome_gain(
     cohort: Cohort, confound_steps: Deconfounder, ridge: Any, random_state: int
 ) -> pd.DataFrame | None:
-    """Return what the connectome adds, or None where a class has too few people."""
+    """Return the gain of the connectome, or None if a class has too few people."""
     n_people_by_class = cohort.table.groupby("label")["participant"].nunique()
     if n_people_by_class.min() < MIN_PEOPLE_OF_CLASS:
         return None

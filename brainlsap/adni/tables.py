@@ -267,7 +267,7 @@ def _tables_by_kind(
 
 
 def _find_table_kind(column_names: set[str]) -> str | None:
-    """Return which ADNI table has these columns (in lower case), if any."""
+    """Return the ADNI table that has these columns (in lower case), if any."""
     for table_kind, required_columns in TABLE_HEADS.items():
         if required_columns <= column_names:
             return table_kind
@@ -359,7 +359,7 @@ def _find_unknown(
 
 
 def _find_visit_rows(visit_table: pd.DataFrame) -> pd.Series:
-    """Return which rows are visits: with a RID, and no screening failure."""
+    """Return whether rows are visits: with a RID, and no screening failure."""
     visit_codes = _first_known(visit_table, "viscode2", "viscode").str.lower()
     return visit_table["rid"].notna() & (visit_codes != "f")
 

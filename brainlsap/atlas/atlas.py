@@ -104,7 +104,7 @@ class Atlas:
     coordinates : array of shape (n_rois, 3)
         Centroids in mm, MNI152; NaN if unknown.
     cortex : bool array of shape (n_rois,)
-        Which regions count as cortex: all that are not known to be subcortical.
+        Whether regions count as cortex, as all do that are not known to be subcortical.
     homotopic : int array of shape (n_rois,)
         Position of the same region on the other side; its own if there is none.
     has_surfaces : bool
@@ -267,7 +267,7 @@ class Atlas:
 
     @cached_property
     def cortex(self) -> np.ndarray:
-        """Which regions count as cortex: bool array of shape (n_rois,).
+        """Whether regions count as cortex: bool array of shape (n_rois,).
 
         Regions of unknown structure count as cortex.
         """
@@ -275,12 +275,12 @@ class Atlas:
 
     @cached_property
     def is_unknown(self) -> np.ndarray:
-        """Which regions are not known to be cortex: bool array of shape (n_rois,)."""
+        """Whether structures of regions are unknown: bool array of shape (n_rois,)."""
         return (self.regions["structure"] == "unknown").to_numpy()
 
     @cached_property
     def is_part(self) -> np.ndarray:
-        """Which regions are parts of a structure that FreeSurfer has as a whole.
+        """Whether regions are parts of a structure that FreeSurfer has as a whole.
 
         Bool array of shape (n_rois,).
         """
@@ -743,7 +743,7 @@ def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.Dat
 def _find_file_rows(
     atlas: Atlas, wanted_names: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return what :meth:`Atlas.rows` does."""
+    """Return the result of :meth:`Atlas.rows`."""
     file_names = [as_text(region_name) for region_name in wanted_names]
     region_names = file_names
     if file_names and all(map(str.isdecimal, file_names)):
@@ -768,7 +768,7 @@ def _find_file_rows(
 
 
 AtlasSource = str | Path | Atlas | Sequence[str]
-"""What :func:`load_atlas` accepts."""
+"""Types that :func:`load_atlas` accepts."""
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,7 @@ SPACES = ("MNI152", "MNI305")
 
 
 class _ValueCheck(NamedTuple):
-    """What a value must be, for messages, and the function that checks it."""
+    """Description of valid values, for messages, and the function that checks them."""
 
     expected: str
     is_valid: Callable[[object], bool]

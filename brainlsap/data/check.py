@@ -1,4 +1,4 @@
-"""Say what a study's folder holds, and how else it could be read."""
+"""List the contents of a study folder, and options that read more of it."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,8 +71,8 @@ class CohortCheck:
     count_lines : tuple of str
         People, scans, labels and files, counted.
     findings : tuple of Finding
-        What was read by name or order, mirrored, filled or left out, with counts; and
-        every fault that keeps the cohort from being loaded, one each.
+        Notes on data that were read by name or order, mirrored, filled or left out,
+        with counts; and one finding for every fault that prevents loading the cohort.
     faults : tuple of str
         The faults as text; what many scans share is said once.
     cohort : Cohort or None
@@ -92,7 +92,7 @@ class CohortCheck:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was mapped or left out, as text."""
+        """Notes on what was mapped or left out."""
         return (*self._select(NOTE, LEFT_OUT),)
 
     def _select(self, *severities: Severity) -> list[str]:
@@ -145,7 +145,7 @@ def check_cohort(
     Raises
     ------
     ParameterError
-        Where an argument cannot be used.
+        If an argument cannot be used.
     """
     if isinstance(folder, Cohort):
         cohort = folder
@@ -198,7 +198,7 @@ def suggest_options(
     Returns
     -------
     list of dict
-        Where the study can be loaded: its other features. Where it cannot: folders,
+        If the study can be loaded: its other features. Otherwise: folders,
         tables, a feature, a pattern of connectomes or an atlas with which more files
         are found, the order of rows that weights without names fit best, or the visits
         at baseline where most others lack something; none where people or labels are
@@ -250,15 +250,15 @@ class _OptionSearch:
 
     folder: Path
     options: Options
-    """What the user asked for."""
+    """Options that the user gave."""
     first_check: CohortCheck
     """The check of the study with these options."""
     adopted_options: Options = field(default_factory=dict)
-    """What the search has adopted so far."""
+    """Options that the search has adopted so far."""
     opened_studies: dict[str, tuple[ScanList, FeatureSources] | BrainlsapError] = field(
         default_factory=dict
     )
-    """Studies, or why they cannot be opened, by the options they were opened with."""
+    """Opened studies, or the errors of opening them, by the options used."""
 
     def __post_init__(self) -> None:
         feature_names = self.options.get("feature") or "thickness"
@@ -534,7 +534,7 @@ def _share_located(feature_names: Sequence[str], is_named: bool = False) -> _Sco
 
 
 def _count_connectomes(scan_list: ScanList, sources: FeatureSources) -> float:
-    """Return how many scans have a connectome."""
+    """Return the number of scans with a connectome."""
     n_connectomes = 0
     for scan in scan_list.scans:
         with suppress(CohortError):
@@ -574,5 +574,5 @@ def _replace_key(path_text: str, key_text: str, field_name: str) -> str:
 
 
 def _count_files(folder: Path, path_pattern: str) -> int:
-    """Return how many files have the form of a pattern with fields."""
+    """Return the number of files that match a pattern with fields."""
     return len([*folder.glob(re.sub(r"\{.*?\}", "*", path_pattern))])

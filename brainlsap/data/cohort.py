@@ -97,11 +97,11 @@ class Cohort:
     classes_ordered : bool, optional
         Whether that order is known; by default as :func:`.order_classes` says.
     label_name : str
-        What the label is, for example `"diagnosis"`.
+        Name of the label, for example `"diagnosis"`.
     findings : sequence of Finding or str
-        What was mapped, mirrored or left out while reading; texts are plain notes.
+        Notes on what was mapped, mirrored or left out while reading. A text is a note.
     provenance : dict
-        Where the cohort comes from; must be expressible as JSON.
+        Origin of the cohort; must be expressible as JSON.
     reading_options : ReadingOptions
         The options with which it was read, as far as they are known.
     truth : DataFrame, optional
@@ -197,7 +197,7 @@ class Cohort:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to other processes: a shared connectome once."""
+        """Return the state for other processes, with a shared connectome once."""
         state = vars(self).copy()
         if self.shares_connectome:
             state["connectomes"] = np.array(self.connectomes[:1])
@@ -267,23 +267,23 @@ class Cohort:
         classes : sequence of str, optional
             Order of the classes, where it is not known by their names.
         label_name : str
-            What the label is.
+            Name of the label.
         negative : {"refuse", "drop", "absolute"}
-            What becomes of negative weights, as correlations have them. A model that
-            is fitted keeps it: :func:`brainlsap.read_new_people` reads so.
+            Treatment of negative weights, for example of correlations. A fitted model
+            stores this value, and :func:`brainlsap.read_new_people` uses it.
 
         Raises
         ------
         CohortError
             With every fault, where the parts do not fit each other.
         ParameterError
-            Where an argument cannot be used or has another length or other regions, or
+            If an argument cannot be used or has another length or other regions, or
             indexes of pandas name people twice without `groups`, or they or ids of
             `covariates` differ from each other or from `groups`.
         RegionNameError
-            Where names of columns are not those of all regions.
+            If names of columns are not those of all regions.
         FileFormatError
-            Where connectomes without names fit another order of rows than that of the
+            If connectomes without names fit another order of rows than that of the
             atlas clearly better; name the rows of DataFrames then.
 
         Examples
@@ -406,7 +406,7 @@ class Cohort:
         )
 
     def _repr_html_(self) -> str:
-        """Say who is in it, for notebooks; nothing names a person."""
+        """Return a summary for notebooks, without names of people."""
         label_counts = self.table["label"].value_counts()
         html_facts = {
             "people": self.table["participant"].nunique(),
@@ -423,7 +423,7 @@ class Cohort:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was mapped, mirrored or left out while reading, as text."""
+        """Notes on what was mapped, mirrored or left out while reading."""
         return tuple(map(str, self.findings))
 
     @property
@@ -479,7 +479,7 @@ class Cohort:
         rows : bool array of shape (n_scans,), or int array
             A mask, or positions in the order wanted (each at most once).
         fate : str or sequence of str
-            What becomes of the others in the flow of participants, a key of
+            Fate of the other scans in the flow of participants, a key of
             `brainlsap.data.flow.FATE_TITLES`; a sequence has one entry for each scan.
 
         Returns
@@ -489,9 +489,9 @@ class Cohort:
         Raises
         ------
         IndexError
-            Where `rows` is a mask of another length, or points outside.
+            If `rows` is a mask of another length, or points outside.
         CohortError
-            Where it selects nothing, or a scan twice.
+            If it selects nothing, or a scan twice.
         """
         scan_indices = np.arange(self.n_scans)[np.asarray(selected_rows)]
         W = self.connectomes
@@ -591,7 +591,7 @@ class Cohort:
         Raises
         ------
         FileFormatError
-            Where the file is missing, cut short, damaged, or something else.
+            If the file is missing, cut short, damaged, or something else.
         """
         import h5py
 
@@ -1164,7 +1164,7 @@ def find_value_codes(
     all_region_names: Sequence[str],
     feature_names: Sequence[str],
 ) -> list[Finding]:
-    """Say which features hold a code for what is missing, such as 9999."""
+    """Return faults of features with a code for missing values, such as 9999."""
     faults = list[Finding]()
     for feature_name, feature_values in zip(
         feature_names, np.moveaxis(X, -1, 0), strict=True
@@ -1201,7 +1201,7 @@ def find_value_codes(
 
 
 def _find_faults(cohort: Cohort) -> list[Finding]:
-    """List where the parts do not fit each other, and values that cannot be."""
+    """List contradictions between the parts, and invalid values."""
     scan_table = cohort.table
     classes = cohort.classes
     feature_names = cohort.feature_names

@@ -83,7 +83,7 @@ def read_stack(
     Raises
     ------
     FileFormatError
-        Where there are no ids, or not as many as matrices, or several lists that could
+        If there are no ids, or not as many as matrices, or several lists that could
         be the ids; or where the rows cannot be named.
     """
     matrix_format = FORMATS.get(stack_path.suffix.lower())

@@ -64,8 +64,8 @@ class ConnectomeFile(NamedTuple):
     matrix : float32 array of shape (n_rois, n_rois)
         Symmetric, finite, not negative.
     findings : tuple of Finding
-        What was mapped, mirrored or left out; the same for every file that needed the
-        same.
+        Notes on what was mapped, mirrored or left out; files that needed the same have
+        the same notes.
     """
 
     matrix: np.ndarray
@@ -94,7 +94,7 @@ class RawMatrix(NamedTuple):
     row_names, column_names : tuple of str, optional
         Names in the file.
     measure : str
-        What the weights are, as the file calls it.
+        Name of the weights in the file.
     omits_absent_regions : bool
         Whether the tool leaves out regions that a brain does not have.
     name_lists : mapping of str to NameList, optional
@@ -150,9 +150,9 @@ def read_connectome(
         matrices; "names": names are used without the check on the weights. A matrix
         whose order is unknown is refused with a list of all orders of its size.
     symmetrize : {"refuse", "mean", "max"}
-        How to treat two directions that differ by more than rounding.
+        Treatment of two directions that differ by more than rounding.
     negative : {"refuse", "drop", "absolute"}
-        How to treat negative weights, for example of correlations: refuse them, set
+        Treatment of negative weights, for example of correlations: refuse them, set
         them to 0, or take their absolute values.
     order_check : OrderCheck, optional
         Collects matrices, so that the order of their rows is checked once on their
@@ -165,13 +165,13 @@ def read_connectome(
     Raises
     ------
     FileFormatError
-        Where the file is no connectome of this atlas: another format, rows of unknown
+        If the file is no connectome of this atlas: another format, rows of unknown
         order or of an order that the weights contradict, NaN or infinite weights, or
         two triangles that differ.
     ParameterError
-        Where weights are negative and `negative` is "refuse".
+        If weights are negative and `negative` is "refuse".
     RegionNameError
-        Where a name is unknown or occurs twice, or a region is missing.
+        If a name is unknown or occurs twice, or a region is missing.
 
     Examples
     --------
@@ -751,7 +751,7 @@ def _parse_weights(
 def _describe_unreadable_cell(
     text_lines: Sequence[str], delimiter: str | None, has_row_names: bool
 ) -> str:
-    """Return which line or cell keeps lines from being a table of numbers."""
+    """Return the line or cell that prevents reading lines as a table of numbers."""
     n_cells = len(split_cells(text_lines[0], delimiter))
     for row_number, text_line in enumerate(text_lines, start=1):
         row_cells = split_cells(text_line, delimiter)
@@ -808,7 +808,7 @@ def _refuse_other_layouts(
 
 
 def _count_words(row_cells: Sequence[str]) -> int:
-    """Return how many cells at the start are words, -1 where others are no numbers."""
+    """Return the number of words at the start, or -1 if other cells are no numbers."""
     is_word = [_NUMBERS.fullmatch(cell_text) is None for cell_text in row_cells]
     n_words = is_word.index(False) if False in is_word else len(row_cells)
     return -1 if any(is_word[n_words:]) else n_words
@@ -937,7 +937,7 @@ def _read_gii(connectome_path: Path) -> list[RawMatrix]:
 
 
 class MatrixFormat(NamedTuple):
-    """How files of one suffix are read.
+    """Reader of the files with one suffix.
 
     Attributes
     ----------
@@ -1003,7 +1003,7 @@ def _find_matrices(
     Raises
     ------
     FileFormatError
-        Where there is no matrix, or several lists could name one, or a list whose key
+        If there is no matrix, or several lists could name one, or a list whose key
         says that it names rows has the length of no matrix.
     """
     square_array_of_key = {

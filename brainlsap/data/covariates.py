@@ -1,4 +1,4 @@
-"""What is known about covariates by their names, and what is wrong in them."""
+"""Known covariates by their names, and faults of their values."""
 
 import re
 from collections import Counter
@@ -111,7 +111,7 @@ STAGE_OF_WORD = {
     for diagnosis in diagnoses.split(",")
 }
 _MIN_SHARE_OF_STAGES = 0.5
-"""Of the values of a column that is taken for a column of stages."""
+"""Smallest share of stages among the values of a column that is read as stages."""
 # Numbers that stand for a missing value if they are far from all others.
 MISSING_CODES = (-4, -9, -99, -999, -9999, 99, 999, 9999, 99999)
 # Ages with a median from 5 to 120 are in years, and none is above 120. Other medians
@@ -519,14 +519,14 @@ def _find_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Find
 def find_faults(
     scan_table: pd.DataFrame, label_name: str, *, has_order: bool = True
 ) -> list[Finding]:
-    """Return what is wrong in the labels and covariates of a cohort.
+    """Return the faults of the labels and covariates of a cohort.
 
     Parameters
     ----------
     scan_table : DataFrame
         Of a cohort.
     label_name : str
-        What the label is.
+        Name of the label.
     has_order : bool
         Whether an order of classes was given or is known; words for one stage are then
         classes of their own.

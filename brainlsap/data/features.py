@@ -104,7 +104,7 @@ _MAX_SCALES = 10
 # Heads of columns of PET values, apart from those of regions.
 _PET_HEAD = re.compile("suvr|uptake|dvr|centiloid", re.IGNORECASE)
 Source = Path | np.ndarray | Finding
-"""Of one scan: a file, a FreeSurfer subject or values; or the fault."""
+"""Data of one scan: a file, a FreeSurfer subject or values; or the fault."""
 
 
 class _Column(NamedTuple):
@@ -112,7 +112,7 @@ class _Column(NamedTuple):
 
     table: ScanTable
     measure: str
-    """The measure in its name, "" if it names none."""
+    """Measure in the name of the column; "" if the name contains none."""
 
 
 class FeatureFile(NamedTuple):
@@ -123,7 +123,7 @@ class FeatureFile(NamedTuple):
     values : array of shape (n_rois,)
         In the unit of the file; NaN where not measured.
     notes : tuple of str
-        What was left out or filled, in the same words for every file.
+        Notes on values that were left out or filled, in the same words for every file.
     """
 
     values: np.ndarray
@@ -156,7 +156,7 @@ def read_feature(
     atlas : str, Path or Atlas
         As :func:`.load_atlas` takes it.
     subcortex : {"absent", "mean", "volume"}
-        What the subcortex has if the feature is measured on the surface.
+        Values of the subcortex if the feature is measured on the cortical surface.
     frames : (float, float), optional
         Start and end of the window over which activity is averaged, in the unit of
         the file (seconds in BIDS).
@@ -171,11 +171,11 @@ def read_feature(
     Raises
     ------
     FileFormatError
-        Where the file is missing, cut short, lacks the column or a region.
+        If the file is missing, cut short, lacks the column or a region.
     RegionNameError
-        Where a region is unknown or stands twice.
+        If a region is unknown or stands twice.
     ParameterError
-        Where activity over time needs `frames` or `reference`.
+        If activity over time needs `frames` or `reference`.
 
     Examples
     --------
@@ -495,24 +495,23 @@ class FeatureSources:
     atlas: Atlas
     subcortex: str
     table_paths: Sequence[str | Path] | None = None
-    """The only tables in which features are looked for."""
+    """Tables that are searched for features; None for all tables of the study."""
     skipped_tables: list[BrainlsapError] = field(default_factory=list)
-    """Why tables were not used."""
+    """Faults for which tables were not used."""
     is_named: bool = True
-    """Whether the user named features; otherwise tables have to name theirs."""
+    """Whether the user named features; otherwise tables must name their features."""
     features: Sequence[str] = ()
     """All features that are read."""
     people_heads: Collection[str] = ()
     """Columns of the table of people."""
     scale_columns: dict[str, list[str | None]] = field(default_factory=dict)
-    """Columns by scan that tell on which scale values are, if they differ by scan."""
+    """For each scan, the scale of its values by column, if scales can differ."""
     id_mismatch: Finding | None = None
-    """What to do if nobody's files are found; part of the message if anything is wrong.
-    """
+    """Difference between ids of tables and of files, added to messages of faults."""
     chosen_columns: ChosenColumns = NO_CHOICE
     """Columns of ids and visits that the user named."""
     people: ScanTable | None = None
-    """The table of people, with which others are compared."""
+    """The table of people, with which other tables are compared."""
 
     @cached_property
     def tables(self) -> list[ScanTable]:
@@ -773,7 +772,7 @@ class FeatureSources:
         return feature_sources, reading_notes
 
     def _explain_search(self, measure: Measure, scans: Sequence[Scan]) -> str:
-        """Return where a feature was looked for in vain, what is there, and why not."""
+        """Return the places searched for a feature, their contents, and reasons."""
         feature_name = measure.name
         folders_text = ", ".join(
             map(str, self.table_paths or [self.study_files.folder])
@@ -1209,7 +1208,7 @@ class FeatureSources:
         return rows_by_scan, fault_of_scan
 
     def _explain_absent_person(self, scan_table: ScanTable) -> str:
-        """Return which people a table has instead of a person without a row."""
+        """Return the people of a table that has no row for a person, as text."""
         spelling_advice = (
             "write the IDs in the same way in both tables (case and zeros count)"
         )
@@ -1435,12 +1434,12 @@ class FeatureSources:
 
 
 def _unnamed_measures(measure: Measure) -> set[str]:
-    """Return what column names without a measure say: nothing, or only a ratio."""
+    """Return the kind of values in column names without a measure: none, or a ratio."""
     return {"", "suvr"} - {measure.name}
 
 
 def _explain_absent_visit(visit_names: Iterable[str]) -> str:
-    """Return which visits of a person a table has instead of a visit without a row."""
+    """Return the visits of a person in a table that has no row for a visit, as text."""
     visits_text = listed((visit_name or "none" for visit_name in visit_names), 3)
     return (
         f"whose rows are of visit {visits_text}; write the visits in the same way in "
@@ -1464,7 +1463,7 @@ def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -
 
 
 def _other_tracers(feature_name: str, scans: Sequence[Scan]) -> list[str]:
-    """Return which files of scans are of other tracers, at most five."""
+    """Return files of scans with other tracers, at most five."""
     file_paths = dict.fromkeys(file_path for scan in scans for file_path in scan.files)
     names_with_tracer = (
         (file_path.name, wrong_tracer(file_path.name, feature_name))

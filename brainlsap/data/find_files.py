@@ -272,7 +272,7 @@ class Scan(NamedTuple):
 
     name: str
     key: tuple[str, str]
-    """Participant and visit in the spelling by which names are compared."""
+    """Participant and visit in the spelling that is used to compare names."""
     is_only: bool
     """Whether the participant has no other scan."""
     files: tuple[Path, ...]
@@ -993,7 +993,7 @@ def choose_file(
         Patterns, or groups of patterns, of which the first that any file fits counts;
         in any case of letters.
     feature_name : str
-        What is chosen, for the message.
+        Name of the data in the message.
     user_pattern : str
         The user's pattern, which replaces the usual ones; "" for none.
     atlas : Atlas
@@ -1004,7 +1004,7 @@ def choose_file(
     Raises
     ------
     CohortError
-        Where more than one file is left.
+        If more than one file is left.
     """
     candidate_paths = list[Path]()
     for pattern_group in [user_pattern] if user_pattern else usual_patterns:

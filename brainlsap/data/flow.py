@@ -30,7 +30,7 @@ FATE_TITLES = {
     FAULTY: "data with a fault",
     NOT_SELECTED: "not selected",
 }
-"""What becomes of scans that are not analysed, in order; a later fate came further."""
+"""Fates of scans that are not analysed, in the order of the steps of reading."""
 
 
 # Most ids that a message writes behind `--exclude`.
@@ -45,7 +45,7 @@ class LeftOut(NamedTuple):
     session: str
     fate: str
     reason: str = ""
-    """What was at fault; it may name people and files."""
+    """Fault that led to this fate; it may name people and files."""
 
 
 LEFT_OUT_COLUMNS = list(LeftOut._fields)

@@ -484,7 +484,7 @@ def find_exchanged_ids(
     other_columns: Mapping[str, Cells],
     id_columns: tuple[str, str],
 ) -> str:
-    """Return how two tables give an id of one person to different people, else "".
+    """Return the contradiction if two tables give an id to different people, or "".
 
     If the ids that tables are joined by only count the rows of each table, another
     column that both tables have shows that the rows are of different people.

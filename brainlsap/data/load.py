@@ -179,7 +179,7 @@ def load_cohort(
         `subjects.txt` beside it. By default every scan has its own file. "none" reads
         none: networks are made of the features of the training people.
     subjects_dir : path, optional
-        Where FreeSurfer's subjects are, if not below the folder.
+        Folder of FreeSurfer's subjects, if they are not below the study folder.
     derivatives : sequence of path
         Further data sets to look through.
     pattern : str or mapping, optional
@@ -190,7 +190,7 @@ def load_cohort(
         All visits; or of every person the one that the table calls baseline, else the
         earliest listed. Who was not scanned then is left out, and this is noted.
     subcortex : {"absent", "mean", "volume"}
-        What the subcortex has for features of the cortical surface: nothing, the mean
+        Values of the subcortex for features of the cortical surface: none, the mean
         of its hemisphere's cortex, or its volume.
     features_table : path or sequence of path, optional
         The only tables in which features are looked for.
@@ -583,7 +583,7 @@ def open_study(
 def _choose_people_sources(
     feature_sources: FeatureSources, label_name: str | None, people_column: str | None
 ) -> tuple[FeatureSources, str | None]:
-    """Return where the table of people is looked for, and the column that it must have.
+    """Return the places searched for the table of people, and its required column.
 
     The tables that the user named for features come first. They need not contain the
     facts about people: then every table of the folder is looked at. `people_column` is
@@ -968,7 +968,7 @@ def _find_lost_zeros(study_files: StudyFiles, scan_list: ScanList) -> Finding | 
 def _describe_expected(
     study_files: StudyFiles, connectome_stack: ConnectomeStack | None
 ) -> str:
-    """Say which file, or which id, would be the connectome of a scan."""
+    """Return the file, or the id, that would be the connectome of a scan."""
     if connectome_stack is not None:
         return f"its ID in {connectome_stack.path.name}"
     if study_files.flat_connectomes:
@@ -1092,7 +1092,7 @@ def _locate_feature(
     W: np.ndarray,
     scan_list: ScanList,
 ) -> tuple[Sequence[Source], Sequence[Finding | str]]:
-    """Return where the feature of every scan is read from, and notes on that.
+    """Return the sources of a feature for every scan, and notes on reading them.
 
     The strength of regions is computed of the connectomes.
     """

@@ -1,7 +1,7 @@
-"""What is known about regional measures by name: tracers, columns, files, policies.
+"""Known regional measures: their tracers, columns, files and policies.
 
 Thickness and area are measured on the cortical surface; the subcortex has neither.
-What it has instead is one of the policies of `SUBCORTEX`, chosen by name:
+A policy of `SUBCORTEX`, chosen by name, gives the subcortex other values:
 
 - `absent` (default): NaN; the region is not measured, and is masked everywhere;
 - `mean`: the scan's plain mean over the cortical regions of the same hemisphere;
@@ -41,7 +41,7 @@ class Tracer(NamedTuple):
     feature: str
     """The measure; a new name makes a new measure."""
     entities: tuple[str, ...]
-    """What files (after `trc-`), columns and descriptions call it, in any case."""
+    """Names in files (after `trc-`), columns and descriptions, in any case."""
     reference: str
     """Region by which uptake is usually divided."""
     plausible_range: tuple[float, float]
@@ -201,9 +201,10 @@ TRACERS = _add_generic_tracers(
         ),
     )
 )
-"""Every tracer that reading, building, quality control and ADNI's import know.
+"""Every known tracer.
 
-Their order has no effect. The entry that stands for all tracers of a measure is added.
+The order of the tracers has no effect. For each measure, an entry that represents all
+of its tracers is added.
 """
 
 PET_FEATURES = tuple(dict.fromkeys(tracer.feature for tracer in TRACERS))
@@ -288,7 +289,7 @@ MEASURE_OF_WORD = {
 
 
 class Measure(NamedTuple):
-    """What is known about a measure by its name; any other name is a plain column."""
+    """Properties of a measure with a known name; other names are plain columns."""
 
     name: str
     value_heads: tuple[str, ...] = ()
@@ -296,14 +297,14 @@ class Measure(NamedTuple):
     plausible_range: tuple[float, float] = (-np.inf, np.inf)
     """No brain has regional values outside this range: mm, mm2, mm3, ratios."""
     plausible_medians: tuple[float, float] = (-np.inf, np.inf)
-    """Medians over a scan's regions outside this range are in another unit."""
+    """A scan with a median over regions outside this range has another unit."""
     usual_medians: tuple[float, float] = (-np.inf, np.inf)
-    """Medians outside this range are reported."""
+    """A scan with a median over regions outside this range is reported."""
     unit: str = ""
     head_measures: tuple[str, ...] = ()
-    """Measures that column names of wide tables may name for this one, best first."""
+    """Measures that column names may contain instead of this one, best first."""
     file_patterns: tuple[str | tuple[str, ...], ...] = ()
-    """Patterns, or groups of patterns, of names of files with one scan's regions.
+    """Patterns, or groups of patterns, for names of files with the regions of one scan.
 
     The best come first, all in lower case.
     """
@@ -403,7 +404,7 @@ KNOWN_MEASURES = (*_MEASURES, "strength")
 
 @lru_cache(maxsize=64)
 def get_measure(measure_name: str) -> Measure:
-    """Return what is known about a measure."""
+    """Return the known properties of a measure."""
     measure = _MEASURES.get(measure_name, Measure(measure_name))
     lower_name = measure_name.lower()
     return measure._replace(

@@ -65,7 +65,7 @@ class UnknownOrderError(FileFormatError):
 
 
 class OrderFit(NamedTuple):
-    """How well weights fit an order of rows; NaN where there is nothing to compare."""
+    """Fit of weights to an order of rows; NaN if nothing can be compared."""
 
     template_correlation: float
     hemisphere_correlation: float
@@ -103,7 +103,7 @@ class OrderCheck:
     Parameters
     ----------
     atlas : Atlas
-        Whose regions the rows are.
+        Atlas of the regions of the rows.
     """
 
     atlas: Atlas
@@ -133,7 +133,7 @@ class OrderCheck:
         matrix_group.n_matrices += 1
 
     def count_sizes(self) -> Counter[int]:
-        """Return how many matrices have each number of rows."""
+        """Return the number of matrices with each number of rows."""
         count_of_size = Counter[int]()
         for matrix_group in self.matrix_groups.values():
             count_of_size[len(matrix_group.weight_sum)] += matrix_group.n_matrices
@@ -176,7 +176,7 @@ class OrderCheck:
             raise order_error
 
     def notes(self) -> dict[str, int]:
-        """Return what the weights say of each order of unnamed rows, and of how many.
+        """Return notes on the fit of orders of unnamed rows, with numbers of matrices.
 
         The keys are sentences, the values numbers of matrices.
         """
@@ -222,7 +222,7 @@ def measure_fit(
     row_order: RowOrder | RowNames,
     atlas: Atlas,
 ) -> OrderFit:
-    """Return how well a matrix fits an order of its rows.
+    """Return the fit of a matrix to an order of its rows.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def measure_fit(
     row_order : RowOrder or RowNames
         Names the rows.
     atlas : Atlas
-        Whose regions they are.
+        Atlas of the regions.
     """
     W = _reorder_weights(weight_matrix, row_order, atlas)
     is_counted_pair = np.ones(W.shape, dtype=bool)
@@ -391,7 +391,7 @@ def _correlate_weights(x: np.ndarray, y: np.ndarray) -> float:
 def _is_clearly_higher(correlation: float, other_correlation: float) -> bool:
     """Return whether one correlation is evidence against the order of the other.
 
-    Where the other is NaN, the size of the correlation alone decides.
+    If the other is NaN, the size of the correlation alone decides.
     """
     correlation_lead = correlation - other_correlation
     return correlation >= MIN_CORRELATION and not correlation_lead < MIN_LEAD
@@ -488,7 +488,7 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
 def _shift_names(named_rows: RowNames) -> Iterator[RowOrder]:
     """Yield the orders in which names are one row too early or too late.
 
-    They are of no tool, and cannot be chosen by `row_order=`.
+    No tool writes these orders, and `row_order=` does not accept them.
     """
     names_down = ("Unknown", *named_rows.names[:-1])
     names_up = (*named_rows.names[1:], "Unknown")
@@ -497,7 +497,7 @@ def _shift_names(named_rows: RowNames) -> Iterator[RowOrder]:
 
 
 def _sort_key(order_fit: OrderFit) -> tuple[float, ...]:
-    """Return what orders are sorted by: the template first."""
+    """Return the key by which orders are sorted: the template first."""
     return tuple(np.nan_to_num(order_fit, nan=-1).tolist())
 
 
@@ -574,7 +574,7 @@ def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
 def _find_rivals(
     matrix_group: _MatrixGroup, atlas: Atlas
 ) -> tuple[int, list[RowOrder]]:
-    """Return how many other orders there are, and those that do not fit clearly worse.
+    """Return the number of other orders, and the orders that do not fit clearly worse.
 
     Mirror images do not count, since weights cannot distinguish them.
     """

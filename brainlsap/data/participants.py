@@ -1,4 +1,4 @@
-"""Who is in a cohort: people, their visits, labels, and the order of classes."""
+"""Read the people of a cohort, their visits, their labels, and the order of classes."""
 
 import re
 from collections import Counter
@@ -60,7 +60,7 @@ from brainlsap.findings import (
 from brainlsap.text import count, describe_counts, listed, option_text
 
 UNLABELLED = "unlabelled"
-"""The class of every scan where no label is read: of people to be predicted."""
+"""Class of all scans of people to predict, for whom no label is read."""
 PEOPLE_FILES = tuple(
     f"{name}{suffix}"
     for name in ("participants", "subjects")
@@ -89,10 +89,10 @@ Facts = dict[str, str | None]
 
 
 class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
-    """Who is in a study, by person and visit as keys of names.
+    """The people of a study, by person and visit as keys of names.
 
-    Of each the name as written, labels and covariates as text. What is known of the
-    person, whatever the visit, has the visit "".
+    The values are the name as written, and labels and covariates as text. Facts about
+    a person that hold for all visits have the visit "".
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
         self.covariate_heads: dict[str, str] = {}
 
     def find_word(self, participant_id: str, session_id: str, column_name: str) -> str:
-        """Return what stands in a cell that counts as missing, empty if nothing."""
+        """Return the word in a cell that counts as missing; empty if there is none."""
         for visit_key in ((participant_id, session_id), (participant_id, "")):
             if cell_text := self.missing_words.get(visit_key, {}).get(column_name):
                 return cell_text
@@ -150,7 +150,7 @@ def order_classes(
     Raises
     ------
     ParameterError
-        Where `class_order` names a class twice.
+        If `class_order` names a class twice.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def _find_tables(
 
 
 def list_people(scan_table: ScanTable) -> tuple[People, list[Finding]]:
-    """Return who stands in a table, and in the sessions file beside it of each person.
+    """Return the people of a table, and of the sessions file of each person.
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
@@ -390,13 +390,13 @@ class ScanList:
     notes: list[Finding]
     faults: list[Finding]
     count_lines: list[str] = field(default_factory=list)
-    """What was read, of how many scans."""
+    """Lines with the data that were read, and the number of scans."""
     notes_of_scans: list[Finding] = field(default_factory=list)
-    """Notes on single scans: one entry for each scan of which it is true."""
+    """Notes on single scans; a note has one entry for each of its scans."""
     left_out: list[LeftOut] = field(default_factory=list)
     """Scans of the tables that are not in `scans`."""
     bar_options: Mapping[str, Any] = field(default_factory=dict)
-    """How `tqdm` shows it."""
+    """Options of `tqdm` for the progress bar."""
 
     def add_fault(
         self, error_or_text: BrainlsapError | Finding | str, scan: Scan | None = None
@@ -639,9 +639,9 @@ class _VisitList:
     """Names of scan, person and visit, as the table writes them."""
     facts: list[Facts] = field(default_factory=list)
     label_words: list[str] = field(default_factory=list)
-    """What stands in cells of labels that count as missing."""
+    """Words in label cells that count as missing."""
     listed_visits: dict[str, list[str]] = field(default_factory=dict)
-    """By scan whose visit is not listed, the visits that are listed of its person."""
+    """Listed visits of the person, for each scan whose visit is not listed."""
     unscanned_visits: list[str] = field(default_factory=list)
     """Listed visits without files, of people who have files of other visits."""
     n_without_baseline: int = 0
@@ -1231,7 +1231,7 @@ def choose_baselines(
 
 
 def _baseline_rank(visit_name: str) -> int | None:
-    """Return how plainly a visit is called baseline: 0 plainest, None not at all."""
+    """Return the clarity of a baseline name, 0 for the clearest; None for others."""
     visit_terms = [
         visit_term.lower()
         for visit_term in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", visit_name)
@@ -1258,7 +1258,7 @@ def is_called_baseline(visit_name: str) -> bool:
 
 
 def _explain_missing_word(cell_text: str) -> str:
-    """Say why a cell that has a word counts as missing."""
+    """Return the reason for which a cell with a word counts as missing."""
     if is_formula_error(cell_text):
         return "the result of a failed formula"
     return "which counts as missing"

@@ -129,7 +129,7 @@ def _edge_sums(W: np.ndarray) -> np.ndarray:
 
 
 def _find_isolated(cohort: Cohort) -> np.ndarray:
-    """Return which regions of every scan have no edge to another region."""
+    """Return whether regions of every scan have no edge to another region."""
     W = _unique_connectomes(cohort)
     is_isolated = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
     return np.resize(is_isolated, cohort.features.shape[:2])
@@ -169,7 +169,7 @@ def _describe_connectomes(
 
 
 def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
-    """Return how each connectome deviates from the others, and its sides agree."""
+    """Return the deviation of each connectome, and the agreement of its sides."""
     # Reading weights by one index is faster than by row and column.
     flat_weights = cohort.connectomes.reshape(cohort.n_scans, -1)
     mirrored_regions = cohort.atlas.homotopic
@@ -274,7 +274,7 @@ def _describe_feature(
 
 
 def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
-    """Return which values of a feature no brain has."""
+    """Return whether values of a feature are impossible in a brain."""
     measure = get_measure(feature_name)
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     lowest_plausible, highest_plausible = measure.plausible_range
@@ -415,7 +415,7 @@ def find_odd_units(cohort: Cohort) -> list[str]:
 
 
 def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
-    """Return why a feature may be in another unit than that of its measure."""
+    """Return the reasons for which a feature may have another unit than its measure."""
     measure = get_measure(feature_name)
     scan_medians = _scan_medians(cohort, feature_name)
     if not scan_medians.size:
@@ -478,7 +478,7 @@ def _sum_deviations(deviations: np.ndarray) -> np.ndarray:
 
 
 def _measure_side_agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return how each scan's left minus right agrees with that of other people.
+    """Return the agreement of each scan's left minus right with that of other people.
 
     t = sum(g m / (v + mean(v))), as the top of this module defines it.
     """

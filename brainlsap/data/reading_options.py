@@ -20,7 +20,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.exceptions import ParameterError
 
 NO_CONNECTOME = "none"
-"""The option `connectome` of a study that is read without any."""
+"""Value of the option `connectome` for a study that is read without connectomes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ DEFAULT_OPTIONS = ReadingOptions(
     negative="refuse",
     skip_faulty=False,
 )
-"""The options by default of a study that is read from its folder."""
+"""Default options for a study that is read from its folder."""
 
 
 def check_option_names(

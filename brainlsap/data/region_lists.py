@@ -110,7 +110,7 @@ def read_labels(
     Raises
     ------
     FileFormatError
-        Where the file is empty, is XML, or does not say which cells are names.
+        If the file is empty, is XML, or does not say which cells are names.
     """
     text_lines = read_lines(list_path)
     if not text_lines:
@@ -468,7 +468,7 @@ def _take_coordinates(
 
 
 def _count_numbers(row_cells: Sequence[str]) -> int:
-    """Return how many cells at the start of a line are numbers.
+    """Return the number of cells with numbers at the start of a line.
 
     The last cell does not count, since it may be a name.
     """
@@ -514,7 +514,7 @@ def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ..
     Raises
     ------
     FileFormatError
-        Where a list of this matrix has another length than the matrix, or BIDS
+        If a list of this matrix has another length than the matrix, or BIDS
         sidecars contradict each other.
     """
     n_levels = _count_levels(matrix_path)
@@ -585,7 +585,7 @@ def _read_lists_of_level(
 
 
 def _count_levels(matrix_path: Path) -> int:
-    """Return how many folders above a matrix belong to its data set, at least one."""
+    """Return the number of folders above a matrix in its data set, at least one."""
     participant_folders = (
         parent_folder
         for parent_folder in matrix_path.parents

@@ -198,7 +198,7 @@ class ScanTable(NamedTuple):
         return sorted({measure for measure, _ in self.region_columns} - {"", "other"})
 
     def describe_mismatch(self, atlas: Atlas) -> str:
-        """Return what the table holds instead of a feature, empty if nothing."""
+        """Return the contents of a table without the feature; empty if none."""
         table_name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
             has_unit = not self.measures_in_other_units.isdisjoint(self.measures)

@@ -1,4 +1,4 @@
-"""Which region each row of a matrix is: named in a file, or in the order of a tool.
+"""Find the region of each row of a matrix, from names in a file or an order of a tool.
 
 The number of rows decides nothing, since several tools write matrices of the same
 size. Names in the file come first, then a list beside it
@@ -94,7 +94,7 @@ FIGURES_TEXT = (
     "the mean rank of the connection between a left region and its right counterpart "
     "(1 is the strongest). A measure that cannot be computed is left out."
 )
-"""What the figures of an order in a message are."""
+"""Explanation of the figures of an order in a message."""
 
 
 class RowOrder(NamedTuple):
@@ -119,7 +119,7 @@ class RowOrder(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What is said of a matrix that was read in this order."""
+        """Note on a matrix that was read in this order."""
         return f"read {self.description}"
 
 
@@ -131,7 +131,7 @@ class RowNames(NamedTuple):
     names : tuple of str
         Empty where nothing decided.
     note : str
-        What is said of a matrix whose rows have these names.
+        Note on a matrix whose rows have these names.
     source : str
         "names" (of the file or a list), "words" of the path, "row_order", "settings" of
         the atlas, label "numbers", "array" in memory, or "" where nothing decided.
@@ -476,7 +476,7 @@ def name_rows(
     Raises
     ------
     FileFormatError
-        Where a list has another length than the matrix, or lists contradict each other
+        If a list has another length than the matrix, or lists contradict each other
         or `row_order`, or no order of that name has so many rows.
     """
     n_rows = len(weight_matrix)
@@ -525,7 +525,7 @@ def unknown_order_message(
     row_order : str, optional
         The order that was asked for and has another number of rows.
     figures_of_order : mapping of RowOrder to str, optional
-        How well the weights fit each order, the best first.
+        Fit of the weights to each order, the best first.
     best_order : RowOrder, optional
         The order that the weights fit clearly better than all others.
     """

@@ -54,7 +54,7 @@ from brainlsap.findings import (
 from brainlsap.text import count, describe_counts, option_text, verb_form
 
 SELECTING_OPTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
-"""Options that choose among what the file of a cohort holds."""
+"""Options that select from the data of a saved cohort."""
 
 
 def is_cohort_file(study: str | Path) -> bool:
@@ -80,9 +80,9 @@ def read_study(study: str | Path, *args: Any, **options: Any) -> Cohort:
     Raises
     ------
     CohortError
-        Where the study cannot be read, or an option leaves nothing of it.
+        If the study cannot be read, or an option leaves nothing of it.
     ParameterError
-        Where an option cannot be applied to a file.
+        If an option cannot be applied to a file.
     """
     if not is_cohort_file(study):
         return load_cohort(study, *args, **options)

@@ -609,7 +609,7 @@ def _explain_width(
     n_cells: int,
     is_quote_open: bool,
 ) -> str:
-    """Say why a line may have another number of cells than the header."""
+    """Return a possible reason for another number of cells than in the header."""
     if is_quote_open:
         return (
             'The line above opens a quotation mark (") that it does not close. '

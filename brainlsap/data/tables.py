@@ -155,7 +155,7 @@ def read_table(table_path: str | Path, sheet_name: str = "") -> pd.DataFrame:
     Raises
     ------
     FileFormatError
-        Where the file is missing, empty, not text, names columns twice, or has rows
+        If the file is missing, empty, not text, names columns twice, or has rows
         of different numbers of cells; with the line, also where a quotation mark or a
         `#` leaves open what is a row.
 

@@ -97,7 +97,7 @@ class Deconfounder(BaseEstimator):
     sites_ : list of str
         Learned sites.
     combat_, confounds_ : dict or None
-        What either step has learned, by name.
+        Learned parameters of ComBat and of the regression, by name.
     """
 
     harmonize: str | None = None
@@ -180,7 +180,7 @@ class Deconfounder(BaseEstimator):
             )
 
     def _is_learned_from(self, scan_table: pd.DataFrame) -> np.ndarray:
-        """Return which scans the steps are learned from, by their labels."""
+        """Return whether the steps are learned from a scan, by its label."""
         if self.reference_class is None:
             return np.ones(len(scan_table), dtype=bool)
         return (scan_table["label"].astype(str) == str(self.reference_class)).to_numpy()
@@ -393,7 +393,7 @@ class Deconfounder(BaseEstimator):
     def _learn_combat(
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> dict[str, Any]:
-        """Return what ComBat learns of values (n_scans, n_values); set `sites_`."""
+        """Return ComBat's parameters for values (n_scans, n_values); set `sites_`."""
         site_labels = self._site_labels(scan_table)
         site_names, n_scans_of_site = np.unique(site_labels, return_counts=True)
         is_large_enough = n_scans_of_site >= MIN_PER_SITE
@@ -478,7 +478,7 @@ STEP_OPTIONS = tuple(step_field.name for step_field in fields(Deconfounder))
 """Options of a study that are parameters of :class:`Deconfounder`, in its order."""
 
 STEP_PHRASES = {"harmonize": "ComBat of {}", "regress_out": "regression of {}"}
-"""What each option but `reference_class` does, in the order of the steps."""
+"""Phrase of each option except `reference_class`, in the order of the steps."""
 
 
 def _option_value_text(option_value: object) -> str:
@@ -534,7 +534,7 @@ def _step_slopes(
 
 
 def _count_columns(covariate_design: Design) -> int:
-    """Return how many columns covariates have, one for each group but the first."""
+    """Return the number of columns of covariates, one for each group but the first."""
     return sum(
         1 if isinstance(column_coding, float) else len(column_coding) - 1
         for column_coding in covariate_design.values()
@@ -707,7 +707,7 @@ def adjust_features(
 
 
 def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
-    """Return what is taken out as standardised columns (n_scans, n_columns).
+    """Return the covariates to remove as standardised columns (n_scans, n_columns).
 
     A quantity, such as age, has a second column for its curve if it has
     `MIN_CURVE_VALUES` values in different people and if there are

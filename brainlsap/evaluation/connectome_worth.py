@@ -1,4 +1,4 @@
-r"""What a connectome adds to the regions' own values, and whose connectome it is.
+r"""Test whether a connectome adds information to the regions' own values, and whose.
 
 Diffusion over any dense graph averages the brain, so that a model of diffused features
 can be better than one of the regions' own values although the connectome is random.
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from brainlsap.graph import Preparation
 
 RANDOM_CONNECTOMES = ("relabelled", "rewired")
-"""Null connectomes of the first question: does the network add?"""
+"""Null connectomes of the first question: does the network add information?"""
 
 MIN_LOG_CREDIT = float(np.log(20.0))
 """Smallest gain in log evidence that counts: the data are 20 times as probable."""
@@ -168,7 +168,7 @@ class _PersonRows(NamedTuple):
     """People as rows; a person with several classes has a row for each."""
 
     region_values: np.ndarray
-    """Own values (n_rows, n_columns), the mean over the scans of the row."""
+    """Mean over the scans of the row of the regions' own values (n_rows, n_columns)."""
     feature_means: np.ndarray
     """Means over regions (n_rows, n_features)."""
     targets: np.ndarray
@@ -178,7 +178,7 @@ class _PersonRows(NamedTuple):
     person_codes: np.ndarray
     """Person of each row (n_rows,)."""
     scan_shares: np.ndarray
-    """Part of the person's scans in each row (n_rows,)."""
+    """Share of the person's scans in each row (n_rows,)."""
 
     def select(self, row_indices: np.ndarray) -> "_PersonRows":
         """Return some of the rows."""
@@ -227,7 +227,7 @@ def connectome_gain(
     cohort : Cohort
         The scans. The classes are those of `cohort.y`.
     steps : Deconfounder, optional
-        What is harmonised and regressed out; by default nothing.
+        Steps that harmonise the features and regress covariates out; by default none.
     model : LSAPRidgeClassifier, optional
         Its settings say how connectomes are prepared; by default they are used
         unchanged.
@@ -297,7 +297,7 @@ def connectome_gain(
 def _learn_preparation(
     cohort: Cohort, features: np.ndarray, model: Any
 ) -> "Preparation":
-    """Return how a ridge prepares the connectomes of the cohort."""
+    """Return the preparation of the cohort's connectomes by a ridge."""
     from brainlsap import graph
 
     model = make_region_ridge(cohort, model)
@@ -409,13 +409,13 @@ class _DiffusedSignals(NamedTuple):
     """
 
     relabelled_signals: np.ndarray
-    """Of each set of signals along the connectomes."""
+    """Each set of signals, diffused along the scans' own connectomes."""
     rewired_signals: np.ndarray
-    """Of the first set, along the rewired connectomes of each draw."""
+    """The first set of signals, diffused along the rewired connectomes of each draw."""
     exchanged_signals: np.ndarray
-    """Of the first set, along the connectomes of other scans."""
+    """The first set of signals, diffused along the connectomes of other scans."""
     mean_connectome: np.ndarray
-    """Mean over people of the mean over their scans (n_rois, n_rois)."""
+    """Mean connectome over people, after the mean over scans (n_rois, n_rois)."""
 
 
 def _diffuse_signals(
@@ -483,7 +483,7 @@ def _diffuse_signals(
 
 
 def _list_receivers(donor_of_scan: np.ndarray) -> list[np.ndarray]:
-    """Return which scans receive the connectome of each scan; -1 where there is none.
+    """Return the scans that receive the connectome of each scan; -1 for none.
 
     The first array has the first receiver of each scan, the second its second one.
     """
@@ -617,7 +617,7 @@ class _Gain(NamedTuple):
     evidence_gains: np.ndarray
     """Gain in log evidence of all people, then without each group of people."""
     error_falls: np.ndarray
-    """Fall of the left-out squared error of each row, times its weight."""
+    """Decrease of the left-out squared error of each row, times its weight."""
     scale: float
     """Posterior geometric mean of the common scale."""
 
@@ -761,7 +761,7 @@ class _NetworkFit(NamedTuple):
     """The network model, averaged over its grid."""
 
     log_evidence: float
-    """Minus that of the own-value model."""
+    """Log evidence minus that of the own-value model."""
     scale_probability: np.ndarray
     """Posterior probability of each scale."""
     columns_on_F: list[np.ndarray]
@@ -786,8 +786,8 @@ class _ScaleSolution(NamedTuple):
     residual_weights: np.ndarray
     """Weights of residual columns (n_ridges, n_c, n_columns, k)."""
     own_components: np.ndarray
-    """Targets less the network's part, in the components of the own values
-    (n_ridges, n_c, n_components, k)."""
+    """Targets minus the part that the network predicts, in the components of the own
+    values (n_ridges, n_c, n_components, k)."""
 
 
 class _ResidualProducts(NamedTuple):
@@ -852,7 +852,7 @@ class _OwnValueModel:
         self.ridge = float(n_people * np.exp(_LOG_RIDGES[best_index]))
 
     def _project(self, row_columns: np.ndarray) -> np.ndarray:
-        """Return what intercept and means do not explain, times root weights."""
+        """Return the residuals from intercept and means, times root weights."""
         return self.root_weights * (
             row_columns - self.F @ (self.F_inverse @ row_columns)
         )

@@ -99,7 +99,7 @@ def cross_validate(
     baselines : bool
         Whether the usual baselines run through the same folds.
     n_repeats : int
-        How often folds are drawn anew, where `cv` is a number.
+        Number of cross-validations, each with new folds, if `cv` is a number.
     harmonize : str, optional
         Column of the cohort's table, for example a site. ComBat removes its effect and
         preserves that of age and sex, where the table has them. Scans of sites without
@@ -128,7 +128,7 @@ def cross_validate(
     Raises
     ------
     SplitError
-        Where people cannot be divided as asked, or given folds share a person.
+        If people cannot be divided as asked, or given folds share a person.
     ParameterError
         For no model, a name used twice, or steps that cannot work with the cohort.
     """
@@ -544,7 +544,7 @@ def _ridge_of(model: Any) -> Any:
 
 
 def _ridge_key(ridge: Any) -> str:
-    """Return what ridges that are fitted at once have in common, as text."""
+    """Return the common settings of ridges that are fitted at once, as text."""
     ridge_settings = ridge.get_params() | {"scales": None}
     ridge_settings["connectome"] = ridge_settings["connectome"] or "own"
     ridge_settings["max_scale"] = float(ridge_settings["max_scale"])

@@ -36,7 +36,7 @@ from brainlsap.text import count, listed, p_phrase
 class Check(StrEnum):
     """Key of a check, as it stands in the audit's column `check`; code compares keys.
 
-    What people read is `CHECKS[key].title`.
+    Reports show `CHECKS[key].title` instead.
     """
 
     PERSON_IN_TWO_FOLDS = "person_in_two_folds"
@@ -56,7 +56,7 @@ class Check(StrEnum):
 
 
 class CheckText(NamedTuple):
-    """What is shown of a check, and how grave its findings usually are."""
+    """Texts of a check, and the usual severity of its findings."""
 
     title: str
     severity: str
@@ -240,16 +240,16 @@ class AuditFinding(NamedTuple):
     covariate: str = ""
     """Column that was tested alone; "" for other checks."""
     balanced_accuracy: float = np.nan
-    """Of the label predicted from this column alone."""
+    """Balanced accuracy of the label predicted from this column alone."""
     p_value: float = np.nan
-    """Of a difference between classes in this column, without correction."""
+    """p-value of a difference between classes in this column, without correction."""
     first_scan: str = ""
     second_scan: str = ""
     """Two scans that are copies; "" for other checks."""
 
 
 class BlockKind(Enum):
-    """What the values of scans are that are compared with each other."""
+    """Kind of the values that are compared between scans."""
 
     ALL_FEATURES = auto()
     CONNECTOMES = auto()
@@ -258,20 +258,20 @@ class BlockKind(Enum):
 
 
 class ScanBlock(NamedTuple):
-    """Values of all scans in which copies are looked for."""
+    """Values of all scans that are searched for copies."""
 
     kind: BlockKind
     title: str
-    """Words or name of the feature in a finding; a name may equal such words."""
+    """Name of the values in a finding; features can have the same name."""
     values: np.ndarray
     """Shape (n_scans, n_values)."""
 
 
 class TestedColumn(NamedTuple):
-    """A covariate, or what is not measured, that is tested alone against the label."""
+    """A covariate, or a pattern of missing values, that is tested against the label."""
 
     title: str
-    """How the finding names it."""
+    """Name in the finding."""
     values: pd.Series
     covariate: str
     """The covariate whose values these are; "" for patterns of missing values."""
@@ -688,7 +688,7 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
 
 
 def _find_far_rows(scan_values: np.ndarray) -> np.ndarray:
-    """Return which rows are far from the median row in most of the columns."""
+    """Return whether rows are far from the median row in most of the columns."""
     absolute_deviations = np.abs(robust_deviation(scan_values))
     has_spread = np.median(absolute_deviations, axis=0) > 0
     if len(scan_values) < MIN_SCANS or not has_spread.any():
@@ -1036,7 +1036,7 @@ def _find_outside_reference(
 def column_score(
     values: ArrayLike, label: ArrayLike, groups: ArrayLike
 ) -> tuple[float, float, float]:
-    """Return how well one column predicts the label: accuracy, chance and p-value.
+    """Return the accuracy of a prediction from one column, chance and p-value.
 
     Each value (or eighth of the values of a number) predicts the class of whose
     training people the largest share has it. The p-value is of a difference between
@@ -1111,8 +1111,8 @@ def _majority_accuracy(test_counts: np.ndarray) -> float:
 def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> float:
     """Return the p-value of a contingency table among random ones of its margins.
 
-    Each person counts once, so that all labels may be exchanged; a random table is the
-    count of such an exchange.
+    Each person counts once, so all labels may be permuted. A random table counts the
+    people after a permutation.
     """
     table_margins = [
         contingency_table.sum(axis=sum_axis).astype(int) for sum_axis in (1, 0)

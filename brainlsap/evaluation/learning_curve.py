@@ -26,19 +26,19 @@ from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import ParameterError
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
-"""Shares of the training people of each fold, by default."""
+"""Default shares of the training people of each fold."""
 
 FIRST_SHARE_OF_SLOPE = 0.5
-"""The slope is that of the last doubling: of shares from this one on."""
+"""Smallest share from which the slope, the gain of the last doubling, is computed."""
 
 MIN_TRAINING_PEOPLE = 2
-"""Smallest number of training people of a class, where it has as many."""
+"""Smallest number of training people of a class, if the class has so many people."""
 
 N_SUBSETS = 4
-"""Random subsets of each share, by default."""
+"""Default number of random subsets of each share."""
 
 SMALLEST_GAIN = 0.02
-"""Gain in balanced accuracy by a doubling that is too small to matter."""
+"""Smallest relevant gain in balanced accuracy when training people are doubled."""
 
 YES, NO, UNCLEAR = "yes", "no", "unclear"
 

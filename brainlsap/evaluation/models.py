@@ -49,7 +49,7 @@ EXPONENTS_OF_C = {"logistic": range(-4, 2), "svm": range(-5, 1)}
 _TUNING_TOLERANCE = 1e-3
 
 N_SELECTED = (5, 20, 80)
-"""Numbers of inputs among which the baseline that selects features chooses."""
+"""Numbers of features from which the baseline "selected features" chooses."""
 
 
 def read_features(X: np.ndarray) -> np.ndarray:
@@ -654,7 +654,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     def _read_inputs(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
-        """Return what the model reads of packed scans, (n_scans, n_inputs)."""
+        """Return the inputs of the model from packed scans, (n_scans, n_inputs)."""
         if self.reads != "covariates":
             return read_edges(X) if self.reads == "edges" else read_features(X)
         W, _, row_indices, column_indices = _read_networks(X)
@@ -849,7 +849,7 @@ Factory = Callable[[int, ModelSettings], BaseEstimator]
 
 
 class ModelEntry(NamedTuple):
-    """How a model is made of a seed and settings, its role, and what a control is.
+    """A model of studies: its constructor, its role, and its description.
 
     Attributes
     ----------
@@ -905,7 +905,7 @@ def _classifier_factory(
     setting_names: Sequence[str] | None = None,
     **fixed_settings: Any,
 ) -> Factory:
-    """Return what makes a classifier of `brainlsap.model`.
+    """Return a function that makes a classifier of `brainlsap.model`.
 
     Of the settings only those in `setting_names` are used, or all where it is None.
     """
@@ -981,7 +981,7 @@ def _make_forest(seed: int, _: ModelSettings) -> Pipeline:
 
 
 def _edited_edges_factory(edit_edges: Callable[..., np.ndarray]) -> Factory:
-    """Return what makes LSAP-C of connectomes that a function edits."""
+    """Return a function that makes LSAP-C for edited connectomes."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> Pipeline:
         editing_step = FunctionTransformer(edit_edges, kw_args={"random_state": seed})
@@ -994,7 +994,7 @@ def _edited_edges_factory(edit_edges: Callable[..., np.ndarray]) -> Factory:
 
 
 def _covariates_factory(*, reads_brain: bool) -> Factory:
-    """Return what makes a model of covariates, with or without LSAP-R beside them."""
+    """Return a function that makes a model of covariates, with or without LSAP-R."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> CovariateClassifier:
         prior = {k: v for k, v in model_settings.items() if k == "class_prior"}
@@ -1158,7 +1158,7 @@ MODELS = ModelTable(
 )
 """Every model, baseline and control by name.
 
-A further one is one more entry; a network to compare with is one of
+Add an entry for a new model. A network to compare with is an entry of
 :data:`brainlsap.model.NETWORKS`.
 """
 
@@ -1171,7 +1171,7 @@ NESTED_RIDGES = (
 
 
 ADDED_VALUE_MODELS = ("covariates", "LSAP-R", "LSAP-R with covariates")
-"""Covariates alone, the brain alone, and both: what the brain adds, and they add."""
+"""Covariates alone, brain data alone, and both, for the gain from each of them."""
 
 
 def baseline_sentences(model_names: Sequence[str]) -> list[str]:
@@ -1255,7 +1255,7 @@ def make_models(
     -------
     dict of str to (classifier, role)
         In the order of :data:`MODELS`; role is "model", "baseline" or "control".
-        Where several kernels start from a ridge, all get the largest scale that each
+        If several kernels start from a ridge, all get the largest scale that each
         of them is trusted at (LSAP-H: 5), unless `max_scale` is given: so they start
         alike, and only the kernel differs.
 

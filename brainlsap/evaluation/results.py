@@ -38,7 +38,7 @@ TABLES = (
 """Tables of an evaluation that are saved."""
 
 COHORT_TABLES = ("truth", "class_features", "regions", "left_out")
-"""Tables of the cohort's summary that are saved, beside that of the scans."""
+"""Tables of the cohort's summary that are saved, besides the table of scans."""
 
 # Largest difference between probabilities that are the same but for rounding.
 _SAME_PROBABILITY = 1e-4
@@ -181,7 +181,7 @@ class CohortSummary:
         return Atlas(self.atlas_name, self.regions.fillna({"lobe": MISSING}))
 
     def flow(self) -> pd.DataFrame:
-        """Return how many people and scans met which fate, as :func:`.flow_table`."""
+        """Return the numbers of people and scans by fate, as :func:`.flow_table`."""
         left_out = left_out_table() if self.left_out is None else self.left_out
         return flow_table(self.table, left_out)
 
@@ -397,7 +397,7 @@ class Evaluation:
         )
 
     def class_priors(self) -> dict[str, Any]:
-        """Return what the probabilities of each model assume of class shares.
+        """Return the class shares that the probabilities of each model assume.
 
         The `class_prior` of models that have one and give probabilities: "training",
         "balanced", or shares by class. Scores of probabilities (Brier score,
@@ -423,8 +423,8 @@ class Evaluation:
     def summary(self) -> pd.DataFrame:
         """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
 
-        Where a fit failed, the mean is NaN: the mean over the other folds would be
-        one over selected folds.
+        If a fit failed, the mean is NaN: the mean over the other folds would be a mean
+        over selected folds.
         """
         return self._summary.copy()
 
@@ -553,7 +553,7 @@ class Evaluation:
         Raises
         ------
         FileFormatError
-            Where a file is missing or unreadable.
+            If a file is missing or unreadable.
         """
         folder = Path(folder)
         try:

@@ -24,7 +24,7 @@ class Predictions(NamedTuple):
     predicted_codes: np.ndarray
     class_probabilities: np.ndarray | None
     ranking_scores: np.ndarray | None
-    """What the AUC is of: probabilities or decision values."""
+    """Probabilities or decision values, from which the AUC is computed."""
     fold_numbers: np.ndarray
     n_classes: int
     is_ordered: bool
@@ -114,7 +114,7 @@ INTERVALS = ("percentile", "proportion", "pairs", "bias corrected")
 """Kinds of intervals over people, see :class:`Score`."""
 
 N_CALIBRATION_BINS = 10
-"""Bins of confidence of the expected calibration error."""
+"""Number of confidence bins of the expected calibration error."""
 
 # Largest excess over its range that a score may have by rounding.
 _RANGE_TOLERANCE = 1e-9
@@ -166,7 +166,7 @@ class Score:
     Raises
     ------
     ParameterError
-        Where the range is empty, the kind of interval unknown, or a formula missing or
+        If the range is empty, the kind of interval unknown, or a formula missing or
         doubled.
     """
 
@@ -426,7 +426,7 @@ SCORES: dict[str, Score] = {
         is_by_fold=False,
     ),
 }
-"""Every score by name. A score is one more entry."""
+"""Every score by name. Add an entry for a new score."""
 
 
 def get_score(score_name: str) -> Score:

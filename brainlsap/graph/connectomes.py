@@ -249,7 +249,7 @@ def learn_kind(W: np.ndarray) -> dict[str, Any]:
 def find_unlike(
     W: np.ndarray, training_kind: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Return which connectomes are unlike those of :func:`learn_kind`, by reason.
+    """Return whether connectomes are unlike those of :func:`learn_kind`, by reason.
 
     Parameters
     ----------

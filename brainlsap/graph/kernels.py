@@ -276,7 +276,7 @@ def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) ->
     expansion : Expansion
         One of `EXPANSIONS`.
     eigenvalues : Tensor of shape (..., n_rois)
-        Where to evaluate; float64 keeps the result exact to rounding.
+        Points of evaluation; float64 keeps the result exact to rounding.
     degree : int
         Highest degree.
 
@@ -429,8 +429,8 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
 def find_largest_accurate_scale(kernel: str, dtype: torch.dtype) -> float:
     """Return the largest scale at which a recurrence is right in a precision.
 
-    Where terms of opposite sign cancel, rounding errors grow with scale. The limit
-    holds for every degree; it is infinite where terms never cancel by that much.
+    If terms of opposite sign cancel, rounding errors grow with scale. The limit
+    holds for every degree; it is infinite if terms never cancel by that much.
 
     Parameters
     ----------

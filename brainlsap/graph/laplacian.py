@@ -219,7 +219,7 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
     L : Tensor of shape (n_graphs, n_rois, n_rois)
         Normalised Laplacians.
     dtype : torch.dtype
-        What the eigenvectors are kept in.
+        Type of the stored eigenvectors.
 
     Returns
     -------
@@ -283,7 +283,7 @@ class SpectrumCache:
         connectome_preparation : Preparation
             As learned from training scans.
         dtype : torch.dtype
-            What the eigenvectors are wanted in.
+            Type of the returned eigenvectors.
 
         Yields
         ------

@@ -126,7 +126,7 @@ class ChebyshevSeries:
     dtype : torch.dtype
         Precision of the sums.
     device : torch.device, optional
-        Where scales are.
+        Device of the scales.
     """
 
     def __init__(

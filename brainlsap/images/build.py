@@ -73,7 +73,7 @@ class BuiltStudy(NamedTuple):
     existing_files
         Files that were up to date.
     faults
-        What prevents files from being built, with the scan of each.
+        Faults that prevent files from being built, with the scan of each.
     missing
         One line per kind of image that scans lack, with the number of scans.
     """
@@ -108,7 +108,7 @@ class BuildTask(NamedTuple):
 
 
 class TaskList(NamedTuple):
-    """What can be built of a study, and what cannot."""
+    """Files that can be built for a study, and faults that prevent others."""
 
     tasks: list[BuildTask]
     faults: list[Finding]
@@ -116,7 +116,7 @@ class TaskList(NamedTuple):
 
 
 class BuildResult(NamedTuple):
-    """What became of one file: new, up to date, or failed with a fault."""
+    """Result for one file: new, up to date, or failed with a fault."""
 
     scan: str
     path: Path
@@ -297,7 +297,7 @@ def find_tasks(
     atlas: Atlas,
     patterns: Mapping[str, str],
 ) -> TaskList:
-    """Return what can be built, what prevents scans from being built, and gaps.
+    """Return the tasks, the faults that prevent scans from being built, and gaps.
 
     Files in `output_folder` are results of earlier builds and not inputs.
     """

@@ -52,7 +52,7 @@ class RegionalUptake:
         not measured); `mean` in the unit of the image; `n_voxels`, the number of
         averaged voxels; `coverage`, the share of its voxels that the image covers.
     notes
-        How the labels were read, and which regions are not measured.
+        Notes on the reading of labels and on regions that are not measured.
     reference_mean
         Mean of the reference region, in the unit of the image.
     reference_coverage

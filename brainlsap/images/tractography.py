@@ -327,7 +327,7 @@ class BuiltConnectome:
     names
         Names of the regions.
     notes
-        How the labels were read, and what was dropped.
+        Notes on the reading of labels and on streamlines that were dropped.
     n_streamlines
         Number of streamlines in the tractogram.
     n_kept
@@ -390,8 +390,8 @@ def build_connectome(
     radius : float
         Radius of the radial search in mm.
     weight : {"count", "inverse_length", "inverse_node_volume", "mean_length"}
-        What a streamline adds: 1; 1 / length in mm; 2 / voxels of both nodes; or the
-        mean length in mm of the streamlines of a connection.
+        Contribution of a streamline: 1; 1 / length in mm; 2 / voxels of both nodes; or
+        the mean length in mm of the streamlines of a connection.
     streamline_weights : path or array of shape (n_streamlines,), optional
         A factor for every streamline, for example the output of MRtrix's `tcksift2`.
     labels : path, or mapping of int to str, optional

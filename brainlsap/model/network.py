@@ -38,7 +38,8 @@ class HeatScale(nn.Module):
     ----------
     n_rois : int
     initial_scale : float or array of shape (n_rois,)
-        Where every scale starts, their mean where all share one; dimensionless.
+        Initial scale of every region; all regions with a common scale start at the
+        mean. Dimensionless.
     max_scale : float
         Largest scale that the kernel is trusted at.
     scale_mode : {"region", "global", "frozen"}
@@ -117,7 +118,7 @@ class DenseGraphs:
         return DenseGraphs(self.signal[item_index], selected_graphs)
 
     def propagate(self, layer: nn.Module, H: Tensor | None = None) -> Tensor:
-        """Return what a layer makes of the features, or of a signal H."""
+        """Return the output of a layer for the features, or for a signal H."""
         H = self.signal if H is None else H
         if torch.is_grad_enabled() or len(H) <= GRAPHS_AT_ONCE:
             return layer(H, *self.graphs)
@@ -270,7 +271,7 @@ class NetworkKind(NamedTuple):
     title : str
         Name of the model in studies and tables.
     sentence : str
-        What the network is, with its title as the subject, for the methods of reports.
+        Description of the network for the methods of reports; its title is the subject.
     make_layer : callable, optional
         `(n_channels) -> module` with the attribute `width`, its number of channels;
         without one the network sees no graph.
@@ -336,7 +337,7 @@ NETWORKS: dict[str, NetworkKind] = {
         spectra,
     ),
 }
-"""Networks to compare LSAP with, by name. A further one is one more entry."""
+"""Networks to compare LSAP with, by name. Add an entry for a new network."""
 
 
 def drop(x: Tensor, dropout_rate: float, is_training: bool) -> Tensor:
@@ -482,7 +483,7 @@ class _Standardize(torch.autograd.Function):
 
 
 class _ReadRegions(torch.autograd.Function):
-    """What a network of one heat layer reads of all regions, (n_items, n_units).
+    """Features that a network of one heat layer computes, (n_items, n_units).
 
     Diffusion, standardisation, linear map, ReLU, dropout and the first map of the
     read-out in one: with all items of a region side by side, each is a product of
@@ -615,7 +616,7 @@ class GraphNetwork(nn.Module):
     is_measured : bool Tensor of shape (n_rois,)
         Regions that the read-out sees; the others only pass signals on.
     initial_scales : float or array of shape (n_rois,)
-        Where heat scales start.
+        Initial values of the scales.
     """
 
     rows: Tensor

@@ -27,10 +27,10 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.model.ridge import LSAPRidgeClassifier
 
 LEVEL = Fraction(9, 10)
-"""Intended share of new people of each class whose set holds their class."""
+"""Intended share of new people of each class whose set contains their class."""
 
 MIN_PEOPLE = 9
-"""Fewest people of a class: `ceil((n + 1) * LEVEL) <= n`."""
+"""Smallest number n of people of a class: `ceil((n + 1) * LEVEL) <= n`."""
 
 
 def fit_prediction_sets(
@@ -127,7 +127,7 @@ def rebalance_scores(
 def predict_sets(
     model: LSAPRidgeClassifier, fitted_sets: Mapping[str, Any], scores: np.ndarray
 ) -> np.ndarray:
-    """Return which classes are in the set of every scan.
+    """Return whether each class is in the set of every scan.
 
     Parameters
     ----------

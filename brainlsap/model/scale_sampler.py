@@ -97,7 +97,7 @@ class ScaleSampler:
     ----------
     evidence : LogEvidence
     initial_fit : ScaleFit
-        Where to start.
+        Fit at which sampling starts.
     max_scale : float
         Largest scale of the grid.
     rng : numpy.random.Generator

@@ -108,7 +108,7 @@ def save_model(
     Raises
     ------
     ParameterError
-        Where the model is not fitted, or names are missing, doubled or too few.
+        If the model is not fitted, or names are missing, doubled or too few.
     """
     from safetensors.numpy import save
 
@@ -192,7 +192,7 @@ def load_model(path: str | Path) -> Any:
     Raises
     ------
     FileFormatError
-        Where the file is missing, cut short, changed, no model, or of a version that
+        If the file is missing, cut short, changed, no model, or of a version that
         this brainlsap does not read.
 
     Examples

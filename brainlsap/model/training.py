@@ -137,9 +137,9 @@ class Run:
     best_loss : float
         Validation loss there; training loss without a validation slice.
     fault : str
-        Why it cannot be trusted; "" if it can.
+        Reason for which the network cannot be trusted; "" if it can be trusted.
     n_restarts : int
-        How often it was started again with another seed.
+        Number of restarts with another seed.
     snapshots : list of Snapshot
         The network at every checkpoint, if its weight is to be chosen.
     validation_rows : int array
@@ -305,9 +305,9 @@ def train_network(
     make_network : callable
         Returns a network with fresh weights.
     train_scans : (batch, codes)
-        What is learned from.
+        Scans for training.
     validation_scans : (batch, codes) or None
-        What chooses the epoch; None trains for all epochs and takes the last.
+        Scans that choose the epoch; None trains for all epochs and uses the last.
     settings : Settings
     seed : int
         Of weights, dropout and batches. The global generators are left as they were.
@@ -568,7 +568,7 @@ def _describe_fault(
     training_accuracy: float,
     settings: Settings,
 ) -> str:
-    """Return why a trained network cannot be trusted, or "" if it can."""
+    """Return the reason for not trusting a trained network, or "" if there is none."""
     logits = _compute_logits(
         network, train_scans, _spread_scans(train_scans)[0]
     ).double()
@@ -629,7 +629,7 @@ def train_starts(
     is_measured : bool array of shape (n_rois,)
         Regions to read out.
     initial_scales : array of shape (n_rois,)
-        Where heat scales start.
+        Initial values of the scales.
     settings : Settings
         With kernel and degree settled.
     seed : int

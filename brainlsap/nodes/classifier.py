@@ -307,7 +307,7 @@ READ_OUTS = {
     "dagnn": dagnn,
     "gcnii": gcnii,
 }
-"""Function from the first channels to logits, of every network of `settings.json`."""
+"""Functions from the first channels to logits, by network of `settings.json`."""
 
 
 class Attention(nn.Module):
@@ -429,7 +429,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         graphheat (Xu et al. 2019); adc (Zhao et al. 2021); gcnii (Chen et al. 2020);
         dagnn (Liu et al. 2020); grand (random propagation, Feng et al. 2020).
     variant : str
-        How LSAP's scales are learned: one for each node, moved by the loss of
+        Method that learns LSAP's scales: one for each node, moved by the loss of
         training labels ("labels"), by that and the consistency of predictions under
         dropout on all nodes ("consistency"), or by the loss of validation labels,
         which then choose twice ("validation"); one for all ("global"); the start for
@@ -441,7 +441,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
     random_state : int
         Seed of weights and dropout.
     device : str
-        Where to train, as torch names it.
+        Device for training, as torch names it.
     options : dict, optional
         Other settings by name, in place of the model's own on this data set. Kernel:
         `degree` (by default the lowest within `tolerance`, the largest error of the
@@ -732,7 +732,7 @@ def label_loss(node_logits: Tensor, labelled_nodes: LabelledNodes) -> Tensor:
 
 
 def inconsistency(view_logits: Tensor, temperature: float) -> Tensor:
-    """Return how far views differ from their own sharpened mean, over all nodes."""
+    """Return the distance of views from their sharpened mean, over all nodes."""
     view_probabilities = view_logits.softmax(-1)
     sharpened_mean = view_probabilities.mean(1).pow(1 / temperature)
     target_probabilities = (

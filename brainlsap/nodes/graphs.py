@@ -96,7 +96,7 @@ def _title_models(network_entries: dict[str, Any]) -> dict[str, str]:
 
 
 NODE_MODELS = _title_models(_TABLES["networks"])
-"""Printed names of the models, as in the paper, by the names that are asked for."""
+"""Printed names of the models, as in the paper, by the names that users give."""
 NODE_DATASETS, _NETWORKS = map(
     _inherit_settings, (_TABLES["datasets"], _TABLES["networks"])
 )
@@ -105,7 +105,7 @@ VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
 
 
 def chosen_variant(model: str, variant_name: str = "chosen", dataset: str = "") -> str:
-    """Return how a model's scales are learned; "" where it has none of its own."""
+    """Return the method that learns a model's scales; "" without own scales."""
     if "kernel" not in _NETWORKS[model]:
         return ""
     if variant_name != "chosen":
@@ -181,7 +181,7 @@ class NodeSplit:
     Raises
     ------
     SplitError
-        Where a set is empty, no mask, or shares a node with another.
+        If a set is empty, no mask, or shares a node with another.
     """
 
     train: np.ndarray
@@ -351,7 +351,7 @@ class _ArrayUnpickler(pickle.Unpickler):
     """Knows nothing but arrays, CSR matrices, dictionaries and lists."""
 
     def find_class(self, module_name: str, class_name: str) -> Any:
-        """Return what stands for a name here."""
+        """Return the object that replaces a name here."""
         if class_name not in _ALLOWED:
             raise pickle.UnpicklingError(
                 f"the file refers to {module_name}.{class_name}. Only arrays, CSR "
@@ -400,7 +400,7 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     Parameters
     ----------
     folder : str or Path
-        Where they are.
+        Folder of the files.
     name : str
         As in the files' names.
 
@@ -563,7 +563,7 @@ def make_node_split(
     ParameterError
         For an unknown name, or where the graph has no public split.
     SplitError
-        Where no node is left for a set.
+        If no node is left for a set.
     """
     split_functions: dict[str, Callable[..., NodeSplit]] = {
         "per-class": split_per_class,
@@ -585,7 +585,7 @@ def split_per_class(
     n_test: int | None = 1000,
     random_state: int = 0,
 ) -> NodeSplit:
-    """Draw equally many training nodes per class; draw the other sets from other nodes.
+    """Draw the same number of training nodes per class, then other nodes for each set.
 
     Parameters
     ----------
@@ -603,7 +603,7 @@ def split_per_class(
     Raises
     ------
     SplitError
-        Where a class has fewer nodes than asked for, or no node is left for a set.
+        If a class has fewer nodes than asked for, or no node is left for a set.
     """
     rng, class_nodes = np.random.default_rng(random_state), _nodes_by_class(labels)
     n_nodes_by_class = {
