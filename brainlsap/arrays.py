@@ -166,8 +166,8 @@ def check_groups(
     if groups is None and leaking_split:
         warnings.warn(
             "fit without groups treats every scan as a separate person, so visits of "
-            f"one person may be on both sides of {leaking_split}. Give the "
-            "participant ID of every scan by groups=. After "
+            f"one person may be on both sides of {leaking_split}. Use groups= to give "
+            "the participant ID of every scan. After "
             "sklearn.set_config(enable_metadata_routing=True), searches and pipelines "
             "pass groups on, and cross_val_score does so with "
             "params={'groups': people}; StackingClassifier does not, so give "

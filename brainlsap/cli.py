@@ -942,8 +942,8 @@ def predict(
     )
     print(
         f"The probabilities (columns p_) assume these class shares: {shares_text}. "
-        "The predicted class instead uses the class weights of the fit, so it can "
-        "differ from the class with the largest probability."
+        "The predicted class uses the class weights of the fit instead of these "
+        "shares, so it can differ from the class with the largest probability."
     )
     no_sets = predictions.attrs["no_sets"]
     if no_sets:

@@ -1195,9 +1195,10 @@ def _read_scores(
     ]
     if not model_names:
         raise ParameterError(
-            "the scores contain no model with the settings of this model. The models "
-            f"of the scores are {', '.join(evaluation.models)}. Give results of "
-            "`brainlsap run` with this model."
+            f"the results given as {option_text('scores')} contain no model with the "
+            "settings of the fitted model. They contain "
+            f"{', '.join(evaluation.models)}. Give results of `brainlsap run` with "
+            "the fitted model."
         )
     intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
     return {

@@ -650,7 +650,7 @@ def write_study_folder(
     if cohort.truth is None:
         raise ParameterError(
             "cohort must be simulated (with cohort.truth), because the written files "
-            "describe the cohort as simulated. Save a cohort that is not simulated by "
+            "describe the cohort as simulated. Save other cohorts with "
             "Cohort.save(path)."
         )
     node_positions = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None

@@ -601,8 +601,8 @@ def parse_merged_classes(
     if text not in MERGED_CLASSES:
         raise ParameterError(
             f"{option_name('merge_classes')} must be one of "
-            f"{', '.join(MERGED_CLASSES)}, or text such as 'healthy=CN+SMC,ill=AD'; "
-            f"got {text!r}."
+            f"{', '.join(map(repr, MERGED_CLASSES))}, or text such as "
+            f"'healthy=CN+SMC,ill=AD'; got {text!r}."
         )
     return _match_stages(classes, MERGED_CLASSES[text])
 

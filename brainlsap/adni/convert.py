@@ -174,8 +174,8 @@ def find_images(
     is_faulty = images["reason"] != ""
     if is_faulty.any() and not skip_faulty:
         raise CohortError(
-            f"{folder}: some images cannot be used. Correct their folders, or leave "
-            f"these images out by {option_text('skip_faulty', True)}",
+            f"{folder}: some images cannot be used. Correct the folders of these "
+            f"images, or leave them out with {option_text('skip_faulty', True)}",
             _describe_faults(images[is_faulty]),
         )
     all_images.loc[lacks_files, "reason"] = "the image has no files"
@@ -648,12 +648,13 @@ def _explain_no_pairs(
     if n_undated:
         lines.append(
             f"{n_undated} of {len(visits)} visits have no date. Add the column "
-            "EXAMDATE, or the table REGISTRY with the dates of visits"
+            "EXAMDATE to ADNIMERGE. If you use DXSUM, add the table REGISTRY, which "
+            "contains the dates of visits"
         )
     if n_incomplete:
         lines.append(
-            f"{count(n_incomplete, 'visit')} lack one of the required "
-            f"{', '.join(required_modalities)}; images were recognised as "
+            f"{count(n_incomplete, 'visit')} lack one of the required modalities "
+            f"({', '.join(required_modalities)}); images were recognised as "
             f"{describe_counts(recognised_counts.items())}"
         )
     if n_undated < len(visits):

@@ -166,8 +166,8 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
             is_unknown &= visit_rows["born"].isna()
         if is_unknown.all():
             table_notes.append(
-                f"the {fact_name} of all people is unknown, because it needs the "
-                f"column {columns_text}"
+                f"the {fact_name} of all people is unknown; add the column "
+                f"{columns_text}"
             )
     visits, merging_notes = merge_visits(visit_rows, folder, table_faults)
     image_list = table_of_kind.get("IMAGES", pd.DataFrame())

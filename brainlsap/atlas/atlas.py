@@ -523,7 +523,7 @@ class Atlas:
         if ending := self._find_measure_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
             name_advice = f"Remove {ending!r} from the names"
-        advice = f"{name_advice}, or choose another atlas by {option_text('atlas')}"
+        advice = f"{name_advice}, or choose another atlas with {option_text('atlas')}"
         atlases_with_all_names = [
             other_name
             for other_name in available_atlases()
@@ -828,8 +828,8 @@ def load_atlas(name: AtlasSource) -> Atlas:
     table_path = atlas_path / "regions.tsv" if atlas_path.is_dir() else atlas_path
     if not table_path.is_file():
         raise ParameterError(
-            f"atlas must be one of {', '.join(available_atlases())}, the path of a "
-            "regions.tsv, a list of region names, or a folder made by "
+            f"atlas must be one of {', '.join(map(repr, available_atlases()))}, the "
+            "path of a regions.tsv, a list of region names, or a folder made by "
             f"`{_ATLAS_COMMAND}`; got {str(name)!r}."
         )
     return _read_atlas(table_path)

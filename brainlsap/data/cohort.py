@@ -378,7 +378,7 @@ class Cohort:
             finding_list = [*finding_list, *_note_number_classes(class_order)]
         are_people_unknown = groups is None and scan_index is None
         if groups is None:
-            of_index = "not given: people are of the index"
+            of_index = "not given, so people were read from the index"
             people_origin = NOT_GIVEN if are_people_unknown else of_index
             finding_list = [*finding_list, Finding(f"groups= {people_origin}")]
         return Cohort(
@@ -1010,8 +1010,8 @@ def _person_column(
             )
     if message and is_needed:
         raise ParameterError(
-            f"covariates: {message}, so the person of each scan is unknown. Give "
-            "the participant ID of every scan by groups=."
+            f"covariates: {message}, so the person of each scan is unknown. Use "
+            "groups= to give the participant ID of every scan."
         )
     return None
 
@@ -1137,8 +1137,8 @@ def _find_scan_index(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
     if group_argument is None and not is_one_each:
         raise ParameterError(
             f"the index of {named_arguments[0]} has several levels or a repeated "
-            "entry, so it does not identify the scans. Give the participant ID of "
-            "every scan by groups=."
+            "entry, so it does not identify the scans. Use groups= to give the "
+            "participant ID of every scan."
         )
     return (
         shared_index

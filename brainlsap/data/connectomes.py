@@ -434,14 +434,15 @@ def _choose_matrix(
                 default_measure
             }
             choice_note = (
-                f"took {default_measure}; {option_text('measure')} takes another of "
-                f"{', '.join(sorted(other_measures))}"
+                f"the measure {default_measure} was read; {option_text('measure')} "
+                f"selects another: {', '.join(sorted(other_measures))}"
             )
             return default_matrices[0], [choice_note]
+    advice_text = f"Give each matrix a name, and one name as {option_text('measure')}."
+    if measures_text:
+        advice_text = f"Give {option_text('measure')} one of {measures_text}."
     raise FileFormatError(
-        f"{len(fitting_matrices)} matrices could be the connectome. Choose by "
-        f"{option_text('measure')} one of "
-        f"{measures_text or 'them, and give each a name'}.",
+        f"{len(fitting_matrices)} matrices could be the connectome. {advice_text}",
         path=connectome_path,
         kind="several matrices",
     )

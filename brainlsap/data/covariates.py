@@ -488,7 +488,7 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
             kind=ASSUMED,
             scan=str(scan_table["scan"][row_index]),
             got=f"{age:g}",
-            advice="Correct the value, or write n/a, if it is wrong",
+            advice="If the value is wrong, correct it or write n/a",
         )
         for row_index, age in ages[is_far].items()
         if str(scan_table["scan"][row_index]) not in scans_with_fault

@@ -227,8 +227,8 @@ def _take_scan_names(
     if unnamed_rows:
         raise FileFormatError(
             f"{id_column or 'the first column'} must contain a participant ID in "
-            "every row (of merged cells, only the first has content). Rows without "
-            f"an ID: {listed(unnamed_rows)}.",
+            "every row (in merged cells, only the first cell has content). Rows "
+            f"without an ID: {listed(unnamed_rows)}.",
             path=table_path,
         )
     return scan_names
@@ -634,9 +634,9 @@ class StudyFiles:
         )
         if not is_below_folder or sorted(field_names) not in _PATTERN_FIELDS:
             raise ParameterError(
-                "pattern must be a path inside the folder of the study. It contains "
-                "{scan} once, or {participant} once with or without one {session}; "
-                f"got {pattern!r}."
+                "pattern must be a path inside the folder of the study. It must "
+                "contain {scan} once, or {participant} once and {session} at most "
+                f"once; got {pattern!r}."
             )
         path_regex = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
         for field_name in field_names:

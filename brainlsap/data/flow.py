@@ -118,7 +118,7 @@ def read_exclusions(exclude: str | Path | Sequence[str] | None) -> list[str]:
             for excluded_id in str(exclude).split(",")
             if excluded_id.strip()
         ]
-    with reading(exclude, "a list of ids, one a line"):
+    with reading(exclude, "a list of ids, one on each line"):
         text_lines = Path(exclude).read_text(encoding="utf-8-sig").splitlines()
     first_cells = [
         text_line.replace(",", "\t").split("\t")[0].strip(" \"'")
@@ -164,7 +164,7 @@ def match_exclusions(
         raise ParameterError(
             f"{option_text(option)} contains {listed(unknown_names, 20)}, but the "
             "study has no person or scan of this name, and there is no such file. "
-            f"Examples of its IDs are {listed(participants, 3)}."
+            f"Examples of IDs in the study are {listed(participants, 3)}."
         )
     scan_sets = [scans_of_name[_spell_name(name)] for name in names]
     return set[str]().union(*scan_sets)

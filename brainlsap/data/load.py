@@ -913,8 +913,8 @@ def _describe_no_connectome(
         f"are named {scan_names}"
     )
     advice = (
-        f"Give one connectome for all participants by {option_text('connectome')}; "
-        "the word 'none' estimates a network from the features of the training people"
+        f"Give one connectome for all participants with {option_text('connectome')}; "
+        "'none' estimates a network from the features of the training people"
     )
     # Code that needs a connectome for each scan replaces the advice.
     return Finding(

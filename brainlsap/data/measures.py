@@ -469,7 +469,7 @@ def apply_subcortex_policy(
         raise FileFormatError(
             f"{option_text('subcortex', 'volume')} requires volumes of subcortical "
             "regions, but the study contains none. Add aseg.stats or a table of "
-            "volumes, or choose 'absent'."
+            f"volumes, or choose {option_text('subcortex', 'absent')}."
         )
     if subcortex_policy != "volume":
         region_values[is_subcortex] = np.nan

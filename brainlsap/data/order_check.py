@@ -492,8 +492,8 @@ def _shift_names(named_rows: RowNames) -> Iterator[RowOrder]:
     """
     names_down = ("Unknown", *named_rows.names[:-1])
     names_up = (*named_rows.names[1:], "Unknown")
-    yield RowOrder("", names_down, "these names, each one row further down")
-    yield RowOrder("", names_up, "these names, each one row further up")
+    yield RowOrder("", names_down, "the same names, shifted down by one row")
+    yield RowOrder("", names_up, "the same names, shifted up by one row")
 
 
 def _sort_key(order_fit: OrderFit) -> tuple[float, ...]:

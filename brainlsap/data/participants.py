@@ -573,7 +573,7 @@ def _describe_commonest_fault(fault_of_name: Mapping[str, Finding]) -> list[str]
     fault_of_message = {fault.message: fault for fault in fault_of_name.values()}
     message_counts = Counter(fault.message for fault in fault_of_name.values())
     return [
-        f"the commonest fault ({n_faults} of {message_counts.total()}) is: "
+        f"the most frequent fault ({n_faults} of {message_counts.total()}) is: "
         f"{fault_of_message[message].text()}"
         for message, n_faults in message_counts.most_common(1)
     ]
@@ -848,7 +848,7 @@ def _choose_baseline_visits(
         )
         baseline_faults.append(
             Finding(
-                "one visit must be called baseline",
+                "one visit must be called 'baseline'",
                 FAULT,
                 participant=participant,
                 got=visit_names,
@@ -863,7 +863,7 @@ def _choose_baseline_visits(
                 FAULT,
                 participant=participant,
                 got=visit_names,
-                advice="Write dates as 2020-12-31, or call one visit baseline",
+                advice="Write dates as 2020-12-31, or call one visit 'baseline'",
             )
         )
     baseline_visits = baseline_visits or [min(all_sessions, key=visit_order)]
@@ -1102,8 +1102,8 @@ def _describe_unlabelled(
     )
     if is_label_of_person:
         message += (
-            ". The people have a label at another visit; if it is the baseline, use "
-            f"{option_text('scans', 'baseline')}"
+            ". The people have a label at another visit; if this visit is the "
+            f"baseline, use {option_text('scans', 'baseline')}"
         )
     return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
 

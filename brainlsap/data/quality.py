@@ -261,7 +261,7 @@ def _describe_feature(
     is_far = deviation_of_scan > MAX_DEVIATION
     max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     equal_texts = [
-        f"{feature_name} one value in {count(n_regions, 'region')}"
+        f"{feature_name} has the same value in {count(n_regions, 'region')}"
         for n_regions in n_equal
     ]
     return values_by_column, [

@@ -208,9 +208,9 @@ def _choose_name_column(
     ]
     if word_columns and name_column not in text_columns:
         raise FileFormatError(
-            f"the column {name_column!r} contains numbers instead of names. Rename "
-            "the column of region names to 'name'. Its present name may be "
-            f"{' or '.join(map(repr, word_columns))}.",
+            f"the column {name_column!r} contains numbers instead of names. The region "
+            f"names may be in {' or '.join(map(repr, word_columns))}. Rename the "
+            "column of region names to 'name'.",
             path=list_path,
         )
     return name_column
@@ -291,8 +291,8 @@ def _read_list_rows(
         raise FileFormatError(
             f"{len(cell_rows) - n_unnumbered_rows} of {len(cell_rows)} lines begin "
             f"with a number ({numbered_line!r}), but the other lines do not. Give "
-            "every line a number. If these numbers are parts of names, write the word "
-            "name into the first line.",
+            "every line a number. If these numbers are parts of names, write 'name' "
+            "into the first line.",
             path=list_path,
         )
     n_columns_behind = min(_count_numbers(row_cells[::-1]) for row_cells in cell_rows)

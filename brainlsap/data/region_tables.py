@@ -138,8 +138,8 @@ def _check_references(tracers: Iterable[Tracer]) -> None:
         if tracer.reference not in REFERENCES:
             raise TypeError(
                 f"the reference of tracer {tracer.name} is {tracer.reference!r}; "
-                f"expected one of {', '.join(REFERENCES)}. Add another region to "
-                "REFERENCES in brainlsap/data/region_tables.py."
+                f"expected one of {', '.join(map(repr, REFERENCES))}. Add another "
+                "region to REFERENCES in brainlsap/data/region_tables.py."
             )
 
 
@@ -872,7 +872,7 @@ def _add_sides(
                 f"{region_names[first_row_index]!r}, "
                 f"{verb_form(len(row_pairs), 'are')} repeated without a clear "
                 "hemisphere. Write the side into each name (lh_, rh_), or add a column "
-                "hemisphere (left, right).",
+                "'hemisphere' with 'left' or 'right'.",
                 path=table_path,
             )
         side_heads = [*dict.fromkeys([*distinguishing_heads, *side_heads])]
@@ -950,7 +950,7 @@ def _check_side_words(
         raise FileFormatError(
             f"the column {column_name!r} contains "
             f"{listed(dict.fromkeys(unknown_cells), 5)}, which means neither left "
-            "nor right. Write left and right (or L and R, lh and rh) in this "
+            "nor right. Write 'left' or 'right' (or L or R, or lh or rh) in this "
             "column.",
             path=table_path,
         )
@@ -975,7 +975,7 @@ def _refuse_halves(
             raise FileFormatError(
                 f"the column {column_name!r} contains {value_texts} for regions of "
                 "the same name, and it is unclear which of them is left. Write "
-                "left and right in this column.",
+                "'left' or 'right' in this column.",
                 path=table_path,
             )
 
@@ -1264,9 +1264,10 @@ def average_frames(
     reference_paths = list(table_path.parent.glob(f"{name_stem}_ref-*_timeseries.tsv"))
     if len(reference_paths) != 1:
         raise ParameterError(
-            f"{table_path} contains activity over time. Name the reference region, "
-            f"whose mean becomes 1, by {option_text('reference')}: one of "
-            f"{', '.join(REFERENCES)}, or a column of the table."
+            f"{table_path} contains activity over time. Name the reference region with "
+            f"{option_text('reference')}: one of {', '.join(map(repr, REFERENCES))}, "
+            "or a column of the table. The values are divided by the mean of this "
+            "region."
         )
     reference_path = reference_paths[0]
     reference_names, reference_values = _mean_of_frames(
@@ -1371,7 +1372,7 @@ def _reference_mean(
     if set(core_of_row.values()) != set(accepted_cores):
         raise FileFormatError(
             f"unknown reference region {reference!r}. Accepted are "
-            f"{', '.join(REFERENCES)} and the regions of the file.",
+            f"{', '.join(map(repr, REFERENCES))} and the regions of the file.",
             path=table_path,
         )
     if len(accepted_cores) > 1 and region_sizes is None:

@@ -237,19 +237,20 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
     exchanged_regions[left_indices] = right_indices
     exchanged_regions[right_indices] = left_indices
     interleaved_regions = np.column_stack([left_indices, right_indices]).ravel()
+    midline_text = ", then all midline regions" if len(midline_indices) else ""
     arrangement_of_order: dict[str, tuple[Sequence[int], str]] = {
         "right-first": (exchanged_regions.tolist(), "right and left swapped"),
         "hemispheres": (
             [*left_indices, *right_indices, *midline_indices],
-            "all of the left, then of the right",
+            f"all left regions, then all right regions{midline_text}",
         ),
         "hemispheres-right-first": (
             [*right_indices, *left_indices, *midline_indices],
-            "all of the right, then of the left",
+            f"all right regions, then all left regions{midline_text}",
         ),
         "interleaved": (
             [*interleaved_regions, *midline_indices],
-            "left and right in turn",
+            f"left and right regions in turn{midline_text}",
         ),
     }
     return [
@@ -547,7 +548,8 @@ def unknown_order_message(
     candidate_lines += filter(None, [atlas.settings.get("sizes", {}).get(str(n_rows))])
     if n_rows == len(atlas) + 1:
         candidate_lines.append(
-            "the regions and one row more; name the rows, Unknown for label 0"
+            "the regions and one further row; name all rows, and call the row of "
+            "label 0 'Unknown'"
         )
     message = (
         f"a matrix of {n_rows} x {n_rows} without names cannot be mapped to "

@@ -474,8 +474,8 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> 
     )
     if n_people_without:
         scan_note += (
-            f", among them all of {count(n_people_without, 'person')} without a visit "
-            "of that name"
+            f", including all scans of {count(n_people_without, 'person')} without a "
+            "visit of that name"
         )
     baseline_cohort = cohort.select(sorted(baseline_rows), fate=LATER_VISIT)
     return replace(
@@ -495,7 +495,7 @@ def _choose_baseline_row(session_ids: pd.Series) -> int:
     visit_names = ", ".join(session_id or "no name" for session_id in session_ids)
     if session_ids.map(is_called_baseline).all():
         raise CohortError(
-            "several visits of a person are called baseline",
+            "several visits of a person are called 'baseline'",
             got=visit_names,
             advice="Correct the names of the visits, and save the cohort again",
         )
@@ -503,7 +503,7 @@ def _choose_baseline_row(session_ids: pd.Series) -> int:
         raise CohortError(
             "the first visit of a person is unknown",
             got=visit_names,
-            advice="Call one visit baseline, and save the cohort again",
+            advice="Call one visit 'baseline', and save the cohort again",
         )
     order_keys = [visit_order(session_id) for session_id in session_ids]
     return int(session_ids.index[order_keys.index(min(order_keys))])

@@ -590,7 +590,7 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
         return matching_columns[0]
     list_advice = ""
     if "," in covariate_name:
-        list_advice = f" Several columns are a list, {covariate_name.split(',')!r}."
+        list_advice = f" Give several columns as a list, {covariate_name.split(',')!r}."
     raise ParameterError(
         f"the covariates contain {'more than one' if matching_columns else 'no'} "
         f"column {covariate_name!r}; their columns are "

@@ -75,8 +75,8 @@ CHECKS = {
     Check.PEOPLE_NOT_STATED: CheckText(
         "participants not stated",
         "note",
-        "If some participants were scanned more than once, give the participant ID "
-        "of every scan by groups=.",
+        "If some participants were scanned more than once, use groups= to give the "
+        "participant ID of every scan.",
     ),
     Check.VISITS_TAKEN_FOR_PEOPLE: CheckText(
         "visits treated as people",
@@ -88,8 +88,8 @@ CHECKS = {
         "duplicate scans",
         "error",
         "Compare the data of both scans with their source, because a file may have "
-        "been copied, or rows of a table may have moved to the next participant. Give "
-        "both scans the same participant ID if they are of one participant.",
+        "been copied, or rows of a table may have moved to the next participant. If "
+        "both scans are of one participant, give them the same participant ID.",
     ),
     Check.LABEL_IN_FEATURES: CheckText(
         "label in the features",
@@ -576,9 +576,9 @@ def _find_similar_people(
             for train_rows, test_rows in splits
         )
         likeness_text = "identical" if is_identical else "nearly identical"
-        fold_text = "are on two sides of a fold"
+        fold_text = "are in the training and the test scans of a fold"
         if not is_separated:
-            fold_text = "can be on two sides of another fold"
+            fold_text = "could be in the training and the test scans of another fold"
         yield _make_finding(
             Check.DUPLICATE_SCANS,
             f"two participants have {likeness_text} {data_kind} and {fold_text}",

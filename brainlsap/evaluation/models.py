@@ -1285,15 +1285,15 @@ def make_models(
         if _lookup_key(model_name) not in members_of_key
     ]:
         raise ParameterError(
-            f"models must be {', '.join(GROUP_NAMES)}, or names from "
-            f"{', '.join(MODELS)}; got {unknown_names[0]!r}. To use your own "
-            "classifiers, pass a dict of classifiers by name."
+            f"models must be {', '.join(map(repr, GROUP_NAMES))}, or names from "
+            f"{', '.join(map(repr, MODELS))}; got {unknown_names[0]!r}. To use your "
+            "own classifiers, pass a dict of classifiers by name."
         )
     if "kernel" in model_settings:
         raise ParameterError(
-            f"{option_text('models')} chooses the kernel, for example by the model "
-            f"LSAP-L; got {option_text('kernel', model_settings['kernel'])}. Leave the "
-            "kernel out."
+            f"{option_text('models')} chooses the kernel: LSAP-L, for example, has the "
+            f"kernel 'laguerre'. Leave {option_text('kernel')} out; got "
+            f"{model_settings['kernel']!r}."
         )
     chosen_names = {
         member_name

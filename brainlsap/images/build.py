@@ -426,7 +426,7 @@ def _describe_missing(
     n_scans = image_counts["scan"]
     advice_of_kind = {
         "tractogram": f"{', '.join(TRACTOGRAM_FORMATS)}; MRtrix's tckgen, for example, "
-        "makes it of the diffusion image",
+        "makes a tractogram from the diffusion image",
         "PET": "*_pet.nii.gz",
         "parcellation": "FreeSurfer's, or --parcellation",
     }
@@ -449,9 +449,9 @@ def _describe_missing_parcellation(atlas: Atlas) -> str:
     expected_file = atlas.settings.get("segmentation", "segmentation")
     return (
         f"there is no parcellation of {atlas.name}; expected the file "
-        f"mri/{expected_file} of FreeSurfer. Or give {option_text('parcellation')}, "
-        "a pattern of images in the folder of each scan or the path of one image "
-        "for all scans"
+        f"mri/{expected_file} of FreeSurfer. {option_text('parcellation')} sets other "
+        "images: a pattern of images in the folder of each scan, or the path of one "
+        "image for all scans"
     )
 
 

@@ -275,9 +275,9 @@ def _check_order(label_image: LabelImage, atlas: Atlas) -> None:
                 f"the positions of the labels 1 to {len(label_centroids)} do not "
                 f"match the regions in this order ({explained_share:.0%} of the "
                 f"variance of positions explained), but labels {row_order.note} "
-                f"match ({order_explained_share:.0%}). Name the labels by "
-                f"{option_text('labels')}, or by a table with the columns index and "
-                "name in the folder of the image.",
+                f"match ({order_explained_share:.0%}). Name the labels with "
+                f"{option_text('labels')}, or with a table in the folder of the image "
+                "that has the columns index and name.",
                 path=label_image.path,
             )
 
@@ -373,12 +373,12 @@ def _name_labels(
     ] or used_labels
     raise FileFormatError(
         f"the labels {listed(map(str, unknown_labels), 8)} of the image do not "
-        f"belong to {atlas.name}. Choose the atlas of the image, or give a table "
-        f"with the columns index and name by {option_text('labels')} (or as "
-        f"{table_path.name} in the folder of the image). Without a table, labels "
-        "must be numbered as in the atlas, in FreeSurfer (aparc+aseg), in the "
-        f"labelconvert of MRtrix, or from 1 to {len(atlas)} in the order of an "
-        "atlas on disk.",
+        f"belong to {atlas.name}. Choose the atlas of the image. Or write a table "
+        "with the columns index and name, and give it with "
+        f"{option_text('labels')} or as {table_path.name} in the folder of the image. "
+        "Without a table, labels must be numbered as in the atlas, in FreeSurfer "
+        "(aparc+aseg), in the labelconvert of MRtrix, or from 1 to "
+        f"{len(atlas)} in the order of an atlas on disk.",
         path=image_path,
     )
 
@@ -499,7 +499,8 @@ def make_atlas(
     if Path(folder).name in available_atlases():
         raise ParameterError(
             f"{option_text('folder')} must not have the name of an atlas of "
-            f"brainlsap ({', '.join(available_atlases())}). Choose another name."
+            f"brainlsap ({', '.join(map(repr, available_atlases()))}). Choose another "
+            "name."
         )
     check_new_folder(folder)
     if annot is None and labels is None:

@@ -168,7 +168,7 @@ def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the voxels of an image (scaled by its header), its affine and header."""
     import nibabel
 
-    with reading(path, "an image (MRtrix's mrconvert makes .nii of .mif)"):
+    with reading(path, "an image (MRtrix's mrconvert converts .mif to .nii)"):
         image: Any = nibabel.load(path)
         affine = np.asarray(image.affine, dtype=np.float64)
         if not _is_invertible(affine):
@@ -228,7 +228,9 @@ def _read_registration(
 ) -> np.ndarray:
     """Return the matrix of a registration file, from the moving to the fixed image."""
     file_format = "fs" if path.suffix.lower() == ".lta" else "itk"
-    expected_format = f"a linear registration ({file_format}, FSL) by brainlsap[tract]"
+    expected_format = (
+        f"a linear registration ({file_format} or FSL; needs brainlsap[tract])"
+    )
     with reading(path, expected_format):
         from nitransforms.linear import load
 

@@ -324,8 +324,8 @@ def _download_planetoid(dataset_name: str, data_folder: Path) -> Path:
     except (ImportError, OSError, ValueError) as error:
         raise FileFormatError(
             f"{dataset_name} could not be downloaded from {_PLANETOID} ({error}). "
-            "Install pooch if it is missing (pip install pooch), or name a folder "
-            f"with the files by {option_text('data')}."
+            "Install pooch if it is missing (pip install pooch), or name the folder "
+            f"of the files with {option_text('data')}."
         ) from None
     return data_folder
 

@@ -496,7 +496,7 @@ def test_people_in_another_order_are_refused():
     visits = named.set_axis([*"uuvwxy"])  # of somebody who came twice
     with pytest.raises(
         ParameterError,
-        match=r"index of features has .* a repeated entry.* by groups=",
+        match=r"index of features has .* a repeated entry.* groups=",
     ):
         Cohort.from_arrays(W, visits, y, atlas=names)
     people = pd.DataFrame({"participant_id": visits.index, "age": range(6)})
@@ -588,7 +588,8 @@ def test_an_index_of_scans_says_whose_they_are():
     cohort = Cohort.from_arrays(W, values, y, atlas=names)
     assert [*cohort.groups] == people
     assert cohort.table["scan"].tolist() == scans
-    assert "people are of the index" in cohort.notes[-1]
+    assert "groups= not given" in cohort.notes[-1]
+    assert "index" in cohort.notes[-1]
     for wrong in ({"covariates": who}, {"groups": scans}):
         with pytest.raises(
             ParameterError,
@@ -596,7 +597,7 @@ def test_an_index_of_scans_says_whose_they_are():
         ):
             Cohort.from_arrays(W, values, y, atlas=names, **wrong)
     values.index = pd.MultiIndex.from_arrays([people, range(6)])
-    with pytest.raises(ParameterError, match=r"several levels .* by groups="):
+    with pytest.raises(ParameterError, match=r"several levels .* groups="):
         Cohort.from_arrays(W, values, y, atlas=names)
     cohort = Cohort.from_arrays(W, values, y, groups=people, atlas=names)
     assert cohort.table["scan"][0] == "u_0"

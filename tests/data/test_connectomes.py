@@ -399,8 +399,8 @@ def test_measures_of_one_file(tmp_path):
     matrices = {"radius2_meanlength": EXPECTED * 2, "sift_radius2_count": EXPECTED}
     path = formats.write_qsirecon(tmp_path / "c.mat", matrices, NAMES)
     notes = same(read_connectome(path, ATLAS), EXPECTED)
-    told = "took sift_radius2_count; measure= takes another of radius2_meanlength"
-    assert notes[0] == told
+    named_words = ("sift_radius2_count", "measure=", "radius2_meanlength")
+    assert all(word in notes[0] for word in named_words)
     found = read_connectome(path, ATLAS, measure="radius2_meanlength")
     same(found, EXPECTED * 2)
     with raises_kind("no such measure", path.name):

@@ -64,13 +64,13 @@ def test_scans_of_the_rarest_spelling_are_named():
     of_label, of_sex = find_faults(scan_table, "diagnosis", has_order=False)
     assert of_label.people == ("d",)
     assert "CN (3), cn (1)" in of_label.message
-    assert "classes by" not in of_label.advice  # cn is no other class than CN
+    assert "classes=" not in of_label.advice  # cn is no other class than CN
     assert of_sex.people == ("a", "c")
     two_words = scan_table.assign(label=["CN", "AD", "Control", "CN"] * 2)
     (of_label,) = find_faults(
         two_words.drop(columns="sex"), "diagnosis", has_order=False
     )
-    assert "classes by" in of_label.advice
+    assert "classes=" in of_label.advice
 
 
 def test_different_codes_of_one_column_are_one_fault():

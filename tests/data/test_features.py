@@ -192,7 +192,7 @@ def test_of_two_names_of_subjects_the_advice_chooses_by_name(people, subject, tm
         subject(f"{person}_again", 2.5 + number)
     with pytest.raises(CohortError) as error:
         people()
-    follow = re.search(r"Choose one by (pattern = .*?) in --config", str(error.value))
+    follow = re.search(r"Choose .*?(pattern = .*?) in --config", str(error.value))
     (tmp_path / "config.toml").write_text(follow[1].replace("*_x*", "*_again*"))
     cohort = people(**read_config(tmp_path / "config.toml"))
     assert cohort.features[:, 0, 0].tolist() == [2.5, 3.5, 4.5]
@@ -257,7 +257,8 @@ def test_one_table(tables):
     # where nobody said that it is thickness it is refused, else told
     with refused(
         r"table\.csv does not name the measure .* plausible for thickness, fdg, .*\. "
-        "Name the right feature by feature=$"  # several are plausible: none is proposed
+        # several are plausible: none is proposed
+        "Name the right feature with feature=$"
     ):
         load(None)
     assert any("table.csv" in n and "read as thickness" in n for n in cohort.notes)

@@ -176,7 +176,7 @@ def test_a_pattern_of_a_feature_is_advised_as_a_config_file_takes_it(
         path.unlink()
     with pytest.raises(CohortError) as error:
         load_cohort(study, tiny, "my mark")
-    line = re.search(r"Choose one by (pattern = .*?) in --config", str(error.value))[1]
+    line = re.search(r"Choose .*?(pattern = .*?) in --config", str(error.value))[1]
     (tmp_path / "config.toml").write_text(line.rpartition(" or ")[2])
     cohort = load_cohort(
         study, tiny, "my mark", **read_config(tmp_path / "config.toml")

@@ -582,7 +582,7 @@ def test_scans_with_faults_are_skipped_on_request_only(study, tiny):
         load_cohort(study, tiny, "fdg", skip_faulty=True)
 
 
-def test_the_commonest_fault_is_told_where_no_scan_remains(study, tiny):
+def test_the_most_frequent_fault_is_given_where_no_scan_remains(study, tiny):
     paths = sorted(study.rglob("*_connectivity.csv"))
     paths[0].unlink()
     for path in paths[1:]:
@@ -590,7 +590,7 @@ def test_the_commonest_fault_is_told_where_no_scan_remains(study, tiny):
     with pytest.raises(CohortError, match="every scan was left out") as refusal:
         load_cohort(study, tiny, "fdg", skip_faulty=True)
     message = str(refusal.value)
-    assert f"commonest fault ({len(paths) - 1} of {len(paths)}) is: " in message
+    assert f"fault ({len(paths) - 1} of {len(paths)}) is: " in message
     assert "cuneus" in message
 
 

@@ -265,7 +265,7 @@ def test_names_that_weights_contradict_are_refused(tmp_path, brains):
     assert read_connectome(path, DESIKAN).notes == ("rows named by labels.txt",)
     shifted = [names[-1], *names[:-1]]
     (tmp_path / "labels.txt").write_text("\n".join(shifted))
-    with pytest.raises(FileFormatError, match="each one row further up"):
+    with pytest.raises(FileFormatError, match="shifted up by one row"):
         read_connectome(path, DESIKAN)
     found = read_connectome(path, DESIKAN, row_order="names")
     assert found.matrix[1, 2] == pytest.approx(brains["desikan82"][2, 3])

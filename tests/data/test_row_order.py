@@ -7,6 +7,7 @@ import pytest
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import complete_regions
 from brainlsap.data.connectomes import read_connectome
+from brainlsap.data.row_order import fitting_orders
 from brainlsap.exceptions import FileFormatError, ParameterError
 from tests.data import formats
 
@@ -113,7 +114,7 @@ def test_rows_that_are_label_numbers(tmp_path):
         ("destrieux160", 148, "cortex only"),
         ("destrieux160", 150, "a medial wall on each side"),
         ("destrieux160", 152, "Unknown and Medial_wall"),
-        ("destrieux160", 161, "one row more; name the rows, Unknown for"),
+        ("destrieux160", 161, "Unknown"),
         ("destrieux160", 166, "two medial walls"),
         ("destrieux160", 84, "atlas desikan82"),
         ("desikan82", 68, "cortex only"),
@@ -168,7 +169,7 @@ def test_whose_order_can_be_said(tmp_path):
     with pytest.raises(FileFormatError, match="as row_order='mrtrix'"):
         read_connectome(path, DESIKAN, row_order="mrtrix")
     with pytest.raises(
-        FileFormatError, match=r"82 rows, but the list contains 2 names .rows named by"
+        FileFormatError, match=r"82 rows, but the list contains 2 names .rows named"
     ):
         read_connectome(path, DESIKAN, labels=["lh_a", "lh_b"])
     np.save(path, np.ones((7, 7)))
@@ -195,3 +196,15 @@ def test_84_rows_with_empty_callosa_are_not_mrtrix(tmp_path):
     np.save(tmp_path / "c.npy", values)
     with pytest.raises(FileFormatError, match="Rows 4 and 39 are empty"):
         read_connectome(tmp_path / "c.npy", DESIKAN)
+
+
+@pytest.mark.parametrize("midline_names", [[], ["Brain-Stem"]])
+def test_orders_by_side_give_the_place_of_midline_regions(midline_names):
+    sided_names = [f"{side}_{base}" for base in ("cuneus", "insula") for side in "LR"]
+    atlas = Atlas.from_names([*midline_names, *sided_names], name="own")
+    orders = {order.tool: order for order in fitting_orders(atlas, len(atlas))}
+    for tool in ("hemispheres", "hemispheres-right-first", "interleaved"):
+        if tool in orders:
+            description = orders[tool].description
+            assert ("midline" in description) == bool(midline_names)
+    assert "hemispheres" in orders

@@ -158,7 +158,8 @@ def test_scans_of_two_people_that_are_the_same_are_named(cohort, kind, noise):
     assert row["scans"] == f"{names[first]}, {names[second]}"
     assert (row["first_scan"], row["second_scan"]) == (names[first], names[second])
     likeness = "have nearly identical" if noise else "have identical"
-    assert f" {likeness} {kind} and are on two sides of a fold" in row["finding"]
+    assert f" {likeness} {kind} " in row["finding"]
+    assert row["severity"] == "error"
     assert names[first] not in row["finding"] + row["what_to_do"]
 
 
