@@ -483,7 +483,7 @@ def test_bad_input_is_one_message_and_nothing_written(
         ("frames = 5", "frames must be two numbers"),
         ("derivatives = [1]", "derivatives must be the path of a folder, or a list"),
         ("features_table = 7", "features_table must be the path of a file, or a list"),
-        ("pattern = {connectome = 1}", "pattern must be text, or a table of text by"),
+        ("pattern = {connectome = 1}", "pattern must be text, or a table"),
         ("merge-classes = ['CN', 'AD']", "merge-classes must be text, or a table"),
         ("scans = 'first'", "scans must be one of 'all', 'baseline', got 'first'"),
         ("head = 2020-01-01", "head must be one of 'softmax', 'ordinal', got"),

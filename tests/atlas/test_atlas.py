@@ -435,7 +435,7 @@ def test_a_table_that_cannot_be_used_is_refused(own, lines, message):
 
 
 def test_an_unknown_atlas_is_refused_with_the_list():
-    said = f"must be one of {', '.join(available_atlases())}.*'aal'"
+    said = f"must be one of {', '.join(map(repr, available_atlases()))}.*'aal'"
     with pytest.raises(ParameterError, match=said):
         load_atlas("aal")
 

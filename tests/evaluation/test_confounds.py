@@ -315,7 +315,7 @@ def lonely(table):
     ("change", "steps", "message"),
     [
         ({}, {"harmonize": "town"}, "contain no column 'town'; their columns are"),
-        ({}, {"regress_out": "age,sex"}, r"are a list, \['age', 'sex'\]"),
+        ({}, {"regress_out": "age,sex"}, r"as a list, \['age', 'sex'\]"),
         ({"site": "one"}, {"harmonize": "site"}, r"one: \d+ people"),
         ({"site": lonely}, {"harmonize": "site"}, r"island: 1 person, north"),
         ({}, {"harmonize": "label"}, "no column 'label'.* label cannot be"),
