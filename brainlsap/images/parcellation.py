@@ -374,7 +374,7 @@ def _name_labels(
     raise FileFormatError(
         f"the labels {listed(map(str, unknown_labels), 8)} of the image do not "
         f"belong to {atlas.name}. Choose the atlas of the image. Or write a table "
-        "with the columns index and name, and give it with "
+        "with the columns index and name, and give this table with "
         f"{option_text('labels')} or as {table_path.name} in the folder of the image. "
         "Without a table, labels must be numbered as in the atlas, in FreeSurfer "
         "(aparc+aseg), in the labelconvert of MRtrix, or from 1 to "

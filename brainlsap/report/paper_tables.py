@@ -59,8 +59,9 @@ PAPER_TEXTS = {
         f"Balanced accuracy over all test scans has {_INTERVALS} The column p "
         f"(chance) contains one-sided p-values from permutations {EXCHANGE_PHRASE}. "
         "Differences have 95% t intervals over participants (Bonett and Price 2012), "
-        "which are not corrected; their p is from a test that exchanges the "
-        "predictions of two models for participants. Scores over folds are mean ± s.d.",
+        "which are not corrected for the number of comparisons. Their p-values are "
+        "from a test that exchanges the predictions of two models for participants. "
+        "Scores over folds are mean ± s.d.",
     ),
     "added_value": PaperText(
         "Prediction from covariates, from brain features, and from both",
@@ -109,7 +110,7 @@ PAPER_TEXTS = {
     "subgroups": PaperText(
         "Balanced accuracy in groups of participants",
         "All groups of a column are scored on the classes that occur in every group. "
-        "The number of participants of a group counts only these classes. Scores "
+        "The number of participants of a group includes only these classes. Scores "
         "have 95% intervals over participants. The intervals of the largest "
         "differences hold simultaneously for all pairs of groups of all columns.",
     ),
