@@ -74,7 +74,9 @@ def test_a_variant_differs_from_lsap_c_in_one_input_or_setting(name):
     default = make_models()
     assert list(default) == ["LSAP-C", *make_models("baselines")]
     assert make_models("lsap-c", n_starts=1)["LSAP-C"][0].n_starts == 1
-    with pytest.raises(ParameterError, match=r"names from 'LSAP-C', 'LSAP-H'.*got 'lasp'"):
+    with pytest.raises(
+        ParameterError, match=r"names from 'LSAP-C', 'LSAP-H'.*got 'lasp'"
+    ):
         make_models("lasp")
     made = make_models(threshold=3.0, weights="log")
     for name in ("LSAP-C", "LSAP-R"):  # ridges prepare networks as the models do

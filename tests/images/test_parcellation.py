@@ -82,9 +82,7 @@ def test_labels_that_only_count_must_lie_where_their_regions_are(tmp_path, turn)
         if is_right:
             assert "fs_default.txt" in read_label_image(path, atlas).notes[0]
         else:
-            with pytest.raises(
-                FileFormatError, match=r"UK Biobank's.*Name the labels"
-            ):
+            with pytest.raises(FileFormatError, match=r"UK Biobank's.*Name the labels"):
                 read_label_image(path, atlas)
 
 
