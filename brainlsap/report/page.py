@@ -4,7 +4,7 @@ import base64
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 
 from brainlsap.atlas import Atlas
 from brainlsap.data import write_tsv
@@ -456,6 +457,8 @@ FIGURES = {
 Maps of class differences in further features are added.
 """
 
+_INTERVAL_FIGURES = {name for name in FIGURES if FIGURES[name].shows_intervals}
+
 
 def list_figures(evaluation: Evaluation) -> list[str]:
     """Return the names of the figures that a report may have, without drawing."""
@@ -493,24 +496,22 @@ def report_figures(
     return figure_of_name
 
 
-def write_page(
-    evaluation: Evaluation, folder: Path, atlas: Any, n_jobs: int | None = None
-) -> None:
-    """Write what may be shared: page, tables, figures, predictions and settings.
+def start_drawing(
+    evaluation: Evaluation, atlas: Any, n_jobs: int | None = None
+) -> Iterator[Any]:
+    """Begin to draw most figures of a page; return the results to come.
 
-    With several processes, others draw most figures while this one makes the tables.
+    Several processes draw while this one does other work; a single one draws when the
+    results are read.
     """
-    (folder / "figures").mkdir(parents=True)
-    interval_figures = {
-        shown_name for shown_name in FIGURES if FIGURES[shown_name].shows_intervals
-    }
-    other_figures = FIGURES.keys() - interval_figures
-    draw_tasks: list[Any] = [delayed(_draw_figures)(evaluation, atlas, other_figures)]
+    map_figures = {name for name in FIGURES if FIGURES[name].needs_atlas}
+    other_figures = FIGURES.keys() - map_figures - _INTERVAL_FIGURES
+    draw_tasks: list[Any] = [
+        delayed(_draw_figures)(evaluation, atlas, map_figures),
+        delayed(_draw_figures)(evaluation, atlas, other_figures),
+    ]
     varied_models = regions.models_of_varied_scales(evaluation)
-    has_interactive_brain = bool(
-        evaluation.ranking is not None and varied_models and atlas.has_surfaces
-    )
-    if has_interactive_brain:
+    if evaluation.ranking is not None and varied_models and atlas.has_surfaces:
         draw_tasks.append(
             delayed(interactive_page)(
                 relative_scales(evaluation)[varied_models],
@@ -519,9 +520,20 @@ def write_page(
                 colorbar_label="relative scale",
             )
         )
-    pool = Parallel(n_jobs, return_as="generator")
-    # A pool of one process starts when its results are read.
-    drawn_outputs = pool(draw_tasks)
+    if getattr(get_active_backend()[0], "uses_threads", False):
+        n_jobs = 1  # Pyplot is not safe for several threads.
+    drawn_outputs: Iterator[Any] = Parallel(n_jobs, return_as="generator")(draw_tasks)
+    return drawn_outputs
+
+
+def write_page(
+    evaluation: Evaluation, folder: Path, atlas: Any, drawn_outputs: Iterator[Any]
+) -> None:
+    """Write what may be shared: page, tables, figures, predictions and settings.
+
+    The outputs are those of :func:`start_drawing`.
+    """
+    (folder / "figures").mkdir(parents=True)
     code_of_scan, withhold_names = _make_withholder(evaluation)
     page_tables = report_tables(evaluation)
     file_tables = dict(page_tables)
@@ -551,17 +563,17 @@ def write_page(
         evaluation, evaluation.cohort.atlas
     )
     _write_predictions(evaluation, folder / "predictions.tsv", code_of_scan)
-    saved_figures, *interactive_pages = drawn_outputs
+    interval_figures = _draw_figures(evaluation, atlas, _INTERVAL_FIGURES)
+    saved_maps, other_figures, *interactive_pages = drawn_outputs
+    saved_figures = other_figures | saved_maps | interval_figures
     for interactive_html in interactive_pages:
         (folder / "brain.html").write_text(interactive_html, "utf-8")
-    # Other threads may draw until here, and pyplot is not safe for two threads.
-    saved_figures |= _draw_figures(evaluation, atlas, interval_figures)
     for figure_name, saved_figure in saved_figures.items():
         png_bytes = base64.b64decode(saved_figure["png"])
         (folder / "figures" / f"{figure_name}.png").write_bytes(png_bytes)
     page_html = page_template.render(
         evaluation=evaluation,
-        has_interactive_brain=has_interactive_brain,
+        has_interactive_brain=bool(interactive_pages),
         has_ordinal_output=has_ordinal_output(evaluation),
         is_simulated=is_simulated(evaluation),
         title=withhold_names(evaluation.settings["title"]),

@@ -98,7 +98,10 @@ def write_report(
     WritingError
         If the disk is full, or the folder is not writable.
     """
-    from brainlsap.report.page import write_page  # Imports matplotlib and plotly.
+    from brainlsap.report.page import (
+        start_drawing,
+        write_page,
+    )  # Imports matplotlib and plotly.
 
     folder = check_results_folder(folder)
     if ranking is not None:
@@ -107,10 +110,11 @@ def write_report(
         check_same_study(folder, evaluation.settings, evaluation.cohort.data_hash)
     evaluation = _add_report_facts(evaluation, title, quality)
     with lock_folder(folder), fill_folder(folder, replace=True) as new_folder:
-        _write_private(evaluation, new_folder / PRIVATE_FOLDER)
         atlas = atlas or evaluation.cohort.atlas
         n_jobs = choose_n_jobs(n_jobs, evaluation.cohort)
-        write_page(evaluation, new_folder / REPORT_FOLDER, atlas, n_jobs)
+        drawn_outputs = start_drawing(evaluation, atlas, n_jobs)
+        _write_private(evaluation, new_folder / PRIVATE_FOLDER)
+        write_page(evaluation, new_folder / REPORT_FOLDER, atlas, drawn_outputs)
         finished_fits = folder / PRIVATE_FOLDER / FITS_FOLDER
         if finished_fits.is_dir():
             finished_fits.rename(new_folder / PRIVATE_FOLDER / FITS_FOLDER)
