@@ -1,15 +1,15 @@
 """Run a whole study, from a cohort to its report, as `brainlsap run` does."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import delayed
 from joblib import hash as hash_of
-from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import to_jsonable
 from brainlsap.data import Cohort, quality_table
@@ -25,7 +25,6 @@ from brainlsap.evaluation import (
     choose_subgroups,
     compare_regions,
     connectome_gain,
-    cross_validate,
     leave_one_out_splits,
     make_models,
     rank_regions,
@@ -34,7 +33,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import STEP_OPTIONS, find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import (
-    choose_n_jobs,
+    cross_validate_before,
     split_cohort,
     split_role,
 )
@@ -63,8 +62,6 @@ from brainlsap.report.report import check_same_study
 from brainlsap.text import describe_counts, option_name, option_text
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
-
-T = TypeVar("T")
 
 MERGED_CLASSES: dict[str, dict[str, tuple[str, ...]]] = {
     "5-to-3": {"CN": ("CN", "SMC"), "MCI": ("EMCI", "LMCI"), "AD": ("AD",)},
@@ -251,7 +248,10 @@ def run_study(
     has_all_fits = False
     with lock_folder(results_folder):
         try:
-            evaluation = cross_validate(
+            ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
+            confound_steps = Deconfounder(harmonize, regress_out, reference_class)
+            evaluation, table_results = cross_validate_before(
+                _list_table_calls(cohort, confound_steps, ridge, random_state),
                 estimators,
                 cohort,
                 cv,
@@ -266,15 +266,12 @@ def run_study(
                 memory=finished_fits,
             )
             has_all_fits = True
-            ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
             evaluation, quality = _add_tables(
                 evaluation,
                 cohort,
-                Deconfounder(harmonize, regress_out, reference_class),
-                ridge,
+                table_results,
                 n_permutations=n_permutations,
                 random_state=random_state,
-                n_jobs=n_jobs,
             )
             if learning_curve:
                 curve = _compute_learning_curve(
@@ -358,50 +355,55 @@ def _remove_empty_folders(*folders: Path) -> None:
             folder.rmdir()
 
 
-def _add_tables(
-    evaluation: Evaluation,
-    cohort: Cohort,
-    confound_steps: Deconfounder,
-    ridge: Any,
-    *,
-    n_permutations: int,
-    random_state: int,
-    n_jobs: int | None,
-) -> tuple[Evaluation, pd.DataFrame]:
-    """Return the evaluation with tables of the whole cohort, and that of its quality.
+def _list_table_calls(
+    cohort: Cohort, confound_steps: Deconfounder, ridge: Any, random_state: int
+) -> dict[str, Any]:
+    """Return calls by name that compute tables of the whole cohort, the longest first.
 
-    This process tests regions while others compute the rest.
+    They need no result of the cross-validation.
     """
-    delayed_run = delayed(_run_with_one_thread)
     seed = random_state
-    # The longest task is the first.
-    tasks = [
-        delayed_run(
-            fit_scales_and_halves,
+    return {
+        "scales": delayed(fit_scales_and_halves)(
             cohort,
             confound_steps,
             ridge,
             n_halves=N_SCALE_HALVES,
             random_state=seed,
         ),
-        delayed_run(_compute_connectome_gain, cohort, confound_steps, ridge, seed),
-        delayed_run(quality_table, cohort),
-        delayed_run(
-            correlate_half_tests, cohort, confound_steps, range(N_HALVES), seed
+        "gain": delayed(_compute_connectome_gain)(cohort, confound_steps, ridge, seed),
+        "quality": delayed(quality_table)(cohort),
+        "half tests": delayed(correlate_half_tests)(
+            cohort, confound_steps, range(N_HALVES), seed
         ),
-    ]
-    pool = Parallel(choose_n_jobs(n_jobs, cohort), return_as="generator")
-    other_tables = pool(tasks)
+    }
+
+
+def _add_tables(
+    evaluation: Evaluation,
+    cohort: Cohort,
+    table_results: Iterable[tuple[str, Any]],
+    *,
+    n_permutations: int,
+    random_state: int,
+) -> tuple[Evaluation, pd.DataFrame]:
+    """Return the evaluation with tables of the whole cohort, and that of its quality.
+
+    This process tests regions while others compute the results of the table calls.
+    """
     region_tests = compare_regions(
-        cohort, evaluation, n_permutations=n_permutations, random_state=seed
+        cohort, evaluation, n_permutations=n_permutations, random_state=random_state
     )
-    scales_and_halves, gain_table, quality, half_tests = other_tables
-    scale_table, half_scales = scales_and_halves
+    # Load the libraries of figures while other processes compute.
+    import_module("brainlsap.report.page")
+    result_of_call = dict(table_results)
+    scale_table, half_scales = result_of_call["scales"]
+    quality = result_of_call["quality"]
     evaluation = replace(
         evaluation,
         region_tests=region_tests,
-        replicability=summarize_halves([half_tests, half_scales]),
-        connectome_gain=gain_table,
+        replicability=summarize_halves([result_of_call["half tests"], half_scales]),
+        connectome_gain=result_of_call["gain"],
     )
     if evaluation.scales.empty:
         return evaluation, quality
@@ -411,16 +413,6 @@ def _add_tables(
     for region_columns in (scale_table, region_properties(cohort)):
         ranking = ranking.merge(region_columns, on="region", how="left")
     return replace(evaluation, ranking=ranking), quality
-
-
-def _run_with_one_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Call a function with one thread for linear algebra.
-
-    The last digits of sums depend on the number of threads, which differs between
-    processes.
-    """
-    with threadpool_limits(1):
-        return function(*args, **kwargs)
 
 
 def _compute_connectome_gain(

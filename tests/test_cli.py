@@ -726,7 +726,7 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(workflow, "cross_validate", stop)
+        patch.setattr(workflow, "cross_validate_before", stop)
         assert main(asked) == 130
         assert "No fits are stored" in capsys.readouterr().err
     with monkeypatch.context() as patch:

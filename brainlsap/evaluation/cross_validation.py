@@ -6,13 +6,13 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import cache, lru_cache
 from importlib.metadata import version
 from inspect import getsource, signature
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from pickle import PicklingError
 from typing import Any
@@ -132,6 +132,48 @@ def cross_validate(
     ParameterError
         For no model, a name used twice, or steps that cannot work with the cohort.
     """
+    evaluation, _ = cross_validate_before(
+        {},
+        model,
+        cohort,
+        cv,
+        random_state=random_state,
+        baselines=baselines,
+        n_repeats=n_repeats,
+        harmonize=harmonize,
+        regress_out=regress_out,
+        reference_class=reference_class,
+        people_may_be_shared=people_may_be_shared,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        memory=memory,
+    )
+    return evaluation
+
+
+def cross_validate_before(
+    later_calls: Mapping[str, Any],
+    model: Any,
+    cohort: Cohort,
+    cv: int | Any = 5,
+    *,
+    random_state: int | None = 0,
+    baselines: bool = True,
+    n_repeats: int = 1,
+    harmonize: str | None = None,
+    regress_out: str | Sequence[str] = (),
+    reference_class: str | None = None,
+    people_may_be_shared: bool = False,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    memory: str | Path | None = None,
+) -> tuple[Evaluation, Iterator[tuple[str, Any]]]:
+    """Return the evaluation of :func:`cross_validate`, and results of later calls.
+
+    Processes that have no fit to do begin the later calls, which are named results of
+    :func:`joblib.delayed`. Their results come by name, in the order of completion; the
+    evaluation does not wait for them.
+    """
     check_cohort_given(cohort)
     random_state = random_state or 0
     models = _named_models(model, baselines, random_state, cohort)
@@ -156,7 +198,7 @@ def cross_validate(
     for leak_check in audit_findings["check"][is_leak].unique():
         leak_title = check_title(leak_check)
         message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warnings.warn(message, UserWarning, stacklevel=3)
     features, variance_factors = adjust_features(cohort, confound_steps)
     cohort_summary = CohortSummary.from_cohort(cohort, features, variance_factors)
     fit_keys = list(product(models, range(len(splits))))
@@ -167,8 +209,9 @@ def cross_validate(
         )
         for model_name, split_number in fit_keys
     }
-    fit_results = _run_fits(
+    fit_results, later_results = _run_fits(
         task_of_fit,
+        later_calls,
         cohort,
         confound_steps,
         cohort_summary.data_hash,
@@ -211,12 +254,13 @@ def cross_validate(
         ),
         "version": brainlsap.__version__,
     }
-    return Evaluation(
+    evaluation = Evaluation(
         **joined_tables,
         cohort=cohort_summary,
         settings=study_settings,
         audit=audit_findings,
     )
+    return evaluation, later_results
 
 
 def _make_folds(
@@ -398,14 +442,18 @@ def choose_n_jobs(n_jobs: int | None, cohort: Cohort | CohortSummary) -> int | N
 
 def _run_fits(
     fit_tasks: Mapping[str, tuple[Any, Split]],
+    later_calls: Mapping[str, Any],
     cohort: Cohort,
     confound_steps: Deconfounder,
     data_hash: str,
     n_jobs: int | None,
     verbose: bool,
     memory: str | Path | None,
-) -> list[dict[str, Any]]:
-    """Return the tables of :func:`_fit_fold` for every task; finished fits are read."""
+) -> tuple[list[dict[str, Any]], Iterator[tuple[str, Any]]]:
+    """Return the tables of :func:`_fit_fold` for every task, and later results.
+
+    Finished fits are read.
+    """
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
 
@@ -432,8 +480,19 @@ def _run_fits(
         fit_calls.append(
             delayed(_fit_fold)(model_of_fit, split, confound_steps, cohort)
         )
+    later_tasks = [
+        delayed(_call_by_name)(call_name, *call)
+        for call_name, call in later_calls.items()
+    ]
     n_jobs = choose_n_jobs(n_jobs, cohort)
-    parallel_pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    # Otherwise joblib joins long tasks that follow short ones.
+    parallel_pool = Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+    all_tasks = fit_calls + later_tasks
+    named_results = chain.from_iterable(
+        task_results.items()
+        for task_results in (parallel_pool(all_tasks) if all_tasks else ())
+    )
+    result_of_call: dict[str, Any] = {}
     n_models = len(fit_tasks) // len({id(split) for _, split in fit_tasks.values()})
     progress_bar = tqdm(
         total=len(fit_tasks),
@@ -442,27 +501,41 @@ def _run_fits(
         disable=None if verbose else True,  # None: only on a terminal
     )
     with progress_bar, _note_stored_fits(path_of_fit, len(fit_tasks)):
-        for batch_results in parallel_pool(fit_calls) if fit_calls else ():
-            for fit_name, fit_result in batch_results.items():
-                result_of_fit[fit_name] = fit_result
-                if fit_name in path_of_fit:
-                    with replace_when_whole(path_of_fit[fit_name]) as partial_path:
-                        partial_path.write_text(
-                            json.dumps(fit_result), encoding="utf-8"
-                        )
-                    path_of_fit[fit_name].chmod(0o600)
-                progress_bar.update()
-                # Without a terminal: one line for as many fits as a fold has.
-                if (
-                    verbose
-                    and progress_bar.disable
-                    and len(result_of_fit) % n_models == 0
-                ):
-                    progress_text = f"{len(result_of_fit)} of {len(fit_tasks)}"
-                    progress_bar.write(
-                        f"fitted {progress_text}, last {fit_name}", file=sys.stderr
-                    )
-    return [result_of_fit[fit_name] for fit_name in fit_tasks]
+        while len(result_of_fit) < len(fit_tasks):
+            result_name, task_result = next(named_results)
+            if result_name in later_calls:
+                result_of_call[result_name] = task_result
+                continue
+            result_of_fit[result_name] = task_result
+            if result_name in path_of_fit:
+                with replace_when_whole(path_of_fit[result_name]) as partial_path:
+                    partial_path.write_text(json.dumps(task_result), encoding="utf-8")
+                path_of_fit[result_name].chmod(0o600)
+            progress_bar.update()
+            # Without a terminal: one line for as many fits as a fold has.
+            if verbose and progress_bar.disable and len(result_of_fit) % n_models == 0:
+                progress_text = f"{len(result_of_fit)} of {len(fit_tasks)}"
+                progress_bar.write(
+                    f"fitted {progress_text}, last {result_name}", file=sys.stderr
+                )
+    later_results: Iterator[Any] = chain(result_of_call.items(), named_results)
+    if not later_calls:
+        later_results = iter([*later_results])  # Let the processes end their work.
+    return [result_of_fit[fit_name] for fit_name in fit_tasks], later_results
+
+
+def _call_by_name(
+    call_name: str, function: Callable[..., Any], args: Any, kwargs: Any
+) -> dict[str, Any]:
+    """Return the result of a call under its name, computed with one thread.
+
+    The last digits of sums depend on the number of threads, which differs between
+    processes.
+    """
+    thread_pools = _find_thread_pools(len(sys.modules))
+    # Threads of one process share its limit, and therefore take turns.
+    with _WARNINGS_LOCK, thread_pools.limit(limits=1):
+        return {call_name: function(*args, **kwargs)}
 
 
 @contextmanager

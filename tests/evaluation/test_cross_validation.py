@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from joblib import parallel_config
+from joblib import delayed, parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
@@ -39,6 +39,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.cross_validation import (
     _reads_two_dimensions,
     configure_for_cohort,
+    cross_validate_before,
     warn_of_divided_people,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
@@ -346,6 +347,17 @@ def test_the_number_and_kind_of_workers_change_nothing(small_cohort, tmp_path):
     with parallel_config("threading", n_jobs=2):
         threads = cross_validate(models, small_cohort, 2, baselines=False)
     assert saved_bytes(one, tmp_path / "a") == saved_bytes(threads, tmp_path / "b")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_later_calls_give_their_results_and_change_nothing(small_cohort, n_jobs):
+    calls = {"sum": delayed(sum)([1, 2]), "text": delayed(str)(3)}
+    how = {"cv": 2, "baselines": False}
+    with parallel_config("threading", n_jobs=n_jobs):
+        evaluation, results = cross_validate_before(calls, LINEAR, small_cohort, **how)
+    assert dict(results) == {"sum": 3, "text": "3"}
+    alone = cross_validate(LINEAR, small_cohort, **how)
+    pd.testing.assert_frame_equal(evaluation.predictions, alone.predictions)
 
 
 def test_an_evaluation_is_loaded_as_it_was_saved(example_evaluation, tmp_path):
