@@ -1,14 +1,15 @@
 """Run a whole study, from a cohort to its report, as `brainlsap run` does."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from joblib import delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from joblib import hash as hash_of
 
 from brainlsap.arrays import to_jsonable
@@ -33,6 +34,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import STEP_OPTIONS, find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import (
+    choose_n_jobs,
     cross_validate_before,
     split_cohort,
     split_role,
@@ -210,9 +212,10 @@ def run_study(
     covariate_names: tuple[str, ...] = ()
     if baselines or covariates is not None:
         covariate_names = choose_covariates(cohort.table, covariates)
-    estimators = _make_estimators(
-        models, covariate_names, baselines=baselines, **model_settings
-    )
+    with _importing_processes(choose_n_jobs(n_jobs, cohort)):
+        estimators = _make_estimators(
+            models, covariate_names, baselines=baselines, **model_settings
+        )
     cv = choose_folds(cohort, cv, leave_out)
     table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
@@ -307,6 +310,25 @@ def run_study(
                 finished_fits, results_folder / "private", results_folder
             )
     return evaluation
+
+
+@contextmanager
+def _importing_processes(n_jobs: int | None) -> Iterator[None]:
+    """Start the processes of a study, which import what fits need, beside this one."""
+    n_processes = effective_n_jobs(n_jobs)
+    import_calls = [delayed(_import_models)()] * n_processes
+    import_results = iter(())
+    if n_processes > 1:
+        import_results = Parallel(n_jobs, return_as="generator")(import_calls)
+    try:
+        yield
+    finally:
+        deque(import_results, maxlen=0)  # Wait for all of them.
+
+
+def _import_models() -> None:
+    """Import what fits need: this module and the models."""
+    import_module("brainlsap.model")
 
 
 def _record_options(**option_values: object) -> dict[str, Any]:
