@@ -1171,7 +1171,7 @@ NESTED_RIDGES = (
 
 
 ADDED_VALUE_MODELS = ("covariates", "LSAP-R", "LSAP-R with covariates")
-"""Covariates alone, brain data alone, and both, for the gain from each of them."""
+"""Models of covariates, of brain data and of both, from which gains are computed."""
 
 
 def baseline_sentences(model_names: Sequence[str]) -> list[str]:
