@@ -146,7 +146,12 @@ class ScaleSampler:
         # of all its columns' terms (n_grid, n_features, n_features * n_terms), and its
         # block of Z'Z (n_grid, n_features, n_features)
         self._region_coefs, self._coefs_on_grid, self._diagonal_blocks = [], [], []
+        # of every region, where the matrix of the scans is used: its terms, contiguous
+        self._region_terms = []
         for region_columns in self.blocks:
+            if evidence.gram is None:
+                region_terms = np.ascontiguousarray(evidence.X[:, :, region_columns])
+                self._region_terms.append(region_terms)
             region_coefs, diagonal_block = _coefficients_on_grid(
                 evidence, region_columns, g_grid
             )
@@ -245,10 +250,11 @@ class ScaleSampler:
         region_coefs = self._region_coefs[p]
         region_coefs_on_grid = self._coefs_on_grid[p]
         n_terms = region_coefs_on_grid.shape[2]  # of all columns of the region
+        self._remove_from_inverse(region_columns)
         # products of the region's terms, and of the targets, with all other columns
         stacked_rows = np.empty((n_terms + k, evidence.n_columns))
-        X = evidence.X[:, :, region_columns]
         if evidence.gram is None:
+            X = self._region_terms[p]
             stacked_rows[:-k] = X.transpose(2, 0, 1).reshape(n_terms, -1) @ Z
         else:
             term_products = np.einsum(
@@ -257,14 +263,8 @@ class ScaleSampler:
             stacked_rows[:-k] = term_products.reshape(n_terms, -1)
         stacked_rows[-k:] = self.Ztt.T
         stacked_rows[:, region_columns] = 0.0
-        # The inverse of M without the region is M_inverse - C block_inverse C', where
-        # C are the region's columns. M_inverse is symmetric; its rows are contiguous in
-        # this order.
-        inverse_columns = self.M_inverse[:, region_columns].copy()
-        block_inverse, _ = _invert_blocks(inverse_columns[region_columns])
-        removed_rows = block_inverse @ inverse_columns.T
+        # M_inverse is symmetric; its rows are contiguous in this order
         solved_rows = stacked_rows @ self.M_inverse.T
-        solved_rows -= (stacked_rows @ inverse_columns) @ removed_rows
         row_products = solved_rows @ stacked_rows.T
         # Schur complement of the other columns in M, at every scale of the grid
         explained_rows = (
@@ -283,8 +283,8 @@ class ScaleSampler:
         # products of the region's terms with the targets, less what others explain
         Xtt = evidence.Xtt[:, region_columns].transpose(1, 0, 2).reshape(n_terms, k)
         projected_rhs = region_coefs_on_grid @ (Xtt - row_products[:-k, -k:])
-        rss_reduction = np.einsum(
-            "afk,afg,agk->a", projected_rhs, schur_inverse, projected_rhs
+        rss_reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(
+            axis=(1, 2)
         )
         rss = evidence.ttt - row_products[-k:, -k:].trace() - rss_reduction
         log_density = self._log_prior - self._half_dof * np.log(rss)
@@ -299,19 +299,37 @@ class ScaleSampler:
         self.ZtZ[region_columns] = new_column_rows
         self.ZtZ[:, region_columns] = new_column_rows.T
         self.Ztt[region_columns] = region_coefs_on_grid[a] @ Xtt
-        # With V = (the region's columns of M, solved by the others; -I) the new inverse
-        # is that without the region plus V schur_inverse V'.
         solved_columns = (region_coefs_on_grid[a] @ solved_rows[:-k]).T
-        solved_columns[region_columns] = -self._identity
-        self.M_inverse = dgemm(
-            1.0,
-            np.hstack([inverse_columns, solved_columns]),
-            np.vstack([-removed_rows, schur_inverse[a] @ solved_columns.T]),
-            1.0,
-            self.M_inverse,
-            overwrite_c=True,
-        )
+        self._add_to_inverse(region_columns, solved_columns, schur_inverse[a])
         return scale_density
+
+    def _remove_from_inverse(self, region_columns: slice) -> None:
+        """Downdate: remove this region's block from the inverse of M, in place."""
+        inverse_columns = self.M_inverse[:, region_columns].copy()
+        block_inverse, _ = _invert_blocks(inverse_columns[region_columns])
+        solved_rows = block_inverse @ inverse_columns.T
+        self.M_inverse = dgemm(
+            -1.0, inverse_columns, solved_rows, 1.0, self.M_inverse, overwrite_c=True
+        )
+
+    def _add_to_inverse(
+        self,
+        region_columns: slice,
+        solved_columns: np.ndarray,
+        schur_inverse: np.ndarray,
+    ) -> None:
+        """Update: add a region's block to the inverse of M, in place.
+
+        `solved_columns` (n_columns, n_features) is the inverse of M without the region,
+        times the region's columns of M; its rows of the region are overwritten.
+        """
+        # With C = (columns; -I) the inverse of the whole M is that without the region
+        # plus C schur_inverse C'.
+        solved_columns[region_columns] = -self._identity
+        scaled_rows = schur_inverse @ solved_columns.T
+        self.M_inverse = dgemm(
+            1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True
+        )
 
     def draw_within_cells(self) -> np.ndarray:
         """Draw the log scale of every region from its prior, within its cell."""
