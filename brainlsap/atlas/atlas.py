@@ -163,6 +163,8 @@ class Atlas:
         (['L', 'R', 'M'], array([1, 0, 2]))
         """
         names = list(map(as_text, names))
+        if hemispheres is None and coordinates is None:
+            return Atlas(name, _complete_names(tuple(names)).copy())
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
         elif isinstance(coordinates, pd.DataFrame | Mapping):
@@ -961,6 +963,18 @@ def complete_regions(
         if column_name not in (*REGION_COLUMNS, "index")
     ]
     return region_table[[*REGION_COLUMNS, *user_columns]]
+
+
+@lru_cache(maxsize=32)
+def _complete_names(region_names: tuple[str, ...]) -> pd.DataFrame:
+    """Return the table of regions of which only the names are known; only to be read.
+
+    Cohorts of one study have the same names: a table takes longer than their arrays.
+    """
+    region_table = pd.DataFrame(np.nan, range(len(region_names)), columns=[*"xyz"])
+    region_table = region_table.assign(name=list(region_names))
+    region_table["hemisphere"] = find_sides(region_table)
+    return complete_regions(region_table, "names", ParameterError)
 
 
 def _read_sides(region_table: pd.DataFrame) -> pd.Series:
