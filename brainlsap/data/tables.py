@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from unicodedata import normalize
 
@@ -627,6 +628,7 @@ def explain_numbers(faulty_cells: Iterable[str]) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)
 def letters_of(column_name: str) -> str:
     """Return the letters and digits of a column name in lower case, without accents."""
     return "".join(filter(str.isalnum, normalize("NFKD", column_name.lower())))
