@@ -183,8 +183,6 @@ def cross_validate_before(
         np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
     )
     splits = check_splits(splits, person_of_scan)
-    n_repeats = count_repeats(splits)
-    n_folds = len(splits) // n_repeats
     confound_steps = Deconfounder(harmonize, regress_out, reference_class)
     confound_steps.check(cohort.table, splits)
     removed_columns = [
@@ -200,7 +198,75 @@ def cross_validate_before(
         message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=3)
     features, variance_factors = adjust_features(cohort, confound_steps)
-    cohort_summary = CohortSummary.from_cohort(cohort, features, variance_factors)
+    return _fit_folds(
+        models,
+        cohort,
+        splits,
+        confound_steps,
+        cohort_summary=CohortSummary.from_cohort(cohort, features, variance_factors),
+        audit_findings=audit_findings,
+        cv_text=cv_text,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        memory=memory,
+    )
+
+
+def cross_validate_again(
+    evaluation: Evaluation,
+    models: Mapping[str, Any],
+    cohort: Cohort,
+    splits: Sequence[Split],
+    *,
+    harmonize: str | None,
+    regress_out: str | Sequence[str],
+    reference_class: str | None,
+    n_jobs: int | None,
+    verbose: bool,
+    memory: str | Path | None,
+) -> Evaluation:
+    """Evaluate with other training scans a cohort that `evaluation` has audited.
+
+    The audit and the summary of the cohort are those of `evaluation`, of the same
+    cohort and the same steps.
+    """
+    random_state = evaluation.settings["random_state"]
+    confound_steps = Deconfounder(harmonize, regress_out, reference_class)
+    splits = check_splits(splits, cohort.groups)
+    confound_steps.check(cohort.table, splits)
+    return _fit_folds(
+        _named_models(models, False, random_state, cohort),
+        cohort,
+        splits,
+        confound_steps,
+        cohort_summary=evaluation.cohort,
+        audit_findings=evaluation.audit,
+        cv_text=evaluation.settings["cv"],
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        memory=memory,
+    )
+
+
+def _fit_folds(
+    models: Mapping[str, tuple[Any, str]],
+    cohort: Cohort,
+    splits: Sequence[Split],
+    confound_steps: Deconfounder,
+    *,
+    cohort_summary: CohortSummary,
+    audit_findings: pd.DataFrame,
+    cv_text: str,
+    random_state: int,
+    n_jobs: int | None,
+    verbose: bool,
+    memory: str | Path | None,
+) -> Evaluation:
+    """Fit and test every model on every fold of an audited cohort."""
+    n_repeats = count_repeats(splits)
+    n_folds = len(splits) // n_repeats
     fit_keys = list(product(models, range(len(splits))))
     task_of_fit = {
         f"{model_name}, fold {split_number + 1} of {len(splits)}": (
@@ -248,7 +314,7 @@ def cross_validate_before(
         "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
-        "people_shared": bool(is_shared.any()),
+        "people_shared": Check.PERSON_IN_TWO_FOLDS in set(audit_findings["check"]),
         "steps": to_jsonable(
             confound_steps.get_params() | {"preserve": preserved_columns}
         ),

@@ -19,7 +19,10 @@ import pandas as pd
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.evaluation.comparison import NORMAL_QUANTILE, bootstrap_scores
 from brainlsap.evaluation.confounds import Deconfounder
-from brainlsap.evaluation.cross_validation import cross_validate
+from brainlsap.evaluation.cross_validation import (
+    cross_validate,
+    cross_validate_again,
+)
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.scores import balanced_accuracy, weighted_counts
 from brainlsap.evaluation.splits import Split
@@ -115,33 +118,40 @@ def learning_curve(
     if n_subsets < 2:
         raise ParameterError(f"n_subsets must be at least 2; got {n_subsets}.")
     confound_steps = Deconfounder(harmonize, regress_out, reference_class)
+    fit_options: dict[str, Any] = {
+        "harmonize": harmonize,
+        "regress_out": regress_out,
+        "reference_class": reference_class,
+        "n_jobs": n_jobs,
+        "verbose": verbose,
+        "memory": memory,
+    }
+    # All training people come first: the other shares have the same audit.
+    whole_evaluation = cross_validate(
+        models,
+        cohort,
+        splits,
+        baselines=False,
+        random_state=random_state,
+        **fit_options,
+    )
     evaluations_of_share: dict[float, list[Evaluation]] = {}
-    for share in shares:
+    for share in shares[:-1]:
         splits_of_subset = [
             reduce_training(cohort, splits, share, random_state, subset_number)
-            for subset_number in range(n_subsets if share < 1 else 1)
+            for subset_number in range(n_subsets)
         ]
-        if share < 1 and not all(
+        if all(
             _can_learn(confound_steps, cohort, reduced_splits)
             for reduced_splits in splits_of_subset
         ):
-            continue
-        evaluations_of_share[share] = [
-            cross_validate(
-                models,
-                cohort,
-                reduced_splits,
-                baselines=False,
-                random_state=random_state,
-                harmonize=harmonize,
-                regress_out=regress_out,
-                reference_class=reference_class,
-                n_jobs=n_jobs,
-                verbose=verbose,
-                memory=memory,
-            )
-            for reduced_splits in splits_of_subset
-        ]
+            evaluations_of_share[share] = [
+                cross_validate_again(
+                    whole_evaluation, models, cohort, reduced_splits, **fit_options
+                )
+                for reduced_splits in splits_of_subset
+            ]
+    evaluations_of_share[1.0] = [whole_evaluation]
     curve_rows = []
     for model_name in models:
         model_rows: list[dict[str, Any]] = []
