@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from scipy.stats import halfnorm, norm, truncnorm
 
 from brainlsap.graph import Preparation
@@ -54,10 +55,12 @@ def log_posterior(evidence, grid, grid_index, ridge, log_common, spread):
     """Log probability of cells and the ridge, up to a constant, from scratch."""
     minus_log_evidence, _, _ = evidence(np.exp(grid[grid_index]), ridge)
     lower, upper = cell_limits(grid, grid_index)
-    prior = norm(log_common, spread)
-    cell_mass = prior.cdf(upper) - prior.cdf(lower)
-    is_above = lower > log_common  # where cdf is near 1
-    cell_mass[is_above] = (prior.sf(lower) - prior.sf(upper))[is_above]
+    # `norm(log_common, spread)` would take longer than everything else.
+    lower, upper = (lower - log_common) / spread, (upper - log_common) / spread
+    is_above = lower > 0  # where the distribution function is near 1
+    cell_mass = np.where(
+        is_above, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower)
+    )
     return np.log(cell_mass).sum() - minus_log_evidence
 
 
