@@ -237,7 +237,7 @@ def measure_fit(
     is_counted_pair = np.ones(W.shape, dtype=bool)
     left_regions, right_regions = _homotopic_regions(atlas)
     return OrderFit(
-        _correlate_with_template(W, template_connectome(atlas), is_counted_pair),
+        _correlate_with_template(W, atlas, is_counted_pair),
         _correlate_hemispheres(W, left_regions, right_regions, is_counted_pair),
         _rank_homotopic(W[np.ix_(left_regions, right_regions)]),
     )
@@ -261,9 +261,8 @@ def fits_clearly_better(
     is_counted_pair = is_differing_region[:, None] | is_differing_region
     W = _reorder_weights(weight_matrix, row_order, atlas)
     other_W = _reorder_weights(weight_matrix, other_order, atlas)
-    template = template_connectome(atlas)
-    template_fit = _correlate_with_template(W, template, is_counted_pair)
-    other_template_fit = _correlate_with_template(other_W, template, is_counted_pair)
+    template_fit = _correlate_with_template(W, atlas, is_counted_pair)
+    other_template_fit = _correlate_with_template(other_W, atlas, is_counted_pair)
     if _is_clearly_higher(template_fit, other_template_fit):
         return True
     if _is_clearly_higher(other_template_fit, template_fit):
@@ -298,14 +297,27 @@ def _homotopic_regions(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _correlate_with_template(
-    W: np.ndarray, template: np.ndarray | None, is_counted_pair: np.ndarray
+    W: np.ndarray, atlas: Atlas, is_counted_pair: np.ndarray
 ) -> float:
-    """Return the rank correlation with a template; NaN where there is none."""
+    """Return the rank correlation with the template; NaN where there is none."""
+    template = template_connectome(atlas)
     if template is None:
         return np.nan
     is_known_pair = np.triu(np.ones(W.shape, dtype=bool), 1) & is_counted_pair
     is_known_pair &= np.isfinite(template) & np.isfinite(W)
-    return _correlate_weights(W[is_known_pair], template[is_known_pair])
+    weights = W[is_known_pair]
+    if len(weights) < _MIN_PAIRS:
+        return np.nan
+    template_ranks = _rank_template(atlas, is_known_pair.tobytes())
+    return _correlate_ranks(_center_ranks(weights), template_ranks)
+
+
+@lru_cache(maxsize=32)  # of the candidates for an order, for matrix after matrix
+def _rank_template(atlas: Atlas, known_pairs: bytes) -> np.ndarray:
+    """Return the ranks of the template's weights of these pairs around their mean."""
+    template = np.asarray(template_connectome(atlas))
+    is_known_pair = np.frombuffer(known_pairs, dtype=bool).reshape(template.shape)
+    return _center_ranks(template[is_known_pair])
 
 
 def _correlate_hemispheres(
@@ -380,10 +392,17 @@ def _correlate_weights(x: np.ndarray, y: np.ndarray) -> float:
     """Return Spearman's correlation; NaN of few pairs, 0 where one is constant."""
     if len(x) < _MIN_PAIRS:
         return np.nan
-    x_ranks = _rank_values(x)
-    y_ranks = _rank_values(y)
-    x_ranks = x_ranks - x_ranks.mean()
-    y_ranks = y_ranks - y_ranks.mean()
+    return _correlate_ranks(_center_ranks(x), _center_ranks(y))
+
+
+def _center_ranks(values: np.ndarray) -> np.ndarray:
+    """Return the ranks of finite values around their mean."""
+    ranks = _rank_values(values)
+    return ranks - ranks.mean()
+
+
+def _correlate_ranks(x_ranks: np.ndarray, y_ranks: np.ndarray) -> float:
+    """Return the correlation of centred ranks, 0 where one is constant."""
     product_of_norms = np.sqrt((x_ranks @ x_ranks) * (y_ranks @ y_ranks))
     return float(x_ranks @ y_ranks / product_of_norms) if product_of_norms > 0 else 0.0
 
