@@ -52,14 +52,14 @@ def test_every_spelling_of_every_region_comes_home(name):
     atlas = load_atlas(name)
     owner = {}
     for place, row in atlas.regions.iterrows():
-        bare = bare_name(row["name"])
-        for text in spellings(bare, row["hemisphere"]) | {row["short_name"]}:
+        bare, side = bare_name(row["name"]), row["hemisphere"]
+        other = {"L": "R", "R": "L"}[side]
+        for text in spellings(bare, side) | {row["short_name"]}:
             assert owner.setdefault(text, place) == place, text
             assert atlas.find(text) == place, text
-            other = {"L": "R", "R": "L"}[row["hemisphere"]]
             assert atlas.find(text, other) is None, text
         assert atlas.find(row["name"].encode()) == place
-        assert atlas.find(bare, row["hemisphere"]) == place
+        assert atlas.find(bare, side) == place
         # a parcel may be counted on one side only
         assert atlas.find(bare) in ((None, place) if bare[-1].isdigit() else (None,))
     assert len(owner) > 20 * len(atlas)
