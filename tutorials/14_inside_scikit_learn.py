@@ -95,8 +95,7 @@ def features_only(X):
 
 
 # C is fixed, so that this runs in seconds. Tune it in a study.
-models = {
-    "LSAP-C": model,
+pipelines = {
     "LSAP-C of log weights": make_pipeline(FunctionTransformer(log_weights), model),
     "logistic regression": make_pipeline(
         FunctionTransformer(features_only),
@@ -104,8 +103,8 @@ models = {
         LogisticRegression(C=0.01, max_iter=1000),
     ),
 }
-fold_scores = {}
-for name, pipeline in models.items():
+fold_scores = {"LSAP-C": scores}
+for name, pipeline in pipelines.items():
     fold_scores[name] = cross_val_score(
         pipeline, X, y, cv=folds, params=routed, scoring="balanced_accuracy"
     )
