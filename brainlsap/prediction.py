@@ -74,7 +74,7 @@ from brainlsap.model.prediction_sets import (
 )
 from brainlsap.model.storage import CLASSIFIERS
 from brainlsap.options import option_names
-from brainlsap.text import listed, option_name, option_text, with_and
+from brainlsap.text import listed, option_name, option_text, verb_form, with_and
 
 __all__ = [
     "card_text",
@@ -110,12 +110,13 @@ REMARKS = (
     "connectome unlike the training",
     "was in the training",
     "site not in the training, so not harmonised",
+    "covariate missing, so the mean of the training was used",
 )
 """Remarks on unreliable predictions, in this order: more than a tenth of the values lie
 over 3 standard deviations from the mean of the training scans; the connectome differs
 from the training connectomes in unit, density, transformation or order of regions; the
 person, or the data of the scan, was in the training; ComBat was fitted without scans of
-the site."""
+the site; a covariate of the adjustment has no value."""
 
 UNINTENDED_USES = (
     "a diagnosis, or a decision about a person",
@@ -871,8 +872,9 @@ def predict_people(
     _warn_of_training(cohort, was_in_training)
     features = _apply_steps(model, cohort, features)
     is_unharmonized = ~_load_steps(model).has_learned_site(cohort.table)
+    lacks_covariate = np.zeros(cohort.n_scans, dtype=bool)
     for covariate_name, fit_range in origin.facts.get("ranges", {}).items():
-        _check_covariate(cohort, covariate_name, fit_range)
+        lacks_covariate |= _check_covariate(cohort, covariate_name, fit_range)
     z_scores = model.scaler_.apply(features)
     is_outlier = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
     if is_outlier.any():
@@ -924,6 +926,7 @@ def predict_people(
         is_unlike_connectome,
         was_in_training,
         is_unharmonized,
+        lacks_covariate,
     )
     prediction_table["remark"] = _write_remarks(
         dict(zip(REMARKS, remark_columns, strict=True))
@@ -1054,8 +1057,11 @@ def _apply_steps(
 
 def _check_covariate(
     cohort: Cohort, covariate_name: str, fit_range: tuple[float, float]
-) -> None:
-    """Warn if values of a covariate are missing or far outside the range of the fit."""
+) -> np.ndarray:
+    """Warn if values of a covariate are missing or far outside the range of the fit.
+
+    Returns which scans have no value.
+    """
     new_minimum, new_maximum = _covariate_range(cohort, covariate_name)
     fit_minimum, fit_maximum = fit_range
     # Half of the range of the fit is tolerated below and above it.
@@ -1070,12 +1076,16 @@ def _check_covariate(
             stacklevel=3,
         )
     covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
-    if n_missing := covariate_values.isna().sum():
+    is_missing = covariate_values.isna().to_numpy()
+    if is_missing.any():
+        scan_names = listed(cohort.table["scan"][is_missing], 5)
         warnings.warn(
-            f"{n_missing} of {len(covariate_values)} scans have no {covariate_name}. "
-            "The mean over the training scans is used instead.",
+            f"{is_missing.sum()} of {len(is_missing)} scans "
+            f"{verb_form(is_missing.sum(), 'have')} no {covariate_name} "
+            f"({scan_names}). The mean over the training scans is used instead.",
             stacklevel=3,
         )
+    return is_missing
 
 
 def merge_labels(

@@ -150,9 +150,11 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     missing = cohort.table.assign(age=cohort.table["age"].where(cohort.y != "AD"))
     with pytest.warns(
         UserWarning,
-        match=r"scans have no age\. The mean over the training scans is used",
+        match=r"scans have no age .*\. The mean over the training scans is used",
     ):
-        predict_people(fitted, replace(cohort, table=missing))
+        remarks = predict_people(fitted, replace(cohort, table=missing))["remark"]
+    lacks_age = remarks.fillna("").str.contains("covariate missing").to_numpy()
+    assert (lacks_age == (cohort.y == "AD")).all()
     coded = cohort.table.assign(sex=cohort.table["sex"].replace({"F": "2", "M": "1"}))
     with pytest.raises(ParameterError, match=r"sex .* F or M in training; got 1, 2\."):
         predict_people(fitted, replace(cohort, table=coded))
