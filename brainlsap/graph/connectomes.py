@@ -261,16 +261,10 @@ def find_unlike(
     Returns
     -------
     dict of str to bool array of shape (n_scans,)
-        By what differs, in words, reasons that hold for at least one scan.
+        By what differs, in words, reasons that hold for at least one scan, with the
+        median of these scans.
     """
     scan_summaries = summarize_connectomes(W)
-    text_of_summary = {}
-    for summary_name, summary_values in scan_summaries.items():
-        lower_bound, upper_bound = training_kind["ranges"][summary_name]
-        median_summary = np.median(summary_values)
-        text_of_summary[summary_name] = (
-            f"{median_summary:.3g} (fit {lower_bound:.3g} to {upper_bound:.3g})"
-        )
     lower_bound, upper_bound = training_kind["ranges"]["weight"]
     weight = scan_summaries["weight"]
     is_other_unit = (weight * WEIGHT_FACTOR < lower_bound) | (
@@ -290,24 +284,25 @@ def find_unlike(
     is_other_pattern = (
         rank_correlations < training_kind["least_correlation"] - CORRELATION_MARGIN
     )
-    median_correlation = np.median(rank_correlations)
-    least_correlation = training_kind["least_correlation"]
-    correlation_text = (
-        f"{median_correlation:.2f} (fit at least {least_correlation:.2f})"
-    )
-    is_unlike_by_reason = {
-        f"mean weight {text_of_summary['weight']}": is_other_unit,
-        f"density {text_of_summary['density']}": is_other_density,
-        f"spread of log weights {text_of_summary['spread']}": is_other_spread,
-        f"correlation of regions' strengths with the fit {correlation_text}": (
-            is_other_pattern
-        ),
-    }
-    return {
-        reason: is_unlike
-        for reason, is_unlike in is_unlike_by_reason.items()
-        if any(is_unlike)
-    }
+    is_unlike_by_reason = dict[str, np.ndarray]()
+    for title, summary_name, is_unlike in (
+        ("mean weight", "weight", is_other_unit),
+        ("density", "density", is_other_density),
+        ("spread of log weights", "spread", is_other_spread),
+    ):
+        if is_unlike.any():
+            lower_bound, upper_bound = training_kind["ranges"][summary_name]
+            unlike_median = np.median(scan_summaries[summary_name][is_unlike])
+            fit_text = f"(fit {lower_bound:.3g} to {upper_bound:.3g})"
+            is_unlike_by_reason[f"{title} {unlike_median:.3g} {fit_text}"] = is_unlike
+    if is_other_pattern.any():
+        unlike_median = np.median(rank_correlations[is_other_pattern])
+        reason = (
+            f"correlation of regions' strengths with the fit {unlike_median:.2f} (fit "
+            f"at least {training_kind['least_correlation']:.2f})"
+        )
+        is_unlike_by_reason[reason] = is_other_pattern
+    return is_unlike_by_reason
 
 
 def _strength_ranks(W: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation, covariance_connectome
+from brainlsap.graph.connectomes import find_unlike, learn_kind
 
 N_SCANS, N_ROIS, N_FEATURES = 9, 7, 2
 PEOPLE = np.array(["a", "a", "a", "b", "c", "c", "d", "e", "f"])
@@ -109,3 +110,13 @@ def test_options_that_cannot_be_used_are_refused(given, message):
 def test_a_covariance_needs_three_people(features):
     with pytest.raises(ParameterError, match="at least 3 people; got 2"):
         covariance_connectome(features[:4], PEOPLE[:4])
+
+
+def test_a_reason_has_the_value_of_the_unlike_scans(W):
+    training_kind = learn_kind(W)
+    W[3] *= 1e-6
+    ((reason, is_unlike),) = find_unlike(W, training_kind).items()
+    assert np.flatnonzero(is_unlike).tolist() == [3]
+    upper_weights = W[3][np.triu_indices(N_ROIS, 1)]
+    expected_mean = upper_weights[upper_weights > 0].mean()
+    assert reason.startswith(f"mean weight {expected_mean:.3g} ")
