@@ -489,17 +489,26 @@ def find_training_scans(
     return np.array(has_training_data), np.array(has_training_id)
 
 
-def _warn_of_training(cohort: Cohort, was_in_training: np.ndarray) -> None:
+def _warn_of_training(
+    cohort: Cohort, was_in_training: np.ndarray, *, ids_are_new: bool
+) -> None:
     """Warn how many people of a cohort were in the training."""
     people = list(dict.fromkeys(cohort.groups[was_in_training]))
     if not people:
         return
+    reason_text = "the data of a scan are the same"
+    advice_text = ""
+    if not ids_are_new:
+        reason_text = "an ID or the data of a scan are the same"
+        advice_text = (
+            " If equal IDs belong to different people, give "
+            f"{option_text('ids_are_new', True)}."
+        )
     warnings.warn(
         f"{len(people)} of {len(set(cohort.groups))} people were in the training of "
-        f"the model ({listed(people, 3)}), because an ID or the data of a scan are "
-        "the same. Predictions for these people do not show how the model predicts "
-        "new people. If equal IDs belong to different people, give "
-        f"{option_text('ids_are_new', True)}.",
+        f"the model ({listed(people, 3)}), because {reason_text}. Predictions for "
+        "these people do not show how the model predicts new people."
+        f"{advice_text}",
         stacklevel=3,
     )
 
@@ -869,7 +878,7 @@ def predict_people(
     )
     if not ids_are_new:
         was_in_training = was_in_training | has_training_id
-    _warn_of_training(cohort, was_in_training)
+    _warn_of_training(cohort, was_in_training, ids_are_new=ids_are_new)
     features = _apply_steps(model, cohort, features)
     is_unharmonized = ~_load_steps(model).has_learned_site(cohort.table)
     lacks_covariate = np.zeros(cohort.n_scans, dtype=bool)
