@@ -614,7 +614,7 @@ def read_people(
     except RefusedStudyError as error:
         if not _uses_own_connectomes(model):
             raise
-        findings = [_require_own_connectomes(finding) for finding in error.findings]
+        findings = [_advise_for_model(finding) for finding in error.findings]
         raise error.with_findings(folder, findings) from None
     return _skip_sparse_scans(model, cohort)
 
@@ -624,14 +624,22 @@ def _uses_own_connectomes(model: PackedClassifier) -> bool:
     return model.shared_connectome_ is None and model.preparation_.network is None
 
 
-def _require_own_connectomes(finding: Finding) -> Finding:
-    """Return a finding whose advice is not a connectome for all participants."""
-    if finding.values.get("advised_option") != "connectome":
+def _advise_for_model(finding: Finding) -> Finding:
+    """Return a finding whose advice fits a model of a connectome for each scan.
+
+    One connectome for all participants, and another way to symmetrise than in the fit,
+    are refused.
+    """
+    advised_option = finding.values.get("advised_option")
+    if advised_option == "symmetrize":
+        advice = "Symmetrise the matrix, for example by (W + W.T) / 2"
+    elif advised_option == "connectome":
+        advice = (
+            "The model was fitted with a connectome for each scan. Name the files of "
+            f"the connectomes with {option_text('pattern')}"
+        )
+    else:
         return finding
-    advice = (
-        "The model was fitted with a connectome for each scan. Name the files of the "
-        f"connectomes with {option_text('pattern')}"
-    )
     return replace(finding, advice=advice, values={})
 
 

@@ -10,15 +10,17 @@ import pytest
 
 from brainlsap import LSAPClassifier, cross_validate, make_cohort, run_study
 from brainlsap.arrays import pack
-from brainlsap.data import Cohort
+from brainlsap.data import Cohort, read_connectome
 from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import Deconfounder, make_models
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
+from brainlsap.findings import Finding
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import (
     REMARKS,
+    _advise_for_model,
     _find_model_name,
     card_text,
     fit_model,
@@ -28,6 +30,7 @@ from brainlsap.prediction import (
 )
 from brainlsap.simulation import write_study_folder
 from brainlsap.workflow import merge_classes
+from tests.conftest import raises_kind
 
 # Most models here predict the people of their own training.
 pytestmark = pytest.mark.filterwarnings("ignore:.* people were in the training")
@@ -444,3 +447,14 @@ def test_a_file_without_hashes_of_training_people_recognises_nobody(stored, coho
     assert not any("were in the training" in str(one.message) for one in seen)
     with pytest.warns(UserWarning, match="were in the training"):
         predict_people(fitted, cohort)
+
+
+def test_advice_on_new_people_names_no_setting_of_the_fit(cohort, tmp_path):
+    W = np.random.default_rng(0).random((cohort.n_rois, cohort.n_rois))
+    path = tmp_path / "W.csv"
+    pd.DataFrame(W, cohort.region_names, cohort.region_names).to_csv(path)
+    with raises_kind("not symmetric") as caught:
+        read_connectome(path, cohort.atlas)
+    fault = Finding.from_error(caught.value)
+    assert "symmetrize" in fault.text()
+    assert "symmetrize" not in _advise_for_model(fault).text()

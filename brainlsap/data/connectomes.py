@@ -632,6 +632,7 @@ def _symmetrize(
                 f"{option_text('symmetrize', 'mean')} takes the mean of the two "
                 "weights, and 'max' takes the larger one"
             ),
+            values={"advised_option": "symmetrize"},
         )
     triangle_note = (
         f"the two triangles differ, and were symmetrised by their {symmetrize}"
