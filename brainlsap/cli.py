@@ -1028,7 +1028,12 @@ def _contributions_by_figure(
             f"{len(set(cohort.groups))} participants of the study has this ID. An "
             f"example of an ID in this study is {cohort.groups[0]}."
         )
-    contributions = brainlsap.contribution_table(classifier, cohort.select(is_person))
+    with warnings.catch_warnings():
+        # The predictions of all people give the warnings of these scans, too.
+        warnings.simplefilter("ignore", UserWarning)
+        contributions = brainlsap.contribution_table(
+            classifier, cohort.select(is_person)
+        )
     return {
         Path(out).with_name(
             f"{Path(out).stem}_{scan}_{target_name}.png"
