@@ -199,6 +199,7 @@ def cross_validate_before(
         warnings.warn(message, UserWarning, stacklevel=3)
     features, variance_factors = adjust_features(cohort, confound_steps)
     return _fit_folds(
+        later_calls,
         models,
         cohort,
         splits,
@@ -235,7 +236,8 @@ def cross_validate_again(
     confound_steps = Deconfounder(harmonize, regress_out, reference_class)
     splits = check_splits(splits, cohort.groups)
     confound_steps.check(cohort.table, splits)
-    return _fit_folds(
+    new_evaluation, _ = _fit_folds(
+        {},
         _named_models(models, False, random_state, cohort),
         cohort,
         splits,
@@ -248,9 +250,11 @@ def cross_validate_again(
         verbose=verbose,
         memory=memory,
     )
+    return new_evaluation
 
 
 def _fit_folds(
+    later_calls: Mapping[str, Any],
     models: Mapping[str, tuple[Any, str]],
     cohort: Cohort,
     splits: Sequence[Split],
@@ -263,8 +267,11 @@ def _fit_folds(
     n_jobs: int | None,
     verbose: bool,
     memory: str | Path | None,
-) -> Evaluation:
-    """Fit and test every model on every fold of an audited cohort."""
+) -> tuple[Evaluation, Iterator[tuple[str, Any]]]:
+    """Fit and test every model on every fold of an audited cohort.
+
+    `later_calls` is as in :func:`cross_validate_before`.
+    """
     n_repeats = count_repeats(splits)
     n_folds = len(splits) // n_repeats
     fit_keys = list(product(models, range(len(splits))))
