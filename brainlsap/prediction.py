@@ -409,7 +409,7 @@ def _check_missing_values(
         raise CohortError(
             f"{len(faults)} of {len(scan_names)} scans lack more than "
             f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Add "
-            f"the missing regions, or leave these scans out by {exclusion} or "
+            f"the missing regions, or leave these scans out with {exclusion} or "
             f"{option_text('skip_faulty', True)}",
             group_findings(faults),
         )
@@ -419,8 +419,8 @@ def _check_missing_values(
         message = (
             f"{is_sparse.sum()} of {len(scan_names)} scans "
             f"({listed(scan_names[is_sparse], 5)}) lack up to "
-            f"{missing_share.max():.0%} of the values used in the fit, but scans of "
-            f"the fit lacked at most {max_share_in_fit:.0%}. Missing values are "
+            f"{missing_share.max():.0%} of the values that the model uses; no training "
+            f"scan lacked more than {max_share_in_fit:.0%}. Missing values are "
             "replaced by the means over the training scans."
         )
         warnings.warn(message, stacklevel=3)

@@ -1005,7 +1005,7 @@ def _find_wrong_cells(
     is_repeated = region_names.str.lower().duplicated(keep=False)
     yield (
         "name",
-        "different from all other names if case is ignored",
+        "unique (upper and lower case count as the same)",
         is_repeated,
     )
     yield "hemisphere", "L, R or M (midline)", hemispheres.isna()

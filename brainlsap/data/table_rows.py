@@ -78,7 +78,7 @@ def read_text(text_path: str | Path) -> str:
     if "\0" in file_text:
         line_number = file_text.count("\n", 0, file_text.index("\0")) + 1
         raise FileFormatError(
-            "the file is not a text file, because it contains zero bytes, the "
+            "the file is not a text file, because it contains null bytes, the "
             f"first in line {line_number}. The file may be damaged, or its "
             "text may be in UTF-16. Save the file as UTF-8.",
             path=text_path,

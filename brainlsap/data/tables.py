@@ -556,8 +556,8 @@ def parse_numbers(
     if _have_decimal_commas(known_texts, cell_array[is_wrong]):
         problem_text = f"all numbers have decimal commas, for example {wrong_cells[0]}"
         conversion_advice = (
-            " The option decimal=',' of pandas.read_csv and pandas.read_excel reads "
-            "decimal commas, and to_csv writes points."
+            " Read the file in pandas with decimal=',' (read_csv or read_excel) and "
+            "save it with to_csv, which writes decimal points."
         )
     raise FileFormatError(
         f"{problem_text}.{explain_numbers(cell_array[is_wrong])}{conversion_advice}",

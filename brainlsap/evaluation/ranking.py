@@ -290,8 +290,8 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         )
     else:
         contrast_text = (
-            "In no region is the difference significantly larger than in the "
-            "connected regions."
+            "No region has a significantly larger difference than the regions "
+            "connected to it."
         )
     rank_text = (
         "These tests do not concern the order of the scales, which belong to a model."

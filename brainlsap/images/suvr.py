@@ -164,7 +164,7 @@ def extract_suvr(
         space_faults.append(f"covers {covered_share:.0%} of the regions' voxels")
     if reference_coverage < MIN_REFERENCE_COVERAGE:
         space_faults.append(
-            f"covers {reference_coverage:.0%} of the reference {reference_name}"
+            f"covers {reference_coverage:.0%} of the reference region {reference_name}"
         )
     if shift_mm >= MAX_SHIFT:
         space_faults.append(
@@ -181,7 +181,7 @@ def extract_suvr(
         )
     if not 0 < reference_mean < np.inf:
         raise FileFormatError(
-            f"the mean of the reference {reference_name} is {reference_mean}; "
+            f"the mean of the reference region {reference_name} is {reference_mean}; "
             "expected more than 0.",
             path=pet,
         )

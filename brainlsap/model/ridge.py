@@ -45,7 +45,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     is exact, needs seconds, and gives an interval for every scale. A person counts
     once, whatever their number of visits, and every class the same.
 
-    Three models are nested: no network, one scale for all regions, a scale for every
+    Three models are nested: no connectome, one scale for all regions, a scale for every
     region. A richer model is accepted only if the data are at least 20 times as
     probable under it as under the last accepted one, which at first has no network. A
     model richer than "none" means that averaging along the connectome predicts better.

@@ -117,7 +117,7 @@ PAPER_TEXTS = {
     "flow": PaperText(
         "Flow of participants and scans from the tables of the study to the analysis",
         "A scan is counted under the first reason for leaving it out, in this order. "
-        "A participant is counted with the scan that passed most steps. The counts "
+        "A participant is counted in the row of the scan that got furthest. The counts "
         "add up to the numbers listed.",
     ),
     "demographics": PaperText(

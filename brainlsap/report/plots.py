@@ -827,7 +827,7 @@ def plot_directions(
     )
     first_class, *other_classes = evaluation.cohort.classes
     feature_text = tables.feature_title(evaluation.cohort, feature)
-    axis_label = f"{feature_text}: difference from {first_class} (s.d., 95%)"
+    axis_label = f"{feature_text}: difference from {first_class} (s.d., 95% CI)"
     axes = _named_rows(
         axes, width, tables.region_labels(top_regions, atlas), axis_label
     )

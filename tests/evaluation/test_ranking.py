@@ -249,7 +249,7 @@ def test_too_few_permutations_are_said_to_be_too_few(ranked):
     assert "stands out" not in verdict
     verdict = ranking_verdict(few.assign(n_permutations=99))
     assert "No region was shown to differ" in verdict
-    assert "In no region is the difference significantly larger" in verdict
+    assert "No region has a significantly larger difference" in verdict
     peak = few.assign(n_permutations=99)
     peak.loc[3, ["p_effect", "p_contrast"]] = 0.01
     verdict = ranking_verdict(peak)
