@@ -365,8 +365,13 @@ def _invert_by_cholesky(lower_factor: np.ndarray) -> np.ndarray:
     """Return the inverse of a matrix with this factor in its lower triangle."""
     # A third of the time of solving for the identity matrix.
     inverse, _ = dpotri(lower_factor, lower=True)
-    lower_triangle = np.tril(inverse)
-    return lower_triangle + np.tril(inverse, -1).T
+    return np.where(_lower_triangle(len(inverse)), inverse, inverse.T)
+
+
+@lru_cache(maxsize=8)
+def _lower_triangle(n_rows: int) -> np.ndarray:
+    """Return which entries of a matrix are on the diagonal or below."""
+    return np.tri(n_rows, dtype=bool)
 
 
 def count_contrasts(t: np.ndarray) -> int:
