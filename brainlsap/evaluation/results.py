@@ -610,9 +610,10 @@ class Evaluation:
 
 def _are_same(prediction_rows: pd.DataFrame, other_rows: pd.DataFrame) -> bool:
     """Return whether two models predict the same, but for rounding."""
-    key_columns = ["repeat", "fold", "scan", "predicted"]
-    if not prediction_rows[key_columns].equals(other_rows[key_columns]):
-        return False
+    # Most pairs of models differ in the first of these columns.
+    for column_name in ("predicted", "scan", "repeat", "fold"):
+        if not prediction_rows[column_name].equals(other_rows[column_name]):
+            return False
     class_values = prediction_rows.filter(regex="^[pd]_").to_numpy(float)
     other_values = other_rows.filter(regex="^[pd]_").to_numpy(float)
     return np.allclose(

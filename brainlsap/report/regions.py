@@ -5,6 +5,7 @@ Three questions are asked of every region, as in
 difference stand out from the regions it is connected to, and how does a model read it?
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -345,6 +346,8 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     groups_of_region = region_facts.set_index("name")[list({*groupings, "hemisphere"})]
     region_tests = region_tests.join(groups_of_region, on="region")
     group_rows: list[dict[str, Any]] = []
+    shown_differences = [*difference_columns(evaluation)]
+    has_tests = has_region_tests(evaluation)
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
         for grouping in groupings:
             is_grouped = _has_group(feature_tests[grouping])
@@ -361,9 +364,10 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
                         "group": group_name,
                         "hemisphere": hemisphere,
                     }
-                    group_rows.append(
-                        group_keys | _summarize_group(evaluation, hemisphere_tests)
+                    group_summary = _summarize_group(
+                        hemisphere_tests, shown_differences, has_tests=has_tests
                     )
+                    group_rows.append(group_keys | group_summary)
     return pd.DataFrame(group_rows)
 
 
@@ -373,16 +377,15 @@ def _has_group(group_names: pd.Series) -> pd.Series:
 
 
 def _summarize_group(
-    evaluation: Evaluation, group_tests: pd.DataFrame
+    group_tests: pd.DataFrame, difference_names: Sequence[str], *, has_tests: bool
 ) -> dict[str, float]:
     """Return mean differences of classes, and how many regions are significant."""
     group_summary: dict[str, float] = {"n_regions": len(group_tests)}
-    for column_name in difference_columns(evaluation):
+    for column_name in difference_names:
         group_summary[column_name] = float(group_tests[column_name].mean())
     for statistic in ("effect", "contrast"):
         n_significant = (group_tests[f"p_{statistic}"] < ranks.ALPHA).sum()
-        is_tested = has_region_tests(evaluation)
-        group_summary[f"n_{statistic}"] = float(n_significant) if is_tested else np.nan
+        group_summary[f"n_{statistic}"] = float(n_significant) if has_tests else np.nan
     return group_summary
 
 
