@@ -45,9 +45,10 @@ from brainlsap.data.measures import (
     Measure,
     apply_subcortex_policy,
     check_structures,
+    find_measures_of_file,
     find_tracers,
+    find_tracers_of_file,
     get_measure,
-    wrong_tracer,
 )
 from brainlsap.data.region_tables import (
     ScanTable,
@@ -715,6 +716,23 @@ class FeatureSources:
                     advice=error.advice,
                 )
 
+    def _describe_other_tracers(
+        self, feature_name: str, scans: Sequence[Scan]
+    ) -> list[str]:
+        """Return which files of scans are of other tracers, at most five."""
+        file_paths = dict.fromkeys(
+            file_path for scan in scans for file_path in scan.files
+        )
+        paths_with_tracer = (
+            (file_path, self.study_files.other_tracer(file_path, feature_name))
+            for file_path in file_paths
+        )
+        return [
+            f"{file_path.name} is an image of {tracer_name}"
+            for file_path, tracer_name in paths_with_tracer
+            if tracer_name
+        ][:5]
+
     def _locate_region_files(
         self, measure: Measure, scans: Sequence[Scan]
     ) -> tuple[list[Source], list[Finding | str]]:
@@ -746,7 +764,7 @@ class FeatureSources:
                 f"file {expected_text}. Add this file, or {leave_out_text()}"
             )
             message = "; not used: ".join(
-                [message, *_other_tracers(feature_name, [scan])]
+                [message, *self._describe_other_tracers(feature_name, [scan])]
             )
             feature_sources.append(
                 Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
@@ -810,7 +828,7 @@ class FeatureSources:
                 f"; the study has tables of regions named {listed(table_names, 8)}"
             )
         rejection_reasons = [
-            *_other_tracers(feature_name, scans),
+            *self._describe_other_tracers(feature_name, scans),
             *map(str, self.skipped_tables),
         ]
         rejection_reasons += [
@@ -973,14 +991,17 @@ class FeatureSources:
                     f"{option_text('feature')}"
                 )
         pet_heads = [
-            tracer_column
-            for tracer_column in scan_table.text_columns
-            if _PET_HEAD.search(tracer_column)
+            column_name
+            for column_name in scan_table.text_columns
+            if _PET_HEAD.search(column_name)
         ]
         named_features = {
-            tracer.feature
-            for name_or_head in (scan_table.name_and_sheet, *pet_heads)
-            for tracer in find_tracers(name_or_head)
+            tracer.feature for head in pet_heads for tracer in find_tracers(head)
+        }
+        if any("centiloid" in head.lower() for head in pet_heads):
+            named_features.add("amyloid")
+        named_features |= {
+            tracer.feature for tracer in find_tracers_of_file(scan_table.name_and_sheet)
         }
         names_other_features = bool(named_features) and named_features != {feature_name}
         if is_unnamed and names_other_features and feature_name != "suvr":
@@ -1006,7 +1027,7 @@ class FeatureSources:
             subcortex_measures = ("volume", "") if has_volumes else ()
         columns_by_region: dict[int, list[tuple[tuple[int, bool, bool], _Column]]] = {}
         for scan_table in self.tables:
-            is_named_file = measure.name.lower() in scan_table.name_and_sheet.lower()
+            is_named_file = _names_measure(scan_table.name_and_sheet, measure.name)
             for head_measure, region_index in scan_table.region_columns:
                 is_cortex = self.atlas.cortex[region_index]
                 accepted_measures = cortex_measures if is_cortex else subcortex_measures
@@ -1149,6 +1170,14 @@ class FeatureSources:
             )
         _check_one_kind_of_run(used_tables, table_names)
         self._check_regions(column_of_region, used_tables)
+        for used_table in used_tables:
+            if any(
+                region_column.table is used_table
+                and region_column.measure in _unnamed_measures(measure)
+                and (self.atlas.cortex[region_index] or not measure.on_surface)
+                for region_index, region_column in column_of_region.items()
+            ):
+                self._refuse_other_measure(measure.name, used_table, used_tables)
         reading_notes += self._check_unnamed(
             column_of_region, measure, feature_values, table_names
         )
@@ -1327,6 +1356,62 @@ class FeatureSources:
                 ),
             ) from error
 
+    def _refuse_other_measure(
+        self,
+        measure_name: str,
+        scan_table: ScanTable,
+        used_tables: Sequence[ScanTable],
+    ) -> None:
+        """Raise if a table whose columns name no measure is probably of another one.
+
+        Its name then names another measure, or a file beside it names the feature.
+        """
+        file_measures = find_measures_of_file(scan_table.name_and_sheet)
+        if file_measures - {measure_name}:
+            raise CohortError(
+                f"{measure_name}: the name of {scan_table.name_and_sheet} contains "
+                f"{listed(sorted(file_measures))}, but the columns of the regions do "
+                "not name a measure. Name the measure in these column names, or only "
+                "this measure in the file name"
+            )
+        if _names_measure(scan_table.name_and_sheet, measure_name):
+            return
+        names_with_measure = [
+            used_table.name_and_sheet
+            for used_table in used_tables
+            if used_table is not scan_table
+            and (
+                measure_name in used_table.measures
+                or _names_measure(used_table.name_and_sheet, measure_name)
+            )
+        ]
+        if self.table_paths is None:
+            people_path = self.people.path if self.people else None
+            names_with_measure += [
+                table_path.name
+                for table_path in self.study_files.table_paths
+                if table_path not in (scan_table.path, people_path)
+                and _names_measure(table_path.name, measure_name)
+            ]
+        if names_with_measure:
+            unread_text = "".join(
+                f"; not used: {error}"
+                for error in self.skipped_tables
+                if Path(error.path or "").name in names_with_measure
+            ) + "".join(
+                f"; not used: {table.describe_mismatch(self.atlas)}"
+                for table in self.tables
+                if table.path.name in names_with_measure and table not in used_tables
+            )
+            raise CohortError(
+                f"{measure_name}: {scan_table.name_and_sheet} does not name the "
+                "measure of its values, and "
+                f"{listed(dict.fromkeys(names_with_measure))} names {measure_name}. If "
+                f"the values are {measure_name}, write {measure_name} into the name of "
+                "the file or of the columns"
+                f"{unread_text}"
+            )
+
     def _check_unnamed(
         self,
         column_of_region: dict[int, _Column],
@@ -1355,7 +1440,12 @@ class FeatureSources:
             "tracer" if column_of_region[unnamed_regions[0]].measure else "measure"
         )
         if self.is_named and is_plausible:
-            if measure_name.lower() in table_names.lower():
+            if all(
+                _names_measure(
+                    column_of_region[region_index].table.name_and_sheet, measure_name
+                )
+                for region_index in unnamed_regions
+            ):
                 return []
             message = (
                 f"{table_names} does not name the {kind_word} of its values, so "
@@ -1438,6 +1528,15 @@ def _unnamed_measures(measure: Measure) -> set[str]:
     return {"", "suvr"} - {measure.name}
 
 
+def _names_measure(file_name: str, measure_name: str) -> bool:
+    """Return whether the name of a file names a measure."""
+    if measure_name in find_measures_of_file(file_name):
+        return True
+    # Ordinary words contain the short names.
+    is_short_name = measure_name in (*PET_FEATURES, "area")
+    return not is_short_name and measure_name.lower() in file_name.lower()
+
+
 def _explain_absent_visit(visit_names: Iterable[str]) -> str:
     """Return the visits of a person in a table that has no row for a visit, as text."""
     visits_text = listed((visit_name or "none" for visit_name in visit_names), 3)
@@ -1460,17 +1559,3 @@ def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -
             "('.long.') and some from cross-sectional runs, and the two must not be "
             "mixed. Keep the rows of only one type of run"
         )
-
-
-def _other_tracers(feature_name: str, scans: Sequence[Scan]) -> list[str]:
-    """Return files of scans with other tracers, at most five."""
-    file_paths = dict.fromkeys(file_path for scan in scans for file_path in scan.files)
-    names_with_tracer = (
-        (file_path.name, wrong_tracer(file_path.name, feature_name))
-        for file_path in file_paths
-    )
-    return [
-        f"{file_name} is an image of {wrong_tracer_name}"
-        for file_name, wrong_tracer_name in names_with_tracer
-        if wrong_tracer_name
-    ][:5]

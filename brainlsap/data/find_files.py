@@ -28,7 +28,11 @@ from brainlsap.data.id_columns import (
     find_saved_index,
     find_session_column,
 )
-from brainlsap.data.measures import get_measure, wrong_tracer
+from brainlsap.data.measures import (
+    find_tracers_of_file,
+    get_measure,
+    wrong_tracer,
+)
 from brainlsap.data.tables import (
     TABLE_SUFFIXES,
     MissingWords,
@@ -733,9 +737,7 @@ class StudyFiles:
             for file_path in scan.files
             if file_path.suffix.lower() in TABLE_SUFFIXES
             and "_ref-" not in file_path.name
-            if feature_pattern
-            or "trc-" not in file_path.name
-            or not wrong_tracer(file_path.name, feature_name)
+            if feature_pattern or not self.other_tracer(file_path, feature_name)
         ]
         left_files = list[Path]()
         for file_path in region_files:
@@ -753,6 +755,19 @@ class StudyFiles:
             feature_pattern,
             atlas,
         )
+
+    def other_tracer(self, file_path: Path, feature_name: str) -> str | None:
+        """Return the tracer of a file if it is not of a feature.
+
+        Its name decides, or the nearest folder below the study's that names a tracer.
+        """
+        folder_names = list[str]()
+        if file_path.is_relative_to(self.folder):
+            folder_names = [*file_path.relative_to(self.folder).parts[-2::-1]]
+        for path_part in (file_path.name, *folder_names):
+            if "trc-" in path_part or find_tracers_of_file(path_part):
+                return wrong_tracer(path_part, feature_name)
+        return None
 
     def unmatched_pattern_message(
         self, feature_name: str, scans: Sequence[Scan]

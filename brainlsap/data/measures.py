@@ -9,10 +9,10 @@ A policy of `SUBCORTEX`, chosen by name, gives the subcortex other values:
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from statistics import mode
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ MAX_SHARE_BELOW_0 = 0.25
 # Heads of columns of values that do not name a measure.
 _VALUE_COLUMNS = ("value", "mean", "mean_scalar", "label_value")
 _PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
+
+
+_Owner = TypeVar("_Owner", bound=Hashable)
 
 
 class Tracer(NamedTuple):
@@ -249,11 +252,7 @@ def find_tracers(cell_text: str) -> frozenset[Tracer]:
             )
             if tracer is not None and not is_amygdala:
                 tracers.add(tracer)
-    # A named tracer says more than the kind of tracers it belongs to.
-    specific_tracers = {tracer for tracer in tracers if not tracer.is_generic}
-    features = {tracer.feature for tracer in specific_tracers}
-    generic_tracers = {tracer for tracer in tracers if tracer.feature not in features}
-    return frozenset(specific_tracers | generic_tracers)
+    return _drop_kinds_of_named_tracers(tracers)
 
 
 def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer | None:
@@ -275,6 +274,74 @@ def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer |
     return max(lengths_and_tracers)[-1] if lengths_and_tracers else None
 
 
+# Ordinary words contain these entities ("restaurant"), so only known words may
+# surround them.
+_SHORT_ENTITIES = frozenset({"amy", "tau", "area"})
+_WORD_AROUND_ENTITY = (
+    "ucberkeley|berkeley|ucb|adni|suvr|suv|pet|pvc|mean|avg|rois?|regions?|regional|"
+    "values?|data|table|surface|cortical|total|[0-9]+(?:mm)?"
+)
+_SUBJECT_IN_NAME = re.compile(r"(?<![A-Za-z0-9])(?:sub|ses)-[A-Za-z0-9]+")
+_CASE_BORDER = re.compile("(?<=[a-z])(?=[A-Z])")
+
+
+def _find_glued_entities(
+    file_name: str, owner_of_entity: Mapping[str, _Owner]
+) -> set[_Owner]:
+    """Return what the entities within the words of a file's name stand for.
+
+    A word may be glued to an entity (`UCBERKELEYAV45`); ids of people do not count.
+    """
+    # T807 is the end of "sheet807", so two letters must begin an entity.
+    long_entities = [
+        f"{entity}(?![0-9])" if entity[-1].isdigit() else entity
+        for entity in sorted(owner_of_entity, key=len, reverse=True)
+        if entity[:2].isalpha() and entity not in _SHORT_ENTITIES
+    ]
+    short_entities = "|".join(_SHORT_ENTITIES & owner_of_entity.keys())
+    surrounded_entity = re.compile(
+        f"(?:{_WORD_AROUND_ENTITY})*({short_entities})(?:{_WORD_AROUND_ENTITY})*"
+    )
+    name_without_ids = _SUBJECT_IN_NAME.sub(" ", file_name)
+    # AV-1451 is written AV1451, too.
+    name_without_ids = re.sub("(?<=[A-Za-z])-(?=[0-9])", "", name_without_ids)
+    owners = set[_Owner]()
+    for text in {name_without_ids, _CASE_BORDER.sub(" ", name_without_ids)}:
+        for name_word in re.findall("[a-z0-9]+", text.lower()):
+            entities = re.findall("|".join(long_entities), name_word)
+            if entity_match := surrounded_entity.fullmatch(name_word):
+                entities.append(entity_match[1])
+            owners |= {owner_of_entity[entity] for entity in entities}
+    return owners
+
+
+@lru_cache(maxsize=1024)
+def find_tracers_of_file(file_name: str) -> frozenset[Tracer]:
+    """Return the tracers that a file's name mentions, also glued to other words.
+
+    >>> [t.name for t in find_tracers_of_file("UCBERKELEYAV45_8mm_02_17_23.csv")]
+    ['florbetapir']
+    """
+    tracers = find_tracers(_SUBJECT_IN_NAME.sub(" ", file_name)) | _find_glued_entities(
+        file_name, _TRACER_OF_MENTION
+    )
+    name_words = re.findall("[a-z0-9]+", file_name.lower())
+    if not _BRAIN_STRUCTURES.isdisjoint(name_words):
+        tracers -= find_tracers("amy")
+    return _drop_kinds_of_named_tracers(tracers)
+
+
+def _drop_kinds_of_named_tracers(tracers: Set[Tracer]) -> frozenset[Tracer]:
+    """Return tracers without the entries that stand for all tracers of a measure.
+
+    A named tracer says more than the kind of tracers it belongs to.
+    """
+    specific_tracers = {tracer for tracer in tracers if not tracer.is_generic}
+    features = {tracer.feature for tracer in specific_tracers}
+    generic_tracers = {tracer for tracer in tracers if tracer.feature not in features}
+    return frozenset(specific_tracers | generic_tracers)
+
+
 # Last word of a column's name -> measure; "other" is never read.
 MEASURE_OF_WORD = {
     **dict.fromkeys(("thickness", "thickavg"), "thickness"),
@@ -286,6 +353,27 @@ MEASURE_OF_WORD = {
         ("thicknessstd", "meancurv", "gauscurv", "foldind", "curvind"), "other"
     ),
 }
+
+# Spellings in file names, apart from those of PET.
+_GLUED_MEASURES = {
+    **{
+        name_word: measure_name
+        for name_word, measure_name in MEASURE_OF_WORD.items()
+        if measure_name not in (*PET_FEATURES, "suvr")
+    },
+    "surfacearea": "area",
+}
+
+
+@lru_cache(maxsize=1024)
+def find_measures_of_file(file_name: str) -> frozenset[str]:
+    """Return the known measures that a file's name mentions, also glued to words.
+
+    >>> sorted(find_measures_of_file("UCBERKELEYFDG_meanThickness.csv"))
+    ['fdg', 'thickness']
+    """
+    tracer_features = {tracer.feature for tracer in find_tracers_of_file(file_name)}
+    return frozenset(tracer_features | _find_glued_entities(file_name, _GLUED_MEASURES))
 
 
 class Measure(NamedTuple):
@@ -419,14 +507,21 @@ def get_measure(measure_name: str) -> Measure:
 
 
 def wrong_tracer(file_name: str, measure_name: str) -> str | None:
-    """Return the tracer in a file's `trc-` entity if it is not of `measure_name`.
+    """Return the tracer in a file's name if it is not of `measure_name`.
 
     >>> wrong_tracer("sub-01_trc-18FAV45_tacs.tsv", "fdg")
     'trc-18FAV45 (florbetapir)'
+    >>> wrong_tracer("sub-01_AV45_tacs.tsv", "fdg")
+    'florbetapir'
     """
-    entity_match = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
-    if entity_match is None or measure_name not in PET_FEATURES:
+    if measure_name not in PET_FEATURES:
         return None
+    entity_match = re.search(r"(?:^|_)trc-([A-Za-z0-9]+)", file_name)
+    if entity_match is None:
+        tracers = find_tracers_of_file(file_name)
+        if any(tracer.feature == measure_name for tracer in tracers):
+            return None
+        return listed(sorted(tracer.name for tracer in tracers)) or None
     tracer = _TRACER_OF_ENTITY.get(entity_match[1].lower())
     if tracer is None:
         return f"trc-{entity_match[1]} (not a tracer that gives {measure_name})"

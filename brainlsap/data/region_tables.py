@@ -45,6 +45,7 @@ from brainlsap.data.measures import (
     TRACERS,
     Measure,
     Tracer,
+    find_measures_of_file,
     find_tracers,
     get_measure,
     wrong_tracer,
@@ -341,7 +342,7 @@ def _measure_of_file_name(file_name: str) -> str:
     measure_names = {
         _MEASURE_OF_TERM[file_name_term] for file_name_term in file_name_terms
     }
-    measure_names |= {tracer.feature for tracer in find_tracers(file_name)}
+    measure_names |= find_measures_of_file(file_name)
     # suvr_fdg.csv is of FDG.
     measure_names = measure_names - {"suvr"} or measure_names
     return measure_names.pop() if len(measure_names) == 1 else ""
@@ -389,7 +390,7 @@ def _check_tracer_of_name(table_path: Path, measure_name: str) -> None:
     if file_tracer is not None and find_tracers(file_tracer):
         raise FileFormatError(
             f"the file contains {file_tracer}, not {measure_name}. Name its measure "
-            f"with {option_text('feature')}.",
+            f"with {option_text('feature')}, or correct the tracer in the file name.",
             path=table_path,
         )
 

@@ -412,6 +412,44 @@ def test_a_tracer_in_the_name_of_a_table_or_a_column_counts(tables, name, head):
     assert not any("taken to be" in note for note in load("suvr").notes)
 
 
+def test_a_tracer_glued_to_a_table_s_name_counts(tables):
+    """Amyloid of UC Berkeley was read as FDG, and as tau."""
+    make, load = tables
+    make(
+        "UCBERKELEYAV45_8mm_02_17_23.csv", ["id", *map("{}_SUVR".format, CORTEX)], ROWS
+    )
+    assert load("amyloid").features[1, 0].tolist() == [2]
+    for feature in ("fdg", "tau"):
+        with refused(rf"{feature}: not found.*not used: UCBERKELEYAV45"):
+            load(feature)
+
+
+def test_a_table_without_a_measure_is_not_read_beside_one_that_names_it(tables):
+    make, load = tables
+    make("values.csv", ["id", *CORTEX], ROWS)
+    assert load("fdg").features[1, 0].tolist() == [2]
+    rows = [(who, ["Angular", 1.0]) for who, _ in ROWS]
+    make("UCBERKELEYFDG_8mm.csv", ["id", "ROINAME", "MEAN"], rows)
+    with refused(r"fdg: values.csv does not name .*UCBERKELEYFDG_8mm.csv names fdg"):
+        load("fdg")
+
+
+def test_a_name_of_two_measures_names_none(tables):
+    make, load = tables
+    make("fdg_thickness.csv", ["id", *CORTEX], ROWS)
+    for feature in ("fdg", "thickness"):
+        with refused(rf"{feature}: the name of fdg_thickness.csv contains fdg, thick"):
+            load(feature)
+
+
+def test_a_column_of_centiloids_names_amyloid(tables):
+    make, load = tables
+    make("pet.csv", ["id", "CENTILOIDS", *CORTEX], [(w, [9, *c]) for w, c in ROWS])
+    assert load("amyloid").features[1, 0].tolist() == [2]
+    with refused("fdg: the name or the columns of pet.csv contain amyloid"):
+        load("fdg")
+
+
 @pytest.mark.parametrize("head", ["{}_gmv", "GMV.{}", "1101 1102 1103 2101 2102 2103"])
 def test_own_words_and_labels_of_the_atlas_stand_for_regions(tables, head):
     make, load = tables
@@ -787,6 +825,7 @@ def test_one_scan_s_table_may_not_be_of_another_tracer(write, tiny):
     path = write("sub-01_tau.tsv", "region\tsuvr\ttracer\n" + rows)
     with pytest.raises(FileFormatError, match="'tracer' names a tracer of amyloid"):
         read_feature(path, "tau", tiny)
+    path = path.rename(path.with_name("sub-01_pet.tsv"))
     assert read_feature(path, "amyloid", tiny).values[0] == 1.2
     path = path.rename(path.with_name("sub-01_trc-18FAV45_regions.tsv"))
     with pytest.raises(

@@ -12,8 +12,11 @@ from brainlsap.data.measures import (
     Tracer,
     _add_generic_tracers,
     find_longest_tracer,
+    find_measures_of_file,
     find_tracers,
+    find_tracers_of_file,
     get_measure,
+    wrong_tracer,
 )
 from brainlsap.options import OPTIONS
 from brainlsap.report.tables import FEATURE_TITLES
@@ -32,6 +35,33 @@ def test_every_tracer_is_found_by_each_of_its_entities(tracer):
         assert find_longest_tracer(f"Coreg_{entity}_Avg") == tracer
         assert modality_of(f"Coreg {entity}", {}) == tracer.feature
         assert tracer_of(f"Coreg {entity}", tracer.feature) == tracer.entities[0]
+
+
+@pytest.mark.parametrize("tracer", SPECIFIC, ids=lambda tracer: tracer.name)
+def test_every_tracer_is_found_where_it_is_glued_to_the_name_of_a_file(tracer):
+    for entity in tracer.entities:
+        # "sheet807" holds T807.
+        if "T807" not in entity:
+            for name in (f"UCBERKELEY{entity}_8mm_02_17_23.csv", f"x{entity}PVC.csv"):
+                assert find_tracers_of_file(name) == {tracer}
+                other = {"fdg": "tau"}.get(tracer.feature, "fdg")
+                assert wrong_tracer(name, other) == tracer.name
+                assert wrong_tracer(name, tracer.feature) is None
+
+
+def test_short_names_are_found_beside_known_words_only():
+    names = ("UCBERKELEYTAU.csv", "UCBERKELEY_TAUPVC_6MM.csv", "TauSUVR.csv")
+    assert [find_measures_of_file(name) for name in names] == 3 * [{"tau"}]
+    assert find_measures_of_file("UCBERKELEYAMY_6MM.csv") == {"amyloid"}
+    assert find_measures_of_file("surfaceArea.csv") == {"area"}
+    assert find_measures_of_file("thicknessstd.csv") == {"other"}
+    for name in (
+        "restaurant.csv",
+        "sheet807.csv",
+        "sub-TAU01_tacs.tsv",
+        "hippo_amy.csv",
+    ):
+        assert not find_measures_of_file(name)
 
 
 @pytest.mark.parametrize("feature", PET_FEATURES)
