@@ -61,6 +61,8 @@ _TOLERANT_LISTS = tuple(
 _MIN_FOLDER_AGE_NS = 2_000_000_000
 # Keys by which a BIDS sidecar names the nodes of a matrix.
 _BIDS_KEYS = ("NodeFiles", "NodeFile", "NodeIndices")
+# Names of labels that stand for the background of an image.
+BACKGROUND_NAMES = ("", "background", "unknown", "clear label", "exterior")
 BIDS_SIDECAR = "the .json beside the matrix"
 
 
@@ -70,6 +72,18 @@ BIDS_SIDECAR = "the .json beside the matrix"
 def read_names(path: str | Path) -> tuple[str, ...]:
     """Read the names of a matrix's rows; numbers that count them decide their order."""
     return _in_counted_order(read_labels(path).table, path)
+
+
+def is_background(region_name: str) -> bool:
+    """Return whether a name stands for the background, as "Unknown" or "???"."""
+    return region_name.strip(" ?").lower() in BACKGROUND_NAMES
+
+
+def drop_background(region_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
+    """Return names without that of label 0 where a matrix has no row for it."""
+    if len(region_names) == n_rows + 1 and is_background(region_names[0]):
+        region_names = region_names[1:]
+    return tuple(region_names)
 
 
 class RegionList(NamedTuple):
@@ -281,6 +295,7 @@ def _read_list_rows(
     Other numbers belong to the name (`Brodmann area 44 L`).
     """
     has_header = _has_unknown_header(cell_rows, has_delimiter)
+    cell_rows = _drop_synonyms(list_path, cell_rows)
     n_leading_numbers = [*map(_count_numbers, cell_rows)]
     n_columns_before = min(n_leading_numbers)
     n_unnumbered_rows = n_leading_numbers.count(0)
@@ -352,6 +367,39 @@ def _read_list_rows(
         {str(i): cell_texts for i, cell_texts in enumerate(integer_columns)}
     )
     return list_table.assign(name=region_names, **values_of_axis)
+
+
+def _drop_synonyms(
+    list_path: str | Path, cell_rows: list[list[str]]
+) -> list[list[str]]:
+    """Return lines of a lookup table of MRtrix without further names of one number.
+
+    Its lines are number, short name, long name and colours. Two lines of one number and
+    short name are synonyms (`36 L.TH Left-Thalamus`, `36 L.TH Left-Thalamus-Proper`),
+    of which the first is kept. Raises where two lines have only the number in common.
+    """
+    first_line_of_number: dict[str, list[str]] = {}
+    lines_without_synonyms = list[list[str]]()
+    for row_cells in cell_rows:
+        has_two_names = (
+            len(row_cells) >= 6
+            and row_cells[0].isdecimal()
+            and not any(map(_NUMBER.fullmatch, row_cells[1:3]))
+            and _are_any_numbers(row_cells[3:])
+        )
+        if not has_two_names:
+            return cell_rows
+        first_line = first_line_of_number.setdefault(row_cells[0], row_cells)
+        if first_line is row_cells:
+            lines_without_synonyms.append(row_cells)
+        elif first_line[1] != row_cells[1]:
+            raise FileFormatError(
+                f"the number {row_cells[0]} is given to {first_line[2]!r} and to "
+                f"{row_cells[2]!r}; expected one region for each number. Correct the "
+                "number of one of these regions.",
+                path=list_path,
+            )
+    return lines_without_synonyms
 
 
 def _has_unknown_header(cell_rows: list[list[str]], has_delimiter: bool) -> bool:
@@ -611,9 +659,9 @@ def _read_list_file(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
     if list_path.stem in ("centres", "centers"):
         return _read_tvb_centres(list_path)
     if list_path.name not in _TOLERANT_LISTS:
-        return read_names(list_path)
+        return drop_background(read_names(list_path), n_rows)
     try:
-        return read_names(list_path)
+        return drop_background(read_names(list_path), n_rows)
     except FileFormatError:  # another kind of file may have such a name
         return None
 

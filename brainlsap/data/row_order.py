@@ -19,6 +19,7 @@ from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.region_lists import (
     check_length,
+    drop_background,
     find_lists_beside,
     read_names,
 )
@@ -485,9 +486,10 @@ def name_rows(
         check_choice("row_order", row_order, ROW_ORDERS)
     if labels is not None:
         row_names = read_names(labels) if isinstance(labels, str | Path) else labels
+        row_names = drop_background(row_names, n_rows)
         order_note = f"rows named with {option_text('labels')}"
         check_length(matrix_path, n_rows, row_names, order_note)
-        return RowNames(tuple(row_names), order_note, "names")
+        return RowNames(row_names, order_note, "names")
     if file_names and not are_counts(file_names):
         check_length(matrix_path, n_rows, file_names, "read by name")
         return RowNames(tuple(file_names), "read by name", "names")

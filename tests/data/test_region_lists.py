@@ -5,7 +5,7 @@ import os
 import pytest
 
 from brainlsap.data import region_lists
-from brainlsap.data.region_lists import read_labels, read_names
+from brainlsap.data.region_lists import drop_background, read_labels, read_names
 from brainlsap.exceptions import FileFormatError
 
 
@@ -101,3 +101,24 @@ def test_a_folder_is_listed_again_only_after_a_change(tmp_path, monkeypatch):
     assert len(n_listings) == 3
     (tmp_path / "c.json").touch()
     assert "c.json" in region_lists._list_folder(tmp_path, ".json")
+
+
+def test_numbers_of_two_names_in_a_lookup_table_are_synonyms(write):
+    """The names became "L.CU ctx-lh-cuneus" where the thalamus has two names."""
+    lines = [
+        "0 ??? Unknown 0 0 0 0",
+        "1 L.CU ctx-lh-cuneus 25 100 40 255",
+        "2 L.TH Left-Thalamus 25 100 40 255",
+        "2 L.TH Left-Thalamus-Proper 25 100 40 255",
+        "3 R.CU ctx-rh-cuneus 25 100 40 255",
+    ]
+    path = write("fs_default.txt", "\n".join(lines))
+    table = read_labels(path).table
+    assert table["index"].tolist() == ["0", "1", "2", "3"]
+    names = ("ctx-lh-cuneus", "Left-Thalamus", "ctx-rh-cuneus")
+    assert tuple(table["name"][1:]) == names
+    assert drop_background(read_names(path), 3) == names
+    assert len(drop_background(read_names(path), 4)) == 4
+    lines[3] = lines[3].replace("L.TH", "L.PU")
+    with pytest.raises(FileFormatError, match="number 2 is given to 'Left-Thalamus'"):
+        read_labels(write("fs_default.txt", "\n".join(lines)))
