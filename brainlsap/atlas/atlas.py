@@ -1,6 +1,7 @@
 """The atlas: regions in order, spellings of their names, and their locations."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -473,7 +474,7 @@ class Atlas:
         if unknown_names:
             raise self._unknown_names_error(unknown_names, all_spellings, hemisphere)
         repeated_regions = [
-            f"{self.names[region_row]} as {', '.join(map(repr, spellings))}"
+            f"{self.names[region_row]} as {_list_spellings(spellings)}"
             for region_row, spellings in spellings_of_row.items()
             if len(spellings) > 1
         ]
@@ -1046,4 +1047,15 @@ def _find_wrong_cells(
         "on the side that the name of the region gives (the image may be flipped, or "
         "names may have been swapped)",
         is_on_other_side,
+    )
+
+
+def _list_spellings(spellings: Sequence[str]) -> str:
+    """Return each spelling of a region once, with the number of its repeats."""
+    return listed(
+        (
+            f"{spelling!r} ({n_repeats} times)" if n_repeats > 1 else repr(spelling)
+            for spelling, n_repeats in Counter(spellings).items()
+        ),
+        5,
     )

@@ -80,6 +80,12 @@ _PREFIX = re.compile(
 )
 # Cores of names in files of FreeSurfer and MRtrix that are not regions of an atlas:
 # label 0, medial wall, cerebellum, brain stem, white matter, fluid, and totals.
+_NO_GREY_MATTER = re.compile(
+    "unknown|background|corpuscallosum|cc(mid)?(posterior|anterior)|cccentral|csf"
+    "|((cerebral|cerebellum)?whitematter|cerebralexterior|vessel|choroidplexus)"
+    "|(lateral|inferiorlateral|3rd|4th|5th|third|fourth)ventricle|inflatvent"
+    "|opticchiasm|(non)?wmhypointensities|(left|right)?wmhypointensities"
+)
 _OUTSIDE = re.compile(
     "unknown|background|none|(backgroundfreesurferdefined)?medialwall|corpuscallosum"
     "|cc(mid)?(posterior|anterior)|cccentral|brainstem|accumbens|ventraldc|vermis|pons"
@@ -282,6 +288,20 @@ def find_structure(name: str) -> str:
         or (hemisphere and _NUMBERED_PARCEL.search(name_text))
     )
     return "cortex" if is_cortex else "unknown"
+
+
+@lru_cache(maxsize=8192)
+def is_no_grey_matter(region_name: str) -> bool:
+    """Return whether a name is of white matter, fluid, vessels or nothing.
+
+    >>> is_no_grey_matter("Left-Lateral-Ventricle"), is_no_grey_matter("Brain-Stem")
+    (True, False)
+    """
+    is_white_matter = re.match(r"wm[-_.]", as_text(region_name), flags=re.IGNORECASE)
+    core_name = split_name(region_name)[1]
+    return (
+        is_white_matter is not None or _NO_GREY_MATTER.fullmatch(core_name) is not None
+    )
 
 
 @lru_cache(maxsize=8192)

@@ -23,9 +23,15 @@ from brainlsap.atlas.atlas import (
     find_sides,
 )
 from brainlsap.atlas.atlas_files import AtlasSettings, fsaverage5, read_annotation
-from brainlsap.atlas.region_names import as_text, find_side, is_outside, split_name
+from brainlsap.atlas.region_names import (
+    as_text,
+    find_side,
+    is_no_grey_matter,
+    is_outside,
+    split_name,
+)
 from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
-from brainlsap.data.region_lists import RegionList, read_labels
+from brainlsap.data.region_lists import RegionList, is_background, read_labels
 from brainlsap.data.row_order import fitting_orders, row_orders
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
@@ -59,8 +65,6 @@ Annotations = dict[str, tuple[np.ndarray, list[str]]]
 # Vertices of a hemisphere of fsaverage5, fsaverage6 and fsaverage. The vertices of each
 # are the first ones of the next.
 _N_VERTICES = (10242, 40962, 163842)
-# Names of labels that stand for the background of an image.
-_BACKGROUND = ("", "background", "unknown", "clear label", "exterior")
 # Headers of the columns x, y and z.
 _COORDINATE_HEADS = (
     *("{}", "mni_{}", "centroid_{}", "{}_mm", "{}_mni", "mni_{}_mm", "{}_coord"),
@@ -537,6 +541,10 @@ def make_atlas(
                 f"{listed(absent_names, 8)}"
             )
             atlas_settings["notes"].append(absence_note)
+    if annot is None and labels is not None:
+        atlas_settings["notes"] += _note_no_grey_matter(
+            region_table["name"].tolist(), labels, image
+        )
     region_table = _distinguish_sides(region_table)
     names_source = f"{labels or annot}"
     coordinate_source = names_source if image is None else f"{names_source} of {image}"
@@ -556,6 +564,30 @@ def make_atlas(
             json.dumps(atlas_settings, indent=2) + "\n"
         )
     return load_atlas(folder)
+
+
+def _note_no_grey_matter(
+    region_names: list[str], labels: str | Path, image: str | Path | None
+) -> list[str]:
+    """Return a note on names of white matter and fluid, or raise without an image.
+
+    A lookup table of a tool names everything that its images may hold.
+    """
+    names_without_grey = [*filter(is_no_grey_matter, region_names)]
+    if not names_without_grey:
+        return []
+    message = (
+        f"{len(names_without_grey)} of the {len(region_names)} names are of white "
+        f"matter, fluid or unknown tissue: {listed(names_without_grey, 5)}"
+    )
+    if image is not None:
+        return [f"{message}. They count as regions"]
+    raise FileFormatError(
+        f"{message}; expected the regions of the matrices, in the order of their rows. "
+        "Remove these lines, or, if this is the lookup table of a tool, give "
+        f"{option_text('image')}, whose labels say which lines are regions.",
+        path=labels,
+    )
 
 
 def _check_extent(region_table: pd.DataFrame, source_name: str) -> None:
@@ -643,12 +675,12 @@ def _read_label_regions(
     if label_volume is not None:
         used_labels = np.setdiff1d(label_volume.dataobj, [0]).tolist()
     label_table, has_header = read_labels(labels, used_labels)
-    is_background = label_table["name"].str.strip(" ?").str.lower().isin(_BACKGROUND)
+    has_background_name = label_table["name"].map(is_background)
     is_zero = label_table["index"] == "0"
     # A list without numbers may begin with the background.
     if not any(label_table["index"]):
-        is_zero.iloc[0] = is_background.iloc[0]
-    zero_names = label_table["name"][is_zero & ~is_background].tolist()
+        is_zero.iloc[0] = has_background_name.iloc[0]
+    zero_names = label_table["name"][is_zero & ~has_background_name].tolist()
     if zero_names:
         raise FileFormatError(
             f"the region {zero_names[0]} has the number 0, which is reserved for "
@@ -658,10 +690,28 @@ def _read_label_regions(
         )
     label_table = label_table[~is_zero].reset_index(drop=True)
     label_table["freesurfer_id"] = label_table.pop("index")
+    if not has_header:
+        _check_repeated_numbers(label_table, labels)
     # Without an image, the annotations of each side may count their own labels.
     if label_volume is None and label_table["freesurfer_id"].duplicated().any():
         label_table["freesurfer_id"] = "n/a"
     return RegionList(label_table, has_header)
+
+
+def _check_repeated_numbers(label_table: pd.DataFrame, labels: str | Path) -> None:
+    """Raise where a list gives one number to two regions that are not of two sides."""
+    is_numbered = label_table["freesurfer_id"] != ""
+    names_by_number = label_table[is_numbered].groupby("freesurfer_id")["name"]
+    for label_number, repeated_names in names_by_number:
+        region_sides = {split_name(region_name)[0] for region_name in repeated_names}
+        has_other_name = repeated_names.nunique() > 1
+        if has_other_name and len(region_sides - {None}) < len(repeated_names):
+            raise FileFormatError(
+                f"the number {label_number} is given to "
+                f"{listed(map(repr, repeated_names))}; expected one region for each "
+                "number, or one on each side. Keep one of these lines.",
+                path=labels,
+            )
 
 
 def _list_annotated_regions(annotations: Annotations) -> pd.DataFrame:

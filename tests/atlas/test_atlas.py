@@ -159,6 +159,10 @@ def test_matching_returns_positions_in_the_order_given(atlas):
             r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Give each region once",
         ),
         (
+            ["lh_insula", "Insula-Left", *["insula_lh"] * 3000],
+            r"ctx-lh-insula as 'lh_insula', 'Insula-Left', 'insula_lh' \(3000 times\)",
+        ),
+        (
             load_atlas("destrieux160").names,
             "belong to destrieux160, not to desikan82.*atlas='destrieux160'",
         ),

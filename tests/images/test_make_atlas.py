@@ -298,6 +298,27 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
     assert not (tmp_path / "out").exists()
 
 
+def test_white_matter_and_fluid_in_a_list_are_refused_without_an_image(
+    tmp_path, image, write
+):
+    """FreeSurfer's lookup table made an atlas of 130 "regions"."""
+    rows = "4 Left-Lateral-Ventricle 1 2 3 0\n7 ctx-lh-cuneus 1 2 3 0\n"
+    rows += "9 wm-rh-cuneus 1 2 3 0\n16 Brain-Stem 1 2 3 0\n30 CSF 1 2 3 0\n"
+    labels = write("FreeSurferColorLUT.txt", rows)
+    with pytest.raises(FileFormatError, match=r"3 of the 5 names .*wm-rh-cuneus, CSF;"):
+        make_atlas(tmp_path / "out", labels=labels)
+    atlas = make_atlas(tmp_path / "out", labels=labels, image=image)
+    assert any("They count as regions" in note for note in atlas.settings["notes"])
+
+
+def test_one_number_of_two_regions_of_one_side_is_refused(tmp_path, write):
+    both = write("both.txt", "1 lh_a\n2 lh_b\n1 rh_a\n2 rh_b\n")
+    assert len(make_atlas(tmp_path / "both", labels=both)) == 4
+    same = write("same.txt", "1 lh_a\n1 lh_b\n")
+    with pytest.raises(FileFormatError, match="number 1 is given to 'lh_a', 'lh_b'"):
+        make_atlas(tmp_path / "same", labels=same)
+
+
 def test_regions_of_unknown_structure_are_counted_and_named(tmp_path, write, capsys):
     """All 246 regions of Brainnetome were called cortical."""
     text = "1 A8m_L\n2 A8m_R\n3 mAmyg_L\n4 mAmyg_R\n5 Insula_L\n6 Insula_R\n7 Middle\n"
