@@ -386,9 +386,33 @@ def atlas(folder: str, **sources: Any) -> None:
         print(
             "Coordinates: none. Figures show one dot per region instead of the brain."
         )
+        print(_advise_brain(new_atlas, sources))
     for atlas_note in new_atlas.settings.get("notes", ()):
         print(atlas_note)
     print(f"Next: {_command_line('check', 'STUDY', {'atlas': folder})}")
+
+
+def _advise_brain(
+    new_atlas: brainlsap.Atlas, sources: Mapping[str, Any]
+) -> str:
+    """Return how figures can show the brain for an atlas without coordinates."""
+    advice_text = (
+        "To show the brain, give an image of the regions (--image), or FreeSurfer's "
+        "annotation of their surfaces (--annot lh.NAME.annot), beside the same --labels."
+    )
+    bundled_match = brainlsap.data.row_order.find_bundled_atlas(new_atlas)
+    if bundled_match is None:
+        return advice_text
+    bundled_name, row_order = bundled_match
+    check_options = {"atlas": bundled_name, "labels": sources.get("labels")}
+    if row_order:
+        check_options = {"atlas": bundled_name, "row_order": row_order}
+    n_regions = len(brainlsap.load_atlas(bundled_name))
+    return (
+        f"{advice_text}\nThe names include all {n_regions} regions of {bundled_name}, "
+        "for which figures show the brain. Without this folder, your matrices can be "
+        f"read by: {_command_line('check', 'STUDY', check_options)}"
+    )
 
 
 @command

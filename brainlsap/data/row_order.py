@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from brainlsap.atlas import Atlas
+from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts
 from brainlsap.data.region_lists import (
     check_length,
@@ -191,6 +191,24 @@ def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
             row_regions = regions_of_rows(atlas, row_order.names)
             distinct_orders.setdefault(row_regions, row_order)
     return list(distinct_orders.values())
+
+
+def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
+    """Return the bundled atlas that has the regions of one's own, and their row order.
+
+    All regions of the bundled atlas must be among the names, which may add others. The
+    order is "" where the regions stand in none of the known ones.
+    """
+    for bundled_name in available_atlases():
+        bundled_atlas = load_atlas(bundled_name)
+        region_rows = regions_of_rows(bundled_atlas, own_atlas.names)
+        if len({*region_rows} - {None}) < len(bundled_atlas):
+            continue
+        for row_order in fitting_orders(bundled_atlas, len(own_atlas)):
+            if regions_of_rows(bundled_atlas, row_order.names) == region_rows:
+                return bundled_name, row_order.tool
+        return bundled_name, ""
+    return None
 
 
 def regions_of_rows(atlas: Atlas, row_names: Sequence[str]) -> tuple[int | None, ...]:
@@ -568,6 +586,11 @@ def unknown_order_message(
         return f"{message}. {advice_text}"
     if any(figures_of_order.values()):
         advice_text = f"{FIGURES_TEXT} {advice_text}"
+    elif row_order:
+        advice_text += (
+            f" Without {option_text('row_order')}, the message shows how well the "
+            "weights fit each order."
+        )
     return (
         f"{message}; its rows could be:{list_candidates(candidate_lines)}"
         f"{_describe_empty_walls(weight_matrix, atlas)}{advice_text}"

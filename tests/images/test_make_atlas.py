@@ -7,6 +7,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.cli import main
+from brainlsap.data.row_order import find_bundled_atlas, row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import make_atlas
 from brainlsap.images.parcellation import recognize_labels
@@ -309,6 +310,21 @@ def test_white_matter_and_fluid_in_a_list_are_refused_without_an_image(
         make_atlas(tmp_path / "out", labels=labels)
     atlas = make_atlas(tmp_path / "out", labels=labels, image=image)
     assert any("They count as regions" in note for note in atlas.settings["notes"])
+
+
+def test_the_atlas_of_the_package_with_the_same_regions_is_named(
+    tmp_path, write, capsys
+):
+    rows = "\n".join([*load_atlas("desikan82").names, "Left-Cerebellum-Cortex"])
+    labels = write("own.txt", rows)
+    assert main(["atlas", str(tmp_path / "own"), "--labels", str(labels)]) == 0
+    told = capsys.readouterr().out
+    assert f"STUDY --atlas desikan82 --labels {labels}" in told
+    mrtrix = next(
+        order for order in row_orders(load_atlas("desikan82")) if order.tool == "mrtrix"
+    )
+    assert find_bundled_atlas(load_atlas(mrtrix.names)) == ("desikan82", "mrtrix")
+    assert find_bundled_atlas(load_atlas(mrtrix.names[1:])) is None
 
 
 def test_one_number_of_two_regions_of_one_side_is_refused(tmp_path, write):
