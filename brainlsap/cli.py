@@ -392,13 +392,11 @@ def atlas(folder: str, **sources: Any) -> None:
     print(f"Next: {_command_line('check', 'STUDY', {'atlas': folder})}")
 
 
-def _advise_brain(
-    new_atlas: brainlsap.Atlas, sources: Mapping[str, Any]
-) -> str:
+def _advise_brain(new_atlas: brainlsap.Atlas, sources: Mapping[str, Any]) -> str:
     """Return how figures can show the brain for an atlas without coordinates."""
     advice_text = (
         "To show the brain, give an image of the regions (--image), or FreeSurfer's "
-        "annotation of their surfaces (--annot lh.NAME.annot), beside the same --labels."
+        "annotation of their surfaces (--annot lh.NAME.annot), beside these --labels."
     )
     bundled_match = brainlsap.data.row_order.find_bundled_atlas(new_atlas)
     if bundled_match is None:
