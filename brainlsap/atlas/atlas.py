@@ -502,6 +502,7 @@ class Atlas:
         absent_regions = self._absent_regions(region_rows, hemisphere)
         name_descriptions = list(unknown_names)
         is_misspelt = False
+        are_all_outside = all(map(is_outside, unknown_names))
         for i, unknown_name in enumerate(unknown_names[:5]):
             similar_names = nearest_names(unknown_name, self.names, hemisphere)
             # A misspelt name stands for a region that no other name is.
@@ -523,6 +524,8 @@ class Atlas:
                 f"{self.names[0]!r}"
             )
         )
+        if are_all_outside:
+            spelling_advice = "Leave these out"
         if ending := self._find_measure_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
             name_advice = f"Remove {ending!r} from the names"

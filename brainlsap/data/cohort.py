@@ -22,7 +22,7 @@ from brainlsap.arrays import (
     plain_table,
 )
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.region_names import are_counts
+from brainlsap.atlas.region_names import are_counts, is_outside
 from brainlsap.data.connectomes import read_connectome, treat_negative_weights
 from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_faults
 from brainlsap.data.find_files import bare_id
@@ -53,6 +53,7 @@ from brainlsap.files import replace_when_whole
 from brainlsap.findings import (
     CLASSES,
     FAULT,
+    LEFT_OUT,
     Finding,
     as_faults,
     as_findings,
@@ -301,8 +302,10 @@ class Cohort:
         atlas = load_atlas(atlas)
         covariates = _check_covariates(covariates)
         connectomes = _index_by_scan(connectomes)
+        _check_order_of_arguments(connectomes, features)
         W, finding_list = _stack_connectomes(connectomes, atlas, negative)
         names_of_features, feature_tables = _name_features(features, feature_names)
+        finding_list = [*finding_list, *_note_outside_columns(feature_tables, atlas)]
         feature_tables = {
             column_name: _order_by_region(column_name, x, atlas)
             for column_name, x in feature_tables.items()
@@ -786,8 +789,26 @@ def _stack_connectomes(
             [connectome_file.matrix for connectome_file in connectome_files]
         ), findings
     W = _check_number_array("connectomes", matrices)
+    n_rois = len(atlas)
+    if W.ndim not in (2, 3) or W.shape[-2:] != (n_rois, n_rois):
+        return W, []  # the error of the shape comes before that of the weights
     check_arrays(W, atlas)
     return treat_negative_weights(W, negative)
+
+
+def _check_order_of_arguments(connectomes: object, features: object) -> None:
+    """Raise if features come first, as the data come in scikit-learn."""
+    shape_of_first = getattr(connectomes, "shape", ())
+    shape_of_second = getattr(features, "shape", ())
+    if len(shape_of_first) == 2 and shape_of_second == (
+        *shape_of_first,
+        shape_of_first[1],
+    ):
+        raise ParameterError(
+            f"connectomes must have shape (n_scans, n_rois, n_rois); got "
+            f"{shape_of_first}, and features have shape {shape_of_second}. Give "
+            "connectomes first, then features."
+        )
 
 
 def _name_features(
@@ -859,12 +880,21 @@ def _check_shapes(
         )
         if np.shape(argument_array) not in allowed_shapes:
             expected_text = " or ".join(map(str, allowed_shapes)).replace("'", "")
+            argument_shape = np.shape(argument_array)
+            advice_text = "For regions of another atlas, give atlas=."
+            if argument_name == "groups":
+                advice_text = f"Give the participant ID of each of the {n_scans} scans."
+            elif argument_name.startswith("covariates["):
+                advice_text = (
+                    "If the table has one row per person, use table.loc[groups] to "
+                    "make one row per scan."
+                )
+            elif argument_shape[1:] in [shape[1:] for shape in allowed_shapes]:
+                advice_text = f"Give one entry for each of the {n_scans} labels."
             raise ParameterError(
                 f"{argument_name} must have shape {expected_text}, for {n_scans} "
-                f"scans and {n_rois} regions ({atlas.name}); got "
-                f"{np.shape(argument_array)}. For regions of another atlas, give "
-                "atlas=. If the table has one row per person, use "
-                "table.loc[groups] to make one row per scan."
+                f"scans and {n_rois} regions ({atlas.name}); got {argument_shape}. "
+                f"{advice_text}"
             )
 
 
@@ -1027,15 +1057,40 @@ def _check_number_array(argument_name: str, array_like: ArrayLike) -> np.ndarray
         ) from error
 
 
+def _outside_columns(argument_values: pd.DataFrame, atlas: Atlas) -> list[object]:
+    """Return columns that atlases leave out on purpose, such as the cerebellum."""
+    return [
+        column_name
+        for column_name in argument_values
+        if is_outside(str(column_name)) and atlas.find(str(column_name)) is None
+    ]
+
+
+def _note_outside_columns(
+    table_of_argument: Mapping[str, Any], atlas: Atlas
+) -> list[Finding]:
+    """Return notes on columns of tables that atlases leave out on purpose."""
+    return [
+        Finding(
+            f"{argument_name}: columns that are not regions of the atlas {atlas.name} "
+            f"are left out: {listed(outside_columns, 5)}",
+            LEFT_OUT,
+        )
+        for argument_name, argument_values in table_of_argument.items()
+        if isinstance(argument_values, pd.DataFrame)
+        and (outside_columns := _outside_columns(argument_values, atlas))
+    ]
+
+
 def _order_by_region(name: str, argument_values: Any, atlas: Atlas) -> Any:
     """Return values with the columns of a table in the order of the atlas."""
     if isinstance(argument_values, pd.DataFrame):
-        is_named = not are_counts([*map(str, argument_values)])
-        return (
-            argument_values.iloc[:, atlas.match_all(argument_values).argsort()]
-            if is_named
-            else argument_values
+        if are_counts([*map(str, argument_values)]):
+            return argument_values
+        argument_values = argument_values.drop(
+            columns=_outside_columns(argument_values, atlas)
         )
+        return argument_values.iloc[:, atlas.match_all(argument_values).argsort()]
     if isinstance(argument_values, Sequence) and any(
         hasattr(region_entry, "iloc") for region_entry in argument_values
     ):

@@ -564,12 +564,22 @@ def _other_order_message(
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
     own_fit = measure_fit(matrix_group.weight_sum, matrix_group.named_rows, atlas)
+    advice_text = (
+        f"Choose an order with {option_text('row_order')}, name the rows with "
+        f"{option_text('labels')}, or keep the names unchecked with "
+        f"{option_text('row_order', 'names')}."
+    )
+    if matrix_group.named_rows.source == "array":
+        advice_text = (
+            "Name the regions of the arrays, since the right order may be none of "
+            "these: give DataFrames with names as index and columns, for example "
+            "[pd.DataFrame(weights, names, names) for weights in W], and "
+            "pd.DataFrame(X, columns=names)."
+        )
     return (
         "the weights fit another order of rows better than this one: "
         f"{matrix_group.named_rows.note}, with {own_fit}. These orders fit "
-        f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} Choose an order "
-        f"with {option_text('row_order')}, name the rows with {option_text('labels')}, "
-        f"or keep the names unchecked with {option_text('row_order', 'names')}."
+        f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} {advice_text}"
     )
 
 

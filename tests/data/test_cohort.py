@@ -385,7 +385,9 @@ def test_arrays_that_do_not_fit_are_refused():
     for wrong, hint in (
         ({"covariates": {"age": [70] * 4}}, r"\['age'\] must have shape \(6,\), for 6"),
         ({"covariates": [70] * 6}, "a DataFrame or dict; got list"),
-        ({"connectomes": abs(F[..., 0]), "features": W}, "connectomes must have shape"),
+        ({"connectomes": F[..., 0], "features": W}, "Give connectomes first, then f"),
+        ({"connectomes": W[:, :3, :3] - 9}, "connectomes must have shape"),
+        ({"groups": list("abcde")}, r"\(5,\)\. Give the participant ID of each of"),
         ({"features": [F[..., 0]] * 2}, r"\(6, 5, n_features\), .* got \(2, 6, 5\)"),
         ({"features": [{}] * 6}, "features must be an array of numbers, got list"),
         ({"features": [pd.Series(one) for one in F[..., 0]]}, r"pd.DataFrame\(the"),
@@ -404,6 +406,17 @@ def test_arrays_that_do_not_fit_are_refused():
             Cohort.from_arrays(**whole | wrong, atlas=list("abcde"))
     with pytest.raises(CohortError, match=r"is continuous \(6 values from 70.5 to"):
         Cohort.from_arrays(W, F, np.arange(6) + 70.5, atlas=list("abcde"))
+
+
+def test_columns_outside_the_atlas_are_left_out_with_a_note():
+    atlas = load_atlas("desikan82")
+    names = ["Left-Cerebellum-Cortex", *atlas.names[::-1]]
+    values = np.random.default_rng(0).random((6, 83))
+    cohort = Cohort.from_arrays(
+        None, pd.DataFrame(values, columns=names), [*"xyzxyz"], atlas=atlas
+    )
+    assert cohort.features[0, :, 0].tolist() == values[0, :0:-1].tolist()
+    assert any("Left-Cerebellum-Cortex" in note for note in cohort.notes)
 
 
 def test_regions_of_tables_travel_by_name():

@@ -220,8 +220,10 @@ def test_arrays_are_checked_for_the_order_of_their_atlas(brains):
     left, right = cortex(atlas, "L"), cortex(atlas, "R")
     for names in ([*left, *right, *deep(STRUCTURES)], atlas.names[::-1]):
         W = np.repeat(write_rows(brain, atlas, names)[None], 6, axis=0)
-        with raises_kind("another order fits better"):
+        with raises_kind("another order fits better") as refusal:
             Cohort.from_arrays(W, X, labels, atlas="schaefer100")
+        # from_arrays has no argument row_order.
+        assert "pd.DataFrame" in str(refusal.value)
     assert Cohort.from_arrays(brain, X, labels, atlas="schaefer100").n_scans == 6
 
 
