@@ -525,7 +525,7 @@ class Atlas:
             )
         )
         if are_all_outside:
-            spelling_advice = "Leave these out"
+            name_advice = "Leave these out"
         if ending := self._find_measure_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
             name_advice = f"Remove {ending!r} from the names"

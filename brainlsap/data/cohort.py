@@ -798,8 +798,8 @@ def _stack_connectomes(
 
 def _check_order_of_arguments(connectomes: object, features: object) -> None:
     """Raise if features come first, as the data come in scikit-learn."""
-    shape_of_first = getattr(connectomes, "shape", ())
-    shape_of_second = getattr(features, "shape", ())
+    shape_of_first: tuple[int, ...] = getattr(connectomes, "shape", ())
+    shape_of_second: tuple[int, ...] = getattr(features, "shape", ())
     if len(shape_of_first) == 2 and shape_of_second == (
         *shape_of_first,
         shape_of_first[1],

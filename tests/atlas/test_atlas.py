@@ -158,6 +158,7 @@ def test_matching_returns_positions_in_the_order_given(atlas):
             r"1 region of the atlas desikan82 occurs more than once: "
             r"ctx-lh-insula as 'lh_insula', 'insula_lh'\. Give each region once",
         ),
+        (["lh_insula", "Left-Cerebellum-Cortex"], r"1 of 2 .*Leave these out"),
         (
             ["lh_insula", "Insula-Left", *["insula_lh"] * 3000],
             r"ctx-lh-insula as 'lh_insula', 'Insula-Left', 'insula_lh' \(3000 times\)",
