@@ -118,14 +118,6 @@ def learning_curve(
     if n_subsets < 2:
         raise ParameterError(f"n_subsets must be at least 2; got {n_subsets}.")
     confound_steps = Deconfounder(harmonize, regress_out, reference_class)
-    fit_options: dict[str, Any] = {
-        "harmonize": harmonize,
-        "regress_out": regress_out,
-        "reference_class": reference_class,
-        "n_jobs": n_jobs,
-        "verbose": verbose,
-        "memory": memory,
-    }
     # All training people come first: the other shares have the same audit.
     whole_evaluation = cross_validate(
         models,
@@ -133,7 +125,12 @@ def learning_curve(
         splits,
         baselines=False,
         random_state=random_state,
-        **fit_options,
+        harmonize=harmonize,
+        regress_out=regress_out,
+        reference_class=reference_class,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        memory=memory,
     )
     evaluations_of_share: dict[float, list[Evaluation]] = {}
     for share in shares[:-1]:
@@ -147,7 +144,16 @@ def learning_curve(
         ):
             evaluations_of_share[share] = [
                 cross_validate_again(
-                    whole_evaluation, models, cohort, reduced_splits, **fit_options
+                    whole_evaluation,
+                    models,
+                    cohort,
+                    reduced_splits,
+                    harmonize=harmonize,
+                    regress_out=regress_out,
+                    reference_class=reference_class,
+                    n_jobs=n_jobs,
+                    verbose=verbose,
+                    memory=memory,
                 )
                 for reduced_splits in splits_of_subset
             ]
