@@ -572,7 +572,7 @@ def comparisons_text(evaluation: Evaluation) -> str:
 
 
 def frequent_prediction_text(evaluation: Evaluation, model: str) -> str:
-    """Return that most predictions are of one class, if few scans are; else "".
+    """Return which class is predicted too often, and which never; "" for none.
 
     The sentence begins with a space.
     """
@@ -583,12 +583,19 @@ def frequent_prediction_text(evaluation: Evaluation, model: str) -> str:
     class_name = predicted_shares.index[0]
     predicted_share = predicted_shares.iloc[0]
     true_share = (prediction_rows["truth"] == class_name).mean()
+    absent_classes = [
+        other_name
+        for other_name in evaluation.cohort.classes
+        if other_name not in predicted_shares.index
+    ]
+    absent_text = f"never predicts {with_and(absent_classes)}" if absent_classes else ""
     if predicted_share < 0.5 or predicted_share - true_share < MIN_EXCESS:
-        return ""
-    return (
-        f" The model predicts {class_name} for {100 * predicted_share:.0f}% of scans, "
-        f"whereas {100 * true_share:.0f}% are {class_name}."
+        return f" The model {absent_text}." if absent_text else ""
+    share_text = (
+        f" The model predicts {class_name} for {100 * predicted_share:.0f}% of scans "
+        f"({100 * true_share:.0f}% are {class_name})"
     )
+    return f"{share_text} and {absent_text}." if absent_text else f"{share_text}."
 
 
 def interval_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -788,7 +795,9 @@ def _holm_title(comparisons: pd.DataFrame) -> str:
 def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return the gain of each step from no network to averaging by region."""
     column_titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    model_steps = comparison.nested_model_table(evaluation, N_SWAPS)
+    model_steps = _weaken_steps(
+        evaluation, comparison.nested_model_table(evaluation, N_SWAPS)
+    )
     column_titles |= {
         "p_holm": "Holm p" if len(model_steps) > 1 else "p",
         "adds": "gain",
@@ -801,6 +810,33 @@ def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     ]
     step_texts = _difference_texts(model_steps, column_titles, has_same_predictions)
     return _mark_limits(step_texts, evaluation)
+
+
+def _weaken_steps(evaluation: Evaluation, model_steps: pd.DataFrame) -> pd.DataFrame:
+    """Return steps of nested ridges with the verdict of the table of scores, if weaker.
+
+    A step is a comparison of that table if one of its models made the predictions of
+    the main model. Both tables then have the larger of two corrected p-values.
+    """
+    main_model = evaluation.models[0]
+    comparisons = person_comparisons(evaluation, main_model).set_index("model")
+    weaker_rows = []
+    for step in model_steps.to_dict("records"):
+        for twin_name, other_name in (
+            (step["above"], step["below"]),
+            (step["below"], step["above"]),
+        ):
+            is_same = twin_name == main_model or evaluation.have_same_predictions(
+                main_model, twin_name
+            )
+            if is_same and other_name in comparisons.index:
+                step["p_holm"] = np.fmax(
+                    step["p_holm"], comparisons.loc[other_name, "p_holm"]
+                )
+        if step["p_holm"] >= ranks.ALPHA or step["low"] <= 0 <= step["high"]:
+            step["adds"] = "unclear"
+        weaker_rows.append(step)
+    return pd.DataFrame(weaker_rows, columns=model_steps.columns)
 
 
 CURVE_ANSWERS = {

@@ -326,3 +326,39 @@ def test_identical_models_are_one_comparison_and_are_named(make_evaluation):
     assert "2 models" in text
     # Their rows stay in the table.
     assert set(tables.model_score_table(alike)["model"]) == set(names)
+
+
+def test_two_tables_give_one_difference_one_verdict(make_evaluation):
+    names = ("LSAP-C", *NESTED_RIDGES)
+    study = make_evaluation(skill=0.9, models=names)
+    rows = study.predictions
+    is_top = rows["model"] == NESTED_RIDGES[2]
+    same = rows[rows["model"] == "LSAP-C"].assign(model=NESTED_RIDGES[2])
+    study = replace(study, predictions=pd.concat([rows[~is_top], same]))
+    comparisons = tables.person_comparisons(study, "LSAP-C").set_index("model")
+    steps = pd.DataFrame(
+        {
+            "below": NESTED_RIDGES[:2],
+            "above": NESTED_RIDGES[1:],
+            "low": [0.01, 0.01],
+            "high": 0.2,
+            "p_holm": [0.01, 0.02],
+            "adds": "averaging",
+        }
+    )
+    weaker = tables._weaken_steps(study, steps)
+    p_of_scores = comparisons.loc[NESTED_RIDGES[1], "p_holm"]
+    assert p_of_scores > 0.05
+    assert weaker["p_holm"].tolist() == [0.01, p_of_scores]
+    assert weaker["adds"].tolist() == ["averaging", "unclear"]
+
+
+def test_classes_that_are_never_predicted_are_named(evaluation):
+    first, second, _ = evaluation.cohort.classes
+    rows = evaluation.predictions
+    assert "never" not in tables.frequent_prediction_text(evaluation, "LSAP-C")
+    merged = rows.assign(predicted=rows["predicted"].replace({second: first}))
+    text = tables.frequent_prediction_text(
+        replace(evaluation, predictions=merged), "LSAP-C"
+    )
+    assert f"never predicts {second}." in text
