@@ -45,8 +45,8 @@ N_EARLY_EPOCHS = 3
 
 MODEL_PHRASES = {
     "none": "no connectome",
-    "one": "one scale",
-    "regions": "one scale per region",
+    "one": "one common scale",
+    "regions": "a scale for each region",
 }
 """Phrases for the nested ridge models among which LSAP-R chooses."""
 
@@ -238,8 +238,30 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
         ridge_phrases=ridge_phrases,
         study=SettingPhrases(study_settings),
         comparison_models=comparison_models,
-        scores=tables.score_table(evaluation, ["balanced_accuracy", "auc"]).iloc[:, :3],
+        scores=_list_score_texts(evaluation),
     )
+
+
+def _list_score_texts(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+    """Return each model with balanced accuracy and AUC of all test scans, as quoted.
+
+    Means over folds have no interval, so the text for a paper does not give them.
+    """
+    fold_table = tables.score_table(evaluation, ["balanced_accuracy", "auc"])
+    score_texts = []
+    for model_name, fold_text in fold_table.iloc[:, :2].itertuples(
+        index=False, name=None
+    ):
+        if fold_text == "failed":
+            score_texts.append((model_name, fold_text, "n/a"))
+            continue
+        intervals = tables.score_intervals(evaluation, model_name)
+        accuracy_text, area_text = (
+            tables.interval_text(*intervals.loc[score, ["estimate", "low", "high"]])
+            for score in ("balanced_accuracy", "auc")
+        )
+        score_texts.append((model_name, accuracy_text, area_text))
+    return score_texts
 
 
 def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
@@ -341,7 +363,7 @@ def chosen_text(evaluation: Evaluation) -> str:
 
 
 class FoldsWithoutScales(NamedTuple):
-    """Numbers of folds in which a selecting model chose no scale per region."""
+    """Numbers of folds in which a selecting model chose no scale for each region."""
 
     model: str
     n_without: int
@@ -349,7 +371,7 @@ class FoldsWithoutScales(NamedTuple):
 
 
 def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
-    """Return the folds in which the main model has no scale per region.
+    """Return the folds in which the main model has no scale for each region.
 
     None if the main model does not choose among the nested ridges.
     """
@@ -359,6 +381,17 @@ def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
             n_folds_without = len(choices) - choices.count("regions")
             return FoldsWithoutScales(model_name, n_folds_without, len(choices))
     return None
+
+
+def count_chosen(evaluation: Evaluation, choice: str) -> int | None:
+    """Return in how many fits a nested ridge was chosen; None if no model chooses."""
+    selecting_fits = _selecting_fits(evaluation)
+    if not selecting_fits:
+        return None
+    return sum(
+        reported_values(model_fits, "chosen").count(choice)
+        for _, model_fits in selecting_fits
+    )
 
 
 def _selecting_fits(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:

@@ -30,7 +30,6 @@ from brainlsap.report import (
     methods,
     methods_text,
     score_remarks,
-    score_table,
     supplement_text,
 )
 from brainlsap.report.methods import (
@@ -84,13 +83,13 @@ def values_of(name, phrase):
 def text_of(evaluation, **parts):
     # Reuse scores and ranking: computing them takes longer than everything else.
     derived = evaluation.__dict__
-    if "_score_table" not in derived:
-        derived["_score_table"] = score_table(evaluation, ["balanced_accuracy", "auc"])
+    if "_score_texts" not in derived:
+        derived["_score_texts"] = methods._list_score_texts(evaluation)
         derived["_ranking"] = rank_regions(evaluation)
     changed = replace(evaluation, **{"ranking": derived["_ranking"]} | parts)
     changed.__dict__["_scores"] = evaluation.scores()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(methods.tables, "score_table", lambda *_: derived["_score_table"])
+        patch.setattr(methods, "_list_score_texts", lambda _: derived["_score_texts"])
         return "\n".join(supplement_text(changed))
 
 
@@ -274,7 +273,12 @@ def test_words_for_paper(evaluation):
     assert re.search(r"Chebyshev expansion of the heat kernel, .*degree of 20", model)
     for name in ("majority", "linear SVM"):
         assert name in design
-    assert "LSAP-C reached a balanced accuracy of" in results
+    # Scores are those to quote, with intervals, not means over folds.
+    pooled = methods.tables.score_intervals(evaluation, "LSAP-C")
+    pooled = pooled.loc["balanced_accuracy"]
+    score_text = methods.tables.interval_text(*pooled[["estimate", "low", "high"]])
+    assert f"LSAP-C reached a balanced accuracy of {score_text}" in results
+    assert "±" not in results
     assert "simulated" not in " ".join([sample, *headline(evaluation)])
     truth = pd.DataFrame(columns=["region", "seed"])
     simulated = replace(evaluation, cohort=replace(cohort, truth=truth))
@@ -363,7 +367,7 @@ def test_ridges_are_described_with_their_settings_and_choices(evaluation):
     text = text_of(evaluation, fits=fits)
     assert "ridge regressions of the class number" in text
     assert "Scales were limited to at most 7" in text
-    choices = "one scale in 2 folds and no connectome in 1 fold."
+    choices = "one common scale in 2 folds and no connectome in 1 fold."
     assert choices in text
     assert choices in " ".join(score_remarks(replace(evaluation, fits=fits)))
 
