@@ -55,7 +55,11 @@ from brainlsap.report.figures import (
     styled,
 )
 from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
-from brainlsap.report.regions import difference_columns, significant_regions
+from brainlsap.report.regions import (
+    difference_columns,
+    is_trend_tested,
+    significant_regions,
+)
 from brainlsap.report.tables import shorten_name
 from brainlsap.text import listed
 
@@ -117,6 +121,7 @@ def plot_regions(
     mark: str | Sequence[str] = (),
     outline_label: str = "",
     mark_label: str = "",
+    highlighted_maps: Sequence[str] | None = None,
     width: float = PAGE_WIDTH,
     figure: Figure | SubFigure | None = None,
 ) -> Figure | SubFigure:
@@ -176,6 +181,8 @@ def plot_regions(
     outline_label, mark_label : str
         Meanings of outlines and dots, written in a key below the figure. The key
         contains only marks that a region has.
+    highlighted_maps : sequence of str, optional
+        Titles of the maps that have outlines and dots; by default all maps.
     width : float
         Width of a new figure in mm, from 60 to 400: for example 85 (one column of a
         journal) or 180 (two). The size of the text does not change. Rows are at most
@@ -214,6 +221,8 @@ def plot_regions(
     )
     outline_labels = _outline_labels(outline, atlas)
     marked_regions = sorted(_outline_labels(mark, atlas))
+    if highlighted_maps is None:
+        highlighted_maps = list(map_table.columns)
     key_entries = {
         key_kind: wrap_text(entry_label, max_width - SWATCH_WIDTH - 4)
         for key_kind, entry_label, key_regions in (
@@ -268,6 +277,7 @@ def plot_regions(
                 picture_of_view,
                 outline_labels,
                 marked_regions,
+                highlighted_maps,
             )
             _draw_key(
                 figure,
@@ -290,6 +300,7 @@ def plot_regions(
                 figure,
                 outlined_regions=sorted(outline_labels),
                 marked_regions=marked_regions,
+                highlighted_maps=highlighted_maps,
                 key_entries=key_entries,
             )
             coverage_note = (
@@ -569,7 +580,7 @@ def plot_effects(
         compared; values beyond the largest limit have the last colour. With 99
         permutations or more, regions with p_effect below 0.05 are outlined, and regions
         with p_contrast below 0.05 have a dot. Both are tests of all classes together,
-        so they are the same in every row.
+        not of one class, so they are drawn in the last row alone.
 
     Raises
     ------
@@ -595,6 +606,10 @@ def plot_effects(
         (limit for limit in EFFECT_LIMITS if limit >= largest_difference),
         EFFECT_LIMITS[-1],
     )
+    test_title = "corrected p < 0.05"
+    if map_table.shape[1] > 1:
+        tested_text = "trend" if is_trend_tested(evaluation) else "difference"
+        test_title = f"{tested_text} over all classes ({test_title}; last row)"
     options = {
         "cmap": "RdBu_r",
         "vmin": -color_limit,
@@ -603,8 +618,9 @@ def plot_effects(
         "views": "compact",
         "outline": significant_regions(evaluation, "effect", feature),
         "mark": significant_regions(evaluation, "contrast", feature),
-        "outline_label": "test of all classes together: corrected p < 0.05",
+        "outline_label": test_title,
         "mark_label": "stands out from connected regions (corrected p < 0.05)",
+        "highlighted_maps": list(map_table.columns[-1:]),
         **options,
     }
     drawn_atlas: Any = atlas or evaluation.cohort
@@ -753,12 +769,14 @@ def _draw_layout(
     picture_of_view: Mapping[str, RegionPicture],
     outline_labels: Mapping[int, str],
     marked_regions: Collection[int],
+    highlighted_maps: Collection[str],
 ) -> None:
     """Draw views, names, colour bars and the title at their places."""
     for placed_view in figure_layout.views:
         axes = _add_axes(figure, figure_layout, placed_view.box, placed_view.name)
         axes.set_axis_off()
         map_name = map_table.columns[placed_view.map_index]
+        is_highlighted = map_name in highlighted_maps
         _draw_view(
             atlas,
             axes,
@@ -766,8 +784,8 @@ def _draw_layout(
             f"{map_name}.{placed_view.name}".strip("."),
             map_table[map_name],
             color_scales[placed_view.map_index % len(color_scales)],
-            outline_labels.keys(),
-            marked_regions,
+            outline_labels.keys() if is_highlighted else (),
+            marked_regions if is_highlighted else (),
         )
         for side_letter, (x, text_alignment) in zip(
             placed_view.side_letters, ((0, "left"), (1, "right")), strict=False
@@ -1148,6 +1166,7 @@ def _plot_dots(
     *,
     outlined_regions: Collection[int],
     marked_regions: Collection[int],
+    highlighted_maps: Collection[str],
     key_entries: Mapping[str, str],
 ) -> tuple[Any, str, set[int]]:
     """Draw a dot for each region that stands out in a map.
@@ -1198,10 +1217,17 @@ def _plot_dots(
             20,
             dot_colors,
             edgecolors=LINE_COLOR,
-            lw=np.where(shown_maps.index.isin(outlined_names), 1.4, 0.4),
+            lw=np.where(
+                shown_maps.index.isin(outlined_names)
+                & (region_name in highlighted_maps),
+                1.4,
+                0.4,
+            ),
             zorder=3,
         )
-        is_marked = shown_maps.index.isin(marked_names)
+        is_marked = shown_maps.index.isin(marked_names) & (
+            region_name in highlighted_maps
+        )
         if is_marked.any():
             mark_style = DOT_STYLE | {"markersize": 2.0}
             axes.plot(map_values[is_marked], row_positions[is_marked], **mark_style)

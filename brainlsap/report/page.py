@@ -242,17 +242,21 @@ def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     """Draw the relative scales of every model that distinguishes regions."""
     scale_maps = relative_scales(evaluation)
     scale_maps = scale_maps[regions.models_of_varied_scales(evaluation)]
-    # Use one range for all maps, so that a map of similar scales looks even.
+    # Use one range from 0 for all maps, so that a map of similar scales looks even.
+    largest_scale = max(1.0, float(scale_maps.max(axis=None)))
     brain_figure = plot_regions(
         scale_maps,
         atlas,
         colorbar_label="relative scale",
         views="compact",
-        vmin=float(scale_maps.min(axis=None)),
-        vmax=float(scale_maps.max(axis=None)),
+        vmin=0.0,
+        vmax=largest_scale,
     )
     for axes in brain_figure.axes:
         if axes.get_label() == "colour bar":
+            # The text below the bar stands in place of its number.
+            axes.set_yticks([tick for tick in axes.get_yticks() if tick > 0])
+            axes.set_ylim(0, largest_scale)
             text_options: Any = {"transform": axes.transAxes, "fontsize": FONT_SIZE}
             axes.text(0, 1.02, "averaged", va="bottom", **text_options)
             axes.text(0, -0.02, "own value", va="top", **text_options)
