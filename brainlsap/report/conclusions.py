@@ -15,6 +15,8 @@ from brainlsap.data.flow import NO_IMAGE
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
+    subgroup_gaps,
+    subgroup_table,
 )
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
 from brainlsap.evaluation.leakage import Check, check_title
@@ -34,9 +36,9 @@ from brainlsap.report import demographics, tables
 from brainlsap.report.external import external_headline, is_external
 from brainlsap.report.methods import capitalize_first, phrase_prior, settings_of_model
 from brainlsap.report.regions import (
-    N_NAMED,
     are_region_tests_valid,
     is_trend_tested,
+    name_borderline,
     name_regions,
 )
 from brainlsap.text import count, p_phrase, with_and
@@ -60,11 +62,12 @@ METHOD_TITLES = {
     "ridge and network": "a ridge regression plus a graph neural network that learns, "
     "for every region, how far to average along the connectome (its scale)",
     "none": "a ridge regression without the connectome",
-    "one": "a ridge regression on features averaged along the connectome at one scale",
-    "regions": "a ridge regression on features averaged along the connectome, at a "
-    "scale per region",
-    "auto": "a ridge regression that chooses between no connectome, one scale, and a "
-    "scale per region",
+    "one": "a ridge regression on features averaged along the connectome at one common "
+    "scale",
+    "regions": "a ridge regression on features averaged along the connectome, with a "
+    "scale for each region",
+    "auto": "a ridge regression that chooses between no connectome, one common scale, "
+    "and a scale for each region",
 }
 """Description of a model, by the kind of scales that it learns."""
 METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
@@ -86,20 +89,27 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
 NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
-NOTHING_TO_EXPLAIN = "NOTHING TO EXPLAIN"
+NOTHING_TO_EXPLAIN, NOT_EXPLAINED = "NOTHING TO EXPLAIN", "NOT EXPLAINED"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
 
 _NOT_VALID = (
     " This result is not valid (see Beware)."  # follows the sentence of a conclusion
 )
 _PARTS_HEADING = (
-    "Log evidence of the study's connectome minus that of each row (nats [90%]; one "
-    f"common scale). YES: at least {MIN_LOG_CREDIT:.1f} in each row (20 times as "
-    "probable), and intervals above 0 for random connectomes:"
+    "Log evidence beyond own values and their mean (nats [90%]), with one common "
+    "scale, whereas scored models can have a scale for each region:"
 )
 """Text before the gains of the study's connectome."""
-N_QUOTED = 6
-"""Largest number of regions that a sentence for a manuscript names."""
+_GAIN_CRITERION = (
+    f"at least {MIN_LOG_CREDIT:.1f} nats (20 times as probable) in each row, and an "
+    "interval above 0 over relabelled and rewired."
+)
+"""Requirements of a "YES" for the gains of the study's connectome."""
+_COMPARISON_CRITERION = (
+    f"Holm p < {ALPHA} and an interval above 0 (not corrected for the number of "
+    "comparisons)."
+)
+"""Requirements of a "YES" for the difference from a simple model."""
 N_COVARIATES = 3
 """Largest number of covariates that are named, apart from those with a warning."""
 SMALL_CLASS = 20
@@ -130,6 +140,8 @@ class Conclusion:
         Of the test; NaN if there is none.
     partial_conclusions : tuple of Conclusion
         Requirements that all must be met for a "YES"; empty for most questions.
+    criterion : str
+        What a "YES" requires, printed after the requirements; may be "".
     """
 
     question: str
@@ -142,6 +154,7 @@ class Conclusion:
     reason: str = ""
     label: str = ""
     partial_conclusions: tuple["Conclusion", ...] = ()
+    criterion: str = ""
 
     @property
     def verdict(self) -> str:
@@ -165,8 +178,6 @@ class StudyConclusions:
         ridge regression.
     probabilities : Conclusion
         Can the probability of one patient be trusted?
-    comparisons : tuple of Conclusion
-        One for each simple model.
     added_value : Conclusion or None
         Do brain data improve the prediction from covariates? None if models of
         covariates were not run.
@@ -186,7 +197,6 @@ class StudyConclusions:
     network: Conclusion | None
     probabilities: Conclusion
     simple_models: Conclusion
-    comparisons: tuple[Conclusion, ...]
     added_value: Conclusion | None
     connectome: Conclusion
     regions_differ: Conclusion
@@ -255,7 +265,6 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         network=network_conclusion,
         probabilities=judge_probabilities(evaluation, tested_chance_conclusion),
         simple_models=simple_models_conclusion,
-        comparisons=comparisons,
         added_value=added_value_conclusion,
         connectome=connectome_conclusion,
         regions_differ=difference_conclusion,
@@ -302,6 +311,7 @@ def headline(evaluation: Evaluation) -> list[str]:
                         f"{part_conclusion.verdict}."
                         for part_conclusion in conclusion.partial_conclusions
                     ),
+                    conclusion.criterion and f"Criterion: {conclusion.criterion}",
                 ),
             )
         )
@@ -347,9 +357,23 @@ def class_text(evaluation: Evaluation) -> str:
 
 def left_out_text(evaluation: Evaluation) -> str:
     """Return the numbers of people and scans that were left out, with the reasons."""
-    cohort = evaluation.cohort
-    if cohort.truth is not None:
+    if evaluation.cohort.truth is not None:
         return "nobody (simulated data)."
+    left_out = _list_left_out(evaluation)
+    return f"{'; '.join(left_out) or 'none of the scans that were read'}."
+
+
+def excluded_text(evaluation: Evaluation) -> str:
+    """Return who was left out, as the first sentence on excluded participants."""
+    left_out = _list_left_out(evaluation)
+    if evaluation.cohort.truth is not None or not left_out:
+        return "Nobody was excluded."
+    return f"Excluded: {'; '.join(left_out)}."
+
+
+def _list_left_out(evaluation: Evaluation) -> list[str]:
+    """Return who was left out and why, in one phrase for each reason."""
+    cohort = evaluation.cohort
     fates = cohort.flow().to_dict("records")
     n_scans_left_out = fates[0]["scans"] - fates[-1]["scans"]
     left_out = list[str]()
@@ -376,9 +400,7 @@ def left_out_text(evaluation: Evaluation) -> str:
             and finding.kind not in is_in_flow
         )
     ]
-    return (
-        f"{'; '.join(left_out)}." if left_out else ("none of the scans that were read.")
-    )
+    return left_out
 
 
 def method_text(evaluation: Evaluation) -> str:
@@ -397,12 +419,22 @@ def method_text(evaluation: Evaluation) -> str:
             " A small scale means little averaging; it indicates neither a difference "
             "between classes nor importance."
         )
+    ridge_model = "LSAP-R"
+    ridge_sentence = ""
+    has_ridge = ridge_model in evaluation.models
+    if has_ridge and main_model != ridge_model:
+        ridge_sentence = f" {ridge_model} is {METHOD_TITLES['auto']}."
+        # Without a network, only the same settings give the same predictions.
+        is_network_of_ridge = not tables.has_unused_network(
+            evaluation, main_model
+        ) or evaluation.have_same_predictions(main_model, ridge_model)
+        if method_key == "ridge and network" and is_network_of_ridge:
+            method_title = f"{ridge_model} plus {METHOD_TITLES['network']}"
     unused_sentence = ""
     if tables.has_unused_network(evaluation, main_model):
         source_text = "its ridge regression"
-        has_ridge = "LSAP-R" in evaluation.models
-        if has_ridge and evaluation.have_same_predictions(main_model, "LSAP-R"):
-            source_text += " (LSAP-R)"
+        if has_ridge and evaluation.have_same_predictions(main_model, ridge_model):
+            source_text = ridge_model
         without_model = NESTED_RIDGES[0]
         if without_model in evaluation.models and evaluation.have_same_predictions(
             main_model, without_model
@@ -414,10 +446,10 @@ def method_text(evaluation: Evaluation) -> str:
         )
     folds_text = f"{study_settings['n_folds']}-fold cross-validation"
     test_unit = "scan" if study_settings["people_shared"] else "participant"
+    definition = f" is {method_title}, and" if method_title else ""
     return (
-        f"{main_model}{f', {method_title},' if method_title else ''} was tested by "
-        f"{folds_text} with folds divided by {test_unit}.{unused_sentence}"
-        f"{scale_sentence}"
+        f"{main_model}{definition} was tested by {folds_text} with folds divided by "
+        f"{test_unit}.{ridge_sentence}{unused_sentence}{scale_sentence}"
     )
 
 
@@ -466,7 +498,8 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         answer_text = YES
     answer_sentence = (
         f"balanced accuracy {estimate:.3f} (95%: {lower_bound:.3f} to "
-        f"{upper_bound:.3f}), chance {chance:.3f}, {p_phrase(p_value)}."
+        f"{upper_bound:.3f}), chance {chance:.3f}, one-sided "
+        f"{p_phrase(p_value)}."
     )
     answer_sentence += tables.frequent_prediction_text(evaluation, main_model)
     if answer_text == NOT_SHOWN and p_value < ALPHA:
@@ -509,8 +542,11 @@ def judge_covariates(
     """
     question_text = "Could age, sex or site explain the score?"
     if added_value_conclusion is not None:
-        covariates_phrase = tables.covariates_text(evaluation)
-        question_text = f"Do {covariates_phrase} alone explain the score?"
+        asked_names = [
+            *evaluation.settings["covariates"],
+            *_names_not_compared(evaluation),
+        ]
+        question_text = f"Could {_with_or(asked_names)} explain the score?"
     findings = _covariate_findings(evaluation)
     if findings is None and added_value_conclusion is None:
         sentence = "No leakage audit was made."
@@ -581,12 +617,41 @@ def _judge_by_comparison(
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     return replace(
         audit_conclusion,
-        # Not red, as an answer that warns: this NO is what authors hope for.
         answer=NOT_SHOWN,
-        label=NO,
+        label=_name_not_explaining(evaluation),
         reason=_score_of_covariates(evaluation, score_of_model),
-        sentence=" ".join(_describe_covariates(findings, model_columns)),
+        sentence=" ".join(_describe_covariates(evaluation, findings)),
     )
+
+
+def _name_not_explaining(evaluation: Evaluation) -> str:
+    """Return the verdict that covariates do not explain a score, by their names.
+
+    Without names, the verdict would also speak of a site that was not compared.
+    """
+    if not _names_not_compared(evaluation):
+        return NOT_EXPLAINED
+    model_columns = evaluation.settings["covariates"]
+    if len(model_columns) > N_COVARIATES:
+        return "NOT BY THOSE COMPARED"
+    return f"NOT BY {with_and(model_columns)}".upper()
+
+
+def _names_not_compared(evaluation: Evaluation) -> list[str]:
+    """Return age, sex, site or what the audit warns of, if no model has it."""
+    compared_kinds = set(map(kind_of, evaluation.settings.get("covariates") or []))
+    return [
+        covariate_name
+        for covariate_name in _known_covariates(evaluation)
+        if kind_of(covariate_name) not in compared_kinds
+    ]
+
+
+def _with_or(names: Sequence[str]) -> str:
+    """Return alternatives as text: "age, sex or site"."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _select_warnings(findings: pd.DataFrame | None) -> pd.DataFrame:
@@ -637,42 +702,38 @@ def _score_of_covariates(evaluation: Evaluation, score_of_model: float) -> str:
 
 
 def _describe_covariates(
-    findings: pd.DataFrame | None, model_columns: Sequence[str]
+    evaluation: Evaluation, findings: pd.DataFrame | None
 ) -> list[str]:
-    """Return the score of each covariate alone in the audit, as sentences."""
-    if findings is None or "covariate" not in findings:
-        return []
+    """Return which covariates differ, and which were not compared, as sentences."""
     sentences = []
-    warnings = _select_warnings(findings)
-    if not warnings.empty:
+    score_of_name = dict[str, float]()
+    if findings is not None and "covariate" in findings:
+        score_of_name = dict(
+            zip(findings["covariate"], findings["balanced_accuracy"], strict=True)
+        )
+        # Also those of which the audit does not warn, because they predict little.
         difference_texts = [
             f"{row['covariate']} ({p_phrase(row['p_value'])}, uncorrected)"
-            for row in warnings.to_dict("records")
+            for row in findings.to_dict("records")
+            if row["p_value"] < ALPHA
         ]
-        sentences.append(f"Classes differ in {with_and(difference_texts)}.")
-    best_findings = findings.nlargest(N_COVARIATES, "balanced_accuracy")
-    score_texts = [
-        f"{row['covariate']} {row['balanced_accuracy']:.2f}"
-        for row in best_findings.to_dict("records")
-    ]
-    sentences.append(f"Each variable alone in the audit: {', '.join(score_texts)}.")
-    absent_names = _absent_names(findings, model_columns)
-    if absent_names:
-        verb = "is" if len(absent_names) == 1 else "are"
+        if difference_texts:
+            sentences.append(f"Classes differ in {with_and(difference_texts)}.")
+    for name in _names_not_compared(evaluation):
+        score_text = ""
+        if name in score_of_name:
+            score_text = f" (alone in the audit: {score_of_name[name]:.2f})"
         sentences.append(
-            f"{capitalize_first(with_and(absent_names))} {verb} not in the model of "
-            f"{with_and(model_columns)}."
+            f"{capitalize_first(name)} was not compared in this way{score_text}."
         )
     return sentences
 
 
-def _unadjusted_names(evaluation: Evaluation) -> list[str]:
-    """Return the covariates that may explain a difference and were not regressed out.
+def _known_covariates(evaluation: Evaluation) -> list[str]:
+    """Return age, sex and site, as far as they are known, and what the audit warns of.
 
-    They are age, sex and site, as far as they are known, and every other covariate that
-    the audit warns of, such as the volume of the head.
+    An example of the latter is the volume of the head.
     """
-    adjusted_kinds = tables.adjusted_kinds(evaluation)
     known_covariates = [
         covariate_name
         for covariate_name in ("age", "sex", "site")
@@ -682,16 +743,49 @@ def _unadjusted_names(evaluation: Evaluation) -> list[str]:
     warnings = _select_warnings(_covariate_findings(evaluation))
     # Results of old versions have no column of covariates.
     warned_columns = list(warnings.get("covariate", ()))
-    known_covariates += [
+    return known_covariates + [
         column_name
         for column_name in warned_columns
         if kind_of(column_name) not in known_covariates
     ]
+
+
+def _unadjusted_names(evaluation: Evaluation) -> list[str]:
+    """Return the known covariates that were not regressed out of the features."""
+    adjusted_kinds = tables.adjusted_kinds(evaluation)
     return [
         covariate_name
-        for covariate_name in known_covariates
+        for covariate_name in _known_covariates(evaluation)
         if kind_of(covariate_name) not in adjusted_kinds
     ]
+
+
+def confounding_text(
+    evaluation: Evaluation, conclusions: StudyConclusions | None
+) -> str:
+    """Return what may be confounded with the label, in agreement with the answers."""
+    possible_names = ["site", "scanner", "age", "sex"]
+    compared_text = ""
+    if (
+        conclusions is not None
+        and conclusions.added_value is not None
+        and conclusions.added_value.answer == YES
+        and conclusions.chance.answer == YES
+    ):
+        compared_kinds = set(map(kind_of, evaluation.settings["covariates"]))
+        possible_names = [name for name in possible_names if name not in compared_kinds]
+        possible_names.append("another variable")
+        compared_text = (
+            f"{capitalize_first(tables.covariates_text(evaluation))} alone do not "
+            "explain the score, because brain data improve the prediction. "
+        )
+        if len(compared_kinds) == 1:
+            compared_text = compared_text.replace("do not", "does not")
+    return (
+        f"{compared_text}It cannot be excluded that the label is confounded with "
+        f"{_with_or(possible_names)}, or that settings were chosen by looking at these "
+        "scores."
+    )
 
 
 def judge_network(evaluation: Evaluation) -> Conclusion | None:
@@ -751,9 +845,12 @@ def judge_probabilities(
     """Answer whether one patient's probability can be trusted, which no study shows."""
     main_model, class_priors = evaluation.models[0], evaluation.class_priors()
     question_text = "Can one patient's probability be trusted?"
+    disagreement_text = _count_less_probable(evaluation)
     if chance_conclusion.answer != YES:
         reason_text = "The model was not shown to be better than chance."
-        return Conclusion(question_text, NOT_SHOWN, "", reason=reason_text, label=NO)
+        return Conclusion(
+            question_text, NOT_SHOWN, disagreement_text, reason=reason_text, label=NO
+        )
     sentence = "Probabilities were not tested in another sample."
     if main_model in class_priors:
         class_prior = class_priors[main_model]
@@ -762,7 +859,31 @@ def judge_probabilities(
         clinic_text = "" if is_given else ", which may differ from those of a clinic"
         sentence = f"Probabilities assume {phrase_prior(class_prior)}{clinic_text}."
         sentence += " The probabilities were not tested in another sample."
+    sentence = f"{sentence} {disagreement_text}".strip()
     return Conclusion(question_text, NOT_SHOWN, sentence, label=NO)
+
+
+def _count_less_probable(evaluation: Evaluation) -> str:
+    """Return how many predicted classes are not the most probable one; may be ""."""
+    cohort = evaluation.cohort
+    is_main = evaluation.predictions["model"] == evaluation.models[0]
+    predictions = evaluation.predictions[is_main]
+    probabilities = predictions.reindex(
+        columns=[f"p_{class_name}" for class_name in cohort.classes]
+    ).to_numpy(float)
+    if not len(predictions) or not np.isfinite(probabilities).all():
+        return ""
+    class_index = {class_name: index for index, class_name in enumerate(cohort.classes)}
+    predicted_index = predictions["predicted"].map(class_index).to_numpy()
+    predicted = probabilities[np.arange(len(predictions)), predicted_index]
+    n_less_probable = int((predicted < probabilities.max(axis=1)).sum())
+    if not n_less_probable:
+        return ""
+    unit = "scan" if len(predictions) == cohort.n_scans else "prediction"
+    return (
+        f"In {n_less_probable} of {count(len(predictions), unit)}, the predicted class "
+        "is not the most probable one."
+    )
 
 
 def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
@@ -784,7 +905,7 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
         comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
         if model_name == NESTED_RIDGES[0]:
-            comparison_sentence += "; see 3"
+            comparison_sentence += _refer_to_connectome(evaluation)
         conclusion = _conclude_difference(
             model_name, answer_text, comparison_sentence, comparison_row
         )
@@ -796,16 +917,51 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
     return conclusions
 
 
+def _refer_to_connectome(evaluation: Evaluation) -> str:
+    """Return where the connectome is judged, and of which model, if of another."""
+    main_model, ridge_model = evaluation.models[0], "LSAP-R"
+    if ridge_model not in evaluation.models or evaluation.have_same_predictions(
+        main_model, ridge_model
+    ):
+        return "; see 3"
+    return f"; {ridge_model}: see 3"
+
+
 def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
     """Answer whether the main model is better than every simple model that was run.
 
-    "NO": it is worse than at least one of them.
+    "NO": it is worse than at least one of them. A model that is better than some has
+    their number as verdict.
     """
     question_text = "Better than simple models?"
     if not comparisons:
         answer_sentence = "No simple model was run on the same folds."
         return Conclusion(question_text, NOT_SHOWN, answer_sentence)
-    names_by_answer = {
+    names_by_answer = _names_by_answer(comparisons)
+    # The comparison that is nearest to a loss gives the numbers.
+    hardest_comparison = min(comparisons, key=lambda comparison: comparison.estimate)
+    answer_text, label = NOT_SHOWN, ""
+    if names_by_answer[NO]:
+        answer_text = NO
+    elif len(names_by_answer[YES]) == len(comparisons):
+        answer_text = YES
+    elif names_by_answer[YES]:
+        label = f"{len(names_by_answer[YES])} OF {len(comparisons)}"
+    return replace(
+        hardest_comparison,
+        question=question_text,
+        answer=answer_text,
+        reason=_summarize_comparisons(comparisons),
+        sentence="Differences in balanced accuracy [95%]:",
+        label=label,
+        partial_conclusions=tuple(comparisons),
+        criterion=_COMPARISON_CRITERION,
+    )
+
+
+def _names_by_answer(comparisons: Sequence[Conclusion]) -> dict[str, list[str]]:
+    """Return the models with each answer."""
+    return {
         answer_text: [
             comparison.question
             for comparison in comparisons
@@ -813,60 +969,38 @@ def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
         ]
         for answer_text in (YES, NO, NOT_SHOWN)
     }
-    # The comparison that is nearest to a loss gives the numbers.
-    hardest_comparison = min(comparisons, key=lambda comparison: comparison.estimate)
-    answer_text = YES
-    if names_by_answer[NO]:
-        answer_text = NO
-        answer_sentence = f"The model is worse than {with_and(names_by_answer[NO])}."
-    elif names_by_answer[NOT_SHOWN]:
-        answer_text = NOT_SHOWN
-        answer_sentence = _name_unclear(comparisons)
-    else:
-        answer_sentence = (
-            f"The model is better than each of these {len(comparisons)} models."
-        )
-    return replace(
-        hardest_comparison,
-        question=question_text,
-        answer=answer_text,
-        sentence=f"{answer_sentence} Differences in balanced accuracy [95%]:",
-        label="",
-    )
 
 
-def _name_unclear(comparisons: Sequence[Conclusion]) -> str:
-    """Return over which models no gain was shown, and in which direction they are."""
-    unclear_comparisons = [
-        comparison for comparison in comparisons if comparison.answer == NOT_SHOWN
-    ]
+def _summarize_comparisons(comparisons: Sequence[Conclusion]) -> str:
+    """Return over which models a gain was shown, and over which not."""
+    names_by_answer = _names_by_answer(comparisons)
+    if len(names_by_answer[YES]) == len(comparisons):
+        return f"Better than each of these {len(comparisons)} models."
     equal_names = [
-        comparison.question
-        for comparison in unclear_comparisons
-        if comparison.label == SAME
+        comparison.question for comparison in comparisons if comparison.label == SAME
+    ]
+    unclear_names = [
+        name for name in names_by_answer[NOT_SHOWN] if name not in equal_names
     ]
     lower_names = [
         comparison.question
-        for comparison in unclear_comparisons
-        if comparison.estimate < 0 and comparison.label != SAME
+        for comparison in comparisons
+        if comparison.question in unclear_names and comparison.estimate < 0
     ]
-    unclear_names = [
-        comparison.question
-        for comparison in unclear_comparisons
-        if comparison.question not in {*equal_names, *lower_names}
-    ]
-    sentences = []
+    phrases = []
+    if names_by_answer[NO]:
+        phrases.append(f"worse than {with_and(names_by_answer[NO])}")
+    if names_by_answer[YES]:
+        phrases.append(f"better than {with_and(names_by_answer[YES])}")
+    if len(unclear_names) == len(comparisons) > 2:
+        phrases.append(f"not shown against any of these {len(comparisons)} models")
+    elif unclear_names:
+        phrases.append(f"not shown against {with_and(unclear_names)}")
     if lower_names:
-        sentences.append(
-            f"The score is lower than that of {with_and(lower_names)}, but not clearly."
-        )
-    if unclear_names:
-        sentences.append(f"There is no clear gain over {with_and(unclear_names)}.")
+        phrases.append(f"a lower score than {with_and(lower_names)}, not clearly")
     if equal_names:
-        sentences.append(
-            f"{capitalize_first(with_and(equal_names))} made the same predictions."
-        )
-    return " ".join(sentences)
+        phrases.append(f"the same predictions as {with_and(equal_names)}")
+    return f"{capitalize_first('; '.join(phrases))}."
 
 
 def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
@@ -889,9 +1023,16 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
     difference = _difference_text(comparison_row)
+    score_with, score_without = (
+        tables.score_intervals(evaluation, model_name).loc[
+            "balanced_accuracy", "estimate"
+        ]
+        for model_name in (both_name, covariates_name)
+    )
     sentence = (
-        f"Balanced accuracy with brain data ({brain_name}) minus without: {difference} "
-        f"(95%; {_holm_phrase(comparison_row)})."
+        f"Brain data with {covariates_phrase} ({score_with:.3f}) minus "
+        f"{covariates_phrase} alone ({score_without:.3f}): {difference} balanced "
+        f"accuracy (95%; {_holm_phrase(comparison_row)})."
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
         sentence = (
@@ -968,6 +1109,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             p_value,
             reason=reason_text,
             partial_conclusions=partial_conclusions,
+            criterion=_GAIN_CRITERION if partial_conclusions else "",
         )
     comparison_rows = tables.person_comparisons(evaluation, with_model)
     comparison_row = comparison_rows.set_index("model").loc[without_model]
@@ -998,6 +1140,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         p_value,
         reason=reason_text,
         partial_conclusions=partial_conclusions,
+        criterion=_GAIN_CRITERION if partial_conclusions else "",
     )
 
 
@@ -1007,23 +1150,29 @@ def _score_with_connectome(
     """Return the score minus that without the connectome, and what it is worth."""
     without_model = NESTED_RIDGES[0]
     if evaluation.have_same_predictions(with_model, without_model):
-        return f"{with_model} and {without_model} made the same predictions."
+        subject = _name_with_connectome(evaluation, with_model)
+        return f"{subject} made the same predictions as {without_model}."
     if not np.isfinite(comparison_row["difference"]):
         return ""
     numbers_text = (
-        f"{_difference_text(comparison_row)} ({with_model} minus {without_model}; 95%; "
-        f"{_holm_phrase(comparison_row)})."
+        f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)})."
     )
-    if answer == NO:
-        return (
-            f"Averaging along the connectome lowers balanced accuracy: {numbers_text}"
-        )
-    if answer == NOT_SHOWN:
-        return f"Balanced accuracy with the connectome minus without: {numbers_text}"
-    return (
-        f"Averaging along the connectome raises balanced accuracy: {numbers_text} The "
-        "balanced accuracy of random connectomes was not measured."
+    subject = (
+        f"Balanced accuracy of {_name_with_connectome(evaluation, with_model)} minus "
+        f"that of {without_model}: {numbers_text}"
     )
+    if answer != YES:
+        return subject
+    return f"{subject} The balanced accuracy of random connectomes was not measured."
+
+
+def _name_with_connectome(evaluation: Evaluation, with_model: str) -> str:
+    """Return the ridge regression with the connectome, apart from its network."""
+    main_model = evaluation.models[0]
+    has_network = tables.known_network_weights(evaluation, main_model).size > 0
+    if not has_network or evaluation.have_same_predictions(main_model, with_model):
+        return with_model
+    return f"{with_model} ({main_model} without its network)"
 
 
 def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
@@ -1043,9 +1192,8 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
         has_gain = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
         partial_conclusions.append(
             Conclusion(
-                tables.CONNECTOME_TITLES[connectome]
-                if is_random
-                else "no connectome, with mean",
+                "study's connectome minus "
+                + (connectome if is_random else "no connectome"),
                 YES if has_gain else NOT_SHOWN,
                 _nats_text(estimate, low, high),
                 estimate,
@@ -1085,31 +1233,70 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         for p_column, question in questions.items()
     )
     differing_regions, outstanding_regions = (
-        set(_sort_significant_regions(region_p_values, p_column))
-        for p_column in questions
+        _sort_significant_regions(region_p_values, p_column) for p_column in questions
     )
-    if contrast_conclusion.answer == YES and differing_regions == outstanding_regions:
-        contrast_conclusion = replace(
-            contrast_conclusion,
-            sentence=_same_regions_sentence(evaluation, sorted(differing_regions)),
+    exception_text = _name_exceptions(
+        evaluation, differing_regions, outstanding_regions
+    )
+    if contrast_conclusion.answer == YES and exception_text is not None:
+        borderline_text = name_borderline(
+            region_p_values,
+            "p_contrast",
+            _count_permutations(evaluation),
+            evaluation.cohort.atlas,
         )
+        sentence = _same_regions_sentence(
+            evaluation, outstanding_regions, exception_text
+        )
+        if borderline_text:
+            sentence = f"{sentence.removesuffix('.')} ({borderline_text})."
+        contrast_conclusion = replace(contrast_conclusion, sentence=sentence)
     return difference_conclusion, contrast_conclusion
 
 
-def _same_regions_sentence(evaluation: Evaluation, differing_regions: list[str]) -> str:
-    """Return that the regions that differ stand out, and in which direction."""
+def _count_permutations(evaluation: Evaluation) -> int:
+    """Return the number of permutations of the tests of regions."""
+    region_table: pd.DataFrame | None = evaluation.region_tests
+    if region_table is None:
+        region_table = evaluation.ranking
+    return 0 if region_table is None else int(region_table["n_permutations"].iloc[0])
+
+
+def _name_exceptions(
+    evaluation: Evaluation, differing_regions: list[str], outstanding_regions: list[str]
+) -> str | None:
+    """Return which of the regions that differ do not stand out; "" for none.
+
+    None if another region stands out, or if most that differ do not.
+    """
+    exceptions = [
+        region for region in differing_regions if region not in outstanding_regions
+    ]
+    has_other = not set(outstanding_regions) <= set(differing_regions)
+    if has_other or 2 * len(exceptions) >= len(differing_regions):
+        return None
+    return name_regions(exceptions, evaluation.cohort.atlas) if exceptions else ""
+
+
+def _same_regions_sentence(
+    evaluation: Evaluation, outstanding_regions: list[str], exception_text: str
+) -> str:
+    """Return that regions that differ stand out, and in which direction."""
     signs = _effect_signs(evaluation)
     verb = "differ"
-    if signs is not None and signs[differing_regions].nunique() == 1:
-        verb = "falls" if signs[differing_regions[0]] < 0 else "rises"
+    if signs is not None and signs[outstanding_regions].nunique() == 1:
+        verb = "falls" if signs[outstanding_regions[0]] < 0 else "rises"
+    regions_text = "The same regions"
+    if exception_text:
+        regions_text += f" except {exception_text}"
     if verb == "differ":
         return (
-            "The same regions: classes differ more in each than in the mean of the "
+            f"{regions_text}: classes differ more in each than in the mean of the "
             "regions connected to it."
         )
     return (
-        f"The same regions: {tables.feature_text(evaluation.cohort)} {verb} more in "
-        "each than in the mean of the regions connected to it."
+        f"{regions_text}: {tables.feature_text(evaluation.cohort)} {verb} more in each "
+        "than in the mean of the regions connected to it."
     )
 
 
@@ -1153,10 +1340,11 @@ def _judge_region_test(
     smallest_p = float(tested_regions[p_column].min())
     regions = _sort_significant_regions(tested_regions, p_column)
     n_significant_regions = len(regions)
+    n_permutations = _count_permutations(evaluation)
     if not n_significant_regions:
         answer_sentence = (
             f"0 of {n_tested_text} have a corrected p below {ALPHA} (smallest "
-            f"{p_phrase(smallest_p)})."
+            f"{p_phrase(smallest_p)} of {count(n_permutations, 'permutation')})."
         )
         return Conclusion(
             question_text,
@@ -1167,13 +1355,17 @@ def _judge_region_test(
             label=NONE_SHOWN,
         )
     corrected_text = f"p corrected for {n_tested_text}"
+    borderline_text = name_borderline(
+        tested_regions, p_column, n_permutations, evaluation.cohort.atlas
+    )
+    if borderline_text:
+        corrected_text += f"; {borderline_text}"
     if p_column == "p_effect":
-        direction_text = _direction_parts(evaluation, regions, N_NAMED, is_past=False)
+        direction_text = _direction_parts(evaluation, regions, is_past=False)
         size_text = _effect_range_text(evaluation, regions)
         answer_sentence = (
             f"{direction_text} ({difference_term(evaluation)}{size_text}; "
-            f"{corrected_text}). A difference shows neither an origin of the disease "
-            "nor that a region matters."
+            f"{corrected_text})."
         )
     else:
         region_text = name_regions(regions, evaluation.cohort.atlas)
@@ -1222,6 +1414,7 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
                 other_warnings["check"], other_warnings["finding"], strict=True
             )
         ]
+    cautions += _list_subgroup_gaps(evaluation)
     n_incomplete_folds = tables.folds_lacking(evaluation)
     if n_incomplete_folds:
         cautions.append(
@@ -1241,6 +1434,25 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
             f"{count(smallest['participants'], 'participant')}."
         )
     return tuple(cautions)
+
+
+def _list_subgroup_gaps(evaluation: Evaluation) -> list[str]:
+    """Return the differences between groups whose simultaneous interval excludes 0."""
+    group_scores = subgroup_table(evaluation)
+    gap_texts = []
+    for gap in subgroup_gaps(evaluation).to_dict("records"):
+        if not gap["low"] > 0 and not gap["high"] < 0:
+            continue
+        is_column = group_scores["column"] == gap["column"]
+        score_of_group = group_scores[is_column].set_index("group")["balanced_accuracy"]
+        bounds_text = f"[{gap['low']:+z.3f}, {gap['high']:+z.3f}]"
+        gap_texts.append(
+            f"The score differs by {gap['column']}: {gap['higher']} "
+            f"{score_of_group[gap['higher']]:.3f}, {gap['lower']} "
+            f"{score_of_group[gap['lower']]:.3f} (difference "
+            f"{gap['difference']:+z.3f} {bounds_text}, simultaneous 95% interval)."
+        )
+    return gap_texts
 
 
 def _leak_text(evaluation: Evaluation) -> str:
@@ -1297,7 +1509,7 @@ def _write_quote(
     if np.isfinite(chance.estimate):
         numbers_text = (
             f"balanced accuracy {chance.estimate:.3f}, 95% interval {chance.low:.3f} "
-            f"to {chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, "
+            f"to {chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, one-sided "
             f"{p_phrase(chance.p_value)}"
         )
         if chance.answer == YES:
@@ -1313,14 +1525,16 @@ def _write_quote(
         main_model = evaluation.models[0]
         network_weights = tables.known_network_weights(evaluation, main_model)
         n_unused_networks = int((network_weights == 0).sum())
-        if quote_sentences and tables.has_unused_network(evaluation, main_model):
-            quote_sentences.append("Its neural network had no weight in any fold.")
-        elif quote_sentences and n_unused_networks:
+        is_unused = tables.has_unused_network(evaluation, main_model)
+        if quote_sentences and n_unused_networks and not is_unused:
             folds_text = count(network_weights.size, "fold")
             quote_sentences.append(
                 f"In {n_unused_networks} of {folds_text}, its neural network had no "
                 "weight, and a ridge regression predicted alone."
             )
+    baseline_sentence = _quote_comparisons(conclusions)
+    if quote_sentences and baseline_sentence:
+        quote_sentences.append(baseline_sentence)
     regions_answer = conclusions.regions_differ
     unadjusted_names = _unadjusted_names(evaluation)
     unadjusted_text = (
@@ -1342,6 +1556,19 @@ def _write_quote(
     return " ".join(quote_sentences)
 
 
+def _quote_comparisons(conclusions: StudyConclusions) -> str:
+    """Return over which simple models a gain was shown; "" without any."""
+    names_by_answer = _names_by_answer(conclusions.simple_models.partial_conclusions)
+    better_names = names_by_answer[YES]
+    if conclusions.chance.answer != YES or not better_names:
+        return ""
+    sentence = f"It scored higher than {with_and(better_names)} (Holm p < {ALPHA})"
+    other_names = [*names_by_answer[NO], *names_by_answer[NOT_SHOWN]]
+    if other_names:
+        sentence += f", but not demonstrably higher than {with_and(other_names)}"
+    return f"{sentence}."
+
+
 def _quote_regions(
     evaluation: Evaluation,
     conclusions: StudyConclusions,
@@ -1355,9 +1582,13 @@ def _quote_regions(
         for p_column in ("p_effect", "p_contrast")
     )
     n_regions = count(int(evaluation.cohort.measured.sum()), "region")
-    direction_text = _direction_parts(
-        evaluation, differing_regions, N_QUOTED, is_past=True
+    direction_text = _direction_parts(evaluation, differing_regions, is_past=True)
+    n_permutations = _count_permutations(evaluation)
+    borderline_text = name_borderline(
+        region_p_values, "p_effect", n_permutations, atlas
     )
+    if borderline_text:
+        test_text = f"{test_text}; {borderline_text}"
     difference_sentence = (
         f"{direction_text} ({len(differing_regions)} of {n_regions}; "
         f"{difference_term(evaluation)}, {test_text})."
@@ -1366,19 +1597,26 @@ def _quote_regions(
         stand_out_sentence = (
             "No region was shown to stand out from the regions connected to it."
         )
-    elif len(differing_regions) > 1 and set(outstanding_regions) == set(
-        differing_regions
-    ):
-        stand_out_sentence = (
-            f"These {len(differing_regions)} regions stood out from the regions "
-            f"connected to them (family-wise p < {ALPHA})."
-        )
     else:
-        region_names = name_regions(outstanding_regions, atlas, N_QUOTED)
+        exception_text = _name_exceptions(
+            evaluation, differing_regions, outstanding_regions
+        )
+        n_outstanding = count(len(outstanding_regions), "region")
+        borderline_text = name_borderline(
+            region_p_values, "p_contrast", n_permutations, atlas
+        )
+        if borderline_text:
+            borderline_text = f"; {borderline_text}"
+        if len(differing_regions) > 1 and exception_text is not None:
+            subject = f"These {n_outstanding}"
+            if exception_text:
+                subject = f"These regions except {exception_text}"
+        else:
+            subject = name_regions(outstanding_regions, atlas)
         pronoun = "it" if len(outstanding_regions) == 1 else "them"
         stand_out_sentence = (
-            f"{region_names} stood out from the regions connected to {pronoun} "
-            f"({count(len(outstanding_regions), 'region')}, family-wise p < {ALPHA})."
+            f"{subject} stood out from the regions connected to {pronoun} "
+            f"({n_outstanding}, family-wise p < {ALPHA}{borderline_text})."
         )
     return [
         capitalize_first(difference_sentence),
@@ -1398,7 +1636,7 @@ def _sort_significant_regions(
 
 
 def _direction_parts(
-    evaluation: Evaluation, regions: list[str], n_named: int, *, is_past: bool
+    evaluation: Evaluation, regions: list[str], *, is_past: bool
 ) -> str:
     """Return in which regions values fall and rise over the classes, in that order.
 
@@ -1409,7 +1647,7 @@ def _direction_parts(
     signs = _effect_signs(evaluation)
     if signs is None:
         verb = "differed" if is_past else "differ"
-        return f"classes {verb} in {name_regions(regions, cohort.atlas, n_named)}"
+        return f"classes {verb} in {name_regions(regions, cohort.atlas)}"
     first_class, last_class = cohort.classes[0], cohort.classes[-1]
     range_text = f"from {first_class} to {last_class}"
     falling_verb, rising_verb = ("fell", "rose") if is_past else ("falls", "rises")
@@ -1417,7 +1655,7 @@ def _direction_parts(
     for sign, verb in ((-1, falling_verb), (1, rising_verb)):
         regions_of_sign = [region for region in regions if signs[region] == sign]
         if regions_of_sign:
-            region_names = name_regions(regions_of_sign, cohort.atlas, n_named)
+            region_names = name_regions(regions_of_sign, cohort.atlas)
             direction_phrases.append(f"{verb} {range_text} in {region_names}")
     return f"{tables.feature_text(cohort)} {', and '.join(direction_phrases)}"
 
@@ -1443,8 +1681,7 @@ def _list_forbidden(
     phrases = []
     if conclusions.chance.answer != YES:
         phrases.append(f"predicts {cohort.label_name}")
-    if conclusions.simple_models.answer != YES:
-        phrases.append("outperforms simple models")
+    phrases += _list_not_outperformed(conclusions)
     added_value = conclusions.added_value
     if added_value is not None and added_value.answer != YES:
         covariates_text = tables.covariates_text(evaluation)
@@ -1466,6 +1703,18 @@ def _list_forbidden(
             phrases.append(f"differs already in {cohort.classes[1]}")
     phrases.append("works in other samples")
     return tuple(phrases)
+
+
+def _list_not_outperformed(conclusions: StudyConclusions) -> list[str]:
+    """Return the claims of gains over simple models that were not shown."""
+    simple_models = conclusions.simple_models
+    if simple_models.answer == YES:
+        return []
+    names_by_answer = _names_by_answer(simple_models.partial_conclusions)
+    if not names_by_answer[YES]:
+        return ["outperforms simple models"]
+    other_names = [*names_by_answer[NO], *names_by_answer[NOT_SHOWN]]
+    return [f"outperforms {_with_or(other_names)}"]
 
 
 def _difference_text(comparison_row: pd.Series) -> str:

@@ -38,7 +38,9 @@ from brainlsap.report.brain_interactive import interactive_page
 from brainlsap.report.checklist import PAGE_SECTIONS, checklist_table
 from brainlsap.report.conclusions import (
     class_text,
+    confounding_text,
     draw_conclusions,
+    excluded_text,
     left_out_text,
     method_text,
     predictor_text,
@@ -595,6 +597,9 @@ def write_page(
         fold_warnings=_count_warnings(evaluation, withhold_names).items(),
         region_answers=region_answers,
         planted_text=regions.planted_text(evaluation),
+        scale_warning=regions.scale_warning(evaluation),
+        confounding=confounding_text(evaluation, summary_context["conclusions"]),
+        excluded=withhold_names(excluded_text(evaluation)),
         region_notes=regions.list_test_notes(evaluation),
         has_region_tests=regions.has_region_tests(evaluation),
         region_marks=_list_region_marks(evaluation),

@@ -16,11 +16,13 @@ from brainlsap.atlas import load_atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.leakage import Check
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.evaluation.results import MISSING, check_evaluation_given
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.methods import folds_without_scales
+from brainlsap.report.methods import count_chosen, folds_without_scales
 from brainlsap.report.tables import (
     CURVE_NOTE,
     centroid_texts,
@@ -33,8 +35,10 @@ from brainlsap.report.tables import (
 )
 from brainlsap.text import count, p_phrase, p_text, with_and
 
+MAX_NAMED = 12
+"""Largest number of regions of which a sentence names every one."""
 N_NAMED = 6
-"""Number of regions that a sentence names."""
+"""Number of regions that a sentence names if there are more."""
 
 MIN_SCALE_RANGE = 0.05
 """Smallest difference of relative scales at which regions are named and drawn."""
@@ -54,13 +58,15 @@ _ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
 class RegionAnswer(NamedTuple):
     """One question about regions: its answer, what may be claimed, and what not.
 
-    The claim is "" where nothing may be claimed.
+    The claim is "" where nothing may be claimed. A warning is printed in bold before
+    the answer.
     """
 
     question: str
     answer: str
     claim: str
     caution: str
+    warning: str = ""
 
 
 def has_region_tests(evaluation: Evaluation) -> bool:
@@ -468,13 +474,16 @@ def answer_region_questions(
 
 
 def name_regions(
-    regions: list[str], atlas: AtlasSource | None, n_named: int = N_NAMED
+    regions: Sequence[str], atlas: AtlasSource | None, max_named: int = MAX_NAMED
 ) -> str:
-    """Return the first names of a list, and how many others there are.
+    """Return all names of a list, or of a long list the first, and how many others.
 
     Both sides of a structure are one name: "left and right amygdala".
     """
     unique_regions = list(dict.fromkeys(regions))
+    n_named = len(unique_regions)
+    if n_named > max_named:
+        n_named = min(N_NAMED, max_named)
     named_regions = region_labels(unique_regions[:n_named], atlas)
     region_texts = _pair_sides(named_regions)
     n_other_regions = len(unique_regions) - len(named_regions)
@@ -486,6 +495,41 @@ def name_regions(
         # A comma separates the last text from a pair that contains "and".
         return f"{', '.join(region_texts[:-1])}, and {region_texts[-1]}"
     return with_and(region_texts)
+
+
+def is_borderline(p_value: float, n_permutations: int) -> bool:
+    """Return whether other permutations may put a p on the other side of 0.05.
+
+    The Monte Carlo standard error of p of n permutations is sqrt(p (1 - p) / n).
+    """
+    if not n_permutations or not 0 < p_value < 1:
+        return False
+    standard_error = np.sqrt(p_value * (1 - p_value) / n_permutations)
+    return bool(abs(p_value - ranks.ALPHA) < NORMAL_QUANTILE * standard_error)
+
+
+def name_borderline(
+    region_p_values: pd.DataFrame,
+    p_column: str,
+    n_permutations: int,
+    atlas: AtlasSource | None,
+) -> str:
+    """Return which significant regions are borderline, with their p; "" for none."""
+    is_near = region_p_values[p_column].map(
+        lambda p_value: is_borderline(p_value, n_permutations)
+    )
+    is_significant = region_p_values[p_column] < ranks.ALPHA
+    near_regions = region_p_values[is_near & is_significant]
+    if near_regions.empty:
+        return ""
+    largest_p = near_regions[p_column].max()
+    p_phrase_text = p_phrase(largest_p)
+    if len(near_regions) > 1:
+        p_phrase_text = f"largest {p_phrase_text}"
+    return (
+        f"borderline in {name_regions(list(near_regions['region']), atlas)}: "
+        f"{p_phrase_text} of {count(n_permutations, 'permutation')}"
+    )
 
 
 def _pair_sides(names: list[str]) -> list[str]:
@@ -596,8 +640,8 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
             f"effect is in {largest_text}."
         )
         claim_text = (
-            "The classes differ in each region with p (effect) < 0.05. No difference "
-            "was shown in any other region."
+            f"{_claim_of_effect(evaluation)} in each region with p (effect) < 0.05. No "
+            "difference was shown in any other region."
         )
     else:
         answer_text = (
@@ -608,6 +652,13 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         claim_text = "No region was shown to differ between classes."
         caution_text = "This does not mean that the classes are equal."
     return RegionAnswer(question_text, answer_text, claim_text, caution_text)
+
+
+def _claim_of_effect(evaluation: Evaluation) -> str:
+    """Return what a small p of an effect shows."""
+    if is_trend_tested(evaluation):
+        return "Values fall or rise over the ordered classes (trend)"
+    return "The classes differ"
 
 
 def _effect_caution(evaluation: Evaluation) -> str:
@@ -744,8 +795,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "A small scale means that the model uses the region's own value; a large "
         "scale means that the model averages over connected regions. In the model "
         f"{model_name}, {name_regions([smallest_row['region']], atlas)} has the "
-        f"smallest scale, which is {range_text} times the scale of the median region "
-        "[range over folds]."
+        f"smallest scale. Its relative scale, which is its scale divided by that of "
+        f"the median region, is {range_text} (mean and range over folds)."
     )
     posterior_columns = ["fit_scale", "fit_low", "fit_high"]
     mean_scale, lower_bound, upper_bound = smallest_row.reindex(
@@ -753,10 +804,9 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     ).to_numpy(float)
     if np.isfinite([mean_scale, lower_bound, upper_bound]).all():
         answer_text += (
-            " In one fit to all scans, the scale of this region, without division by "
-            "the scale of the median region, is "
-            f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} (95% posterior "
-            "interval)."
+            " Its scale itself, without this division, is "
+            f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} in one fit to "
+            "all scans (95% posterior interval)."
         )
     claim_text = (
         "For a region with a small scale, the model uses the region's own value. For a "
@@ -769,8 +819,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         else:
             source_text = f'those of the model "{model_name}"'
         answer_text += (
-            f" The main model ({folds_lacking_scales.model}) has no scales per region "
-            f"in {folds_lacking_scales.n_without} of "
+            f" The main model ({folds_lacking_scales.model}) has no scale for each "
+            f"region in {folds_lacking_scales.n_without} of "
             f"{count(folds_lacking_scales.n_folds, 'fold')}; the scales shown are "
             f"{source_text}."
         )
@@ -783,6 +833,33 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         answer_text,
         claim_text,
         caution_text,
+        scale_warning(evaluation),
+    )
+
+
+def scale_warning(evaluation: Evaluation) -> str:
+    """Return that the scales shown are of a model that was never chosen; else "".
+
+    A network begins with the ridge regression that LSAP-R chooses, so the scales of a
+    ridge regression that is not chosen in any fold affect no prediction.
+    """
+    if not models_with_scales(evaluation):
+        return ""
+    main_model, ranking_model = (
+        evaluation.models[0],
+        str(scale_ranking(evaluation)["model"].iloc[0]),
+    )
+    n_folds_chosen = count_chosen(evaluation, "regions")
+    if (
+        ranking_model != NESTED_RIDGES[2]
+        or main_model == ranking_model
+        or n_folds_chosen is None
+        or n_folds_chosen > 0
+    ):
+        return ""
+    return (
+        f"These are scales of a model ({ranking_model}) that made no prediction of "
+        f"{main_model} here; do not report them."
     )
 
 

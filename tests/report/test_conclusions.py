@@ -9,11 +9,13 @@ import pytest
 
 from brainlsap.evaluation import rank_regions
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
+from brainlsap.findings import LEFT_OUT, NO_LABEL, Finding
 from brainlsap.report import conclusions, draw_conclusions, headline, tables
 from brainlsap.report.conclusions import (
     NO,
     NO_WARNING,
     NONE_SHOWN,
+    NOT_EXPLAINED,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
@@ -28,6 +30,8 @@ from brainlsap.report.conclusions import (
     judge_network,
     judge_probabilities,
     judge_regions,
+    judge_simple_models,
+    list_cautions,
     method_text,
 )
 from tests.report.conftest import (
@@ -79,11 +83,12 @@ def test_an_effect_is_shown(make_study):
     found = draw_conclusions(study)
     assert found.chance.answer == YES
     assert found.chance.low > 1 / 3
-    assert [comparison.question for comparison in found.comparisons] == [
+    comparisons = found.simple_models.partial_conclusions
+    assert [comparison.question for comparison in comparisons] == [
         "majority class",
         "logistic regression",
     ]
-    assert found.comparisons[0].answer == YES
+    assert comparisons[0].answer == YES
     assert (found.regions_differ.answer, found.regions_differ.estimate) == (YES, 2)
     assert found.regions_stand_out.answer == NOT_SHOWN
     pooled = tables.score_intervals(study, "LSAP-C").loc["balanced_accuracy"]
@@ -94,9 +99,7 @@ def test_an_effect_is_shown(make_study):
     assert "No region was shown to stand out" in found.may_write
 
 
-@pytest.mark.parametrize(
-    ("n_regions", "words"), [(1, "(1 region,"), (7, "1 other stood out")]
-)
+@pytest.mark.parametrize(("n_regions", "words"), [(1, "(1 region,"), (7, "region_6")])
 def test_the_quote_names_regions_that_stand_out(make_study, n_regions, words):
     study = make_study(skill=0.9, p_effect=0.01)
     p_values = np.where(np.arange(len(study.ranking)) < n_regions, 0.01, 1.0)
@@ -181,7 +184,7 @@ def test_leaks_withdraw_what_rests_on_scores(make_study, make_evaluation, leak):
         leaky = replace(study, settings=study.settings | {"people_shared": True})
     found = draw_conclusions(leaky)
     assert found.chance.answer == NOT_SHOWN
-    assert found.comparisons[0].answer == NOT_SHOWN
+    assert found.simple_models.partial_conclusions[0].answer == NOT_SHOWN
     # Duplicates count twice in tests of regions, folds have no part in these.
     assert found.regions_differ.answer == (NOT_SHOWN if leak == "audit" else YES)
     assert "better than chance" not in found.may_write
@@ -330,7 +333,10 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     same = rows[rows["model"] == "LSAP-C"].assign(model="Exact")
     twins = pd.concat([rows[rows["model"] != "Exact"], same])
     named = method_text(add_network(study, [0, 0, 0], twins))
-    assert f"{unused_clause}its ridge regression (LSAP-R)" in named
+    assert f"{unused_clause}LSAP-R." in named
+    assert "LSAP-R plus a graph neural network" in named
+    assert "LSAP-R plus a graph neural network" not in texts[0]
+    assert "LSAP-R is a ridge regression" in named
     # A weight alone is none: both models have the same skill.
     used = add_network(study, [0, 0.5, 0])
     weighted = judge_network(used)
@@ -410,13 +416,17 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     audit = beside.audit.assign(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
-    for covariate, verdict in (("SEX", NO), ("SITE", POSSIBLY)):
+    # Site is in the table but in no model, so the verdict does not speak of it.
+    not_explained = "NOT BY AGE AND SEX"
+    for covariate, verdict in (("SEX", not_explained), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
         covariates = draw_conclusions(warned).covariates
-        assert covariates.question == "Do AGE and SEX alone explain the score?"
+        assert covariates.question == "Could AGE, SEX or site explain the score?"
         assert covariates.verdict == expected
-        assert ("SEX (p = 0.010" in covariates.sentence) == (expected == NO)
+        is_excluded = expected == not_explained
+        assert ("SEX (p = 0.010" in covariates.sentence) == is_excluded
+        assert ("Site was not compared" in covariates.sentence) == is_excluded
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
@@ -426,7 +436,16 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     # The comparison answers the question without a warning, or without an audit.
     for audit in (beside.audit, None):
         covariates = draw_conclusions(replace(beside, audit=audit)).covariates
-        assert covariates.verdict == (NO if answer == YES else POSSIBLY)
+        assert covariates.verdict == (not_explained if answer == YES else POSSIBLY)
+    # With site in the model, every listed variable was compared.
+    columns = ["AGE", "SEX", "SITE"]
+    complete = replace(beside, settings=beside.settings | {"covariates": columns})
+    covariates = draw_conclusions(complete).covariates
+    assert covariates.verdict == (NOT_EXPLAINED if answer == YES else POSSIBLY)
+    # The sentence of the methods agrees with the answer.
+    confounding = conclusions.confounding_text(beside, found)
+    assert ("AGE and SEX alone do not explain" in confounding) == (answer == YES)
+    assert ("site, scanner or another" in confounding) == (answer == YES)
     forbidden_names = [text for text in found.may_not_write if "AGE and SEX" in text]
     assert len(forbidden_names) == (answer != YES)
     rows = tables.added_value_text(beside)
@@ -445,3 +464,89 @@ def test_class_shares_of_the_user_may_be_those_of_a_clinic(make_study, shares):
     sentence = judge_probabilities(replace(study, fits=fits), is_better).sentence
     assert ("clinic" in sentence) == isinstance(shares, str)
     assert "sample" in sentence
+
+
+def test_a_gain_over_some_simple_models_is_a_number():
+    def compare(name, answer, estimate):
+        return Conclusion(name, answer, "", estimate, estimate - 0.1, estimate + 0.1)
+
+    better = compare("majority class", YES, 0.3)
+    unclear = compare("linear SVM", NOT_SHOWN, 0.05)
+    worse = compare("logistic regression", NO, -0.3)
+    for comparisons, answer, verdict in (
+        ([better], YES, YES),
+        ([better, unclear], NOT_SHOWN, "1 OF 2"),
+        ([unclear], NOT_SHOWN, NOT_SHOWN),
+        ([better, unclear, worse], NO, NO),
+    ):
+        judged = judge_simple_models(comparisons)
+        assert (judged.answer, judged.verdict) == (answer, verdict)
+        reason = judged.reason.lower()
+        assert ("better than majority class" in reason) == (
+            better in comparisons and answer != YES
+        )
+        assert ("not shown against linear svm" in reason) == (unclear in comparisons)
+
+
+def test_a_p_near_its_limit_is_called_borderline(make_study):
+    study = make_study(skill=0.9, p_effect=0.005)
+    p_values = np.array([0.005, 0.045, *[1.0] * 5])
+    region_tests = pd.DataFrame(
+        {"region": [f"region_{k}" for k in range(7)], "feature": "thickness"}
+    ).assign(p_effect=p_values, p_contrast=p_values, n_permutations=200)
+    region_tests = region_tests.assign(effect=-0.5, contrast=0.5)
+    found = draw_conclusions(replace(study, region_tests=region_tests))
+    texts = (
+        found.regions_differ.sentence,
+        found.regions_stand_out.sentence,
+        found.may_write,
+    )
+    for text in texts:
+        assert "borderline in region_1: p = 0.045 of 200 permutations" in text
+    # Many permutations leave no doubt.
+    exact = region_tests.assign(n_permutations=20_000)
+    assert "borderline" not in (
+        draw_conclusions(replace(study, region_tests=exact)).may_write
+    )
+
+
+def test_predictions_that_are_not_the_most_probable_are_counted(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    chance = judge_chance(study)
+    is_main = study.predictions["model"] == "LSAP-C"
+    columns = [f"p_{name}" for name in study.cohort.classes]
+    is_predicted = [
+        study.predictions["predicted"] == name for name in study.cohort.classes
+    ]
+    certain = pd.DataFrame(dict(zip(columns, is_predicted, strict=True))).astype(float)
+    rows = study.predictions.assign(**certain)
+    agreed = judge_probabilities(replace(study, predictions=rows), chance)
+    assert "most probable" not in agreed.sentence
+    first_row = rows.index[is_main][0]
+    rows.loc[first_row, columns] = 1 - rows.loc[first_row, columns]
+    judged = judge_probabilities(replace(study, predictions=rows), chance)
+    assert f"In 1 of {is_main.sum()}" in judged.sentence
+
+
+def test_a_difference_between_groups_is_a_caution(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    assert not any("differs by" in text for text in list_cautions(study, ""))
+    table = study.cohort.table
+    is_south = table["SITE"] == "south"
+    wrong = {"CN": "AD", "AD": "CN"}
+    southern_scans = table.loc[is_south, "scan"]
+    rows = study.predictions
+    is_wrong = rows["scan"].isin(southern_scans)
+    predicted = rows["truth"].mask(is_wrong, rows["truth"].map(wrong).fillna("CN"))
+    unequal = replace(study, predictions=rows.assign(predicted=predicted))
+    (caution,) = [text for text in list_cautions(unequal, "") if "differs by" in text]
+    assert "north 1.000, south 0.000" in caution
+
+
+def test_the_first_sentence_on_excluded_people_says_whom(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    assert conclusions.excluded_text(study) == "Nobody was excluded."
+    left_out = Finding("no image", kind=NO_LABEL, severity=LEFT_OUT, people=("p1",))
+    cohort = replace(study.cohort, findings=[*study.cohort.findings, left_out])
+    text = conclusions.excluded_text(replace(study, cohort=cohort))
+    assert text.startswith("Excluded: ")

@@ -13,6 +13,7 @@ from brainlsap import report
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.evaluation.leakage import Check
+from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import page, regions
 from tests.report.conftest import assert_heads_match_cells, draw_region_tests
@@ -84,6 +85,10 @@ def test_both_sides_of_a_structure_are_one_name():
     names = ["left amygdala", "right putamen", "right amygdala"]
     text = regions.name_regions(names, None)
     assert text == "left and right amygdala, and right putamen"
+    # Every region of a list that a sentence can hold is named.
+    many = [f"region {k}" for k in range(13)]
+    assert "region 11" in regions.name_regions(many[:12], None)
+    assert regions.name_regions(many, None).endswith("region 5 and 7 others")
     assert regions.name_regions(names, None, 2) == (
         "left amygdala, right putamen and 1 other"
     )
@@ -279,6 +284,18 @@ def test_scales_of_few_folds_are_not_those_of_the_study(tested, n_without, has_c
     *_, scale = regions.answer_region_questions(replace(tested, fits=fits), ATLAS)
     assert bool(scale.claim) == has_claim
     assert (f"in {n_without} of 3 folds" in scale.answer) == (n_without > 0)
+    assert scale.warning == ""
+
+
+def test_scales_of_a_ridge_that_was_never_chosen_have_a_warning(tested):
+    fits = tested.fits.copy()
+    is_ridge = fits["model"] == "Exact"
+    fits.loc[is_ridge, "settings"] = '{"scales": "auto"}'
+    ranking = regions.scale_ranking(tested).assign(model=NESTED_RIDGES[2])
+    for choice, is_warned in (("none", True), ("regions", False)):
+        fits.loc[is_ridge, "report"] = f'{{"chosen": "{choice}"}}'
+        study = replace(tested, fits=fits, ranking=ranking)
+        assert bool(regions.scale_warning(study)) == is_warned
 
 
 def test_a_difference_is_called_neither_specific_nor_important(tested):
