@@ -52,6 +52,7 @@ from brainlsap.data.measures import (
 )
 from brainlsap.data.region_tables import (
     ScanTable,
+    describe_layouts,
     find_other_atlas,
     find_tracer_columns,
     read_region_values,
@@ -686,13 +687,15 @@ class FeatureSources:
         if column_of_region:
             return self._read_table_rows(column_of_region, scans, measure)
         unread_tables = [
-            str(error) for error in self.skipped_tables if error.kind == "not numbers"
+            error
+            for error in self.skipped_tables
+            if error.kind in ("not numbers", "rows differ")
         ]
         if unread_tables:
             raise CohortError(
                 f"{feature} was not found, and a table of regions could not be read: "
-                f"{listed(unread_tables, 3)}",
-                kind="not numbers",
+                f"{listed(map(str, unread_tables), 3)}",
+                kind=unread_tables[0].kind,
             )
         if self.table_paths is None:
             self._refuse_unread_table(feature)
@@ -795,10 +798,7 @@ class FeatureSources:
         folders_text = ", ".join(
             map(str, self.table_paths or [self.study_files.folder])
         )
-        search_text = (
-            "a table with one row per scan and one column per region, in "
-            f"{folders_text}"
-        )
+        search_text = f"a table with {describe_layouts()}, in {folders_text}"
         if self.table_paths is None:
             if measure.in_stats:
                 search_text = (

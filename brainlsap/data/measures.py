@@ -30,7 +30,7 @@ SUBCORTEX = {
 # negative; of z-scores half are.
 MAX_SHARE_BELOW_0 = 0.25
 # Heads of columns of values that do not name a measure.
-_VALUE_COLUMNS = ("value", "mean", "mean_scalar", "label_value")
+VALUE_COLUMNS = ("value", "mean", "mean_scalar", "label_value")
 _PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
 
 
@@ -496,7 +496,7 @@ def get_measure(measure_name: str) -> Measure:
     measure = _MEASURES.get(measure_name, Measure(measure_name))
     lower_name = measure_name.lower()
     return measure._replace(
-        value_heads=(lower_name, *measure.value_heads, *_VALUE_COLUMNS),
+        value_heads=(lower_name, *measure.value_heads, *VALUE_COLUMNS),
         head_measures=measure.head_measures or (measure_name,),
         file_patterns=(
             *measure.file_patterns,

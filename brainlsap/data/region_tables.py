@@ -1,7 +1,8 @@
 """Read tables of regions in every layout that tools write.
 
-Tables of many scans have one row per scan: FreeSurfer's `aparcstats2table` and
-`asegstats2table`, ADNI's tables, and any other whose columns are named by regions.
+Tables of many scans have one of the layouts in `SCAN_TABLE_LAYOUTS`. One row per scan
+have FreeSurfer's `aparcstats2table` and `asegstats2table`, ADNI's tables, and any other
+whose columns are named by regions.
 Tables of one scan have one row or one column per region, both hemispheres in one file
 or in two, or PET over time. Columns may name their measure (`lh_cuneus_thickness`), the
 first column name (`lh.aparc.a2009s.thickness`, `Measure:volume`) or the file's name
@@ -16,7 +17,7 @@ divided by that of a reference region, is the SUVR.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -35,14 +36,21 @@ from brainlsap.atlas.region_names import (
     split_name,
     split_words,
 )
-from brainlsap.data.covariates import kind_of
-from brainlsap.data.find_files import SIDE_IN_NAME, ScanName, other_side, read_rows
+from brainlsap.data.covariates import COVARIATES, kind_of
+from brainlsap.data.find_files import (
+    SIDE_IN_NAME,
+    ScanName,
+    ScanRows,
+    other_side,
+    read_rows,
+)
 from brainlsap.data.flow import leave_out_text
 from brainlsap.data.id_columns import NO_CHOICE, ChosenColumns
 from brainlsap.data.measures import (
     MEASURE_OF_WORD,
     PET_FEATURES,
     TRACERS,
+    VALUE_COLUMNS,
     Measure,
     Tracer,
     find_measures_of_file,
@@ -210,8 +218,7 @@ class ScanTable(NamedTuple):
         ):
             return (
                 f"{table_name} has the regions in its column {column_name!r}; "
-                "expected one row for every scan and one column for every region. "
-                "Pivot the table"
+                f"expected a table with {describe_layouts()} of the atlas {atlas.name}"
             )
         has_few_columns = self.text_columns.shape[1] < _MIN_SHARE_OF_REGIONS * len(
             atlas
@@ -291,7 +298,10 @@ def read_scan_table(
     do not name scans, regions occur twice, or cells are not numbers. Cells that are not
     numbers in some rows only are faults of these rows.
     """
-    scan_rows = read_rows(table_path, sheet_name, chosen_columns)
+    path_and_sheet = _name_sheet(table_path, sheet_name)
+    scan_rows, layout_record = _join_rows(
+        path_and_sheet, read_rows(table_path, sheet_name, chosen_columns), atlas
+    )
     participant_ids = [scan_name.participant for scan_name in scan_rows.names]
     are_regions = all(
         atlas.find(participant_id) is not None for participant_id in participant_ids
@@ -328,7 +338,299 @@ def read_scan_table(
         id_column=scan_rows.id_column,
         session_column=scan_rows.session_column,
         missing_words=scan_rows.missing_words,
+        unmatched_names=(
+            *sorted_table.unmatched_names,
+            *layout_record.unmatched_names,
+        ),
+        excluded_columns=(
+            *sorted_table.excluded_columns,
+            *layout_record.excluded_names,
+        ),
+        row_faults={**sorted_table.row_faults, **layout_record.row_faults},
     )
+
+
+class _RowRegions(NamedTuple):
+    """The region of every row, and the columns that name it."""
+
+    names: list[str]
+    columns: list[str]
+
+
+class _LayoutRecord(NamedTuple):
+    """What was lost where several rows of a scan were joined.
+
+    row_faults : of scans that lack a region, or have it twice; unmatched_names :
+    regions that the atlas lacks; excluded_names : regions and columns left out.
+    """
+
+    row_faults: Mapping[int, Finding] = MappingProxyType({})
+    unmatched_names: tuple[str, ...] = ()
+    excluded_names: tuple[str, ...] = ()
+
+
+def _find_row_regions(
+    table_path: str, scan_rows: ScanRows, atlas: Atlas
+) -> _RowRegions | None:
+    """Return the region of every row, None unless rows of a scan are of its regions."""
+    if len({*scan_rows.names}) == len(scan_rows.names):
+        return None
+    cell_table = scan_rows.columns
+    name_column = None
+    for column_name in cell_table:
+        if find_region_column([column_name], NAME_COLUMNS) is None:
+            continue
+        known_names = [
+            region_name
+            for region_name in cell_table[column_name].dropna().unique()
+            if atlas.find(region_name) is not None
+            or atlas.find(region_name, "L") is not None
+        ]
+        if len(known_names) > _MIN_SHARE_OF_REGIONS * len(atlas):
+            name_column = column_name
+            break
+    if name_column is None:
+        return None
+    side_heads = _find_side_heads(cell_table)
+    region_names = [region_name or "" for region_name in cell_table[name_column]]
+    rows_by_scan: dict[ScanName, list[int]] = {}
+    for row_index, scan_name in enumerate(scan_rows.names):
+        rows_by_scan.setdefault(scan_name, []).append(row_index)
+    # Most scans have the same rows, so that sides are found once for all of them.
+    names_of_rows: dict[tuple[object, ...], list[str]] = {}
+    side_cells = {
+        column_name: list(cell_table[column_name]) for column_name in side_heads
+    }
+    for row_indices in rows_by_scan.values():
+        names_of_scan = [region_names[row_index] for row_index in row_indices]
+        sides_of_scan = {
+            column_name: [column_cells[row_index] for row_index in row_indices]
+            for column_name, column_cells in side_cells.items()
+        }
+        rows_key = (*names_of_scan, *map(tuple, sides_of_scan.values()))
+        if rows_key not in names_of_rows:
+            names_of_rows[rows_key] = _add_sides(
+                Path(table_path), names_of_scan, sides_of_scan, atlas, None
+            )
+        for row_index, region_name in zip(
+            row_indices, names_of_rows[rows_key], strict=True
+        ):
+            region_names[row_index] = region_name
+    return _RowRegions(region_names, [name_column, *side_heads])
+
+
+# Layout -> function that returns the region of every row, or None for a table of
+# another layout. Without a function, a row has all regions of its scan. `_join_rows`
+# checks the rows of all layouts.
+SCAN_TABLE_LAYOUTS: dict[
+    str, Callable[[str, ScanRows, Atlas], _RowRegions | None] | None
+] = {
+    "one row per scan and one column per region": None,
+    "one row per scan and region": _find_row_regions,
+}
+
+
+def describe_layouts() -> str:
+    """Return the layouts of tables of many scans, for messages."""
+    return ", or ".join(SCAN_TABLE_LAYOUTS)
+
+
+def _find_side_heads(column_names: Iterable[str]) -> list[str]:
+    """Return the columns that are named as columns of hemispheres."""
+    return [
+        column_name
+        for column_name in column_names
+        if find_column_name([column_name], SIDE_COLUMNS)
+    ]
+
+
+def _join_rows(
+    path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
+) -> tuple[ScanRows, _LayoutRecord]:
+    """Return one row per scan with a column per region, of a table in any layout.
+
+    A scan without a row of a region that other scans have, or with two, has a fault:
+    the table may be incomplete. Raise if a fact (age, label) differs within a scan.
+    """
+    for find_regions in SCAN_TABLE_LAYOUTS.values():
+        row_regions = find_regions and find_regions(path_and_sheet, scan_rows, atlas)
+        if row_regions:
+            region_names = row_regions.names
+            break
+    else:
+        return scan_rows, _LayoutRecord()
+    scan_names = [*dict.fromkeys(scan_rows.names)]
+    number_of_scan = {scan_name: i for i, scan_name in enumerate(scan_names)}
+    scan_index = np.array([number_of_scan[scan_name] for scan_name in scan_rows.names])
+    region_of_name = {
+        region_name: atlas.find(region_name) for region_name in {*region_names}
+    }
+    region_index = np.array(
+        [
+            -1 if region_of_name[region_name] is None else region_of_name[region_name]
+            for region_name in region_names
+        ]
+    )
+    known_rows = np.flatnonzero(region_index >= 0)
+    n_rows = np.zeros((len(scan_names), len(atlas)), dtype=int)
+    np.add.at(n_rows, (scan_index[known_rows], region_index[known_rows]), 1)
+    used_regions = np.flatnonzero(n_rows.any(axis=0))
+    value_heads, fact_heads, excluded_names = _sort_row_columns(
+        path_and_sheet,
+        scan_rows._replace(columns=scan_rows.columns.drop(columns=row_regions.columns)),
+        scan_index,
+        region_index,
+    )
+    first_rows = np.unique(scan_index, return_index=True)[1]
+    joined_columns = {
+        column_name: scan_rows.columns[column_name].to_numpy()[first_rows]
+        for column_name in fact_heads
+    }
+    for value_head in value_heads:
+        cell_matrix = np.full((len(scan_names), len(atlas)), None, dtype=object)
+        value_cells = scan_rows.columns[value_head].to_numpy()
+        cell_matrix[scan_index[known_rows], region_index[known_rows]] = value_cells[
+            known_rows
+        ]
+        is_plain = find_column_name([value_head], VALUE_COLUMNS) is not None
+        for i in used_regions:
+            joined_head = (
+                atlas.names[i] if is_plain else f"{atlas.names[i]}_{value_head}"
+            )
+            joined_columns[joined_head] = cell_matrix[:, i]
+    other_names = sorted(
+        region_name
+        for region_name, known_index in region_of_name.items()
+        if known_index is None and region_name
+    )
+    outside_names = [
+        region_name
+        for region_name in other_names
+        if is_outside(region_name) or atlas.divides(region_name)
+    ]
+    joined_rows = scan_rows._replace(
+        names=scan_names,
+        columns=pd.DataFrame(joined_columns, dtype=object).rename_axis(
+            columns=scan_rows.id_column
+        ),
+        missing_words={
+            column_name: {
+                int(scan_index[row_index]): missing_word
+                for row_index, missing_word in word_of_row.items()
+            }
+            for column_name, word_of_row in scan_rows.missing_words.items()
+            if column_name in fact_heads
+        },
+    )
+    return joined_rows, _LayoutRecord(
+        row_faults=_find_region_faults(
+            path_and_sheet,
+            n_rows[:, used_regions],
+            [atlas.names[i] for i in used_regions],
+        ),
+        unmatched_names=tuple(
+            region_name
+            for region_name in other_names
+            if region_name not in outside_names
+        ),
+        excluded_names=(*excluded_names, *outside_names),
+    )
+
+
+def _find_region_faults(
+    path_and_sheet: str, n_rows: np.ndarray, region_names: Sequence[str]
+) -> dict[int, Finding]:
+    """Return a fault for every scan (row of `n_rows`) without one row per region."""
+    row_faults: dict[int, Finding] = {}
+    for i in np.flatnonzero((n_rows != 1).any(axis=1)):
+        missing_regions = [region_names[int(j)] for j in np.flatnonzero(n_rows[i] == 0)]
+        repeated_regions = [region_names[int(j)] for j in np.flatnonzero(n_rows[i] > 1)]
+        problem_texts, advice_texts = list[str](), list[str]()
+        if missing_regions:
+            problem_texts.append(f"no row of {listed(missing_regions, 5)}")
+            advice_texts.append(
+                "Add the rows (with n/a for a region that was not measured)"
+            )
+        if repeated_regions:
+            problem_texts.append(f"more than one row of {listed(repeated_regions, 5)}")
+            advice_texts.append(
+                "Delete the rows that are wrong, or write the visits in a column "
+                "session_id"
+            )
+        row_faults[int(i)] = Finding(
+            f"expected one row of {path_and_sheet} for each of the {len(region_names)} "
+            "regions of the scan",
+            FAULT,
+            kind="rows of regions",
+            got=" and ".join(problem_texts),
+            advice=f"{'. '.join(advice_texts)}, or {leave_out_text()}",
+            values={
+                "missing_regions": tuple(missing_regions),
+                "repeated_regions": tuple(repeated_regions),
+            },
+        )
+    return row_faults
+
+
+def _sort_row_columns(
+    path_and_sheet: str,
+    scan_rows: ScanRows,
+    scan_index: np.ndarray,
+    region_index: np.ndarray,
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the columns of values, of facts of scans, and of facts of regions.
+
+    Raise if a column is none of these, because it differs within a scan.
+    """
+    cell_table = scan_rows.columns
+    value_heads, fact_heads, region_heads = list[str](), list[str](), list[str]()
+    differing_texts = list[str]()
+    for column_name in cell_table:
+        column_cells = cell_table[column_name]
+        n_of_scan = column_cells.groupby(scan_index).nunique(dropna=False)
+        n_of_region = column_cells.groupby(region_index).nunique(dropna=False)
+        is_known = find_column_name([column_name], (*_MEASURE_OF_TERM, *VALUE_COLUMNS))
+        may_be_value = kind_of(column_name) not in COVARIATES and _are_mostly_numbers(
+            column_cells
+        )
+        is_of_regions = (n_of_region == 1).all()
+        if is_known or (
+            may_be_value
+            and (n_of_scan > 1).mean() > 1 / 2
+            and not (is_of_regions and len(n_of_scan) > 1)
+        ):
+            value_heads.append(column_name)
+        elif (n_of_scan == 1).all():
+            fact_heads.append(column_name)
+        elif is_of_regions and kind_of(column_name) not in COVARIATES:
+            region_heads.append(column_name)
+        else:
+            scan_number = int(n_of_scan.index[n_of_scan > 1][0])
+            cell_texts = column_cells[scan_index == scan_number].fillna("n/a").unique()
+            row_name = scan_rows.names[int(np.argmax(scan_index == scan_number))]
+            scan_text = "_".join(filter(None, (row_name.participant, row_name.session)))
+            differing_texts.append(
+                f"{column_name!r} ({listed(map(repr, cell_texts), 3)} in {scan_text})"
+            )
+    if differing_texts:
+        raise FileFormatError(
+            "a scan has several rows, one for each region, and these rows differ in "
+            f"{listed(differing_texts)}. Write the same cell into all rows of a scan, "
+            "write the visits in a column session_id, or delete the column.",
+            path=path_and_sheet,
+            kind="rows differ",
+            values={"n_columns": len(differing_texts)},
+        )
+    return value_heads, fact_heads, region_heads
+
+
+def _are_mostly_numbers(column_cells: pd.Series) -> bool:
+    """Return whether most cells are numbers, though other cells may be faulty."""
+    known_cells = column_cells.dropna().astype(str)
+    is_number = pd.to_numeric(known_cells, errors="coerce").notna() | known_cells.map(
+        is_number_with_marks
+    ).astype(bool)
+    return bool(is_number.mean() > 1 / 2)
 
 
 def _name_sheet(file_name: str | Path, sheet: str) -> str:
@@ -838,11 +1140,7 @@ def _add_sides(
         column_name: [find_side(cell_text or "") for cell_text in column_cells]
         for column_name, column_cells in cells_by_column.items()
     }
-    side_heads = [
-        column_name
-        for column_name in cells_by_column
-        if find_column_name([column_name], SIDE_COLUMNS)
-    ]
+    side_heads = _find_side_heads(cells_by_column)
     for column_name in side_heads:
         _check_side_words(
             table_path,

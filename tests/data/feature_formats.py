@@ -1,5 +1,8 @@
 """Small writers of the layouts in which tools write regional values."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import nibabel as nib
 import numpy as np
 
@@ -106,3 +109,103 @@ def write_stats(folder, atlas, values):
         lines.append(f"{i} {i + 9} 99 {volume:.4f} {name} 70.0")
     (stats / "aseg.stats").write_text("\n".join(lines) + "\n")
     return folder
+
+
+class Row(NamedTuple):
+    """The value of one region of one scan, and the age in its row."""
+
+    region: str
+    value: object
+    age: int
+
+
+def _write_lines(path, rows):
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+
+
+def _scan_path(folder, scan, name=""):
+    path = folder / scan / "pet" / (name or f"{scan}_trc-18FFDG_regions.tsv")
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def write_region_rows(folder, rows_by_scan):
+    for scan, rows in rows_by_scan.items():
+        cells = [(row.region, row.value) for row in rows]
+        _write_lines(_scan_path(folder, scan), [("region", "suvr"), *cells])
+
+
+def write_single_rows(folder, rows_by_scan):
+    for scan, rows in rows_by_scan.items():
+        heads = [row.region for row in rows]
+        _write_lines(_scan_path(folder, scan), [heads, [row.value for row in rows]])
+
+
+def write_all_gtm_stats(folder, rows_by_scan):
+    for scan, rows in rows_by_scan.items():
+        lines = [
+            (i, 1000 + i, row.region, "cortex", 100, 0.5, row.value)
+            for i, row in enumerate(rows, start=1)
+        ]
+        _write_lines(_scan_path(folder, scan, "gtm.stats.dat"), lines)
+
+
+def write_all_time_series(folder, rows_by_scan):
+    """One frame, and the pons with the value 1 as the reference."""
+    for scan, rows in rows_by_scan.items():
+        heads = ["frame_start", "frame_end", "Pons", *(row.region for row in rows)]
+        cells = [0, 10, 1, *(row.value for row in rows)]
+        _write_lines(_scan_path(folder, scan, f"{scan}_tacs.tsv"), [heads, cells])
+
+
+def write_wide_table(folder, rows_by_scan):
+    """Heads of the scan with most regions; a lost region is a lost cell."""
+    longest = max(rows_by_scan.values(), key=len)
+    lines = [("participant_id", *(row.region for row in longest), "age")]
+    for scan, rows in rows_by_scan.items():
+        value_of_region = {row.region: row.value for row in rows}
+        cells = [
+            value_of_region.pop(row.region, row.value)
+            for row in longest
+            if row.region in {row.region for row in rows}
+        ]
+        lines.append((scan, *cells, rows[0].age))
+    _write_lines(folder / "fdg.tsv", lines)
+
+
+def write_long_table(folder, rows_by_scan):
+    lines = [("participant_id", "age", "region", "fdg")]
+    for scan, rows in rows_by_scan.items():
+        lines += [(scan, row.age, row.region, row.value) for row in rows]
+    _write_lines(folder / "fdg.tsv", lines)
+
+
+class Layout(NamedTuple):
+    """A layout of tables of regions: how tests write it."""
+
+    write: Callable[..., None]
+    """write(folder, {scan: list of Row})"""
+    reference: str | None = None
+    """An option of `load_cohort`."""
+    scan_table_layout: str | None = None
+    """The key in `SCAN_TABLE_LAYOUTS`, if a file has many scans."""
+    has_facts: bool = False
+    """Whether a scan has several rows, and each of them its age."""
+
+
+# Every layout that the package reads; each is tested with the same faults.
+LAYOUTS = {
+    "region rows": Layout(write_region_rows),
+    "single rows": Layout(write_single_rows),
+    "PETSurfer": Layout(write_all_gtm_stats),
+    "time series": Layout(write_all_time_series, "pons"),
+    "wide": Layout(
+        write_wide_table,
+        scan_table_layout="one row per scan and one column per region",
+    ),
+    "long": Layout(
+        write_long_table,
+        scan_table_layout="one row per scan and region",
+        has_facts=True,
+    ),
+}

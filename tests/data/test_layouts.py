@@ -1,0 +1,131 @@
+"""All layouts of tables of regions: the same values, and the same faults refused."""
+
+import numpy as np
+import pytest
+
+from brainlsap.data import load_cohort
+from brainlsap.data.region_tables import SCAN_TABLE_LAYOUTS
+from brainlsap.exceptions import BrainlsapError
+from tests.data.conftest import NAMES
+from tests.data.feature_formats import LAYOUTS, Row
+
+SCANS = ("sub-01", "sub-02", "sub-03")
+FAULTY_SCAN = "sub-02"
+
+
+@pytest.fixture
+def values():
+    return np.random.default_rng(0).uniform(0.8, 1.9, (len(SCANS), len(NAMES)))
+
+
+@pytest.fixture
+def rows_by_scan(values):
+    return {
+        scan: [
+            Row(region, f"{value:.6f}", 60 + i)
+            for region, value in zip(NAMES, values[i], strict=True)
+        ]
+        for i, scan in enumerate(SCANS)
+    }
+
+
+@pytest.fixture
+def load(write, tmp_path, tiny, matrix):
+    def write_and_load(layout_name, rows_by_scan, cut_share=1.0):
+        layout = LAYOUTS[layout_name]
+        labels = "".join(
+            f"{scan}\t{'AD' * (i % 2) or 'CN'}\n" for i, scan in enumerate(SCANS)
+        )
+        write("participants.tsv", "participant_id\tdiagnosis\n" + labels)
+        layout.write(tmp_path, rows_by_scan)
+        if cut_share < 1:
+            path = find_table(tmp_path, layout)
+            text = path.read_text()
+            path.write_text(text[: int(cut_share * len(text))])
+        return load_cohort(
+            tmp_path, tiny, "fdg", connectome=matrix, reference=layout.reference
+        )
+
+    return write_and_load
+
+
+def find_table(folder, layout):
+    """Return the table that has the values of the faulty scan."""
+    if layout.scan_table_layout:
+        return folder / "fdg.tsv"
+    return next((folder / FAULTY_SCAN / "pet").iterdir())
+
+
+def lose_region(rows):
+    return [*rows[:2], *rows[3:]]
+
+
+def lose_end(rows):
+    return rows[:-3]
+
+
+def repeat_region(rows):
+    return [*rows, rows[2]._replace(value="1.234")]
+
+
+def write_text(rows):
+    return [*rows[:2], rows[2]._replace(value="abc"), *rows[3:]]
+
+
+def change_age(rows):
+    return [*rows[:2], rows[2]._replace(age=99), *rows[3:]]
+
+
+FAULTS = (lose_region, lose_end, repeat_region, write_text, change_age)
+
+
+@pytest.mark.parametrize("layout_name", LAYOUTS)
+def test_shuffled_rows_and_regions_give_the_same_values(
+    load, rows_by_scan, values, layout_name
+):
+    rng = np.random.default_rng(1)
+    order = rng.permutation(len(NAMES))
+    shuffled = {
+        SCANS[i]: [rows_by_scan[SCANS[i]][j] for j in order]
+        for i in rng.permutation(len(SCANS))
+    }
+    cohort = load(layout_name, shuffled)
+    assert cohort.table["participant"].tolist() == [*SCANS]
+    np.testing.assert_allclose(cohort.features[:, :, 0], values, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("layout_name", "fault"),
+    [
+        (layout_name, fault)
+        for layout_name, layout in LAYOUTS.items()
+        for fault in FAULTS
+        if fault is not change_age or layout.has_facts
+    ],
+)
+def test_a_fault_of_one_scan_is_refused_with_its_file(
+    load, rows_by_scan, tmp_path, layout_name, fault
+):
+    rows_by_scan[FAULTY_SCAN] = fault(rows_by_scan[FAULTY_SCAN])
+    with pytest.raises(BrainlsapError) as error:
+        load(layout_name, rows_by_scan)
+    table_path = find_table(tmp_path, LAYOUTS[layout_name])
+    assert table_path.name in str(error.value)
+    if fault is write_text:
+        assert "'abc'" in str(error.value)
+        assert FAULTY_SCAN in str(error.value)
+
+
+@pytest.mark.parametrize("cut_share", [0.5, 0.8])
+@pytest.mark.parametrize("layout_name", LAYOUTS)
+def test_a_table_that_was_cut_short_is_refused(
+    load, rows_by_scan, tmp_path, layout_name, cut_share
+):
+    with pytest.raises(BrainlsapError) as error:
+        load(layout_name, rows_by_scan, cut_share)
+    assert find_table(tmp_path, LAYOUTS[layout_name]).name in str(error.value)
+
+
+def test_every_layout_of_tables_of_many_scans_has_its_tests():
+    tested = {layout.scan_table_layout for layout in LAYOUTS.values()} - {None}
+    assert tested == {*SCAN_TABLE_LAYOUTS}, "add a writer to LAYOUTS of feature_formats"
