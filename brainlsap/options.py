@@ -16,10 +16,12 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Literal
 
-from brainlsap.exceptions import BrainlsapError, reading
+from brainlsap.exceptions import BrainlsapError, ParameterError, reading
+from brainlsap.text import option_name
 
 
 @dataclass(frozen=True)
@@ -1607,6 +1609,19 @@ COMMANDS: dict[str, tuple[Group, ...]] = {
 }
 """The options of every command, by the name of its function."""
 _check_options()
+
+
+def check_whole_numbers(option_values: Mapping[str, object]) -> None:
+    """Raise ParameterError for an option of whole numbers that has another value."""
+    for option in CONFIGURABLE:
+        option_value = option_values.get(option.name)
+        if option.kind is not WHOLE_NUMBER or option_value is None:
+            continue
+        if not isinstance(option_value, Integral) or int(option_value) < 0:
+            raise ParameterError(
+                f"{option_name(option.name)} must be {WHOLE_NUMBER.expected}; got "
+                f"{option_value!r}."
+            )
 
 
 def option_names(

@@ -57,7 +57,7 @@ from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
-from brainlsap.options import option_names
+from brainlsap.options import check_whole_numbers, option_names
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.demographics import choose_table1
 from brainlsap.report.report import check_same_study
@@ -334,7 +334,8 @@ def _import_models() -> None:
 def _record_options(**option_values: object) -> dict[str, Any]:
     """Return the options of a study that change results, as they were used.
 
-    Raises TypeError unless they are those of the table of options.
+    Raises TypeError unless they are those of the table of options, and ParameterError
+    if a whole number is wrong.
     """
     # Folds of a table are in `cv`, baselines are among the models.
     expected_names = {*option_names("study", changes_results=True)}
@@ -346,6 +347,14 @@ def _record_options(**option_values: object) -> dict[str, Any]:
             "Add each to analysis_options in run_study, or correct its entry of "
             "OPTIONS."
         )
+    # Folds of the user's own are recorded in `cv` as text.
+    check_whole_numbers(
+        {
+            option_name: option_value
+            for option_name, option_value in option_values.items()
+            if not (option_name == "cv" and isinstance(option_value, str))
+        }
+    )
     return to_jsonable(option_values)
 
 

@@ -20,7 +20,7 @@ from brainlsap.evaluation import (
     read_features,
 )
 from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
-from brainlsap.options import CONFIGURABLE
+from brainlsap.options import CONFIGURABLE, WHOLE_NUMBER
 from brainlsap.report import page
 from brainlsap.workflow import merge_classes
 
@@ -32,6 +32,21 @@ BRIEF = {"n_epochs": 3, "n_starts": 1, "start": "constant"}
 @pytest.fixture(scope="module")
 def cohort():
     return make_cohort(24, atlas="desikan82", n_sites=2, random_state=2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        option.name
+        for option in CONFIGURABLE
+        if option.recipient == "study" and option.kind is WHOLE_NUMBER
+    ],
+)
+def test_whole_numbers_are_checked_before_any_fit(cohort, tmp_path, monkeypatch, name):
+    monkeypatch.setattr("brainlsap.workflow.cross_validate_before", pytest.fail)
+    with pytest.raises(ParameterError, match=name):
+        run_study(cohort, tmp_path / "results", baselines=False, **{name: -1})
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.usefixtures("scores_figure_alone")

@@ -116,7 +116,7 @@ def test_a_fault_of_one_scan_is_refused_with_its_file(
         assert FAULTY_SCAN in str(error.value)
 
 
-@pytest.mark.parametrize("cut_share", [0.5, 0.8])
+@pytest.mark.parametrize("cut_share", [0.5, 0.7])
 @pytest.mark.parametrize("layout_name", LAYOUTS)
 def test_a_table_that_was_cut_short_is_refused(
     load, rows_by_scan, tmp_path, layout_name, cut_share

@@ -193,6 +193,8 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     text = "\n".join([*supplement_text(evaluation), *score_remarks(evaluation)])
     unstated = {name for name in names if STUDY_OPTIONS[name][1] not in text}
     assert not unstated, f"the text lacks the phrases of {unstated} in STUDY_OPTIONS"
+    repeated = {name for name in names if f"{name.replace('_', ' ')} = " in text}
+    assert not repeated, f"state {repeated} by phrase(...) in supplement.txt.j2"
     for name in names:
         assert name in UNLISTED_SETTINGS or name in evaluation.settings, name
 
