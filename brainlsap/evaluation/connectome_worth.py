@@ -43,7 +43,8 @@ from brainlsap.data.cohort import check_cohort_given
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import make_region_ridge
 from brainlsap.evaluation.splits import make_splits
-from brainlsap.exceptions import ParameterError, check_at_least
+from brainlsap.exceptions import CohortError, ParameterError, check_at_least
+from brainlsap.text import count
 
 if TYPE_CHECKING:
     from brainlsap.graph import Preparation
@@ -523,7 +524,8 @@ def _diffuse_batch(
 def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return for each scan one of another person, in a random circle of all people.
 
-    All scans of a person are given scans of the same other person.
+    All scans of a person are given scans of the same other person. Raise if a person
+    would keep the own connectome, because such an exchange is no control.
     """
     scans_of_person = list(pd.Series(groups).groupby(groups).indices.values())
     person_circle = rng.permutation(len(scans_of_person))
@@ -534,6 +536,13 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         receiving_scans = scans_of_person[receiving_person]
         donor_scans[receiving_scans] = np.resize(
             scans_of_person[donor_person], len(receiving_scans)
+        )
+    is_own = groups[donor_scans] == groups
+    if is_own.any():
+        raise CohortError(
+            f"{count(len({*groups[is_own]}), 'participant')} would get the own "
+            "connectome in the control of exchanged connectomes; expected at least two "
+            "participants who exchange connectomes. Exclude the others."
         )
     return donor_scans
 

@@ -19,7 +19,7 @@ from brainlsap.evaluation.connectome_worth import (
     exchange_scans,
     rewire_connectomes,
 )
-from brainlsap.exceptions import ParameterError
+from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.graph import Preparation
 
 SCALE, RATIO = 0.5, 0.7
@@ -220,6 +220,12 @@ def test_connectomes_are_exchanged_only_between_people():
         pairs = set(zip(groups, groups[donor], strict=True))
         # Each person has the connectomes of one other, and gives to one other.
         assert len(pairs) == len({giver for _, giver in pairs}) == 5
+
+
+@pytest.mark.parametrize("n_scans", [1, 2])
+def test_nobody_gets_the_own_connectome_as_an_exchanged_one(n_scans):
+    with pytest.raises(CohortError, match="1 participant would get the own"):
+        exchange_scans(np.array(["a"] * n_scans), np.random.default_rng(0))
 
 
 def test_rewired_connectomes_keep_strengths_and_move_the_same_pairs():

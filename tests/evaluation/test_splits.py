@@ -1,7 +1,9 @@
 """Folds keep people whole and classes spread; given folds are checked."""
 
+import ast
 from inspect import signature
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -179,6 +181,27 @@ def test_the_phrase_of_exchanges_has_every_condition_of_blocks():
     advice = "say in EXCHANGE_CONDITIONS what people of a block share, by parameter"
     assert parameters == EXCHANGE_CONDITIONS.keys(), advice
     assert all(phrase in EXCHANGE_PHRASE for phrase in EXCHANGE_CONDITIONS.values())
+
+
+def test_every_call_of_person_blocks_gives_every_condition():
+    """A call without a condition would exchange labels among more people."""
+    root = Path(__file__).parents[2]
+    paths = [*root.glob("brainlsap/**/*.py"), *root.glob("benchmarks/*.py")]
+    incomplete_calls, n_calls = [], 0
+    for path in paths:
+        text = path.read_text("utf-8")
+        if "person_blocks(" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and "person_blocks" in {
+                getattr(node.func, "id", ""),
+                getattr(node.func, "attr", ""),
+            }:
+                n_calls += 1
+                if len(node.args) + len(node.keywords) < len(EXCHANGE_CONDITIONS):
+                    incomplete_calls.append(f"{path.relative_to(root)}:{node.lineno}")
+    assert n_calls >= 5
+    assert not incomplete_calls
 
 
 def test_labels_move_with_all_scans_between_people_with_equally_many():
