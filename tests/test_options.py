@@ -325,12 +325,23 @@ NAMED_IN = {
             "import_adni": brainlsap.adni.import_adni.__doc__,
         },
     ),
+    "atlases": (
+        available_atlases(),
+        {
+            "the help of --atlas": help_of("atlas"),
+            "docs/figures.rst": docs_text("figures"),
+        },
+    ),
     "models": (
         [name for name, entry in MODELS.items() if entry.role == "model"],
         {
             f"the help of --models of brainlsap {command}": help_of("models", command)
             for command in ("run", "fit")
         },
+    ),
+    "models that fit can store": (
+        [name for name, entry in MODELS.items() if entry.role == "model"],
+        {"docs/stored_model.rst": docs_text("stored_model")},
     ),
     "exchange of permutation tests": (
         [EXCHANGE_PHRASE],

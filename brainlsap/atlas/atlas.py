@@ -610,19 +610,28 @@ class Atlas:
         return region_rows
 
     def other_atlas(self, names: Sequence[str | bytes]) -> str | None:
-        """Return an available atlas that knows more of the names than this one."""
+        """Return an available atlas that knows more of the names than this one.
 
-        def count_cortex(atlas: Atlas) -> int:
-            known_rows = [
+        Of several that know the same cortical names, it is that which knows most
+        names, then that with the fewest regions. An atlas with exactly these regions
+        comes before this one.
+        """
+
+        def count_known(atlas: Atlas) -> tuple[int, int, int]:
+            known_rows = {
                 region_row
                 for region_name in names
                 if (region_row := atlas.find(region_name)) is not None
-            ]
-            return int(atlas.cortex[known_rows].sum())
+            }
+            n_cortical = int(atlas.cortex[[*known_rows]].sum())
+            return n_cortical, len(known_rows), -len(atlas)
 
-        best_atlas = max(map(load_atlas, available_atlases()), key=count_cortex)
-        n_required = max(_MIN_KNOWN_NAMES, count_cortex(self) + 1)
-        return best_atlas.name if count_cortex(best_atlas) >= n_required else None
+        best_atlas = max(map(load_atlas, available_atlases()), key=count_known)
+        n_cortical, n_known, _ = count_known(best_atlas)
+        n_own_cortical, n_own, _ = count_known(self)
+        is_exact = n_known == len(best_atlas) and n_own < len(self)
+        is_better = n_cortical > n_own_cortical or is_exact
+        return best_atlas.name if is_better and n_cortical >= _MIN_KNOWN_NAMES else None
 
     def rows(
         self, names: Iterable[str | bytes], hemisphere: str | None = None

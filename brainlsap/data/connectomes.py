@@ -477,11 +477,16 @@ def _reorder_to_atlas(
             (row_of_region < 0) | (column_of_region < 0)
         )
         if len(missing_region_indices) > max_missing:
+            other_name = atlas.other_atlas(row_names)
+            advice_text = "For a region without connections, write a row of zeros."
+            if other_name:
+                advice_text = f"The names of the rows belong to {other_name}."
             raise RegionNameError(
                 f"{len(missing_region_indices)} of the {len(atlas)} regions of "
                 f"{atlas.name} are missing: "
-                f"{listed((atlas.names[i] for i in missing_region_indices), 5)}. For a "
-                "region without connections, write a row of zeros."
+                f"{listed((atlas.names[i] for i in missing_region_indices), 5)}. "
+                f"{advice_text}",
+                values={"atlas": other_name} if other_name else {},
             )
     except RegionNameError as error:
         hint_text = atlas.settings.get("remake_connectome", "")

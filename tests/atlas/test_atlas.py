@@ -585,3 +585,9 @@ def test_names_and_coordinates_for_readers(atlas):
     own = Atlas.from_names(["Precentral_L", "precentral_R", "V1"], "LRR")
     assert own.full_names == ("Precentral_L", "precentral_R", "right V1")
     assert np.isnan(own.coordinates).all()
+
+
+def test_another_atlas_is_named_by_its_names(atlas):
+    for other in map(load_atlas, {*SIZES} - {atlas.name}):
+        assert other.other_atlas(atlas.names) == atlas.name
+    assert atlas.other_atlas(atlas.names) is None
