@@ -53,6 +53,7 @@ from brainlsap.evaluation.confounds import (
 )
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.results import data_hash
+from brainlsap.evaluation.scores import score_titles
 from brainlsap.evaluation.subgroups import describe_people
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
@@ -1228,12 +1229,16 @@ def _read_scores(
             "the fitted model."
         )
     intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
+    shown_titles = score_titles(
+        len(evaluation.cohort.classes), is_ordered=evaluation.cohort.classes_ordered
+    )
     return {
         "folds": evaluation.settings["n_folds"] * evaluation.settings["n_repeats"],
         "leave_out": evaluation.settings.get("leave_out"),
         "values": {
             score_name: intervals.loc[score_name, ["estimate", "low", "high"]].tolist()
             for score_name in main_scores()
+            if score_name in shown_titles
         },
     }
 
@@ -1363,9 +1368,13 @@ def _score_lines(card: Mapping[str, Any]) -> list[str]:
     folds = f"{scores['folds']} folds"
     if scores["leave_out"]:
         folds += f", each one {scores['leave_out']}"
+    title_of_score = score_titles(
+        len(card["classes"]), is_ordered=card["classes_ordered"]
+    )
     score_lines = [f"Scores: cross-validation of the training people ({folds})"]
     for score_name, (estimate, lower_bound, upper_bound) in scores["values"].items():
-        score_title = score_name.replace("_", " ")
+        # Cards of other versions may have other scores.
+        score_title = title_of_score.get(score_name, score_name.replace("_", " "))
         score_lines.append(
             f"  {score_title}: {estimate:.3f} [{lower_bound:.3f}, {upper_bound:.3f}]"
         )

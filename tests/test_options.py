@@ -327,10 +327,7 @@ NAMED_IN = {
     ),
     "atlases": (
         available_atlases(),
-        {
-            "the help of --atlas": help_of("atlas"),
-            "docs/figures.rst": docs_text("figures"),
-        },
+        {"docs/figures.rst": docs_text("figures")},
     ),
     "models": (
         [name for name, entry in MODELS.items() if entry.role == "model"],

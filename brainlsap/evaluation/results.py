@@ -19,10 +19,10 @@ from brainlsap.data import Cohort
 from brainlsap.data.flow import flow_table, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation.scores import (
-    SCORES,
     Predictions,
     fold_scores,
     main_scores,
+    score_titles,
     weighted_scores,
 )
 from brainlsap.exceptions import FileFormatError, ParameterError
@@ -458,8 +458,13 @@ class Evaluation:
             ],
             summary_table.index,
         )
+        shown_titles = score_titles(
+            len(self.cohort.classes), is_ordered=self.cohort.classes_ordered
+        )
         title_of_score = {
-            score_name: SCORES[score_name].title for score_name in main_scores()
+            score_name: shown_titles[score_name]
+            for score_name in main_scores()
+            if score_name in shown_titles
         }
         text_table = score_texts.unstack().reindex(self.models)[list(title_of_score)]
         text_table = text_table.rename(columns=title_of_score).rename_axis(

@@ -166,8 +166,8 @@ class Score:
     Raises
     ------
     ParameterError
-        If the range is empty, the kind of interval unknown, or a formula missing or
-        doubled.
+        If the range is empty, the kind of interval unknown, a formula missing or
+        doubled, or a score of short tables is not computed in every fold.
     """
 
     title: str
@@ -202,6 +202,11 @@ class Score:
                 f"the score {self.title!r} of probabilities requires "
                 "of_certain_counts, its formula where all probabilities are 0 or "
                 "1. Exact bounds are computed by this formula."
+            )
+        if self.is_main and not self.is_by_fold:
+            raise ParameterError(
+                f"the score {self.title!r} has is_main=True and is_by_fold=False; "
+                "short tables have means over folds. Change one of the two."
             )
         lower_limit, upper_limit = self.range_for(max(self.min_classes, 2))
         if not lower_limit < upper_limit:

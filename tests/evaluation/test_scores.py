@@ -234,6 +234,23 @@ def test_a_comparison_of_a_score_where_less_is_better(example_evaluation, monkey
     assert shown_scores(evaluation)["error"] == "error (less is better)"
 
 
+@pytest.mark.parametrize(
+    ("change", "title"),
+    [
+        ({"lower_is_better": True}, "percent (less is better)"),
+        ({"min_classes": 6}, None),
+        ({"binary_title": "binary"}, "percent"),
+    ],
+)
+def test_a_new_main_score_is_printed_where_it_has_a_meaning(
+    example_evaluation, monkeypatch, change, title
+):
+    score = replace(PERCENT, title="percent", is_main=True, **change)
+    monkeypatch.setitem(SCORES, "percent", score)
+    column_names = replace(example_evaluation)._overview()[1].columns
+    assert [name for name in column_names if "percent" in name] == [title] * bool(title)
+
+
 def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
     with pytest.raises(ParameterError, match="'percent'"):
         get_score("percent")
@@ -249,6 +266,7 @@ def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
         ({"of_ranking": lambda *_: 0}, "2 formulas"),
         ({"range": (1.0, 1.0)}, "the range 1 to 1"),
         ({"interval": "exact"}, "interval must be one of"),
+        ({"is_main": True, "is_by_fold": False}, "means over folds"),
     ):
         with pytest.raises(ParameterError, match=message):
             replace(PERCENT, **change)
