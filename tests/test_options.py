@@ -355,6 +355,10 @@ NAMED_IN = {
         },
     ),
     "networks": (NETWORKS, {"NetworkClassifier": NetworkClassifier.__doc__}),
+    "titles of networks": (
+        [network_kind.title for network_kind in NETWORKS.values()],
+        {"NetworkClassifier": NetworkClassifier.__doc__},
+    ),
     "networks with a fixed scale": (
         [name for name, network_kind in NETWORKS.items() if network_kind.uses_scale],
         {

@@ -587,9 +587,10 @@ class NetworkClassifier(GraphClassifier):
     Parameters
     ----------
     network : {"mlp", "gcn", "gat", "gdc", "graphheat", "adc"}
-        A perceptron on features alone; graph convolution; attention; convolution on
-        graphs rewired by PageRank; one fixed heat kernel; a learned heat radius for
-        each layer and channel. See :data:`NETWORKS`.
+        A perceptron on features alone (MLP); graph convolution (GCN); attention (GAT);
+        convolution on graphs rewired by PageRank (GDC); one fixed heat kernel
+        (GraphHeat); a learned heat radius for each layer and channel (ADC). See
+        :data:`NETWORKS`.
     hidden_units, n_layers : int
         Number of units in each layer and in the read-out, and number of graph layers.
     dropout : float
