@@ -662,7 +662,10 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
             map_column[region_indices] = list(dict(map_values).values())
         except (TypeError, ValueError) as error:
             map_title = f"values {title}".rstrip()
-            raise ParameterError(f"{map_title} must be numbers ({error}).") from error
+            raise ParameterError(
+                f"{map_title} must be numbers ({error}). If the numbers of a file have "
+                "decimal commas, read it with pandas.read_csv(..., decimal=',')."
+            ) from error
         map_table[str(title)] = map_column
     for title in map_table.columns[np.isinf(map_table).any() | map_table.isna().all()]:
         infinite_regions = (

@@ -395,6 +395,7 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, a
         ({"values": {"lh_S_central": 1, "S_central_lh": 2}}, RegionNameError, "once"),
         ({"values": [1.0, 2.0]}, ParameterError, "names of the regions"),
         ({"values": {"lh_S_central": "much"}}, ParameterError, "must be numbers"),
+        ({"values": {"lh_S_central": "0,7"}}, ParameterError, "decimal=','"),
         ({"values": {"lh_S_central": np.inf}}, ParameterError, "infinite"),
         (
             {"values": {"lh_S_central": np.nan}},
