@@ -167,7 +167,9 @@ def check_groups(
         warnings.warn(
             "fit without groups treats every scan as a separate person, so visits of "
             f"one person may be on both sides of {leaking_split}. Use groups= to give "
-            "the participant ID of every scan. After "
+            "the participant ID of every scan. In cross-validation, divide people, "
+            "too, for example by cv=GroupKFold(5), because a number as cv= divides "
+            "scans. After "
             "sklearn.set_config(enable_metadata_routing=True), searches and pipelines "
             "pass groups on, and cross_val_score does so with "
             "params={'groups': people}; StackingClassifier does not, so give "
