@@ -19,6 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import sklearn
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -30,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from brainlsap import LSAPClassifier, make_cohort
-from brainlsap.evaluation import region_importance
+from brainlsap.evaluation import read_features, region_importance
 
 figures = Path("figures")
 figures.mkdir(exist_ok=True)
@@ -89,16 +90,13 @@ def log_weights(X):
     return np.concatenate([np.log1p(X[..., :n_rois]), X[..., n_rois:]], axis=2)
 
 
-def features_only(X):
-    """Return the features alone, one row per scan."""
-    return X[..., X.shape[1] :].reshape(len(X), -1)
-
-
+# Features are NaN where they were not measured, for example thickness below the cortex.
 # C is fixed, so that this runs in seconds. Tune it in a study.
 pipelines = {
     "LSAP-C of log weights": make_pipeline(FunctionTransformer(log_weights), model),
     "logistic regression": make_pipeline(
-        FunctionTransformer(features_only),
+        FunctionTransformer(read_features),
+        SimpleImputer(keep_empty_features=True),
         StandardScaler(),
         LogisticRegression(C=0.01, max_iter=1000),
     ),
