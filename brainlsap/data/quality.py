@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from brainlsap.arrays import robust_deviation
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.measures import get_measure
+from brainlsap.data.reading_options import NO_CONNECTOME
 from brainlsap.text import count, listed
 
 # A scan is flagged beyond this distance from the median, in MADs scaled to a standard
@@ -138,7 +139,8 @@ def _find_isolated(cohort: Cohort) -> np.ndarray:
 def _note_isolated(cohort: Cohort, is_isolated: np.ndarray) -> list[str]:
     """Return a note on the regions that have no link in any scan."""
     isolated_regions = np.array(cohort.region_names)[is_isolated.all(axis=0)]
-    if not isolated_regions.size:
+    was_read = cohort.provenance.get("connectome") != NO_CONNECTOME
+    if not (was_read and isolated_regions.size):
         return []
     return [
         f"connectome: {count(isolated_regions.size, 'region')} without a link in every "

@@ -243,3 +243,10 @@ def test_values_are_described_and_odd_units_named(cohort):
     assert " values are below 0" in found[0]
     own = replace(change(cohort, features=shift), feature_names=("fdg_z", "w"))
     assert describe_values(own) == find_odd_units(own) == []  # of one's own
+
+
+def test_missing_connectomes_have_no_isolated_regions():
+    features = np.random.default_rng(0).random((6, 5))
+    cohort = Cohort.from_arrays(None, features, [*"xyzxyz"], atlas=list("abcde"))
+    notes = quality_table(cohort).attrs["notes"]
+    assert not any("connectome" in note for note in notes)
