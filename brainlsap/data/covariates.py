@@ -101,9 +101,9 @@ _WORDS_BY_STAGE = (
     "nc,cn,hc,control,controls,normal,healthy,healthy control,healthy controls",
     "smc,scd",
     "emci,early mci,early mild cognitive impairment",
-    "mci,mild cognitive impairment",
+    "mci,mild cognitive impairment,amci,amnestic mci",
     "lmci,late mci,late mild cognitive impairment",
-    "ad,dementia",
+    "ad,dementia,ad dementia,alzheimer's disease,alzheimer's dementia",
 )
 STAGE_OF_WORD = {
     diagnosis: stage

@@ -568,3 +568,8 @@ def test_a_column_of_yes_and_no_names_nobody(two_tables, tiny, head, words, id_h
     assert cohort.groups.tolist() == [str(one) for one in NUMBERS]
     np.testing.assert_array_equal(cohort.features[..., 0], values)
     assert cohort.table[head].nunique() == 2
+
+
+def test_clinical_spellings_of_stages_have_the_order_of_stages():
+    labels = ["AD dementia", "aMCI", "HC", "aMCI", "AD dementia", "HC"]
+    assert order_classes(labels) == (("HC", "aMCI", "AD dementia"), True)
