@@ -163,7 +163,9 @@ def find_images(
         raise CohortError(
             f"{folder}: the folder contains no image. Each image is expected in a "
             "folder PTID/description/date/I-id, for example "
-            "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811",
+            "002_S_0295/Axial_DTI/2011-06-02_07_58_30.0/I240811. Tables of regions "
+            "without images need no import: brainlsap check TABLES --label DX --id RID "
+            "--atlas desikan82 --connectome none --feature FEATURE",
             [
                 f"{image_folder}: {omission_reason}"
                 for image_folder, omission_reason in misplaced_images.to_numpy()
