@@ -130,6 +130,8 @@ def check_connectomes(W: np.ndarray) -> None:
 
 def _is_asymmetric(connectome: np.ndarray) -> bool:
     """Return whether both triangles are filled, and differ by more than rounding."""
+    if (connectome == connectome.T).all():
+        return False
     asymmetry = np.abs(connectome - connectome.T).max()
     if not asymmetry > MAX_ASYMMETRY * connectome.max():
         return False

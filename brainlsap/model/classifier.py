@@ -522,6 +522,7 @@ class LSAPClassifier(GraphClassifier):
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.gamma(1.0, size=(30, 5, 6))
+    >>> X[..., :-1] += X[..., :-1].transpose(0, 2, 1)  # connectomes are symmetric
     >>> y = np.where(np.arange(30) % 2, "AD", "CN")
     >>> X[y == "AD", 2, 5] += 3
     >>> model = LSAPClassifier(n_epochs=60, n_starts=2).fit(X, y, groups=np.arange(30))
@@ -638,6 +639,7 @@ class NetworkClassifier(GraphClassifier):
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.gamma(1.0, size=(40, 5, 6))
+    >>> X[..., :-1] += X[..., :-1].transpose(0, 2, 1)  # connectomes are symmetric
     >>> y = np.where(np.arange(40) % 2, "AD", "CN")
     >>> X[y == "AD", 2, 5] += 5
     >>> model = NetworkClassifier("gcn", dropout=0.1, random_state=0)

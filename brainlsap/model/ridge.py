@@ -107,6 +107,7 @@ class LSAPRidgeClassifier(PackedClassifier):
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.gamma(1.0, size=(40, 5, 6))
+    >>> X[..., :-1] += X[..., :-1].transpose(0, 2, 1)  # connectomes are symmetric
     >>> y = np.where(np.arange(40) % 2, "AD", "CN")
     >>> X[y == "AD", 2, 5] += 3
     >>> model = LSAPRidgeClassifier().fit(X, y, groups=np.arange(40))

@@ -199,6 +199,7 @@ def load_model(path: str | Path) -> Any:
     --------
     >>> import tempfile
     >>> X = np.random.default_rng(0).uniform(size=(12, 3, 4))
+    >>> X[..., :-1] += X[..., :-1].transpose(0, 2, 1)  # connectomes are symmetric
     >>> model = LSAPClassifier("exact", n_epochs=2, n_starts=1)
     >>> _ = model.fit(X, np.arange(12) % 2, groups=np.arange(12))
     >>> origin = ModelOrigin(["a", "b", "c"], ["thickness"])

@@ -142,8 +142,8 @@ def test_references_that_are_none_are_refused(brain, tiny, tmp_path):
         (*brain, empty, r"empty\.nii: expected a mask", {}),
         (brain[0], bare, "pons", "no labels for some parts of the .*pons", {}),
         (*brain, far, r"covers \d+% of the reference", {}),
-        (negative, brain[1], "pons", "reference pons is -.*more than 0", {}),
-        (nothing, brain[1], "pons", "reference pons is nan; expected", accept),
+        (negative, brain[1], "pons", "reference region pons is -.*more than 0", {}),
+        (nothing, brain[1], "pons", "reference region pons is nan; expected", accept),
     ):
         with pytest.raises(BrainlsapError, match=said):
             extract(pet, labels, tiny, reference, **more)
