@@ -105,11 +105,11 @@ _GAIN_CRITERION = (
     "interval above 0 over relabelled and rewired."
 )
 """Requirements of a "YES" for the gains of the study's connectome."""
-_COMPARISON_CRITERION = (
-    f"Holm p < {ALPHA} and an interval above 0 (not corrected for the number of "
-    "comparisons)."
+_COMPARISON_HEADING = (
+    f"Differences [95%, not corrected]; YES needs both Holm p < {ALPHA} and an "
+    "interval above 0:"
 )
-"""Requirements of a "YES" for the difference from a simple model."""
+"""Text before the differences from simple models, with the requirements of a "YES"."""
 N_COVARIATES = 3
 """Largest number of covariates that are named, apart from those with a warning."""
 SMALL_CLASS = 20
@@ -719,12 +719,18 @@ def _describe_covariates(
         ]
         if difference_texts:
             sentences.append(f"Classes differ in {with_and(difference_texts)}.")
-    for name in _names_not_compared(evaluation):
-        score_text = ""
-        if name in score_of_name:
-            score_text = f" (alone in the audit: {score_of_name[name]:.2f})"
+    # All of them: a low score of one variable would be a selection.
+    score_texts = [
+        f"{name} {score_of_name[name]:.2f}"
+        for name in _known_covariates(evaluation)
+        if name in score_of_name
+    ]
+    if score_texts:
+        sentences.append(f"Alone in the audit: {', '.join(score_texts)}.")
+    names_not_compared = _names_not_compared(evaluation)
+    if names_not_compared:
         sentences.append(
-            f"{capitalize_first(name)} was not compared in this way{score_text}."
+            f"Confounding by {_with_or(names_not_compared)} is not excluded."
         )
     return sentences
 
@@ -858,7 +864,7 @@ def judge_probabilities(
         is_given = isinstance(class_prior, Mapping)
         clinic_text = "" if is_given else ", which may differ from those of a clinic"
         sentence = f"Probabilities assume {phrase_prior(class_prior)}{clinic_text}."
-        sentence += " The probabilities were not tested in another sample."
+        sentence += " They were not tested in another sample."
     sentence = f"{sentence} {disagreement_text}".strip()
     return Conclusion(question_text, NOT_SHOWN, sentence, label=NO)
 
@@ -881,8 +887,8 @@ def _count_less_probable(evaluation: Evaluation) -> str:
         return ""
     unit = "scan" if len(predictions) == cohort.n_scans else "prediction"
     return (
-        f"In {n_less_probable} of {count(len(predictions), unit)}, the predicted class "
-        "is not the most probable one."
+        f"In {n_less_probable} of {count(len(predictions), unit)}, class weights make "
+        "a less probable class the prediction."
     )
 
 
@@ -918,13 +924,13 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
 
 
 def _refer_to_connectome(evaluation: Evaluation) -> str:
-    """Return where the connectome is judged, and of which model, if of another."""
+    """Return where the connectome is judged, if it is judged by the same models."""
     main_model, ridge_model = evaluation.models[0], "LSAP-R"
     if ridge_model not in evaluation.models or evaluation.have_same_predictions(
         main_model, ridge_model
     ):
         return "; see 3"
-    return f"; {ridge_model}: see 3"
+    return ""
 
 
 def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
@@ -952,10 +958,9 @@ def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
         question=question_text,
         answer=answer_text,
         reason=_summarize_comparisons(comparisons),
-        sentence="Differences in balanced accuracy [95%]:",
+        sentence=_COMPARISON_HEADING,
         label=label,
         partial_conclusions=tuple(comparisons),
-        criterion=_COMPARISON_CRITERION,
     )
 
 
@@ -1535,6 +1540,15 @@ def _write_quote(
     baseline_sentence = _quote_comparisons(conclusions)
     if quote_sentences and baseline_sentence:
         quote_sentences.append(baseline_sentence)
+    # A finding without effect is reported as well.
+    if (
+        chance.answer == YES
+        and conclusions.connectome.answer != YES
+        and conclusions.connectome.partial_conclusions
+    ):
+        quote_sentences.append(
+            "The connectome was not shown to improve the classification."
+        )
     regions_answer = conclusions.regions_differ
     unadjusted_names = _unadjusted_names(evaluation)
     unadjusted_text = (

@@ -426,7 +426,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         assert covariates.verdict == expected
         is_excluded = expected == not_explained
         assert ("SEX (p = 0.010" in covariates.sentence) == is_excluded
-        assert ("Site was not compared" in covariates.sentence) == is_excluded
+        assert ("Confounding by site" in covariates.sentence) == is_excluded
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
