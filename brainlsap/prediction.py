@@ -27,13 +27,13 @@ from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
+from brainlsap.data.quality import Sides, compare_sides, describe_sides, learn_sides
 from brainlsap.data.reading_options import (
     DEFAULT_OPTIONS,
     NO_CONNECTOME,
     ReadingOptions,
     check_option_names,
 )
-from brainlsap.data.sides import Sides, compare_sides, describe_sides, learn_sides
 from brainlsap.data.stored_cohort import (
     is_cohort_file,
     label_column,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from brainlsap.data.sides import Sides, compare_sides, learn_sides
+from brainlsap.data.quality import Sides, compare_sides, learn_sides
 
 N_PAIRS = 34
 HOMOTOPIC = np.r_[np.arange(N_PAIRS) + N_PAIRS, np.arange(N_PAIRS)]
