@@ -219,10 +219,8 @@ def cross_validate_again(
     models: Mapping[str, Any],
     cohort: Cohort,
     splits: Sequence[Split],
+    confound_steps: Deconfounder,
     *,
-    harmonize: str | None,
-    regress_out: str | Sequence[str],
-    reference_class: str | None,
     n_jobs: int | None,
     verbose: bool,
     memory: str | Path | None,
@@ -230,12 +228,10 @@ def cross_validate_again(
     """Evaluate with other training scans a cohort that `evaluation` has audited.
 
     The audit and the summary of the cohort are those of `evaluation`, of the same
-    cohort and the same steps.
+    cohort and the same steps. The steps can be learned in all `splits`.
     """
     random_state = evaluation.settings["random_state"]
-    confound_steps = Deconfounder(harmonize, regress_out, reference_class)
     splits = check_splits(splits, cohort.groups)
-    confound_steps.check(cohort.table, splits)
     new_evaluation, _ = _fit_folds(
         {},
         _named_models(models, False, random_state, cohort),

@@ -497,10 +497,6 @@ def test_every_function_that_adjusts_features_takes_every_option_of_a_step():
             called_name = getattr(call.func, "id", "")
             passed = {ast.unparse(value) for value in call.args}
             passed |= {keyword.arg for keyword in call.keywords}
-            if called_name in (
-                "Deconfounder",
-                "cross_validate",
-                "cross_validate_again",
-            ):
+            if called_name in ("Deconfounder", "cross_validate"):
                 missing = {*STEP_OPTIONS} - passed
                 assert not missing, f"{function.__name__}: pass {missing} on"
