@@ -519,9 +519,13 @@ def _measure_side_agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.nda
     n_scans_of_others = np.maximum(len(asymmetry) - n_scans_of_own_person, 1)
     other_sum = asymmetry.sum(axis=0) - person_sum[person_index]
     other_mean = other_sum / n_scans_of_others[:, None]
+    return np.einsum("ij,ij,j->i", asymmetry, other_mean, _weigh_regions(asymmetry))
+
+
+def _weigh_regions(asymmetry: np.ndarray) -> np.ndarray:
+    """Return the weight of every region (or edge) in the agreement of sides."""
     region_variances = asymmetry.var(axis=0)
-    region_weights = 1 / np.maximum(region_variances + region_variances.mean(), 1e-300)
-    return np.einsum("ij,ij,j->i", asymmetry, other_mean, region_weights)
+    return 1 / np.maximum(region_variances + region_variances.mean(), 1e-300)
 
 
 def _mirror_score(side_agreements: np.ndarray) -> np.ndarray:
@@ -576,15 +580,11 @@ def learn_sides(
     n_people = len(asymmetries)
     if n_people < MIN_SCANS or not regions.size:
         return None
-    variances = asymmetries.var(axis=0)
-    region_weights = 1 / np.maximum(variances + variances.mean(), 1e-300)
-    asymmetry_sum = asymmetries.sum(axis=0)
-    means_of_others = (asymmetry_sum - asymmetries) / (n_people - 1)
-    agreements = (asymmetries * means_of_others) @ region_weights
+    agreements = _measure_side_agreement(asymmetries, np.arange(n_people))
     mean_agreement, sd_agreement = agreements.mean(), agreements.std(ddof=1)
     if not mean_agreement > _MIN_TRAINING_AGREEMENT * sd_agreement / np.sqrt(n_people):
         return None
-    weights = asymmetry_sum / n_people * region_weights
+    weights = asymmetries.mean(axis=0) * _weigh_regions(asymmetries)
     return {
         "regions": regions.tolist(),
         "partners": partners.tolist(),
