@@ -27,7 +27,13 @@ from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
-from brainlsap.data.quality import Sides, compare_sides, describe_sides, learn_sides
+from brainlsap.data.quality import (
+    Sides,
+    compare_sides,
+    exchanged_sides_text,
+    learn_sides,
+    unknown_sides_text,
+)
 from brainlsap.data.reading_options import (
     DEFAULT_OPTIONS,
     NO_CONNECTOME,
@@ -360,9 +366,9 @@ def _compare_sides(
     for value_name, training_sides in origin.facts.get("sides", {}).items():
         sides = compare_sides(values_by_name[value_name], cohort.groups, training_sides)
         if sides is Sides.EXCHANGED:
-            warnings.warn(f"{describe_sides(value_name, sides)}.", stacklevel=3)
+            warnings.warn(f"{exchanged_sides_text(value_name)}.", stacklevel=3)
         elif sides is Sides.UNKNOWN:
-            notes.append(describe_sides(value_name, sides))
+            notes.append(unknown_sides_text(value_name))
     return notes
 
 

@@ -621,16 +621,14 @@ def compare_sides(
     return Sides.UNKNOWN
 
 
-def describe_sides(value_name: str, sides: Sides) -> str:
-    """Return a sentence on sides that are exchanged or unknown; "" if correct."""
-    if sides is Sides.EXCHANGED:
-        return (
-            f"{value_name}: left and right may have been swapped in all scans, because "
-            "their differences are opposite to those of the training scans. Check "
-            "which files and columns belong to which hemisphere. If they were swapped, "
-            "the predictions are wrong"
-        )
-    return unknown_sides_text(value_name) if sides is Sides.UNKNOWN else ""
+def exchanged_sides_text(value_name: str) -> str:
+    """Return the warning that the sides of values are opposite to the training's."""
+    return (
+        f"{value_name}: left and right may have been swapped in all scans, because "
+        "their differences are opposite to those of the training scans. Check "
+        "which files and columns belong to which hemisphere. If they were swapped, "
+        "the predictions are wrong"
+    )
 
 
 def _average_asymmetry(
