@@ -321,14 +321,17 @@ def _learn_connectomes(
 
 
 def _side_values(
-    feature_names: Sequence[str], features: np.ndarray, connectomes: np.ndarray | None
+    model: PackedClassifier,
+    feature_names: Sequence[str],
+    features: np.ndarray,
+    connectomes: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """Return regional values by name: features, and strengths of own connectomes."""
     values_by_name = {
         feature_name: features[..., feature_index]
         for feature_index, feature_name in enumerate(feature_names)
     }
-    if connectomes is not None:
+    if _uses_own_connectomes(model):
         # The logarithm makes the asymmetry independent of the unit of weights.
         node_strengths = connectomes.sum(axis=2, dtype=np.float64)
         node_strengths -= connectomes.diagonal(axis1=1, axis2=2)
@@ -341,8 +344,9 @@ def _side_values(
 
 def _learn_sides(model: PackedClassifier, cohort: Cohort) -> dict[str, Any]:
     """Return how the hemispheres differ in the values that a model uses, by name."""
-    connectomes = cohort.connectomes if _uses_own_connectomes(model) else None
-    values_by_name = _side_values(cohort.feature_names, cohort.features, connectomes)
+    values_by_name = _side_values(
+        model, cohort.feature_names, cohort.features, cohort.connectomes
+    )
     return {
         value_name: learn_sides(values, cohort.groups, cohort.atlas.homotopic)
         for value_name, values in values_by_name.items()
@@ -360,8 +364,7 @@ def _compare_sides(
     Nothing is known of the sides in files of models that hold no asymmetry.
     """
     origin = model.origin_
-    own_connectomes = connectomes if _uses_own_connectomes(model) else None
-    values_by_name = _side_values(origin.feature_names, features, own_connectomes)
+    values_by_name = _side_values(model, origin.feature_names, features, connectomes)
     notes = list[str]()
     for value_name, training_sides in origin.facts.get("sides", {}).items():
         sides = compare_sides(values_by_name[value_name], cohort.groups, training_sides)
