@@ -732,20 +732,21 @@ def _warn_of_data(study: str, cohort: "Cohort", options: OptionValues) -> None:
     )
     if not (error_lines or unusual_scans):
         return
-    check_options = _select_options(
-        options, [option.name for option in options_of("check")]
-    )
+    check_options = _select_options(options, _command_option_names("check"))
     check_command = _command_line("check", study, check_options)
+    n_other_scans = len(unusual_scans) - _MAX_UNUSUAL_SCANS
+    other_lines = list[str]()
+    if n_other_scans > 0:
+        other_lines.append(f"and {count(n_other_scans, 'more unusual scan')}")
     print(
         "Warning: the data may have errors. The model is fitted nevertheless. "
         f"Details: {check_command}",
         *error_lines,
         *unusual_scans[:_MAX_UNUSUAL_SCANS],
+        *other_lines,
         sep="\n  ",
+        flush=True,
     )
-    n_other_scans = len(unusual_scans) - _MAX_UNUSUAL_SCANS
-    if n_other_scans > 0:
-        print(f"  and {count(n_other_scans, 'more unusual scan')}", flush=True)
 
 
 def _list_findings(audit_table: "pd.DataFrame") -> list[str]:
