@@ -78,14 +78,18 @@ _PREFIX = re.compile(
     r"(aparc(\.a2009s)?_(?=left_|right_)|tian_subcortex_s\d_\dt_)?",
     re.IGNORECASE,
 )
-# Cores of names in files of FreeSurfer and MRtrix that are not regions of an atlas:
-# label 0, medial wall, cerebellum, brain stem, white matter, fluid, and totals.
+# Names of parts of white matter, such as `wm-lh-precuneus`.
+_WHITE_MATTER = re.compile(r"wm[-_.]", re.IGNORECASE)
+# Cores of names in lookup tables of tools that are of white matter, fluid, vessels or
+# nothing.
 _NO_GREY_MATTER = re.compile(
     "unknown|background|corpuscallosum|cc(mid)?(posterior|anterior)|cccentral|csf"
     "|((cerebral|cerebellum)?whitematter|cerebralexterior|vessel|choroidplexus)"
     "|(lateral|inferiorlateral|3rd|4th|5th|third|fourth)ventricle|inflatvent"
-    "|opticchiasm|(non)?wmhypointensities|(left|right)?wmhypointensities"
+    "|opticchiasm|(non|left|right)?wmhypointensities"
 )
+# Cores of names in files of FreeSurfer and MRtrix that are not regions of an atlas:
+# label 0, medial wall, cerebellum, brain stem, white matter, fluid, and totals.
 _OUTSIDE = re.compile(
     "unknown|background|none|(backgroundfreesurferdefined)?medialwall|corpuscallosum"
     "|cc(mid)?(posterior|anterior)|cccentral|brainstem|accumbens|ventraldc|vermis|pons"
@@ -297,11 +301,9 @@ def is_no_grey_matter(region_name: str) -> bool:
     >>> is_no_grey_matter("Left-Lateral-Ventricle"), is_no_grey_matter("Brain-Stem")
     (True, False)
     """
-    is_white_matter = re.match(r"wm[-_.]", as_text(region_name), flags=re.IGNORECASE)
-    core_name = split_name(region_name)[1]
-    return (
-        is_white_matter is not None or _NO_GREY_MATTER.fullmatch(core_name) is not None
-    )
+    if _WHITE_MATTER.match(as_text(region_name)):
+        return True
+    return _NO_GREY_MATTER.fullmatch(split_name(region_name)[1]) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -312,7 +314,7 @@ def is_outside(region_name: str | bytes) -> bool:
     the totals in FreeSurfer's tables. Any other unknown name may be a misspelt region.
     """
     name_text = as_text(region_name)
-    if re.match(r"wm[-_.]", name_text, flags=re.IGNORECASE) or set(name_text) == {"?"}:
+    if _WHITE_MATTER.match(name_text) or set(name_text) == {"?"}:
         return True
     return _OUTSIDE.fullmatch(split_name(name_text)[1]) is not None
 
