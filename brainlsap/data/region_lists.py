@@ -62,7 +62,7 @@ _MIN_FOLDER_AGE_NS = 2_000_000_000
 # Keys by which a BIDS sidecar names the nodes of a matrix.
 _BIDS_KEYS = ("NodeFiles", "NodeFile", "NodeIndices")
 # Names of labels that stand for the background of an image.
-BACKGROUND_NAMES = ("", "background", "unknown", "clear label", "exterior")
+_BACKGROUND_NAMES = ("", "background", "unknown", "clear label", "exterior")
 BIDS_SIDECAR = "the .json beside the matrix"
 
 
@@ -76,7 +76,7 @@ def read_names(path: str | Path) -> tuple[str, ...]:
 
 def is_background(region_name: str) -> bool:
     """Return whether a name stands for the background, as "Unknown" or "???"."""
-    return region_name.strip(" ?").lower() in BACKGROUND_NAMES
+    return region_name.strip(" ?").lower() in _BACKGROUND_NAMES
 
 
 def drop_background(region_names: Sequence[str], n_rows: int) -> tuple[str, ...]:
