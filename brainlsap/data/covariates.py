@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -287,7 +287,7 @@ def group_names(covariate_values: pd.Series) -> pd.Series:
     return group_texts.astype(object).where(covariate_values.notna(), None)
 
 
-def match_sexes(sexes: Iterable[str], known_sexes: Iterable[str]) -> dict[str, str]:
+def match_sexes(sexes: Iterable[str], known_sexes: Collection[str]) -> dict[str, str]:
     """Return the known spelling of every sex that is written in another way.
 
     Numbers, and words that may mean either sex, have none.
@@ -295,7 +295,7 @@ def match_sexes(sexes: Iterable[str], known_sexes: Iterable[str]) -> dict[str, s
     >>> match_sexes(["female", "Male", "1"], ["F", "M"])
     {'female': 'F', 'Male': 'M'}
     """
-    other_sexes = [sex for sex in sexes if sex not in {*known_sexes}]
+    other_sexes = [sex for sex in sexes if sex not in known_sexes]
     word_of_sex = {sex: sex.strip().lower() for sex in (*other_sexes, *known_sexes)}
     if _AMBIGUOUS_SEX in word_of_sex.values():
         return {}
