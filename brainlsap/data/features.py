@@ -11,7 +11,6 @@ and those outside `?h.cortex.label` are left out.
 """
 
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
@@ -59,7 +58,7 @@ from brainlsap.data.region_tables import (
     read_sheets,
     unknown_names,
 )
-from brainlsap.data.tables import IMPORT_FILES, read_lines
+from brainlsap.data.tables import IMPORT_FILES, read_lines, was_just_modified
 from brainlsap.exceptions import (
     ABSENT,
     BrainlsapError,
@@ -87,8 +86,6 @@ _HEADER = re.compile(
 )
 OTHER_SUBJECT = "files of several subjects"
 """Kind of the fault that stats files in one folder name different subjects."""
-# In seconds: a file that was just written may change again within the same clock tick.
-_MIN_FILE_AGE = 2.0
 # Largest share of the vertices in no region of the table (measured: 1e-4).
 _MAX_UNLABELLED = 5e-4
 _CROSS_SECTIONAL = "cross-sectional"
@@ -312,7 +309,7 @@ def _read_stats_column(
     """
     file_status = stats_path.stat()
     read_table: Callable[..., _StatsTable] = _read_stats_table
-    if time.time() - file_status.st_mtime < _MIN_FILE_AGE:
+    if was_just_modified(file_status.st_mtime_ns):
         read_table = _read_stats_table.__wrapped__
     stats_table = read_table(stats_path, file_status.st_mtime_ns, file_status.st_size)
     header = stats_table.header

@@ -7,7 +7,6 @@ knows no atlas: whether names are regions of one is decided where the list is us
 import json
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from brainlsap.data.tables import (
     find_region_column,
     read_lines,
     read_table,
+    was_just_modified,
 )
 from brainlsap.exceptions import FileFormatError, reading
 from brainlsap.text import count, option_text
@@ -57,8 +57,6 @@ _TOLERANT_LISTS = tuple(
     )
     for suffix in ("txt", "csv", "tsv")
 )
-# A listing of a folder is kept if the folder was last modified so long ago.
-_MIN_FOLDER_AGE_NS = 2_000_000_000
 # Keys by which a BIDS sidecar names the nodes of a matrix.
 _BIDS_KEYS = ("NodeFiles", "NodeFile", "NodeIndices")
 # Names of labels that stand for the background of an image.
@@ -769,7 +767,7 @@ def _list_folder(folder: Path, ending: str = "") -> dict[str, None]:
     two seconds old could stay the same in another change, so it is not relied on.
     """
     modified_ns = folder.stat().st_mtime_ns
-    if time.time_ns() - modified_ns < _MIN_FOLDER_AGE_NS:
+    if was_just_modified(modified_ns):
         return _scan_folder(str(folder), ending)
     return _list_unchanged_folder((str(folder), modified_ns), ending)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,8 @@ from brainlsap.exceptions import FileFormatError
 from brainlsap.files import replace_when_whole
 from brainlsap.text import listed
 
+# A file or folder that was modified later may change again within the same clock tick.
+_MIN_AGE_NS = 2_000_000_000
 TABLE_SUFFIXES = (".tsv", ".csv", ".txt", ".dat", ".xlsx")
 # Cells in lower case that count as missing.
 MISSING_CELLS = frozenset(("", "n/a", "na", "nan", "null", "none"))
@@ -110,6 +113,11 @@ IMPORT_FILES = (
     *("adni_pairing.tsv", "adni_unused_images.tsv", "adni_labels_by_phase.tsv"),
     *("adni_skipped.tsv", "adni_notes.txt"),
 )
+
+
+def was_just_modified(modified_ns: int) -> bool:
+    """Return whether another change could have the same time of modification."""
+    return time.time_ns() - modified_ns < _MIN_AGE_NS
 
 
 def read_lines(table_path: str | Path, *, keeps_comments: bool = False) -> list[str]:
