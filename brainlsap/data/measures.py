@@ -322,13 +322,14 @@ def find_tracers_of_file(file_name: str) -> frozenset[Tracer]:
     >>> [t.name for t in find_tracers_of_file("UCBERKELEYAV45_8mm_02_17_23.csv")]
     ['florbetapir']
     """
-    tracers = find_tracers(_SUBJECT_IN_NAME.sub(" ", file_name)) | _find_glued_entities(
-        file_name, _TRACER_OF_MENTION
-    )
     name_words = re.findall("[a-z0-9]+", file_name.lower())
+    tracer_of_entity = _TRACER_OF_MENTION
     if not _BRAIN_STRUCTURES.isdisjoint(name_words):
-        tracers -= find_tracers("amy")
-    return _drop_kinds_of_named_tracers(tracers)
+        tracer_of_entity = _TRACER_OF_ENTITY  # without "amy"
+    return _drop_kinds_of_named_tracers(
+        find_tracers(_SUBJECT_IN_NAME.sub(" ", file_name))
+        | _find_glued_entities(file_name, tracer_of_entity)
+    )
 
 
 def _drop_kinds_of_named_tracers(tracers: Set[Tracer]) -> frozenset[Tracer]:

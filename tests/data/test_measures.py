@@ -54,6 +54,7 @@ def test_short_names_are_found_beside_known_words_only():
     assert [find_measures_of_file(name) for name in names] == 3 * [{"tau"}]
     assert find_measures_of_file("UCBERKELEYAMY_6MM.csv") == {"amyloid"}
     assert find_measures_of_file("surfaceArea.csv") == {"area"}
+    assert find_measures_of_file("amyloid_hippocampus.csv") == {"amyloid"}
     assert find_measures_of_file("thicknessstd.csv") == {"other"}
     for name in (
         "restaurant.csv",
