@@ -104,7 +104,7 @@ _ANY_TERM = (
     f"({'|'.join(map(re.escape, sorted(_MEASURE_OF_TERM, key=len, reverse=True)))})"
 )
 _HEAD_WITH_TERM = re.compile(f"(.+?)[-_. ]{_ANY_TERM}", re.IGNORECASE)
-_TERM_IN_FILE_NAME = re.compile(f"(?<![a-z0-9]){_ANY_TERM}(?![a-z0-9])")
+_SUVR_IN_FILE_NAME = re.compile("(?<![a-z0-9])suvr(?![a-z0-9])")
 # Accept a word that is no known measure (or a number as column name) if it occurs with
 # more than this fraction of the regions.
 _MIN_SHARE_OF_REGIONS = 1 / 4
@@ -640,14 +640,11 @@ def _name_sheet(file_name: str | Path, sheet: str) -> str:
 
 def _measure_of_file_name(file_name: str) -> str:
     """Return the one measure that a file's name gives, else ""."""
-    file_name_terms = _TERM_IN_FILE_NAME.findall(file_name.lower())
-    measure_names = {
-        _MEASURE_OF_TERM[file_name_term] for file_name_term in file_name_terms
-    }
-    measure_names |= find_measures_of_file(file_name)
+    measure_names = find_measures_of_file(file_name)
     # suvr_fdg.csv is of FDG.
-    measure_names = measure_names - {"suvr"} or measure_names
-    return measure_names.pop() if len(measure_names) == 1 else ""
+    if not measure_names and _SUVR_IN_FILE_NAME.search(file_name.lower()):
+        return "suvr"
+    return min(measure_names) if len(measure_names) == 1 else ""
 
 
 def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
