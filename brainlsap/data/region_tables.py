@@ -686,7 +686,7 @@ def find_tracer_features(cells_by_column: Mapping[str, _Cells]) -> set[str]:
 def _check_tracer_of_name(table_path: Path, measure_name: str) -> None:
     """Raise if the name of one scan's table names another tracer."""
     file_tracer = wrong_tracer(table_path.name, measure_name)
-    if file_tracer is not None and find_tracers(file_tracer):
+    if file_tracer is not None:
         raise FileFormatError(
             f"the file contains {file_tracer}, not {measure_name}. Name its measure "
             f"with {option_text('feature')}, or correct the tracer in the file name.",
