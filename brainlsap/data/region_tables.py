@@ -169,7 +169,7 @@ class ScanTable(NamedTuple):
     atlas; excluded_columns : columns that atlases leave out on purpose; id_column,
     session_column : the columns that scan names are of; missing_words : those of its
     cells; row_faults : of single rows, whose values are NaN in `region_columns`;
-    measures_in_other_units : those whose columns name another unit than theirs.
+    measures_in_other_units : measures whose columns name a unit that is not theirs.
     """
 
     path: Path
@@ -210,8 +210,9 @@ class ScanTable(NamedTuple):
         """Return the contents of a table without the feature; empty if none."""
         table_name = self.name_and_sheet
         if self.measures and not self.unmatched_names:
-            has_unit = not self.measures_in_other_units.isdisjoint(self.measures)
-            unit_advice = ". Remove the unit from the column names" if has_unit else ""
+            unit_advice = ""
+            if self.measures_in_other_units:
+                unit_advice = ". Remove the unit from the column names"
             return f"{table_name} contains {', '.join(self.measures)}{unit_advice}"
         if not self.region_columns and (
             column_name := find_region_column(self.text_columns, NAME_COLUMNS)
@@ -250,7 +251,7 @@ class _SortedHeads(NamedTuple):
     unmatched_names: list[str]
     """Names with a side that are no region of the atlas."""
     measures_in_other_units: set[str]
-    """Measures, with the unit that the head names, if it is not that of the measure."""
+    """Measures whose heads name a unit that is not theirs, with this unit."""
 
 
 def read_sheets(
