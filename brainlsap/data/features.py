@@ -691,7 +691,7 @@ class FeatureSources:
         if unread_tables:
             raise CohortError(
                 f"{feature} was not found, and a table of regions could not be read: "
-                f"{listed(map(str, unread_tables), 3)}",
+                f"{listed(unread_tables, 3)}",
                 kind=unread_tables[0].kind,
             )
         if self.table_paths is None:

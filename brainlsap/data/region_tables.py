@@ -1,8 +1,8 @@
 """Read tables of regions in every layout that tools write.
 
-Tables of many scans have one of the layouts in `SCAN_TABLE_LAYOUTS`. One row per scan
-have FreeSurfer's `aparcstats2table` and `asegstats2table`, ADNI's tables, and any other
-whose columns are named by regions.
+Tables of many scans have one of the layouts in `SCAN_TABLE_LAYOUTS`. The tables of
+FreeSurfer's `aparcstats2table` and `asegstats2table`, those of ADNI, and any other with
+columns named by regions have one row per scan.
 Tables of one scan have one row or one column per region, both hemispheres in one file
 or in two, or PET over time. Columns may name their measure (`lh_cuneus_thickness`), the
 first column name (`lh.aparc.a2009s.thickness`, `Measure:volume`) or the file's name
@@ -371,9 +371,9 @@ class _LayoutRecord(NamedTuple):
 
 
 def _find_row_regions(
-    table_path: str, scan_rows: ScanRows, atlas: Atlas
+    path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
 ) -> _RowRegions | None:
-    """Return the region of every row, None unless rows of a scan are of its regions."""
+    """Return the region of every row; None unless a scan has a row for each region."""
     if len({*scan_rows.names}) == len(scan_rows.names):
         return None
     cell_table = scan_rows.columns
@@ -411,7 +411,7 @@ def _find_row_regions(
         rows_key = (*names_of_scan, *map(tuple, sides_of_scan.values()))
         if rows_key not in names_of_rows:
             names_of_rows[rows_key] = _add_sides(
-                Path(table_path), names_of_scan, sides_of_scan, atlas, None
+                Path(path_and_sheet), names_of_scan, sides_of_scan, atlas, None
             )
         for row_index, region_name in zip(
             row_indices, names_of_rows[rows_key], strict=True
@@ -975,11 +975,11 @@ def read_region_values(
         if find_column_name(cells_by_column, _FRAME_STARTS) and find_column_name(
             cells_by_column, _FRAME_ENDS
         ):
-            value_names, value_cells = average_frames(
+            column_names, value_cells = average_frames(
                 table_path, pd.DataFrame(cells_by_column), frames, reference
             )
             region_names = [
-                _split_head(frame_name, atlas)[1] for frame_name in value_names
+                _split_head(column_name, atlas)[1] for column_name in column_names
             ]
             frame_notes = (scaling_note,)
         else:
