@@ -1306,7 +1306,7 @@ class FeatureSources:
             row_index for row_indices in rows_by_scan for row_index in row_indices
         }
         unused_scans = tuple(
-            "_".join(filter(None, (scan_name.participant, scan_name.session)))
+            scan_name.text
             for row_index, scan_name in enumerate(scan_table.scan_names)
             if row_index not in used_rows
         )

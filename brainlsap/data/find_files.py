@@ -104,6 +104,11 @@ class ScanName(NamedTuple):
         person = re.sub(r"^(?:ADNI)?(\d{3})S(\d{4,5})$", r"\1_S_\2", person)
         return person, self.session.strip().removeprefix("ses-")
 
+    @property
+    def text(self) -> str:
+        """Participant and visit as they are written in names of files."""
+        return "_".join(filter(None, (self.participant, self.session)))
+
 
 def bare_id(participant_id: str) -> str:
     """Return an id in lower case, without zeros at the front of its numbers."""
@@ -868,8 +873,7 @@ def _flat_ambiguity_error(file_paths: Sequence[Path], user_pattern: str) -> Coho
     name_endings = list[str]()
     for file_path in file_paths:
         scan_name = parse_scan_name(file_path.stem)
-        name_of_scan = "_".join(filter(None, scan_name[:2]))
-        name_endings.append(file_path.name.removeprefix(name_of_scan))
+        name_endings.append(file_path.name.removeprefix(scan_name.text))
     advice_text = _advise_to_delete()
     if user_pattern:
         advice_text = (

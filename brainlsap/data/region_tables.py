@@ -608,8 +608,7 @@ def _sort_row_columns(
         else:
             scan_number = int(n_of_scan.index[n_of_scan > 1][0])
             cell_texts = column_cells[scan_index == scan_number].fillna("n/a").unique()
-            row_name = scan_rows.names[int(np.argmax(scan_index == scan_number))]
-            scan_text = "_".join(filter(None, (row_name.participant, row_name.session)))
+            scan_text = scan_rows.names[int(np.argmax(scan_index == scan_number))].text
             differing_texts.append(
                 f"{column_name!r} ({listed(map(repr, cell_texts), 3)} in {scan_text})"
             )
