@@ -980,9 +980,10 @@ def complete_regions(
 
 @lru_cache(maxsize=32)
 def _complete_names(region_names: tuple[str, ...]) -> pd.DataFrame:
-    """Return the table of regions of which only the names are known; only to be read.
+    """Return the table of regions of which only the names are known.
 
-    Cohorts of one study have the same names: a table takes longer than their arrays.
+    The table is cached, because making it takes longer than making a cohort of arrays,
+    and cohorts of one study have the same names. Copy it before changing it.
     """
     region_table = pd.DataFrame(np.nan, range(len(region_names)), columns=[*"xyz"])
     region_table = region_table.assign(name=list(region_names))

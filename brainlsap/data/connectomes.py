@@ -841,7 +841,7 @@ def _take_names(
     # below a header with a corner, or with a cell less, the first column has names
     if len(first_cells) == n_columns + 1 or not _are_weights(first_cells[:1]):
         row_names = [split_cells(text_line, delimiter)[0] for text_line in text_lines]
-        # A corner without a known word shows only where no line is lost.
+        # Without a known word, a corner can only be told if no line is missing.
         has_known_corner = bool(column_names) and (
             column_names[0].lower() in _CORNER_CELLS
         )

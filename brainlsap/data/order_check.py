@@ -312,7 +312,7 @@ def _correlate_with_template(
     return _correlate_ranks(_center_ranks(weights), template_ranks)
 
 
-@lru_cache(maxsize=32)  # of the candidates for an order, for matrix after matrix
+@lru_cache(maxsize=32)  # every matrix is compared in the same candidate orders
 def _rank_template(atlas: Atlas, known_pairs: bytes) -> np.ndarray:
     """Return the ranks of the template's weights of these pairs around their mean."""
     template = np.asarray(template_connectome(atlas))
