@@ -591,9 +591,8 @@ def _sort_row_columns(
         n_of_scan = column_cells.groupby(scan_index).nunique(dropna=False)
         n_of_region = column_cells.groupby(region_index).nunique(dropna=False)
         is_known = find_column_name([column_name], (*_MEASURE_OF_TERM, *VALUE_COLUMNS))
-        may_be_value = kind_of(column_name) not in COVARIATES and _are_mostly_numbers(
-            column_cells
-        )
+        is_covariate = kind_of(column_name) in COVARIATES
+        may_be_value = not is_covariate and _are_mostly_numbers(column_cells)
         is_of_regions = (n_of_region == 1).all()
         if is_known or (
             may_be_value
@@ -603,7 +602,7 @@ def _sort_row_columns(
             value_heads.append(column_name)
         elif (n_of_scan == 1).all():
             fact_heads.append(column_name)
-        elif is_of_regions and kind_of(column_name) not in COVARIATES:
+        elif is_of_regions and not is_covariate:
             region_heads.append(column_name)
         else:
             scan_number = int(n_of_scan.index[n_of_scan > 1][0])
