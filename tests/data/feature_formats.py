@@ -164,10 +164,11 @@ def write_wide_table(folder, rows_by_scan):
     lines = [("participant_id", *(row.region for row in longest), "age")]
     for scan, rows in rows_by_scan.items():
         value_of_region = {row.region: row.value for row in rows}
+        regions = {*value_of_region}
         cells = [
-            value_of_region.pop(row.region, row.value)
-            for row in longest
-            if row.region in {row.region for row in rows}
+            value_of_region.pop(region, value)
+            for region, value, _ in longest
+            if region in regions
         ]
         lines.append((scan, *cells, rows[0].age))
     _write_lines(folder / "fdg.tsv", lines)
