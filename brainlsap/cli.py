@@ -672,9 +672,10 @@ def _suggest_for_model(
         if unresolved_labels:
             message = (
                 f"{', '.join(unresolved_labels)}: no class of the model is known for "
-                f"{count(len(unresolved_labels), 'label')}. Replace ??? by a class of "
-                f"the model in {option_text('merge_classes')}, or remove the entry to "
-                "leave its scans out"
+                f"{count(len(unresolved_labels), 'label')}. Replace "
+                f"{brainlsap.external.UNKNOWN_CLASS} by a class of the model in "
+                f"{option_text('merge_classes')}, or remove the entry to leave its "
+                "scans out"
             )
             remaining_findings.append(Finding(message, FAULT))
         remaining_faults = _describe_remaining(
