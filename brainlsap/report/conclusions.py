@@ -1075,7 +1075,6 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     connectome is not enough, because averages over random connectomes gain as well; a
     worse one means "NO" or, beside such a gain, "NOT SHOWN".
     """
-    question_text = "Does the connectome help?"
     with_model = "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
     without_model = NESTED_RIDGES[0]
     answer_text = NOT_SHOWN
@@ -1096,49 +1095,33 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "connectomes.",
         }[network.answer]
         partial_conclusions = _compare_connectomes(connectome_gain)
-    if without_model not in evaluation.models or with_model == without_model:
-        if partial_conclusions:
-            answer_sentences.append(_PARTS_HEADING)
-        else:
-            answer_sentences.append(
-                "The study contains no comparison of models with and without the "
-                "connectome."
-            )
-        return Conclusion(
-            question_text,
-            answer_text,
-            " ".join(answer_sentences),
-            estimate,
-            interval_low,
-            interval_high,
-            p_value,
-            reason=reason_text,
-            partial_conclusions=partial_conclusions,
-            criterion=_GAIN_CRITERION if partial_conclusions else "",
+    if without_model in evaluation.models and with_model != without_model:
+        comparison_rows = tables.person_comparisons(evaluation, with_model)
+        comparison_row = comparison_rows.set_index("model").loc[without_model]
+        score_answer = judge_difference(
+            comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
-    comparison_rows = tables.person_comparisons(evaluation, with_model)
-    comparison_row = comparison_rows.set_index("model").loc[without_model]
-    score_answer = judge_difference(
-        comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
-    )
-    if score_answer == NO:
-        answer_text = NOT_SHOWN if answer_text == YES else NO
-    score_sentence = _score_with_connectome(
-        evaluation, with_model, comparison_row, score_answer
-    )
-    if score_sentence:
-        answer_sentences.append(score_sentence)
+        if score_answer == NO:
+            answer_text = NOT_SHOWN if answer_text == YES else NO
+        answer_sentences.append(
+            _score_with_connectome(evaluation, with_model, comparison_row, score_answer)
+        )
+        if evaluation.connectome_gain is None:
+            comparison_columns = ["difference", "low", "high", "p_holm"]
+            estimate, interval_low, interval_high, p_value = comparison_row[
+                comparison_columns
+            ]
+    elif not partial_conclusions:
+        answer_sentences.append(
+            "The study contains no comparison of models with and without the "
+            "connectome."
+        )
     if partial_conclusions:
         answer_sentences.append(_PARTS_HEADING)
-    if evaluation.connectome_gain is None:
-        comparison_columns = ["difference", "low", "high", "p_holm"]
-        estimate, interval_low, interval_high, p_value = comparison_row[
-            comparison_columns
-        ]
     return Conclusion(
-        question_text,
+        "Does the connectome help?",
         answer_text,
-        " ".join(answer_sentences),
+        " ".join(filter(None, answer_sentences)),
         estimate,
         interval_low,
         interval_high,
