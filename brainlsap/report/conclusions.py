@@ -240,12 +240,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     leak_text = _leak_text(evaluation)
     tested_chance_conclusion = judge_chance(evaluation)
     chance_conclusion = _withdraw(tested_chance_conclusion, leak_text)
-    comparisons = tuple(
-        # The table of differences has no room for the remark, which stands above it.
-        replace(_withdraw(comparison, leak_text), sentence=comparison.sentence)
-        for comparison in compare_simple(evaluation)
-    )
-    simple_models_conclusion = _withdraw(judge_simple_models(comparisons), leak_text)
+    comparisons = _withdraw_parts(compare_simple(evaluation), leak_text)
     network_conclusion = judge_network(evaluation)
     if network_conclusion is not None:
         network_conclusion = _withdraw(network_conclusion, leak_text)
@@ -264,7 +259,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         ),
         network=network_conclusion,
         probabilities=judge_probabilities(evaluation, tested_chance_conclusion),
-        simple_models=simple_models_conclusion,
+        simple_models=judge_simple_models(comparisons),
         added_value=added_value_conclusion,
         connectome=connectome_conclusion,
         regions_differ=difference_conclusion,
@@ -1464,20 +1459,25 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
     """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
     if not reason or conclusion.answer != YES:
         return conclusion
-    partial_conclusions = tuple(
-        # The table of parts has no room for the remark, which stands above it.
-        replace(
-            _withdraw(partial_conclusion, reason), sentence=partial_conclusion.sentence
-        )
-        for partial_conclusion in conclusion.partial_conclusions
-    )
     return replace(
         conclusion,
         answer=NOT_SHOWN,
         sentence=capitalize_first(conclusion.sentence) + _NOT_VALID,
         reason="",
         label="",
-        partial_conclusions=partial_conclusions,
+        partial_conclusions=_withdraw_parts(conclusion.partial_conclusions, reason),
+    )
+
+
+def _withdraw_parts(
+    partial_conclusions: Sequence[Conclusion], reason: str
+) -> tuple[Conclusion, ...]:
+    """Withdraw parts as :func:`_withdraw` does, without the remark in each line."""
+    return tuple(
+        replace(
+            _withdraw(partial_conclusion, reason), sentence=partial_conclusion.sentence
+        )
+        for partial_conclusion in partial_conclusions
     )
 
 
