@@ -528,12 +528,14 @@ def judge_covariates(
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    "NO": brain data improve the prediction from covariates (`added_value_conclusion`),
-    and the covariates include all columns of which the audit warns. "POSSIBLY": the
-    audit warns of a column that they do not include, or brain data were not shown to
-    improve the prediction. Without `added_value_conclusion`, "POSSIBLY" means a warning
-    of the audit; "NO WARNING" does not exclude an explanation. "NOTHING TO EXPLAIN": no
-    score above chance was shown.
+    The answer is always "NOT SHOWN"; its label is the verdict. "NOT EXPLAINED", or "NOT
+    BY" with the compared covariates if others are known: brain data improve the
+    prediction from covariates (`added_value_conclusion`), and the covariates include
+    all columns of which the audit warns. "POSSIBLY": the audit warns of a column that
+    they do not include, or brain data were not shown to improve the prediction. Without
+    `added_value_conclusion`, "POSSIBLY" means a warning of the audit; "NO WARNING" does
+    not exclude an explanation. "NOTHING TO EXPLAIN": no score above chance was shown.
+    "NOT TESTED": there is neither a comparison nor a finding of the audit.
     """
     question_text = "Could age, sex or site explain the score?"
     if added_value_conclusion is not None:
@@ -612,7 +614,6 @@ def _judge_by_comparison(
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     return replace(
         audit_conclusion,
-        answer=NOT_SHOWN,
         label=_name_not_explaining(evaluation),
         reason=_score_of_covariates(evaluation, score_of_model),
         sentence=" ".join(_describe_covariates(evaluation, findings)),
