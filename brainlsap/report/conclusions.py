@@ -1238,11 +1238,19 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
     return difference_conclusion, contrast_conclusion
 
 
-def _count_permutations(evaluation: Evaluation) -> int:
-    """Return the number of permutations of the tests of regions."""
-    region_table: pd.DataFrame | None = evaluation.region_tests
+def _region_test_table(evaluation: Evaluation) -> pd.DataFrame | None:
+    """Return the table with the tests of regions, or None."""
+    region_table = evaluation.region_tests
     if region_table is None:
         region_table = evaluation.ranking
+    if region_table is None or "p_effect" not in region_table:
+        return None
+    return region_table
+
+
+def _count_permutations(evaluation: Evaluation) -> int:
+    """Return the number of permutations of the tests of regions."""
+    region_table = _region_test_table(evaluation)
     return 0 if region_table is None else int(region_table["n_permutations"].iloc[0])
 
 
@@ -1267,31 +1275,23 @@ def _same_regions_sentence(
 ) -> str:
     """Return that regions that differ stand out, and in which direction."""
     signs = _effect_signs(evaluation)
-    verb = "differ"
+    subject, verb = "classes", "differ"
     if signs is not None and signs[outstanding_regions].nunique() == 1:
+        subject = tables.feature_text(evaluation.cohort)
         verb = "falls" if signs[outstanding_regions[0]] < 0 else "rises"
     regions_text = "The same regions"
     if exception_text:
         regions_text += f" except {exception_text}"
-    if verb == "differ":
-        return (
-            f"{regions_text}: classes differ more in each than in the mean of the "
-            "regions connected to it."
-        )
     return (
-        f"{regions_text}: {tables.feature_text(evaluation.cohort)} {verb} more in each "
-        "than in the mean of the regions connected to it."
+        f"{regions_text}: {subject} {verb} more in each than in the mean of the "
+        "regions connected to it."
     )
 
 
 def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return p-values and sizes of both tests by region; None without enough draws."""
-    region_table = evaluation.region_tests
-    if region_table is None:
-        region_table = evaluation.ranking
-    if region_table is None or "p_effect" not in region_table:
-        return None
-    if region_table["n_permutations"].iloc[0] < FEWEST_PERMUTATIONS:
+    region_table = _region_test_table(evaluation)
+    if region_table is None or _count_permutations(evaluation) < FEWEST_PERMUTATIONS:
         return None
     # The largest of several features counts: p-values are corrected over all.
     by_region = region_table.groupby("region", sort=False)
@@ -1369,11 +1369,10 @@ def _judge_region_test(
 
 def _effect_range_text(evaluation: Evaluation, regions: list[str]) -> str:
     """Return the range of the correlations with the class number, or ""."""
-    region_tests = evaluation.region_tests
-    if region_tests is None or _effect_signs(evaluation) is None:
+    signed_effects = _signed_effects(evaluation)
+    if signed_effects is None:
         return ""
-    effects = region_tests.set_index("region")["effect"][regions]
-    smallest, largest = effects.min(), effects.max()
+    smallest, largest = signed_effects[regions].min(), signed_effects[regions].max()
     range_text = f"{smallest:z.2f}"
     if f"{largest:z.2f}" != range_text:
         range_text += f" to {largest:z.2f}"
@@ -1659,7 +1658,13 @@ def _direction_parts(
 
 
 def _effect_signs(evaluation: Evaluation) -> pd.Series | None:
-    """Return by region whether values fall (-1) or rise (1); None without directions.
+    """Return -1 (values fall) or 1 (they rise) by region; None without directions."""
+    signed_effects = _signed_effects(evaluation)
+    return None if signed_effects is None else np.sign(signed_effects)
+
+
+def _signed_effects(evaluation: Evaluation) -> pd.Series | None:
+    """Return the effect of every region; None if effects have no direction.
 
     Eta of classes without an order has no sign, and features can differ in theirs.
     """
@@ -1668,7 +1673,7 @@ def _effect_signs(evaluation: Evaluation) -> pd.Series | None:
         return None
     if region_tests["feature"].nunique() > 1:
         return None
-    return np.sign(region_tests.set_index("region")["effect"])
+    return region_tests.set_index("region")["effect"]
 
 
 def _list_forbidden(
