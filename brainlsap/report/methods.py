@@ -245,23 +245,18 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
 def _list_score_texts(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     """Return each model with balanced accuracy and AUC of all test scans, as quoted.
 
-    Means over folds have no interval, so the text for a paper does not give them.
+    Means over folds have no interval, so the text for a paper does not give them. The
+    balanced accuracy of a model that did not train in a fold is "failed".
     """
-    fold_table = tables.score_table(evaluation, ["balanced_accuracy", "auc"])
-    score_texts = []
-    for model_name, fold_text in fold_table.iloc[:, :2].itertuples(
-        index=False, name=None
-    ):
-        if fold_text == "failed":
-            score_texts.append((model_name, fold_text, "n/a"))
-            continue
-        intervals = tables.score_intervals(evaluation, model_name)
-        accuracy_text, area_text = (
-            tables.interval_text(*intervals.loc[score, ["estimate", "low", "high"]])
-            for score in ("balanced_accuracy", "auc")
-        )
-        score_texts.append((model_name, accuracy_text, area_text))
-    return score_texts
+    interval_table = tables.score_table(
+        evaluation, ["balanced_accuracy", "auc"], intervals=True
+    )
+    fits = evaluation.fits
+    failed_models = {*fits.loc[fits["failed"] != "", "model"]}
+    return [
+        (model_name, "failed" if model_name in failed_models else accuracy, area)
+        for model_name, accuracy, area in interval_table.iloc[:, :3].to_numpy().tolist()
+    ]
 
 
 def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
