@@ -1209,9 +1209,12 @@ def _plot_dots(
         sharey=True,
         squeeze=False,
     )[0]
-    for k, (axes, (region_name, map_values)) in enumerate(
+    is_outlined = shown_maps.index.isin(outlined_names)
+    is_marked = shown_maps.index.isin(marked_names)
+    for k, (axes, (map_name, map_values)) in enumerate(
         zip(map_axes, shown_maps.items(), strict=True)
     ):
+        has_highlights = map_name in highlighted_maps
         dot_colors = color_scales[k % len(color_scales)].to_rgba(map_values.to_numpy())
         row_positions = np.arange(len(short_names))
         axes.scatter(
@@ -1220,22 +1223,14 @@ def _plot_dots(
             20,
             dot_colors,
             edgecolors=LINE_COLOR,
-            lw=np.where(
-                shown_maps.index.isin(outlined_names)
-                & (region_name in highlighted_maps),
-                1.4,
-                0.4,
-            ),
+            lw=np.where(is_outlined & has_highlights, 1.4, 0.4),
             zorder=3,
         )
-        is_marked = shown_maps.index.isin(marked_names) & (
-            region_name in highlighted_maps
-        )
-        if is_marked.any():
+        if has_highlights and is_marked.any():
             mark_style = DOT_STYLE | {"markersize": 2.0}
             axes.plot(map_values[is_marked], row_positions[is_marked], **mark_style)
         label_rows(axes, short_names)
-        axes.set_title(wrap_text(region_name, MAP_NAME_HEIGHT))
+        axes.set_title(wrap_text(map_name, MAP_NAME_HEIGHT))
         if map_values.min() < 0 < map_values.max():
             axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
         axes.set_xlabel(bar_labels[k] if len(bar_labels) > 1 else "", parse_math=True)
