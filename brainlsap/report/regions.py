@@ -845,10 +845,8 @@ def scale_warning(evaluation: Evaluation) -> str:
     """
     if not models_with_scales(evaluation):
         return ""
-    main_model, ranking_model = (
-        evaluation.models[0],
-        str(scale_ranking(evaluation)["model"].iloc[0]),
-    )
+    main_model = evaluation.models[0]
+    ranking_model = str(scale_ranking(evaluation)["model"].iloc[0])
     n_folds_chosen = count_chosen(evaluation, "regions")
     if (
         ranking_model != NESTED_RIDGES[2]

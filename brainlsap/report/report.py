@@ -98,10 +98,8 @@ def write_report(
     WritingError
         If the disk is full, or the folder is not writable.
     """
-    from brainlsap.report.page import (
-        start_drawing,
-        write_page,
-    )  # Imports matplotlib and plotly.
+    # The module imports matplotlib and plotly.
+    from brainlsap.report.page import start_drawing, write_page
 
     folder = check_results_folder(folder)
     if ranking is not None:
