@@ -777,12 +777,11 @@ def confounding_text(
         compared_kinds = set(map(kind_of, evaluation.settings["covariates"]))
         possible_names = [name for name in possible_names if name not in compared_kinds]
         possible_names.append("another variable")
+        verb = "does" if len(compared_kinds) == 1 else "do"
         compared_text = (
-            f"{capitalize_first(tables.covariates_text(evaluation))} alone do not "
+            f"{capitalize_first(tables.covariates_text(evaluation))} alone {verb} not "
             "explain the score, because brain data improve the prediction. "
         )
-        if len(compared_kinds) == 1:
-            compared_text = compared_text.replace("do not", "does not")
     return (
         f"{compared_text}It cannot be excluded that the label is confounded with "
         f"{_with_or(possible_names)}, or that settings were chosen by looking at these "
@@ -803,26 +802,21 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     if not network_weights.size:
         return None
     n_used_networks = int((network_weights > 0).sum())
+    folds_text = count(network_weights.size, "fold")
     if not n_used_networks:
         return Conclusion(
             question_text,
             NOT_SHOWN,
             "The score is that of a ridge regression alone.",
-            reason=(
-                "The network had no weight in any of "
-                f"{count(network_weights.size, 'fold')}."
-            ),
+            reason=f"The network had no weight in any of {folds_text}.",
             label=NOT_USED,
         )
-    folds_text = count(network_weights.size, "fold")
     reason_text = f"The network had a weight in {n_used_networks} of {folds_text}."
     if "LSAP-R" not in evaluation.models:
         sentence = "The study contains no ridge regression for comparison."
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
-    comparison_row = tables.person_comparisons(evaluation, main_model).set_index(
-        "model"
-    )
-    comparison_row = comparison_row.loc["LSAP-R"]
+    comparison_rows = tables.person_comparisons(evaluation, main_model)
+    comparison_row = comparison_rows.set_index("model").loc["LSAP-R"]
     answer = judge_difference(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
@@ -953,7 +947,7 @@ def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
         hardest_comparison,
         question=question_text,
         answer=answer_text,
-        reason=_summarize_comparisons(comparisons),
+        reason=_summarize_comparisons(comparisons, names_by_answer),
         sentence=_COMPARISON_HEADING,
         label=label,
         partial_conclusions=tuple(comparisons),
@@ -972,9 +966,10 @@ def _names_by_answer(comparisons: Sequence[Conclusion]) -> dict[str, list[str]]:
     }
 
 
-def _summarize_comparisons(comparisons: Sequence[Conclusion]) -> str:
+def _summarize_comparisons(
+    comparisons: Sequence[Conclusion], names_by_answer: Mapping[str, list[str]]
+) -> str:
     """Return over which models a gain was shown, and over which not."""
-    names_by_answer = _names_by_answer(comparisons)
     if len(names_by_answer[YES]) == len(comparisons):
         return f"Better than each of these {len(comparisons)} models."
     equal_names = [
