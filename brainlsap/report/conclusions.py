@@ -41,7 +41,7 @@ from brainlsap.report.regions import (
     name_borderline,
     name_regions,
 )
-from brainlsap.text import count, p_phrase, with_and
+from brainlsap.text import count, p_phrase, verb_form, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
@@ -691,8 +691,9 @@ def _score_of_covariates(evaluation: Evaluation, score_of_model: float) -> str:
     ]
     names = capitalize_first(tables.covariates_text(evaluation))
     chance = 1 / len(evaluation.cohort.classes)
+    verb = verb_form(len(evaluation.settings["covariates"]), "score")
     return (
-        f"{names} alone score {score:.3f} (chance {chance:.3f}); "
+        f"{names} alone {verb} {score:.3f} (chance {chance:.3f}); "
         f"{evaluation.models[0]} scores {score_of_model:.3f}."
     )
 
@@ -777,7 +778,7 @@ def confounding_text(
         compared_kinds = set(map(kind_of, evaluation.settings["covariates"]))
         possible_names = [name for name in possible_names if name not in compared_kinds]
         possible_names.append("another variable")
-        verb = "does" if len(compared_kinds) == 1 else "do"
+        verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
         compared_text = (
             f"{capitalize_first(tables.covariates_text(evaluation))} alone {verb} not "
             "explain the score, because brain data improve the prediction. "

@@ -446,6 +446,17 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     confounding = conclusions.confounding_text(beside, found)
     assert ("AGE and SEX alone do not explain" in confounding) == (answer == YES)
     assert ("site, scanner or another" in confounding) == (answer == YES)
+    # Verbs agree with the number of covariates, not of their kinds.
+    for columns, verbs in (
+        (["AGE"], ("scores", "does")),
+        (["SITE", "site"], ("score", "do")),
+    ):
+        named = replace(beside, settings=beside.settings | {"covariates": columns})
+        judged = draw_conclusions(named)
+        is_stated = f"alone {verbs[0]} 0." in judged.covariates.reason
+        assert is_stated == (answer == YES)
+        confounding = conclusions.confounding_text(named, judged)
+        assert (f"alone {verbs[1]} not" in confounding) == (answer == YES)
     forbidden_names = [text for text in found.may_not_write if "AGE and SEX" in text]
     assert len(forbidden_names) == (answer != YES)
     rows = tables.added_value_text(beside)
