@@ -102,7 +102,7 @@ _PARTS_HEADING = (
 """Text before the gains of the study's connectome."""
 _GAIN_CRITERION = (
     f"at least {MIN_LOG_CREDIT:.1f} nats (20 times as probable) in each row, and an "
-    "interval above 0 over relabelled and rewired."
+    "interval above 0 in the rows of relabelled and rewired connectomes."
 )
 """Requirements of a "YES" for the gains of the study's connectome."""
 _COMPARISON_HEADING = (
@@ -723,7 +723,7 @@ def _describe_covariates(
         if name in score_of_name
     ]
     if score_texts:
-        sentences.append(f"Alone in the audit: {', '.join(score_texts)}.")
+        sentences.append(f"Scores alone in the audit: {', '.join(score_texts)}.")
     names_not_compared = _names_not_compared(evaluation)
     if names_not_compared:
         sentences.append(
@@ -994,7 +994,9 @@ def _summarize_comparisons(
     elif unclear_names:
         phrases.append(f"not shown against {with_and(unclear_names)}")
     if lower_names:
-        phrases.append(f"a lower score than {with_and(lower_names)}, not clearly")
+        phrases.append(
+            f"a lower score than {with_and(lower_names)}, without a clear difference"
+        )
     if equal_names:
         phrases.append(f"the same predictions as {with_and(equal_names)}")
     return f"{capitalize_first('; '.join(phrases))}."
