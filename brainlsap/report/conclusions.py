@@ -95,14 +95,10 @@ NOTHING_TO_EXPLAIN, NOT_EXPLAINED = "NOTHING TO EXPLAIN", "NOT EXPLAINED"
 _NOT_VALID = (
     " This result is not valid (see Beware)."  # follows the sentence of a conclusion
 )
-_PARTS_HEADING = (
-    "Log evidence beyond own values and their mean (nats [90%]), with one common "
-    "scale, whereas scored models can have a scale for each region:"
-)
-"""Text before the gains of the study's connectome."""
 _GAIN_CRITERION = (
-    f"at least {MIN_LOG_CREDIT:.1f} nats (20 times as probable) in each row, and an "
-    "interval above 0 in the rows of relabelled and rewired connectomes."
+    f"each of these differences is at least {MIN_LOG_CREDIT:.1f} nats (20 times as "
+    "probable), and the intervals of the rows of relabelled and rewired connectomes "
+    "are above 0."
 )
 """Requirements of a "YES" for the gains of the study's connectome."""
 _COMPARISON_HEADING = (
@@ -141,7 +137,7 @@ class Conclusion:
     partial_conclusions : tuple of Conclusion
         Requirements that all must be met for a "YES"; empty for most questions.
     criterion : str
-        What a "YES" requires, printed after the requirements; may be "".
+        What a "YES" requires of the partial conclusions; may be "".
     """
 
     question: str
@@ -901,8 +897,6 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
         )
         comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
-        if model_name == NESTED_RIDGES[0]:
-            comparison_sentence += _refer_to_connectome(evaluation)
         conclusion = _conclude_difference(
             model_name, answer_text, comparison_sentence, comparison_row
         )
@@ -912,16 +906,6 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
             )
         conclusions.append(conclusion)
     return conclusions
-
-
-def _refer_to_connectome(evaluation: Evaluation) -> str:
-    """Return where the connectome is judged, if it is judged by the same models."""
-    main_model, ridge_model = evaluation.models[0], "LSAP-R"
-    if ridge_model not in evaluation.models or evaluation.have_same_predictions(
-        main_model, ridge_model
-    ):
-        return "; see 3"
-    return ""
 
 
 def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
@@ -1110,8 +1094,6 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "The study contains no comparison of models with and without the "
             "connectome."
         )
-    if partial_conclusions:
-        answer_sentences.append(_PARTS_HEADING)
     return Conclusion(
         "Does the connectome help?",
         answer_text,
