@@ -361,6 +361,15 @@ def growth_power(answers: list[dict[str, Any]], step: str, column: str) -> float
     return float(np.polyfit(np.log(n_scans), np.log(values), 1)[0])
 
 
+def device_name(device: str | None) -> str:
+    """Return the device of LSAP-C, and which graphics card it is."""
+    if device != "cuda":
+        return "cpu"
+    import torch
+
+    return f"cuda ({torch.cuda.get_device_name()})"
+
+
 def make_text(answers: list[dict[str, Any]], options: argparse.Namespace) -> str:
     """Return the tables of all sizes."""
     rows: list[tuple[object, ...]] = []
@@ -413,9 +422,9 @@ def make_text(answers: list[dict[str, Any]], options: argparse.Namespace) -> str
         "its processor / eigh",
         "processes",
     )
-    device = options.device or "cpu"
     return (
-        f"{options.permutations} permutations, device {device}; {load()}.\n\n"
+        f"{options.permutations} permutations, device {device_name(options.device)}; "
+        f"{load()}.\n\n"
         f"{table(ratio_head, ratios)}\n\n{table(HEAD, rows)}\n\n"
         + table(("model", "scans", "seconds of fits", "balanced accuracy"), model_rows)
     )
@@ -478,9 +487,10 @@ def main() -> None:
             answers.append(measure_study(path, options))
     largest, smallest = answers[-1]["n_scans"], answers[0]["n_scans"]
     device = options.device or "cpu"
-    title = f"{smallest:,} to {largest:,} scans, {device}"
+    machine = f"{device}, {options.jobs or os.cpu_count()} cores"
+    title = f"{smallest:,} to {largest:,} scans, {machine}"
     if len(answers) == 1:
-        title = f"{largest:,} scans, {device}"
+        title = f"{largest:,} scans, {machine}"
     keep("large_study", title, make_text(answers, options))
     if len(answers) > 1:
         draw_growth(answers, RESULTS / f"large_study_{device}.png")
