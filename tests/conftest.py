@@ -130,6 +130,19 @@ def write(tmp_path):
     return write
 
 
+def make_small_atlas():
+    """Return 14 regions of desikan82, for studies in which regions are not the subject.
+
+    Among them are the six in which the simulated disease starts.
+    """
+    from brainlsap.atlas import Atlas, load_atlas
+
+    regions = load_atlas("desikan82").regions
+    structures = "entorhinal|parahippocampal|precuneus|insula|Putamen"
+    names = regions["name"].str.contains(f"{structures}|Hippocampus|Amygdala")
+    return Atlas("small", regions[names].reset_index(drop=True))
+
+
 @pytest.fixture(scope="session")
 def small_cohort():
     """Forty people with one or more scans, 82 regions, five stages; only to be read."""

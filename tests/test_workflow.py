@@ -23,6 +23,7 @@ from brainlsap.exceptions import BrainlsapError, CohortError, ParameterError
 from brainlsap.options import CONFIGURABLE, WHOLE_NUMBER
 from brainlsap.report import page
 from brainlsap.workflow import merge_classes
+from tests.conftest import make_small_atlas
 
 WRONG = {"cv": 1, "n_epochs": 0, "kernel": "exact", "n_epoch": 2}
 pytestmark = pytest.mark.usefixtures("brief_studies")
@@ -31,7 +32,7 @@ BRIEF = {"n_epochs": 3, "n_starts": 1, "start": "constant"}
 
 @pytest.fixture(scope="module")
 def cohort():
-    return make_cohort(24, atlas="desikan82", n_sites=2, random_state=2)
+    return make_cohort(24, atlas=make_small_atlas(), n_sites=2, random_state=2)
 
 
 @pytest.mark.parametrize(

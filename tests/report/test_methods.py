@@ -40,6 +40,7 @@ from brainlsap.report.methods import (
     connectome_sentences,
     prior_text,
 )
+from tests.conftest import make_small_atlas
 from tests.report.conftest import draw_gain_table
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
@@ -179,7 +180,7 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
     assert not missing, f"add examples of {missing} to STUDY_OPTIONS"
     assert {*STUDY_OPTIONS} <= changing
     monkeypatch.setattr(workflow, "write_report", lambda *_, **__: None)
-    cohort = make_cohort(60, atlas="desikan82", n_sites=2)
+    cohort = make_cohort(60, atlas=make_small_atlas(), n_sites=2)
     try:
         evaluation = run_examples(cohort, tmp_path / "out", names)
     except Exception as error:
