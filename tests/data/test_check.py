@@ -317,7 +317,7 @@ def suggested(capsys, *words):
 def test_suggested_commands_read_the_study(tmp_path, capsys):
     """FreeSurfer's subjects beside a study of another atlas."""
     how = {"feature": ["fdg", "thickness"], "shares": {"CN": 1, "AD": 1}}
-    made = make_cohort(5, atlas="desikan82", **how)
+    made = make_cohort(4, atlas="desikan82", visit_shares=[1], **how)
     study = write_study_folder(made, tmp_path / "my study", style="mrtrix")
     (study / "derivatives" / "freesurfer").rename(tmp_path / "recons")
     code, (other_label,) = suggested(capsys, "check", study, "--label", "group")

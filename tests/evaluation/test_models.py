@@ -241,6 +241,7 @@ def test_models_without_a_class_prior_say_what_their_probabilities_are():
 def test_the_forest_sees_features_only():
     X, y, _ = draw()
     forest, _ = make_models("random forest")["random forest"]
+    forest.set_params(randomforestclassifier__n_estimators=30)
     other = X.copy()
     other[..., :6] = 1.0
     fitted = clone(forest).fit(X, y)
