@@ -34,12 +34,18 @@ from brainlsap.findings import (
 )
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import external_headline, is_external
-from brainlsap.report.methods import capitalize_first, phrase_prior, settings_of_model
+from brainlsap.report.methods import (
+    capitalize_first,
+    count_hardly_trained,
+    phrase_prior,
+    settings_of_model,
+)
 from brainlsap.report.regions import (
     are_region_tests_valid,
     is_trend_tested,
     name_borderline,
     name_regions,
+    scale_warning,
 )
 from brainlsap.text import count, p_phrase, verb_form, with_and
 
@@ -74,14 +80,16 @@ METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
 """Methods that learn a scale for every region."""
 
 SIMPLE_MODELS = (
-    "majority class",
     "global means",
     "selected features",
     "logistic regression",
     "linear SVM",
     NESTED_RIDGES[0],
 )
-"""Simple models with which the main model is compared."""
+"""Simple models with which the main model is compared.
+
+The majority class is not among them, because its balanced accuracy is chance.
+"""
 
 COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 """Connectomes whose gains decide whether the connectome helps."""
@@ -719,7 +727,9 @@ def _describe_covariates(
         if name in score_of_name
     ]
     if score_texts:
-        sentences.append(f"Scores alone in the audit: {', '.join(score_texts)}.")
+        sentences.append(
+            f"Alone, in another model of the audit: {', '.join(score_texts)}."
+        )
     names_not_compared = _names_not_compared(evaluation)
     if names_not_compared:
         sentences.append(
@@ -777,7 +787,8 @@ def confounding_text(
         verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
         compared_text = (
             f"{capitalize_first(tables.covariates_text(evaluation))} alone {verb} not "
-            "explain the score, because brain data improve the prediction. "
+            "explain the score, because brain data improve the prediction over a "
+            "ridge regression of them. "
         )
     return (
         f"{compared_text}It cannot be excluded that the label is confounded with "
@@ -793,7 +804,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     the score worse. A weight alone shows nothing, because networks get one in some
     folds of permuted labels as well.
     """
-    question_text = "Does its neural network help?"
+    question_text = "Does the neural network help?"
     main_model = evaluation.models[0]
     network_weights = tables.known_network_weights(evaluation, main_model)
     if not network_weights.size:
@@ -808,7 +819,11 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
             reason=f"The network had no weight in any of {folds_text}.",
             label=NOT_USED,
         )
-    reason_text = f"The network had a weight in {n_used_networks} of {folds_text}."
+    reason_text = f"The network had a weight in {n_used_networks} of {folds_text}"
+    n_hardly_trained = count_hardly_trained(evaluation, main_model)
+    if n_hardly_trained:
+        reason_text += f", and was hardly trained in {n_hardly_trained} of them"
+    reason_text += "."
     if "LSAP-R" not in evaluation.models:
         sentence = "The study contains no ridge regression for comparison."
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
@@ -874,8 +889,8 @@ def _count_less_probable(evaluation: Evaluation) -> str:
         return ""
     unit = "scan" if len(predictions) == cohort.n_scans else "prediction"
     return (
-        f"In {n_less_probable} of {count(len(predictions), unit)}, class weights make "
-        "a less probable class the prediction."
+        f"In {n_less_probable} of {count(len(predictions), unit)}, the predicted class "
+        "is not the most probable one, because small classes have more weight."
     )
 
 
@@ -1073,6 +1088,16 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "connectomes.",
         }[network.answer]
         partial_conclusions = _compare_connectomes(connectome_gain)
+        random_texts = [
+            f"{connectome} connectomes {part.sentence}"
+            for connectome, part in zip(
+                RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
+            )
+        ]
+        answer_sentences.append(
+            "Log evidence with one common scale, minus that of "
+            f"{with_and(random_texts)} nats (90%; YES needs {MIN_LOG_CREDIT:.1f})."
+        )
     if without_model in evaluation.models and with_model != without_model:
         comparison_rows = tables.person_comparisons(evaluation, with_model)
         comparison_row = comparison_rows.set_index("model").loc[without_model]
@@ -1209,9 +1234,7 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
             _count_permutations(evaluation),
             evaluation.cohort.atlas,
         )
-        sentence = _same_regions_sentence(
-            evaluation, outstanding_regions, exception_text
-        )
+        sentence = _same_regions_sentence(evaluation, exception_text)
         if borderline_text:
             sentence = f"{sentence.removesuffix('.')} ({borderline_text})."
         contrast_conclusion = replace(contrast_conclusion, sentence=sentence)
@@ -1250,21 +1273,14 @@ def _name_exceptions(
     return name_regions(exceptions, evaluation.cohort.atlas) if exceptions else ""
 
 
-def _same_regions_sentence(
-    evaluation: Evaluation, outstanding_regions: list[str], exception_text: str
-) -> str:
-    """Return that regions that differ stand out, and in which direction."""
-    signs = _effect_signs(evaluation)
-    subject, verb = "classes", "differ"
-    if signs is not None and signs[outstanding_regions].nunique() == 1:
-        subject = tables.feature_text(evaluation.cohort)
-        verb = "falls" if signs[outstanding_regions[0]] < 0 else "rises"
+def _same_regions_sentence(evaluation: Evaluation, exception_text: str) -> str:
+    """Return that regions that differ stand out."""
     regions_text = "The same regions"
     if exception_text:
         regions_text += f" except {exception_text}"
     return (
-        f"{regions_text}: {subject} {verb} more in each than in the mean of the "
-        "regions connected to it."
+        f"{regions_text}: the difference in {tables.feature_text(evaluation.cohort)} "
+        "is larger in each than in the mean of the regions connected to it."
     )
 
 
@@ -1308,7 +1324,7 @@ def _judge_region_test(
     if not n_significant_regions:
         answer_sentence = (
             f"0 of {n_tested_text} have a corrected p below {ALPHA} (smallest "
-            f"{p_phrase(smallest_p)} of {count(n_permutations, 'permutation')})."
+            f"{p_phrase(smallest_p)} with {count(n_permutations, 'permutation')})."
         )
         return Conclusion(
             question_text,
@@ -1413,7 +1429,8 @@ def _list_subgroup_gaps(evaluation: Evaluation) -> list[str]:
             f"The score differs by {gap['column']}: {gap['higher']} "
             f"{score_of_group[gap['higher']]:.3f}, {gap['lower']} "
             f"{score_of_group[gap['lower']]:.3f} (difference "
-            f"{gap['difference']:+z.3f} {bounds_text}, simultaneous 95% interval)."
+            f"{gap['difference']:+z.3f} {bounds_text}, 95% interval corrected for all "
+            "pairs of groups)."
         )
     return gap_texts
 
@@ -1615,7 +1632,7 @@ def _sort_significant_regions(
 def _direction_parts(
     evaluation: Evaluation, regions: list[str], *, is_past: bool
 ) -> str:
-    """Return in which regions values fall and rise over the classes, in that order.
+    """Return in which regions values are lower and higher in later classes.
 
     Without directions (classes without an order, or several features), only that the
     classes differ.
@@ -1626,14 +1643,19 @@ def _direction_parts(
         verb = "differed" if is_past else "differ"
         return f"classes {verb} in {name_regions(regions, cohort.atlas)}"
     first_class, last_class = cohort.classes[0], cohort.classes[-1]
-    range_text = f"from {first_class} to {last_class}"
-    falling_verb, rising_verb = ("fell", "rose") if is_past else ("falls", "rises")
+    classes_text = f"towards {last_class}"
+    if len(cohort.classes) == 2:
+        classes_text = f"in {last_class} than in {first_class}"
+    # "Falls" would read as a change of the same people over time.
+    verb = "was" if is_past else "is"
     direction_phrases = []
-    for sign, verb in ((-1, falling_verb), (1, rising_verb)):
+    for sign, direction in ((-1, "lower"), (1, "higher")):
         regions_of_sign = [region for region in regions if signs[region] == sign]
         if regions_of_sign:
             region_names = name_regions(regions_of_sign, cohort.atlas)
-            direction_phrases.append(f"{verb} {range_text} in {region_names}")
+            direction_phrases.append(
+                f"{verb} {direction} {classes_text} in {region_names}"
+            )
     return f"{tables.feature_text(cohort)} {', and '.join(direction_phrases)}"
 
 
@@ -1674,7 +1696,10 @@ def _list_forbidden(
         phrases.append("the neural network outperforms ridge regression")
     if conclusions.connectome.answer != YES:
         phrases.append("the connectome improves the classification")
+    unadjusted_names = _unadjusted_names(evaluation)
     if conclusions.regions_differ.answer == YES:
+        if unadjusted_names:
+            phrases.append(f"differs independently of {with_and(unadjusted_names)}")
         phrases += [
             "the most important region",
             f"region X matters for {cohort.label_name}",
@@ -1684,6 +1709,10 @@ def _list_forbidden(
         # Tests are of all classes together, so no pair of classes is tested.
         if len(cohort.classes) > 2:
             phrases.append(f"differs already in {cohort.classes[1]}")
+    elif np.isfinite(conclusions.regions_differ.estimate):
+        phrases.append("the classes do not differ")
+    if scale_warning(evaluation):
+        phrases.append("region X has a small scale")
     phrases.append("works in other samples")
     return tuple(phrases)
 

@@ -497,6 +497,12 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
     return with_and(network_texts) if network_texts else ""
 
 
+def count_hardly_trained(evaluation: Evaluation, model_name: str) -> int:
+    """Return in how many folds the network of a model was kept from an early epoch."""
+    training = _count_kept_networks(evaluation).get(model_name)
+    return 0 if training is None else int(training.n_folds_of_condition["early"])
+
+
 class _KeptNetworks(NamedTuple):
     """Fits of a network, its epochs, and the folds that meet each condition."""
 

@@ -528,7 +528,7 @@ def name_borderline(
         p_phrase_text = f"largest {p_phrase_text}"
     return (
         f"borderline in {name_regions(list(near_regions['region']), atlas)}: "
-        f"{p_phrase_text} of {count(n_permutations, 'permutation')}"
+        f"{p_phrase_text} with {count(n_permutations, 'permutation')}"
     )
 
 
@@ -633,6 +633,13 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     significant_names = list(all_regions.loc[is_significant, "region"].unique())
     family_text = _family_text(evaluation)
     if significant_names:
+        borderline_text = name_borderline(
+            all_regions.drop_duplicates("region"),
+            "p_effect",
+            int(largest_row["n_permutations"]),
+            atlas,
+        )
+        family_text = "; ".join(filter(None, [family_text, borderline_text]))
         answer_text = (
             f"Yes, in {len(significant_names)} of "
             f"{count(n_measured_regions, 'region')}: "
@@ -657,7 +664,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
 def _claim_of_effect(evaluation: Evaluation) -> str:
     """Return what a small p of an effect shows."""
     if is_trend_tested(evaluation):
-        return "Values fall or rise over the ordered classes (trend)"
+        return "Values are lower or higher in later classes (trend)"
     return "The classes differ"
 
 

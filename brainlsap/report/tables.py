@@ -1205,7 +1205,11 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
             for feature_name in names_in_unit
         )
         null_texts.append(f"all regions differ by the same amount of {feature_texts}")
-    return "; ".join(null_texts) + "."
+    return (
+        "; ".join(null_texts) + ". This p-value can be smaller than that of the effect "
+        "of the same region, because each permutation contributes its largest contrast "
+        "and not its largest effect."
+    )
 
 
 def basis_text(evaluation: Evaluation) -> str:
