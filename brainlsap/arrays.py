@@ -171,11 +171,10 @@ def check_groups(
             f"one person may be on both sides of {leaking_split}. Use groups= to give "
             "the participant ID of every scan. In cross-validation, divide people, "
             "too, for example by cv=GroupKFold(5), because a number as cv= divides "
-            "scans. After "
-            "sklearn.set_config(enable_metadata_routing=True), searches and pipelines "
-            "pass groups on, and cross_val_score does so with "
-            "params={'groups': people}; StackingClassifier does not, so give "
-            "StackingClassifier a list of folds by person as cv=.",
+            "scans. To pass groups through searches and pipelines, first call "
+            "sklearn.set_config(enable_metadata_routing=True). Give cross_val_score "
+            "params={'groups': people}. StackingClassifier does not pass groups on: "
+            "give it a list of folds by person as cv=.",
             UserWarning,
             stacklevel=3,
         )

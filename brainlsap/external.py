@@ -637,7 +637,7 @@ def _check_not_in_training(
             f"{len(same_people)} of {len(set(cohort.groups))} people have the id of a "
             f"training person ({listed(same_people, 3)}). If they are the same "
             f"people, leave them out with {exclude_text(same_people)}; `predict` marks "
-            "all of them in its column remark. If they are other people, for example "
-            "because both studies count from 1, give "
+            "all of them in its column remark. If they are different people, for "
+            "example because both studies number their people from 1, give "
             f"{option_text('ids_are_new', True)}."
         )

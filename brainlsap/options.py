@@ -1313,8 +1313,8 @@ OPTIONS: tuple[Option, ...] = (
         "models",
         "--models",
         TEXT,
-        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or the name "
-        "of another ridge regression or network",
+        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or another "
+        "network or ridge regression, by its name in a report",
         "NAME",
         group="model",
         commands=("fit",),

@@ -218,8 +218,8 @@ def read_connectome(
     if not named_rows.names:  # the collected matrices are refused together
         n_rows = len(raw_matrix.values)
         raise UnknownOrderError(
-            f"the {n_rows} rows have no names. Name the rows in the first row and "
-            "column of the file.",
+            f"the {n_rows} rows have no names. Write the region names into the "
+            "first row and the first column of the file.",
             path=connectome_path,
             values={"n_rows": n_rows},
         )

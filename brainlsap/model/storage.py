@@ -215,8 +215,8 @@ def load_model(path: str | Path) -> Any:
 
     if Path(path).is_dir():
         raise FileFormatError(
-            "the path is a folder; expected a model file. Give the model file before "
-            "the study.",
+            "the path is a folder; expected a model file. Write the model file first "
+            "and the study folder second.",
             path=path,
         )
     with reading(path, "a whole model file, as `brainlsap fit` writes"):
