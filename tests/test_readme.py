@@ -18,14 +18,16 @@ pytestmark = [
     pytest.mark.usefixtures("brief_studies"),
 ]
 BRIEF_FLAGS = {
-    "simulate": "--people 16",
-    "check": "",
-    "run": "--folds 2 --epochs 2 --permutations 0 --jobs 1 --config brief.toml",
+    "simulate": "--people 16 --atlas desikan82",
+    "check": "--atlas desikan82",
+    "run": "--atlas desikan82 --folds 2 --epochs 2 --permutations 0 --jobs 1 "
+    "--config brief.toml",
 }
 """Flags that make the commands of the README faster; they stand behind its own."""
 
 BRIEF_CODE = {
     "LSAPClassifier()": "LSAPClassifier(n_epochs=3, n_starts=1)",
+    "n_people=60": "n_people=30",
     "cv=3": "cv=2",
     '"results_arrays"': '"results_arrays", cv=2, n_epochs=3, n_starts=1',
 }

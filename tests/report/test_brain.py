@@ -254,7 +254,7 @@ def test_bars_of_rows_have_their_own_key_and_a_figure_is_no_taller_than_a_page()
 )
 def test_a_bar_is_as_long_as_its_values_with_even_ticks(low, high):
     maps = {"lh_S_central": low, "rh_S_central": high}
-    figure = plot_regions(maps, ATLAS, width=85, cmap="viridis")
+    figure = plot_regions(maps, ATLAS, views="lateral", width=85, cmap="viridis")
     check_letters(figure)
     (bar,) = axes_of(figure, "colour bar")
     begin, end = bar.get_ylim()

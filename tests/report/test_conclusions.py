@@ -64,6 +64,19 @@ def make_study(make_evaluation):
     return make
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Compute intervals and tests of chance of fewer draws than reports."""
+    monkeypatch.setattr(tables, "N_DRAWS", 300)
+    monkeypatch.setattr(tables, "N_EXCHANGES", 499)
+
+
+@pytest.fixture
+def without_subgroups(monkeypatch):
+    """Compare no subgroups, which takes longer than all other answers."""
+    monkeypatch.setattr(conclusions, "_list_subgroup_gaps", lambda _: [])
+
+
 @pytest.mark.parametrize(
     ("low", "high", "p_value", "answer"),
     [
@@ -107,6 +120,7 @@ def test_the_quote_names_regions_that_stand_out(make_study, n_regions, words):
     assert words in quote
 
 
+@pytest.mark.usefixtures("without_subgroups")
 def test_directions_of_differences_are_stated_and_quoted(make_study):
     study = make_study(skill=0.9, p_effect=0.01)
     effects = np.array([-0.5, -0.4, -0.3, -0.2, 0.3, 0.1, 0.0])
@@ -253,6 +267,7 @@ def test_regions_need_enough_permutations(make_study):
     assert differ.sentence.index("region_1") < differ.sentence.index("region_0")
 
 
+@pytest.mark.usefixtures("without_subgroups")
 def test_variables_that_predict_the_class_may_explain_the_score(make_study):
     study = make_study(skill=0.9, p_effect=1.0)
     warned = replace(study, audit=study.audit.assign(severity="warning"))
@@ -302,6 +317,7 @@ def add_network(study, weights, predictions=None):
     return replace(study, predictions=rows.replace(renamed), fits=fits.replace(renamed))
 
 
+@pytest.mark.usefixtures("without_subgroups")
 def test_a_network_is_credited_only_for_a_better_score(make_study):
     study = make_study(skill=0.9, p_effect=1.0)
     assert judge_network(study) is None
@@ -377,6 +393,7 @@ def test_the_number_for_the_abstract_is_withdrawn_with_the_score(
     assert draw_conclusions(leaky).chance.reason == ""
 
 
+@pytest.mark.usefixtures("without_subgroups")
 @pytest.mark.parametrize(
     ("skills", "answer"), [((-0.5, 0.3, 0.9), YES), ((0.9, 0.3, -0.5), NO)]
 )
