@@ -17,9 +17,11 @@ import pytest
 import brainlsap
 from brainlsap import cli
 from brainlsap.cli import _make_option_format, build_parser, main
+from brainlsap.evaluation import models
 from brainlsap.exceptions import ParameterError, check_at_least
 from brainlsap.findings import FAULT, Finding
 from brainlsap.model import load_model
+from brainlsap.simulation import write_study_folder
 from brainlsap.text import format_options, option_text
 from tests.conftest import draw_scores_alone
 
@@ -32,10 +34,8 @@ BRIEF = ("--folds", "2", "--epochs", "3", "--permutations", "9", "--jobs", "1")
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """Folders of 20 simulated people; only to be read."""
-    folder = tmp_path_factory.mktemp("simulated") / "study"
-    made = ["simulate", str(folder), "--people", "20", "--atlas", "desikan82"]
-    assert main(made) == 0
-    return folder
+    cohort = brainlsap.make_cohort(20, atlas="desikan82", visit_shares=(0.75, 0.25))
+    return write_study_folder(cohort, tmp_path_factory.mktemp("simulated") / "study")
 
 
 @pytest.fixture(scope="module")
@@ -798,6 +798,7 @@ def test_one_mistake_in_many_files_is_one_short_message(study, tmp_path, capsys)
 @pytest.mark.usefixtures("scores_figure_alone")
 def test_a_results_folder_of_the_demo_is_whole(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(models, "BASELINES", ("majority class", "global means"))
     brief = ("--people", "20", "--folds", "2", "--epochs", "2", "--starts", "1")
     assert main(["demo", *brief, "--jobs", "1"]) == 0
     printed, told = capsys.readouterr()

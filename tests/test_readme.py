@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.cli import build_parser, main
+from brainlsap.evaluation import models
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -32,6 +33,13 @@ BRIEF_CODE = {
     '"results_arrays"': '"results_arrays", cv=2, n_epochs=3, n_starts=1',
 }
 """Settings that make Python code of the documentation faster."""
+
+
+@pytest.fixture
+def few_baselines(monkeypatch):
+    """Fit two of the baselines, because examples are not about baselines."""
+    names = ("majority class", "logistic regression")
+    monkeypatch.setattr(models, "BASELINES", names)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +80,7 @@ def test_links_lead_to_files(text):
 
 
 @pytest.mark.tutorial
+@pytest.mark.usefixtures("few_baselines")
 def test_python_runs(text, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
@@ -106,7 +115,7 @@ def test_make_targets_exist(text):
 
 
 @pytest.mark.tutorial
-@pytest.mark.usefixtures("scores_figure_alone")
+@pytest.mark.usefixtures("scores_figure_alone", "few_baselines")
 def test_arrays_of_the_documentation_run(tmp_path, monkeypatch):
     """Run the page *Bring arrays*, with arrays of 30 people and six regions."""
     page = ROOT / "docs" / "arrays.rst"

@@ -316,9 +316,9 @@ def test_figures_of_several_panels_are_whole_and_no_taller_than_they_need(
         ranking=rank_regions(example_evaluation),
         connectome_gain=draw_gain_table(8, 3),
     )
-    figures = report_figures(evaluation, load_atlas("desikan82"))
     # with the legend above the curves; ten regions; and five connectomes
     heights = {"classes": 80, "regions": 110, "connectome_gain": 60}
+    figures = report_figures(evaluation, load_atlas("desikan82"), heights.keys())
     for name, tallest in heights.items():
         assert figures[name].get_figheight() * 25.4 < tallest
         check_letters(figures[name])

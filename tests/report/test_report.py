@@ -515,6 +515,11 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path, monkeypatch
     )
     maps = {"brain", "regions", "quarters"}
     draw_figures_of(monkeypatch, maps)
+    for key in ("regions", "quarters"):
+        quick_entry = replace(
+            page.FIGURES[key], draw=lambda one, **_: plots.plot_roc(one)
+        )
+        monkeypatch.setitem(page.FIGURES, key, quick_entry)
     page_path = write_report(evaluation, tmp_path / "out", ranking=ranking)
     text = page_path.read_text("utf-8")
     assert ranking_verdict(ranking) in html.unescape(text)
@@ -526,11 +531,9 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path, monkeypatch
     unchanged = replace(
         evaluation, scales=pd.concat([final_scales, final_scales.assign(share=0.0)])
     )
-    for key in ("brain", "regions"):
-        quick_entry = replace(
-            page.FIGURES[key], draw=lambda one, **_: plots.plot_roc(one)
-        )
-        monkeypatch.setitem(page.FIGURES, key, quick_entry)
+    draw_brain = replace(page.FIGURES["brain"], draw=quick_entry.draw)
+    monkeypatch.setitem(page.FIGURES, "brain", draw_brain)
+    monkeypatch.setattr(page, "interactive_page", lambda *_, **__: "")
     page_path = write_report(unchanged, tmp_path / "still")  # as they began
     assert not (page_path.parent / "figures" / "quarters.png").exists()
     text = page_path.read_text("utf-8")
