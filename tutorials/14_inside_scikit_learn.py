@@ -164,7 +164,7 @@ train, test = next(folds.split(X, y, people))
 model.fit(X[train], y[train], groups=people[train])
 # Few permutations, so that this runs in seconds. Leave n_repeats out in a study: the
 # default is 10.
-importance = region_importance(model, X[test], y[test], people[test], n_repeats=3)
+importance = region_importance(model, X[test], y[test], people[test], n_repeats=2)
 importance.index = cohort.region_names
 print(importance.nlargest(5, "importance").round(3).to_string())
 assert importance["importance"].max() > 0
