@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from brainlsap.evaluation import (
     bootstrap_scores, compare_models, cross_validate, make_models, rank_regions)
+from brainlsap.model import ModelOrigin, load_model, save_model
 from brainlsap.simulation import make_cohort
 
 locale.setlocale(locale.LC_ALL, "")  # as an application around the package may do
@@ -40,6 +41,13 @@ with tempfile.TemporaryDirectory() as place:
 texts["comparison"] = compare_models(found).to_csv().encode()
 for name in found.models:
     texts[name] = bootstrap_scores(found, name, 20).to_csv().encode()
+stored = Path(sys.argv[1])
+if not stored.exists():  # the next process loads what this one has fitted
+    X, y, people = cohort.to_array(), cohort.y, cohort.groups
+    origin = ModelOrigin(cohort.region_names, cohort.feature_names)
+    save_model(models["Exact"][0].fit(X, y, groups=people), stored, origin)
+loaded = load_model(stored)
+texts["stored model"] = loaded.predict_proba(cohort.to_array()).tobytes()
 assert "torch._dynamo" not in sys.modules  # torch's compiler, slow to import
 print(json.dumps({k: hashlib.sha256(v).hexdigest() for k, v in texts.items()}))
 """
@@ -70,7 +78,7 @@ def test_predictions_scales_and_tables_are_the_same_bytes(tmp_path):
         # number of threads; those of AVX-512 hide it.
         told |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         told |= {"OPENBLAS_CORETYPE": "Haswell", "PYTHONPATH": str(Path.cwd())}
-        call = [sys.executable, str(program)]
+        call = [sys.executable, str(program), str(tmp_path / "model")]
         env = os.environ | told
         printed = subprocess.run(call, env=env, check=True, stdout=subprocess.PIPE)
         found.append(json.loads(printed.stdout))
