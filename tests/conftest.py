@@ -61,7 +61,7 @@ def pytest_collection():
     gc.disable()
     result = yield
     gc.freeze()
-    gc.set_threshold(5000, 10, 20)
+    gc.set_threshold(50_000, 5, 10)
     gc.enable()
     return result
 
@@ -152,12 +152,20 @@ def small_cohort():
 
 
 @pytest.fixture(scope="session")
+def tiny_cohort():
+    """The same people with 14 regions; only to be read."""
+    from brainlsap.simulation import make_cohort
+
+    return make_cohort(40, atlas=make_small_atlas(), random_state=0)
+
+
+@pytest.fixture(scope="session")
 def example_evaluation(small_cohort):
     """LSAP-C and the baselines on two folds, drawn twice; only to be read."""
     from brainlsap.evaluation import cross_validate, make_models, models
 
     study_models = make_models(
-        "default", random_state=0, n_epochs=6, n_starts=2, start="constant"
+        "default", random_state=0, n_epochs=4, n_starts=2, start="constant"
     )
     for name in ("LSAP-R", models.NESTED_RIDGES[-1]):
         study_models[name][0].set_params(n_draws=0)

@@ -82,11 +82,11 @@ def seen():
     return Recorder.seen
 
 
-def test_predictions_are_those_of_models_fitted_by_hand(small_cohort):
-    found = cross_validate(LINEAR, small_cohort, 2, baselines=False)
-    splits = make_splits(small_cohort.y, small_cohort.groups, 2, 0)
-    X = pack(small_cohort.connectomes, small_cohort.features)
-    y, people = small_cohort.y, small_cohort.groups
+def test_predictions_are_those_of_models_fitted_by_hand(tiny_cohort):
+    found = cross_validate(LINEAR, tiny_cohort, 2, baselines=False)
+    splits = make_splits(tiny_cohort.y, tiny_cohort.groups, 2, 0)
+    X = pack(tiny_cohort.connectomes, tiny_cohort.features)
+    y, people = tiny_cohort.y, tiny_cohort.groups
     for fold, (train, test) in enumerate(splits, start=1):
         model = clone(LINEAR["logistic regression"][0])
         model.fit(X[train], y[train], groups=people[train])
@@ -95,7 +95,7 @@ def test_predictions_are_those_of_models_fitted_by_hand(small_cohort):
         given = rows[[f"p_{name}" for name in model.classes_]].to_numpy()
         np.testing.assert_array_equal(given, wanted.to_numpy())
         np.testing.assert_array_equal(rows["predicted"], model.predict(X[test]))
-        scans = small_cohort.table["scan"].iloc[test]
+        scans = tiny_cohort.table["scan"].iloc[test]
         np.testing.assert_array_equal(rows["scan"], scans)
 
 
@@ -114,71 +114,71 @@ def test_every_scan_is_tested_once_by_every_model_in_every_repeat(example_evalua
     assert set(begun) == {1.0}
 
 
-def test_models_get_people_seeds_and_the_order_of_classes(small_cohort, seen):
+def test_models_get_people_seeds_and_the_order_of_classes(tiny_cohort, seen):
     models = {"own": Recorder(5), "none": Recorder(head="ordinal")}
     for seed in (None, 0, 7):  # None counts as 0, also here
-        cross_validate(models, small_cohort, 2, baselines=False, random_state=seed)
+        cross_validate(models, tiny_cohort, 2, baselines=False, random_state=seed)
     X, y, groups, *_ = seen[0]
     assert X.dtype == np.float32
     assert len(X) == len(y) == len(groups)
     assert [one[3] for one in seen] == [5, 5, 0, 0] * 2 + [5, 5, 7, 7]
     np.testing.assert_array_equal(seen[0][0], seen[4][0])
-    assert seen[2][4] == small_cohort.classes
+    assert seen[2][4] == tiny_cohort.classes
     seen.clear()
-    unordered = replace(small_cohort, classes_ordered=False)
+    unordered = replace(tiny_cohort, classes_ordered=False)
     cross_validate(models, unordered, 2, baselines=False)
     assert {one[4] for one in seen} == {None}  # the ordinal head of LSAP refuses
 
 
-def test_scores_are_given_only_where_order_or_probabilities_are_known(small_cohort):
-    nominal = replace(small_cohort, classes_ordered=False)
-    for cohort, known in ((small_cohort, True), (nominal, False)):
+def test_scores_are_given_only_where_order_or_probabilities_are_known(tiny_cohort):
+    nominal = replace(tiny_cohort, classes_ordered=False)
+    for cohort, known in ((tiny_cohort, True), (nominal, False)):
         model = {"it": DummyClassifier()}
         found = cross_validate(model, cohort, 2, baselines=False).scores()
         assert found["stage_error"].notna().all() == known
         assert found["balanced_accuracy"].notna().all()
-    found = cross_validate({"it": Recorder(0)}, small_cohort, 2, baselines=False)
+    found = cross_validate({"it": Recorder(0)}, tiny_cohort, 2, baselines=False)
     assert found.predictions.filter(regex="^[pd]_").isna().all(axis=None)
     assert found.scores()["brier"].isna().all()  # without probabilities
 
 
-def test_a_model_that_failed_is_recorded_as_failed(small_cohort):
-    found = cross_validate({"it": Recorder(0, True)}, small_cohort, 2, baselines=False)
+def test_a_model_that_failed_is_recorded_as_failed(tiny_cohort):
+    found = cross_validate({"it": Recorder(0, True)}, tiny_cohort, 2, baselines=False)
     assert set(found.fits["failed"]) == {"it is chance on its training data"}
     assert found.predictions.empty
     assert found.scores()["accuracy"].isna().all()
     assert len(found.scores()) == 2
 
 
-def test_cv_is_a_number_a_splitter_or_folds(small_cohort):
-    model, people = {"it": DummyClassifier()}, small_cohort.groups
-    splits = make_splits(small_cohort.y, people, 3, 0, n_repeats=2)
+def test_cv_is_a_number_a_splitter_or_folds(tiny_cohort):
+    model, people = {"it": DummyClassifier()}, tiny_cohort.groups
+    splits = make_splits(tiny_cohort.y, people, 3, 0, n_repeats=2)
     by_number, given = (
-        cross_validate(model, small_cohort, cv, n_repeats=n, baselines=False)
+        cross_validate(model, tiny_cohort, cv, n_repeats=n, baselines=False)
         for cv, n in ((3, 2), (splits, 1))
     )
     pd.testing.assert_frame_equal(by_number.predictions, given.predictions)
     for one in (by_number, given):
         assert (one.settings["n_folds"], one.settings["n_repeats"]) == (3, 2)
-    split = cross_validate(model, small_cohort, GroupKFold(4), baselines=False)
+    split = cross_validate(model, tiny_cohort, GroupKFold(4), baselines=False)
     assert split.settings["cv"].startswith("GroupKFold(n_splits=4")
     assert split.fits["fold"].tolist() == [1, 2, 3, 4]
     with pytest.raises(ValueError, match="or an iterable yielding"):
-        cross_validate(model, small_cohort, "five", baselines=False)
+        cross_validate(model, tiny_cohort, "five", baselines=False)
     with pytest.raises(
         ParameterError, match="n_repeats is valid only if cv is a number"
     ):
-        cross_validate(model, small_cohort, splits, n_repeats=2, baselines=False)
+        cross_validate(model, tiny_cohort, splits, n_repeats=2, baselines=False)
 
 
-def test_folds_that_share_people_are_refused_or_said_to_be_shared(small_cohort):
-    scans = np.arange(small_cohort.n_scans)
-    shared = make_splits(small_cohort.y, scans, 2)
+def test_folds_that_share_people_are_refused_or_said_to_be_shared(tiny_cohort):
+    scans = np.arange(tiny_cohort.n_scans)
+    shared = make_splits(tiny_cohort.y, scans, 2)
     model = {"it": DummyClassifier()}
     with pytest.raises(SplitError, match="people in both training and test scans"):
-        cross_validate(model, small_cohort, shared, baselines=False)
+        cross_validate(model, tiny_cohort, shared, baselines=False)
     how = {"baselines": False, "people_may_be_shared": True}
-    found = cross_validate(model, small_cohort, shared, **how)
+    found = cross_validate(model, tiny_cohort, shared, **how)
     assert found.settings["people_shared"]
     told = found.audit.loc[0, ["check", "severity"]].tolist()
     assert told == ["person_in_two_folds", "error"]
@@ -194,32 +194,32 @@ def search():
     return GridSearchCV(make_pipeline(FLATTEN, DummyClassifier()), grid, cv=2)
 
 
-def test_steps_of_a_pipeline_are_fitted_inside(small_cohort):
+def test_steps_of_a_pipeline_are_fitted_inside(tiny_cohort):
     models = {"piped": make_pipeline(FLATTEN, DummyClassifier())}
-    evaluation = cross_validate(models, small_cohort, 2, baselines=False)
+    evaluation = cross_validate(models, tiny_cohort, 2, baselines=False)
     assert evaluation.scores()["balanced_accuracy"].tolist() == [0.2, 0.2]
 
 
-def test_inner_folds_of_scans_are_warned_of_once(small_cohort, search):
+def test_inner_folds_of_scans_are_warned_of_once(tiny_cohort, search):
     """Whatever the number of models, and of what else has inner folds."""
     calibrated = make_pipeline(
         FLATTEN, SimpleImputer(), CalibratedClassifierCV(LogisticRegression(), cv=2)
     )
     models = {"search": search, "again": search, "calibrated": calibrated}
     with pytest.warns(UserWarning, match="divide scans") as caught:
-        cross_validate(models, small_cohort, 2, baselines=False)
+        cross_validate(models, tiny_cohort, 2, baselines=False)
     (message,) = {str(warning.message) for warning in caught}
     assert len(caught) == 1
     assert message.startswith("GridSearchCV, CalibratedClassifierCV divide scans")
 
 
-def test_inner_folds_of_people_are_not_warned_of(small_cohort, search):
+def test_inner_folds_of_people_are_not_warned_of(tiny_cohort, search):
     """Where everybody has one scan, scans are people; warnings are errors here."""
-    is_first = ~small_cohort.table["participant"].duplicated()
-    single = small_cohort.select(np.flatnonzero(is_first))
+    is_first = ~tiny_cohort.table["participant"].duplicated()
+    single = tiny_cohort.select(np.flatnonzero(is_first))
     cross_validate({"search": search}, single, 2, baselines=False)
     search.set_params(cv=GroupKFold(2))
-    evaluation = cross_validate({"search": search}, small_cohort, 2, baselines=False)
+    evaluation = cross_validate({"search": search}, tiny_cohort, 2, baselines=False)
     assert not evaluation.fits["warnings"].str.contains("groups").any()
 
 
@@ -238,9 +238,9 @@ def test_inner_folds_of_people_are_not_warned_of(small_cohort, search):
     ],
     ids=["list", "name", "class", "no reader", "name of a baseline"],
 )
-def test_what_are_no_models_is_refused(small_cohort, models, message):
+def test_what_are_no_models_is_refused(tiny_cohort, models, message):
     with pytest.raises(ParameterError, match=message):
-        cross_validate(models, small_cohort, 2)
+        cross_validate(models, tiny_cohort, 2)
 
 
 class SplitterWithoutGroups:
@@ -281,7 +281,7 @@ class OwnSplitter:
     ],
 )
 def test_only_inner_folds_that_may_divide_people_are_warned_of(
-    small_cohort, cv, is_warned
+    tiny_cohort, cv, is_warned
 ):
     grid = {"C": [1.0]}
     models = [
@@ -290,7 +290,7 @@ def test_only_inner_folds_that_may_divide_people_are_warned_of(
     ]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_divided_people(models, small_cohort)
+        warn_of_divided_people(models, tiny_cohort)
     assert len(caught) == is_warned
 
 
@@ -301,10 +301,10 @@ def saved_bytes(evaluation, folder):
     return {one.name: one.read_bytes() for one in sorted(folder.iterdir())}
 
 
-def test_a_study_that_was_stopped_continues_to_the_same_bytes(small_cohort, tmp_path):
+def test_a_study_that_was_stopped_continues_to_the_same_bytes(tiny_cohort, tmp_path):
     models = make_models("LSAP-C", n_epochs=2, n_starts=1, start="constant")
     models["prior"] = (DummyClassifier(), "baseline")
-    asked = {"cohort": small_cohort, "cv": 2, "baselines": False}
+    asked = {"cohort": tiny_cohort, "cv": 2, "baselines": False}
     whole = cross_validate(models, **asked)
     memory = tmp_path / "folds"
     first = cross_validate(models, **asked, memory=memory)
@@ -322,41 +322,41 @@ def test_a_study_that_was_stopped_continues_to_the_same_bytes(small_cohort, tmp_
     assert saved_bytes(again, tmp_path / "again") == wanted
 
 
-def test_another_seed_label_model_or_covariate_is_computed_anew(small_cohort, tmp_path):
+def test_another_seed_label_model_or_covariate_is_computed_anew(tiny_cohort, tmp_path):
     def count(model, cohort, **more):
         how = {"baselines": False, "memory": tmp_path} | more
         cross_validate({"it": model}, cohort, 2, **how)
         return len(list(tmp_path.iterdir()))
 
-    table = small_cohort.table
-    blocks = person_blocks(small_cohort.groups)
-    moved = permute_labels(small_cohort.y, blocks, np.random.default_rng(0))
-    assert count(DummyClassifier(), small_cohort) == 2
-    assert count(DummyClassifier(), small_cohort) == 2
-    assert count(DummyClassifier(strategy="most_frequent"), small_cohort) == 4
-    assert count(DummyClassifier(), small_cohort, random_state=1) == 6
-    relabelled = replace(small_cohort, table=table.assign(label=moved))
+    table = tiny_cohort.table
+    blocks = person_blocks(tiny_cohort.groups)
+    moved = permute_labels(tiny_cohort.y, blocks, np.random.default_rng(0))
+    assert count(DummyClassifier(), tiny_cohort) == 2
+    assert count(DummyClassifier(), tiny_cohort) == 2
+    assert count(DummyClassifier(strategy="most_frequent"), tiny_cohort) == 4
+    assert count(DummyClassifier(), tiny_cohort, random_state=1) == 6
+    relabelled = replace(tiny_cohort, table=table.assign(label=moved))
     assert count(DummyClassifier(), relabelled) == 8
-    older = replace(small_cohort, table=table.assign(age=table["age"] + 1))
+    older = replace(tiny_cohort, table=table.assign(age=table["age"] + 1))
     assert count(DummyClassifier(), older, regress_out=["age"]) == 10
 
 
-def test_the_number_and_kind_of_workers_change_nothing(small_cohort, tmp_path):
+def test_the_number_and_kind_of_workers_change_nothing(tiny_cohort, tmp_path):
     models = make_models("LSAP-C", n_epochs=2, n_starts=1, start="constant")
-    one = cross_validate(models, small_cohort, 2, baselines=False)
+    one = cross_validate(models, tiny_cohort, 2, baselines=False)
     with parallel_config("threading", n_jobs=2):
-        threads = cross_validate(models, small_cohort, 2, baselines=False)
+        threads = cross_validate(models, tiny_cohort, 2, baselines=False)
     assert saved_bytes(one, tmp_path / "a") == saved_bytes(threads, tmp_path / "b")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_later_calls_give_their_results_and_change_nothing(small_cohort, n_jobs):
+def test_later_calls_give_their_results_and_change_nothing(tiny_cohort, n_jobs):
     calls = {"sum": delayed(sum)([1, 2]), "text": delayed(str)(3)}
     how = {"cv": 2, "baselines": False}
     with parallel_config("threading", n_jobs=n_jobs):
-        evaluation, results = cross_validate_before(calls, LINEAR, small_cohort, **how)
+        evaluation, results = cross_validate_before(calls, LINEAR, tiny_cohort, **how)
     assert dict(results) == {"sum": 3, "text": "3"}
-    alone = cross_validate(LINEAR, small_cohort, **how)
+    alone = cross_validate(LINEAR, tiny_cohort, **how)
     pd.testing.assert_frame_equal(evaluation.predictions, alone.predictions)
 
 
@@ -411,22 +411,22 @@ def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
     assert "<b>" not in replace(example_evaluation, fits=odd)._repr_html_()
 
 
-def test_permuted_labels_are_at_chance(small_cohort):
+def test_permuted_labels_are_at_chance(tiny_cohort):
     scores = []
     for seed in range(2):
         rng = np.random.default_rng(seed)
-        label = permute_labels(small_cohort.y, person_blocks(small_cohort.groups), rng)
-        permuted = replace(small_cohort, table=small_cohort.table.assign(label=label))
+        label = permute_labels(tiny_cohort.y, person_blocks(tiny_cohort.groups), rng)
+        permuted = replace(tiny_cohort, table=tiny_cohort.table.assign(label=label))
         found = cross_validate(LINEAR, permuted, 2, baselines=False)
         scores.append(found.scores()["balanced_accuracy"].mean())
-    true = cross_validate(LINEAR, small_cohort, 3, baselines=False).scores()
+    true = cross_validate(LINEAR, tiny_cohort, 3, baselines=False).scores()
     assert np.mean(scores) == pytest.approx(0.2, abs=0.07)
     assert true["balanced_accuracy"].mean() > 0.26
 
 
 @pytest.mark.parametrize("merged", ["5-to-2", None])
-def test_the_auc_without_probabilities_is_of_decision_values(small_cohort, merged):
-    cohort = merge_classes(small_cohort, merged)
+def test_the_auc_without_probabilities_is_of_decision_values(tiny_cohort, merged):
+    cohort = merge_classes(tiny_cohort, merged)
     found = cross_validate(make_models("linear SVM"), cohort, 3, baselines=False)
     scores = found.scores().set_index("fold")["auc"]
     for fold, rows in found.predictions.groupby("fold"):
@@ -436,19 +436,19 @@ def test_the_auc_without_probabilities_is_of_decision_values(small_cohort, merge
         assert scores[fold] == pytest.approx(np.mean(each))
 
 
-def test_a_leak_that_the_audit_finds_is_warned_of(small_cohort):
-    people = small_cohort.table["participant"]
+def test_a_leak_that_the_audit_finds_is_warned_of(tiny_cohort):
+    people = tiny_cohort.table["participant"]
     visit = people.groupby(people).cumcount() + 1
     names = [f"{one}_V{k}" for one, k in zip(people, visit, strict=True)]
-    table = small_cohort.table.assign(participant=names, sex="F")
+    table = tiny_cohort.table.assign(participant=names, sex="F")
     with pytest.warns(UserWarning, match="found a leak: visits treated as people"):
-        cross_validate(LINEAR, replace(small_cohort, table=table), 2, baselines=False)
+        cross_validate(LINEAR, replace(tiny_cohort, table=table), 2, baselines=False)
 
 
-def test_without_connectomes_networks_are_made_of_features(small_cohort):
+def test_without_connectomes_networks_are_made_of_features(tiny_cohort):
     alike = {"provenance": {"connectome": "none"}, "truth": None}
-    nothing = np.broadcast_to(np.float32(0), small_cohort.connectomes.shape)
-    cohort = replace(small_cohort, connectomes=nothing, **alike)
+    nothing = np.broadcast_to(np.float32(0), tiny_cohort.connectomes.shape)
+    cohort = replace(tiny_cohort, connectomes=nothing, **alike)
     models = make_models(["LSAP-C", "GCN", "ridge with one scale"], n_epochs=1)
     found = cross_validate(models, cohort, 2, baselines=False)
     assert not found.twin_of_model
@@ -457,11 +457,11 @@ def test_without_connectomes_networks_are_made_of_features(small_cohort):
     assert own.connectome == "own"
 
 
-def test_scores_of_probabilities_name_the_class_shares_that_they_assume(small_cohort):
+def test_scores_of_probabilities_name_the_class_shares_that_they_assume(tiny_cohort):
     models = make_models(["ridge without connectome", "majority class"])
     even = make_models("ridge without connectome", class_prior="balanced")
     models["even"] = even["ridge without connectome"]
-    evaluation = cross_validate(models, small_cohort, cv=2, baselines=False)
+    evaluation = cross_validate(models, tiny_cohort, cv=2, baselines=False)
     priors = {"ridge without connectome": "training", "even": "balanced"}
     assert evaluation.class_priors() == priors
     rows = {
@@ -470,7 +470,7 @@ def test_scores_of_probabilities_name_the_class_shares_that_they_assume(small_co
     }
     ridge, even = rows["ridge without connectome"], rows["even"]
     assert ridge["predicted"].equals(even["predicted"])
-    columns = [f"p_{name}" for name in small_cohort.classes]
+    columns = [f"p_{name}" for name in tiny_cohort.classes]
     assert (ridge[columns] - even[columns]).abs().to_numpy().max() > 0.01
     # those with equal shares are of the predicted class
     largest = even[columns].idxmax(axis=1).str.removeprefix("p_")
