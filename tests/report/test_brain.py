@@ -493,7 +493,7 @@ def test_a_region_with_a_value_and_no_surface_is_named():
     with pytest.raises(
         ParameterError, match="161 does not contain the positions of brain stem"
     ):
-        plot_regions({"Brain-Stem": 1.0}, atlas)
+        plot_regions({"Brain-Stem": 1.0}, atlas, views="subcortex")
 
 
 def test_scales_at_quarters_do_not_depend_on_where_folds_began(make_evaluation):
