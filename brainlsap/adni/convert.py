@@ -28,7 +28,7 @@ from brainlsap.adni.tables import (
     ADNI_STAGES,
     AdniFault,
     gather_adni_tables,
-    parse_days,
+    parse_dates,
     refuse_faults,
     standardize_ptid,
 )
@@ -110,7 +110,7 @@ class AdniImages(NamedTuple):
 
 def find_images(
     folder: str | Path,
-    listed_images: pd.DataFrame,
+    image_list_table: pd.DataFrame,
     word_of_modality: Mapping[str, str],
     *,
     skip_faulty: bool = False,
@@ -123,9 +123,9 @@ def find_images(
     """
     image_rows = list[tuple[object, ...]]()
     omission_reasons = list[str]()
-    person_folders = _find_people(Path(folder))
+    person_folders = _find_person_folders(Path(folder))
     for person_folder in person_folders:
-        for image_folder, image_number, omission_reason in _find_image_folders(
+        for image_folder, image_id, omission_reason in _find_image_folders(
             person_folder
         ):
             series_description, date_folder_name = (
@@ -135,13 +135,13 @@ def find_images(
             )[:2]
             modality = modality_of(series_description, word_of_modality)
             is_empty = not any(
-                image_file.is_file() for image_file in image_folder.iterdir()
+                image_path.is_file() for image_path in image_folder.iterdir()
             )
-            participant_code = standardize_ptid(person_folder.name)
+            ptid = standardize_ptid(person_folder.name)
             image_rows.append(
                 (
-                    participant_code,
-                    image_number,
+                    ptid,
+                    image_id,
                     date_folder_name,
                     modality,
                     series_description,
@@ -150,16 +150,18 @@ def find_images(
                 )
             )
             omission_reasons.append(omission_reason)
-    all_images = pd.DataFrame(image_rows, columns=_FOUND_COLUMNS).assign(
+    download_table = pd.DataFrame(image_rows, columns=_FOUND_COLUMNS).assign(
         reason=omission_reasons
     )
-    is_misplaced = all_images["reason"] != ""
-    lacks_modality = all_images["modality"].isna() & ~is_misplaced
-    lacks_files = all_images["is_empty"].astype(bool) & ~is_misplaced & ~lacks_modality
+    is_misplaced = download_table["reason"] != ""
+    lacks_modality = download_table["modality"].isna() & ~is_misplaced
+    lacks_files = (
+        download_table["is_empty"].astype(bool) & ~is_misplaced & ~lacks_modality
+    )
     is_unusable = is_misplaced | lacks_modality | lacks_files
-    images = all_images[~is_unusable].sort_values("source", ignore_index=True)
-    if images.empty:
-        misplaced_images = all_images.loc[is_misplaced, ["source", "reason"]].head(3)
+    image_table = download_table[~is_unusable].sort_values("source", ignore_index=True)
+    if image_table.empty:
+        misplaced_table = download_table.loc[is_misplaced, ["source", "reason"]].head(3)
         raise CohortError(
             f"{folder}: the folder contains no image. Each image is expected in a "
             "folder PTID/description/date/I-id, for example "
@@ -168,26 +170,24 @@ def find_images(
             "--atlas desikan82 --connectome none --feature FEATURE",
             [
                 f"{image_folder}: {omission_reason}"
-                for image_folder, omission_reason in misplaced_images.to_numpy()
+                for image_folder, omission_reason in misplaced_table.to_numpy()
             ],
         )
-    acquisition_dates = parse_days(images["day"])
-    _mark_faults(images, acquisition_dates)
-    is_faulty = images["reason"] != ""
+    acquisition_dates = parse_dates(image_table["day"])
+    _mark_faults(image_table, acquisition_dates)
+    is_faulty = image_table["reason"] != ""
     if is_faulty.any() and not skip_faulty:
         raise CohortError(
             f"{folder}: some images cannot be used. Correct the folders of these "
             f"images, or leave them out with {option_text('skip_faulty', True)}",
-            _describe_faults(images[is_faulty]),
+            _describe_faults(image_table[is_faulty]),
         )
-    all_images.loc[lacks_files, "reason"] = "the image has no files"
-    all_images.loc[lacks_modality, "reason"] = "the description names no modality"
-    unused_images = pd.concat(
-        [all_images[is_unusable], images[is_faulty]], ignore_index=True
+    download_table.loc[lacks_files, "reason"] = "the image has no files"
+    download_table.loc[lacks_modality, "reason"] = "the description names no modality"
+    unused_table = pd.concat(
+        [download_table[is_unusable], image_table[is_faulty]], ignore_index=True
     )
-    unused_images["scan_date"] = parse_days(unused_images["day"]).dt.strftime(
-        "%Y-%m-%d"
-    )
+    unused_table["scan_date"] = parse_dates(unused_table["day"]).dt.strftime("%Y-%m-%d")
     omission_notes = []
     modality_advice = (
         ". Name the modality of a description with "
@@ -197,73 +197,78 @@ def find_images(
         (lacks_files, "they have no files", ""),
         (lacks_modality, "their description names no modality", modality_advice),
     ):
-        unused_descriptions = all_images.loc[is_unused, "description"]
+        unused_descriptions = download_table.loc[is_unused, "description"]
         if len(unused_descriptions):
             description_counts = unused_descriptions.value_counts().sort_index()
             counts_text = describe_counts(description_counts.items())
             omission_notes.append(
                 f"images are left out because {cause_text}: {counts_text}{advice_text}"
             )
-    other_folders = _find_other_folders(Path(folder), person_folders)
-    if other_folders:
+    other_folder_names = _list_other_folder_names(Path(folder), person_folders)
+    if other_folder_names:
         omission_notes.append(
             "folders that are not searched, because their names are not PTIDs, for "
-            f"example 005_S_4010: {listed(other_folders, 5)}"
+            f"example 005_S_4010: {listed(other_folder_names, 5)}"
         )
-    scanner_of_image = _listed_scanners(listed_images)
-    if len(listed_images):
-        listed_numbers = listed_images["image data id"].dropna().map(_image_number)
+    scanner_of_image = _parse_scanner_names(image_list_table)
+    if len(image_list_table):
+        listed_digits = (
+            image_list_table["image data id"].dropna().map(_digits_of_image_id)
+        )
         n_absent_images = (
-            ~listed_numbers.isin(all_images["image"].map(_image_number))
+            ~listed_digits.isin(download_table["image"].map(_digits_of_image_id))
         ).sum()
         if n_absent_images:
             omission_notes.append(
                 f"{count(n_absent_images, 'image')} of the LONI image list "
                 f"{verb_form(n_absent_images, 'are')} not in the folder"
             )
-    images, acquisition_dates = images[~is_faulty], acquisition_dates[~is_faulty]
-    folders_and_numbers = zip(images["source"], images["image"], strict=True)
-    image_scanners = [
-        _scanner_of(Path(image_folder))
-        or scanner_of_image.get(_image_number(image_number))
-        for image_folder, image_number in folders_and_numbers
-    ]
-    scan_dates = acquisition_dates.dt.strftime("%Y-%m-%d")
-    images = images.assign(
-        day=acquisition_dates, scan_date=scan_dates, scanner=image_scanners
+    image_table, acquisition_dates = (
+        image_table[~is_faulty],
+        acquisition_dates[~is_faulty],
     )
-    images = images.sort_values(["ptid", "day", "image"], ignore_index=True)
-    return AdniImages(images.drop(columns="reason"), omission_notes, unused_images)
+    folder_id_pairs = zip(image_table["source"], image_table["image"], strict=True)
+    scanner_names = [
+        _read_scanner_name(Path(image_folder))
+        or scanner_of_image.get(_digits_of_image_id(image_id))
+        for image_folder, image_id in folder_id_pairs
+    ]
+    iso_dates = acquisition_dates.dt.strftime("%Y-%m-%d")
+    image_table = image_table.assign(
+        day=acquisition_dates, scan_date=iso_dates, scanner=scanner_names
+    )
+    image_table = image_table.sort_values(["ptid", "day", "image"], ignore_index=True)
+    return AdniImages(image_table.drop(columns="reason"), omission_notes, unused_table)
 
 
-def _mark_faults(images: pd.DataFrame, acquisition_dates: pd.Series) -> None:
+def _mark_faults(image_table: pd.DataFrame, acquisition_dates: pd.Series) -> None:
     """Write into the column `reason` why images cannot be used."""
-    for image_row in images[acquisition_dates.isna()].itertuples():
+    for image_row in image_table[acquisition_dates.isna()].itertuples():
         fault_text = (
             f"{image_row.day!r} is not a date; expected a date such as "
             "2006-04-18_08_20_30.0"
         )
-        images.loc[image_row.Index, "reason"] = fault_text
-    repeated_images = images[images.duplicated("image", keep=False)]
-    for image_number, duplicate_rows in repeated_images.groupby("image"):
-        source_folders = " and in ".join(duplicate_rows["source"])
-        images.loc[duplicate_rows.index, "reason"] = (
-            f"the image {image_number} occurs in {source_folders}; expected one folder"
+        image_table.loc[image_row.Index, "reason"] = fault_text
+    repeated_rows = image_table[image_table.duplicated("image", keep=False)]
+    for image_id, duplicate_rows in repeated_rows.groupby("image"):
+        folders_text = " and in ".join(duplicate_rows["source"])
+        image_table.loc[duplicate_rows.index, "reason"] = (
+            f"the image {image_id} occurs in {folders_text}; expected one folder"
         )
 
 
-def _describe_faults(faulty_images: pd.DataFrame) -> list[str]:
+def _describe_faults(faulty_table: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
-    is_duplicate = faulty_images.duplicated("image", keep=False)
-    reason_of_image = faulty_images["reason"]
+    is_duplicate = faulty_table.duplicated("image", keep=False)
+    reason_of_image = faulty_table["reason"]
     # The reason of a duplicate names its folders.
     reason_lines = reason_of_image.where(
-        is_duplicate, faulty_images["source"] + ": " + reason_of_image
+        is_duplicate, faulty_table["source"] + ": " + reason_of_image
     )
     return reason_lines[~reason_of_image.duplicated()].tolist()
 
 
-def _find_people(folder: Path) -> list[Path]:
+def _find_person_folders(folder: Path) -> list[Path]:
     """Return the folders named by a PTID, at most three levels below `folder`."""
     subfolders = (
         subfolder
@@ -277,15 +282,15 @@ def _find_people(folder: Path) -> list[Path]:
     )
 
 
-def _find_other_folders(folder: Path, person_folders: Iterable[Path]) -> list[str]:
+def _list_other_folder_names(folder: Path, person_folders: Iterable[Path]) -> list[str]:
     """Return the names of folders that are not named by a PTID and contain none."""
-    top_names = {
+    top_folder_names = {
         person_folder.relative_to(folder).parts[0] for person_folder in person_folders
     }
     return sorted(
         subfolder.name
         for subfolder in folder.iterdir()
-        if subfolder.is_dir() and subfolder.name not in top_names
+        if subfolder.is_dir() and subfolder.name not in top_folder_names
     )
 
 
@@ -296,7 +301,7 @@ def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
     `description/date/S-id`, has a folder for each image, or the image number at the end
     of its file names.
     """
-    expected_layout = "files are expected in PTID/description/date/I-id"
+    layout_text = "files are expected in PTID/description/date/I-id"
     for image_folder in (
         person_folder,
         *person_folder.glob("*"),
@@ -305,7 +310,7 @@ def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
         if image_folder.is_dir() and any(
             inner_path.is_file() for inner_path in image_folder.iterdir()
         ):
-            yield image_folder, "n/a", expected_layout
+            yield image_folder, "n/a", layout_text
     for image_folder in sorted(person_folder.glob("*/*/*")):
         if not image_folder.is_dir():
             continue
@@ -313,7 +318,7 @@ def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
             yield image_folder, image_folder.name, ""
         elif not _SERIES_PATTERN.fullmatch(image_folder.name):
             fault_text = "the name of the folder is not I or S followed by a number"
-            yield image_folder, "n/a", f"{fault_text}; {expected_layout}"
+            yield image_folder, "n/a", f"{fault_text}; {layout_text}"
         else:
             yield from _find_series_images(image_folder)
 
@@ -334,24 +339,24 @@ def _find_series_images(series_folder: Path) -> Iterator[tuple[Path, str, str]]:
     ]
     if image_folders and not file_names:
         return
-    image_numbers = sorted(
+    image_ids = sorted(
         {n for file_name in file_names for n in _IMAGE_IN_FILE_NAME.findall(file_name)}
     )
-    if len(image_numbers) > 1:
+    if len(image_ids) > 1:
         fault_text = (
-            f"one folder contains files of several images ({listed(image_numbers, 3)})"
+            f"one folder contains files of several images ({listed(image_ids, 3)})"
         )
         yield series_folder, "n/a", fault_text
         return
-    yield series_folder, image_numbers[0] if image_numbers else series_folder.name, ""
+    yield series_folder, image_ids[0] if image_ids else series_folder.name, ""
 
 
-def _image_number(image_id: object) -> str:
+def _digits_of_image_id(image_id: object) -> str:
     """Return the digits of an image number, which lists write with or without I."""
     return str(image_id).strip().upper().removeprefix("I").removesuffix(".0")
 
 
-def _scanner_of(folder: Path) -> str | None:
+def _read_scanner_name(folder: Path) -> str | None:
     """Return the scanner from a BIDS sidecar of the image, if it is given."""
     scanner_keys = ("Manufacturer", "ManufacturersModelName", "MagneticFieldStrength")
     for sidecar_path in sorted(folder.glob("*.json")):
@@ -366,19 +371,19 @@ def _scanner_of(folder: Path) -> str | None:
     return None
 
 
-def _listed_scanners(listed_images: pd.DataFrame) -> dict[str, str]:
+def _parse_scanner_names(image_list_table: pd.DataFrame) -> dict[str, str]:
     """Return scanners by image number, from LONI's list.
 
     The list has one column (`Manufacturer=SIEMENS;Mfg Model=...`), or one column for
     each property.
     """
     scanner_of_image = {}
-    scanner_columns = (
+    spelling_groups = (
         ("manufacturer", "mfr"),
         ("mfgmodel", "model", "manufacturermodel"),
         ("fieldstrength", "magneticfieldstrength"),
     )
-    for image_row in listed_images.to_dict("records"):
+    for image_row in image_list_table.to_dict("records"):
         cell_by_column = {
             letters_of(str(column_name)): cell_text
             for column_name, cell_text in image_row.items()
@@ -402,7 +407,7 @@ def _listed_scanners(listed_images: pd.DataFrame) -> dict[str, str]:
                 ),
                 "",
             )
-            for column_spellings in scanner_columns
+            for column_spellings in spelling_groups
         ]
         scanner_text = " ".join(
             scanner_word
@@ -410,12 +415,14 @@ def _listed_scanners(listed_images: pd.DataFrame) -> dict[str, str]:
             if scanner_word not in ("", "nan")
         )
         if scanner_text:
-            scanner_of_image[_image_number(image_row["image data id"])] = scanner_text
+            scanner_of_image[_digits_of_image_id(image_row["image data id"])] = (
+                scanner_text
+            )
     return scanner_of_image
 
 
 def pair_images(
-    visits: pd.DataFrame, images: pd.DataFrame, max_days: int
+    visit_table: pd.DataFrame, image_table: pd.DataFrame, max_days: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Assign every image to the nearest visit of the person within a window of days.
 
@@ -425,42 +432,38 @@ def pair_images(
     errors (`is_faulty`) are not used. Returns the pairs (`PAIR_COLUMNS`, `days` from
     visit to image), and the other images with the reason.
     """
-    image_visit_pairs = images.merge(visits.dropna(subset="date"), on="ptid")
-    image_visit_pairs["days"] = (
-        image_visit_pairs["day"] - image_visit_pairs["date"]
-    ).dt.days
-    image_visit_pairs["distance"] = image_visit_pairs["days"].abs()
-    image_visit_pairs = image_visit_pairs[image_visit_pairs["distance"] <= max_days]
-    image_visit_pairs = image_visit_pairs.sort_values(
-        ["distance", "month", "day", "image"]
-    )
-    own_visit_pairs = image_visit_pairs.drop_duplicates("image")
-    nearest_pairs = own_visit_pairs.drop_duplicates(["ptid", "month", "modality"])
-    images_of_faulty_visits = nearest_pairs.loc[
-        nearest_pairs["is_faulty"].astype(bool), "image"
+    pair_table = image_table.merge(visit_table.dropna(subset="date"), on="ptid")
+    pair_table["days"] = (pair_table["day"] - pair_table["date"]).dt.days
+    pair_table["distance"] = pair_table["days"].abs()
+    pair_table = pair_table[pair_table["distance"] <= max_days]
+    pair_table = pair_table.sort_values(["distance", "month", "day", "image"])
+    nearest_visit_table = pair_table.drop_duplicates("image")
+    used_pair_table = nearest_visit_table.drop_duplicates(["ptid", "month", "modality"])
+    faulty_image_ids = used_pair_table.loc[
+        used_pair_table["is_faulty"].astype(bool), "image"
     ]
-    nearest_pairs = nearest_pairs[~nearest_pairs["image"].isin(images_of_faulty_visits)]
-    nearest_pairs = nearest_pairs.sort_values(
+    used_pair_table = used_pair_table[~used_pair_table["image"].isin(faulty_image_ids)]
+    used_pair_table = used_pair_table.sort_values(
         ["participant_id", "session_id", "modality"], ignore_index=True
     )
     omission_reasons = pd.Series(
-        "another image of this modality is nearer to the visit", images.index
+        "another image of this modality is nearer to the visit", image_table.index
     )
-    omission_reasons[~images["image"].isin(image_visit_pairs["image"])] = (
+    omission_reasons[~image_table["image"].isin(pair_table["image"])] = (
         f"the person has no visit within {max_days} days of the image"
     )
-    omission_reasons[~images["ptid"].isin(visits["ptid"])] = (
+    omission_reasons[~image_table["ptid"].isin(visit_table["ptid"])] = (
         "the tables do not contain the person"
     )
-    omission_reasons[images["image"].isin(images_of_faulty_visits)] = (
+    omission_reasons[image_table["image"].isin(faulty_image_ids)] = (
         "the visit was skipped because its rows in the tables have faults"
     )
-    unused_images = images.assign(reason=omission_reasons)[
-        ~images["image"].isin(nearest_pairs["image"])
+    unused_table = image_table.assign(reason=omission_reasons)[
+        ~image_table["image"].isin(used_pair_table["image"])
     ]
-    return nearest_pairs[list(PAIR_COLUMNS)], unused_images[UNUSED_COLUMNS].reset_index(
-        drop=True
-    )
+    return used_pair_table[list(PAIR_COLUMNS)], unused_table[
+        UNUSED_COLUMNS
+    ].reset_index(drop=True)
 
 
 class AdniImport(NamedTuple):
@@ -535,11 +538,13 @@ def import_adni(
     for modality_name in (*require, *modalities):
         check_choice("modality", modality_name, MODALITIES)
     with fill_folder(out) as study_folder:
-        visits, listed_images, import_notes, table_faults = gather_adni_tables(tables)
+        visit_table, image_list_table, import_notes, table_faults = gather_adni_tables(
+            tables
+        )
         if not skip_faulty:
             refuse_faults(Path(tables), table_faults)
-        image_table, image_notes, unusable_images = find_images(
-            images, listed_images, modalities, skip_faulty=skip_faulty
+        image_table, image_notes, unusable_table = find_images(
+            images, image_list_table, modalities, skip_faulty=skip_faulty
         )
         import_notes += image_notes
         skipped_entry_table = pd.DataFrame(table_faults, columns=AdniFault._fields)
@@ -554,74 +559,80 @@ def import_adni(
         ptid_of_rid = {
             str(int(ptid.rsplit("_", 1)[1])): ptid for ptid in image_table["ptid"]
         }
-        participant_codes = (
-            visits["ptid"].astype(object).fillna(visits["rid"].map(ptid_of_rid))
+        ptids = (
+            visit_table["ptid"]
+            .astype(object)
+            .fillna(visit_table["rid"].map(ptid_of_rid))
         )
-        visits = visits.assign(
-            ptid=participant_codes,
-            participant_id="sub-ADNI" + participant_codes.str.replace("_", ""),
-            session_id="ses-M" + visits["month"].astype(str).str.zfill(3),
-            exam_date=visits["date"].dt.strftime("%Y-%m-%d"),
+        visit_table = visit_table.assign(
+            ptid=ptids,
+            participant_id="sub-ADNI" + ptids.str.replace("_", ""),
+            session_id="ses-M" + visit_table["month"].astype(str).str.zfill(3),
+            exam_date=visit_table["date"].dt.strftime("%Y-%m-%d"),
         )
-        image_visit_pairs, unpaired_images = pair_images(visits, image_table, window)
-        unused_images = pd.concat(
-            [unpaired_images, unusable_images[UNUSED_COLUMNS]], ignore_index=True
+        pair_table, unpaired_table = pair_images(visit_table, image_table, window)
+        unused_table = pd.concat(
+            [unpaired_table, unusable_table[UNUSED_COLUMNS]], ignore_index=True
         )
-        visits = visits[~visits["is_faulty"].astype(bool)]
-        modality_groups = image_visit_pairs.groupby(_VISIT_COLUMNS)["modality"]
-        has_required = modality_groups.transform(
+        visit_table = visit_table[~visit_table["is_faulty"].astype(bool)]
+        modality_groups = pair_table.groupby(_VISIT_COLUMNS)["modality"]
+        has_required_modalities = modality_groups.transform(
             lambda visit_modalities: set(require) <= set(visit_modalities)
         ).astype(bool)
         if n_incomplete := len(
-            image_visit_pairs.loc[~has_required, _VISIT_COLUMNS].drop_duplicates()
+            pair_table.loc[~has_required_modalities, _VISIT_COLUMNS].drop_duplicates()
         ):
             import_notes.append(
                 f"{count(n_incomplete, 'visit', 'are')} left out for lack of one of "
                 f"{', '.join(require)}"
             )
-        recognised_counts = image_visit_pairs["modality"].value_counts().sort_index()
-        image_visit_pairs = image_visit_pairs[has_required].reset_index(drop=True)
-        if image_visit_pairs.empty:
+        recognised_modality_counts = pair_table["modality"].value_counts().sort_index()
+        pair_table = pair_table[has_required_modalities].reset_index(drop=True)
+        if pair_table.empty:
             raise CohortError(
                 f"no visit has an image: {count(len(image_table), 'image')} of "
                 f"{count(image_table['ptid'].nunique(), 'person')} "
                 f"{verb_form(len(image_table), 'were')} compared with "
-                f"{count(len(visits), 'visit')}",
+                f"{count(len(visit_table), 'visit')}",
                 _explain_no_pairs(
-                    unpaired_images, visits, recognised_counts, n_incomplete, require
+                    unpaired_table,
+                    visit_table,
+                    recognised_modality_counts,
+                    n_incomplete,
+                    require,
                 )
                 + image_notes,
             )
-        phase_labels = labels_by_phase(visits)
-        n_without_stage = phase_labels.groupby("phase")["none"].sum()
+        label_count_table = labels_by_phase(visit_table)
+        unstaged_counts = label_count_table.groupby("phase")["none"].sum()
         counts_text = ", ".join(
-            f"{n} of {phase_name}" for phase_name, n in n_without_stage.items() if n
+            f"{n} of {phase_name}" for phase_name, n in unstaged_counts.items() if n
         )
         import_notes += (
             [f"people without a stage, by phase: {counts_text}"] if counts_text else []
         )
-        modality_counts = image_visit_pairs["modality"].value_counts().sort_index()
-        n_people = image_visit_pairs["participant_id"].nunique()
-        n_visits = len(image_visit_pairs[_VISIT_COLUMNS].drop_duplicates())
+        modality_counts = pair_table["modality"].value_counts().sort_index()
+        n_people = pair_table["participant_id"].nunique()
+        n_visits = len(pair_table[_VISIT_COLUMNS].drop_duplicates())
         note_lines = (
             f"{count(n_people, 'person')}, {count(n_visits, 'visit')} with images",
             "images: "
             + ", ".join(
                 f"{modality_name} {n}" for modality_name, n in modality_counts.items()
             ),
-            f"{count(len(unused_images), 'image', 'are')} not used "
+            f"{count(len(unused_table), 'image', 'are')} not used "
             "(adni_unused_images.tsv)",
             *import_notes,
             "the stage is given at baseline visits only, and the diagnosis at "
             "every visit. To predict the stage: brainlsap check STUDY --label stage "
             "--scans baseline",
         )
-        _write_people(image_visit_pairs, visits, study_folder)
-        for pair_row in image_visit_pairs.to_dict("records"):
+        _write_person_tables(pair_table, visit_table, study_folder)
+        for pair_row in pair_table.to_dict("records"):
             _link_files(pair_row, study_folder)
-        write_tsv(image_visit_pairs, study_folder / "adni_pairing.tsv")
-        write_tsv(unused_images, study_folder / "adni_unused_images.tsv")
-        write_tsv(phase_labels, study_folder / "adni_labels_by_phase.tsv")
+        write_tsv(pair_table, study_folder / "adni_pairing.tsv")
+        write_tsv(unused_table, study_folder / "adni_unused_images.tsv")
+        write_tsv(label_count_table, study_folder / "adni_labels_by_phase.tsv")
         if table_faults:
             write_tsv(skipped_entry_table, study_folder / "adni_skipped.tsv")
         (study_folder / "adni_notes.txt").write_text(
@@ -629,75 +640,74 @@ def import_adni(
         )
     return AdniImport(
         Path(out),
-        image_visit_pairs,
-        unused_images,
-        phase_labels,
+        pair_table,
+        unused_table,
+        label_count_table,
         note_lines,
         skipped_entry_table,
     )
 
 
 def _explain_no_pairs(
-    unpaired_images: pd.DataFrame,
-    visits: pd.DataFrame,
-    recognised_counts: pd.Series,
+    unpaired_table: pd.DataFrame,
+    visit_table: pd.DataFrame,
+    recognised_modality_counts: pd.Series,
     n_incomplete: int,
     required_modalities: tuple[str, ...],
 ) -> list[str]:
     """Return lines on why no image was assigned to a visit."""
-    lines = []
-    n_undated = int(visits["date"].isna().sum())
+    hint_lines = []
+    n_undated = int(visit_table["date"].isna().sum())
     if n_undated:
-        lines.append(
-            f"{n_undated} of {len(visits)} visits have no date. Add the column "
+        hint_lines.append(
+            f"{n_undated} of {len(visit_table)} visits have no date. Add the column "
             "EXAMDATE to ADNIMERGE. If you use DXSUM, add the table REGISTRY, which "
             "contains the dates of visits"
         )
     if n_incomplete:
-        lines.append(
+        hint_lines.append(
             f"{count(n_incomplete, 'visit')} lack one of the required modalities "
             f"({', '.join(required_modalities)}); images were recognised as "
-            f"{describe_counts(recognised_counts.items())}"
+            f"{describe_counts(recognised_modality_counts.items())}"
         )
-    if n_undated < len(visits):
-        reason_counts = unpaired_images["reason"].value_counts().sort_index()
-        lines += [
+    if n_undated < len(visit_table):
+        reason_counts = unpaired_table["reason"].value_counts().sort_index()
+        hint_lines += [
             f"images that are not used: {n_images}, because {unused_reason}"
             for unused_reason, n_images in reason_counts.items()
         ]
-    return lines
+    return hint_lines
 
 
-def labels_by_phase(visits: pd.DataFrame) -> pd.DataFrame:
+def labels_by_phase(visit_table: pd.DataFrame) -> pd.DataFrame:
     """Count participants by phase of enrolment, site and baseline label."""
-    missing_values = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
-    first_visits = visits.drop_duplicates("rid").fillna(missing_values)
+    fill_values = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
+    first_visit_rows = visit_table.drop_duplicates("rid").fillna(fill_values)
     label_counts = pd.crosstab(
-        [first_visits["first_phase"], first_visits["site"]], first_visits["stage"]
+        [first_visit_rows["first_phase"], first_visit_rows["site"]],
+        first_visit_rows["stage"],
     )
     label_counts = label_counts.reindex(columns=[*ADNI_STAGES, "none"], fill_value=0)
     return label_counts.rename_axis(index=["phase", "site"], columns=None).reset_index()
 
 
-def _write_people(
-    image_visit_pairs: pd.DataFrame, visits: pd.DataFrame, study_folder: Path
+def _write_person_tables(
+    pair_table: pd.DataFrame, visit_table: pd.DataFrame, study_folder: Path
 ) -> None:
     describe_dataset(study_folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
-    visit_rows = visits[visits["ptid"].isin(image_visit_pairs["ptid"])]
+    visit_rows = visit_table[visit_table["ptid"].isin(pair_table["ptid"])]
     visit_rows = visit_rows.assign(
         stage=visit_rows["stage"].where(visit_rows["month"] == 0)
     )
-    rows_with_scanner = image_visit_pairs.dropna(subset="scanner").sort_values(
-        "modality"
-    )
+    rows_with_scanner = pair_table.dropna(subset="scanner").sort_values("modality")
     scanner_of_visit = rows_with_scanner.groupby(_VISIT_COLUMNS)["scanner"].agg(
         lambda names: "; ".join(names.unique())
     )
     visit_rows = visit_rows.join(scanner_of_visit, on=_VISIT_COLUMNS)
     visit_rows["scanner"] = visit_rows["scanner"].fillna(visit_rows["field"])
-    first_visits = visit_rows.drop_duplicates("participant_id")
+    first_visit_rows = visit_rows.drop_duplicates("participant_id")
     write_tsv(
-        first_visits[["participant_id", *_PERSON_COLUMNS]],
+        first_visit_rows[["participant_id", *_PERSON_COLUMNS]],
         study_folder / "participants.tsv",
     )
     for participant_name, person_rows in visit_rows.groupby("participant_id"):
@@ -708,26 +718,26 @@ def _write_people(
         )
 
 
-def _link_files(pair_row: dict[str, str], folder: Path) -> None:
+def _link_files(pair_row: dict[str, str], study_folder: Path) -> None:
     """Link the files of an image into the folder of its visit.
 
     A single NIfTI image and its sidecars get BIDS names. Other files keep their names
     after that of the visit. The folder of a DICOM series is linked in `sourcedata/`.
     """
     if pair_row["modality"] == "anat":
-        bids_datatype, file_suffix = "anat", "T1w"
+        bids_datatype, bids_suffix = "anat", "T1w"
     elif pair_row["modality"] == "dwi":
-        bids_datatype, file_suffix = "dwi", "dwi"
+        bids_datatype, bids_suffix = "dwi", "dwi"
     else:
         bids_datatype = "pet"
-        file_suffix = (
+        bids_suffix = (
             f"trc-{tracer_of(pair_row['description'], pair_row['modality'])}_pet"
         )
     visit_folder = Path(
         pair_row["participant_id"], pair_row["session_id"], bids_datatype
     )
     file_stem = f"{pair_row['participant_id']}_{pair_row['session_id']}"
-    (folder / visit_folder).mkdir(parents=True, exist_ok=True)
+    (study_folder / visit_folder).mkdir(parents=True, exist_ok=True)
     source_folder = Path(pair_row["source"]).resolve()
     image_paths = [
         image_path for image_path in source_folder.iterdir() if image_path.is_file()
@@ -737,8 +747,8 @@ def _link_files(pair_row: dict[str, str], folder: Path) -> None:
         for image_path in image_paths
     }
     if not _DICOM_SUFFIXES.isdisjoint(suffix_of_file.values()):
-        (folder / "sourcedata" / visit_folder).mkdir(parents=True, exist_ok=True)
-        (folder / "sourcedata" / visit_folder / pair_row["image"]).symlink_to(
+        (study_folder / "sourcedata" / visit_folder).mkdir(parents=True, exist_ok=True)
+        (study_folder / "sourcedata" / visit_folder / pair_row["image"]).symlink_to(
             source_folder
         )
         return
@@ -751,8 +761,10 @@ def _link_files(pair_row: dict[str, str], folder: Path) -> None:
     )
     for image_path, image_suffix in suffix_of_file.items():
         link_name = (
-            f"{file_suffix}{image_suffix}"
+            f"{bids_suffix}{image_suffix}"
             if is_single_image and image_suffix in _BIDS_SUFFIXES
             else image_path.name
         )
-        (folder / visit_folder / f"{file_stem}_{link_name}").symlink_to(image_path)
+        (study_folder / visit_folder / f"{file_stem}_{link_name}").symlink_to(
+            image_path
+        )

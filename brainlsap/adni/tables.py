@@ -137,7 +137,7 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     """
     folder = Path(folder)
     table_faults = list[AdniFault]()
-    table_of_kind, columns_of_unused_file = _tables_by_kind(folder)
+    table_of_kind, columns_of_unused_file = _read_tables(folder)
     table_notes = [f"tables: {', '.join(table_of_kind)}"]
     if columns_of_unused_file:
         table_notes.append(
@@ -170,8 +170,10 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
                 f"{columns_text}"
             )
     visits, merging_notes = merge_visits(visit_rows, folder, table_faults)
-    image_list = table_of_kind.get("IMAGES", pd.DataFrame())
-    return AdniTables(visits, image_list, table_notes + merging_notes, table_faults)
+    image_list_table = table_of_kind.get("IMAGES", pd.DataFrame())
+    return AdniTables(
+        visits, image_list_table, table_notes + merging_notes, table_faults
+    )
 
 
 def _describe_missing_columns(
@@ -181,15 +183,15 @@ def _describe_missing_columns(
     name_of_key = {"rid": "RID", "viscode": "VISCODE", "dx_bl": "DX_bl", "dx": "DX"}
     fault_lines = []
     for file_name, column_names in columns_of_unused_file.items():
-        missing_columns = [
+        missing_names = [
             column_name
             for column_key, column_name in name_of_key.items()
             if column_key not in column_names
         ]
-        if len(missing_columns) < len(name_of_key) - 1:
+        if len(missing_names) < len(name_of_key) - 1:
             fault_lines.append(
                 f"{file_name} is not read as ADNIMERGE, because it has no column "
-                f"{' and no column '.join(missing_columns)}"
+                f"{' and no column '.join(missing_names)}"
             )
     return fault_lines
 
@@ -204,7 +206,7 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
     fault_lines = [
         (
             f"the column {column_name} contains {cell_value!r} in {count(n, 'row')}; "
-            f"{_known_words(column_name)}"
+            f"{_expected_words_text(column_name)}"
         )
         for (column_name, cell_value), n in word_counts.items()
     ]
@@ -219,24 +221,24 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
     )
 
 
-def _known_words(column_name: str) -> str:
+def _expected_words_text(column_name: str) -> str:
     """Return text that lists the common codes of a column."""
     if column_name == "DX_bl":
         return "expected CN, SMC, EMCI, LMCI, MCI or AD"
     if column_name == "ARM":
         return "expected 1 to 11, CN, SMC, EMCI, LMCI or AD"
-    code_range = "1 to 9" if column_name == "DXCHANGE" else "1 to 3"
-    return f"expected {code_range}, CN, MCI, AD or Dementia"
+    code_range_text = "1 to 9" if column_name == "DXCHANGE" else "1 to 3"
+    return f"expected {code_range_text}, CN, MCI, AD or Dementia"
 
 
-def _tables_by_kind(
+def _read_tables(
     folder: Path,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, set[str]]]:
     """Return tables by kind, and the columns of other files, all in lower case."""
-    candidate_files = [folder] if folder.is_file() else sorted(folder.glob("*.*"))
+    candidate_paths = [folder] if folder.is_file() else sorted(folder.glob("*.*"))
     table_paths = [
         table_path
-        for table_path in candidate_files
+        for table_path in candidate_paths
         if table_path.suffix.lower() in (".csv", ".tsv")
     ]
     if not table_paths:
@@ -258,7 +260,7 @@ def _tables_by_kind(
                 "only one of them"
             )
         if table_kind == "IMAGES":
-            adni_table = adni_table.rename(columns=_unify_image_heads(adni_table))
+            adni_table = adni_table.rename(columns=_standard_image_columns(adni_table))
         is_missing_code = adni_table.apply(pd.to_numeric, errors="coerce").isin(
             _MISSING_CODES
         )
@@ -273,25 +275,27 @@ def _find_table_kind(column_names: set[str]) -> str | None:
             return table_kind
     if {"rid", "viscode"} <= column_names and column_names & {*DIAGNOSES}:
         return "DXSUM"
-    image_heads = {*_unify_image_heads(column_names).values()}
-    if "rid" not in column_names and {"image data id", "subject"} <= image_heads:
+    image_headers = {*_standard_image_columns(column_names).values()}
+    if "rid" not in column_names and {"image data id", "subject"} <= image_headers:
         return "IMAGES"
     return None
 
 
-def _unify_image_heads(column_names: Iterable[str]) -> dict[str, str]:
+def _standard_image_columns(column_names: Iterable[str]) -> dict[str, str]:
     """Return standard names for the image and person columns of LONI's list."""
     column_by_letters = {
         letters_of(column_name): column_name for column_name in column_names
     }
     spellings_by_name = {"image data id": IMAGE_HEADS, "subject": SUBJECT_HEADS}
-    renamed_columns = {}
-    for standard_column, column_spellings in spellings_by_name.items():
+    standard_name_by_column = {}
+    for standard_name, column_spellings in spellings_by_name.items():
         for column_spelling in column_spellings:
             if column_spelling in column_by_letters:
-                renamed_columns[column_by_letters[column_spelling]] = standard_column
+                standard_name_by_column[column_by_letters[column_spelling]] = (
+                    standard_name
+                )
                 break
-    return renamed_columns
+    return standard_name_by_column
 
 
 def _first_known(adni_table: pd.DataFrame, *column_names: str) -> pd.Series:
@@ -308,12 +312,12 @@ def _standardize_ptids(ptids: pd.Series) -> pd.Series:
     ).astype(object)
 
 
-def _to_numbers(text_column: pd.Series) -> pd.Series:
-    return pd.to_numeric(text_column, errors="coerce").astype(float)
+def _to_numbers(text_series: pd.Series) -> pd.Series:
+    return pd.to_numeric(text_series, errors="coerce").astype(float)
 
 
 def _simplify_words(
-    code_column: pd.Series, meaning_of_word: Mapping[str, str]
+    code_series: pd.Series, meaning_of_word: Mapping[str, str]
 ) -> pd.Series:
     """Return words and codes in one spelling.
 
@@ -321,44 +325,44 @@ def _simplify_words(
     an arm its group ("NL - (ADNI1 1.5T only)" is nl), a code a whole number ("1.0" is
     1).
     """
-    simple_text = code_column.astype("string").str.lower().str.split().str.join(" ")
-    simple_text = simple_text.str.replace(
+    simple_texts = code_series.astype("string").str.lower().str.split().str.join(" ")
+    simple_texts = simple_texts.str.replace(
         "^(stable|conversion|reversion) ?: ?", "", regex=True
     )
-    simple_text = simple_text.str.replace(r" - \(.*\)$", "", regex=True)
+    simple_texts = simple_texts.str.replace(r" - \(.*\)$", "", regex=True)
     word_pattern = "|".join(re.escape(known_word) for known_word in meaning_of_word)
-    simple_text = simple_text.str.replace(
+    simple_texts = simple_texts.str.replace(
         rf"^(?:{word_pattern}) to ({word_pattern})$", r"\1", regex=True
     )
-    numeric_codes = pd.to_numeric(simple_text, errors="coerce")
+    numeric_codes = pd.to_numeric(simple_texts, errors="coerce")
     is_code = numeric_codes.notna() & (numeric_codes % 1 == 0)
     code_texts = numeric_codes[is_code].astype(int).astype(str)
-    return simple_text.mask(is_code, code_texts).astype(object)
+    return simple_texts.mask(is_code, code_texts).astype(object)
 
 
 def _decode_words(
-    code_column: pd.Series, meaning_of_word: Mapping[str, str]
+    code_series: pd.Series, meaning_of_word: Mapping[str, str]
 ) -> pd.Series:
     """Return the meaning of words or codes; None for missing or unknown ones."""
-    decoded_values = (
-        _simplify_words(code_column, meaning_of_word)
+    meanings = (
+        _simplify_words(code_series, meaning_of_word)
         .map(meaning_of_word)
         .astype(object)
     )
-    return decoded_values.where(decoded_values.notna() & (decoded_values != ""), None)
+    return meanings.where(meanings.notna() & (meanings != ""), None)
 
 
-def _find_unknown(
-    code_column: pd.Series, meaning_of_word: Mapping[str, str]
+def _find_unknown_cells(
+    code_series: pd.Series, meaning_of_word: Mapping[str, str]
 ) -> pd.Series:
     """Return the cells with an unknown meaning."""
-    return code_column[
-        code_column.notna()
-        & ~_simplify_words(code_column, meaning_of_word).isin([*meaning_of_word])
+    return code_series[
+        code_series.notna()
+        & ~_simplify_words(code_series, meaning_of_word).isin([*meaning_of_word])
     ]
 
 
-def _find_visit_rows(visit_table: pd.DataFrame) -> pd.Series:
+def _is_visit_row(visit_table: pd.DataFrame) -> pd.Series:
     """Return whether rows are visits: with a RID, and no screening failure."""
     visit_codes = _first_known(visit_table, "viscode2", "viscode").str.lower()
     return visit_table["rid"].notna() & (visit_codes != "f")
@@ -371,13 +375,13 @@ def _add_unknown_words(
     table_faults: list[AdniFault],
 ) -> pd.Index:
     """Add a fault for every unknown word in a column; return the rows with one."""
-    unknown_cells = _find_unknown(
-        adni_table[column_key][_find_visit_rows(adni_table)], meaning_of_word
+    unknown_cells = _find_unknown_cells(
+        adni_table[column_key][_is_visit_row(adni_table)], meaning_of_word
     )
     column_name = "DX_bl" if column_key == "dx_bl" else column_key.upper()
     visit_codes = _first_known(adni_table, "viscode2", "viscode")
     for row_index, cell_value in unknown_cells.items():
-        roster_id, visit_code = (
+        rid, visit_code = (
             str(adni_table["rid"][row_index]),
             str(visit_codes[row_index] or ""),
         )
@@ -387,15 +391,13 @@ def _add_unknown_words(
             "which is not a known code"
         )
         table_faults.append(
-            AdniFault(
-                "unknown word", roster_id, visit_code, column_name, cell_value, message
-            )
+            AdniFault("unknown word", rid, visit_code, column_name, cell_value, message)
         )
     return unknown_cells.index
 
 
 def _note_unknown(
-    code_column: pd.Series,
+    code_series: pd.Series,
     is_known: pd.Series,
     column_name: str,
     table_notes: list[str],
@@ -404,12 +406,12 @@ def _note_unknown(
 ) -> None:
     """Add a note on the unknown values of a column, with counts."""
     value_counts = (
-        code_column[code_column.notna() & ~is_known].value_counts().sort_index()
+        code_series[code_series.notna() & ~is_known].value_counts().sort_index()
     )
     if len(value_counts):
-        cell_counts = describe_counts(value_counts.items(), max_items=8)
+        counts_text = describe_counts(value_counts.items(), max_items=8)
         table_notes.append(
-            f"unknown values of {column_name}, {consequence_text}: {cell_counts}"
+            f"unknown values of {column_name}, {consequence_text}: {counts_text}"
         )
 
 
@@ -449,15 +451,15 @@ def _note_meanings(
         )
 
 
-def _read_days(
+def _read_exam_dates(
     adni_table: pd.DataFrame, column_name: str, table_faults: list[AdniFault]
 ) -> pd.Series:
     """Return a column of dates such as 2006-04-18 or 4/18/2006; NaT for a fault."""
     date_texts = _first_known(adni_table, column_name)
-    exam_dates = parse_days(date_texts)
-    is_invalid = date_texts.notna() & exam_dates.isna() & _find_visit_rows(adni_table)
+    exam_dates = parse_dates(date_texts)
+    is_invalid = date_texts.notna() & exam_dates.isna() & _is_visit_row(adni_table)
     for row_index, cell_text in date_texts[is_invalid].items():
-        roster_id, visit_code = (
+        rid, visit_code = (
             str(adni_table["rid"][row_index]),
             str(adni_table["viscode"][row_index]),
         )
@@ -467,75 +469,81 @@ def _read_days(
         )
         table_faults.append(
             AdniFault(
-                "no day", roster_id, visit_code, column_name.upper(), cell_text, message
+                "no day", rid, visit_code, column_name.upper(), cell_text, message
             )
         )
     return exam_dates
 
 
-def parse_days(date_texts: pd.Series) -> pd.Series:
+def parse_dates(date_texts: pd.Series) -> pd.Series:
     """Return dates of text such as 2006-04-18_08_20_30.0 or 4/18/2006; else NaT."""
     parsed_dates = pd.to_datetime(
         date_texts.str.slice(0, 10), format="%Y-%m-%d", errors="coerce"
     )
-    us_text = date_texts.str.split().str[0]
+    us_date_texts = date_texts.str.split().str[0]
     return parsed_dates.fillna(
-        pd.to_datetime(us_text, format="%m/%d/%Y", errors="coerce")
+        pd.to_datetime(us_date_texts, format="%m/%d/%Y", errors="coerce")
     )
 
 
-def _unify_phases(phase_column: pd.Series) -> pd.Series:
+def _unify_phases(phase_series: pd.Series) -> pd.Series:
     """Return phases in one spelling: `ADNI GO` and `adnigo` become `ADNIGO`."""
-    phase_code = phase_column.str.upper().str.replace(r"[ _-]", "", regex=True)
-    return phase_code.where(phase_code.isin(PHASES), phase_column).astype(object)
+    phase_codes = phase_series.str.upper().str.replace(r"[ _-]", "", regex=True)
+    return phase_codes.where(phase_codes.isin(PHASES), phase_series).astype(object)
 
 
 def _read_visits(
     visit_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.DataFrame:
     """Return the properties of each visit under our names; add faults and notes."""
-    visit_columns = {
-        fact_name: _first_known(visit_table, *source_columns)
-        for fact_name, source_columns in HEADS_BY_FACT.items()
+    series_by_fact = {
+        fact_name: _first_known(visit_table, *source_column_names)
+        for fact_name, source_column_names in HEADS_BY_FACT.items()
     }
-    diagnoses_by_column = pd.DataFrame(index=visit_table.index)
+    diagnosis_table = pd.DataFrame(index=visit_table.index)
     is_faulty = pd.Series(False, visit_table.index)
-    for diagnosis_column in (
-        diagnosis_column
-        for diagnosis_column in DIAGNOSES
-        if diagnosis_column in visit_table
+    for diagnosis_column_name in (
+        diagnosis_column_name
+        for diagnosis_column_name in DIAGNOSES
+        if diagnosis_column_name in visit_table
     ):
         is_faulty[
             _add_unknown_words(
-                visit_table, diagnosis_column, DIAGNOSES[diagnosis_column], table_faults
+                visit_table,
+                diagnosis_column_name,
+                DIAGNOSES[diagnosis_column_name],
+                table_faults,
             )
         ] = True
         _note_meanings(
-            visit_table, diagnosis_column, DIAGNOSES[diagnosis_column], table_notes
+            visit_table,
+            diagnosis_column_name,
+            DIAGNOSES[diagnosis_column_name],
+            table_notes,
         )
-        diagnoses_by_column[diagnosis_column] = _decode_words(
-            visit_table[diagnosis_column], DIAGNOSES[diagnosis_column]
+        diagnosis_table[diagnosis_column_name] = _decode_words(
+            visit_table[diagnosis_column_name], DIAGNOSES[diagnosis_column_name]
         )
     if "dx_bl" in visit_table:
         _note_meanings(visit_table, "dx_bl", _STAGE_WORDS, table_notes)
         _add_unknown_words(visit_table, "dx_bl", _STAGE_WORDS, table_faults)
-    has_contradiction = (diagnoses_by_column.nunique(axis=1) > 1) & _find_visit_rows(
+    has_contradiction = (diagnosis_table.nunique(axis=1) > 1) & _is_visit_row(
         visit_table
     )
-    for row_index in diagnoses_by_column.index[has_contradiction]:
-        diagnoses = diagnoses_by_column.loc[row_index].dropna()
+    for row_index in diagnosis_table.index[has_contradiction]:
+        diagnoses = diagnosis_table.loc[row_index].dropna()
         diagnosis_texts = [
-            f"{diagnosis_column.upper()} {diagnosis_text}"
-            for diagnosis_column, diagnosis_text in diagnoses.items()
+            f"{diagnosis_column_name.upper()} {diagnosis_text}"
+            for diagnosis_column_name, diagnosis_text in diagnoses.items()
         ]
-        roster_id = str(visit_table["rid"][row_index])
-        visit_code = str(visit_columns["viscode"][row_index])
+        rid = str(visit_table["rid"][row_index])
+        visit_code = str(series_by_fact["viscode"][row_index])
         message = f"has two diagnoses at {visit_code}: {' and '.join(diagnosis_texts)}"
         contradiction_text = ", ".join(diagnosis_texts)
         table_faults.append(
             AdniFault(
                 "two diagnoses",
-                roster_id,
+                rid,
                 visit_code,
                 "DX",
                 contradiction_text,
@@ -544,33 +552,33 @@ def _read_visits(
         )
         is_faulty[row_index] = True
     for fact_name in ("phase", "first_phase"):
-        fact_column = visit_columns[fact_name]
-        visit_columns[fact_name] = _unify_phases(fact_column)
-        is_known_phase = visit_columns[fact_name].isin(PHASES)
+        fact_series = series_by_fact[fact_name]
+        series_by_fact[fact_name] = _unify_phases(fact_series)
+        is_known_phase = series_by_fact[fact_name].isin(PHASES)
         _note_unknown(
-            fact_column,
+            fact_series,
             is_known_phase,
             f"phases ({fact_name})",
             table_notes,
             consequence_text="kept as they are written",
         )
-    ages = _to_numbers(visit_columns["age"])
-    _note_unknown(visit_columns["age"], ages.notna(), "ages", table_notes)
-    sexes = _decode_words(visit_columns["sex"], _SEXES)
-    _note_unknown(visit_columns["sex"], sexes.notna(), "sexes", table_notes)
-    visit_columns |= {
-        "ptid": _standardize_ptids(visit_columns["ptid"]),
-        "diagnosis": _first_known(diagnoses_by_column, *diagnoses_by_column),
+    ages = _to_numbers(series_by_fact["age"])
+    _note_unknown(series_by_fact["age"], ages.notna(), "ages", table_notes)
+    sexes = _decode_words(series_by_fact["sex"], _SEXES)
+    _note_unknown(series_by_fact["sex"], sexes.notna(), "sexes", table_notes)
+    series_by_fact |= {
+        "ptid": _standardize_ptids(series_by_fact["ptid"]),
+        "diagnosis": _first_known(diagnosis_table, *diagnosis_table),
         "is_faulty": is_faulty,
-        "stage": _decode_words(visit_columns["stage"], _STAGE_WORDS),
+        "stage": _decode_words(series_by_fact["stage"], _STAGE_WORDS),
         "sex": sexes,
-        "date": _read_days(visit_table, "examdate", table_faults).fillna(
-            _read_days(visit_table, "userdate", table_faults)
+        "date": _read_exam_dates(visit_table, "examdate", table_faults).fillna(
+            _read_exam_dates(visit_table, "userdate", table_faults)
         ),
         "age": ages,
         "born": pd.Series(float("nan"), visit_table.index),
     }
-    return pd.DataFrame(visit_columns)
+    return pd.DataFrame(series_by_fact)
 
 
 def _join_tables(
@@ -584,17 +592,20 @@ def _join_tables(
     diagnosis_rids = _to_numbers(diagnosis_table["rid"])
     if "REGISTRY" in table_of_kind:
         registry_table = table_of_kind["REGISTRY"]
-        visit_keys = [_to_numbers(registry_table["rid"]), registry_table["viscode"]]
+        visit_key_series = [
+            _to_numbers(registry_table["rid"]),
+            registry_table["viscode"],
+        ]
         # `last` skips missing dates: a row without one does not hide that of another.
         exam_date_series = (
-            _read_days(registry_table, "examdate", table_faults)
-            .groupby(visit_keys)
+            _read_exam_dates(registry_table, "examdate", table_faults)
+            .groupby(visit_key_series)
             .last()
         )
         exam_dates = exam_date_series.reindex(
             pd.MultiIndex.from_arrays([diagnosis_rids, diagnosis_table["viscode"]])
         )
-        diagnosis_dates = parse_days(_first_known(diagnosis_table, "examdate"))
+        diagnosis_dates = parse_dates(_first_known(diagnosis_table, "examdate"))
         diagnosis_dates = diagnosis_dates.fillna(
             exam_dates.set_axis(diagnosis_table.index)
         )
@@ -604,9 +615,12 @@ def _join_tables(
         visit_rows["stage"] = diagnosis_rids.map(baseline_stages).astype(object)
     if "PTDEMOG" in table_of_kind:
         demography_table = table_of_kind["PTDEMOG"]
-        birth_month = _to_numbers(_first_known(demography_table, "ptdobmm")).fillna(6.5)
+        birth_months = _to_numbers(_first_known(demography_table, "ptdobmm")).fillna(
+            6.5
+        )
         person_facts = {
-            "born": _to_numbers(demography_table["ptdobyy"]) + (birth_month - 0.5) / 12,
+            "born": _to_numbers(demography_table["ptdobyy"])
+            + (birth_months - 0.5) / 12,
             "sex": _decode_words(demography_table["ptgender"], _SEXES),
             "education": _first_known(demography_table, "pteducat"),
         }
@@ -642,9 +656,9 @@ def _read_arms(
     arm_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.Series:
     """Return the baseline stage by RID, from the phase in which a person enrolled."""
-    enrolment_phase = _unify_phases(_first_known(arm_table, "phase", "colprot"))
-    is_staged_phase = enrolment_phase.isna() | enrolment_phase.isin(STAGED_PHASES)
-    n_rows_by_phase = enrolment_phase[~is_staged_phase].value_counts().sort_index()
+    enrolment_phases = _unify_phases(_first_known(arm_table, "phase", "colprot"))
+    is_staged_phase = enrolment_phases.isna() | enrolment_phases.isin(STAGED_PHASES)
+    n_rows_by_phase = enrolment_phases[~is_staged_phase].value_counts().sort_index()
     if len(n_rows_by_phase):
         phase_counts = describe_counts(n_rows_by_phase.items())
         table_notes.append(
@@ -654,12 +668,12 @@ def _read_arms(
     is_staged_phase &= _first_known(arm_table, "enrolled") != "0"
     arm_table = arm_table[is_staged_phase]
     _add_unknown_words(arm_table, "arm", _ARM_STAGES, table_faults)
-    phase_rank = enrolment_phase[is_staged_phase].map(PHASES).fillna(0)
-    column_of_arm_field = {
+    phase_ranks = enrolment_phases[is_staged_phase].map(PHASES).fillna(0)
+    series_by_field = {
         "rid": _to_numbers(arm_table["rid"]),
         "stage": _decode_words(arm_table["arm"], _ARM_STAGES),
     }
-    stage_table = pd.DataFrame(column_of_arm_field | {"phase_rank": phase_rank}).dropna(
+    stage_table = pd.DataFrame(series_by_field | {"phase_rank": phase_ranks}).dropna(
         subset="stage"
     )
     stage_table = stage_table.sort_values("phase_rank", kind="stable")
@@ -687,10 +701,10 @@ def merge_visits(
     )
     visit_rows = visit_table[visit_rids.notna() & ~is_failure]
     days_since_baseline = (visit_rows["date"] - _baseline_dates(visit_rows)).dt.days
-    estimated_month = (days_since_baseline / _DAYS_PER_MONTH / 6).round() * 6
+    estimated_months = (days_since_baseline / _DAYS_PER_MONTH / 6).round() * 6
     lacks_month = visit_rows["month"].isna()
     visit_rows = visit_rows.assign(
-        month=visit_rows["month"].fillna(estimated_month)
+        month=visit_rows["month"].fillna(estimated_months)
     ).dropna(subset="month")
     # Put the visit called baseline first: its values precede those of screening.
     visit_rows = visit_rows.iloc[(visit_rows["code"] != "bl").argsort(kind="stable")]
@@ -698,9 +712,9 @@ def merge_visits(
     visit_groups = visit_rows.groupby(_VISIT_KEYS)
     merged_rows = visit_groups.first().assign(is_faulty=visit_groups["is_faulty"].any())
     visits = _complete_person_facts(merged_rows.reset_index())
-    is_without_month = lacks_month & estimated_month.isna()
-    is_estimated = lacks_month & estimated_month.notna()
-    counted_rows = (
+    is_without_month = lacks_month & estimated_months.isna()
+    is_estimated = lacks_month & estimated_months.notna()
+    note_entries = (
         (visit_rids.isna(), "row", "without a RID: left out"),
         (is_failure, "visit", "of a screen failure (VISCODE f): left out"),
         (is_without_month, "visit", "without a month and without a date: left out"),
@@ -709,7 +723,7 @@ def merge_visits(
     )
     merging_notes = [
         f"{count(is_counted_row.sum(), noun)} {note_text}"
-        for is_counted_row, noun, note_text in counted_rows
+        for is_counted_row, noun, note_text in note_entries
         if any(is_counted_row)
     ]
     return visits, merging_notes
@@ -722,24 +736,22 @@ def _mark_contradictions(
     diagnosed_rows = visit_rows[
         visit_rows["diagnosis"].notna() & ~visit_rows["is_faulty"]
     ]
-    first_code_by_row = diagnosed_rows.groupby(_VISIT_KEYS)["viscode"].transform(
-        "first"
-    )
+    first_codes = diagnosed_rows.groupby(_VISIT_KEYS)["viscode"].transform("first")
     compared_rows = diagnosed_rows[
-        (diagnosed_rows["month"] > 0) | (diagnosed_rows["viscode"] == first_code_by_row)
+        (diagnosed_rows["month"] > 0) | (diagnosed_rows["viscode"] == first_codes)
     ]
-    n_diagnoses_by_row = compared_rows.groupby(_VISIT_KEYS)["diagnosis"].transform(
+    diagnosis_counts = compared_rows.groupby(_VISIT_KEYS)["diagnosis"].transform(
         "nunique"
     )
-    contradicting_rows = compared_rows[n_diagnoses_by_row > 1]
-    for (roster_number, _), month_rows in contradicting_rows.groupby(_VISIT_KEYS):
-        visit_codes = " and ".join(month_rows["viscode"].unique())
-        diagnosis_texts = " and ".join(month_rows["diagnosis"].unique())
-        message = f"has two diagnoses at {visit_codes}: {diagnosis_texts}"
-        roster_id = f"{roster_number:.0f}"
+    contradicting_rows = compared_rows[diagnosis_counts > 1]
+    for (rid_number, _), month_rows in contradicting_rows.groupby(_VISIT_KEYS):
+        visit_codes_text = " and ".join(month_rows["viscode"].unique())
+        diagnoses_text = " and ".join(month_rows["diagnosis"].unique())
+        message = f"has two diagnoses at {visit_codes_text}: {diagnoses_text}"
+        rid = f"{rid_number:.0f}"
         table_faults.append(
             AdniFault(
-                "two diagnoses", roster_id, visit_codes, "DX", diagnosis_texts, message
+                "two diagnoses", rid, visit_codes_text, "DX", diagnoses_text, message
             )
         )
     is_faulty = visit_rows["is_faulty"] | visit_rows.index.isin(
@@ -750,35 +762,35 @@ def _mark_contradictions(
 
 def _complete_person_facts(visits: pd.DataFrame) -> pd.DataFrame:
     """Fill in PTID, site and first phase of each person, and the age at each visit."""
-    participant_codes = visits.groupby("number")["ptid"].transform("first")
-    phase_rank = visits["phase"].map(PHASES).groupby(visits["number"]).transform("min")
-    first_phase = phase_rank.map(dict(enumerate(PHASES)))
+    ptids = visits.groupby("number")["ptid"].transform("first")
+    first_phase_ranks = (
+        visits["phase"].map(PHASES).groupby(visits["number"]).transform("min")
+    )
+    first_phases = first_phase_ranks.map(dict(enumerate(PHASES)))
     visit_dates = pd.to_datetime(visits["date"])
     years_since_baseline = (
         visit_dates - _baseline_dates(visits)
     ).dt.days / _DAYS_PER_YEAR
-    age = visits["age"] + years_since_baseline.fillna(visits["month"] / 12)
-    date_in_years = (
+    ages = visits["age"] + years_since_baseline.fillna(visits["month"] / 12)
+    decimal_years = (
         visit_dates.dt.year + (visit_dates.dt.day_of_year - 1) / _DAYS_PER_YEAR
     )
     return visits.assign(
         rid=visits["number"].astype(int).astype(str),
         month=visits["month"].astype(int),
-        ptid=participant_codes,
-        site=visits["site"].astype(object).fillna(participant_codes.str.slice(0, 3)),
-        first_phase=visits["first_phase"].astype(object).fillna(first_phase),
+        ptid=ptids,
+        site=visits["site"].astype(object).fillna(ptids.str.slice(0, 3)),
+        first_phase=visits["first_phase"].astype(object).fillna(first_phases),
         date=visit_dates,
-        age=(date_in_years - visits["born"]).fillna(age).round(1),
+        age=(decimal_years - visits["born"]).fillna(ages).round(1),
     )
 
 
 def _baseline_dates(visit_rows: pd.DataFrame) -> pd.Series:
     """Return the date of each person's baseline, or else the first known date."""
     visit_dates = pd.to_datetime(visit_rows["date"])
-    roster_numbers = visit_rows["number"]
+    rids = visit_rows["number"]
     baseline_dates = (
-        visit_dates.where(visit_rows["month"] == 0)
-        .groupby(roster_numbers)
-        .transform("min")
+        visit_dates.where(visit_rows["month"] == 0).groupby(rids).transform("min")
     )
-    return baseline_dates.fillna(visit_dates.groupby(roster_numbers).transform("min"))
+    return baseline_dates.fillna(visit_dates.groupby(rids).transform("min"))
