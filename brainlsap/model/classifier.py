@@ -160,7 +160,7 @@ class GraphClassifier(PackedClassifier):
             initial_scales = self._initial_scales(network_settings)
             splits = inner_splits(class_codes, groups, network_settings, seed)
             ridge_logits = None
-            is_decided = None
+            stop_rule = None
             if (
                 network_settings.network_weight == BY_LEFT_OUT_PEOPLE
                 and self.ridge_ is not None
@@ -171,7 +171,7 @@ class GraphClassifier(PackedClassifier):
                 left_out_rows = np.concatenate(
                     [validation_rows for _, validation_rows in splits]
                 )
-                is_decided = partial(
+                stop_rule = partial(
                     networks_are_futile,
                     n_people_of_starts=len(set(groups[left_out_rows])),
                     class_codes=class_codes,
@@ -187,7 +187,7 @@ class GraphClassifier(PackedClassifier):
                 initial_scales,
                 network_settings,
                 seed,
-                is_decided,
+                stop_rule,
             )
             averaged_runs = usable_runs(training_runs)
             network_share = None
@@ -242,10 +242,10 @@ class GraphClassifier(PackedClassifier):
             batch = self._make_batch(connectomes, features)
             if self.ridge_ is not None and ridge_scores is not None:
                 _set_offset(batch, self.ridge_, ridge_scores)
-            logits = np.stack(
+            network_logits = np.stack(
                 [network(batch).double().cpu().numpy() for network in self.networks_]
             )
-        mixed_logits = mix_logits(ridge_logits, logits, self.network_weight_)
+        mixed_logits = mix_logits(ridge_logits, network_logits, self.network_weight_)
         return self._class_probabilities(softmax(mixed_logits, axis=2).mean(axis=0))
 
     def _class_probabilities(self, stage_probabilities: np.ndarray) -> np.ndarray:

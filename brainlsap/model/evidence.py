@@ -218,8 +218,8 @@ class LogEvidence:
             uses_scan_matrix = n_scans < self.n_columns
         if not uses_scan_matrix:
             gram = np.zeros((n_terms * self.n_columns,) * 2)
-            for start in range(0, n_scans, _ROWS_AT_ONCE):
-                value_block = self.X[:, start : start + _ROWS_AT_ONCE]
+            for block_start in range(0, n_scans, _ROWS_AT_ONCE):
+                value_block = self.X[:, block_start : block_start + _ROWS_AT_ONCE]
                 flat_terms = value_block.transpose(1, 0, 2).reshape(
                     value_block.shape[1], -1
                 )
@@ -286,13 +286,15 @@ class LogEvidence:
         inverse_sd = invert_sd(np.diag(ZtZ) / self.n_people)
         # For z = x / sd, dz = dx / sd - z d(log sd).
         log_sd_slope = np.diag(dZtZ) * inverse_sd**2 / self.n_people
-        both_sd = np.outer(inverse_sd, inverse_sd)
-        ZtZ, dZtZ = ZtZ * both_sd, dZtZ * both_sd
+        inverse_sd_products = np.outer(inverse_sd, inverse_sd)
+        ZtZ, dZtZ = ZtZ * inverse_sd_products, dZtZ * inverse_sd_products
         Ztt = np.einsum("rd,rdk->dk", g, self.Xtt) * inverse_sd[:, None]
         dZtt = np.einsum("rd,rdk->dk", dg, self.Xtt) * inverse_sd[:, None]
         dZtdZ = None
         if with_second:
-            dZtdZ = np.einsum("dem,em->dm", combined_gram[:, 1], dg) * both_sd
+            dZtdZ = (
+                np.einsum("dem,em->dm", combined_gram[:, 1], dg) * inverse_sd_products
+            )
             dZtdZ += np.outer(log_sd_slope, log_sd_slope) * ZtZ
             dZtdZ -= log_sd_slope[:, None] * dZtZ.T + dZtZ * log_sd_slope
         dZtZ = dZtZ - log_sd_slope[:, None] * ZtZ

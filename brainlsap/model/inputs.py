@@ -92,8 +92,12 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         max_weight = 0.0
         if threshold:
             max_weight = max(
-                float(np.triu(connectomes[start : start + GRAPHS_AT_ONCE], 1).max())
-                for start in range(0, len(connectomes), GRAPHS_AT_ONCE)
+                float(
+                    np.triu(
+                        connectomes[block_start : block_start + GRAPHS_AT_ONCE], 1
+                    ).max()
+                )
+                for block_start in range(0, len(connectomes), GRAPHS_AT_ONCE)
             )
         if connectome_preparation.connectome == "own" and 0 < max_weight < threshold:
             raise ParameterError(
@@ -116,7 +120,7 @@ def check_packed(
         As in the fit.
     """
     X = as_number_array(X)
-    is_checked = isinstance(X, PackedScans)
+    has_checked_connectomes = isinstance(X, PackedScans)
     if X.ndim == 3 and X.dtype.kind != "f":
         X = X.astype(np.float64)
     connectomes, features = unpack(X)
@@ -129,7 +133,7 @@ def check_packed(
             f"{count(features.shape[1], 'region')} and "
             f"{count(features.shape[2], 'feature')}."
         )
-    if not is_checked:
+    if not has_checked_connectomes:
         check_connectomes(connectomes)
     features = np.array(features, dtype=np.float64)
     check_features(features)
@@ -302,17 +306,21 @@ def make_batch(
         inputs = np.ones_like(inputs)
     X = torch.from_numpy(inputs).to(device, dtype)
     if settings.network == "heat":
-        kernel = settings.kernel, settings.degree, float(settings.max_scale or 0.0)
-        chebyshev_series = ChebyshevSeries(*kernel, dtype, device)
+        kernel_settings = (
+            settings.kernel,
+            settings.degree,
+            float(settings.max_scale or 0.0),
+        )
+        chebyshev_series = ChebyshevSeries(*kernel_settings, dtype, device)
         if settings.n_layers == 1:
-            signal = _terms_of_signals(
+            signal_terms = _terms_of_signals(
                 connectomes,
                 inputs,
                 connectome_preparation,
                 chebyshev_series,
                 is_shared=is_shared,
             )
-            return GraphBatch.of_terms(chebyshev_series, signal.to(device))
+            return GraphBatch.of_terms(chebyshev_series, signal_terms.to(device))
         spectrum_blocks = SPECTRUM_CACHE.blocks(
             unique_connectomes, connectome_preparation, dtype
         )

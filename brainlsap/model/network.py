@@ -109,13 +109,13 @@ class DenseGraphs:
     graphs: tuple[Tensor, ...]
     offset: ClassVar[None] = None
 
-    def select(self, item_index: Tensor | slice) -> "DenseGraphs":
+    def select(self, item_indices: Tensor | slice) -> "DenseGraphs":
         """Return the batch of some items; a slice copies nothing."""
         selected_graphs = tuple(
-            graph_matrix if len(graph_matrix) == 1 else graph_matrix[item_index]
+            graph_matrix if len(graph_matrix) == 1 else graph_matrix[item_indices]
             for graph_matrix in self.graphs
         )
-        return DenseGraphs(self.signal[item_index], selected_graphs)
+        return DenseGraphs(self.signal[item_indices], selected_graphs)
 
     def propagate(self, layer: nn.Module, H: Tensor | None = None) -> Tensor:
         """Return the output of a layer for the features, or for a signal H."""
@@ -234,10 +234,12 @@ def gdc_graphs(
     S = teleport_probability * torch.linalg.inv(
         torch.eye(T.shape[-1]) - (1 - teleport_probability) * T
     )
-    neighbour_rows = S.argsort(dim=1, descending=True)[
+    neighbour_indices = S.argsort(dim=1, descending=True)[
         :, : min(n_neighbours, S.shape[-1])
     ]
-    S = torch.zeros_like(S).scatter(1, neighbour_rows, S.gather(1, neighbour_rows))
+    S = torch.zeros_like(S).scatter(
+        1, neighbour_indices, S.gather(1, neighbour_indices)
+    )
     S = S / S.sum(1, keepdim=True)
     return (_normalize_symmetric((S + S.mT) / 2),)
 
@@ -502,26 +504,26 @@ class _ReadRegions(torch.autograd.Function):
         region_terms: RegionTerms,
         series: ChebyshevSeries,
         keep_mask: Tensor | None,
-        factor: float,
-        statistics: tuple[Tensor, Tensor] | None,
+        dropout_factor: float,
+        mean_and_sd: tuple[Tensor, Tensor] | None,
     ) -> Tensor:
         c, slope = series.truncated_coefficients(scale)
-        mean, sd = region_terms.statistics(c) if statistics is None else statistics
+        mean, sd = region_terms.statistics(c) if mean_and_sd is None else mean_and_sd
         inverse_sd = _invert_sd(mean, sd)
         needs_slope = ctx.needs_input_grad[0]
         # Rows of every region: standardised channels, ones, and slopes of the channels.
         rows = region_terms.diffuse(c, mean, inverse_sd, slope if needs_slope else None)
         # The row of ones adds the bias. Scale the weights, which are few, instead of
         # the output.
-        weights = torch.cat([weight, bias[:, None]], dim=1) * factor
+        weights = torch.cat([weight, bias[:, None]], dim=1) * dropout_factor
         n_inputs = weights.shape[1]
         H = torch.bmm(weights.expand(len(rows), -1, -1), rows[:, :n_inputs])
         if keep_mask is None:
             H.relu_()
         else:
             H.view(-1).clamp_(keep_mask.new_zeros(()), keep_mask)
-        ctx.factor, ctx.covariance = factor, None
-        if needs_slope and statistics is None:
+        ctx.factor, ctx.covariance = dropout_factor, None
+        if needs_slope and mean_and_sd is None:
             ctx.covariance = region_terms.covariance(c, slope)
         ctx.save_for_backward(rows, inverse_sd, weights, H, readout_weight)
         return (readout_weight @ H.flatten(0, 1)).mT
@@ -582,20 +584,20 @@ class DropoutMasks:
         self._pool = torch.empty(0)
         self._n_left = 0
 
-    def draw(self, like: Tensor, n_entries: int) -> Tensor:
+    def draw(self, like_tensor: Tensor, n_entries: int) -> Tensor:
         """Return a mask of so many entries, on the device and of the dtype of a tensor.
 
         It is valid until the next call.
         """
         if not self._n_left or len(self._pool) < 2 * n_entries:
-            pool = like.new_empty(2 * n_entries)
-            random_bytes = _random_bytes(pool, self.drop_level)
-            keep_mask = _keep_mask(random_bytes, self.drop_level, pool)
-            self._pool = keep_mask.mul_(torch.finfo(pool.dtype).max)
+            mask_pool = like_tensor.new_empty(2 * n_entries)
+            random_bytes = _random_bytes(mask_pool, self.drop_level)
+            keep_mask = _keep_mask(random_bytes, self.drop_level, mask_pool)
+            self._pool = keep_mask.mul_(torch.finfo(mask_pool.dtype).max)
             self._n_left = self.n_uses
         self._n_left -= 1
-        start = int(torch.randint(len(self._pool) - n_entries + 1, ()))
-        return self._pool[start : start + n_entries]
+        mask_start = int(torch.randint(len(self._pool) - n_entries + 1, ()))
+        return self._pool[mask_start : mask_start + n_entries]
 
 
 class GraphNetwork(nn.Module):
@@ -640,32 +642,37 @@ class GraphNetwork(nn.Module):
                 n_rois, initial_scales, max_scale, settings.scale_mode
             )
         n_layers = settings.n_layers if is_heat or make_layer else 0
-        layer_inputs = [n_channels] + [settings.hidden_units] * n_layers
+        layer_input_sizes = [n_channels] + [settings.hidden_units] * n_layers
         graph_layers = [
-            make_layer(n_inputs) for n_inputs in layer_inputs[:-1] if make_layer
+            make_layer(n_inputs) for n_inputs in layer_input_sizes[:-1] if make_layer
         ]
         layer_widths = [
             graph_layer.width for graph_layer in graph_layers
-        ] or layer_inputs[:-1]
+        ] or layer_input_sizes[:-1]
         self.layers = nn.ModuleList(graph_layers)
         self.mix = nn.ModuleList(
-            nn.Linear(a, b) for a, b in zip(layer_widths, layer_inputs[1:], strict=True)
+            nn.Linear(a, b)
+            for a, b in zip(layer_widths, layer_input_sizes[1:], strict=True)
         )
-        is_by_region = settings.standardize == "region"
+        standardizes_regions = settings.standardize == "region"
         self.standardize = nn.ModuleList(
-            RegionStandardizer(n_rois, n_inputs) if is_by_region else nn.Identity()
+            RegionStandardizer(n_rois, n_inputs)
+            if standardizes_regions
+            else nn.Identity()
             for n_inputs in layer_widths
         )
         n_measured = int(is_measured.sum())
         self.n_classes, self.ordinal = n_classes, settings.head == "ordinal"
         n_outputs = n_classes - self.ordinal
-        self.readout = nn.Linear(n_measured * layer_inputs[-1], settings.readout_units)
+        self.readout = nn.Linear(
+            n_measured * layer_input_sizes[-1], settings.readout_units
+        )
         self.output = nn.Linear(settings.readout_units, n_outputs)
         self.dropout = settings.dropout
         # indices, not a mask: boolean indexing would synchronise the GPU
         self.register_buffer("rows", is_measured.nonzero().flatten())
         # One layer of heat, whose input needs no gradient, is computed at once.
-        self.reads_terms = is_heat and n_layers == 1 and is_by_region
+        self.reads_terms = is_heat and n_layers == 1 and standardizes_regions
         self._dropout_masks = DropoutMasks(round(settings.dropout * 256))
 
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
@@ -695,17 +702,17 @@ class GraphNetwork(nn.Module):
     def _read_terms(self, batch: Any) -> Tensor:
         """Return the hidden units of the read-out of a network of one layer."""
         region_terms, layer = batch.region_terms(self.rows), self.mix[0]
-        keep_mask, factor, statistics = None, 1.0, None
+        keep_mask, dropout_factor, mean_and_sd = None, 1.0, None
         if self.training:
             drop_level = self._dropout_masks.drop_level
-            factor = 256 / (256 - drop_level)
+            dropout_factor = 256 / (256 - drop_level)
             if drop_level:
                 n_items = region_terms.terms.shape[-1]
                 n_entries = self.readout.in_features * n_items
                 keep_mask = self._dropout_masks.draw(batch.signal, n_entries)
         else:
             standardizer: Any = self.standardize[0]
-            statistics = (
+            mean_and_sd = (
                 standardizer.mean[self.rows],
                 standardizer.deviation[self.rows],
             )
@@ -717,8 +724,8 @@ class GraphNetwork(nn.Module):
             region_terms,
             batch.series,
             keep_mask,
-            factor,
-            statistics,
+            dropout_factor,
+            mean_and_sd,
         )
         return torch.relu(readout_input + self.readout.bias)
 

@@ -64,22 +64,22 @@ def fit_prediction_sets(
     n_people_by_class: list[int] = []
     for class_code in range(n_classes):
         is_class = class_codes == class_code
-        persons_of_class = person_codes[is_class]
-        n_visits_by_scan = np.bincount(persons_of_class)[persons_of_class]
+        class_person_codes = person_codes[is_class]
+        n_visits_by_scan = np.bincount(class_person_codes)[class_person_codes]
         # Every person counts once.
         person_weights = 1 / n_visits_by_scan
-        n_persons = len(np.unique(persons_of_class))
+        n_persons = len(np.unique(class_person_codes))
         class_scores = rebalanced_scores[is_class]
         center = float(np.average(class_scores[:, 0], weights=person_weights))
         left_out_centers: float | np.ndarray = center
         if _is_between(model, class_code) and n_persons > 1:
             # A new person is not in the center; leave each training person out as well.
             person_sums = np.bincount(
-                persons_of_class, person_weights * class_scores[:, 0]
+                class_person_codes, person_weights * class_scores[:, 0]
             )
-            left_out_centers = (n_persons * center - person_sums[persons_of_class]) / (
-                n_persons - 1
-            )
+            left_out_centers = (
+                n_persons * center - person_sums[class_person_codes]
+            ) / (n_persons - 1)
         nonconformity = _nonconformity(
             model, class_scores, class_code, left_out_centers
         )
@@ -200,10 +200,10 @@ def _find_quantile(
     nonconformity: np.ndarray, person_weights: np.ndarray, n_persons: int
 ) -> float | None:
     """Return the smallest value not exceeded by `LEVEL * (n + 1)` people, or None."""
-    score_order = np.argsort(nonconformity)
-    n_not_above = np.cumsum(person_weights[score_order])
+    sort_indices = np.argsort(nonconformity)
+    cumulative_people = np.cumsum(person_weights[sort_indices])
     # Sums of reciprocal numbers of visits have rounding errors.
-    reaches_level = n_not_above >= float(LEVEL * (n_persons + 1)) - 1e-9
+    reaches_level = cumulative_people >= float(LEVEL * (n_persons + 1)) - 1e-9
     if not reaches_level.any():
         return None
-    return float(nonconformity[score_order][reaches_level.argmax()])
+    return float(nonconformity[sort_indices][reaches_level.argmax()])

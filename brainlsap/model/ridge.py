@@ -151,13 +151,13 @@ class LSAPRidgeClassifier(PackedClassifier):
         check_at_least("n_draws", self.n_draws, 0)
         check_at_least("max_scale", self.max_scale, 0.1)
         class_codes = self._learn_classes(y, len(X), self.classes)
-        participants = check_groups(groups, len(X), "the left-out scores")
+        participant_ids = check_groups(groups, len(X), "the left-out scores")
         self._learn_prior(y, self.class_prior, is_balanced=True)
-        diffusion_terms, B = self._learn_terms(X, participants)
+        diffusion_terms, B = self._learn_terms(X, participant_ids)
         is_ordered = self.classes is not None
         scan_targets = class_targets(class_codes, is_ordered)
-        person_index = np.unique(participants, return_inverse=True)[1]
-        scan_weights = _weigh_scans(class_codes, person_index)
+        person_of_scan = np.unique(participant_ids, return_inverse=True)[1]
+        scan_weights = _weigh_scans(class_codes, person_of_scan)
         evidence = LogEvidence(
             diffusion_terms, scan_targets, scan_weights, self.n_features_, B
         )
@@ -198,7 +198,7 @@ class LSAPRidgeClassifier(PackedClassifier):
                 "class_prior": self._prior_report(),
             }
             left_out_scores, classifier.coefficients_, classifier.intercept_ = (
-                _fit_ridge(evidence, scale_fit, person_index)
+                _fit_ridge(evidence, scale_fit, person_of_scan)
             )
             classifier.left_out_scores_ = left_out_scores
             classifier.means_, classifier.precision_ = _fit_class_densities(
@@ -207,14 +207,14 @@ class LSAPRidgeClassifier(PackedClassifier):
         return self
 
     def _learn_terms(
-        self, X: np.ndarray, participants: np.ndarray
+        self, X: np.ndarray, participant_ids: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn how scans are prepared; return their terms, and the basis of these."""
         connectome_preparation = Preparation(
             self.threshold, self.weights, self.connectome or "own"
         )
         connectomes, features = self._learn_inputs(
-            X, participants, connectome_preparation, "region"
+            X, participant_ids, connectome_preparation, "region"
         )
         terms = self._compute_terms(X, connectomes, features)
         return terms, term_basis(self.max_scale)
@@ -231,20 +231,20 @@ class LSAPRidgeClassifier(PackedClassifier):
         features: np.ndarray,
     ) -> np.ndarray:
         """Return the terms of checked scans; packed scans of a cohort may keep them."""
-        keeper = X if isinstance(X, PackedScans) and X.keeps_terms else None
+        term_store = X if isinstance(X, PackedScans) and X.keeps_terms else None
         terms_key = ""
-        if keeper is not None:
+        if term_store is not None:
             preparation_settings = vars(self.preparation_)
             terms_key = joblib_hash(
                 (vars(self.scaler_), preparation_settings, self.max_scale)
             )
-            if keeper.terms[0] == terms_key:
-                return keeper.terms[1]
+            if term_store.terms[0] == terms_key:
+                return term_store.terms[1]
         scaled_features = self.scaler_.apply(features)
         B = term_basis(self.max_scale)
         terms = diffusion_terms(connectomes, scaled_features, self.preparation_, B)
-        if keeper is not None:
-            keeper.terms = terms_key, terms
+        if term_store is not None:
+            term_store.terms = terms_key, terms
         return terms
 
     @threadpool_limits.wrap(limits=1)
@@ -276,11 +276,11 @@ class LSAPRidgeClassifier(PackedClassifier):
             return np.zeros(self.n_rois_)
         n_scans = int(is_selected.sum())
         class_codes = order_labels(y[is_selected], n_scans, self.classes)[1]
-        person_index = np.unique(groups[is_selected], return_inverse=True)[1]
+        person_of_scan = np.unique(groups[is_selected], return_inverse=True)[1]
         evidence = LogEvidence(
             self._terms_of(X)[:, is_selected],
             class_targets(class_codes, self.classes is not None),
-            _weigh_scans(class_codes, person_index),
+            _weigh_scans(class_codes, person_of_scan),
             self.n_features_,
             term_basis(self.max_scale),
         )
@@ -317,9 +317,14 @@ class LSAPRidgeClassifier(PackedClassifier):
         """
         check_is_fitted(self, "coefficients_")
         scan_terms = self._terms_of(X)
-        by_column = np.einsum("tsc,tck->sck", scan_terms, self.coefficients_)
-        shape = len(by_column), self.n_rois_, self.n_features_, by_column.shape[2]
-        return by_column.reshape(shape).sum(axis=2)
+        column_contributions = np.einsum("tsc,tck->sck", scan_terms, self.coefficients_)
+        shape = (
+            len(column_contributions),
+            self.n_rois_,
+            self.n_features_,
+            column_contributions.shape[2],
+        )
+        return column_contributions.reshape(shape).sum(axis=2)
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Return log-probabilities of equally common classes, up to a constant.
@@ -345,12 +350,12 @@ class LSAPRidgeClassifier(PackedClassifier):
         return self._assume_prior(balanced_probabilities[:, self.stages_.argsort()])
 
 
-def _weigh_scans(class_codes: np.ndarray, person_index: np.ndarray) -> np.ndarray:
+def _weigh_scans(class_codes: np.ndarray, person_of_scan: np.ndarray) -> np.ndarray:
     """Return weights with which every person counts once, and every class the same."""
-    n_visits_of_person = np.bincount(person_index)
-    visit_weights = 1 / n_visits_of_person[person_index]
+    n_visits_of_person = np.bincount(person_of_scan)
+    visit_weights = 1 / n_visits_of_person[person_of_scan]
     class_sums = np.bincount(class_codes, visit_weights)
-    scan_weights = 1 / (n_visits_of_person[person_index] * class_sums[class_codes])
+    scan_weights = 1 / (n_visits_of_person[person_of_scan] * class_sums[class_codes])
     return scan_weights * (len(n_visits_of_person) / scan_weights.sum())
 
 
@@ -361,18 +366,18 @@ def _name_richest_model(scale_choice: str) -> str:
 
 def _choose_model(log_evidence: dict[str, float]) -> str:
     """Return the richest nested model that the evidence accepts."""
-    accepted_model, *richer_models = NESTED_MODELS
-    for model_name in richer_models:
+    accepted_name, *richer_names = NESTED_MODELS
+    for model_name in richer_names:
         if (
             log_evidence[model_name]
-            > log_evidence[accepted_model] + MIN_LOG_BAYES_FACTOR
+            > log_evidence[accepted_name] + MIN_LOG_BAYES_FACTOR
         ):
-            accepted_model = model_name
-    return accepted_model
+            accepted_name = model_name
+    return accepted_name
 
 
 def _fit_ridge(
-    evidence: LogEvidence, scale_fit: ScaleFit, person_index: np.ndarray
+    evidence: LogEvidence, scale_fit: ScaleFit, person_of_scan: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left-out scores of every scan, coefficients of terms, and intercept.
 
@@ -388,11 +393,11 @@ def _fit_ridge(
     # Of a person with one scan, the block of the hat matrix is its diagonal entry.
     leverages = (smoother * Z).sum(axis=1) + evidence.weights / evidence.n_people
     left_out_residuals = residuals / (1 - leverages[:, None])
-    has_one_scan = np.bincount(person_index)[person_index] == 1
-    further_rows = np.flatnonzero(~has_one_scan)
-    further_people = pd.Series(person_index[further_rows])
-    for positions in further_people.groupby(further_people).indices.values():
-        person_rows = further_rows[positions]
+    has_one_scan = np.bincount(person_of_scan)[person_of_scan] == 1
+    multi_scan_rows = np.flatnonzero(~has_one_scan)
+    multi_scan_people = pd.Series(person_of_scan[multi_scan_rows])
+    for positions in multi_scan_people.groupby(multi_scan_people).indices.values():
+        person_rows = multi_scan_rows[positions]
         intercept_hat = (
             root_weights[person_rows] @ root_weights[person_rows].T / evidence.n_people
         )

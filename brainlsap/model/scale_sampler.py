@@ -148,12 +148,12 @@ class ScaleSampler:
         self._region_coefs, self._coefs_on_grid, self._diagonal_blocks = [], [], []
         # of every region, where the matrix of the scans is used: its terms, contiguous
         self._region_terms = []
-        for region_columns in self.blocks:
+        for region_slice in self.blocks:
             if evidence.gram is None:
-                region_terms = np.ascontiguousarray(evidence.X[:, :, region_columns])
+                region_terms = np.ascontiguousarray(evidence.X[:, :, region_slice])
                 self._region_terms.append(region_terms)
             region_coefs, diagonal_block = _coefficients_on_grid(
-                evidence, region_columns, g_grid
+                evidence, region_slice, g_grid
             )
             region_coefs_on_grid = np.einsum(
                 "arf,fg->afgr", region_coefs, np.eye(n_features)
@@ -175,19 +175,19 @@ class ScaleSampler:
         """Return the position on the grid of every log scale."""
         return np.abs(self.grid - region_log_scales[:, None]).argmin(axis=1)
 
-    def set_scales(self, grid_index: np.ndarray) -> None:
+    def set_scales(self, grid_indices: np.ndarray) -> None:
         """Move to these scales."""
-        self.grid_index = grid_index
-        self.g, self.ZtZ, self.Ztt = self.moments_at(grid_index)
+        self.grid_index = grid_indices
+        self.g, self.ZtZ, self.Ztt = self.moments_at(grid_indices)
 
     def moments_at(
-        self, grid_index: np.ndarray
+        self, grid_indices: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the coefficients of all columns, Z'Z and Z't at these scales."""
-        evidence_moments = self.evidence.moments(np.exp(self.grid[grid_index]))
+        evidence_moments = self.evidence.moments(np.exp(self.grid[grid_indices]))
         column_coefs = [
             region_coefs[a]
-            for region_coefs, a in zip(self._region_coefs, grid_index, strict=True)
+            for region_coefs, a in zip(self._region_coefs, grid_indices, strict=True)
         ]
         return (
             np.concatenate(column_coefs, axis=1),
@@ -245,12 +245,12 @@ class ScaleSampler:
         Z is updated in place where the evidence uses the matrix of the scans.
         """
         evidence = self.evidence
-        region_columns = self.blocks[p]
+        region_slice = self.blocks[p]
         k = evidence.n_targets
         region_coefs = self._region_coefs[p]
         region_coefs_on_grid = self._coefs_on_grid[p]
         n_terms = region_coefs_on_grid.shape[2]  # of all columns of the region
-        self._remove_from_inverse(region_columns)
+        self._remove_from_inverse(region_slice)
         # products of the region's terms, and of the targets, with all other columns
         stacked_rows = np.empty((n_terms + k, evidence.n_columns))
         if evidence.gram is None:
@@ -258,11 +258,11 @@ class ScaleSampler:
             stacked_rows[:-k] = X.transpose(2, 0, 1).reshape(n_terms, -1) @ Z
         else:
             term_products = np.einsum(
-                "frem,em->frm", evidence.gram[region_columns], self.g
+                "frem,em->frm", evidence.gram[region_slice], self.g
             )
             stacked_rows[:-k] = term_products.reshape(n_terms, -1)
         stacked_rows[-k:] = self.Ztt.T
-        stacked_rows[:, region_columns] = 0.0
+        stacked_rows[:, region_slice] = 0.0
         # M_inverse is symmetric; its rows are contiguous in this order
         solved_rows = stacked_rows @ self.M_inverse.T
         row_products = solved_rows @ stacked_rows.T
@@ -281,7 +281,7 @@ class ScaleSampler:
             schur_complement /= 2
         schur_inverse, log_det = _invert_blocks(schur_complement)
         # products of the region's terms with the targets, less what others explain
-        Xtt = evidence.Xtt[:, region_columns].transpose(1, 0, 2).reshape(n_terms, k)
+        Xtt = evidence.Xtt[:, region_slice].transpose(1, 0, 2).reshape(n_terms, k)
         projected_rhs = region_coefs_on_grid @ (Xtt - row_products[:-k, -k:])
         rss_reduction = (projected_rhs * (schur_inverse @ projected_rhs)).sum(
             axis=(1, 2)
@@ -291,22 +291,22 @@ class ScaleSampler:
         log_density -= 0.5 * evidence.n_contrasts * log_det
         a, scale_density = draw_from_grid(log_density, self.rng)
         # move to the drawn scale
-        self.grid_index[p], self.g[:, region_columns] = a, region_coefs[a]
+        self.grid_index[p], self.g[:, region_slice] = a, region_coefs[a]
         if Z is not None:
-            Z[:, region_columns] = np.einsum("rnf,rf->nf", X, region_coefs[a])
+            Z[:, region_slice] = np.einsum("rnf,rf->nf", X, region_coefs[a])
         new_column_rows = region_coefs_on_grid[a] @ stacked_rows[:-k]
-        new_column_rows[:, region_columns] = self._diagonal_blocks[p][a]
-        self.ZtZ[region_columns] = new_column_rows
-        self.ZtZ[:, region_columns] = new_column_rows.T
-        self.Ztt[region_columns] = region_coefs_on_grid[a] @ Xtt
+        new_column_rows[:, region_slice] = self._diagonal_blocks[p][a]
+        self.ZtZ[region_slice] = new_column_rows
+        self.ZtZ[:, region_slice] = new_column_rows.T
+        self.Ztt[region_slice] = region_coefs_on_grid[a] @ Xtt
         solved_columns = (region_coefs_on_grid[a] @ solved_rows[:-k]).T
-        self._add_to_inverse(region_columns, solved_columns, schur_inverse[a])
+        self._add_to_inverse(region_slice, solved_columns, schur_inverse[a])
         return scale_density
 
-    def _remove_from_inverse(self, region_columns: slice) -> None:
+    def _remove_from_inverse(self, region_slice: slice) -> None:
         """Downdate: remove this region's block from the inverse of M, in place."""
-        inverse_columns = self.M_inverse[:, region_columns].copy()
-        block_inverse, _ = _invert_blocks(inverse_columns[region_columns])
+        inverse_columns = self.M_inverse[:, region_slice].copy()
+        block_inverse, _ = _invert_blocks(inverse_columns[region_slice])
         solved_rows = block_inverse @ inverse_columns.T
         self.M_inverse = dgemm(
             -1.0, inverse_columns, solved_rows, 1.0, self.M_inverse, overwrite_c=True
@@ -314,7 +314,7 @@ class ScaleSampler:
 
     def _add_to_inverse(
         self,
-        region_columns: slice,
+        region_slice: slice,
         solved_columns: np.ndarray,
         schur_inverse: np.ndarray,
     ) -> None:
@@ -325,7 +325,7 @@ class ScaleSampler:
         """
         # With C = (columns; -I) the inverse of the whole M is that without the region
         # plus C schur_inverse C'.
-        solved_columns[region_columns] = -self._identity
+        solved_columns[region_slice] = -self._identity
         scaled_rows = schur_inverse @ solved_columns.T
         self.M_inverse = dgemm(
             1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True
@@ -380,8 +380,8 @@ class ScaleSampler:
         proposed_log_scales = proposed_common + stretch_factor * (
             log_scales - self.log_common
         )
-        proposed_index = self.nearest_grid_index(proposed_log_scales)
-        g, ZtZ, Ztt = self.moments_at(proposed_index)
+        proposed_indices = self.nearest_grid_index(proposed_log_scales)
+        g, ZtZ, Ztt = self.moments_at(proposed_indices)
         log_ratio = self.log_likelihood(ZtZ, Ztt) - self.log_likelihood(
             self.ZtZ, self.Ztt
         )
@@ -390,7 +390,7 @@ class ScaleSampler:
         log_ratio -= (proposed_common**2 - self.log_common**2) / (2 * COMMON_SD**2)
         if np.log(self.rng.random()) >= log_ratio:
             return log_scales
-        self.grid_index, self.g = proposed_index, g
+        self.grid_index, self.g = proposed_indices, g
         self.ZtZ, self.Ztt = ZtZ, Ztt
         self.log_common = proposed_common
         self.spread = stretch_factor * self.spread
@@ -406,14 +406,14 @@ class ScaleSampler:
 
 
 def _coefficients_on_grid(
-    evidence: LogEvidence, region_columns: slice, g_grid: np.ndarray
+    evidence: LogEvidence, region_slice: slice, g_grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a region's coefficients and block of Z'Z at every scale of the grid."""
     if evidence.gram is None:
-        X = evidence.X[:, :, region_columns]
+        X = evidence.X[:, :, region_slice]
         term_gram = np.einsum("rnf,enm->frem", X, X)
     else:
-        term_gram = evidence.gram[region_columns, :, :, region_columns]
+        term_gram = evidence.gram[region_slice, :, :, region_slice]
     ZtZ = np.einsum("ar,frem,ae->afm", g_grid, term_gram, g_grid, optimize=True)
     inverse_sd = invert_sd(np.einsum("aff->af", ZtZ) / evidence.n_people)
     standardized_coefs = g_grid[:, :, None] * inverse_sd[:, None, :]
@@ -427,25 +427,31 @@ def _invert_blocks(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.linalg.inv(blocks), np.linalg.slogdet(blocks)[1]
 
 
-def log_normal_mass(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def log_normal_mass(lower_limits: np.ndarray, upper_limits: np.ndarray) -> np.ndarray:
     """Return the log of the standard normal probability between two limits."""
     # Use the tail that is small: differences of values near 1 lose their digits.
-    is_positive = lower > 0
-    lower, upper = np.where(is_positive, (-upper, -lower), (lower, upper))
-    log_upper = log_ndtr(upper)
-    return log_upper + np.log1p(-np.exp(log_ndtr(lower) - log_upper))
+    is_positive = lower_limits > 0
+    lower_limits, upper_limits = np.where(
+        is_positive, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
+    )
+    log_upper = log_ndtr(upper_limits)
+    return log_upper + np.log1p(-np.exp(log_ndtr(lower_limits) - log_upper))
 
 
 def draw_truncated_normal(
-    lower: np.ndarray, upper: np.ndarray, rng: np.random.Generator
+    lower_limits: np.ndarray, upper_limits: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw standard normal numbers between limits, by the inverse distribution."""
-    is_positive = lower > 0
-    lower, upper = np.where(is_positive, (-upper, -lower), (lower, upper))
-    log_upper = log_ndtr(upper)
-    share = rng.random(len(lower))
-    lower_ratio = np.exp(log_ndtr(lower) - log_upper)
-    draws = ndtri_exp(log_upper + np.log(lower_ratio + share * (1 - lower_ratio)))
+    is_positive = lower_limits > 0
+    lower_limits, upper_limits = np.where(
+        is_positive, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
+    )
+    log_upper = log_ndtr(upper_limits)
+    uniform_draws = rng.random(len(lower_limits))
+    lower_ratios = np.exp(log_ndtr(lower_limits) - log_upper)
+    draws = ndtri_exp(
+        log_upper + np.log(lower_ratios + uniform_draws * (1 - lower_ratios))
+    )
     return np.where(is_positive, -draws, draws)
 
 
@@ -455,6 +461,6 @@ def draw_from_grid(
     """Return a drawn position, and the probabilities of all."""
     density = np.exp(log_density - log_density.max())
     cumulative_density = density.cumsum()
-    total = cumulative_density[-1]
-    grid_position = int(cumulative_density.searchsorted(rng.random() * total))
-    return min(grid_position, len(density) - 1), density / total
+    density_sum = cumulative_density[-1]
+    grid_position = int(cumulative_density.searchsorted(rng.random() * density_sum))
+    return min(grid_position, len(density) - 1), density / density_sum

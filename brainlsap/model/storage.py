@@ -166,11 +166,11 @@ def save_model(
     }
     record_text = json.dumps(model_record, default=encode)
     # Use one key: the order of several is not fixed.
-    header = json.dumps(
+    header_text = json.dumps(
         {"about": record_text, "sha256": _hash_model(record_text, stored_arrays)}
     )
     with replace_when_whole(path) as partial_path:
-        partial_path.write_bytes(save(stored_arrays, metadata={HEADER: header}))
+        partial_path.write_bytes(save(stored_arrays, metadata={HEADER: header_text}))
     return Path(path)
 
 

@@ -84,13 +84,13 @@ class History:
     def scales_at(self, epoch_shares: np.ndarray, last_epoch: int) -> np.ndarray:
         """Interpolate the scales at shares of the epochs up to `last_epoch`."""
         stored_epochs = np.asarray(self.epoch, dtype=float)
-        epochs_at = stored_epochs[0] + epoch_shares * (
+        interpolation_epochs = stored_epochs[0] + epoch_shares * (
             max(last_epoch, stored_epochs[0]) - stored_epochs[0]
         )
         scales_of_regions = np.array(self.scales, dtype=np.float64).T
         return np.stack(
             [
-                np.interp(epochs_at, stored_epochs, scale_path)
+                np.interp(interpolation_epochs, stored_epochs, scale_path)
                 for scale_path in scales_of_regions
             ],
             axis=1,
@@ -244,12 +244,12 @@ def _divide_people(
     unevenness = np.std(visit_counts[person_order], axis=1)
     person_order = person_order[np.argsort(-unevenness, kind="stable")]
     fold_counts = np.zeros((n_folds, len(class_counts)))
-    fold_index = np.arange(n_folds)
+    fold_indices = np.arange(n_folds)
     fold_of_person = np.empty(len(visit_counts), dtype=int)
     for person_code in person_order:
         # Counts of all folds (second axis) with the person in each fold (first axis).
         candidate_counts = np.repeat(fold_counts[None], n_folds, axis=0)
-        candidate_counts[fold_index, fold_index] += visit_counts[person_code]
+        candidate_counts[fold_indices, fold_indices] += visit_counts[person_code]
         deviations = np.std(candidate_counts / class_counts, axis=1).mean(axis=1)
         n_scans_by_fold = fold_counts.sum(axis=1)
         best_fold_index = 0
@@ -275,18 +275,20 @@ def _draw_validation_people(
     About `MAX_STEP_SCANS` scans, with as many people of each class as the cohort
     has.
     """
-    share = MAX_STEP_SCANS / len(class_codes)
-    _, first_rows = np.unique(person_codes, return_index=True)
-    person_classes = class_codes[first_rows]
+    validation_share = MAX_STEP_SCANS / len(class_codes)
+    _, first_row_indices = np.unique(person_codes, return_index=True)
+    person_classes = class_codes[first_row_indices]
     # Rank of each person in a random order of the class, from 0 to 1.
-    person_order = np.random.default_rng(seed).permutation(len(first_rows))
-    ranks = np.empty(len(first_rows))
+    person_order = np.random.default_rng(seed).permutation(len(first_row_indices))
+    rank_shares = np.empty(len(first_row_indices))
     for class_code in np.unique(person_classes):
-        members = person_order[person_classes[person_order] == class_code]
-        ranks[members] = np.arange(len(members)) / len(members)
+        member_codes = person_order[person_classes[person_order] == class_code]
+        rank_shares[member_codes] = np.arange(len(member_codes)) / len(member_codes)
     splits = []
     for start_number in range(n_starts):
-        is_left_out = ((ranks - start_number * share) % 1.0 < share)[person_codes]
+        is_left_out = (
+            (rank_shares - start_number * validation_share) % 1.0 < validation_share
+        )[person_codes]
         splits.append((np.flatnonzero(~is_left_out), np.flatnonzero(is_left_out)))
     return splits
 
@@ -420,7 +422,7 @@ def make_epoch(
     ]
     loss_function = _make_loss(network, class_codes, settings)
 
-    parts_in_turn = cycle(_divide_scans(network, train_scans))
+    part_cycle = cycle(_divide_scans(network, train_scans))
 
     def epoch() -> float:
         network.train()
@@ -429,7 +431,7 @@ def make_epoch(
         minibatches = (
             _draw_minibatches(train_scans, settings.batch_size)
             if settings.batch_size
-            else [next(parts_in_turn)]
+            else [next(part_cycle)]
         )
         for minibatch, minibatch_codes in minibatches:
             network.zero_grad()
@@ -455,8 +457,10 @@ def _divide_scans(network: GraphNetwork, train_scans: Scans) -> list[Scans]:
     n_parts = -(-n_items // MAX_STEP_SCANS)
     if n_parts == 1:
         return [train_scans]
-    bounds = [n_items * k // n_parts for k in range(n_parts + 1)]
-    scan_slices = [slice(start_row, end_row) for start_row, end_row in pairwise(bounds)]
+    slice_bounds = [n_items * k // n_parts for k in range(n_parts + 1)]
+    scan_slices = [
+        slice(start_row, end_row) for start_row, end_row in pairwise(slice_bounds)
+    ]
     return [
         (batch.select(scan_slice), class_codes[scan_slice])
         for scan_slice in scan_slices
@@ -470,11 +474,11 @@ def _draw_minibatches(train_scans: Scans, batch_size: int) -> Iterator[Scans]:
     # Draw on the CPU, so that batches are the same on every device.
     item_order = torch.randperm(n_items).to(class_codes.device)
     # Equal parts: a last batch of one scan could not be standardised.
-    for item_index in torch.tensor_split(item_order, -(-n_items // batch_size)):
-        if len(item_index) == n_items:
+    for item_indices in torch.tensor_split(item_order, -(-n_items // batch_size)):
+        if len(item_indices) == n_items:
             yield train_scans
         else:
-            yield batch.select(item_index), class_codes[item_index]
+            yield batch.select(item_indices), class_codes[item_indices]
 
 
 def _train_once(
@@ -485,7 +489,7 @@ def _train_once(
 ) -> Run:
     """Train once and check the result."""
     train_epoch = make_epoch(network, train_scans, settings)
-    loss_of = _make_loss(network, train_scans[1], settings)
+    compute_loss = _make_loss(network, train_scans[1], settings)
     statistics_scans = (
         train_scans if network.reads_terms else _spread_scans(train_scans)
     )
@@ -502,7 +506,7 @@ def _train_once(
         logits = train_scans[1].new_zeros((0, network.n_classes))
         if validation_scans is not None:
             logits = _compute_logits(network, statistics_scans, validation_scans[0])
-            validation_loss = float(loss_of(logits, validation_scans[1]))
+            validation_loss = float(compute_loss(logits, validation_scans[1]))
         if settings.network_weight == BY_LEFT_OUT_PEOPLE:
             network_state = _copy_state(network)
             snapshots.append(Snapshot(epoch, logits.cpu().numpy(), network_state))
@@ -549,9 +553,9 @@ def _spread_scans(scans: Scans) -> Scans:
     n_scans = len(class_codes)
     if n_scans <= MAX_STEP_SCANS:
         return scans
-    item_index = torch.arange(MAX_STEP_SCANS) * n_scans // MAX_STEP_SCANS
-    item_index = item_index.to(class_codes.device)
-    return batch.select(item_index), class_codes[item_index]
+    item_indices = torch.arange(MAX_STEP_SCANS) * n_scans // MAX_STEP_SCANS
+    item_indices = item_indices.to(class_codes.device)
+    return batch.select(item_indices), class_codes[item_indices]
 
 
 def _training_accuracy(network: GraphNetwork, train_scans: Scans) -> float:
@@ -615,7 +619,7 @@ def train_starts(
     initial_scales: np.ndarray,
     settings: Settings,
     seed: int,
-    is_decided: Callable[[list[Run]], bool] | None = None,
+    stop_rule: Callable[[list[Run]], bool] | None = None,
 ) -> list[Run]:
     """Train several networks, each validated on other people of the training scans.
 
@@ -650,7 +654,7 @@ def train_starts(
 
     training_runs: list[Run] = []
     for start_number, split in enumerate(splits):
-        if training_runs and is_decided is not None and is_decided(training_runs):
+        if training_runs and stop_rule is not None and stop_rule(training_runs):
             break
         train_rows, validation_rows = split
         if len(train_rows) > MAX_STEP_SCANS:  # steps take parts of them in their order
@@ -716,17 +720,17 @@ def choose_network_share(
         [training_run.validation_rows for training_run in training_runs]
     )
     n_steps = max(len(training_run.snapshots) for training_run in training_runs)
-    _, person_index = np.unique(groups[validation_rows], return_inverse=True)
-    if len(set(person_index)) < 2:
+    _, person_of_row = np.unique(groups[validation_rows], return_inverse=True)
+    if len(set(person_of_row)) < 2:
         return NetworkShare(0.0, None, None, n_steps - 1)
     step_numbers = range(n_steps) if settings.patience else range(n_steps - 1, n_steps)
     n_classes = ridge_logits.shape[1]
     class_weights = np.ones(n_classes)
     if settings.class_weight == "balanced":
         class_weights = len(class_codes) / (n_classes * np.bincount(class_codes))
-    row_codes = class_codes[validation_rows]
+    validation_codes = class_codes[validation_rows]
     # Classes are on the first axis, because sums over a short last axis are slow.
-    row_logits = ridge_logits[validation_rows].T[:, None]
+    validation_ridge_logits = ridge_logits[validation_rows].T[:, None]
     scan_gains = np.full(
         (n_steps, len(_NETWORK_WEIGHTS), len(validation_rows)), -np.inf
     )
@@ -741,18 +745,21 @@ def choose_network_share(
         if not np.isfinite(logits).all():  # diverged
             continue
         mixed_logits = mix_logits(
-            row_logits, logits.T[:, None], _NETWORK_WEIGHTS[:, None]
+            validation_ridge_logits, logits.T[:, None], _NETWORK_WEIGHTS[:, None]
         )
-        losses = _cross_entropy(mixed_logits, row_codes) * class_weights[row_codes]
+        losses = (
+            _cross_entropy(mixed_logits, validation_codes)
+            * class_weights[validation_codes]
+        )
         scan_gains[best_step] = losses[0] - losses
     total_gains = scan_gains.sum(axis=2)
     best_step, weight_index = np.unravel_index(total_gains.argmax(), total_gains.shape)
-    gain_of_people = np.bincount(person_index, scan_gains[best_step, weight_index])
-    mean_gain = float(gain_of_people.mean())
-    standard_error = float(gain_of_people.std(ddof=1) / np.sqrt(len(gain_of_people)))
+    person_gains = np.bincount(person_of_row, scan_gains[best_step, weight_index])
+    mean_gain = float(person_gains.mean())
+    standard_error = float(person_gains.std(ddof=1) / np.sqrt(len(person_gains)))
     if weight_index == 0 or mean_gain < _MIN_STANDARD_ERRORS * standard_error:
-        own_step = int(total_gains[:, -1].argmax())
-        return NetworkShare(0.0, mean_gain, standard_error, own_step)
+        best_network_step = int(total_gains[:, -1].argmax())
+        return NetworkShare(0.0, mean_gain, standard_error, best_network_step)
     return NetworkShare(
         float(_NETWORK_WEIGHTS[weight_index]), mean_gain, standard_error, int(best_step)
     )
@@ -765,8 +772,8 @@ def _cross_entropy(logits: np.ndarray, class_codes: np.ndarray) -> np.ndarray:
     """
     shifted_logits = logits - logits.max(axis=0)
     log_totals = np.log(np.exp(shifted_logits).sum(axis=0))
-    code_index = np.broadcast_to(class_codes, (1, *log_totals.shape))
-    return log_totals - np.take_along_axis(shifted_logits, code_index, axis=0)[0]
+    code_indices = np.broadcast_to(class_codes, (1, *log_totals.shape))
+    return log_totals - np.take_along_axis(shifted_logits, code_indices, axis=0)[0]
 
 
 def networks_are_futile(
@@ -803,20 +810,20 @@ def networks_are_futile(
     ]
     if not trained_runs:
         return False
-    share = choose_network_share(
+    finished_share = choose_network_share(
         trained_runs, class_codes, groups, ridge_logits, settings
     )
-    if share.gain is None or share.standard_error is None:
+    if finished_share.gain is None or finished_share.standard_error is None:
         return True  # Nobody is left out.
     left_out_rows = [training_run.validation_rows for training_run in trained_runs]
     n_people = len(set(groups[np.concatenate(left_out_rows)]))
-    expected_gain = share.gain * np.sqrt(n_people_of_starts / n_people)
-    if expected_gain > _MIN_STANDARD_ERRORS * share.standard_error:
+    expected_gain = finished_share.gain * np.sqrt(n_people_of_starts / n_people)
+    if expected_gain > _MIN_STANDARD_ERRORS * finished_share.standard_error:
         return False
-    share_of_all = choose_network_share(
+    full_share = choose_network_share(
         usable_runs(training_runs), class_codes, groups, ridge_logits, settings
     )
-    return share_of_all.weight == 0
+    return full_share.weight == 0
 
 
 def restore_snapshots(training_runs: list[Run], step: int, batch: Batch) -> None:
@@ -835,7 +842,7 @@ def _snapshot_at(training_run: Run, step: int) -> Snapshot:
 
 def select_scans(batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
     """Return the scans of these rows of a batch, with their codes, on its device."""
-    item_index = torch.from_numpy(scan_rows).to(batch.signal.device)
-    return batch.select(item_index), torch.from_numpy(class_codes[scan_rows]).to(
-        item_index.device
+    item_indices = torch.from_numpy(scan_rows).to(batch.signal.device)
+    return batch.select(item_indices), torch.from_numpy(class_codes[scan_rows]).to(
+        item_indices.device
     )

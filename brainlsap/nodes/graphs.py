@@ -281,10 +281,10 @@ def load_nodes(
     data_folder = Path(data or "~/.cache/brainlsap/nodes").expanduser()
     file_name = NODE_DATASETS[dataset_name]["file"]
     is_planetoid = file_name.startswith("ind.")
-    dataset_files = [*data_folder.glob(file_name), *data_folder.glob(f"*/{file_name}")]
-    if not dataset_files and download and is_planetoid:
-        dataset_files = [_download_planetoid(dataset_name, data_folder) / file_name]
-    if not dataset_files:
+    dataset_paths = [*data_folder.glob(file_name), *data_folder.glob(f"*/{file_name}")]
+    if not dataset_paths and download and is_planetoid:
+        dataset_paths = [_download_planetoid(dataset_name, data_folder) / file_name]
+    if not dataset_paths:
         raise FileFormatError(
             f"{data_folder} does not contain {file_name}. Name the folder of this "
             f"file with {option_text('data')}, or download the Planetoid files with "
@@ -292,9 +292,9 @@ def load_nodes(
             "github.com/shchur/gnn-benchmark."
         )
     if is_planetoid:
-        graph = read_planetoid(dataset_files[0].parent, dataset_name)
+        graph = read_planetoid(dataset_paths[0].parent, dataset_name)
     else:
-        graph = read_gnn_benchmark(dataset_files[0], dataset_name)
+        graph = read_gnn_benchmark(dataset_paths[0], dataset_name)
     graph_counts = [
         graph.n_nodes,
         graph.n_edges,
@@ -303,7 +303,7 @@ def load_nodes(
     ]
     if graph_counts != NODE_DATASETS[dataset_name]["counts"]:
         raise FileFormatError(
-            f"{dataset_files[0]} is another version of {dataset_name}. The file "
+            f"{dataset_paths[0]} is another version of {dataset_name}. The file "
             f"contains {graph_counts} nodes, edges, classes and features; expected "
             f"{NODE_DATASETS[dataset_name]['counts']}."
         )
@@ -427,7 +427,7 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     with reading(f"{path_prefix}.*", "parts of one graph"):
         test_nodes = np.loadtxt(f"{path_prefix}.test.index", dtype=int, ndmin=1)
         n_known_nodes = all_features.shape[0]
-        n_train = train_features.shape[0]
+        n_train_nodes = train_features.shape[0]
         n_nodes = int(test_nodes.max()) + 1
         is_consistent = (
             test_nodes.min() >= n_known_nodes
@@ -440,15 +440,17 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         # rows of the files as nodes of the graph; the nodes left out get none
         node_of_row = np.r_[:n_known_nodes, test_nodes]
         X = sparse.vstack([all_features, test_features], format="coo", dtype=np.float32)
-        node_columns = (node_of_row[X.row], X.col)
+        node_feature_indices = (node_of_row[X.row], X.col)
         features_shape = (n_nodes, X.shape[1])
-        features = sparse.csr_array((X.data, node_columns), shape=features_shape)
-        one_hot, node_labels = (
+        features = sparse.csr_array(
+            (X.data, node_feature_indices), shape=features_shape
+        )
+        one_hot_labels, node_labels = (
             np.vstack([all_labels, test_labels]),
             np.full(n_nodes, -1),
         )
         node_labels[node_of_row] = np.where(
-            one_hot.any(axis=1), one_hot.argmax(axis=1), -1
+            one_hot_labels.any(axis=1), one_hot_labels.argmax(axis=1), -1
         )
         edge_pairs = np.array(
             [
@@ -458,18 +460,18 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
             ]
         ).T
         edge_counts = np.ones(edge_pairs.shape[1])
-        listed_edges = sparse.csr_array(
+        edge_matrix = sparse.csr_array(
             (edge_counts, edge_pairs), shape=(n_nodes, n_nodes)
         )
     split_nodes = (
-        np.r_[:n_train],
-        np.r_[n_train : min(n_train + 500, n_known_nodes)],
+        np.r_[:n_train_nodes],
+        np.r_[n_train_nodes : min(n_train_nodes + 500, n_known_nodes)],
         test_nodes,
     )
     split_masks = _split_masks(n_nodes, *split_nodes) & (node_labels >= 0)
     public_split = NodeSplit(*split_masks) if split_masks.any(axis=1).all() else None
     return NodeGraph(
-        name, _simple_graph(listed_edges), features, node_labels, public_split
+        name, _simple_graph(edge_matrix), features, node_labels, public_split
     )
 
 
@@ -514,26 +516,26 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
             *csr_arrays, node_labels = (
                 npz_archive[array_name] for array_name in (*array_keys, "labels")
             )
-        listed_edges = _build_csr_matrix(*csr_arrays[:4])
+        edge_matrix = _build_csr_matrix(*csr_arrays[:4])
         features = _build_csr_matrix(*csr_arrays[4:])
-        node_counts = {*listed_edges.shape, features.shape[0], node_labels.size}
+        node_counts = {*edge_matrix.shape, features.shape[0], node_labels.size}
         are_whole_numbers = node_labels.dtype.kind in "iu" and node_labels.max() < max(
             node_labels.size, 2
         )
         if len(node_counts) > 1 or not are_whole_numbers:
             raise ValueError("labels must be a whole number from 0 for every node")
     graph_parts = (
-        _simple_graph(listed_edges),
+        _simple_graph(edge_matrix),
         features.astype(np.float32),
         node_labels.astype(np.int64),
     )
     return NodeGraph(name or Path(path).stem, *graph_parts)
 
 
-def _simple_graph(listed_edges: sparse.sparray) -> sparse.csr_array:
+def _simple_graph(edge_matrix: sparse.sparray) -> sparse.csr_array:
     """Return listed edges as a simple graph: symmetric, 0 and 1, no self loops."""
     adjacency = sparse.csr_array(
-        abs(listed_edges) + abs(listed_edges).T > 0, dtype=np.float32
+        abs(edge_matrix) + abs(edge_matrix).T > 0, dtype=np.float32
     )
     adjacency.setdiag(0)
     adjacency.eliminate_zeros()
@@ -610,15 +612,15 @@ def split_per_class(
         int(labels[shuffled_nodes[0]]): len(shuffled_nodes)
         for shuffled_nodes in class_nodes
     }
-    small_classes = [
+    small_class_texts = [
         f"{class_code}: {n}"
         for class_code, n in n_nodes_by_class.items()
         if n < n_per_class
     ]
-    if small_classes:
+    if small_class_texts:
         raise SplitError(
             f"some classes have fewer nodes than the {n_per_class} training nodes "
-            f"per class (class: nodes): {', '.join(small_classes)}. Use at most "
+            f"per class (class: nodes): {', '.join(small_class_texts)}. Use at most "
             f"n_per_class={min(n_nodes_by_class.values())}, or set the labels of small "
             "classes to -1."
         )
@@ -653,11 +655,13 @@ def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     -------
     NodeSplit
     """
-    rng, class_splits = np.random.default_rng(random_state), []
+    rng, split_nodes_of_classes = np.random.default_rng(random_state), []
     for class_nodes in _nodes_by_class(node_labels):
         split_ends = np.round(np.cumsum((0.6, 0.2)) * len(class_nodes)).astype(int)
-        class_splits.append(np.split(rng.permutation(class_nodes), split_ends))
-    split_nodes = map(np.concatenate, zip(*class_splits, strict=True))
+        split_nodes_of_classes.append(
+            np.split(rng.permutation(class_nodes), split_ends)
+        )
+    split_nodes = map(np.concatenate, zip(*split_nodes_of_classes, strict=True))
     return NodeSplit(*_split_masks(len(node_labels), *split_nodes))
 
 
