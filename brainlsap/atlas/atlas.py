@@ -165,7 +165,7 @@ class Atlas:
         """
         names = list(map(as_text, names))
         if hemispheres is None and coordinates is None:
-            return Atlas(name, _complete_names(tuple(names)).copy())
+            return Atlas(name, _regions_from_names(tuple(names)).copy())
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
         elif isinstance(coordinates, pd.DataFrame | Mapping):
@@ -176,10 +176,10 @@ class Atlas:
         centroids = np.asarray(coordinates, dtype=float)
         expected_shape = (len(names), 3)
         largest_coordinate = find_largest_coordinate(centroids)
-        is_unit_mm = (
+        has_mm_extent = (
             MIN_EXTENT <= largest_coordinate <= 150 or np.isnan(centroids).all()
         )
-        if centroids.shape != expected_shape or not is_unit_mm:
+        if centroids.shape != expected_shape or not has_mm_extent:
             raise ParameterError(
                 f"coordinates must have shape {expected_shape} and be in mm of "
                 "MNI152 space, so that the largest is between 20 and 150; got "
@@ -201,7 +201,7 @@ class Atlas:
 
     def _repr_html_(self) -> str:
         n_located = np.isfinite(self.coordinates).all(axis=1).sum()
-        table_rows = {
+        value_by_title = {
             "regions": f"{len(self)}, {self.count_structures()}",
             "coordinates": f"known for {count(n_located, 'region')}"
             if n_located
@@ -209,7 +209,9 @@ class Atlas:
             "surfaces": "yes" if self.has_surfaces else "no",
         }
         return (
-            pd.Series(table_rows, dtype=object).to_frame(f"Atlas {self.name}").to_html()
+            pd.Series(value_by_title, dtype=object)
+            .to_frame(f"Atlas {self.name}")
+            .to_html()
         )
 
     @cached_property
@@ -233,9 +235,9 @@ class Atlas:
         """Names for readers, for example `left amygdala`; own names are unchanged."""
         region_names = self.regions["name"]
         long_names = self.regions["long_name"]
-        without_brackets = long_names.str.replace(r"\s*\([^)]*\)", "", regex=True)
+        bracketless_names = long_names.str.replace(r"\s*\([^)]*\)", "", regex=True)
         # Keep the capital of a proper name, for example in "Heschl's gyrus".
-        lower_case_names = without_brackets.str.replace(
+        lower_case_names = bracketless_names.str.replace(
             "^[A-Z](?=[a-z][^A-Z']*$)", lambda match: match[0].lower(), regex=True
         )
         readable_names = long_names.where(long_names == region_names, lower_case_names)
@@ -342,27 +344,27 @@ class Atlas:
         hemispheres = self.regions["hemisphere"].tolist()
         core_names = [split_name(region_name)[1] for region_name in self.names]
         row_of_region = {
-            (hemisphere, core_name): region_row
-            for region_row, (hemisphere, core_name) in enumerate(
+            (hemisphere, core_name): region_index
+            for region_index, (hemisphere, core_name) in enumerate(
                 zip(hemispheres, core_names, strict=True)
             )
         }
         opposite_side = {"L": "R", "R": "L", "M": "M"}
-        homotopic_rows = np.array(
+        homotopic_indices = np.array(
             [
                 row_of_region.get(
-                    (opposite_side.get(hemisphere), core_name), region_row
+                    (opposite_side.get(hemisphere), core_name), region_index
                 )
-                for region_row, (hemisphere, core_name) in enumerate(
+                for region_index, (hemisphere, core_name) in enumerate(
                     zip(hemispheres, core_names, strict=True)
                 )
             ]
         )
         centroids = self.regions.reindex(columns=[*"xyz"]).to_numpy(float)
-        mirrored_centroids = centroids[homotopic_rows] * [-1, 1, 1]
+        mirrored_centroids = centroids[homotopic_indices] * [-1, 1, 1]
         mirror_distances = np.linalg.norm(centroids - mirrored_centroids, axis=1)
         is_distant = mirror_distances > _MAX_MIRROR_DISTANCE
-        return np.where(is_distant, np.arange(len(self)), homotopic_rows)
+        return np.where(is_distant, np.arange(len(self)), homotopic_indices)
 
     @cached_property
     def _row_of_spelling(self) -> dict[tuple[str | None, str], int | None]:
@@ -372,7 +374,7 @@ class Atlas:
         """
         row_of_name: dict[tuple[str | None, str], int | None] = {}
         hemispheres = self.regions["hemisphere"]
-        for region_row, (region_name, hemisphere) in enumerate(
+        for region_index, (region_name, hemisphere) in enumerate(
             zip(self.names, hemispheres, strict=True)
         ):
             name_side, core_name = split_name(region_name)
@@ -385,7 +387,7 @@ class Atlas:
                 ("", region_name),
             ):
                 row_of_name[spelling_key] = (
-                    None if spelling_key in row_of_name else region_row
+                    None if spelling_key in row_of_name else region_index
                 )
         row_of_text: dict[tuple[str | None, str], int | None] = {}
         if "long_name" in self.regions:
@@ -393,11 +395,13 @@ class Atlas:
                 self.regions["long_name"].astype(str),
                 self.full_names,
             ):
-                region_rows = pd.Series(range(len(self)), report_names)
-                unique_rows = region_rows[~region_rows.index.duplicated(keep=False)]
+                region_indices = pd.Series(range(len(self)), report_names)
+                unique_rows = region_indices[
+                    ~region_indices.index.duplicated(keep=False)
+                ]
                 row_of_text |= {
-                    ("", report_name): region_row
-                    for report_name, region_row in unique_rows.items()
+                    ("", report_name): region_index
+                    for report_name, region_index in unique_rows.items()
                 }
         return row_of_text | row_of_name
 
@@ -423,11 +427,11 @@ class Atlas:
         >>> atlas.find("lh_bankssts"), atlas.find("bankssts", "R")
         (0, 34)
         """
-        region_row = (
+        region_index = (
             None if hemisphere else self._row_of_spelling.get(("", as_text(name)))
         )
-        if region_row is not None:
-            return region_row
+        if region_index is not None:
+            return region_index
         region_side, core_name = split_name(name)
         if region_side and hemisphere and region_side != hemisphere:
             return None
@@ -463,31 +467,36 @@ class Atlas:
         desikan82: 'lh_insulla' (most similar: ctx-lh-insula). ...
         """
         all_spellings = [as_text(written_name) for written_name in names]
-        unknown_names: list[str] = []
-        spellings_of_row: dict[int, list[str]] = {}
+        describe_unknown_names: list[str] = []
+        spellings_of_region: dict[int, list[str]] = {}
         for spelling in all_spellings:
-            region_row = self.find(spelling, hemisphere)
-            if region_row is None:
-                unknown_names.append(spelling)
+            region_index = self.find(spelling, hemisphere)
+            if region_index is None:
+                describe_unknown_names.append(spelling)
             else:
-                spellings_of_row.setdefault(region_row, []).append(spelling)
-        if unknown_names:
-            raise self._unknown_names_error(unknown_names, all_spellings, hemisphere)
-        repeated_regions = [
-            f"{self.names[region_row]} as {_list_spellings(spellings)}"
-            for region_row, spellings in spellings_of_row.items()
+                spellings_of_region.setdefault(region_index, []).append(spelling)
+        if describe_unknown_names:
+            raise self._unknown_names_error(
+                describe_unknown_names, all_spellings, hemisphere
+            )
+        repeat_texts = [
+            f"{self.names[region_index]} as {_list_spellings(spellings)}"
+            for region_index, spellings in spellings_of_region.items()
             if len(spellings) > 1
         ]
-        if repeated_regions:
+        if repeat_texts:
             raise RegionNameError(
-                f"{count(len(repeated_regions), 'region')} of the atlas {self.name} "
-                f"{verb_form(len(repeated_regions), 'occur')} more than once: "
-                f"{listed(repeated_regions, 5)}. Give each region once."
+                f"{count(len(repeat_texts), 'region')} of the atlas {self.name} "
+                f"{verb_form(len(repeat_texts), 'occur')} more than once: "
+                f"{listed(repeat_texts, 5)}. Give each region once."
             )
-        return np.array([*spellings_of_row], dtype=int)
+        return np.array([*spellings_of_region], dtype=int)
 
     def _unknown_names_error(
-        self, unknown_names: list[str], all_names: list[str], hemisphere: str | None
+        self,
+        describe_unknown_names: list[str],
+        all_names: list[str],
+        hemisphere: str | None,
     ) -> RegionNameError:
         """Return an error on unknown names, with the nearest, or another atlas."""
         atlas_name = self.other_atlas(all_names)
@@ -498,19 +507,19 @@ class Atlas:
                 f"{option_text('atlas', atlas_name)}.",
                 values={"atlas": atlas_name},
             )
-        region_rows = {self.find(name, hemisphere) for name in all_names}
-        absent_regions = self._absent_regions(region_rows, hemisphere)
-        name_descriptions = list(unknown_names)
+        region_indices = {self.find(name, hemisphere) for name in all_names}
+        absent_names = self._absent_region_names(region_indices, hemisphere)
+        name_descriptions = list(describe_unknown_names)
         is_misspelt = False
-        are_all_outside = all(map(is_outside, unknown_names))
-        for i, unknown_name in enumerate(unknown_names[:5]):
+        are_all_outside = all(map(is_outside, describe_unknown_names))
+        for i, unknown_name in enumerate(describe_unknown_names[:5]):
             similar_names = nearest_names(unknown_name, self.names, hemisphere)
             # A misspelt name stands for a region that no other name is.
             similar_names = [
-                name for name in similar_names if name in absent_regions
+                name for name in similar_names if name in absent_names
             ] or similar_names
-            if len(unknown_names) == len(absent_regions) == 1:
-                similar_names = absent_regions
+            if len(describe_unknown_names) == len(absent_names) == 1:
+                similar_names = absent_names
             lacks_side = hemisphere is None and split_name(unknown_name)[0] is None
             is_misspelt |= bool(similar_names) and not lacks_side
             name_descriptions[i] = (
@@ -526,54 +535,56 @@ class Atlas:
         )
         if are_all_outside:
             name_advice = "Leave these out"
-        if ending := self._find_measure_ending(unknown_names, hemisphere):
-            name_descriptions = [*map(repr, unknown_names)]
-            name_advice = f"Remove {ending!r} from the names"
+        if measure_ending := self._find_measure_ending(
+            describe_unknown_names, hemisphere
+        ):
+            name_descriptions = [*map(repr, describe_unknown_names)]
+            name_advice = f"Remove {measure_ending!r} from the names"
         advice = f"{name_advice}, or choose another atlas with {option_text('atlas')}"
-        atlases_with_all_names = [
-            other_name
-            for other_name in available_atlases()
-            if load_atlas(other_name)._has_all(all_names, hemisphere)
+        matching_atlas_names = [
+            other_atlas_name
+            for other_atlas_name in available_atlases()
+            if load_atlas(other_atlas_name)._has_all(all_names, hemisphere)
         ]
         # A few names do not suffice to propose an atlas by `values`.
-        if atlases_with_all_names:
-            name_descriptions = [*map(repr, unknown_names)]
+        if matching_atlas_names:
+            name_descriptions = [*map(repr, describe_unknown_names)]
             advice = (
                 "All names are regions of the atlas "
-                f"{' or '.join(atlases_with_all_names)}. Choose this atlas with "
-                f"{option_text('atlas', atlases_with_all_names[0])}"
+                f"{' or '.join(matching_atlas_names)}. Choose this atlas with "
+                f"{option_text('atlas', matching_atlas_names[0])}"
             )
         description = (
             f"are not regions of the atlas {self.name}: "
             f"{listed(name_descriptions, 5)}. {advice}."
         )
         return RegionNameError(
-            f"{len(unknown_names)} of {len(all_names)} names {description}",
+            f"{len(describe_unknown_names)} of {len(all_names)} names {description}",
             values={
-                "n_unknown": len(unknown_names),
+                "n_unknown": len(describe_unknown_names),
                 "n_names": len(all_names),
                 "description": description,
             },
         )
 
     def _find_measure_ending(
-        self, unknown_names: Sequence[str], hemisphere: str | None
+        self, describe_unknown_names: Sequence[str], hemisphere: str | None
     ) -> str:
         """Return the ending, such as "_thickness", without which all names match."""
-        ending = "_" + unknown_names[0].rpartition("_")[2]
-        region_names = [name.removesuffix(ending) for name in unknown_names]
-        has_ending = all(name.endswith(ending) for name in unknown_names)
+        ending = "_" + describe_unknown_names[0].rpartition("_")[2]
+        region_names = [name.removesuffix(ending) for name in describe_unknown_names]
+        has_ending = all(name.endswith(ending) for name in describe_unknown_names)
         return ending if has_ending and self._has_all(region_names, hemisphere) else ""
 
-    def _absent_regions(
-        self, region_rows: Collection[int | None], hemisphere: str | None = None
+    def _absent_region_names(
+        self, region_indices: Collection[int | None], hemisphere: str | None = None
     ) -> list[str]:
         """Return the regions (of one side, if given) that are in none of some rows."""
         return [
             name
-            for region_row, name in enumerate(self.names)
-            if region_row not in region_rows
-            and hemisphere in (None, self.regions["hemisphere"].iloc[region_row])
+            for region_index, name in enumerate(self.names)
+            if region_index not in region_indices
+            and hemisphere in (None, self.regions["hemisphere"].iloc[region_index])
         ]
 
     def _has_all(
@@ -599,15 +610,15 @@ class Atlas:
         RegionNameError
             As :meth:`match`, and if a region is missing.
         """
-        region_rows = self.match(names)
-        missing_regions = self._absent_regions({*region_rows.tolist()})
-        if missing_regions:
+        region_indices = self.match(names)
+        missing_names = self._absent_region_names({*region_indices.tolist()})
+        if missing_names:
             raise RegionNameError(
-                f"{len(missing_regions)} of the {len(self)} regions of the atlas "
-                f"{self.name} are missing: {listed(missing_regions, 5)}. Add these "
+                f"{len(missing_names)} of the {len(self)} regions of the atlas "
+                f"{self.name} are missing: {listed(missing_names, 5)}. Add these "
                 "regions, with NaN where a value is unknown."
             )
-        return region_rows
+        return region_indices
 
     def other_atlas(self, names: Sequence[str | bytes]) -> str | None:
         """Return an available atlas that knows more of the names than this one.
@@ -617,19 +628,19 @@ class Atlas:
         comes before this one.
         """
 
-        def count_known(atlas: Atlas) -> tuple[int, int, int]:
-            known_rows = {
-                region_row
+        def count_known_regions(atlas: Atlas) -> tuple[int, int, int]:
+            known_indices = {
+                region_index
                 for region_name in names
-                if (region_row := atlas.find(region_name)) is not None
+                if (region_index := atlas.find(region_name)) is not None
             }
-            n_cortical = int(atlas.cortex[[*known_rows]].sum())
-            return n_cortical, len(known_rows), -len(atlas)
+            n_cortical = int(atlas.cortex[[*known_indices]].sum())
+            return n_cortical, len(known_indices), -len(atlas)
 
-        best_atlas = max(map(load_atlas, available_atlases()), key=count_known)
-        n_cortical, n_known, _ = count_known(best_atlas)
-        n_own_cortical, n_own, _ = count_known(self)
-        is_exact = n_known == len(best_atlas) and n_own < len(self)
+        best_atlas = max(map(load_atlas, available_atlases()), key=count_known_regions)
+        n_cortical, n_known_regions, _ = count_known_regions(best_atlas)
+        n_own_cortical, n_own_regions, _ = count_known_regions(self)
+        is_exact = n_known_regions == len(best_atlas) and n_own_regions < len(self)
         is_better = n_cortical > n_own_cortical or is_exact
         return best_atlas.name if is_better and n_cortical >= _MIN_KNOWN_NAMES else None
 
@@ -689,15 +700,17 @@ class Atlas:
         check_choice("hemisphere", hemisphere, ("L", "R"))
         folder = self._surface_folder or self.name
         path = path or Path(folder, f"{hemisphere.lower()}h.annot")
-        name_of_vertex, annotation_names = read_annotation(path)
+        name_index_of_vertex, annotation_names = read_annotation(path)
         try:
-            name_rows, _ = self.rows(annotation_names, hemisphere)
+            row_of_region, _ = self.rows(annotation_names, hemisphere)
         except RegionNameError as error:
             raise FileFormatError(error.message, path=path) from error
         # The last entry serves index -1: vertices without a name.
-        region_of_name = np.full(len(annotation_names) + 1, -1)
-        region_of_name[name_rows[name_rows >= 0]] = np.flatnonzero(name_rows >= 0)
-        return region_of_name[name_of_vertex]
+        region_of_name_index = np.full(len(annotation_names) + 1, -1)
+        region_of_name_index[row_of_region[row_of_region >= 0]] = np.flatnonzero(
+            row_of_region >= 0
+        )
+        return region_of_name_index[name_index_of_vertex]
 
     def meshes(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return the surfaces of the subcortical regions.
@@ -722,26 +735,26 @@ class Atlas:
         folder = self.folder / "meshes"
         if not folder.is_dir():
             folder = _BUNDLED / "subcortex"
-        mesh_of_row = {}
+        mesh_of_region = {}
         for mesh_path in folder.glob("*.surf.gii"):
-            region_row = self.find(mesh_path.name.removesuffix(".surf.gii"))
-            if region_row is not None:
-                mesh_of_row[region_row] = read_mesh(mesh_path)
+            region_index = self.find(mesh_path.name.removesuffix(".surf.gii"))
+            if region_index is not None:
+                mesh_of_region[region_index] = read_mesh(mesh_path)
         return {
-            self.names[region_row]: mesh_of_row[region_row]
-            for region_row in sorted(mesh_of_row)
+            self.names[region_index]: mesh_of_region[region_index]
+            for region_index in sorted(mesh_of_region)
         }
 
 
 def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.DataFrame:
     """Return x, y, z of every region, by position if the index only counts rows."""
-    is_counted = are_counts([*map(str, coordinate_table.index)])
-    coordinates = (
+    has_row_numbers = are_counts([*map(str, coordinate_table.index)])
+    xyz_table = (
         coordinate_table[[*"xyz"]]
         if {*"xyz"} <= {*coordinate_table}
         else coordinate_table
     )
-    numeric_table = coordinate_table if is_counted else coordinates
+    numeric_table = coordinate_table if has_row_numbers else xyz_table
     non_numeric_columns = numeric_table.select_dtypes(exclude="number").columns
     if len(non_numeric_columns):
         raise ParameterError(
@@ -749,9 +762,9 @@ def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.Dat
             "regions, and the columns must be x, y and z. For this table, use "
             f".set_index({non_numeric_columns[0]!r})."
         )
-    if is_counted:
-        return coordinates
-    return coordinates.iloc[atlas.match_all(coordinate_table.index).argsort()]
+    if has_row_numbers:
+        return xyz_table
+    return xyz_table.iloc[atlas.match_all(coordinate_table.index).argsort()]
 
 
 @lru_cache(maxsize=128)  # the files of a cohort repeat one list of names
@@ -759,25 +772,28 @@ def _find_file_rows(
     atlas: Atlas, wanted_names: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the result of :meth:`Atlas.rows`."""
-    file_names = [as_text(region_name) for region_name in wanted_names]
-    region_names = file_names
-    if file_names and all(map(str.isdecimal, file_names)):
+    written_names = [as_text(region_name) for region_name in wanted_names]
+    region_names = written_names
+    if written_names and all(map(str.isdecimal, written_names)):
         region_names = [
-            atlas.name_of_label.get(file_name, "Unknown") for file_name in file_names
+            atlas.name_of_label.get(written_name, "Unknown")
+            for written_name in written_names
         ]
-    file_rows = [
-        file_row
-        for file_row, region_name in enumerate(region_names)
+    file_row_indices = [
+        file_row_index
+        for file_row_index, region_name in enumerate(region_names)
         if atlas.find(region_name, hemisphere) is not None
         or not (is_outside(region_name) or atlas.divides(region_name, hemisphere))
     ]
     row_of_region = np.full(len(atlas.names), -1)
-    row_of_region[atlas.match([region_names[i] for i in file_rows], hemisphere)] = (
-        file_rows
-    )
+    row_of_region[
+        atlas.match([region_names[i] for i in file_row_indices], hemisphere)
+    ] = file_row_indices
     row_of_region.flags.writeable = False
     dropped_names = [
-        file_name for i, file_name in enumerate(file_names) if i not in file_rows
+        written_name
+        for i, written_name in enumerate(written_names)
+        if i not in file_row_indices
     ]
     return row_of_region, tuple(dropped_names)
 
@@ -888,11 +904,11 @@ def find_sides(region_table: pd.DataFrame) -> list[str]:
 
 def _find_structures(region_table: pd.DataFrame) -> list[str]:
     """Return structures from names, long names or FreeSurfer's labels."""
-    text_columns = region_table.reindex(columns=["long_name", "freesurfer_id"])
-    text_columns = text_columns.astype(object).fillna("").map(str)
+    text_table = region_table.reindex(columns=["long_name", "freesurfer_id"])
+    text_table = text_table.astype(object).fillna("").map(str)
     structures = list[str]()
     for region_name, long_name, freesurfer_label in zip(
-        region_table["name"], *text_columns.T.to_numpy(), strict=True
+        region_table["name"], *text_table.T.to_numpy(), strict=True
     ):
         structure = find_structure(region_name)
         if structure != "subcortex":
@@ -931,7 +947,7 @@ def complete_regions(
     region_names = region_table["name"].str.strip()
     region_table = region_table.assign(name=region_names)
     hemispheres = _read_sides(region_table)
-    default_columns = {
+    default_values = {
         "structure": _find_structures(region_table),
         "annot_name": region_names.map(bare_name),
         **dict.fromkeys(("long_name", "short_name"), region_names),
@@ -939,7 +955,7 @@ def complete_regions(
     }
     value_of_missing_column = {
         column_name: column_values
-        for column_name, column_values in default_columns.items()
+        for column_name, column_values in default_values.items()
         if column_name not in region_table
     }
     region_table = region_table.assign(
@@ -947,39 +963,37 @@ def complete_regions(
     )
     structure_words = region_table["structure"].astype(str).str.strip().str.lower()
     region_table["structure"] = structure_words.replace(_STRUCTURE_OF_WORD)
-    numeric_cells = region_table[["freesurfer_id", *"xyz"]].astype(object)
-    numeric_cells = numeric_cells.replace(
+    numeric_table = region_table[["freesurfer_id", *"xyz"]].astype(object)
+    numeric_table = numeric_table.replace(
         r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True
     )
-    parsed_numbers = numeric_cells.apply(pd.to_numeric, errors="coerce")
+    number_table = numeric_table.apply(pd.to_numeric, errors="coerce")
     for column_name, expected_value, is_wrong in _find_wrong_cells(
-        region_table, numeric_cells, parsed_numbers
+        region_table, numeric_table, number_table
     ):
         if is_wrong.any():
-            wrong_rows = np.flatnonzero(is_wrong)
-            wrong_regions = [
-                f"{region_names.iloc[wrong_row]!r} (row {wrong_row + 1})"
-                for wrong_row in wrong_rows
+            wrong_row_indices = np.flatnonzero(is_wrong)
+            wrong_region_texts = [
+                f"{region_names.iloc[wrong_row_index]!r} (row {wrong_row_index + 1})"
+                for wrong_row_index in wrong_row_indices
             ]
             raise error_type(
-                f"{source_name}: {column_name} of {listed(wrong_regions, 5)} must "
+                f"{source_name}: {column_name} of {listed(wrong_region_texts, 5)} must "
                 f"be {expected_value}; got "
-                f"{original_table[column_name].tolist()[wrong_rows[0]]!r}."
+                f"{original_table[column_name].tolist()[wrong_row_indices[0]]!r}."
             )
-    region_table = region_table.assign(**parsed_numbers)
-    region_table["freesurfer_id"] = (
-        parsed_numbers["freesurfer_id"].fillna(-1).astype(int)
-    )
-    user_columns = [
+    region_table = region_table.assign(**number_table)
+    region_table["freesurfer_id"] = number_table["freesurfer_id"].fillna(-1).astype(int)
+    user_column_names = [
         column_name
         for column_name in region_table
         if column_name not in (*REGION_COLUMNS, "index")
     ]
-    return region_table[[*REGION_COLUMNS, *user_columns]]
+    return region_table[[*REGION_COLUMNS, *user_column_names]]
 
 
 @lru_cache(maxsize=32)
-def _complete_names(region_names: tuple[str, ...]) -> pd.DataFrame:
+def _regions_from_names(region_names: tuple[str, ...]) -> pd.DataFrame:
     """Return the table of regions of which only the names are known.
 
     The table is cached, because making it takes longer than making a cohort of arrays,
@@ -1004,8 +1018,8 @@ def _read_sides(region_table: pd.DataFrame) -> pd.Series:
 
 def _find_wrong_cells(
     region_table: pd.DataFrame,
-    numeric_cells: pd.DataFrame,
-    parsed_numbers: pd.DataFrame,
+    numeric_table: pd.DataFrame,
+    number_table: pd.DataFrame,
 ) -> Iterator[tuple[str, str, pd.Series]]:
     """Yield checks of a table of regions: column, expected value, which rows fail.
 
@@ -1033,12 +1047,12 @@ def _find_wrong_cells(
     )
     is_unknown_structure = ~region_table["structure"].isin(STRUCTURES)
     yield "structure", "cortex, subcortex or unknown", is_unknown_structure
-    for column_name in numeric_cells:
-        is_text = (
-            parsed_numbers[column_name].isna() & numeric_cells[column_name].notna()
+    for column_name in numeric_table:
+        is_unparsed_text = (
+            number_table[column_name].isna() & numeric_table[column_name].notna()
         )
-        yield column_name, "a number or n/a", is_text
-    label_numbers = parsed_numbers["freesurfer_id"].fillna(-1)
+        yield column_name, "a number or n/a", is_unparsed_text
+    label_numbers = number_table["freesurfer_id"].fillna(-1)
     is_repeated_label = (label_numbers > 0) & label_numbers.duplicated()
     yield (
         "freesurfer_id",
@@ -1050,10 +1064,10 @@ def _find_wrong_cells(
             axis_name,
             "a coordinate in mm inside the brain in MNI152 space (the affine of the "
             "image may be wrong)",
-            ~parsed_numbers[axis_name].fillna(0).between(lower_bound, upper_bound),
+            ~number_table[axis_name].fillna(0).between(lower_bound, upper_bound),
         )
     is_on_other_side = (
-        parsed_numbers["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
+        number_table["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
     )
     yield (
         "x",

@@ -93,8 +93,8 @@ def _are_texts_by_text(setting_value: object) -> bool:
 
 def _are_pairs_of_fields(setting_value: object) -> bool:
     return isinstance(setting_value, dict) and all(
-        _is_text(measure_name) and _is_pair_of_rows(fields)
-        for measure_name, fields in setting_value.items()
+        _is_text(measure_name) and _is_pair_of_rows(field_numbers)
+        for measure_name, field_numbers in setting_value.items()
     )
 
 
@@ -221,13 +221,13 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
                 path=path,
                 got=repr(setting_value)[:80],
             )
-    n_ordered = len(atlas_settings.get("order_17networks", range(n_cortex)))
-    if n_ordered != n_cortex:
+    n_ordered_parcels = len(atlas_settings.get("order_17networks", range(n_cortex)))
+    if n_ordered_parcels != n_cortex:
         raise FileFormatError(
             f"order_17networks must have {n_cortex} numbers, one for each cortical "
             "region",
             path=path,
-            got=str(n_ordered),
+            got=str(n_ordered_parcels),
         )
     return cast(AtlasSettings, atlas_settings)
 
@@ -255,10 +255,10 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
     if the indices of the table are out of order or have gaps, so it is not used.
     """
     with reading(path, "a FreeSurfer annotation"):
-        annotation_file = BytesIO(Path(path).read_bytes())
+        byte_stream = BytesIO(Path(path).read_bytes())
 
         def read_integers(n: int) -> np.ndarray:
-            return np.frombuffer(annotation_file.read(4 * n), ">i4", n).astype(int)
+            return np.frombuffer(byte_stream.read(4 * n), ">i4", n).astype(int)
 
         n_vertices = read_integers(1)[0]
         vertex_colors = read_integers(2 * n_vertices).reshape(-1, 2)[:, 1]
@@ -266,35 +266,37 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
         # Newer files have minus their version here. The largest index then comes before
         # the table's file name, the number of names after it, and each name's index
         # before the name.
-        is_new_form = n_names < 0
+        is_new_format = n_names < 0
         # Skip the file name of the table.
-        annotation_file.read(read_integers(1 + is_new_form)[-1])
-        if is_new_form:
+        byte_stream.read(read_integers(1 + is_new_format)[-1])
+        if is_new_format:
             n_names = read_integers(1)[0]
         region_names: list[str] = []
         index_of_color = {0: -1}
         clash_of_color: dict[int, str] = {}
         for i in range(n_names):
-            raw_name = annotation_file.read(read_integers(1 + is_new_form)[-1])
+            raw_name = byte_stream.read(read_integers(1 + is_new_format)[-1])
             region_names.append(as_text(raw_name.rstrip(b"\0")))
             color_code = int(read_integers(4)[:3] @ [1, 2**8, 2**16])
             if index_of_color.setdefault(color_code, i) not in (-1, i):
                 clash_of_color[color_code] = (
                     f"{region_names[index_of_color[color_code]]} and {region_names[i]}"
                 )
-        used_colors, color_rows = np.unique(vertex_colors, return_inverse=True)
-        for color_code, clashing_names in clash_of_color.items():
+        used_colors, color_index_of_vertex = np.unique(
+            vertex_colors, return_inverse=True
+        )
+        for color_code, clashing_names_text in clash_of_color.items():
             if color_code in used_colors:
                 raise ValueError(
-                    f"{clashing_names} have the same colour. Give each region a "
+                    f"{clashing_names_text} have the same colour. Give each region a "
                     "different colour."
                 )
         if not set(used_colors.tolist()) <= set(index_of_color):
             raise ValueError("a vertex has a label that has no name in the file")
-    used_indices = np.array(
+    name_index_of_color = np.array(
         [index_of_color[color_code] for color_code in used_colors.tolist()]
     )
-    return used_indices[color_rows], region_names
+    return name_index_of_color[color_index_of_vertex], region_names
 
 
 def read_mesh(mesh_path: str | Path) -> tuple[np.ndarray, np.ndarray]:
@@ -310,9 +312,9 @@ def read_mesh(mesh_path: str | Path) -> tuple[np.ndarray, np.ndarray]:
 def fsaverage5(hemisphere: str, surface_kind: str) -> tuple[np.ndarray, np.ndarray]:
     """Return vertices (mm) and faces of fsaverage5's white, pial, infl or sphere."""
     # Read nilearn's files without importing nilearn, which would import matplotlib.
-    nilearn_module = find_spec("nilearn")
+    nilearn_spec = find_spec("nilearn")
     nilearn_folder = Path(
-        nilearn_module.origin if nilearn_module and nilearn_module.origin else "nilearn"
+        nilearn_spec.origin if nilearn_spec and nilearn_spec.origin else "nilearn"
     ).parent
     side_word = {"L": "left", "R": "right"}[hemisphere]
     mesh_path = (

@@ -325,16 +325,16 @@ def nearest_names(
     """Return up to three names with the spelling most similar to an unknown name."""
     region_side, core_name = split_name(name)
     hemisphere_letter = region_side or hemisphere
-    candidates_by_core: dict[str, list[str]] = {}
+    names_by_core: dict[str, list[str]] = {}
     for known_name in known_names:
-        candidate_side, candidate_core = split_name(known_name)
+        candidate_side, candidate_core_name = split_name(known_name)
         if (
             None in (hemisphere_letter, candidate_side)
             or candidate_side == hemisphere_letter
         ):
-            candidates_by_core.setdefault(candidate_core, []).append(known_name)
-    nearest_cores = get_close_matches(core_name, candidates_by_core, n=3, cutoff=0.6)
+            names_by_core.setdefault(candidate_core_name, []).append(known_name)
+    nearest_core_names = get_close_matches(core_name, names_by_core, n=3, cutoff=0.6)
     similar_names = [
-        name for core_name in nearest_cores for name in candidates_by_core[core_name]
+        name for core_name in nearest_core_names for name in names_by_core[core_name]
     ]
     return similar_names[:3]

@@ -118,8 +118,8 @@ class Preparation:
         # Conversion of a few numbers at a time takes a third of a copy in float64.
         symmetric_weights = np.add(W, np.swapaxes(W, -1, -2), dtype=np.float64)
         symmetric_weights /= 2
-        diagonal_index = np.arange(W.shape[-1])
-        symmetric_weights[..., diagonal_index, diagonal_index] = 0.0
+        diagonal_indices = np.arange(W.shape[-1])
+        symmetric_weights[..., diagonal_indices, diagonal_indices] = 0.0
         if self.threshold:
             symmetric_weights[symmetric_weights < self.threshold] = 0.0
         return symmetric_weights
@@ -266,14 +266,14 @@ def find_unlike(
     """
     scan_summaries = summarize_connectomes(W)
     lower_bound, upper_bound = training_kind["ranges"]["weight"]
-    weight = scan_summaries["weight"]
-    is_other_unit = (weight * WEIGHT_FACTOR < lower_bound) | (
-        weight > WEIGHT_FACTOR * upper_bound
+    mean_weights = scan_summaries["weight"]
+    is_other_unit = (mean_weights * WEIGHT_FACTOR < lower_bound) | (
+        mean_weights > WEIGHT_FACTOR * upper_bound
     )
     lower_bound, upper_bound = training_kind["ranges"]["density"]
-    density = scan_summaries["density"]
-    is_other_density = density < lower_bound - DENSITY_MARGIN
-    is_other_density |= density > upper_bound + DENSITY_MARGIN
+    densities = scan_summaries["density"]
+    is_other_density = densities < lower_bound - DENSITY_MARGIN
+    is_other_density |= densities > upper_bound + DENSITY_MARGIN
     lower_bound, upper_bound = training_kind["ranges"]["spread"]
     weight_spreads = scan_summaries["spread"]
     is_other_spread = (weight_spreads * SPREAD_FACTOR < lower_bound) | (
@@ -285,7 +285,7 @@ def find_unlike(
         rank_correlations < training_kind["least_correlation"] - CORRELATION_MARGIN
     )
     is_unlike_by_reason = dict[str, np.ndarray]()
-    for title, summary_name, is_unlike in (
+    for summary_title, summary_name, is_unlike in (
         ("mean weight", "weight", is_other_unit),
         ("density", "density", is_other_density),
         ("spread of log weights", "spread", is_other_spread),
@@ -293,8 +293,10 @@ def find_unlike(
         if is_unlike.any():
             lower_bound, upper_bound = training_kind["ranges"][summary_name]
             unlike_median = np.median(scan_summaries[summary_name][is_unlike])
-            fit_text = f"(fit {lower_bound:.3g} to {upper_bound:.3g})"
-            is_unlike_by_reason[f"{title} {unlike_median:.3g} {fit_text}"] = is_unlike
+            range_text = f"(fit {lower_bound:.3g} to {upper_bound:.3g})"
+            is_unlike_by_reason[f"{summary_title} {unlike_median:.3g} {range_text}"] = (
+                is_unlike
+            )
     if is_other_pattern.any():
         unlike_median = np.median(rank_correlations[is_other_pattern])
         reason = (
@@ -307,8 +309,8 @@ def find_unlike(
 
 def _strength_ranks(W: np.ndarray) -> np.ndarray:
     """Return the rank of every region by its strength, (n_scans, n_rois)."""
-    diagonal = W.diagonal(axis1=1, axis2=2)
-    node_strengths = W.sum(axis=2, dtype=np.float64) - diagonal
+    diagonal_weights = W.diagonal(axis1=1, axis2=2)
+    node_strengths = W.sum(axis=2, dtype=np.float64) - diagonal_weights
     return rankdata(node_strengths, axis=1)
 
 

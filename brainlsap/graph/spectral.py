@@ -100,16 +100,20 @@ def _apply_polynomials(A: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def cosine_transform(n_nodes: int, degree: int) -> tuple[np.ndarray, np.ndarray]:
+def cosine_transform(
+    n_chebyshev_nodes: int, degree: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues, and what turns a kernel's values there into coefficients.
 
     They are the nodes of Gauss-Chebyshev quadrature, of shape (n_nodes,), and the
     matrix (n_nodes, degree + 1) of the discrete cosine transform.
     """
-    node_angles = np.pi * (np.arange(n_nodes) + 0.5) / n_nodes
-    transform = np.cos(node_angles[:, None] * np.arange(degree + 1)) * 2 / n_nodes
-    transform[:, 0] /= 2
-    return 1.0 + np.cos(node_angles), transform
+    node_angles = np.pi * (np.arange(n_chebyshev_nodes) + 0.5) / n_chebyshev_nodes
+    transform_matrix = (
+        np.cos(node_angles[:, None] * np.arange(degree + 1)) * 2 / n_chebyshev_nodes
+    )
+    transform_matrix[:, 0] /= 2
+    return 1.0 + np.cos(node_angles), transform_matrix
 
 
 class ChebyshevSeries:
@@ -147,10 +151,12 @@ class ChebyshevSeries:
         is_chebyshev = kernel in ("exact", "chebyshev")
         self.expansion = None if is_chebyshev else EXPANSIONS[kernel]
         # enough quadrature nodes to avoid aliasing of higher coefficients
-        n_nodes = highest_order + 1 if self.expansion else highest_order + 64
-        nodes, transform = cosine_transform(n_nodes, highest_order)
-        self.nodes = torch.from_numpy(nodes).to(device)
-        self.transform = torch.from_numpy(transform).to(device)
+        n_chebyshev_nodes = highest_order + 1 if self.expansion else highest_order + 64
+        chebyshev_nodes, transform_matrix = cosine_transform(
+            n_chebyshev_nodes, highest_order
+        )
+        self.nodes = torch.from_numpy(chebyshev_nodes).to(device)
+        self.transform = torch.from_numpy(transform_matrix).to(device)
         if self.expansion:
             node_polynomials = polynomial_values(
                 self.expansion, self.nodes, highest_order
@@ -174,17 +180,17 @@ class ChebyshevSeries:
         validation and for the next step.
         """
         # Comparison and truncation read values, which would synchronise a GPU.
-        reads_values = scale.device.type == "cpu"
-        if reads_values and self._last is not None:
+        is_on_cpu = scale.device.type == "cpu"
+        if is_on_cpu and self._last is not None:
             last_scale, c, dc = self._last
             if torch.equal(last_scale, scale):
                 return c, dc
         c, dc = self.coefficients(scale)
-        if reads_values:
+        if is_on_cpu:
             n_terms = self._count_terms(torch.maximum(c.abs(), dc.abs()))
             c, dc = c[:, :n_terms], dc[:, :n_terms]
         c, dc = c.to(self.dtype), dc.to(self.dtype)
-        if reads_values:
+        if is_on_cpu:
             self._last = scale.detach().clone(), c, dc
         return c, dc
 
@@ -324,14 +330,16 @@ class GraphBatch:
         batch.offset = None if self.offset is None else self.offset[items]
         return batch
 
-    def region_terms(self, regions: Tensor) -> "RegionTerms":
+    def region_terms(self, region_indices: Tensor) -> "RegionTerms":
         """Return the terms of these regions, region by region; keep them.
 
         Every call of a batch must name the same regions.
         """
         if self._region_terms is None:
-            self._region_terms = RegionTerms.of_signal(self.signal[:, :, regions])
-            if len(regions) == self.signal.shape[2]:
+            self._region_terms = RegionTerms.of_signal(
+                self.signal[:, :, region_indices]
+            )
+            if len(region_indices) == self.signal.shape[2]:
                 # Keep the terms once in memory.
                 self.signal = self._region_terms.terms.permute(1, 3, 0, 2)
         return self._region_terms
