@@ -428,7 +428,7 @@ def import_adni(
     print(*adni_import.notes, f"Study: {adni_import.folder}", sep="\n")
     # Downloaded connectomes can be read at once; images must be processed first.
     dwi_paths = adni_import.folder.glob("sub-*/ses-*/dwi/*")
-    has_connectomes = any(map(brainlsap.data.connectomes.is_matrix, dwi_paths))
+    has_connectomes = any(map(brainlsap.data.connectomes.is_matrix_file, dwi_paths))
     if has_connectomes:
         print(f"Next: {_command_line('check', out, {})}")
     else:

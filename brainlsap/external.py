@@ -137,7 +137,7 @@ def _list_people(
         return scan_table
     written_names = {
         str(column_name).lower(): str(column_name)
-        for column_name in feature_sources.people.text_columns
+        for column_name in feature_sources.people.text_table
     }
     return scan_table.rename(
         columns=lambda column_name: written_names.get(

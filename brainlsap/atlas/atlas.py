@@ -467,18 +467,16 @@ class Atlas:
         desikan82: 'lh_insulla' (most similar: ctx-lh-insula). ...
         """
         all_spellings = [as_text(written_name) for written_name in names]
-        describe_unknown_names: list[str] = []
+        unknown_names: list[str] = []
         spellings_of_region: dict[int, list[str]] = {}
         for spelling in all_spellings:
             region_index = self.find(spelling, hemisphere)
             if region_index is None:
-                describe_unknown_names.append(spelling)
+                unknown_names.append(spelling)
             else:
                 spellings_of_region.setdefault(region_index, []).append(spelling)
-        if describe_unknown_names:
-            raise self._unknown_names_error(
-                describe_unknown_names, all_spellings, hemisphere
-            )
+        if unknown_names:
+            raise self._unknown_names_error(unknown_names, all_spellings, hemisphere)
         repeat_texts = [
             f"{self.names[region_index]} as {_list_spellings(spellings)}"
             for region_index, spellings in spellings_of_region.items()
@@ -494,7 +492,7 @@ class Atlas:
 
     def _unknown_names_error(
         self,
-        describe_unknown_names: list[str],
+        unknown_names: list[str],
         all_names: list[str],
         hemisphere: str | None,
     ) -> RegionNameError:
@@ -509,16 +507,16 @@ class Atlas:
             )
         region_indices = {self.find(name, hemisphere) for name in all_names}
         absent_names = self._absent_region_names(region_indices, hemisphere)
-        name_descriptions = list(describe_unknown_names)
+        name_descriptions = list(unknown_names)
         is_misspelt = False
-        are_all_outside = all(map(is_outside, describe_unknown_names))
-        for i, unknown_name in enumerate(describe_unknown_names[:5]):
+        are_all_outside = all(map(is_outside, unknown_names))
+        for i, unknown_name in enumerate(unknown_names[:5]):
             similar_names = nearest_names(unknown_name, self.names, hemisphere)
             # A misspelt name stands for a region that no other name is.
             similar_names = [
                 name for name in similar_names if name in absent_names
             ] or similar_names
-            if len(describe_unknown_names) == len(absent_names) == 1:
+            if len(unknown_names) == len(absent_names) == 1:
                 similar_names = absent_names
             lacks_side = hemisphere is None and split_name(unknown_name)[0] is None
             is_misspelt |= bool(similar_names) and not lacks_side
@@ -535,10 +533,8 @@ class Atlas:
         )
         if are_all_outside:
             name_advice = "Leave these out"
-        if measure_ending := self._find_measure_ending(
-            describe_unknown_names, hemisphere
-        ):
-            name_descriptions = [*map(repr, describe_unknown_names)]
+        if measure_ending := self._find_measure_ending(unknown_names, hemisphere):
+            name_descriptions = [*map(repr, unknown_names)]
             name_advice = f"Remove {measure_ending!r} from the names"
         advice = f"{name_advice}, or choose another atlas with {option_text('atlas')}"
         matching_atlas_names = [
@@ -548,7 +544,7 @@ class Atlas:
         ]
         # A few names do not suffice to propose an atlas by `values`.
         if matching_atlas_names:
-            name_descriptions = [*map(repr, describe_unknown_names)]
+            name_descriptions = [*map(repr, unknown_names)]
             advice = (
                 "All names are regions of the atlas "
                 f"{' or '.join(matching_atlas_names)}. Choose this atlas with "
@@ -559,21 +555,21 @@ class Atlas:
             f"{listed(name_descriptions, 5)}. {advice}."
         )
         return RegionNameError(
-            f"{len(describe_unknown_names)} of {len(all_names)} names {description}",
+            f"{len(unknown_names)} of {len(all_names)} names {description}",
             values={
-                "n_unknown": len(describe_unknown_names),
+                "n_unknown": len(unknown_names),
                 "n_names": len(all_names),
                 "description": description,
             },
         )
 
     def _find_measure_ending(
-        self, describe_unknown_names: Sequence[str], hemisphere: str | None
+        self, unknown_names: Sequence[str], hemisphere: str | None
     ) -> str:
         """Return the ending, such as "_thickness", without which all names match."""
-        ending = "_" + describe_unknown_names[0].rpartition("_")[2]
-        region_names = [name.removesuffix(ending) for name in describe_unknown_names]
-        has_ending = all(name.endswith(ending) for name in describe_unknown_names)
+        ending = "_" + unknown_names[0].rpartition("_")[2]
+        region_names = [name.removesuffix(ending) for name in unknown_names]
+        has_ending = all(name.endswith(ending) for name in unknown_names)
         return ending if has_ending and self._has_all(region_names, hemisphere) else ""
 
     def _absent_region_names(

@@ -10,7 +10,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from brainlsap.data.cohort import Cohort
-from brainlsap.data.connectomes import is_matrix
+from brainlsap.data.connectomes import is_matrix_file
 from brainlsap.data.features import FeatureSources, Source
 from brainlsap.data.find_files import Scan
 from brainlsap.data.load import (
@@ -277,14 +277,14 @@ class _OptionSearch:
             if option_name in self.options
         }
         for changed_option in changes:
-            names_to_open = [
+            opening_names = [
                 option_name
                 for option_name in _OPENING_OPTIONS
                 if option_name in changed_option
             ]
             option_values |= {
                 option_name: changed_option[option_name]
-                for option_name in names_to_open
+                for option_name in opening_names
             }
         return DEFAULT_OPTIONS.change(**option_values)
 
@@ -301,56 +301,56 @@ class _OptionSearch:
                 self.opened_studies[options_key] = open_study(self.folder, options)
             except BrainlsapError as error:
                 self.opened_studies[options_key] = error
-        opened_study = self.opened_studies[options_key]
-        if isinstance(opened_study, BrainlsapError):
-            raise opened_study
-        return opened_study
+        scans_and_sources = self.opened_studies[options_key]
+        if isinstance(scans_and_sources, BrainlsapError):
+            raise scans_and_sources
+        return scans_and_sources
 
     def adopt(
         self,
-        candidates: Iterable[Options],
-        score_options: _Score,
+        option_sets: Iterable[Options],
+        score_study: _Score,
         min_score: float = 0,
     ) -> list[Options]:
         """Adopt the first change by which most is found; return all such."""
         best_score = 0.0
-        best_candidates = list[Options]()
-        for candidate in candidates:
-            opening_options = self._opening_options(self.adopted_options, candidate)
+        best_option_sets = list[Options]()
+        for option_set in option_sets:
+            opening_options = self._opening_options(self.adopted_options, option_set)
             score = 0.0
             with suppress(BrainlsapError):
-                score = score_options(*self._open_study(opening_options))
+                score = score_study(*self._open_study(opening_options))
             if score > best_score:
                 best_score = score
-                best_candidates = []
+                best_option_sets = []
             if score and score == best_score >= min_score:
-                best_candidates.append(candidate)
-        if best_candidates:
-            self.adopted_options.update(best_candidates[0])
-        return best_candidates
+                best_option_sets.append(option_set)
+        if best_option_sets:
+            self.adopted_options.update(best_option_sets[0])
+        return best_option_sets
 
     def find_more_features(self) -> list[Options]:
         """Return the change that reads other features of a sound study, too."""
-        folder_candidates = self._list_folders()
+        folder_option_sets = self._list_folder_options()
         subcortex_measure = self.options.get("subcortex")
-        new_features = list[str]()
+        new_feature_names = list[str]()
         for feature_name in _FEATURES:
             # Volumes may stand below the cortex already.
             is_known_feature = (
                 feature_name in self.features or feature_name == subcortex_measure
             )
             if not is_known_feature and self.adopt(
-                folder_candidates, _share_located([feature_name]), min_score=1
+                folder_option_sets, _make_located_share([feature_name]), min_score=1
             ):
-                new_features.append(feature_name)
-        if not new_features:
+                new_feature_names.append(feature_name)
+        if not new_feature_names:
             return []
-        self.adopted_options["feature"] = [*self.features, *new_features]
+        self.adopted_options["feature"] = [*self.features, *new_feature_names]
         # The connectomes are known to be sound.
-        connectome_option = (
+        connectome_options = (
             {} if STRENGTH_FEATURE in self.features else {"connectome": NO_CONNECTOME}
         )
-        changed_options = self.options | self.adopted_options | connectome_option
+        changed_options = self.options | self.adopted_options | connectome_options
         is_sound = check_cohort(self.folder, **changed_options).is_sound
         return [self.adopted_options] if is_sound else []
 
@@ -372,21 +372,21 @@ class _OptionSearch:
 
     def _find_features(self) -> None:
         """Adopt folders or tables that hold the features, or another feature."""
-        folder_candidates = self._list_folders()
-        table_options = [
+        folder_option_sets = self._list_folder_options()
+        table_option_sets = [
             {"features_table": inner_path.name}
-            for inner_path in self._list_inside()
+            for inner_path in self._list_study_paths()
             if inner_path.suffix in TABLE_SUFFIXES
             and inner_path.name not in IMPORT_FILES
         ]
         is_named = "feature" in self.options
         if self.adopt(
-            [*folder_candidates, *table_options],
-            _share_located(self.features, is_named=is_named),
+            [*folder_option_sets, *table_option_sets],
+            _make_located_share(self.features, is_named=is_named),
         ):
             return
         for feature_name in (*_FEATURES, "suvr"):  # of a tracer that is not said
-            if self.adopt(folder_candidates, _share_located([feature_name])):
+            if self.adopt(folder_option_sets, _make_located_share([feature_name])):
                 self.adopted_options["feature"] = [feature_name]
                 return
 
@@ -395,22 +395,22 @@ class _OptionSearch:
         if "connectome" in self.options:
             return []
         name_patterns = dict.fromkeys(_propose_patterns(self.folder, self.open().scans))
-        pattern_candidates: list[Options] = [
+        pattern_option_sets: list[Options] = [
             {},
             *({"pattern": name_pattern} for name_pattern in name_patterns),
         ]
-        best_candidates = self.adopt(pattern_candidates, _count_connectomes)
-        if not best_candidates:
+        best_option_sets = self.adopt(pattern_option_sets, _count_connectomes)
+        if not best_option_sets:
             file_names = (
                 inner_path.name
-                for inner_path in self._list_inside()
-                if is_matrix(inner_path)
+                for inner_path in self._list_study_paths()
+                if is_matrix_file(inner_path)
             )
             self.adopted_options["connectome"] = next(file_names, NO_CONNECTOME)
             return []
-        if not best_candidates[0]:  # as many are found without a pattern
+        if not best_option_sets[0]:  # as many are found without a pattern
             return []
-        return [candidate["pattern"] for candidate in best_candidates]
+        return [option_set["pattern"] for option_set in best_option_sets]
 
     def _find_atlas_or_order(self) -> None:
         """Adopt what faults name, atlas or order of rows, or the scans at baseline."""
@@ -422,55 +422,61 @@ class _OptionSearch:
             if "atlas" in finding.values:
                 self.adopted_options["atlas"] = finding.values["atlas"]
                 return
-        best_orders = {
+        best_order_names = {
             finding.values.get("row_order")
             for finding in changed_check.findings
             if finding.kind == UNKNOWN_ORDER
         }
         # The weights of every unnamed matrix must fit one order best.
-        if len(best_orders) == 1 and None not in best_orders:
-            (self.adopted_options["row_order"],) = best_orders
+        if len(best_order_names) == 1 and None not in best_order_names:
+            (self.adopted_options["row_order"],) = best_order_names
         if changed_check.is_sound or self.options.get("scans", "all") != "all":
             return
-        features = self.adopted_options.get("feature") or self.features
+        feature_names = self.adopted_options.get("feature") or self.features
         reads_connectomes = "connectome" not in self.options | self.adopted_options
         with suppress(BrainlsapError):
-            labelled_scans = {*self.open(self.adopted_options).table["scan"]}
+            labelled_scan_names = {*self.open(self.adopted_options).table["scan"]}
             # Also those without a label, but not those of other classes.
             opening_options = self._opening_options(self.adopted_options)
             if opening_options.classes is None:
                 opening_options = opening_options.change(label=None)
             scan_list, feature_sources = open_study(self.folder, opening_options)
-            if _lack_at_later_visits(
-                scan_list, feature_sources, labelled_scans, features, reads_connectomes
+            if _lacks_data_at_later_visits(
+                scan_list,
+                feature_sources,
+                labelled_scan_names,
+                feature_names,
+                reads_connectomes,
             ):
-                baseline_change = self.adopted_options | {"scans": "baseline"}
-                if check_cohort(self.folder, **self.options | baseline_change).is_sound:
-                    self.adopted_options = baseline_change
+                baseline_options = self.adopted_options | {"scans": "baseline"}
+                if check_cohort(
+                    self.folder, **self.options | baseline_options
+                ).is_sound:
+                    self.adopted_options = baseline_options
 
-    def _list_inside(self) -> list[Path]:
+    def _list_study_paths(self) -> list[Path]:
         """Return the files and folders in the study's folder."""
         return sorted(self.folder.glob("[!.]*"))
 
-    def _list_folders(self) -> list[Options]:
+    def _list_folder_options(self) -> list[Options]:
         """Return options that name folders in the study, or beside it."""
         sibling_paths = sorted(self.folder.resolve().parent.glob("[!.]*"))
-        nearby_paths = [*self._list_inside(), *sibling_paths]
+        nearby_paths = [*self._list_study_paths(), *sibling_paths]
         # Folders of people are no data sets of their own.
         nearby_folders = [
             nearby_path
             for nearby_path in nearby_paths
             if nearby_path.is_dir() and nearby_path.name[:4] != "sub-"
         ]
-        folder_candidates: list[Options] = [{}]
+        folder_option_sets: list[Options] = [{}]
         if "subjects_dir" not in self.options:
-            folder_candidates += [
+            folder_option_sets += [
                 {"subjects_dir": str(nearby_path)}
                 for nearby_path in nearby_folders
                 if any(nearby_path.glob("*/stats"))
             ]
         if "derivatives" not in self.options:
-            folder_candidates += [
+            folder_option_sets += [
                 {"derivatives": [str(nearby_path)]}
                 for nearby_path in nearby_folders
                 # What lists people of its own is another study, whose ids may be the
@@ -479,37 +485,39 @@ class _OptionSearch:
                 and not people_files(nearby_path)
                 and any(nearby_path.glob("sub-*"))
             ]
-        return folder_candidates
+        return folder_option_sets
 
 
-def _lack_at_later_visits(
+def _lacks_data_at_later_visits(
     scan_list: ScanList,
-    sources: FeatureSources,
-    labelled_names: set[str],
-    features: Sequence[str],
+    feature_sources: FeatureSources,
+    labelled_scan_names: set[str],
+    feature_names: Sequence[str],
     reads_connectomes: bool,
 ) -> bool:
     """Return whether most visits after the first lack a label, or what is read."""
     is_later_visit = scan_list.table["participant"].duplicated().to_numpy()
-    lacks_data = ~scan_list.table["scan"].isin(labelled_names).to_numpy()
-    for feature_name in features:
+    lacks_data = ~scan_list.table["scan"].isin(labelled_scan_names).to_numpy()
+    for feature_name in feature_names:
         if feature_name == STRENGTH_FEATURE:
             continue
         with suppress(BrainlsapError):
-            feature_sources = sources.locate(feature_name, scan_list.scans)[0]
+            scan_sources = feature_sources.locate(feature_name, scan_list.scans)[0]
             lacks_data = lacks_data | [
                 isinstance(source_or_finding, Finding)
-                for source_or_finding in feature_sources
+                for source_or_finding in scan_sources
             ]
     if reads_connectomes:
         for scan_index, scan in enumerate(scan_list.scans):
             with suppress(CohortError):
-                connectome_path = sources.study_files.connectome(scan, sources.atlas)
+                connectome_path = feature_sources.study_files.connectome(
+                    scan, feature_sources.atlas
+                )
                 lacks_data[scan_index] |= connectome_path is None
     return bool(is_later_visit.any()) and bool(lacks_data[is_later_visit].mean() >= 0.5)
 
 
-def _share_located(feature_names: Sequence[str], is_named: bool = False) -> _Score:
+def _make_located_share(feature_names: Sequence[str], is_named: bool = False) -> _Score:
     """Return a measure of how many scans' features are found."""
     feature_names = [
         feature_name
@@ -517,29 +525,30 @@ def _share_located(feature_names: Sequence[str], is_named: bool = False) -> _Sco
         if feature_name != STRENGTH_FEATURE
     ]
 
-    def located_share(scan_list: ScanList, sources: FeatureSources) -> float:
-        feature_sources: list[Source] = []
-        sources.is_named = is_named
+    def located_share(scan_list: ScanList, feature_sources: FeatureSources) -> float:
+        scan_sources: list[Source] = []
+        feature_sources.is_named = is_named
         for feature_name in feature_names:
             with suppress(BrainlsapError):
-                feature_sources += sources.locate(feature_name, scan_list.scans)[0]
+                scan_sources += feature_sources.locate(feature_name, scan_list.scans)[0]
         n_located = sum(
             not isinstance(source_or_finding, Finding)
-            for source_or_finding in feature_sources
+            for source_or_finding in scan_sources
         )
-        n_features_of_scans = len(feature_names) * len(scan_list.scans)
-        return n_located / n_features_of_scans if n_features_of_scans else 1.0
+        n_expected = len(feature_names) * len(scan_list.scans)
+        return n_located / n_expected if n_expected else 1.0
 
     return located_share
 
 
-def _count_connectomes(scan_list: ScanList, sources: FeatureSources) -> float:
+def _count_connectomes(scan_list: ScanList, feature_sources: FeatureSources) -> float:
     """Return the number of scans with a connectome."""
     n_connectomes = 0
     for scan in scan_list.scans:
         with suppress(CohortError):
             n_connectomes += (
-                sources.study_files.connectome(scan, sources.atlas) is not None
+                feature_sources.study_files.connectome(scan, feature_sources.atlas)
+                is not None
             )
     return n_connectomes
 
@@ -547,7 +556,7 @@ def _count_connectomes(scan_list: ScanList, sources: FeatureSources) -> float:
 def _propose_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     """Make patterns of the matrices of the first scan: beside it, or named by it."""
     participant_id, session_id = scans[0].key
-    for matrix_path in filter(is_matrix, scans[0].files):
+    for matrix_path in filter(is_matrix_file, scans[0].files):
         yield "*" + matrix_path.name.split(session_id or participant_id)[-1]
     for top_path in sorted(folder.glob("[!.]*")):
         paths_inside = (
@@ -555,10 +564,10 @@ def _propose_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
         )
         for matrix_path in (top_path, *paths_inside):
             relative_path = matrix_path.relative_to(folder).as_posix()
-            path_pattern = _replace_key(relative_path, participant_id, "{participant}")
+            path_pattern = _replace_id(relative_path, participant_id, "{participant}")
             if session_id:
-                path_pattern = _replace_key(path_pattern, session_id, "{session}")
-            if "{participant}" in path_pattern and is_matrix(matrix_path):
+                path_pattern = _replace_id(path_pattern, session_id, "{session}")
+            if "{participant}" in path_pattern and is_matrix_file(matrix_path):
                 session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
                 if _count_files(folder, path_pattern) != _count_files(
                     folder, session_pattern
@@ -567,10 +576,10 @@ def _propose_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
                 yield path_pattern
 
 
-def _replace_key(path_text: str, key_text: str, field_name: str) -> str:
+def _replace_id(path_text: str, id_text: str, field_text: str) -> str:
     """Return a path with a field in place of the id of a person or of a visit."""
-    key_pattern = rf"(?i)(?<![A-Z0-9]){re.escape(key_text)}(?![A-Z0-9])"
-    return re.sub(key_pattern, field_name, path_text, count=1)
+    id_pattern = rf"(?i)(?<![A-Z0-9]){re.escape(id_text)}(?![A-Z0-9])"
+    return re.sub(id_pattern, field_text, path_text, count=1)
 
 
 def _count_files(folder: Path, path_pattern: str) -> int:

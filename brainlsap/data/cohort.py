@@ -24,7 +24,7 @@ from brainlsap.arrays import (
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_counts, is_outside
 from brainlsap.data.connectomes import read_connectome, treat_negative_weights
-from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_faults
+from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_covariate_faults
 from brainlsap.data.find_files import bare_id
 from brainlsap.data.flow import LEFT_OUT_COLUMNS, NOT_SELECTED, left_out_table
 from brainlsap.data.id_columns import (
@@ -180,20 +180,22 @@ class Cohort:
             )
         scan_table = self.table
         for column_name in KEY_COLUMNS:
-            scan_table[column_name] = _as_text(scan_table[column_name])
-        covariate_heads = [
+            scan_table[column_name] = _to_texts(scan_table[column_name])
+        covariate_names = [
             column_name
             for column_name in scan_table.columns
             if column_name not in KEY_COLUMNS
         ]
-        set_attribute(self, "table", scan_table[[*KEY_COLUMNS, *covariate_heads]])
+        set_attribute(self, "table", scan_table[[*KEY_COLUMNS, *covariate_names]])
         # chance and scores count the classes that there are
-        used_classes = set(scan_table["label"])
+        used_class_names = set(scan_table["label"])
         set_attribute(
             self,
             "classes",
             tuple(
-                class_name for class_name in self.classes if class_name in used_classes
+                class_name
+                for class_name in self.classes
+                if class_name in used_class_names
             ),
         )
 
@@ -301,72 +303,84 @@ class Cohort:
         """
         atlas = load_atlas(atlas)
         covariates = _check_covariates(covariates)
-        connectomes = _index_by_scan(connectomes)
+        connectomes = _to_series_by_scan(connectomes)
         _check_order_of_arguments(connectomes, features)
-        W, finding_list = _stack_connectomes(connectomes, atlas, negative)
-        names_of_features, feature_tables = _name_features(features, feature_names)
-        finding_list = [*finding_list, *_note_outside_columns(feature_tables, atlas)]
-        feature_tables = {
+        W, findings = _stack_connectomes(connectomes, atlas, negative)
+        name_list, features_by_argument = _name_features(features, feature_names)
+        findings = [*findings, *_note_outside_columns(features_by_argument, atlas)]
+        features_by_argument = {
             column_name: _order_by_region(column_name, x, atlas)
-            for column_name, x in feature_tables.items()
+            for column_name, x in features_by_argument.items()
         }
-        feature_arrays = {
+        array_by_argument = {
             column_name: np.asarray(
                 _check_number_array(column_name, feature_values), float
             )
-            for column_name, feature_values in feature_tables.items()
+            for column_name, feature_values in features_by_argument.items()
         }
-        X, *other_features = feature_arrays.values()
+        X, *other_arrays = array_by_argument.values()
         labels = [UNLABELLED] * len(X) if labels is None else fill_masked(labels)
         groups = fill_masked(groups)
-        covariate_columns = {
+        values_by_covariate = {
             column_name: fill_masked(column_values)
             for column_name, column_values in covariates.items()
         }
-        person_head = _person_column(
-            covariate_columns, labels, is_needed=groups is None
+        person_column_name = _find_person_column_name(
+            values_by_covariate, labels, is_needed=groups is None
         )
-        listed_people = () if person_head is None else covariate_columns[person_head]
-        if person_head is not None and groups is None:
-            groups = covariate_columns.pop(person_head)
-            listed_people = ()
-        _check_shapes(W, feature_arrays, labels, groups, covariate_columns, atlas)
-        is_table = isinstance(covariates, pd.DataFrame)  # whose columns have one index
-        by_scan = connectomes if isinstance(connectomes, pd.Series) else None
+        covariate_person_ids = (
+            ()
+            if person_column_name is None
+            else values_by_covariate[person_column_name]
+        )
+        if person_column_name is not None and groups is None:
+            groups = values_by_covariate.pop(person_column_name)
+            covariate_person_ids = ()
+        _check_shapes(W, array_by_argument, labels, groups, values_by_covariate, atlas)
+        has_covariate_table = isinstance(
+            covariates, pd.DataFrame
+        )  # whose columns have one index
+        connectome_series = connectomes if isinstance(connectomes, pd.Series) else None
         scan_index = _find_scan_index(
             {
-                **feature_tables,
+                **features_by_argument,
                 "labels": labels,
                 "groups": groups,
-                "connectomes": by_scan,
-                **({"covariates": covariates} if is_table else covariate_columns),
+                "connectomes": connectome_series,
+                **(
+                    {"covariates": covariates}
+                    if has_covariate_table
+                    else values_by_covariate
+                ),
             }
         )
         if X.ndim < 3:
-            X = np.stack([X, *other_features], axis=-1)
+            X = np.stack([X, *other_arrays], axis=-1)
         n_scans = len(X)
         if W.ndim == 2:
             W = np.broadcast_to(W, (n_scans, *W.shape[-2:]))
         connectome_origin = "array" if W.strides[0] == 0 else "one per scan"
         if connectomes is None:
             connectome_origin = NO_CONNECTOME
-        if names_of_features is None:
-            names_of_features = _number_features(X.shape[-1])
-        scan_names, people_of_index, session_ids = _name_scans(scan_index, n_scans)
-        label_texts = _as_text(labels)
-        participant_ids = _as_text(people_of_index if groups is None else groups)
+        if name_list is None:
+            name_list = _default_feature_names(X.shape[-1])
+        scan_names, index_person_ids, session_ids = _ids_from_index(scan_index, n_scans)
+        label_texts = _to_texts(labels)
+        participant_ids = _to_texts(index_person_ids if groups is None else groups)
         _check_label_words(labels)
-        _check_people(scan_names, participant_ids, [people_of_index, listed_people])
-        _check_label_column(covariate_columns, label_name, label_texts, scan_names)
-        key_columns = (scan_names, participant_ids, session_ids, label_texts)
+        _check_people(
+            scan_names, participant_ids, [index_person_ids, covariate_person_ids]
+        )
+        _check_label_column(values_by_covariate, label_name, label_texts, scan_names)
+        key_values = (scan_names, participant_ids, session_ids, label_texts)
         scan_table = pd.DataFrame(
-            dict(zip(KEY_COLUMNS, key_columns, strict=True))
+            dict(zip(KEY_COLUMNS, key_values, strict=True))
             | {
                 # A covariate called label is not the label.
                 f"{column_name}_given"
                 if column_name == "label"
                 else column_name: plain_column(column_values)
-                for column_name, column_values in covariate_columns.items()
+                for column_name, column_values in values_by_covariate.items()
             }
         )
         class_order, is_ordered = order_classes(label_texts, classes)
@@ -378,22 +392,22 @@ class Cohort:
                 "classes= contains classes that no scan has", absent_faults
             )
         if classes is None and is_ordered:
-            finding_list = [*finding_list, *_note_number_classes(class_order)]
+            findings = [*findings, *_note_number_classes(class_order)]
         are_people_unknown = groups is None and scan_index is None
         if groups is None:
-            of_index = "not given, so people were read from the index"
-            people_origin = NOT_GIVEN if are_people_unknown else of_index
-            finding_list = [*finding_list, Finding(f"groups= {people_origin}")]
+            index_note = "not given, so people were read from the index"
+            people_origin = NOT_GIVEN if are_people_unknown else index_note
+            findings = [*findings, Finding(f"groups= {people_origin}")]
         return Cohort(
             connectomes=W,
             features=X,
             table=scan_table,
             atlas=atlas,
-            feature_names=tuple(names_of_features),
+            feature_names=tuple(name_list),
             classes=class_order,
             classes_ordered=is_ordered,
             label_name=label_name,
-            findings=(Finding("made from arrays"), *finding_list),
+            findings=(Finding("made from arrays"), *findings),
             provenance={
                 "connectome": connectome_origin,
                 "people": NOT_GIVEN if are_people_unknown else "given",
@@ -411,7 +425,7 @@ class Cohort:
     def _repr_html_(self) -> str:
         """Return a summary for notebooks, without names of people."""
         label_counts = self.table["label"].value_counts()
-        html_facts = {
+        value_by_title = {
             "people": self.table["participant"].nunique(),
             "scans": self.n_scans,
             self.label_name: ", ".join(
@@ -422,7 +436,7 @@ class Cohort:
             "regions": f"{self.n_rois} ({self.atlas.name})",
             "connectomes": "one for all" if self.shares_connectome else "one per scan",
         }
-        return pd.Series(html_facts, dtype=object).to_frame("Cohort").to_html()
+        return pd.Series(value_by_title, dtype=object).to_frame("Cohort").to_html()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -509,16 +523,16 @@ class Cohort:
             self.features[scan_indices],
             self.table.iloc[scan_indices],
         )
-        newly_left_out = self.table[["scan", "participant", "session"]].assign(
+        dropped_table = self.table[["scan", "participant", "session"]].assign(
             fate=fate, reason=""
         )
-        newly_left_out = newly_left_out.drop(index=self.table.index[scan_indices])
+        dropped_table = dropped_table.drop(index=self.table.index[scan_indices])
         return replace(
             self,
             connectomes=W,
             features=features,
             table=scan_table,
-            left_out=pd.concat([self.left_out, newly_left_out], ignore_index=True),
+            left_out=pd.concat([self.left_out, dropped_table], ignore_index=True),
         )
 
     def to_array(self) -> np.ndarray:
@@ -551,8 +565,8 @@ class Cohort:
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
         attribute_names = ("feature_names", "classes", "classes_ordered", "label_name")
         metadata = {
-            array_name: getattr(self, array_name)
-            for array_name in (*attribute_names, "provenance")
+            attribute_name: getattr(self, attribute_name)
+            for attribute_name in (*attribute_names, "provenance")
         }
         metadata |= {
             "findings": [
@@ -603,15 +617,15 @@ class Cohort:
             reading(path, "a cohort that Cohort.save wrote"),
             h5py.File(path, "r") as hdf_file,
         ):
-            file_format = (
+            format_and_version = (
                 hdf_file.attrs.get("format"),
                 hdf_file.attrs.get("format_version"),
             )
-            if file_format != (COHORT_FORMAT, COHORT_FORMAT_VERSION):
-                expected_format = COHORT_FORMAT, COHORT_FORMAT_VERSION
+            if format_and_version != (COHORT_FORMAT, COHORT_FORMAT_VERSION):
+                expected_version = COHORT_FORMAT, COHORT_FORMAT_VERSION
                 raise ValueError(
-                    f"the format and version are {file_format}; expected "
-                    f"{expected_format}. Save the cohort again with this version of "
+                    f"the format and version are {format_and_version}; expected "
+                    f"{expected_version}. Save the cohort again with this version of "
                     "brainlsap"
                 )
             for item_name in (
@@ -637,9 +651,9 @@ class Cohort:
                 if metadata[item_name] is not None:
                     metadata[item_name] = pd.DataFrame(metadata[item_name])
             # Files of earlier versions do not say who was left out.
-            left_out = metadata.get("left_out") or {}
+            left_out_columns = metadata.get("left_out") or {}
             metadata["left_out"] = pd.DataFrame(
-                left_out, columns=LEFT_OUT_COLUMNS, dtype=object
+                left_out_columns, columns=LEFT_OUT_COLUMNS, dtype=object
             )
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
@@ -658,19 +672,19 @@ class Cohort:
 
 
 def _read_stored_connectomes(
-    path: Path, dataset: Any, checksums: np.ndarray
+    path: Path, hdf_dataset: Any, checksums: np.ndarray
 ) -> np.ndarray:
     """Return the connectomes of a cohort's file, mapped to it if they are many."""
-    file_offset = dataset.id.get_offset()
+    byte_offset = hdf_dataset.id.get_offset()
     can_be_mapped = (
-        dataset.nbytes > MAPPED_BYTES
-        and dataset.dtype == np.float32
-        and file_offset is not None
+        hdf_dataset.nbytes > MAPPED_BYTES
+        and hdf_dataset.dtype == np.float32
+        and byte_offset is not None
     )
     if can_be_mapped:
-        W: np.ndarray = np.memmap(path, np.float32, "r", file_offset, dataset.shape)
+        W: np.ndarray = np.memmap(path, np.float32, "r", byte_offset, hdf_dataset.shape)
     else:
-        W = dataset[()]
+        W = hdf_dataset[()]
     for scan_index, (matrix, checksum) in enumerate(zip(W, checksums, strict=True)):
         if crc32(matrix) != checksum:
             raise ValueError(
@@ -701,7 +715,7 @@ def _check_covariates(given_covariates: object) -> Mapping[str, Any] | pd.DataFr
     return given_covariates
 
 
-def _index_by_scan(connectomes: Any) -> Any:
+def _to_series_by_scan(connectomes: Any) -> Any:
     """Return connectomes; those of a mapping as a Series, whose index names scans."""
     if not isinstance(connectomes, Mapping):
         return connectomes
@@ -709,14 +723,14 @@ def _index_by_scan(connectomes: Any) -> Any:
     return pd.Series(matrix_list, [*connectomes], dtype=object)
 
 
-def _number_features(n_features: int) -> list[str]:
+def _default_feature_names(n_features: int) -> list[str]:
     """Return names of features that have none."""
     if n_features <= 1:
         return ["feature"]
     return [f"feature{i + 1}" for i in range(n_features)]
 
 
-def _name_scans(
+def _ids_from_index(
     scan_index: pd.Index | None, n_scans: int
 ) -> tuple[list[str], list[str], list[str]]:
     """Return scan, person and session of every scan, as the index names them."""
@@ -727,7 +741,7 @@ def _name_scans(
     scan_ids = [
         "_".join(map(str, np.atleast_1d(index_entry))) for index_entry in scan_index
     ]
-    name_parts = [scan.partition("_ses-") for scan in scan_ids]
+    name_parts = [scan_id.partition("_ses-") for scan_id in scan_ids]
     return (
         scan_ids,
         [participant_id for participant_id, *_ in name_parts],
@@ -757,8 +771,8 @@ def _stack_connectomes(
     The array has two axes for one connectome for everybody, and zeros without any.
     """
     if connectomes is None:
-        no_weights = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
-        return no_weights, [
+        zero_matrix = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
+        return zero_matrix, [
             Finding("no connectomes were given: models estimate one from the features")
         ]
     if isinstance(connectomes, pd.DataFrame):
@@ -768,25 +782,25 @@ def _stack_connectomes(
                 f"{connectomes.shape}. For several scans, give a list of "
                 "DataFrames, or a dict {scan: DataFrame}."
             )
-        connectome = read_connectome(connectomes, atlas, negative=negative)
-        return connectome.matrix, connectome.findings
+        shared_record = read_connectome(connectomes, atlas, negative=negative)
+        return shared_record.matrix, shared_record.findings
     matrices = connectomes
     if isinstance(connectomes, pd.Series):
         matrices = [*connectomes]
     if any(isinstance(matrix_source, pd.DataFrame) for matrix_source in matrices):
-        connectome_files = [
+        connectome_records = [
             read_connectome(matrix_source, atlas, negative=negative)
             for matrix_source in matrices
         ]
         findings = list[Finding]()
-        for connectome_file in connectome_files:
+        for connectome_record in connectome_records:
             findings += [
                 finding
-                for finding in connectome_file.findings
+                for finding in connectome_record.findings
                 if finding not in findings
             ]
         return np.array(
-            [connectome_file.matrix for connectome_file in connectome_files]
+            [connectome_record.matrix for connectome_record in connectome_records]
         ), findings
     W = _check_number_array("connectomes", matrices)
     n_rois = len(atlas)
@@ -798,15 +812,15 @@ def _stack_connectomes(
 
 def _check_order_of_arguments(connectomes: object, features: object) -> None:
     """Raise if features come first, as the data come in scikit-learn."""
-    shape_of_first: tuple[int, ...] = getattr(connectomes, "shape", ())
-    shape_of_second: tuple[int, ...] = getattr(features, "shape", ())
-    if len(shape_of_first) == 2 and shape_of_second == (
-        *shape_of_first,
-        shape_of_first[1],
+    connectomes_shape: tuple[int, ...] = getattr(connectomes, "shape", ())
+    features_shape: tuple[int, ...] = getattr(features, "shape", ())
+    if len(connectomes_shape) == 2 and features_shape == (
+        *connectomes_shape,
+        connectomes_shape[1],
     ):
         raise ParameterError(
             f"connectomes must have shape (n_scans, n_rois, n_rois); got "
-            f"{shape_of_first}, and features have shape {shape_of_second}. Give "
+            f"{connectomes_shape}, and features have shape {features_shape}. Give "
             "connectomes first, then features."
         )
 
@@ -841,22 +855,22 @@ def _check_shapes(
 ) -> None:
     """Raise unless all arrays are of as many scans as labels and of the regions."""
     n_scans, n_rois = len(labels), len(atlas)
-    region_array_shape = (n_scans, n_rois)
+    scan_region_shape = (n_scans, n_rois)
     shapes_by_argument: dict[str, list[tuple[int, ...]]] = {
-        argument_name: [region_array_shape] for argument_name in features
+        argument_name: [scan_region_shape] for argument_name in features
     }
     shapes_by_argument["connectomes"] = [
-        (*region_array_shape, n_rois),
+        (*scan_region_shape, n_rois),
         (n_rois, n_rois),
     ]
     if "features" in features:
         X = features["features"]
-        last_axis = (
-            X.shape[2:3] if X.shape[:2] == region_array_shape else ("n_features",)
+        last_axis_shape = (
+            X.shape[2:3] if X.shape[:2] == scan_region_shape else ("n_features",)
         )
         shapes_by_argument["features"] = [
-            region_array_shape,
-            (*region_array_shape, *last_axis),
+            scan_region_shape,
+            (*scan_region_shape, *last_axis_shape),
         ]
     array_by_argument: dict[str, Any] = {"connectomes": W, **features, "labels": labels}
     if groups is not None:
@@ -905,16 +919,16 @@ def _check_number_of_labels(
 
     `is_shared` says that one connectome is of all scans.
     """
-    arguments_of_length: dict[int, list[str]] = {}
+    names_by_length: dict[int, list[str]] = {}
     for argument_name, argument_array in array_by_argument.items():
-        is_of_scans = not (is_shared and argument_name == "connectomes")
-        if argument_name != "labels" and is_of_scans and np.ndim(argument_array):
+        is_per_scan = not (is_shared and argument_name == "connectomes")
+        if argument_name != "labels" and is_per_scan and np.ndim(argument_array):
             n_entries = np.shape(argument_array)[0]
-            arguments_of_length.setdefault(n_entries, []).append(argument_name)
+            names_by_length.setdefault(n_entries, []).append(argument_name)
     n_labels = len(array_by_argument["labels"])
-    if len(arguments_of_length) != 1 or n_labels in arguments_of_length:
+    if len(names_by_length) != 1 or n_labels in names_by_length:
         return
-    [(n_scans, argument_names)] = arguments_of_length.items()
+    [(n_scans, argument_names)] = names_by_length.items()
     if len(argument_names) < 2:
         return
     raise ParameterError(
@@ -943,30 +957,30 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
 def _check_people(
     scan_ids: Sequence[str],
     participant_ids: Sequence[str],
-    claimed_people: Sequence[Sequence[object]],
+    claimed_id_lists: Sequence[Sequence[object]],
 ) -> None:
     """Raise if an index or ids name other people of a cohort, or people are scans."""
-    known_people = {*participant_ids}
-    for claimed_ids in claimed_people:
-        for scan_id, index_id, participant_id in zip(
-            scan_ids, claimed_ids, participant_ids, strict=False
+    known_ids = {*participant_ids}
+    for claimed_id_list in claimed_id_lists:
+        for scan_id, claimed_id, participant_id in zip(
+            scan_ids, claimed_id_list, participant_ids, strict=False
         ):
-            if index_id != participant_id and index_id in known_people:
+            if claimed_id != participant_id and claimed_id in known_ids:
                 raise ParameterError(
                     f"groups= names {participant_id!r} for {scan_id}, but the index "
-                    f"or ids of the arrays name {index_id!r}. Use the same "
+                    f"or ids of the arrays name {claimed_id!r}. Use the same "
                     "participant IDs in all arguments."
                 )
-    scan_names = [
+    scan_like_ids = [
         participant_id
         for participant_id in participant_ids
         if "_ses-" in participant_id
     ]
-    if scan_names:
-        participant_id = scan_names[0].partition("_ses-")[0]
+    if scan_like_ids:
+        participant_id = scan_like_ids[0].partition("_ses-")[0]
         raise ParameterError(
             f"groups= must contain participant IDs, for example {participant_id}; "
-            f"got the scan name {scan_names[0]}."
+            f"got the scan name {scan_like_ids[0]}."
         )
 
 
@@ -977,24 +991,24 @@ def _check_label_column(
     scan_names: Sequence[str],
 ) -> None:
     """Raise if covariates have the label, in another order of scans."""
-    label_column = find_column_name(covariates, [label_name])
-    if not label_column:
+    label_column_name = find_column_name(covariates, [label_name])
+    if not label_column_name:
         return
-    column_texts = _as_text(covariates[label_column])
-    differing_rows = [
-        i for i, scan_label in enumerate(scan_labels) if column_texts[i] != scan_label
+    cell_texts = _to_texts(covariates[label_column_name])
+    differing_indices = [
+        i for i, scan_label in enumerate(scan_labels) if cell_texts[i] != scan_label
     ]
-    if differing_rows and {*column_texts} & {*scan_labels}:
+    if differing_indices and {*cell_texts} & {*scan_labels}:
         raise ParameterError(
-            f"{scan_names[differing_rows[0]]}: column {label_column} of covariates "
-            f"contains {column_texts[differing_rows[0]]!r}, but labels= contains "
-            f"{scan_labels[differing_rows[0]]!r} ({len(differing_rows)} of "
-            f"{len(scan_labels)} scans differ). Put the rows of labels= and of "
+            f"{scan_names[differing_indices[0]]}: column {label_column_name} of "
+            f"covariates contains {cell_texts[differing_indices[0]]!r}, but labels= "
+            f"contains {scan_labels[differing_indices[0]]!r} ({len(differing_indices)} "
+            f"of {len(scan_labels)} scans differ). Put the rows of labels= and of "
             "covariates in the same order, or leave this column out."
         )
 
 
-def _as_text(cell_values: Sequence[object] | pd.Series) -> list[str]:
+def _to_texts(cell_values: Sequence[object] | pd.Series) -> list[str]:
     """Return words without blanks around them, empty where missing."""
     cell_texts = [
         "" if pd.isna(cell_value) else str(cell_value).strip()
@@ -1008,21 +1022,25 @@ def _as_text(cell_values: Sequence[object] | pd.Series) -> list[str]:
     ]
 
 
-def _person_column(
-    values_by_fact: Mapping[str, Any], labels: Sequence[object], *, is_needed: bool
+def _find_person_column_name(
+    values_by_covariate: Mapping[str, Any], labels: Sequence[object], *, is_needed: bool
 ) -> str | None:
     """Return the covariate that says whose scans are, None where there is none.
 
     Raise, where it is needed, if it is not clear which that is, or whether one is.
     """
     if any(
-        np.shape(fact_values) != (len(labels),)
-        for fact_values in values_by_fact.values()
+        np.shape(covariate_values) != (len(labels),)
+        for covariate_values in values_by_covariate.values()
     ):
-        return find_column_name(values_by_fact, PEOPLE_COLUMNS)  # refused by its length
-    column_by_name = {str(column_name): column_name for column_name in values_by_fact}
+        return find_column_name(
+            values_by_covariate, PEOPLE_COLUMNS
+        )  # refused by its length
+    column_by_name = {
+        str(column_name): column_name for column_name in values_by_covariate
+    }
     cells_by_column = {
-        column_name: to_cells(values_by_fact[column_by_name[column_name]])
+        column_name: to_cells(values_by_covariate[column_by_name[column_name]])
         for column_name in column_by_name
     }
     id_choice = choose_person_column(cells_by_column)
@@ -1057,85 +1075,86 @@ def _check_number_array(argument_name: str, array_like: ArrayLike) -> np.ndarray
         ) from error
 
 
-def _outside_columns(argument_values: pd.DataFrame, atlas: Atlas) -> list[object]:
+def _outside_column_names(argument_table: pd.DataFrame, atlas: Atlas) -> list[object]:
     """Return columns that atlases leave out on purpose, such as the cerebellum."""
     return [
         column_name
-        for column_name in argument_values
+        for column_name in argument_table
         if is_outside(str(column_name)) and atlas.find(str(column_name)) is None
     ]
 
 
 def _note_outside_columns(
-    table_of_argument: Mapping[str, Any], atlas: Atlas
+    value_by_argument: Mapping[str, Any], atlas: Atlas
 ) -> list[Finding]:
     """Return notes on columns of tables that atlases leave out on purpose."""
     return [
         Finding(
             f"{argument_name}: columns that are not regions of the atlas {atlas.name} "
-            f"are left out: {listed(outside_columns, 5)}",
+            f"are left out: {listed(outside_names, 5)}",
             LEFT_OUT,
         )
-        for argument_name, argument_values in table_of_argument.items()
-        if isinstance(argument_values, pd.DataFrame)
-        and (outside_columns := _outside_columns(argument_values, atlas))
+        for argument_name, argument_value in value_by_argument.items()
+        if isinstance(argument_value, pd.DataFrame)
+        and (outside_names := _outside_column_names(argument_value, atlas))
     ]
 
 
-def _order_by_region(name: str, argument_values: Any, atlas: Atlas) -> Any:
+def _order_by_region(argument_name: str, argument_value: Any, atlas: Atlas) -> Any:
     """Return values with the columns of a table in the order of the atlas."""
-    if isinstance(argument_values, pd.DataFrame):
-        if are_counts([*map(str, argument_values)]):
-            return argument_values
-        argument_values = argument_values.drop(
-            columns=_outside_columns(argument_values, atlas)
+    if isinstance(argument_value, pd.DataFrame):
+        if are_counts([*map(str, argument_value)]):
+            return argument_value
+        argument_value = argument_value.drop(
+            columns=_outside_column_names(argument_value, atlas)
         )
-        return argument_values.iloc[:, atlas.match_all(argument_values).argsort()]
-    if isinstance(argument_values, Sequence) and any(
-        hasattr(region_entry, "iloc") for region_entry in argument_values
+        return argument_value.iloc[:, atlas.match_all(argument_value).argsort()]
+    if isinstance(argument_value, Sequence) and any(
+        hasattr(region_entry, "iloc") for region_entry in argument_value
     ):
         raise ParameterError(
-            f"{name} is a list of tables, and their row and column names would be "
-            "lost. For one feature, give pd.DataFrame(the list), with scans as rows "
-            "and regions as columns. For several features, give {name: DataFrame}."
+            f"{argument_name} is a list of tables, and their row and column names "
+            "would be lost. For one feature, give pd.DataFrame(the list), with scans "
+            "as rows and regions as columns. For several features, give "
+            "{name: DataFrame}."
         )
-    return argument_values
+    return argument_value
 
 
-def _find_scan_index(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
+def _find_scan_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
     """Return the index that names scans, None where there is none.
 
     Raise where tables are in different orders, or `groups` are needed. An index that
     only counts names nobody, unless another has the same entries.
     """
-    index_of_argument = {
+    index_by_argument = {
         argument_name: argument_value.index
-        for argument_name, argument_value in table_of_argument.items()
+        for argument_name, argument_value in value_by_argument.items()
         if hasattr(argument_value, "iloc")
     }
-    entry_texts_of_argument = {
-        argument_name: [*map(str, shared_index)]
-        for argument_name, shared_index in index_of_argument.items()
+    texts_by_argument = {
+        argument_name: [*map(str, argument_index)]
+        for argument_name, argument_index in index_by_argument.items()
     }
     named_arguments = [
         argument_name
-        for argument_name, entry_texts in entry_texts_of_argument.items()
+        for argument_name, entry_texts in texts_by_argument.items()
         if not are_counts(entry_texts)
     ]
-    people_by_argument = {
-        argument_name: [*map(_person_of, shared_index)]
-        for argument_name, shared_index in index_of_argument.items()
+    person_ids_by_argument = {
+        argument_name: [*map(_person_id_of_entry, argument_index)]
+        for argument_name, argument_index in index_by_argument.items()
     }
     for (first_name, first_texts), (second_name, second_texts) in combinations(
-        entry_texts_of_argument.items(), 2
+        texts_by_argument.items(), 2
     ):
         has_other_people = {first_name, second_name} <= {
             *named_arguments
-        } and people_by_argument[first_name] != people_by_argument[second_name]
+        } and person_ids_by_argument[first_name] != person_ids_by_argument[second_name]
         if first_texts != second_texts and (
             has_other_people or sorted(first_texts) == sorted(second_texts)
         ):
-            scan_index = next(
+            row_index = next(
                 i
                 for i, text_pair in enumerate(
                     zip(first_texts, second_texts, strict=True)
@@ -1143,27 +1162,33 @@ def _find_scan_index(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
                 if len({*text_pair}) > 1
             )
             raise ParameterError(
-                f"Row {scan_index + 1} of {first_name} and row {scan_index + 1} of "
+                f"Row {row_index + 1} of {first_name} and row {row_index + 1} of "
                 f"{second_name} belong to different people: "
-                f"{first_texts[scan_index]!r} and {second_texts[scan_index]!r}. Bring "
+                f"{first_texts[row_index]!r} and {second_texts[row_index]!r}. Bring "
                 "both tables into the same row order (.reindex). If the rows are "
                 "already in the same order, drop one of the two indexes "
                 "(.reset_index(drop=True))."
             )
-    group_argument = table_of_argument["groups"]
-    group_people = [] if group_argument is None else [*map(_person_of, group_argument)]
-    for argument_name in named_arguments if group_people else ():
-        indexed_people = people_by_argument[argument_name]
-        if indexed_people != group_people and {*indexed_people} <= {*group_people}:
-            row_position = int(np.argmax(np.array(indexed_people) != group_people))
+    groups_value = value_by_argument["groups"]
+    group_person_ids = (
+        [] if groups_value is None else [*map(_person_id_of_entry, groups_value)]
+    )
+    for argument_name in named_arguments if group_person_ids else ():
+        index_person_ids = person_ids_by_argument[argument_name]
+        if index_person_ids != group_person_ids and {*index_person_ids} <= {
+            *group_person_ids
+        }:
+            row_position = int(
+                np.argmax(np.array(index_person_ids) != group_person_ids)
+            )
             raise ParameterError(
                 f"Row {row_position + 1} of {argument_name} has the index "
-                f"{indexed_people[row_position]!r}, but groups= names "
-                f"{group_people[row_position]!r} for this row. Sort the rows in the "
-                "order of groups=. If they are already in this order, drop the "
+                f"{index_person_ids[row_position]!r}, but groups= names "
+                f"{group_person_ids[row_position]!r} for this row. Sort the rows in "
+                "the order of groups=. If they are already in this order, drop the "
                 "index (.reset_index(drop=True))."
             )
-        if pd.Series(group_people).groupby(indexed_people).nunique().max() > 1:
+        if pd.Series(group_person_ids).groupby(index_person_ids).nunique().max() > 1:
             raise ParameterError(
                 f"The index of {argument_name} names one person for several scans, "
                 "but groups= names different people for them. Give all scans of a "
@@ -1171,9 +1196,9 @@ def _find_scan_index(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
             )
     if not named_arguments:
         return None
-    shared_index, entry_texts = (
-        index_of_argument[named_arguments[0]],
-        entry_texts_of_argument[named_arguments[0]],
+    argument_index, entry_texts = (
+        index_by_argument[named_arguments[0]],
+        texts_by_argument[named_arguments[0]],
     )
     if len(named_arguments) == 1 and are_counts(
         sorted(
@@ -1188,29 +1213,29 @@ def _find_scan_index(table_of_argument: Mapping[str, Any]) -> pd.Index | None:
             "example by .sort_index(). Then drop the index "
             "(.reset_index(drop=True))."
         )
-    is_one_each = shared_index.is_unique and shared_index.nlevels == 1
-    if group_argument is None and not is_one_each:
+    has_plain_index = argument_index.is_unique and argument_index.nlevels == 1
+    if groups_value is None and not has_plain_index:
         raise ParameterError(
             f"the index of {named_arguments[0]} has several levels or a repeated "
             "entry, so it does not identify the scans. Use groups= to give the "
             "participant ID of every scan."
         )
     return (
-        shared_index
-        if shared_index.is_unique and not isinstance(shared_index, pd.RangeIndex)
+        argument_index
+        if argument_index.is_unique and not isinstance(argument_index, pd.RangeIndex)
         else None
     )
 
 
-def _person_of(index_entry: object) -> str:
+def _person_id_of_entry(index_entry: object) -> str:
     """Return the person of an entry of an index: sub-01_ses-M00, or (01, M00)."""
     first_level = index_entry[0] if isinstance(index_entry, tuple) else index_entry
     return str(first_level).partition("_ses-")[0].removeprefix("sub-")
 
 
-def _jsonable_columns(scan_table: pd.DataFrame) -> dict[str, list[object]]:
+def _jsonable_columns(table: pd.DataFrame) -> dict[str, list[object]]:
     """Return the columns of a table as JSON takes them; None where missing."""
-    return scan_table.astype(object).where(scan_table.notna(), None).to_dict("list")
+    return table.astype(object).where(table.notna(), None).to_dict("list")
 
 
 def find_value_codes(
@@ -1224,33 +1249,35 @@ def find_value_codes(
     for feature_name, feature_values in zip(
         feature_names, np.moveaxis(X, -1, 0), strict=True
     ):
-        is_code, is_listed_code = (
+        is_code, is_measured = (
             np.isin(feature_values, MISSING_CODES),
             ~np.isnan(feature_values),
         )
-        if is_code.any() and (is_listed_code & ~is_code).any():
+        if is_code.any() and (is_measured & ~is_code).any():
             # a few scans in another unit may not hide a code
-            low_percentile, high_percentile = np.nanpercentile(
+            percentile_5, percentile_95 = np.nanpercentile(
                 feature_values[~is_code], (5, 95)
             )
-            plausible_margin = 2 * (high_percentile - low_percentile)
-            is_code &= (feature_values < low_percentile - plausible_margin) | (
-                feature_values > high_percentile + plausible_margin
+            plausible_margin = 2 * (percentile_95 - percentile_5)
+            is_code &= (feature_values < percentile_5 - plausible_margin) | (
+                feature_values > percentile_95 + plausible_margin
             )
             for value_code in np.unique(feature_values[is_code]):
                 scan_indices, region_indices = np.nonzero(feature_values == value_code)
-                scan_names = listed(
+                scan_names_text = listed(
                     dict.fromkeys(np.array(all_scan_names)[scan_indices].tolist()), 5
                 )
                 message = (
                     f"{feature_name} is {value_code:g} (first in "
                     f"{all_region_names[region_indices[0]]}), but most other values "
-                    f"lie between {low_percentile:g} and {high_percentile:g}; write "
+                    f"lie between {percentile_5:g} and {percentile_95:g}; write "
                     "n/a for a value that was not measured"
                 )
-                region_of_code = (all_region_names[region_indices[0]],)
+                first_region_names = (all_region_names[region_indices[0]],)
                 faults.append(
-                    Finding(message, FAULT, scan=scan_names, regions=region_of_code)
+                    Finding(
+                        message, FAULT, scan=scan_names_text, regions=first_region_names
+                    )
                 )
     return faults
 
@@ -1263,8 +1290,8 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     axis_lengths = (len(scan_table), len(cohort.atlas), len(feature_names))
     column_names = [str(column_name) for column_name in scan_table]
     has_keys = {*KEY_COLUMNS} <= {*column_names}
-    has_different_heads = len({*column_names}) == len(column_names)
-    if not (has_keys and has_different_heads and len(scan_table)):
+    has_unique_columns = len({*column_names}) == len(column_names)
+    if not (has_keys and has_unique_columns and len(scan_table)):
         message = (
             f"table must have a row for every scan and the columns "
             f"{', '.join(KEY_COLUMNS)}, each once"
@@ -1274,9 +1301,9 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         )
         return [Finding(message, FAULT, got=table_text)]
     texts_of_key = {
-        key_column: _as_text(scan_table[key_column]) for key_column in KEY_COLUMNS
+        key_column: _to_texts(scan_table[key_column]) for key_column in KEY_COLUMNS
     }
-    faults = list[str]()
+    fault_texts = list[str]()
     argument_of_key = {"scan": "scans", "participant": "groups", "label": "labels"}
     for key_column, argument_name in argument_of_key.items():
         row_numbers = [
@@ -1285,15 +1312,18 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             if not key_text
         ]
         if row_numbers:
-            faults.append(
+            fault_texts.append(
                 f"the {key_column} is missing in {count(len(row_numbers), 'row')} "
                 f"(counted from 0): {listed(row_numbers, 8)}. Index every array "
                 f"with keep = pd.notna({argument_name})"
             )
     scan_counts = Counter(texts_of_key["scan"])
-    repeated_scans = [scan for scan, n_rows in scan_counts.items() if n_rows > 1]
-    faults += [
-        f"scan {scan!r} occurs more than once in table" for scan in repeated_scans
+    repeated_scan_names = [
+        scan_name for scan_name, n_rows in scan_counts.items() if n_rows > 1
+    ]
+    fault_texts += [
+        f"scan {scan_name!r} occurs more than once in table"
+        for scan_name in repeated_scan_names
     ]
     names_by_argument = {
         "classes": classes,
@@ -1310,36 +1340,36 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         ]
         if repeated_names or not bare_names:
             names_text = listed(repeated_names, 8) or "none"
-            id_rule = "must be different if case and leading zeros are ignored"
-            faults.append(f"{argument_name} {id_rule}; got {names_text}")
-    faults += [
+            rule_text = "must be different if case and leading zeros are ignored"
+            fault_texts.append(f"{argument_name} {rule_text}; got {names_text}")
+    fault_texts += [
         f"label {class_name!r} of {count(label_count, 'scan')} is not among the "
         f"classes {', '.join(classes)}; add this label to classes=, or leave the "
         "scans with this label out of every array"
         for class_name, label_count in sorted(Counter(texts_of_key["label"]).items())
         if class_name and class_name not in classes
     ]
-    shape_of_argument = {
+    expected_shapes = {
         "connectomes": (*axis_lengths[:2], axis_lengths[1]),
         "features": axis_lengths,
     }
-    faults += [
+    fault_texts += [
         f"{argument_name} must have shape {argument_shape}, for {axis_lengths[0]} "
         f"scans, the {axis_lengths[1]} regions of {cohort.atlas.name} (atlas=) and "
-        f"{axis_lengths[2]} feature names; got {argument_names}"
-        for argument_name, argument_shape in shape_of_argument.items()
-        if (argument_names := getattr(cohort, argument_name).shape) != argument_shape
+        f"{axis_lengths[2]} feature names; got {array_shape}"
+        for argument_name, argument_shape in expected_shapes.items()
+        if (array_shape := getattr(cohort, argument_name).shape) != argument_shape
     ]
-    if faults:  # values are only worth reading where the axes agree
-        return as_faults(faults)
+    if fault_texts:  # values are only worth reading where the axes agree
+        return as_faults(fault_texts)
     all_scan_names = np.array(texts_of_key["scan"], dtype=object)
     return [
-        *_find_faulty_connectomes(cohort, all_scan_names),
-        *_find_faulty_features(cohort, all_scan_names),
+        *_find_connectome_faults(cohort, all_scan_names),
+        *_find_feature_faults(cohort, all_scan_names),
     ]
 
 
-def _find_faulty_connectomes(
+def _find_connectome_faults(
     cohort: Cohort, all_scan_names: np.ndarray
 ) -> list[Finding]:
     """Return the faults of connectomes: weights that cannot be, or no connection."""
@@ -1390,7 +1420,7 @@ def _find_faulty_connectomes(
     return faults
 
 
-def _find_faulty_features(cohort: Cohort, all_scan_names: np.ndarray) -> list[Finding]:
+def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Finding]:
     """Return the faults of features, labels and covariates."""
     X = cohort.features
     feature_names, region_names = cohort.feature_names, cohort.atlas.names
@@ -1410,12 +1440,14 @@ def _find_faulty_features(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fi
         faults.append(Finding(message, FAULT, got=value_text))
     faults += find_value_codes(X, list(all_scan_names), region_names, feature_names)
     has_class_order = bool(cohort.classes_ordered)
-    faults += find_faults(cohort.table, cohort.label_name, has_order=has_class_order)
+    faults += find_covariate_faults(
+        cohort.table, cohort.label_name, has_order=has_class_order
+    )
     is_unknown = np.isnan(X).all(axis=1)
     for feature_name in np.array(feature_names)[is_unknown.all(axis=0)]:
         message = f"{feature_name} has no value in any scan; leave it out"
         faults.append(Finding(message, FAULT))
-    for scan in all_scan_names[is_unknown.all(axis=1) & ~is_unknown.all()]:
-        message = f"{scan} has no value of any feature; leave the scan out"
+    for scan_name in all_scan_names[is_unknown.all(axis=1) & ~is_unknown.all()]:
+        message = f"{scan_name} has no value of any feature; leave the scan out"
         faults.append(Finding(message, FAULT))
     return faults

@@ -61,7 +61,7 @@ class ConnectomeStack(NamedTuple):
 def read_stack(
     stack_path: Path,
     atlas: Atlas,
-    scans: Sequence[tuple[str, str]],
+    scan_keys: Sequence[tuple[str, str]],
     labels: str | Path | Sequence[str] | None = None,
     row_order: str | None = None,
 ) -> ConnectomeStack | None:
@@ -94,50 +94,52 @@ def read_stack(
     name_lists = raw_matrices[0].name_lists
     if name_lists is None:
         return None
-    id_origin, scan_ids = _choose_ids(stack_path, name_lists, len(raw_matrices), scans)
-    name_list_of_key = {
+    origin_text, scan_ids = _choose_ids(
+        stack_path, name_lists, len(raw_matrices), scan_keys
+    )
+    other_name_lists = {
         list_name: name_list
         for list_name, name_list in name_lists.items()
         if name_list.names != scan_ids
     }
     _check_equal_rows(stack_path, raw_matrices, scan_ids)
     n_rows = len(raw_matrices[0].values)
-    file_names = raw_matrices[0].row_names or _choose_row_names(
-        stack_path, name_list_of_key, n_rows, atlas
+    file_row_names = raw_matrices[0].row_names or _choose_row_names(
+        stack_path, other_name_lists, n_rows, atlas
     )
-    matrix_values = np.array([raw_matrix.values for raw_matrix in raw_matrices])
-    mean_matrix = matrix_values.mean(axis=0)
-    named_rows = name_rows(
+    stacked_weights = np.array([raw_matrix.values for raw_matrix in raw_matrices])
+    mean_matrix = stacked_weights.mean(axis=0)
+    row_naming = name_rows(
         stack_path,
         mean_matrix,
         atlas,
         row_order,
         labels,
-        file_names,
+        file_row_names,
         raw_matrices[0].comments,
     )
     order_check = OrderCheck(atlas)
-    if row_order != UNCHECKED_NAMES or not named_rows.names:
-        order_check.add(mean_matrix, named_rows, stack_path)
+    if row_order != UNCHECKED_NAMES or not row_naming.names:
+        order_check.add(mean_matrix, row_naming, stack_path)
     order_check.raise_refusal()
-    if named_rows.adds_parts:
+    if row_naming.adds_parts:
         raise FileFormatError(
-            f"some regions have several rows ({named_rows.note}). Sum the rows and "
+            f"some regions have several rows ({row_naming.note}). Sum the rows and "
             "columns of each such region first, and give every row a name.",
             path=stack_path,
         )
-    matrix_index: MatrixIndex = {}
-    for scan_id, scan_matrix in zip(scan_ids, matrix_values, strict=True):
+    matrices_by_visit: MatrixIndex = {}
+    for scan_id, scan_matrix in zip(scan_ids, stacked_weights, strict=True):
         participant_id, session_id = parse_scan_name(scan_id).key
-        matrix_index.setdefault(participant_id, {}).setdefault(session_id, []).append(
-            scan_matrix
-        )
+        matrices_by_visit.setdefault(participant_id, {}).setdefault(
+            session_id, []
+        ).append(scan_matrix)
     stack_notes = (
-        f"matrices were taken from {stack_path.name} by their IDs ({id_origin})",
-        named_rows.note,
+        f"matrices were taken from {stack_path.name} by their IDs ({origin_text})",
+        row_naming.note,
         *order_check.notes(),
     )
-    return ConnectomeStack(stack_path, matrix_index, named_rows.names, stack_notes)
+    return ConnectomeStack(stack_path, matrices_by_visit, row_naming.names, stack_notes)
 
 
 def _check_equal_rows(
@@ -169,7 +171,7 @@ def _choose_ids(
     stack_path: Path,
     name_lists: Mapping[str, NameList],
     n_scans: int,
-    scans: Sequence[tuple[str, str]],
+    scan_keys: Sequence[tuple[str, str]],
 ) -> tuple[str, tuple[str, ...]]:
     """Return the list of ids of the matrices, and where it is from.
 
@@ -177,33 +179,33 @@ def _choose_ids(
     ids, unless its key says so. Raises where two lists of the study's ids differ, or
     where there is none.
     """
-    default_list = f"{stack_path.stem}_ids.txt"
-    lists_beside = _read_id_lists(stack_path, [default_list, *_ID_LISTS])
-    list_of_candidate = {
+    default_file_name = f"{stack_path.stem}_ids.txt"
+    lists_beside_stack = _read_id_lists(stack_path, [default_file_name, *_ID_LISTS])
+    candidate_lists = {
         list_name: name_list
-        for list_name, name_list in {**name_lists, **lists_beside}.items()
+        for list_name, name_list in {**name_lists, **lists_beside_stack}.items()
         if len(name_list.names) == n_scans and all(name_list.names)
     }
     text_ids_of_list = {
         list_name: name_list.names
-        for list_name, name_list in list_of_candidate.items()
+        for list_name, name_list in candidate_lists.items()
         if name_list.are_texts
     }
     number_ids_of_list = {
         list_name: name_list.names
-        for list_name, name_list in list_of_candidate.items()
+        for list_name, name_list in candidate_lists.items()
         if not name_list.are_texts
         and (_ID_KEY.search(list_name) or not are_counts(name_list.names))
     }
 
-    def origin_of(list_name: str) -> str:
-        return list_name if list_name in lists_beside else "in the file"
+    def origin_text_of(list_name: str) -> str:
+        return list_name if list_name in lists_beside_stack else "in the file"
 
-    for id_lists in (text_ids_of_list, number_ids_of_list):
+    for ids_of_list in (text_ids_of_list, number_ids_of_list):
         study_ids_of_list = {
             list_name: list_ids
-            for list_name, list_ids in id_lists.items()
-            if _are_ids(list_ids, scans)
+            for list_name, list_ids in ids_of_list.items()
+            if _are_ids(list_ids, scan_keys)
         }
         if len({*study_ids_of_list.values()}) > 1:
             raise FileFormatError(
@@ -212,28 +214,28 @@ def _choose_ids(
                 path=stack_path,
             )
         for list_name, list_ids in study_ids_of_list.items():
-            return origin_of(list_name), list_ids
+            return origin_text_of(list_name), list_ids
     other_lists = text_ids_of_list | number_ids_of_list
     if len(other_lists) > 1:
         raise FileFormatError(
             f"none of the lists {', '.join(map(repr, other_lists))} in the file "
             "contains the IDs of this study. Store the IDs as text in the file, or "
-            f"write them into {default_list} in the same folder, one ID per line.",
+            f"write them into {default_file_name} in the same folder, one ID per line.",
             path=stack_path,
         )
     # ids of others are refused later, with the scans that have no matrix
     for list_name, list_ids in other_lists.items():
-        return origin_of(list_name), list_ids
+        return origin_text_of(list_name), list_ids
     n_ids = 0
-    id_origin = "in the file"
-    if lists_beside:
-        id_origin, name_list = next(iter(lists_beside.items()))
+    origin_text = "in the file"
+    if lists_beside_stack:
+        origin_text, name_list = next(iter(lists_beside_stack.items()))
         n_ids = len(name_list.names)
     raise FileFormatError(
         f"the file contains {count(n_scans, 'connectome')}, but there "
-        f"{verb_form(n_ids, 'are')} {count(n_ids, 'id')} ({id_origin}); expected one "
+        f"{verb_form(n_ids, 'are')} {count(n_ids, 'id')} ({origin_text}); expected one "
         "id for each connectome. Store the ids as text in the file, or write them in "
-        f"{default_list} in the same folder, one id per line.",
+        f"{default_file_name} in the same folder, one id per line.",
         path=stack_path,
     )
 
@@ -258,17 +260,24 @@ def _read_ids(list_path: Path) -> tuple[str, ...]:
     return tuple(text_lines[1:] if has_header else text_lines)
 
 
-def _are_ids(candidate_ids: Sequence[str], scans: Sequence[tuple[str, str]]) -> bool:
+def _are_ids(
+    candidate_ids: Sequence[str], scan_keys: Sequence[tuple[str, str]]
+) -> bool:
     """Return whether most ids are of the study, or most participants have one."""
-    participants = {participant for participant, _ in scans}
-    id_participants = [parse_scan_name(scan_id).key[0] for scan_id in candidate_ids]
+    study_participant_ids = {
+        study_participant_id for study_participant_id, _ in scan_keys
+    }
+    listed_participant_ids = [
+        parse_scan_name(scan_id).key[0] for scan_id in candidate_ids
+    ]
     n_study_ids = sum(
-        participant_id in participants for participant_id in id_participants
+        participant_id in study_participant_ids
+        for participant_id in listed_participant_ids
     )
-    n_people_with_id = len(participants.intersection(id_participants))
+    n_people_with_id = len(study_participant_ids.intersection(listed_participant_ids))
     return (
         n_study_ids >= _MIN_ID_SHARE * len(candidate_ids)
-        or n_people_with_id >= _MIN_ID_SHARE * len(participants) > 0
+        or n_people_with_id >= _MIN_ID_SHARE * len(study_participant_ids) > 0
     )
 
 
@@ -281,7 +290,7 @@ def _choose_row_names(
     only counts is none of them. Raises where two lists of regions name the rows
     differently.
     """
-    names_by_key = {
+    names_by_list = {
         list_name: name_list.names
         for list_name, name_list in name_lists.items()
         if len(name_list.names) == n_rows == len({*name_list.names})
@@ -289,32 +298,33 @@ def _choose_row_names(
     }
     text_list_names = [
         list_name
-        for list_name, list_names in names_by_key.items()
-        if not are_numbers(list_names)
+        for list_name, names_in_list in names_by_list.items()
+        if not are_numbers(names_in_list)
     ]
-    region_lists = [
+    region_list_names = [
         list_name
         for list_name in text_list_names
-        if _are_regions(names_by_key[list_name], atlas)
+        if _are_regions(names_by_list[list_name], atlas)
     ]
-    rows_by_list = {
-        regions_of_rows(atlas, names_by_key[list_name]) for list_name in region_lists
+    row_region_sets = {
+        regions_of_rows(atlas, names_by_list[list_name])
+        for list_name in region_list_names
     }
-    if len(rows_by_list) > 1:
+    if len(row_region_sets) > 1:
         raise FileFormatError(
-            f"the lists {' and '.join(map(repr, region_lists))} give the rows "
+            f"the lists {' and '.join(map(repr, region_list_names))} give the rows "
             "different names. Keep only the correct list.",
             path=stack_path,
         )
-    label_lists = [
+    label_list_names = [
         list_name
-        for list_name, list_names in names_by_key.items()
+        for list_name, names_in_list in names_by_list.items()
         if list_name not in text_list_names
-        and len(atlas.name_of_label.keys() & list_names) >= len(atlas) / 2
+        and len(atlas.name_of_label.keys() & names_in_list) >= len(atlas) / 2
     ]
     # names that are no regions are refused later, with the nearest known names
-    for list_name in (*region_lists, *text_list_names, *label_lists):
-        return names_by_key[list_name]
+    for list_name in (*region_list_names, *text_list_names, *label_list_names):
+        return names_by_list[list_name]
     return ()
 
 

@@ -193,7 +193,7 @@ def read_connectome(
         raw_matrix = raw_matrix._replace(
             row_names=atlas.names, column_names=atlas.names
         )
-    named_rows = name_rows(
+    row_naming = name_rows(
         connectome_path,
         raw_matrix.values,
         atlas,
@@ -204,18 +204,18 @@ def read_connectome(
     )
     if has_unnamed_rows:
         order_note = f"the rows were read in the order of {atlas.name}"
-        named_rows = named_rows._replace(note=order_note, source="array")
+        row_naming = row_naming._replace(note=order_note, source="array")
     # names that the caller gave to a matrix in memory are not checked
-    is_checked = is_file or has_unnamed_rows
-    if row_order == UNCHECKED_NAMES and named_rows.names:
-        is_checked = False
-    is_checked_alone = is_checked and order_check is None
+    is_order_checked = is_file or has_unnamed_rows
+    if row_order == UNCHECKED_NAMES and row_naming.names:
+        is_order_checked = False
+    has_own_check = is_order_checked and order_check is None
     row_order_check = OrderCheck(atlas) if order_check is None else order_check
-    if is_checked:
-        row_order_check.add(_align_columns(raw_matrix), named_rows, connectome_path)
-    if is_checked_alone:
+    if is_order_checked:
+        row_order_check.add(_align_columns(raw_matrix), row_naming, connectome_path)
+    if has_own_check:
         row_order_check.raise_refusal()
-    if not named_rows.names:  # the collected matrices are refused together
+    if not row_naming.names:  # the collected matrices are refused together
         n_rows = len(raw_matrix.values)
         raise UnknownOrderError(
             f"the {n_rows} rows have no names. Write the region names into the "
@@ -223,7 +223,7 @@ def read_connectome(
             path=connectome_path,
             values={"n_rows": n_rows},
         )
-    raw_matrix = _apply_row_names(raw_matrix, named_rows, connectome_path)
+    raw_matrix = _apply_row_names(raw_matrix, row_naming, connectome_path)
     weight_matrix, order_findings = _reorder_to_atlas(
         raw_matrix, atlas, connectome_path
     )
@@ -233,10 +233,10 @@ def read_connectome(
     matrix_notes: list[Finding | str] = [*source_notes]
     if is_file:
         matrix_notes.append(
-            Finding(named_rows.note, kind=ROW_ORDER if named_rows.is_tool_order else "")
+            Finding(row_naming.note, kind=ROW_ORDER if row_naming.is_tool_order else "")
         )
     matrix_notes += [*order_findings, *weight_notes]
-    if is_file and is_checked_alone:
+    if is_file and has_own_check:
         matrix_notes += row_order_check.notes()
     return ConnectomeFile(symmetric_matrix, as_findings(matrix_notes))
 
@@ -249,7 +249,7 @@ def _read_source(
     The path of a matrix in memory is the name of the argument.
     """
     if not isinstance(source, str | Path):
-        return Path("connectome="), _take_array(source), []
+        return Path("connectome="), _to_raw_matrix(source), []
     connectome_path = Path(source)
     matrix_format = FORMATS.get(connectome_path.suffix.lower())
     if matrix_format is None:
@@ -271,23 +271,21 @@ def _read_source(
     return connectome_path, raw_matrix, []
 
 
-def _take_array(matrix_source: np.ndarray | pd.DataFrame) -> RawMatrix:
+def _to_raw_matrix(matrix_source: np.ndarray | pd.DataFrame) -> RawMatrix:
     """Return a matrix in memory, with names where a data frame has them."""
-    axis_names = [
+    names_of_axes = [
         tuple(map(str, axis_labels)) for axis_labels in pd.DataFrame(matrix_source).axes
     ]
-    name_axes = [
-        axis_names_read
-        for axis_names_read in axis_names
-        if not are_counts(axis_names_read)
+    named_axes = [
+        axis_names for axis_names in names_of_axes if not are_counts(axis_names)
     ]
     try:
         number_array = as_number_array(matrix_source)
     except (TypeError, ValueError):  # refused by shape and type
         number_array = np.asarray(matrix_source)
-    if not name_axes:
+    if not named_axes:
         return RawMatrix(number_array)
-    return RawMatrix(number_array, row_names=name_axes[0], column_names=name_axes[-1])
+    return RawMatrix(number_array, row_names=named_axes[0], column_names=named_axes[-1])
 
 
 def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
@@ -313,15 +311,15 @@ def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
 
 
 def _apply_row_names(
-    raw_matrix: RawMatrix, named_rows: RowNames, connectome_path: Path
+    raw_matrix: RawMatrix, row_naming: RowNames, connectome_path: Path
 ) -> RawMatrix:
     """Return a matrix with the names that its rows were given, parts added."""
-    if named_rows.names is not raw_matrix.row_names:
+    if row_naming.names is not raw_matrix.row_names:
         raw_matrix = raw_matrix._replace(
-            row_names=named_rows.names, column_names=named_rows.names
+            row_names=row_naming.names, column_names=row_naming.names
         )
     return (
-        _add_parts(raw_matrix, connectome_path) if named_rows.adds_parts else raw_matrix
+        _add_parts(raw_matrix, connectome_path) if row_naming.adds_parts else raw_matrix
     )
 
 
@@ -345,21 +343,21 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
 
     Raises where the weights are means, which cannot be added.
     """
-    mean_word = _MEAN_WORDS.search(connectome_path.name)
-    if mean_word:
+    mean_match = _MEAN_WORDS.search(connectome_path.name)
+    if mean_match:
         raise FileFormatError(
-            f"a region has several rows, and the {mean_word[0]} of the parts of a "
+            f"a region has several rows, and the {mean_match[0]} of the parts of a "
             "region cannot be summed. Give a matrix of streamline counts, or of "
             "summed streamline weights.",
             path=connectome_path,
             kind="parts of means",
         )
     region_names = tuple(dict.fromkeys(raw_matrix.row_names or ()))
-    region_of_row = [
+    region_index_of_row = [
         region_names.index(region_name) for region_name in raw_matrix.row_names or ()
     ]
-    merging_matrix = np.zeros((len(region_names), len(region_of_row)))
-    merging_matrix[region_of_row, np.arange(len(region_of_row))] = 1
+    merging_matrix = np.zeros((len(region_names), len(region_index_of_row)))
+    merging_matrix[region_index_of_row, np.arange(len(region_index_of_row))] = 1
     summed_weights = (
         merging_matrix
         @ _fill_triangle(raw_matrix.values.astype(np.float64))
@@ -469,24 +467,24 @@ def _reorder_to_atlas(
     """
     findings = list[Finding]()
     row_names = raw_matrix.row_names or ()
-    max_missing = MAX_ABSENT_REGIONS if raw_matrix.omits_absent_regions else 0
+    max_missing_regions = MAX_ABSENT_REGIONS if raw_matrix.omits_absent_regions else 0
     try:
         row_of_region, dropped_names = atlas.rows(row_names)
         column_of_region, _ = atlas.rows(raw_matrix.column_names or ())
         missing_region_indices = np.flatnonzero(
             (row_of_region < 0) | (column_of_region < 0)
         )
-        if len(missing_region_indices) > max_missing:
-            other_name = atlas.other_atlas(row_names)
+        if len(missing_region_indices) > max_missing_regions:
+            other_atlas_name = atlas.other_atlas(row_names)
             advice_text = "For a region without connections, write a row of zeros."
-            if other_name:
-                advice_text = f"The names of the rows belong to {other_name}."
+            if other_atlas_name:
+                advice_text = f"The names of the rows belong to {other_atlas_name}."
             raise RegionNameError(
                 f"{len(missing_region_indices)} of the {len(atlas)} regions of "
                 f"{atlas.name} are missing: "
                 f"{listed((atlas.names[i] for i in missing_region_indices), 5)}. "
                 f"{advice_text}",
-                values={"atlas": other_name} if other_name else {},
+                values={"atlas": other_atlas_name} if other_atlas_name else {},
             )
     except RegionNameError as error:
         hint_text = atlas.settings.get("remake_connectome", "")
@@ -620,12 +618,12 @@ def _symmetrize(
     if np.count_nonzero(smaller_weights) == np.count_nonzero(weight_matrix.diagonal()):
         # the order of the atlas may scatter one triangle over both
         return larger_weights, ["only one triangle was filled, and it was mirrored"]
-    weight_difference = larger_weights - smaller_weights
-    mean = (larger_weights + smaller_weights) / 2
-    if weight_difference.max() <= MAX_ASYMMETRY * larger_weights.max():
-        return mean, ["the two triangles differ by rounding, and were averaged"]
+    weight_differences = larger_weights - smaller_weights
+    mean_weights = (larger_weights + smaller_weights) / 2
+    if weight_differences.max() <= MAX_ASYMMETRY * larger_weights.max():
+        return mean_weights, ["the two triangles differ by rounding, and were averaged"]
     if symmetrize == "refuse":
-        i, j = np.unravel_index(weight_difference.argmax(), weight_difference.shape)
+        i, j = np.unravel_index(weight_differences.argmax(), weight_differences.shape)
         raise FileFormatError(
             "the matrix is not symmetric, and neither triangle is empty",
             path=connectome_path,
@@ -642,7 +640,7 @@ def _symmetrize(
     triangle_note = (
         f"the two triangles differ, and were symmetrised by their {symmetrize}"
     )
-    return (larger_weights if symmetrize == "max" else mean), [triangle_note]
+    return (larger_weights if symmetrize == "max" else mean_weights), [triangle_note]
 
 
 # ---- one function for each format --------------------------------------------------
@@ -672,14 +670,14 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
         )
     if delimiter and all(text_line.endswith(delimiter) for text_line in text_lines):
         text_lines = [text_line[:-1] for text_line in text_lines]
-    sample_rows = [
+    sample_cell_rows = [
         split_cells(text_line, delimiter) for text_line in text_lines[:_N_SAMPLE_LINES]
     ]
-    _refuse_other_layouts(connectome_path, sample_rows)
+    _refuse_other_layouts(connectome_path, sample_cell_rows)
     comment_texts = [
         text_line.lstrip("# ") for text_line in all_text_lines if text_line[0] == "#"
     ]
-    row_names, column_names, text_lines = _take_names(
+    row_names, column_names, text_lines = _split_off_names(
         comment_texts, text_lines, delimiter
     )
     weight_matrix = _parse_weights(text_lines, delimiter, has_row_names=bool(row_names))
@@ -693,18 +691,14 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
                 kind="names per axis",
             )
     comments = "\n".join(comment_texts)
-    name_axes = [
+    named_axes = [
         tuple(axis_names) for axis_names in (row_names, column_names) if axis_names
     ]
     # of counts and names, only the names say which regions the rows are
-    name_axes = [
-        axis_names_read
-        for axis_names_read in name_axes
-        if not are_counts(axis_names_read)
-    ] or name_axes
-    if not name_axes:
+    named_axes = [names for names in named_axes if not are_counts(names)] or named_axes
+    if not named_axes:
         return [RawMatrix(weight_matrix, comments=comments)]
-    return [RawMatrix(weight_matrix, name_axes[0], name_axes[-1], comments=comments)]
+    return [RawMatrix(weight_matrix, named_axes[0], named_axes[-1], comments=comments)]
 
 
 def _refuse_lost_lines(
@@ -800,10 +794,10 @@ def _refuse_other_layouts(
             kind="connectogram",
         )
     body_rows = cell_rows[1:] or cell_rows  # the first row may name the columns
-    n_words = {_count_words(row_cells) for row_cells in body_rows}
+    word_counts = {_count_words(row_cells) for row_cells in body_rows}
     row_widths = {len(row_cells) for row_cells in body_rows}
-    is_long = len(cell_rows) > 1 or len(cell_rows[0]) > 2
-    if n_words == {2} and len(row_widths) == 1 and is_long:
+    is_large_enough = len(cell_rows) > 1 or len(cell_rows[0]) > 2
+    if word_counts == {2} and len(row_widths) == 1 and is_large_enough:
         raise FileFormatError(
             "the file is a list of connections, whose lines contain two regions and "
             f"{count(row_widths.pop() - 2, 'number')}; expected a square matrix. Write "
@@ -821,7 +815,7 @@ def _count_words(row_cells: Sequence[str]) -> int:
     return -1 if any(is_word[n_words:]) else n_words
 
 
-def _take_names(
+def _split_off_names(
     comment_texts: Sequence[str], text_lines: list[str], delimiter: str | None
 ) -> tuple[list[str], list[str], list[str]]:
     """Return the names of rows and of columns, and the lines without the header."""
@@ -831,9 +825,9 @@ def _take_names(
     # the header has a corner, or begins with a name where there are as many columns
     is_square = len(text_lines) == len(first_cells)
     starts_with_name = is_square and not _are_weights(first_cells[:1])
-    has_corner = first_cells[0].lower() in _CORNER_CELLS or starts_with_name
-    n_columns = len(first_cells) - has_corner
-    if has_corner or not _are_weights(first_cells[1:]):
+    has_corner_cell = first_cells[0].lower() in _CORNER_CELLS or starts_with_name
+    n_columns = len(first_cells) - has_corner_cell
+    if has_corner_cell or not _are_weights(first_cells[1:]):
         column_names, text_lines = first_cells, text_lines[1:]
     else:
         column_names = _find_names_in_comments(comment_texts, len(first_cells))
@@ -916,12 +910,12 @@ def _read_hdf(connectome_path: Path) -> list[RawMatrix]:
         if h5py.check_string_dtype(hdf_item.dtype) is not None:
             array_by_key[item_key] = np.array(hdf_item.asstr()[()], dtype=str)
         elif h5py.check_ref_dtype(hdf_item.dtype) is not None:
-            cell_codes = [
+            code_arrays = [
                 np.ravel(hdf_file[cell_reference])
                 for cell_reference in np.ravel(hdf_item)
             ]
             array_by_key[item_key] = np.array(
-                ["".join(map(chr, character_codes)) for character_codes in cell_codes]
+                ["".join(map(chr, character_codes)) for character_codes in code_arrays]
             )
         elif hdf_item.attrs.get("MATLAB_class") == b"char" and hdf_item.ndim == 2:
             array_by_key[item_key] = np.array(
@@ -939,8 +933,8 @@ def _read_gii(connectome_path: Path) -> list[RawMatrix]:
     """Read the one matrix of a GIFTI file, as micapipe writes `.shape.gii`."""
     from nibabel.gifti import GiftiImage
 
-    (data_array,) = GiftiImage.from_filename(connectome_path).darrays
-    return [RawMatrix(np.asarray(data_array.data, dtype=np.float64))]
+    (gifti_array,) = GiftiImage.from_filename(connectome_path).darrays
+    return [RawMatrix(np.asarray(gifti_array.data, dtype=np.float64))]
 
 
 class MatrixFormat(NamedTuple):
@@ -969,7 +963,7 @@ FORMATS: dict[str, MatrixFormat] = {
 """Formats of connectomes by suffix, in lower case."""
 
 
-def is_matrix(connectome_path: Path) -> bool:
+def is_matrix_file(connectome_path: Path) -> bool:
     """Return whether a file holds a connectome of any atlas, or many."""
     if connectome_path.is_file() and connectome_path.suffix.lower() in FORMATS:
         with suppress(BrainlsapError), reading(connectome_path, "a matrix"):
@@ -1078,10 +1072,12 @@ def _find_row_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_RowNam
             if array_key.lower().endswith(key_ending)
         )
         number_ending = next(key_endings, "")
-        list_names = _names_in(array_value, numbers_count=number_ending != "")
-        if list_names:
+        names_in_list = _read_names_in_array(
+            array_value, accepts_numbers=number_ending != ""
+        )
+        if names_in_list:
             key_prefix = array_key[: -len(number_ending)] if number_ending else ""
-            row_name_lists.append(_RowNameList(array_key, key_prefix, list_names))
+            row_name_lists.append(_RowNameList(array_key, key_prefix, names_in_list))
     return row_name_lists
 
 
@@ -1089,7 +1085,7 @@ def _choose_row_list(
     connectome_path: Path,
     matrix_key: str,
     n_rows: int,
-    own_lists: Mapping[str, tuple[str, ...]],
+    names_by_key: Mapping[str, tuple[str, ...]],
     matrix_sizes: Collection[int],
 ) -> tuple[str, ...] | None:
     """Return the one list of as many different names as a matrix has rows, if any.
@@ -1097,23 +1093,25 @@ def _choose_row_list(
     Raises where there are several, or where a list of names has the length of no
     matrix.
     """
-    candidate_lists = {
-        list_names
-        for list_names in own_lists.values()
-        if len(list_names) == n_rows == len(set(list_names))
+    candidate_name_lists = {
+        names_in_list
+        for names_in_list in names_by_key.values()
+        if len(names_in_list) == n_rows == len(set(names_in_list))
     }
-    candidate_lists = {
-        list_names for list_names in candidate_lists if not are_numbers(list_names)
-    } or candidate_lists
-    has_odd_length = any(
+    candidate_name_lists = {
+        names_in_list
+        for names_in_list in candidate_name_lists
+        if not are_numbers(names_in_list)
+    } or candidate_name_lists
+    has_wrong_length = any(
         list_key.lower().endswith(_NAME_KEYS)
-        and len(list_names) not in (1, *matrix_sizes)
-        for list_key, list_names in own_lists.items()
-        if not are_numbers(list_names)
+        and len(names_in_list) not in (1, *matrix_sizes)
+        for list_key, names_in_list in names_by_key.items()
+        if not are_numbers(names_in_list)
     )
-    if len(candidate_lists) > 1 or (has_odd_length and not candidate_lists):
+    if len(candidate_name_lists) > 1 or (has_wrong_length and not candidate_name_lists):
         lengths_text = ", ".join(
-            f"{k!r} ({len(list_names)})" for k, list_names in own_lists.items()
+            f"{k!r} ({len(names_in_list)})" for k, names_in_list in names_by_key.items()
         )
         raise FileFormatError(
             f"{matrix_key!r} has {n_rows} rows, but the lists of names in the file "
@@ -1122,7 +1120,7 @@ def _choose_row_list(
             path=connectome_path,
             kind="names per row",
         )
-    return next(iter(candidate_lists), None)
+    return next(iter(candidate_name_lists), None)
 
 
 def _is_stack(array_value: np.ndarray) -> bool:
@@ -1140,23 +1138,23 @@ def _split_stack(
 ) -> list[RawMatrix]:
     """Return the matrices of an array of three axes, with all lists beside it."""
     first_axis_size, n_rows, last_axis_size = stacked_matrices.shape
-    is_scan_last = n_rows != last_axis_size  # as of MATLAB
+    is_scan_axis_last = n_rows != last_axis_size  # as of MATLAB
     if first_axis_size == n_rows == last_axis_size:  # as many scans as regions
-        is_scan_last = _are_connectomes(np.moveaxis(stacked_matrices, 2, 0))
-        if is_scan_last == _are_connectomes(stacked_matrices):
+        is_scan_axis_last = _are_connectomes(np.moveaxis(stacked_matrices, 2, 0))
+        if is_scan_axis_last == _are_connectomes(stacked_matrices):
             raise FileFormatError(
                 f"the array has the shape {first_axis_size} x {n_rows} x "
                 f"{last_axis_size}, so the axis of the scans is unclear. Write one "
                 "file for each scan."
             )
-    if is_scan_last:
+    if is_scan_axis_last:
         stacked_matrices = np.moveaxis(stacked_matrices, 2, 0)
     name_lists = dict[str, NameList]()
     for array_key, array_value in array_by_key.items():
-        list_names = _names_in(array_value, numbers_count=True)
-        if list_names:
+        names_in_list = _read_names_in_array(array_value, accepts_numbers=True)
+        if names_in_list:
             name_lists[array_key] = NameList(
-                list_names, are_texts=array_value.dtype.kind in "USO"
+                names_in_list, are_texts=array_value.dtype.kind in "USO"
             )
     return [
         RawMatrix(matrix_values, name_lists=name_lists)
@@ -1174,19 +1172,25 @@ def _are_connectomes(stacked_matrices: np.ndarray) -> bool:
     )
 
 
-def _names_in(array_value: np.ndarray, numbers_count: bool) -> tuple[str, ...]:
+def _read_names_in_array(
+    array_value: np.ndarray, accepts_numbers: bool
+) -> tuple[str, ...]:
     """Return the names in an array: text, cells of text, or bytes of lines.
 
     DSI Studio writes bytes. With `numbers_count`, integers in a list are names, too.
     """
-    is_list = array_value.size == max(array_value.shape, default=0)
-    if array_value.dtype == np.uint8 and 10 in array_value and is_list:
+    is_one_dimensional = array_value.size == max(array_value.shape, default=0)
+    if array_value.dtype == np.uint8 and 10 in array_value and is_one_dimensional:
         joined_text = array_value.tobytes().decode("utf-8", "replace")
         return tuple(joined_text.strip("\n\0").split("\n"))
     if array_value.dtype.kind in "USO":
         cell_texts = list(map(as_text, array_value.ravel().tolist()))
         return tuple(cell_texts[0].split("\n") if len(cell_texts) == 1 else cell_texts)
-    if not numbers_count or not is_list or array_value.dtype.kind not in "uif":
+    if (
+        not accepts_numbers
+        or not is_one_dimensional
+        or array_value.dtype.kind not in "uif"
+    ):
         return ()
     number_texts = [f"{label_number:.15g}" for label_number in array_value.ravel()]
     return tuple(number_texts) if are_numbers(number_texts) else ()

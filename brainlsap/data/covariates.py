@@ -148,32 +148,35 @@ def kind_of(column_name: object) -> str:
     return _KIND_OF_NAME.get(name_letters, name_letters)
 
 
-def find_stage_columns(text_columns: pd.DataFrame) -> list[str]:
+def find_stage_columns(text_table: pd.DataFrame) -> list[str]:
     """Return the columns that name at least two stages, and few other values.
 
     >>> find_stage_columns(pd.DataFrame({"Dx": ["CN", "AD"], "Sex": ["F", "M"]}))
     ['Dx']
     """
-    stage_columns = list[str]()
-    for column_name, column_values in text_columns.items():
-        cell_texts = column_values.dropna().astype(str).str.strip().str.lower()
-        stages = cell_texts.map(STAGE_OF_WORD)
-        if stages.nunique() >= 2 and stages.notna().mean() >= _MIN_SHARE_OF_STAGES:
-            stage_columns.append(str(column_name))
-    return stage_columns
+    stage_column_names = list[str]()
+    for column_name, column_values in text_table.items():
+        lower_texts = column_values.dropna().astype(str).str.strip().str.lower()
+        stage_numbers = lower_texts.map(STAGE_OF_WORD)
+        if (
+            stage_numbers.nunique() >= 2
+            and stage_numbers.notna().mean() >= _MIN_SHARE_OF_STAGES
+        ):
+            stage_column_names.append(str(column_name))
+    return stage_column_names
 
 
-def propose_label(tables_of_facts: Iterable[pd.DataFrame]) -> dict[str, str]:
+def propose_label(fact_tables: Iterable[pd.DataFrame]) -> dict[str, str]:
     """Return the only column of stages of some tables as the option `label`.
 
     Nothing is returned if there are several such columns, or none.
     """
-    stage_columns = [
+    stage_column_names = [
         column_name
-        for table_of_facts in tables_of_facts
-        for column_name in find_stage_columns(table_of_facts)
+        for fact_table in fact_tables
+        for column_name in find_stage_columns(fact_table)
     ]
-    return {"label": stage_columns[0]} if len(stage_columns) == 1 else {}
+    return {"label": stage_column_names[0]} if len(stage_column_names) == 1 else {}
 
 
 def _split_into_words(column_name: object) -> list[str]:
@@ -299,17 +302,17 @@ def match_sexes(sexes: Iterable[str], known_sexes: Collection[str]) -> dict[str,
     word_of_sex = {sex: sex.strip().lower() for sex in (*other_sexes, *known_sexes)}
     if _AMBIGUOUS_SEX in word_of_sex.values():
         return {}
-    known_spellings: dict[str, str] = {}
+    spelling_of_meaning: dict[str, str] = {}
     for known_sex in known_sexes:
-        if meaning := _SEX_OF_WORD.get(word_of_sex[known_sex]):
+        if sex_meaning := _SEX_OF_WORD.get(word_of_sex[known_sex]):
             # Two known words for one sex are two groups.
-            if meaning in known_spellings:
+            if sex_meaning in spelling_of_meaning:
                 return {}
-            known_spellings[meaning] = known_sex
+            spelling_of_meaning[sex_meaning] = known_sex
     return {
-        sex: known_spellings[meaning]
+        sex: spelling_of_meaning[sex_meaning]
         for sex in other_sexes
-        if (meaning := _SEX_OF_WORD.get(word_of_sex[sex])) in known_spellings
+        if (sex_meaning := _SEX_OF_WORD.get(word_of_sex[sex])) in spelling_of_meaning
     }
 
 
@@ -348,25 +351,25 @@ def find_spellings(
             )
             if has_codes_and_words:
                 unified_spellings = ["any"] * len(unified_spellings)
-    n_spellings = Counter(unified_spellings)
+    variant_counter = Counter(unified_spellings)
     spelling_variants = [
         spelling
         for spelling, unified_spelling in zip(spellings, unified_spellings, strict=True)
-        if n_spellings[unified_spelling] > 1
+        if variant_counter[unified_spelling] > 1
     ]
     if not spelling_variants:
         return []
     n_scans_by_spelling = group_texts.value_counts()
-    variant_counts = [
+    counts_of_variants = [
         (spelling, int(n_scans_by_spelling[spelling]))
         for spelling in sorted(spelling_variants)
     ]
-    message = f"{column_name} is written as {describe_counts(variant_counts)}"
-    rarest_spelling = min(variant_counts, key=lambda variant: variant[1])[0]
-    rarest_scans: tuple[str, ...] = ()
+    message = f"{column_name} is written as {describe_counts(counts_of_variants)}"
+    rarest_spelling = min(counts_of_variants, key=lambda variant: variant[1])[0]
+    rarest_scan_names: tuple[str, ...] = ()
     if scan_names is not None:
         is_rarest = group_texts == rarest_spelling
-        rarest_scans = tuple(scan_names[group_texts.index[is_rarest]].map(str))
+        rarest_scan_names = tuple(scan_names[group_texts.index[is_rarest]].map(str))
         message += f"; {rarest_spelling!r} is the value of"
     advice = "Write one word or one code for each group"
     if is_label:
@@ -377,7 +380,7 @@ def find_spellings(
                 ". If the words are different classes, list all classes with "
                 f"{option_text('classes')}"
             )
-    return [Finding(message, FAULT, advice=advice, people=rarest_scans)]
+    return [Finding(message, FAULT, advice=advice, people=rarest_scan_names)]
 
 
 def find_ditto_marks(
@@ -456,17 +459,17 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
 
 def find_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
     """Return notes on ages far from the others, and on unknown words for a sex."""
-    notes = list[Finding]()
+    findings = list[Finding]()
     scan_table = scan_table.reset_index(drop=True)
     for column_label in scan_table.columns:
         column_name = str(column_label)
         if column_name in KEY_COLUMNS:
             continue
         if kind_of(column_name) == "age":
-            notes += _find_far_ages(scan_table, column_name)
+            findings += _find_far_ages(scan_table, column_name)
         elif kind_of(column_name) == "sex":
-            notes += _find_unknown_sexes(scan_table, column_name)
-    return notes
+            findings += _find_unknown_sexes(scan_table, column_name)
+    return findings
 
 
 def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
@@ -480,7 +483,7 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     is_far = absolute_deviations > _MAX_AGE_DEVIATION
     other_ages = ages[~is_far]
     # An impossible age is a fault, which is reported once.
-    scans_with_fault = {fault.scan for fault in find_codes(scan_table, [column_name])}
+    faulty_scan_names = {fault.scan for fault in find_codes(scan_table, [column_name])}
     return [
         Finding(
             f"{column_name} is far from the values of all other scans, whose range is "
@@ -491,7 +494,7 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
             advice="If the value is wrong, correct it or write n/a",
         )
         for row_index, age in ages[is_far].items()
-        if str(scan_table["scan"][row_index]) not in scans_with_fault
+        if str(scan_table["scan"][row_index]) not in faulty_scan_names
     ]
 
 
@@ -516,7 +519,7 @@ def _find_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Find
     ]
 
 
-def find_faults(
+def find_covariate_faults(
     scan_table: pd.DataFrame, label_name: str, *, has_order: bool = True
 ) -> list[Finding]:
     """Return the faults of the labels and covariates of a cohort.

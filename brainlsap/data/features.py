@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.connectomes import is_matrix
+from brainlsap.data.connectomes import is_matrix_file
 from brainlsap.data.covariates import COVARIATES, SCALE_KINDS, kind_of, propose_label
 from brainlsap.data.find_files import (
     Scan,
@@ -52,11 +52,11 @@ from brainlsap.data.measures import (
 from brainlsap.data.region_tables import (
     ScanTable,
     describe_layouts,
+    describe_unknown_names,
     find_other_atlas,
     find_tracer_columns,
     read_region_values,
     read_sheets,
-    unknown_names,
 )
 from brainlsap.data.tables import IMPORT_FILES, read_lines, was_just_modified
 from brainlsap.exceptions import (
@@ -234,13 +234,13 @@ def read_stats(
         subject_folder = (
             stats_folder.parent if stats_folder.name == "stats" else stats_folder
         )
-        vertex_means = _vertex_means(
+        region_means = _average_over_vertices(
             subject_folder, measure_name, atlas, annotation_name
         )
-        if vertex_means is None:
+        if region_means is None:
             check_choice("feature of FreeSurfer's stats", measure_name, CORTEX_COLUMNS)
         else:
-            region_values = vertex_means
+            region_values = region_means
             is_on_surface = True
             side_of_file = {}
             reading_notes = (f"{measure_name}: plain mean over the vertices",)
@@ -253,9 +253,9 @@ def read_stats(
             raise FileFormatError(
                 f"no such file{hint_text}", path=stats_path, kind=ABSENT
             )
-        stats_column = CORTEX_COLUMNS[measure_name] if side else "Volume_mm3"
+        stats_column_name = CORTEX_COLUMNS[measure_name] if side else "Volume_mm3"
         file_values, subject_name = _read_stats_column(
-            stats_path, stats_column, atlas, side
+            stats_path, stats_column_name, atlas, side
         )
         subject_of_file[stats_path.name] = subject_name
         region_values = np.where(np.isnan(file_values), region_values, file_values)
@@ -268,15 +268,15 @@ def _check_same_subject(stats_folder: Path, subject_of_file: dict[str, str]) -> 
 
     The folder may have another name, and a longitudinal run is also that of its visit.
     """
-    name_of_file = {
+    subject_by_file = {
         file_name: Path(subject_name).name.partition(".long.")[0]
         for file_name, subject_name in subject_of_file.items()
         if subject_name
     }
-    if len({*name_of_file.values()}) > 1:
+    if len({*subject_by_file.values()}) > 1:
         names_text = ", ".join(
             f"{subject_name} in {file_name}"
-            for file_name, subject_name in name_of_file.items()
+            for file_name, subject_name in subject_by_file.items()
         )
         raise FileFormatError(
             "the stats files of one scan have different subject names in their headers",
@@ -300,7 +300,7 @@ def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
 
 
 def _read_stats_column(
-    stats_path: Path, measure_column: str, atlas: Atlas, side: str | None
+    stats_path: Path, column_name: str, atlas: Atlas, side: str | None
 ) -> tuple[np.ndarray, str]:
     """Return a column of a stats file in the order of an atlas, and its subject.
 
@@ -313,12 +313,13 @@ def _read_stats_column(
         read_table = _read_stats_table.__wrapped__
     stats_table = read_table(stats_path, file_status.st_mtime_ns, file_status.st_size)
     header = stats_table.header
-    if not stats_table.is_complete or measure_column not in stats_table.column_heads:
+    if not stats_table.is_complete or column_name not in stats_table.column_names:
         raise FileFormatError(
-            f"expected a FreeSurfer stats file with {stats_table.expected_rows} rows "
-            f"of {len(stats_table.column_heads)} cells and a line '# ColHeaders' that "
-            f"contains StructName and {measure_column}; got {stats_table.n_rows} rows "
-            f"of {stats_table.fewest_cells} or more cells. The file may be incomplete.",
+            f"expected a FreeSurfer stats file with {stats_table.n_rows_text} rows "
+            f"of {len(stats_table.column_names)} cells and a line '# ColHeaders' that "
+            f"contains StructName and {column_name}; got {stats_table.n_rows} rows "
+            f"of {stats_table.min_row_length} or more cells. The file may be "
+            "incomplete.",
             path=stats_path,
         )
     if HEMISPHERES.get(header.get("hemi", ""), side) != side:
@@ -328,11 +329,11 @@ def _read_stats_column(
             path=stats_path,
         )
     with reading(stats_path, "a stats file"):
-        column_numbers = np.array(stats_table.columns[measure_column], dtype=float)
-        belongs_in_file, row_of_region = _match_stats_rows(
+        column_numbers = np.array(stats_table.columns[column_name], dtype=float)
+        is_in_file, row_of_region = _match_stats_rows(
             atlas, stats_table.region_names, side
         )
-    is_missing = belongs_in_file & ~atlas.is_part & (row_of_region < 0)
+    is_missing = is_in_file & ~atlas.is_part & (row_of_region < 0)
     missing_region_indices = np.flatnonzero(is_missing)
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
@@ -345,12 +346,12 @@ def _read_stats_column(
         1 - _MAX_UNLABELLED
     ):
         raise FileFormatError(
-            f"{missing_region_indices.size} of {belongs_in_file.sum()} regions have no "
+            f"{missing_region_indices.size} of {is_in_file.sum()} regions have no "
             f"row ({listed((atlas.names[i] for i in missing_region_indices), 5)}). The "
             "file may be incomplete. Run mris_anatomical_stats or mri_segstats again.",
             path=stats_path,
         )
-    has_row = belongs_in_file & (row_of_region >= 0)
+    has_row = is_in_file & (row_of_region >= 0)
     column_values = np.where(has_row, column_numbers[row_of_region], np.nan)
     return column_values, header.get("subjectname", "")
 
@@ -362,10 +363,10 @@ class _StatsTable(NamedTuple):
     """
 
     header: dict[str, str]
-    column_heads: tuple[str, ...]
-    expected_rows: str
+    column_names: tuple[str, ...]
+    n_rows_text: str
     n_rows: int
-    fewest_cells: int
+    min_row_length: int
     is_complete: bool
     region_names: tuple[str, ...]
     columns: dict[str, Any]
@@ -374,40 +375,42 @@ class _StatsTable(NamedTuple):
 # A command may read another measure of the same file later. The number of files limits
 # the memory, to about 30 MB.
 @lru_cache(maxsize=8192)
-def _read_stats_table(stats_path: Path, _modified: int, _n_bytes: int) -> _StatsTable:
+def _read_stats_table(
+    stats_path: Path, _modified_ns: int, _n_bytes: int
+) -> _StatsTable:
     """Return what a stats file of this time and size contains."""
     file_lines = read_lines(stats_path, keeps_comments=True)
     comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
-    row_cells = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
+    cell_rows = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
     header = {
         header_key: header_value.strip()
         for header_key, header_value in _HEADER.findall("\n".join(comment_lines))
     }
-    column_heads = _share_texts(tuple(header.pop("ColHeaders", "").split()))
-    n_cells_by_row = [len(cells_of_row) for cells_of_row in row_cells]
-    expected_rows = header.pop("NRows", f"{len(row_cells)}")
+    column_names = _share_texts(tuple(header.pop("ColHeaders", "").split()))
+    row_lengths = [len(cells_of_row) for cells_of_row in cell_rows]
+    n_rows_text = header.pop("NRows", f"{len(cell_rows)}")
     is_complete = (
-        {*n_cells_by_row} == {len(column_heads)}
-        and expected_rows == f"{len(row_cells)}"
-        and "StructName" in column_heads
+        {*row_lengths} == {len(column_names)}
+        and n_rows_text == f"{len(cell_rows)}"
+        and "StructName" in column_names
     )
     columns: dict[str, Any] = {}
     region_names: tuple[str, ...] = ()
     if is_complete:
-        cells_by_head = dict(
-            zip(column_heads, zip(*row_cells, strict=True), strict=True)
+        cells_by_column = dict(
+            zip(column_names, zip(*cell_rows, strict=True), strict=True)
         )
-        region_names = _share_texts(cells_by_head["StructName"])
-        for column_head in _STATS_COLUMNS & cells_by_head.keys():
-            columns[column_head] = cells_by_head[column_head]
+        region_names = _share_texts(cells_by_column["StructName"])
+        for column_name in _STATS_COLUMNS & cells_by_column.keys():
+            columns[column_name] = cells_by_column[column_name]
             with suppress(ValueError):
-                columns[column_head] = np.array(columns[column_head], dtype=float)
+                columns[column_name] = np.array(columns[column_name], dtype=float)
     return _StatsTable(
         header,
-        column_heads,
-        expected_rows,
-        len(row_cells),
-        min(n_cells_by_row, default=0),
+        column_names,
+        n_rows_text,
+        len(cell_rows),
+        min(row_lengths, default=0),
         is_complete,
         region_names,
         columns,
@@ -424,12 +427,12 @@ def _match_stats_rows(
         region_names = tuple(
             n if atlas.find(n) is not None else "none" for n in region_names
         )
-        belongs_in_file = ~atlas.cortex
+        is_in_file = ~atlas.cortex
     else:
         hemisphere = atlas.regions["hemisphere"].to_numpy()
-        belongs_in_file = atlas.cortex & (hemisphere == side)
+        is_in_file = atlas.cortex & (hemisphere == side)
     row_of_region, _ = atlas.rows(region_names, side)
-    return belongs_in_file, row_of_region
+    return is_in_file, row_of_region
 
 
 @lru_cache(maxsize=64)
@@ -438,7 +441,7 @@ def _share_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
-def _vertex_means(
+def _average_over_vertices(
     subject_folder: Path, measure_name: str, atlas: Atlas, annotation_name: str
 ) -> np.ndarray | None:
     """Return the plain mean of `surf/?h.<name>` over the vertices of every region.
@@ -477,11 +480,13 @@ def _vertex_means(
         if cortex_path.is_file():
             is_cortex = np.zeros(len(vertex_labels), dtype=bool)
             with reading(cortex_path, "a FreeSurfer label"):
-                vertices = np.loadtxt(cortex_path, int, skiprows=2, usecols=0, ndmin=1)
-                is_cortex[vertices] = True
+                vertex_indices = np.loadtxt(
+                    cortex_path, int, skiprows=2, usecols=0, ndmin=1
+                )
+                is_cortex[vertex_indices] = True
             is_averaged &= is_cortex
-        averaged_values = pd.Series(vertex_values[is_averaged])
-        label_means = averaged_values.groupby(vertex_labels[is_averaged]).mean()
+        cortex_values = pd.Series(vertex_values[is_averaged])
+        label_means = cortex_values.groupby(vertex_labels[is_averaged]).mean()
         region_values[label_means.index] = label_means
     return region_values
 
@@ -501,7 +506,7 @@ class FeatureSources:
     """Whether the user named features; otherwise tables must name their features."""
     features: Sequence[str] = ()
     """All features that are read."""
-    people_heads: Collection[str] = ()
+    people_column_names: Collection[str] = ()
     """Columns of the table of people."""
     scale_columns: dict[str, list[str | None]] = field(default_factory=dict)
     """For each scan, the scale of its values by column, if scales can differ."""
@@ -517,11 +522,11 @@ class FeatureSources:
         """Tables of many scans: those that the user named, or those in the study."""
         table_paths: Iterable[Path]
         if self.table_paths is None:
-            other_files = (TRUTH_FILE, *IMPORT_FILES)
+            excluded_names = (TRUTH_FILE, *IMPORT_FILES)
             table_paths = (
                 table_path
                 for table_path in self.study_files.table_paths
-                if table_path.name not in other_files
+                if table_path.name not in excluded_names
             )
         else:
             table_paths = map(self.study_files.resolve_path, self.table_paths)
@@ -535,14 +540,14 @@ class FeatureSources:
                 if self.table_paths is not None:
                     raise
                 # A connectome is not expected to be such a table.
-                if not is_matrix(table_path):
+                if not is_matrix_file(table_path):
                     self.skipped_tables.append(error)
             else:
                 scan_tables += sheet_tables
                 self.skipped_tables += sheet_errors
         return scan_tables
 
-    def people_table(self, label: str | None) -> ScanTable:
+    def people_table(self, label_name: str | None) -> ScanTable:
         """Return the one table that holds people and labels.
 
         Of several, prefer those that name no region that the atlas lacks, then those
@@ -550,7 +555,9 @@ class FeatureSources:
         more than one.
         """
         candidate_tables = [
-            scan_table for scan_table in self.tables if scan_table.has_column(label)
+            scan_table
+            for scan_table in self.tables
+            if scan_table.has_column(label_name)
         ]
         candidate_tables = [
             scan_table for scan_table in candidate_tables if scan_table.is_exact
@@ -560,14 +567,14 @@ class FeatureSources:
             for scan_table in candidate_tables
             if not scan_table.region_columns
         ] or candidate_tables
-        table_files = {scan_table.path for scan_table in candidate_tables}
+        candidate_paths = {scan_table.path for scan_table in candidate_tables}
         # Of the sheets of one workbook, choose that with most of age, sex ...
         n_covariates_by_table = [
-            len({*map(kind_of, scan_table.text_columns)} & {*COVARIATES})
+            len({*map(kind_of, scan_table.text_table)} & {*COVARIATES})
             for scan_table in candidate_tables
         ]
         if (
-            len(table_files) == 1
+            len(candidate_paths) == 1
             and n_covariates_by_table.count(max(n_covariates_by_table)) == 1
         ):
             candidate_tables = [
@@ -586,38 +593,38 @@ class FeatureSources:
                 scan_table.path_and_sheet for scan_table in candidate_tables
             )
             advice_text = "Keep only one of these sheets"
-            if len(table_files) > 1:
+            if len(candidate_paths) > 1:
                 advice_text = f"Choose one with {option_text('features_table')}"
             raise CohortError(
                 f"{problem_text} {len(candidate_tables)} tables could be the "
                 f"table of participants: {paths_text}. {advice_text}"
             )
         rejection_reasons = [
-            f"{scan_table.path_and_sheet}: has no column {label!r}; found "
-            f"{listed(scan_table.text_columns, 5)}"
+            f"{scan_table.path_and_sheet}: has no column {label_name!r}; found "
+            f"{listed(scan_table.text_table, 5)}"
             for scan_table in self.tables
-            if not (scan_table.text_columns.empty or is_matrix(scan_table.path))
+            if not (scan_table.text_table.empty or is_matrix_file(scan_table.path))
         ]
         rejection_reasons = [
             *dict.fromkeys((*rejection_reasons, *map(str, self.skipped_tables)))
         ][:5]
-        add_text = (
+        action_text = (
             "Correct one of the tables below"
             if rejection_reasons
             else "Add such a table"
         )
         expected_text = "IDs"
-        if label is not None:
-            expected_text += f" and the column {label!r}"
-            add_text += f", name the label column with {option_text('label')}"
+        if label_name is not None:
+            expected_text += f" and the column {label_name!r}"
+            action_text += f", name the label column with {option_text('label')}"
         raise CohortError(
-            f"{problem_text} no table with {expected_text} in its place. {add_text}, "
-            "or give the folder of the study"
+            f"{problem_text} no table with {expected_text} in its place. "
+            f"{action_text}, or give the folder of the study"
             + "".join(
                 f"\n    not used: {rejection_reason}"
                 for rejection_reason in rejection_reasons
             ),
-            values=propose_label(scan_table.text_columns for scan_table in self.tables),
+            values=propose_label(scan_table.text_table for scan_table in self.tables),
         )
 
     def has_data(self, participant_id: str, session_id: str) -> bool:
@@ -660,57 +667,58 @@ class FeatureSources:
         return sessions_by_person
 
     def locate(
-        self, feature: str, scans: Sequence[Scan]
+        self, feature_name: str, scans: Sequence[Scan]
     ) -> tuple[Sequence[Source], list[Finding | str]]:
         """Return the source of a feature for every scan, and notes.
 
         Raises a CohortError if there is none for any scan.
         """
-        measure = get_measure(feature)
+        measure = get_measure(feature_name)
         if self.table_paths is None:
-            feature_sources, reading_notes = self._locate_region_files(measure, scans)
-            if feature_sources:
-                return feature_sources, reading_notes
-            if feature in self.study_files.patterns:
+            scan_sources, reading_notes = self._locate_region_files(measure, scans)
+            if scan_sources:
+                return scan_sources, reading_notes
+            if feature_name in self.study_files.patterns:
                 raise CohortError(
-                    self.study_files.unmatched_pattern_message(feature, scans)
+                    self.study_files.unmatched_pattern_message(feature_name, scans)
                 )
-            scan_subjects = [
+            runs_by_scan = [
                 scan.entries(self.study_files.subjects_by_person) for scan in scans
             ]
-            if measure.in_stats and any(scan_subjects):
-                return self._choose_freesurfer_runs(scans, scan_subjects)
+            if measure.in_stats and any(runs_by_scan):
+                return self._choose_freesurfer_runs(scans, runs_by_scan)
         column_of_region = self._choose_columns(measure)
         if column_of_region:
             return self._read_table_rows(column_of_region, scans, measure)
-        unread_tables = [
+        table_errors = [
             error
             for error in self.skipped_tables
             if error.kind in ("not numbers", "rows differ")
         ]
-        if unread_tables:
+        if table_errors:
             raise CohortError(
-                f"{feature} was not found, and a table of regions could not be read: "
-                f"{listed(unread_tables, 3)}",
-                kind=unread_tables[0].kind,
+                f"{feature_name} was not found, and a table of regions could not be "
+                f"read: {listed(table_errors, 3)}",
+                kind=table_errors[0].kind,
             )
         if self.table_paths is None:
-            self._refuse_unread_table(feature)
+            self._refuse_unread_table(feature_name)
         search_text = self._explain_search(measure, scans)
         raise CohortError(
-            f"{feature}: not found in any file or table; expected {search_text}",
+            f"{feature_name}: not found in any file or table; expected {search_text}",
             values=find_other_atlas(
                 [scan_table.unmatched_names for scan_table in self.tables], self.atlas
             ),
         )
 
-    def _refuse_unread_table(self, feature: str) -> None:
+    def _refuse_unread_table(self, feature_name: str) -> None:
         """Raise with the fault of the table whose file name contains the feature."""
         for error in self.skipped_tables:
             name_words = re.split(r"[\W_]+", Path(error.path or "").stem.lower())
-            if feature.lower() in name_words:
+            if feature_name.lower() in name_words:
                 raise CohortError(
-                    f"{feature}: a table could not be read, because {error.message}",
+                    f"{feature_name}: a table could not be read, because "
+                    f"{error.message}",
                     path=error.path,
                     got=error.got,
                     advice=error.advice,
@@ -723,13 +731,13 @@ class FeatureSources:
         file_paths = dict.fromkeys(
             file_path for scan in scans for file_path in scan.files
         )
-        paths_with_tracer = (
+        path_tracer_pairs = (
             (file_path, self.study_files.other_tracer(file_path, feature_name))
             for file_path in file_paths
         )
         return [
             f"{file_path.name} is an image of {tracer_name}"
-            for file_path, tracer_name in paths_with_tracer
+            for file_path, tracer_name in path_tracer_pairs
             if tracer_name
         ][:5]
 
@@ -754,10 +762,10 @@ class FeatureSources:
         expected_text = self.study_files.patterns.get(
             feature_name, measure.expected_files
         )
-        feature_sources = list[Source]()
-        for scan, feature_source in zip(scans, sources_or_none, strict=True):
-            if feature_source:
-                feature_sources.append(feature_source)
+        scan_sources = list[Source]()
+        for scan, scan_source in zip(scans, sources_or_none, strict=True):
+            if scan_source:
+                scan_sources.append(scan_source)
                 continue
             message = (
                 f"the table of regions for {feature_name} is missing; expected a "
@@ -766,18 +774,15 @@ class FeatureSources:
             message = "; not used: ".join(
                 [message, *self._describe_other_tracers(feature_name, [scan])]
             )
-            feature_sources.append(
-                Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
-            )
+            scan_sources.append(Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name))
         reading_notes: list[Finding | str]
         reading_notes = [
             f"{feature_name} was read from one table of regions for every scan"
         ]
-        for scale_column, entity_key in _SCALE_ENTITIES.items():
+        for scale_column_name, entity_key in _SCALE_ENTITIES.items():
             entity_pattern = re.compile(f"(?:^|[_/]){entity_key}-([^_./]+)")
             entity_matches = [
-                entity_pattern.search(str(feature_source))
-                for feature_source in feature_sources
+                entity_pattern.search(str(scan_source)) for scan_source in scan_sources
             ]
             entity_values = [
                 entity_match[1] if entity_match else None
@@ -785,9 +790,9 @@ class FeatureSources:
             ]
             origin_text = f"the entity {entity_key}- in file names"
             reading_notes += self._keep_scale_column(
-                feature_name, scale_column, entity_values, origin_text
+                feature_name, scale_column_name, entity_values, origin_text
             )
-        return feature_sources, reading_notes
+        return scan_sources, reading_notes
 
     def _explain_search(self, measure: Measure, scans: Sequence[Scan]) -> str:
         """Return the places searched for a feature, their contents, and reasons."""
@@ -805,21 +810,21 @@ class FeatureSources:
             search_text = (
                 f"files {measure.expected_files} of the scans, or {search_text}"
             )
-        file_names = " ".join(
+        file_names_text = " ".join(
             file_path.name for scan in scans for file_path in scan.files
         )
-        table_names = re.findall(r"desc-([a-z0-9]+)_regions", file_names.lower())
+        table_names = re.findall(r"desc-([a-z0-9]+)_regions", file_names_text.lower())
         table_names += [
             scan_table.path.stem.lower()
             for scan_table in self.tables
             if scan_table.region_columns
         ]
         table_names = sorted({*table_names})
-        known_features = {*table_names, *KNOWN_MEASURES} - {feature_name}
-        for similar_feature in get_close_matches(
-            feature_name.lower(), known_features, 1
+        known_feature_names = {*table_names, *KNOWN_MEASURES} - {feature_name}
+        for similar_name in get_close_matches(
+            feature_name.lower(), known_feature_names, 1
         ):
-            search_text += f"; a similar name is {similar_feature!r}"
+            search_text += f"; a similar name is {similar_name!r}"
         if table_names:
             search_text += (
                 f"; the study has tables of regions named {listed(table_names, 8)}"
@@ -833,11 +838,11 @@ class FeatureSources:
         ]
         freesurfer_pattern = self.study_files.patterns.get("freesurfer")
         if measure.in_stats and self.study_files.subjects_by_person:
-            subject_names = listed(self.study_files.subjects_by_person, 3)
-            scan_names = listed((scan.name for scan in scans), 3)
+            subject_names_text = listed(self.study_files.subjects_by_person, 3)
+            scan_names_text = listed((scan.name for scan in scans), 3)
             rejection_reasons.append(
-                f"the FreeSurfer subjects are named {subject_names}, but the scans "
-                f"are named {scan_names}. Write the same IDs in both"
+                f"the FreeSurfer subjects are named {subject_names_text}, but the "
+                f"scans are named {scan_names_text}. Write the same IDs in both"
             )
         elif measure.in_stats and freesurfer_pattern:
             rejection_reasons.append(
@@ -851,7 +856,7 @@ class FeatureSources:
         )
 
     def _choose_freesurfer_runs(
-        self, scans: Sequence[Scan], subjects: Sequence[list[tuple[ScanName, Path]]]
+        self, scans: Sequence[Scan], runs_by_scan: Sequence[list[tuple[ScanName, Path]]]
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's FreeSurfer subject, all of one kind of run.
 
@@ -859,11 +864,11 @@ class FeatureSources:
         """
         has_cross_sectional_run = [
             any(not scan_name.base for scan_name, _ in named_runs)
-            for named_runs in subjects
+            for named_runs in runs_by_scan
         ]
         has_longitudinal_run = [
             any(scan_name.base for scan_name, _ in named_runs)
-            for named_runs in subjects
+            for named_runs in runs_by_scan
         ]
         if all(has_cross_sectional_run) and all(has_longitudinal_run):
             raise CohortError(
@@ -874,28 +879,28 @@ class FeatureSources:
             )
         are_longitudinal = sum(has_longitudinal_run) > sum(has_cross_sectional_run)
         run_kind = _LONGITUDINAL if are_longitudinal else _CROSS_SECTIONAL
-        other_kind = _CROSS_SECTIONAL if are_longitudinal else _LONGITUDINAL
-        feature_sources = list[Source]()
-        for scan, named_runs in zip(scans, subjects, strict=True):
+        other_run_kind = _CROSS_SECTIONAL if are_longitudinal else _LONGITUDINAL
+        scan_sources = list[Source]()
+        for scan, named_runs in zip(scans, runs_by_scan, strict=True):
             run_paths = [
                 run_path
                 for scan_name, run_path in named_runs
                 if bool(scan_name.base) == are_longitudinal
             ]
             if len(run_paths) == 1:
-                feature_sources.append(run_paths[0])
+                scan_sources.append(run_paths[0])
                 continue
             if run_paths:
                 ambiguity_text = (
                     f"{len(run_paths)} FreeSurfer subjects could be the scan"
                 )
                 run_error = ambiguity_error(ambiguity_text, "freesurfer", run_paths)
-                feature_sources.append(Finding.from_error(run_error, scan.name))
+                scan_sources.append(Finding.from_error(run_error, scan.name))
                 continue
             message = f"the {run_kind} FreeSurfer run is missing"
             if named_runs:
                 message += (
-                    f" (there is a {other_kind} run, but longitudinal and "
+                    f" (there is a {other_run_kind} run, but longitudinal and "
                     "cross-sectional runs must not be mixed)"
                 )
             message += (
@@ -904,21 +909,19 @@ class FeatureSources:
                 f"{listed(self.study_files.subjects_by_person, 3)}. Add the folder, or "
                 f"{leave_out_text()}"
             )
-            feature_sources.append(
-                Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
-            )
-        return feature_sources, [f"FreeSurfer: the stats of {run_kind} runs were read"]
+            scan_sources.append(Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name))
+        return scan_sources, [f"FreeSurfer: the stats of {run_kind} runs were read"]
 
     def add_scale_columns(self, scan_table: pd.DataFrame) -> None:
         """Add the columns that tell on which scale values are to the table of scans."""
-        for scale_column, scale_values in self.scale_columns.items():
-            if scale_column not in scan_table:
-                scan_table[scale_column] = scale_values
+        for scale_column_name, scale_values in self.scale_columns.items():
+            if scale_column_name not in scan_table:
+                scan_table[scale_column_name] = scale_values
 
     def _keep_scale_column(
         self,
         feature_name: str,
-        scale_column: str,
+        scale_column_name: str,
         scale_values: Sequence[str | None],
         origin_text: str,
     ) -> list[Finding]:
@@ -934,16 +937,16 @@ class FeatureSources:
             if scale_value
         ]
         scale_counts = Counter(scale_names)
-        if len(scale_counts) < 2 or scale_column in self.people_heads:
+        if len(scale_counts) < 2 or scale_column_name in self.people_column_names:
             return []
         if len(scale_counts) <= _MAX_SCALES:
-            if scale_column in self.scale_columns:
-                scale_column = f"{feature_name}_{kind_of(scale_column)}"
-            self.scale_columns[scale_column] = list(scale_values)
-        count_texts = describe_counts(scale_counts.most_common(), max_items=5)
+            if scale_column_name in self.scale_columns:
+                scale_column_name = f"{feature_name}_{kind_of(scale_column_name)}"
+            self.scale_columns[scale_column_name] = list(scale_values)
+        counts_text = describe_counts(scale_counts.most_common(), max_items=5)
         message = (
             f"{feature_name}: {origin_text} has {len(scale_counts)} values "
-            f"({count_texts}), so the values may be on several scales. The audit "
+            f"({counts_text}), so the values may be on several scales. The audit "
             "reports them"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
@@ -952,7 +955,7 @@ class FeatureSources:
         self,
         measure: Measure,
         scan_table: ScanTable,
-        row_index: Sequence[int],
+        row_indices: Sequence[int],
         is_unnamed: bool,
     ) -> None:
         """Raise if rows of a table are of another tracer than a feature's.
@@ -963,9 +966,11 @@ class FeatureSources:
         feature_name = measure.name
         if feature_name not in (*PET_FEATURES, "suvr"):
             return
-        for tracer_column in find_tracer_columns(scan_table.text_columns):
+        for tracer_column_name in find_tracer_columns(scan_table.text_table):
             cell_counts = Counter(
-                scan_table.text_columns[tracer_column].iloc[list(row_index)].dropna()
+                scan_table.text_table[tracer_column_name]
+                .iloc[list(row_indices)]
+                .dropna()
             )
             features_of_cell = {
                 cell_text: {tracer.feature for tracer in find_tracers(cell_text)}
@@ -981,21 +986,26 @@ class FeatureSources:
             ) > 1:
                 counts_text = describe_counts(cell_counts.most_common(), max_items=20)
                 raise CohortError(
-                    f"{feature_name}: column {tracer_column!r} of "
+                    f"{feature_name}: column {tracer_column_name!r} of "
                     f"{scan_table.name_and_sheet} contains values of several "
                     f"tracers, {' and '.join(tracer_features)}: {counts_text}. Keep "
                     "only the rows of one tracer, and name this tracer with "
                     f"{option_text('feature')}"
                 )
-        pet_heads = [
+        pet_column_names = [
             column_name
-            for column_name in scan_table.text_columns
+            for column_name in scan_table.text_table
             if _PET_HEAD.search(column_name)
         ]
         named_features = {
-            tracer.feature for head in pet_heads for tracer in find_tracers(head)
+            tracer.feature
+            for pet_column_name in pet_column_names
+            for tracer in find_tracers(pet_column_name)
         }
-        if any("centiloid" in head.lower() for head in pet_heads):
+        if any(
+            "centiloid" in pet_column_name.lower()
+            for pet_column_name in pet_column_names
+        ):
             named_features.add("amyloid")
         named_features |= {
             tracer.feature for tracer in find_tracers_of_file(scan_table.name_and_sheet)
@@ -1017,7 +1027,7 @@ class FeatureSources:
         table that names regions of the atlas alone before one that names more. Raises a
         CohortError if two tables are left.
         """
-        cortex_measures = (*map(str.lower, measure.head_measures), "")
+        cortex_measures = (*map(str.lower, measure.header_measures), "")
         subcortex_measures: tuple[str, ...] = cortex_measures
         if measure.on_surface:
             has_volumes = self.subcortex == "volume"
@@ -1025,19 +1035,19 @@ class FeatureSources:
         columns_by_region: dict[int, list[tuple[tuple[int, bool, bool], _Column]]] = {}
         for scan_table in self.tables:
             is_named_file = _names_measure(scan_table.name_and_sheet, measure.name)
-            for head_measure, region_index in scan_table.region_columns:
+            for header_measure, region_index in scan_table.region_columns:
                 is_cortex = self.atlas.cortex[region_index]
                 accepted_measures = cortex_measures if is_cortex else subcortex_measures
-                if head_measure not in accepted_measures:
+                if header_measure not in accepted_measures:
                     continue
                 # If no column name has a measure, that of a file's name counts.
-                is_unnamed = not (head_measure or is_named_file)
+                is_unnamed = not (header_measure or is_named_file)
                 column_rank = (
-                    accepted_measures.index(head_measure),
+                    accepted_measures.index(header_measure),
                     is_unnamed,
                     not scan_table.is_exact,
                 )
-                region_column = _Column(scan_table, head_measure)
+                region_column = _Column(scan_table, header_measure)
                 columns_by_region.setdefault(region_index, []).append(
                     (column_rank, region_column)
                 )
@@ -1050,7 +1060,7 @@ class FeatureSources:
                 if column_rank == best_rank
             ]
             if len(best_columns) > 1:
-                table_paths = listed(
+                paths_text = listed(
                     region_column.table.path_and_sheet for region_column in best_columns
                 )
                 # --features-table cannot choose among the sheets of one file.
@@ -1063,7 +1073,7 @@ class FeatureSources:
                     advice_text = "Keep only one of them in this file"
                 raise CohortError(
                     f"{measure.name}: several tables contain the same regions: "
-                    f"{table_paths}. {advice_text}"
+                    f"{paths_text}. {advice_text}"
                 )
             column_of_region[region_index] = best_columns[0]
         return column_of_region
@@ -1075,23 +1085,23 @@ class FeatureSources:
         """
         if self.people is None or self.chosen_columns.id:
             return
-        people_keys = [
+        person_ids = [
             self.study_files.key_of(scan_name)[0]
             for scan_name in self.people.scan_names
         ]
-        table_people = [
+        table_person_ids = [
             self.study_files.key_of(scan_name)[0] for scan_name in scan_table.scan_names
         ]
         message = find_exchanged_ids(
-            people_keys,
+            person_ids,
             {
-                **self.people.text_columns.to_dict("list"),
-                self.people.id_column: people_keys,
+                **self.people.text_table.to_dict("list"),
+                self.people.id_column: person_ids,
             },
-            table_people,
+            table_person_ids,
             {
-                **scan_table.text_columns.to_dict("list"),
-                scan_table.id_column: table_people,
+                **scan_table.text_table.to_dict("list"),
+                scan_table.id_column: table_person_ids,
             },
             (self.people.id_column, scan_table.id_column),
         )
@@ -1116,56 +1126,61 @@ class FeatureSources:
                 for region_column in column_of_region.values()
             }.values()
         ]
-        table_names = ", ".join(used_table.name_and_sheet for used_table in used_tables)
+        table_names_text = ", ".join(
+            used_table.name_and_sheet for used_table in used_tables
+        )
         reading_notes: list[Finding | str] = [
-            f"{measure.name} was read from {table_names}"
+            f"{measure.name} was read from {table_names_text}"
         ]
         feature_values = np.full((len(scans), len(self.atlas)), np.nan)
         fault_of_scan = dict[int, Finding]()
         for used_table in used_tables:
             self._compare_ids(used_table)
-            rows_by_scan, new_fault_of_scan = self._match_rows(used_table, scans)
+            row_indices_by_scan, new_fault_of_scan = self._match_rows(used_table, scans)
             fault_of_scan |= new_fault_of_scan
             first_row_indices = [
-                row_indices[0] if row_indices else None for row_indices in rows_by_scan
+                row_indices[0] if row_indices else None
+                for row_indices in row_indices_by_scan
             ]
-            matched_rows = [
+            matched_row_indices = [
                 first_row_index
                 for first_row_index in first_row_indices
                 if first_row_index is not None
             ]
-            head_measures = {
+            header_measures = {
                 region_column.measure
                 for region_column in column_of_region.values()
                 if region_column.table is used_table
             }
-            is_unnamed = not head_measures.isdisjoint(_unnamed_measures(measure))
-            self._check_tracers(measure, used_table, matched_rows, is_unnamed)
+            is_unnamed = not header_measures.isdisjoint(_unnamed_measures(measure))
+            self._check_tracers(measure, used_table, matched_row_indices, is_unnamed)
             reading_notes += self._keep_scale_columns(
                 measure, used_table, first_row_indices
             )
-            row_index = [first_row_index or 0 for first_row_index in first_row_indices]
+            row_positions = [
+                first_row_index or 0 for first_row_index in first_row_indices
+            ]
             for region_index, region_column in column_of_region.items():
                 if region_column.table is used_table:
                     feature_values[:, region_index] = used_table.region_columns[
                         region_column.measure, region_index
-                    ][row_index]
+                    ][row_positions]
             reading_notes += [
                 replace(table_note, path=used_table.name_and_sheet)
                 for table_note in used_table.notes
             ]
-            reading_notes += self._describe_left_out(used_table, rows_by_scan)
-        unmeasured_regions = [
+            reading_notes += self._describe_left_out(used_table, row_indices_by_scan)
+        unmeasured_names = [
             self.atlas.names[i]
             for i in column_of_region
             if np.isnan(feature_values[:, i]).all()
         ]
-        if unmeasured_regions:
-            region_list = listed(unmeasured_regions, 5)
+        if unmeasured_names:
+            region_names_text = listed(unmeasured_names, 5)
             reading_notes.append(
-                f"{measure.name}: not measured in any scan: {region_list}"
+                f"{measure.name}: not measured in any scan: {region_names_text}"
             )
-        _check_one_kind_of_run(used_tables, table_names)
+        _check_one_kind_of_run(used_tables, table_names_text)
         self._check_regions(column_of_region, used_tables)
         for used_table in used_tables:
             if any(
@@ -1176,16 +1191,16 @@ class FeatureSources:
             ):
                 self._refuse_other_measure(measure.name, used_table, used_tables)
         reading_notes += self._check_unnamed(
-            column_of_region, measure, feature_values, table_names
+            column_of_region, measure, feature_values, table_names_text
         )
         reading_notes += self._describe_unused_subcortex(
             column_of_region, measure, used_tables
         )
-        feature_sources: list[Source] = [
+        scan_sources: list[Source] = [
             fault_of_scan.get(i, scan_values)
             for i, scan_values in enumerate(feature_values)
         ]
-        return feature_sources, reading_notes
+        return scan_sources, reading_notes
 
     def _match_rows(
         self, scan_table: ScanTable, scans: Sequence[Scan]
@@ -1200,12 +1215,14 @@ class FeatureSources:
             rows_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
             ).append(row_index)
-        rows_by_scan = [scan.entries(rows_by_person) for scan in scans]
+        row_indices_by_scan = [scan.entries(rows_by_person) for scan in scans]
         absent_person_hint = ""
-        if not all(rows_by_scan):
+        if not all(row_indices_by_scan):
             absent_person_hint = self._explain_absent_person(scan_table)
         fault_of_scan = dict[int, Finding]()
-        for i, (scan, row_indices) in enumerate(zip(scans, rows_by_scan, strict=True)):
+        for i, (scan, row_indices) in enumerate(
+            zip(scans, row_indices_by_scan, strict=True)
+        ):
             if len(row_indices) > 1:
                 fault_of_scan[i] = Finding(
                     f"{scan_table.path_and_sheet} contains more than one row of this "
@@ -1231,7 +1248,7 @@ class FeatureSources:
                 fault_of_scan[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name
                 )
-        return rows_by_scan, fault_of_scan
+        return row_indices_by_scan, fault_of_scan
 
     def _explain_absent_person(self, scan_table: ScanTable) -> str:
         """Return the people of a table that has no row for a person, as text."""
@@ -1239,19 +1256,19 @@ class FeatureSources:
             "write the IDs in the same way in both tables (case and zeros count)"
         )
         if self.people is not None:
-            listed_people = {
+            listed_person_ids = {
                 self.study_files.key_of(scan_name)[0]
                 for scan_name in self.people.scan_names
             }
-            unlisted_people = dict.fromkeys(
+            unlisted_names = dict.fromkeys(
                 scan_name.participant
                 for scan_name in scan_table.scan_names
-                if self.study_files.key_of(scan_name)[0] not in listed_people
+                if self.study_files.key_of(scan_name)[0] not in listed_person_ids
             )
-            if unlisted_people:
+            if unlisted_names:
                 return (
                     f"which has rows of people who are not in "
-                    f"{self.people.name_and_sheet}: {listed(unlisted_people, 3)}; "
+                    f"{self.people.name_and_sheet}: {listed(unlisted_names, 3)}; "
                     f"{spelling_advice}"
                 )
         people_text = listed(
@@ -1263,60 +1280,64 @@ class FeatureSources:
         self, measure: Measure, scan_table: ScanTable, row_indices: Sequence[int | None]
     ) -> list[Finding]:
         """Keep the columns of a table that tell on which scale its values are."""
-        table_scale_columns = [
-            scale_column
-            for scale_column in scan_table.text_columns
-            if kind_of(scale_column) in SCALE_KINDS
+        scale_column_names = [
+            scale_column_name
+            for scale_column_name in scan_table.text_table
+            if kind_of(scale_column_name) in SCALE_KINDS
         ]
-        column_notes = list[Finding]()
-        for scale_column in dict.fromkeys(
-            [*table_scale_columns, *find_tracer_columns(scan_table.text_columns)]
+        scale_findings = list[Finding]()
+        for scale_column_name in dict.fromkeys(
+            [*scale_column_names, *find_tracer_columns(scan_table.text_table)]
         ):
-            column_cells = scan_table.text_columns[scale_column].to_numpy()
+            column_cells = scan_table.text_table[scale_column_name].to_numpy()
             scale_values = [
                 None if row_index is None else column_cells[row_index]
                 for row_index in row_indices
             ]
-            origin_text = f"the column {scale_column!r} of {scan_table.name_and_sheet}"
-            column_notes += self._keep_scale_column(
-                measure.name, scale_column, scale_values, origin_text
+            origin_text = (
+                f"the column {scale_column_name!r} of {scan_table.name_and_sheet}"
             )
-        return column_notes
+            scale_findings += self._keep_scale_column(
+                measure.name, scale_column_name, scale_values, origin_text
+            )
+        return scale_findings
 
     def _describe_left_out(
-        self, scan_table: ScanTable, rows_by_scan: Sequence[Sequence[int]]
+        self, scan_table: ScanTable, row_indices_by_scan: Sequence[Sequence[int]]
     ) -> list[Finding]:
         """Return notes on the columns and rows of a table that are not used."""
         omission_findings = list[Finding]()
-        known_heads = {*self.people_heads, *self.scale_columns}
-        unused_heads = [
+        known_column_names = {*self.people_column_names, *self.scale_columns}
+        unused_column_names = [
             column_name
-            for column_name in (*scan_table.text_columns, *scan_table.excluded_columns)
-            if column_name not in known_heads
+            for column_name in (*scan_table.text_table, *scan_table.excluded_columns)
+            if column_name not in known_column_names
         ]
-        if unused_heads:
+        if unused_column_names:
             message = (
                 f"columns that are not regions of the atlas {self.atlas.name} are "
-                f"left out: {listed(unused_heads, 5)}"
+                f"left out: {listed(unused_column_names, 5)}"
             )
             omission_findings.append(
                 Finding(message, LEFT_OUT, path=scan_table.name_and_sheet)
             )
-        used_rows = {
-            row_index for row_indices in rows_by_scan for row_index in row_indices
+        used_row_indices = {
+            row_index
+            for row_indices in row_indices_by_scan
+            for row_index in row_indices
         }
-        unused_scans = tuple(
+        unused_scan_names = tuple(
             scan_name.text
             for row_index, scan_name in enumerate(scan_table.scan_names)
-            if row_index not in used_rows
+            if row_index not in used_row_indices
         )
-        if unused_scans:
+        if unused_scan_names:
             omission_findings.append(
                 Finding(
-                    f"{count(len(unused_scans), 'row')} of scans that are not in the "
-                    "cohort:",
+                    f"{count(len(unused_scan_names), 'row')} of scans that are not in "
+                    "the cohort:",
                     path=scan_table.name_and_sheet,
-                    people=unused_scans,
+                    people=unused_scan_names,
                 )
             )
         return omission_findings
@@ -1331,18 +1352,18 @@ class FeatureSources:
             for used_table in used_tables
             for unmatched_name in used_table.unmatched_names
         ]
-        unknown_names_text = unknown_names(unmatched_names, self.atlas)
-        region_index = np.array(list(column_of_region))
+        unknown_names_text = describe_unknown_names(unmatched_names, self.atlas)
+        region_indices = np.array(list(column_of_region))
         try:
-            check_structures(region_index, self.atlas, paths_text)
-            if unknown_names_text and not self.atlas.cortex[region_index].any():
+            check_structures(region_indices, self.atlas, paths_text)
+            if unknown_names_text and not self.atlas.cortex[region_indices].any():
                 raise FileFormatError(
                     "the table contains no cortical region.", path=paths_text
                 )
         except FileFormatError as error:
             message_parts = [error.message, unknown_names_text]
             # A misspelt name explains a missing region, so it comes first.
-            if self.atlas.cortex[region_index].any():
+            if self.atlas.cortex[region_indices].any():
                 message_parts.reverse()
             raise FileFormatError(
                 " ".join(message_parts).strip(),
@@ -1414,7 +1435,7 @@ class FeatureSources:
         column_of_region: dict[int, _Column],
         measure: Measure,
         region_values: np.ndarray,
-        table_names: str,
+        table_names_text: str,
     ) -> list[Finding]:
         """Check columns of the cortex that do not name the measure; return a note.
 
@@ -1422,36 +1443,38 @@ class FeatureSources:
         plausible for it.
         """
         measure_name = measure.name
-        unnamed_regions = [
+        unnamed_region_indices = [
             region_index
             for region_index, region_column in column_of_region.items()
             if self.atlas.cortex[region_index]
             and region_column.measure in _unnamed_measures(measure)
         ]
-        if not unnamed_regions:
+        if not unnamed_region_indices:
             return []
-        median_value = np.nanmedian(region_values[:, unnamed_regions])
+        median_value = np.nanmedian(region_values[:, unnamed_region_indices])
         lowest_plausible, highest_plausible = measure.plausible_range
         is_plausible = lowest_plausible <= median_value <= highest_plausible
         kind_word = (
-            "tracer" if column_of_region[unnamed_regions[0]].measure else "measure"
+            "tracer"
+            if column_of_region[unnamed_region_indices[0]].measure
+            else "measure"
         )
         if self.is_named and is_plausible:
             if all(
                 _names_measure(
                     column_of_region[region_index].table.name_and_sheet, measure_name
                 )
-                for region_index in unnamed_regions
+                for region_index in unnamed_region_indices
             ):
                 return []
             message = (
-                f"{table_names} does not name the {kind_word} of its values, so "
+                f"{table_names_text} does not name the {kind_word} of its values, so "
                 f"they were read as {measure_name}"
             )
             return [Finding(message, kind=ASSUMED)]
         message = (
-            f"{table_names} does not name the {kind_word} of its values, which are "
-            f"about {median_value:.3g}"
+            f"{table_names_text} does not name the {kind_word} of its values, which "
+            f"are about {median_value:.3g}"
         )
         range_of_other = {
             other_name: get_measure(other_name).plausible_range
@@ -1491,33 +1514,31 @@ class FeatureSources:
         scan_tables: Sequence[ScanTable],
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
-        unused_columns = {
-            (head_measure, region_index)
+        unused_keys = {
+            (header_measure, region_index)
             for scan_table in scan_tables
-            for head_measure, region_index in scan_table.region_columns
-            if head_measure != "other"
+            for header_measure, region_index in scan_table.region_columns
+            if header_measure != "other"
             and not self.atlas.cortex[region_index]
             and region_index not in column_of_region
         }
-        if not measure.on_surface or not unused_columns:
+        if not measure.on_surface or not unused_keys:
             return []
-        n_regions = len({region_index for _, region_index in unused_columns})
-        subcortex_note = (
+        n_regions = len({region_index for _, region_index in unused_keys})
+        note_text = (
             f"{measure.name}: {count(n_regions, 'subcortical column', 'are')} left out"
         )
-        volume_regions = {
+        volume_region_indices = {
             region_index
-            for head_measure, region_index in unused_columns
-            if head_measure in ("volume", "")
+            for header_measure, region_index in unused_keys
+            if header_measure in ("volume", "")
         }
-        has_all_volumes = volume_regions == {*np.flatnonzero(~self.atlas.cortex)}
+        has_all_volumes = volume_region_indices == {*np.flatnonzero(~self.atlas.cortex)}
         # Beside the feature volume they would count twice.
         may_use_volumes = self.subcortex != "volume" and "volume" not in self.features
         if may_use_volumes and has_all_volumes:
-            subcortex_note += (
-                f"; {option_text('subcortex', 'volume')} reads them as volumes"
-            )
-        return [Finding(subcortex_note, LEFT_OUT)]
+            note_text += f"; {option_text('subcortex', 'volume')} reads them as volumes"
+        return [Finding(note_text, LEFT_OUT)]
 
 
 def _unnamed_measures(measure: Measure) -> set[str]:
@@ -1543,16 +1564,18 @@ def _explain_absent_visit(visit_names: Iterable[str]) -> str:
     )
 
 
-def _check_one_kind_of_run(scan_tables: Sequence[ScanTable], table_names: str) -> None:
+def _check_one_kind_of_run(
+    scan_tables: Sequence[ScanTable], table_names_text: str
+) -> None:
     """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
-    is_longitudinal = {
+    run_kinds = {
         bool(scan_name.base)
         for scan_table in scan_tables
         for scan_name in scan_table.scan_names
     }
-    if len(is_longitudinal) > 1:
+    if len(run_kinds) > 1:
         raise CohortError(
-            f"{table_names}: some rows come from longitudinal FreeSurfer runs "
+            f"{table_names_text}: some rows come from longitudinal FreeSurfer runs "
             "('.long.') and some from cross-sectional runs, and the two must not be "
             "mixed. Keep the rows of only one type of run"
         )

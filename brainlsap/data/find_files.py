@@ -24,14 +24,14 @@ from brainlsap.data.id_columns import (
     NO_CHOICE,
     ChosenColumns,
     choose_id_column,
-    find_chosen,
+    find_chosen_column,
     find_saved_index,
     find_session_column,
 )
 from brainlsap.data.measures import (
+    describe_wrong_tracer,
     find_tracers_of_file,
     get_measure,
-    wrong_tracer,
 )
 from brainlsap.data.tables import (
     TABLE_SUFFIXES,
@@ -124,14 +124,14 @@ def parse_scan_name(name_text: str) -> ScanName:
     ('002_S_0295', '2006-04-18', '')
     """
     base_name = name_text.strip().replace("\\", "/").rstrip("/").rpartition("/")[2]
-    base_name, _, subject_name = base_name.partition(".long.")
+    base_name, _, template_name = base_name.partition(".long.")
     for name_pattern in (_PTID, _BIDS):
         name_match = name_pattern.fullmatch(base_name)
         if name_match:
             return ScanName(
-                name_match["person"], name_match["visit"] or "", subject_name
+                name_match["person"], name_match["visit"] or "", template_name
             )
-    return ScanName(base_name, "", subject_name)
+    return ScanName(base_name, "", template_name)
 
 
 class ScanRows(NamedTuple):
@@ -156,7 +156,7 @@ class ScanRows(NamedTuple):
     missing_words: MissingWords
 
 
-def read_rows(
+def read_scan_rows(
     table_path: str | Path,
     sheet_name: str = "",
     chosen_columns: ChosenColumns = NO_CHOICE,
@@ -168,28 +168,28 @@ def read_rows(
     or two could, or rows do not name scans.
     """
     cells_by_column = split_instances(read_columns(table_path, sheet_name))
-    id_column = find_chosen(cells_by_column, chosen_columns.id)
+    id_column = find_chosen_column(cells_by_column, chosen_columns.id)
     if id_column is None:
         id_column = _choose_id_column(table_path, cells_by_column)
-    saved_index = find_saved_index(cells_by_column)
-    scan_names = _take_scan_names(table_path, cells_by_column, id_column)
-    session_column = find_chosen(
+    saved_index_names = find_saved_index(cells_by_column)
+    scan_names = _pop_scan_names(table_path, cells_by_column, id_column)
+    session_column = find_chosen_column(
         cells_by_column, chosen_columns.session
     ) or find_session_column(cells_by_column)
     if session_column:
-        session_ids = _take_sessions(table_path, cells_by_column, session_column)
+        session_ids = _pop_sessions(table_path, cells_by_column, session_column)
         scan_names = [
             scan_name._replace(session=session_id or scan_name.session)
             for scan_name, session_id in zip(scan_names, session_ids, strict=True)
         ]
-    for index_column in {*saved_index} & {*cells_by_column}:
-        cells_by_column.pop(index_column)  # the order of rows is no covariate
-    column_table = pd.DataFrame(cells_by_column, dtype=object).rename_axis(
+    for index_column_name in {*saved_index_names} & {*cells_by_column}:
+        cells_by_column.pop(index_column_name)  # the order of rows is no covariate
+    text_table = pd.DataFrame(cells_by_column, dtype=object).rename_axis(
         columns=id_column
     )
     return ScanRows(
         scan_names,
-        column_table,
+        text_table,
         id_column,
         session_column,
         cells_by_column.missing_words,
@@ -216,14 +216,14 @@ def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> st
     )
 
 
-def _take_scan_names(
+def _pop_scan_names(
     table_path: str | Path, table_columns: TableColumns, id_column: str
 ) -> list[ScanName]:
     """Remove the column of ids, and return its names; raise where a row has none."""
     id_texts = table_columns.pop(id_column)
     scan_names = [parse_scan_name(id_text or "") for id_text in id_texts]
     missing_words = table_columns.missing_words.get(id_column, {})
-    unnamed_rows = [
+    row_texts = [
         f"row {table_columns.line_numbers[row_index]} "
         f"({id_text or missing_words.get(row_index, 'empty')})"
         for row_index, (id_text, scan_name) in enumerate(
@@ -233,17 +233,17 @@ def _take_scan_names(
         or is_formula_error(id_text)
         or is_ditto_mark(id_text)
     ]
-    if unnamed_rows:
+    if row_texts:
         raise FileFormatError(
             f"{id_column or 'the first column'} must contain a participant ID in "
             "every row (in merged cells, only the first cell has content). Rows "
-            f"without an ID: {listed(unnamed_rows)}.",
+            f"without an ID: {listed(row_texts)}.",
             path=table_path,
         )
     return scan_names
 
 
-def _take_sessions(
+def _pop_sessions(
     table_path: str | Path, table_columns: TableColumns, session_column: str
 ) -> list[str | None]:
     """Remove the column of visits, and return its cells; raise at failed formulas."""
@@ -269,10 +269,10 @@ def visit_order(session_id: str) -> tuple[object, ...]:
     """
     visit_name = session_id.strip().removeprefix("ses-").lower()
     visit_rank = (*FIRST_VISITS, visit_name).index(visit_name)
-    words_and_numbers = filter(None, re.split(r"(\d+)", visit_name))
+    name_parts = filter(None, re.split(r"(\d+)", visit_name))
     return visit_rank, *(
         (1, int(visit_text), "") if visit_text.isdecimal() else (0, 0, visit_text)
-        for visit_text in words_and_numbers
+        for visit_text in name_parts
     )
 
 
@@ -378,26 +378,26 @@ class StudyFiles:
         self.subjects_by_person: dict[str, dict[str, list[tuple[ScanName, Path]]]] = {}
         self.subject_aliases = dict[str, str]()
         self.table_paths: list[Path] = []
-        all_found = self._walk_all(self._data_sets(added_folders))
-        scan_of_flat = self._find_flat_connectomes()
-        self.flat_connectomes = set(scan_of_flat)
+        all_found_files = self._walk_all(self._data_sets(added_folders))
+        scan_name_by_path = self._find_flat_connectomes()
+        self.flat_connectomes = set(scan_name_by_path)
         # of two spellings of a visit, that of the files counts
-        file_scans = [
+        file_scan_names = [
             found_files.scan_name
-            for found_files in all_found
+            for found_files in all_found_files
             if found_files.subject_folder is None
         ]
-        visit_names = [*scan_names, *scan_of_flat.values(), *file_scans]
+        visit_scan_names = [*scan_names, *scan_name_by_path.values(), *file_scan_names]
         self._visits = {
-            scan_name.key[1].lower(): scan_name.key[1] for scan_name in visit_names
+            scan_name.key[1].lower(): scan_name.key[1] for scan_name in visit_scan_names
         }
         self._visits.pop("", None)
         self._joined_name = self._compile_joined_name()
-        all_found += [
-            _FoundFiles(scan_of_flat[folder_path], None, [folder_path])
-            for folder_path in sorted(scan_of_flat)
+        all_found_files += [
+            _FoundFiles(scan_name_by_path[folder_path], None, [folder_path])
+            for folder_path in sorted(scan_name_by_path)
         ]
-        for found_files in all_found:
+        for found_files in all_found_files:
             if found_files.subject_folder is None:
                 self._add_files(found_files.scan_name, found_files.files)
             else:
@@ -437,19 +437,19 @@ class StudyFiles:
 
     def _walk_all(self, data_set_paths: Iterable[Path]) -> list[_FoundFiles]:
         """Return the files of all data sets; with `subjects_dir` its subjects only."""
-        all_found = [
+        all_found_files = [
             found_files
             for data_set_path in data_set_paths
             for found_files in self._walk(data_set_path)
         ]
         if self.subjects_dir is not None:
-            all_found = [
+            all_found_files = [
                 found_files
-                for found_files in all_found
+                for found_files in all_found_files
                 if found_files.subject_folder is None
             ]
-            all_found += self._walk(self.subjects_dir)
-        return all_found
+            all_found_files += self._walk(self.subjects_dir)
+        return all_found_files
 
     def _find_flat_connectomes(self) -> dict[Path, ScanName]:
         """Return the connectomes in one folder for all scans, and the scan of each."""
@@ -462,9 +462,9 @@ class StudyFiles:
                 if (self.folder / folder_name).is_dir()
             ]
         return {
-            connectome_path: scan
+            connectome_path: scan_name
             for path_template in path_templates
-            for connectome_path, scan in self._fit_template(path_template).items()
+            for connectome_path, scan_name in self._fit_template(path_template).items()
             if connectome_path.suffix.lower() in FORMATS
             and not _LABEL_LIST.search(connectome_path.name)
         }
@@ -499,12 +499,12 @@ class StudyFiles:
                 for separator_match in re.finditer("_(?=[A-Za-z])", participant_id)
             ]
             for separator_position in reversed(separator_positions):
-                id_person, id_visit = self.key_of(
+                person_id, visit_id = self.key_of(
                     ScanName(participant_id[:separator_position])
                 )
-                if id_person in self._people:
-                    participant_id = id_person
-                    session_id = session_id or id_visit
+                if person_id in self._people:
+                    participant_id = person_id
+                    session_id = session_id or visit_id
                     self.subject_aliases[scan_name.participant] = self._people[
                         participant_id
                     ]
@@ -521,10 +521,10 @@ class StudyFiles:
         joined_match = self._joined_name.fullmatch(participant_id)
         if session_id or participant_id in self._people or not joined_match:
             return participant_id, session_id
-        participant, visit_text = joined_match.groups()
-        if participant not in self._people:
+        joined_participant_id, visit_text = joined_match.groups()
+        if joined_participant_id not in self._people:
             return participant_id, ""
-        return participant, self._visits.get(visit_text.lower(), visit_text)
+        return joined_participant_id, self._visits.get(visit_text.lower(), visit_text)
 
     def _walk(self, data_set_path: Path) -> Iterator[_FoundFiles]:
         """Yield the FreeSurfer subjects and the files of participants in a data set.
@@ -541,11 +541,13 @@ class StudyFiles:
             folder_names[:] = sorted(
                 entry_name for entry_name in folder_names if entry_name[0] != "."
             )
-            visible_names = sorted(
+            visible_file_names = sorted(
                 entry_name for entry_name in file_names if entry_name[0] != "."
             )
             if not relative_parts:
-                table_paths = (folder_path / entry_name for entry_name in visible_names)
+                table_paths = (
+                    folder_path / entry_name for entry_name in visible_file_names
+                )
                 self.table_paths += [
                     table_path
                     for table_path in table_paths
@@ -553,19 +555,21 @@ class StudyFiles:
                 ]
                 continue
             found_subject = self._find_subject(
-                data_set_path, folder_path, folder_names, visible_names
+                data_set_path, folder_path, folder_names, visible_file_names
             )
             if found_subject is not None:
                 yield found_subject
-            has_stats = "stats" in folder_names
-            if has_stats:
+            has_stats_folder = "stats" in folder_names
+            if has_stats_folder:
                 folder_names[:] = [
                     entry_name
                     for entry_name in folder_names
                     if entry_name not in _FREESURFER_FOLDERS
                 ]
             is_subject_folder = (
-                has_stats and data_set_path != self.folder and len(relative_parts) == 1
+                has_stats_folder
+                and data_set_path != self.folder
+                and len(relative_parts) == 1
             )
             is_participant_folder = self._is_participant_folder(relative_parts[0])
             if (
@@ -573,7 +577,9 @@ class StudyFiles:
                 or not is_participant_folder
                 or is_subject_folder
             ):
-                may_have_visits = relative_parts[0].startswith("sub-") and not has_stats
+                may_have_visits = (
+                    relative_parts[0].startswith("sub-") and not has_stats_folder
+                )
                 folder_names[:] = [
                     entry_name
                     for entry_name in folder_names
@@ -583,12 +589,14 @@ class StudyFiles:
             if len(relative_parts) > _MAX_DEPTH:
                 folder_names.clear()
             if folder_path.name in _BEHAVIOUR_FOLDERS:
-                visible_names = []
-            data_files = [
-                folder_path / n for n in visible_names if not _BOOKKEEPING.fullmatch(n)
+                visible_file_names = []
+            data_paths = [
+                folder_path / n
+                for n in visible_file_names
+                if not _BOOKKEEPING.fullmatch(n)
             ]
             yield _FoundFiles(
-                ScanName(relative_parts[0], _visit_of(relative_parts)), None, data_files
+                ScanName(relative_parts[0], _visit_of(relative_parts)), None, data_paths
             )
 
     def _is_participant_folder(self, folder_name: str) -> bool:
@@ -615,10 +623,10 @@ class StudyFiles:
         subject_folder = None
         if "stats" in folder_names and relative_parts[1:] in ((), (session_id,)):
             subject_folder = folder_path
-        has_statistics = any(
+        has_stats_files = any(
             file_name.startswith("lh.aparc") for file_name in file_names
         )
-        if has_statistics and self._is_participant_folder(relative_parts[0]):
+        if has_stats_files and self._is_participant_folder(relative_parts[0]):
             subject_folder = (
                 folder_path.parent if folder_path.name == "stats" else folder_path
             )
@@ -672,9 +680,11 @@ class StudyFiles:
         # participants with one visit may have no visit in the name
         sessionless_pattern = re.sub(r"[-_]\{session\}", "", pattern)
         if sessionless_pattern != pattern:
-            for matrix_path, scan in self._fit_template(sessionless_pattern).items():
-                if scan.key[0] in self._people:
-                    scan_of_path[matrix_path] = scan
+            for matrix_path, scan_name in self._fit_template(
+                sessionless_pattern
+            ).items():
+                if scan_name.key[0] in self._people:
+                    scan_of_path[matrix_path] = scan_name
         return scan_of_path
 
     def resolve_path(self, user_path: str | Path) -> Path:
@@ -689,18 +699,18 @@ class StudyFiles:
         a visit in its name belongs to this scan.
         """
         participant_id, session_id = scan_key
-        scan_files = set(self.files_by_visit.get(scan_key, ()))
-        visitless_files = self.files_by_visit.get((participant_id, ""), [])
+        scan_paths = set(self.files_by_visit.get(scan_key, ()))
+        visitless_paths = self.files_by_visit.get((participant_id, ""), [])
         if session_id and session_id not in self.sessions.get(participant_id, {}):
             # the folder of a visit may be named without ses-
-            scan_files |= {
+            scan_paths |= {
                 file_path
-                for file_path in visitless_files
+                for file_path in visitless_paths
                 if session_id in file_path.parts[-4:-1]
             }
-        if session_id and is_only and not scan_files & self.flat_connectomes:
-            scan_files |= self.flat_connectomes & set(visitless_files)
-        return tuple(sorted(scan_files))
+        if session_id and is_only and not scan_paths & self.flat_connectomes:
+            scan_paths |= self.flat_connectomes & set(visitless_paths)
+        return tuple(sorted(scan_paths))
 
     def connectome(self, scan: Scan, atlas: Atlas) -> Path | None:
         """Return the one connectome of a scan, None where there is none.
@@ -708,21 +718,21 @@ class StudyFiles:
         Raises a CohortError where there is more than one.
         """
         connectome_pattern = self.patterns.get("connectome", "")
-        flat_files = [
+        flat_paths = [
             file_path for file_path in scan.files if file_path in self.flat_connectomes
         ]
-        if flat_files or "{" in connectome_pattern:
-            chosen_paths = _choose_by_atlas(flat_files, atlas)
+        if flat_paths or "{" in connectome_pattern:
+            chosen_paths = _choose_by_atlas(flat_paths, atlas)
             if len(chosen_paths) > 1:
                 raise _flat_ambiguity_error(chosen_paths, connectome_pattern)
             return chosen_paths[0] if chosen_paths else None
-        connectome_files = [
+        connectome_paths = [
             file_path
             for file_path in scan.files
             if connectome_pattern or file_path.suffix.lower() in FORMATS
         ]
         return choose_file(
-            connectome_files,
+            connectome_paths,
             [CONNECTOME_PATTERNS],
             "connectome",
             connectome_pattern,
@@ -737,24 +747,24 @@ class StudyFiles:
         """
         feature_pattern = self.patterns.get(feature_name, "")
         # PETPrep writes a table of the reference region beside that of the regions
-        region_files = [
+        region_paths = [
             file_path
             for file_path in scan.files
             if file_path.suffix.lower() in TABLE_SUFFIXES
             and "_ref-" not in file_path.name
             if feature_pattern or not self.other_tracer(file_path, feature_name)
         ]
-        left_files = list[Path]()
-        for file_path in region_files:
+        left_paths = list[Path]()
+        for file_path in region_paths:
             side_match = SIDE_IN_NAME.search(file_path.name)
             if side_match and side_match[1][0] in "lL":
-                left_files.append(file_path)
-        right_files = {other_side(file_path) for file_path in left_files}
-        region_files = [
-            file_path for file_path in region_files if file_path not in right_files
+                left_paths.append(file_path)
+        right_paths = {other_side(file_path) for file_path in left_paths}
+        region_paths = [
+            file_path for file_path in region_paths if file_path not in right_paths
         ]
         return choose_file(
-            region_files,
+            region_paths,
             get_measure(feature_name).file_patterns,
             feature_name,
             feature_pattern,
@@ -771,7 +781,7 @@ class StudyFiles:
             folder_names = [*file_path.relative_to(self.folder).parts[-2::-1]]
         for path_part in (file_path.name, *folder_names):
             if "trc-" in path_part or find_tracers_of_file(path_part):
-                return wrong_tracer(path_part, feature_name)
+                return describe_wrong_tracer(path_part, feature_name)
         return None
 
     def unmatched_pattern_message(
@@ -835,16 +845,16 @@ def ambiguity_error(
     if not have_same_names and feature_name != "freesurfer":
         file_patterns = _deciding_patterns(file_paths)
     if have_same_names:
-        path_in_folder = _different_folders(file_paths)
+        path_by_folder = _different_folders(file_paths)
         if feature_name == "freesurfer":
-            folders_text = " or ".join(map(str, path_in_folder))
+            folders_text = " or ".join(map(str, path_by_folder))
             return CohortError(
                 f"{problem_text}. Choose the folder of the files with "
                 f"{option_text('subjects_dir')} ({folders_text})"
             )
         file_patterns = [
             _pattern_below(*folder_and_path)
-            for folder_and_path in path_in_folder.items()
+            for folder_and_path in path_by_folder.items()
         ]
         file_patterns = [file_pattern for file_pattern in file_patterns if file_pattern]
     pattern_flag = "--pattern" if feature_name == "connectome" else pattern_flag
@@ -858,10 +868,10 @@ def ambiguity_error(
         advice_text += (
             ". Name the visits in a column visit of the table of participants"
         )
-    path_names = [str(file_path) for file_path in file_paths]
+    path_texts = [str(file_path) for file_path in file_paths]
     if not have_same_names and feature_name != "freesurfer":
-        path_names = [file_path.name for file_path in file_paths]
-    return CohortError(problem_text, got=listed(path_names, 5), advice=advice_text)
+        path_texts = [file_path.name for file_path in file_paths]
+    return CohortError(problem_text, got=listed(path_texts, 5), advice=advice_text)
 
 
 def _flat_ambiguity_error(file_paths: Sequence[Path], user_pattern: str) -> CohortError:
@@ -942,18 +952,18 @@ def _format_patterns(
     file_patterns: Sequence[str], feature_name: str, pattern_flag: str
 ) -> str:
     """Return patterns as the command line (or --config) and as Python take them."""
-    in_python = f"(in Python pattern={{{feature_name!r}: {file_patterns[0]!r}}})"
+    python_text = f"(in Python pattern={{{feature_name!r}: {file_patterns[0]!r}}})"
     if pattern_flag:
         option_texts = [
             f"{pattern_flag} {file_pattern!r}" for file_pattern in file_patterns
         ]
-        return f"{' or '.join(option_texts)} {in_python}"
+        return f"{' or '.join(option_texts)} {python_text}"
     is_bare_key = re.fullmatch(r"[A-Za-z0-9_-]+", feature_name)  # of TOML
     toml_key = feature_name if is_bare_key else f'"{feature_name}"'
     config_lines = [
         f"pattern = {{{toml_key} = {file_pattern!r}}}" for file_pattern in file_patterns
     ]
-    return f"{' or '.join(config_lines)} in --config {in_python}"
+    return f"{' or '.join(config_lines)} in --config {python_text}"
 
 
 def _different_folders(file_paths: Collection[Path]) -> dict[Path, Path]:

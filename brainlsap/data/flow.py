@@ -75,16 +75,16 @@ def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
         the first row sum to it.
     """
     fate_order = [*FATE_TITLES, ANALYSED]
-    fate_of_scan = pd.concat(
+    fate_table = pd.concat(
         [
             left_out[["participant", "fate"]],
             table[["participant"]].assign(fate=ANALYSED),
         ],
         ignore_index=True,
     )
-    fate_ranks = fate_of_scan["fate"].map(fate_order.index)
-    furthest_fates = fate_ranks.groupby(fate_of_scan["participant"]).max()
-    n_people_by_fate = furthest_fates.value_counts()
+    fate_ranks = fate_table["fate"].map(fate_order.index)
+    furthest_ranks = fate_ranks.groupby(fate_table["participant"]).max()
+    n_people_by_fate = furthest_ranks.value_counts()
     n_scans_by_fate = fate_ranks.value_counts()
     title_of_fate = FATE_TITLES | {ANALYSED: "analysed"}
     fate_rows = [
@@ -97,7 +97,7 @@ def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
         for rank, fate in enumerate(fate_order)
         if rank in n_scans_by_fate.index or fate == ANALYSED
     ]
-    first_row = (LISTED, "listed", len(furthest_fates), len(fate_ranks))
+    first_row = (LISTED, "listed", len(furthest_ranks), len(fate_ranks))
     column_names = ["fate", "title", "participants", "scans"]
     return pd.DataFrame([first_row, *fate_rows], columns=column_names)
 
@@ -132,13 +132,16 @@ def read_exclusions(exclude: str | Path | Sequence[str] | None) -> list[str]:
     ]
 
 
-def _spell_name(scan_or_person: str) -> str:
+def _unprefixed_name(scan_or_person: str) -> str:
     """Return the name of a person or scan without `sub-` and `ses-`."""
     return scan_or_person.strip().removeprefix("sub-").replace("_ses-", "_")
 
 
 def match_exclusions(
-    names: Sequence[str], left_out_rows: Collection[LeftOut], *, option: str = "exclude"
+    names: Sequence[str],
+    left_out_rows: Collection[LeftOut],
+    *,
+    option_name: str = "exclude",
 ) -> set[str]:
     """Return the scans that are meant by ids of people or scans.
 
@@ -157,16 +160,21 @@ def match_exclusions(
     scans_of_name: dict[str, set[str]] = {}
     for left_out_row in left_out_rows:
         for name in (left_out_row.scan, left_out_row.participant):
-            scans_of_name.setdefault(_spell_name(name), set()).add(left_out_row.scan)
-    unknown_names = [name for name in names if _spell_name(name) not in scans_of_name]
+            scans_of_name.setdefault(_unprefixed_name(name), set()).add(
+                left_out_row.scan
+            )
+    unknown_names = [
+        name for name in names if _unprefixed_name(name) not in scans_of_name
+    ]
     if unknown_names:
-        participants = [left_out_row.participant for left_out_row in left_out_rows]
+        participant_ids = [left_out_row.participant for left_out_row in left_out_rows]
         raise ParameterError(
-            f"{option_text(option)} contains {listed(unknown_names, 20)}, but the "
-            "study has no person or scan of this name, and there is no such file. "
-            f"Examples of IDs in the study are {listed(participants, 3)}."
+            f"{option_text(option_name)} contains "
+            f"{listed(unknown_names, 20)}, but the study has no person or "
+            "scan of this name, and there is no such file. Examples of IDs in the "
+            f"study are {listed(participant_ids, 3)}."
         )
-    scan_sets = [scans_of_name[_spell_name(name)] for name in names]
+    scan_sets = [scans_of_name[_unprefixed_name(name)] for name in names]
     return set[str]().union(*scan_sets)
 
 
@@ -193,28 +201,34 @@ def fate_of_fault(finding: Finding) -> str:
 def describe_left_out(left_out_rows: Iterable[LeftOut]) -> list[Finding]:
     """Return notes on who was excluded, and who was left out for faults."""
     left_out_rows = [*left_out_rows]
-    notes = list[Finding]()
-    excluded_scans = tuple(
+    findings = list[Finding]()
+    excluded_scan_names = tuple(
         left_out_row.scan
         for left_out_row in left_out_rows
         if left_out_row.fate == EXCLUDED
     )
-    if excluded_scans:
+    if excluded_scan_names:
         message = (
-            f"{count(len(excluded_scans), 'scan', 'were')} left out by "
+            f"{count(len(excluded_scan_names), 'scan', 'were')} left out by "
             f"{option_text('exclude')}:"
         )
-        notes.append(Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded_scans))
-    faulty_scans = tuple(
+        findings.append(
+            Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded_scan_names)
+        )
+    faulty_scan_names = tuple(
         left_out_row.scan for left_out_row in left_out_rows if left_out_row.reason
     )
-    if faulty_scans:
-        message = f"{count(len(faulty_scans), 'scan', 'were')} left out for faults:"
-        notes.append(Finding(message, LEFT_OUT, kind=FAULTY, people=faulty_scans))
-    return notes
+    if faulty_scan_names:
+        message = (
+            f"{count(len(faulty_scan_names), 'scan', 'were')} left out for faults:"
+        )
+        findings.append(
+            Finding(message, LEFT_OUT, kind=FAULTY, people=faulty_scan_names)
+        )
+    return findings
 
 
-def find_faulty(findings: Iterable[Finding]) -> dict[str, Finding]:
+def find_faults_by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
     """Return the first fault of every scan or person that has one, by name."""
     fault_of_name: dict[str, Finding] = {}
     for finding in findings:

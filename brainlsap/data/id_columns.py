@@ -110,7 +110,9 @@ def _to_column_names(column_option: str | Sequence[str] | None) -> tuple[str, ..
 NO_CHOICE = ChosenColumns()
 
 
-def find_chosen(column_names: Iterable[str], chosen_names: Sequence[str]) -> str | None:
+def find_chosen_column(
+    column_names: Iterable[str], chosen_names: Sequence[str]
+) -> str | None:
     """Return the name of the first chosen column: as written, else by its letters."""
     column_names = list(column_names)
     for chosen_name in chosen_names:
@@ -122,9 +124,9 @@ def find_chosen(column_names: Iterable[str], chosen_names: Sequence[str]) -> str
 def find_session_column(column_names: Iterable[str]) -> str | None:
     """Return the name of the column of visits, None if there is none."""
     column_names = list(column_names)
-    known_head = find_column_name(column_names, SESSION_COLUMNS)
-    if known_head:
-        return known_head
+    known_name = find_column_name(column_names, SESSION_COLUMNS)
+    if known_name:
+        return known_name
     return next(
         (
             column_name
@@ -176,9 +178,9 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     >>> choose_id_column({"": ["0", "1"], "age": ["70", "71"]}).problem
     'the first column has no name, and its cells only number the rows'
     """
-    first_column = next(iter(cells_by_column), "")
-    if FREESURFER_HEAD.fullmatch(first_column):
-        return IdChoice(first_column)
+    first_column_name = next(iter(cells_by_column), "")
+    if FREESURFER_HEAD.fullmatch(first_column_name):
+        return IdChoice(first_column_name)
     person_choice = choose_person_column(cells_by_column)
     if person_choice.column_name is not None or person_choice.problem:
         return person_choice
@@ -212,7 +214,7 @@ def _choose_scan_column(
     if are_counted(cells_by_column[column_name]):
         rival_names += possible_ids
     elif not repeated_names:
-        rival_names += _find_coarser(cells_by_column, column_name, possible_ids)
+        rival_names += _find_coarser_columns(cells_by_column, column_name, possible_ids)
     return _refuse_rivals(column_name, rival_names)
 
 
@@ -231,7 +233,7 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         else:
             rival_names = [
                 *group_columns,
-                *_find_coarser(cells_by_column, column_name, possible_ids),
+                *_find_coarser_columns(cells_by_column, column_name, possible_ids),
             ]
         if is_number and (
             rival_names or not _have_one_width(cells_by_column[column_name])
@@ -335,7 +337,7 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     return _refuse_rivals(column_name, rival_names)
 
 
-def is_index_head(column_name: str) -> bool:
+def is_index_column_name(column_name: str) -> bool:
     """Return whether programs give this column name to a saved row index."""
     return _INDEX_HEAD.fullmatch(column_name.strip()) is not None
 
@@ -345,14 +347,17 @@ def _find_index_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
 
     Only programs write such a name; or the first column has the name of an index.
     """
-    first_column = next(iter(cells_by_column), "")
+    first_column_name = next(iter(cells_by_column), "")
     column_names = [
         column_name
         for column_name in cells_by_column
         if _NO_HEAD.fullmatch(column_name)
     ]
-    if is_index_head(first_column) and first_column not in column_names:
-        column_names.append(first_column)
+    if (
+        is_index_column_name(first_column_name)
+        and first_column_name not in column_names
+    ):
+        column_names.append(first_column_name)
     return column_names
 
 
@@ -372,12 +377,14 @@ def are_row_numbers(cells: Cells) -> bool:
     Numbers with leading zeros (001) are text.
     """
     number_matches = [_WHOLE_NUMBER.fullmatch(cell_text or "") for cell_text in cells]
-    whole_numbers = [number_match[1] for number_match in number_matches if number_match]
-    are_whole_numbers = len(whole_numbers) == len(cells) > 0
+    whole_number_texts = [
+        number_match[1] for number_match in number_matches if number_match
+    ]
+    are_whole_numbers = len(whole_number_texts) == len(cells) > 0
     return (
         are_whole_numbers
-        and len({*whole_numbers}) == len(cells)
-        and not _have_zeros(whole_numbers)
+        and len({*whole_number_texts}) == len(cells)
+        and not _have_zeros(whole_number_texts)
     )
 
 
@@ -406,8 +413,8 @@ def is_group(column_name: str, cells: Cells, visit_cells: Cells | None = None) -
     if are_yes_no(cells) and not {*known_cells} <= {"0", "1", "0.0", "1.0"}:
         return True
     if visit_cells is not None:
-        scan_keys = [*zip(cells, visit_cells, strict=True)]
-        if len({*scan_keys}) == len(scan_keys):
+        cell_visit_pairs = [*zip(cells, visit_cells, strict=True)]
+        if len({*cell_visit_pairs}) == len(cell_visit_pairs):
             return False
     has_few_values = n_values <= _MAX_GROUPS
     has_few_values = (
@@ -480,9 +487,9 @@ def look_like_ids(cells: Cells) -> bool:
 def find_exchanged_ids(
     participant_ids: Sequence[str],
     cells_by_column: Mapping[str, Cells],
-    other_people: Sequence[str],
-    other_columns: Mapping[str, Cells],
-    id_columns: tuple[str, str],
+    other_participant_ids: Sequence[str],
+    other_cells_by_column: Mapping[str, Cells],
+    id_column_names: tuple[str, str],
 ) -> str:
     """Return the contradiction if two tables give an id to different people, or "".
 
@@ -502,52 +509,56 @@ def find_exchanged_ids(
     -------
     str
     """
-    id_letters = [letters_of(column_name) for column_name in id_columns]
+    id_letters = [letters_of(column_name) for column_name in id_column_names]
     name_of_letters = {
-        letters_of(column_name): column_name for column_name in other_columns
+        letters_of(column_name): column_name for column_name in other_cells_by_column
     }
     for column_name, column_cells in cells_by_column.items():
-        other_head = name_of_letters.get(letters_of(column_name))
+        other_column_name = name_of_letters.get(letters_of(column_name))
         n_id_columns = id_letters.count(letters_of(column_name))
-        if other_head is None or n_id_columns == 2:
+        if other_column_name is None or n_id_columns == 2:
             continue
-        is_person_head = bool(find_person_columns([column_name]))
+        is_person_column = bool(find_person_columns([column_name]))
         if n_id_columns == 0 and are_counted(column_cells):
             # If the ids only count rows, too, neither column is known to be right.
-            if not (is_person_head and are_counted(cells_by_column[id_columns[0]])):
+            if not (
+                is_person_column and are_counted(cells_by_column[id_column_names[0]])
+            ):
                 continue
         elif n_id_columns == 0 and not look_like_ids(column_cells):
             continue
-        people_of_cell: dict[str, set[str]] = {}
+        person_ids_of_cell: dict[str, set[str]] = {}
         for participant_id, cell_text in zip(
             participant_ids, column_cells, strict=True
         ):
-            people_of_cell.setdefault(cell_text or "", set()).add(participant_id)
-        other_cells = other_columns[other_head]
-        cell_person_pairs = zip(other_people, other_cells, strict=True)
+            person_ids_of_cell.setdefault(cell_text or "", set()).add(participant_id)
+        other_cells = other_cells_by_column[other_column_name]
+        cell_person_pairs = zip(other_participant_ids, other_cells, strict=True)
         shared_pairs = [
             (cell_text, participant_id)
             for participant_id, cell_text in cell_person_pairs
-            if cell_text and cell_text in people_of_cell
+            if cell_text and cell_text in person_ids_of_cell
         ]
         conflicting_pairs = [
             cell_person_pair
             for cell_person_pair in shared_pairs
-            if cell_person_pair[1] not in people_of_cell[cell_person_pair[0]]
+            if cell_person_pair[1] not in person_ids_of_cell[cell_person_pair[0]]
         ]
         n_cells = sum(cell_text is not None for cell_text in other_cells)
-        is_id_column = n_id_columns > 0 or is_person_head
+        is_id_column = n_id_columns > 0 or is_person_column
         # Columns of a measure may have a few values in common.
-        is_shared = 5 * len(shared_pairs) >= 4 * n_cells
-        is_shared = is_shared and 5 * len(conflicting_pairs) >= len(shared_pairs)
-        if conflicting_pairs and (is_id_column or is_shared):
+        shares_most_cells = 5 * len(shared_pairs) >= 4 * n_cells
+        shares_most_cells = shares_most_cells and 5 * len(conflicting_pairs) >= len(
+            shared_pairs
+        )
+        if conflicting_pairs and (is_id_column or shares_most_cells):
             cell_text, participant_id = conflicting_pairs[0]
-            owner_id = min(people_of_cell[cell_text])
+            owner_id = min(person_ids_of_cell[cell_text])
             return (
-                f"rows are joined by {id_columns[0]!r}, but {column_name} {cell_text} "
-                f"belongs to {owner_id!r} in one table and to {participant_id!r} in "
-                f"the other ({len(conflicting_pairs)} such rows). Name the column of "
-                f"ids with {option_text('id_column')}"
+                f"rows are joined by {id_column_names[0]!r}, but {column_name} "
+                f"{cell_text} belongs to {owner_id!r} in one table and to "
+                f"{participant_id!r} in the other ({len(conflicting_pairs)} such "
+                f"rows). Name the column of ids with {option_text('id_column')}"
             )
     return ""
 
@@ -589,7 +600,7 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
     is_known_kind = (
         not {*_split_name_words(column_name)}.isdisjoint(_OTHER_WORDS)
         or kind_of(column_name) in COVARIATES
-        or is_index_head(column_name)
+        or is_index_column_name(column_name)
         or _names_noun(column_name, (*_PERSON_WORDS, *_VISIT_WORDS))
         or find_column_name([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
         or find_column_name([column_name], SESSION_COLUMNS) is not None
@@ -597,13 +608,13 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
     if is_known_kind or not look_like_ids(cells_by_column[column_name]):
         return False
     # A person has one sex.
-    sex_columns = [
+    sex_column_names = [
         other_name for other_name in cells_by_column if kind_of(other_name) == "sex"
     ]
-    for sex_head in sex_columns:
+    for sex_column_name in sex_column_names:
         sexes_by_cell: dict[str | None, set[str | None]] = {}
         for cell_text, sex_cell in zip(
-            cells_by_column[column_name], cells_by_column[sex_head], strict=True
+            cells_by_column[column_name], cells_by_column[sex_column_name], strict=True
         ):
             sexes_by_cell.setdefault(cell_text, set()).add(sex_cell)
         n_contradictions = sum(
@@ -619,7 +630,7 @@ def _are_nested(coarse_cells: Cells, fine_cells: Cells) -> bool:
     return len({*zip(coarse_cells, fine_cells, strict=True)}) == len({*fine_cells})
 
 
-def _find_coarser(
+def _find_coarser_columns(
     cells_by_column: Mapping[str, Cells],
     column_name: str,
     candidate_names: Iterable[str],
@@ -649,5 +660,5 @@ def _have_zeros(number_texts: Iterable[str]) -> bool:
 
 def _have_one_width(cells: Iterable[str | None]) -> bool:
     """Return whether numbers, as ids but not counts, all have as many digits (5 on)."""
-    n_digits = {len((cell_text or "").removesuffix(".0")) for cell_text in cells}
-    return len(n_digits) == 1 and min(n_digits) >= 5
+    digit_counts = {len((cell_text or "").removesuffix(".0")) for cell_text in cells}
+    return len(digit_counts) == 1 and min(digit_counts) >= 5

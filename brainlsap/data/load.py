@@ -23,7 +23,7 @@ from brainlsap.data.connectomes import (
     NEGATIVE,
     SYMMETRIZE,
     ConnectomeFile,
-    is_matrix,
+    is_matrix_file,
     read_connectome,
 )
 from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_feature
@@ -37,12 +37,12 @@ from brainlsap.data.find_files import (
 from brainlsap.data.flow import (
     NO_IMAGE,
     describe_left_out,
-    find_faulty,
+    find_faults_by_name,
     leave_out_text,
     left_out_table,
     read_exclusions,
 )
-from brainlsap.data.id_columns import ChosenColumns, find_chosen
+from brainlsap.data.id_columns import ChosenColumns, find_chosen_column
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
     SUBCORTEX,
@@ -271,13 +271,13 @@ def read_folder(
 
     `copied_label` is as of :func:`open_study`.
     """
-    skipped_faults = dict[str, Finding]()
+    skipped_fault_of_name = dict[str, Finding]()
     while True:
         try:
             return _read_without_faulty(
                 folder,
                 reading_options,
-                skipped_faults,
+                skipped_fault_of_name,
                 copied_label=copied_label,
                 verbose=verbose,
             )
@@ -285,16 +285,16 @@ def read_folder(
             if not reading_options.skip_faulty:
                 raise
             # Read again: what many scans are compared in may change without these.
-            new_faults = find_faulty(error.findings)
-            if new_faults.keys() <= skipped_faults.keys():
+            new_fault_of_name = find_faults_by_name(error.findings)
+            if new_fault_of_name.keys() <= skipped_fault_of_name.keys():
                 raise
-            skipped_faults = new_faults | skipped_faults
+            skipped_fault_of_name = new_fault_of_name | skipped_fault_of_name
 
 
 def _read_without_faulty(
     folder: str | Path,
     reading_options: ReadingOptions,
-    skipped_faults: Mapping[str, Finding],
+    skipped_fault_of_name: Mapping[str, Finding],
     *,
     copied_label: str | None,
     verbose: bool,
@@ -307,7 +307,7 @@ def _read_without_faulty(
         ("negative", reading_options.negative, NEGATIVE),
     ):
         check_choice(option_name, option_value, allowed_values)
-    features = _check_features(reading_options.feature, reading_options.subcortex)
+    feature_names = _check_features(reading_options.feature, reading_options.subcortex)
     atlas = load_atlas(reading_options.atlas)
     folder = Path(folder)
     if folder.is_file():
@@ -325,11 +325,11 @@ def _read_without_faulty(
     scan_list, feature_sources = open_study(
         folder,
         reading_options.change(atlas=atlas),
-        skipped_faults,
+        skipped_fault_of_name,
         copied_label=copied_label,
     )
     feature_sources.is_named = reading_options.feature is not None
-    feature_sources.features = features
+    feature_sources.features = feature_names
     # None: bars on terminals alone.
     scan_list.bar_options = {"unit": "scan", "disable": None if verbose else True}
 
@@ -343,9 +343,9 @@ def _read_without_faulty(
     W, has_own_connectomes = _load_connectomes(
         feature_sources, matrix_options, scan_list
     )
-    X = _read_features(features, feature_sources, W, reading_options, scan_list)
+    X = _read_features(feature_names, feature_sources, W, reading_options, scan_list)
     scan_names = [scan.name for scan in scan_list.scans]
-    scan_list.faults += find_value_codes(X, scan_names, atlas.names, features)
+    scan_list.faults += find_value_codes(X, scan_names, atlas.names, feature_names)
 
     if not scan_list.faults:
         scan_list.faults += _find_empty_scans(X, scan_names)
@@ -358,14 +358,14 @@ def _read_without_faulty(
             folder=folder.resolve(), atlas=_name_atlas(reading_options.atlas, atlas)
         ).to_jsonable()
     )
-    shared_connectome = recorded_options.connectome or "array"
+    connectome_origin = recorded_options.connectome or "array"
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
         features=X,
         table=scan_list.table,
         atlas=atlas,
-        feature_names=features,
+        feature_names=feature_names,
         classes=scan_list.classes,
         classes_ordered=scan_list.classes_ordered,
         label_name=scan_list.label or "none",
@@ -373,7 +373,7 @@ def _read_without_faulty(
         provenance={
             "folder": str(folder.resolve()),
             "atlas": atlas.name,
-            "connectome": "one per scan" if has_own_connectomes else shared_connectome,
+            "connectome": "one per scan" if has_own_connectomes else connectome_origin,
             "scans": reading_options.scans,
             "subcortex": reading_options.subcortex,
             "brainlsap": __version__,
@@ -473,19 +473,19 @@ def _refuse_study(
 def open_study(
     folder: str | Path,
     reading_options: ReadingOptions,
-    skipped_faults: Mapping[str, Finding] | None = None,
+    skipped_fault_of_name: Mapping[str, Finding] | None = None,
     *,
     copied_label: str | None = None,
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from.
 
-    Scans and people with a fault in `skipped_faults` are left out. `copied_label` is
-    a column by which the table of people is found if the scans need no label; no
-    table need have it.
+    Scans and people with a fault in `skipped_fault_of_name` are left out.
+    `copied_label` is a column by which the table of people is found if the scans need
+    no label; no table need have it.
     """
     folder = Path(folder)
     label_name = reading_options.label
-    people_column = copied_label if label_name is None else label_name
+    people_column_name = copied_label if label_name is None else label_name
     loaded_atlas = load_atlas(reading_options.atlas)
     table_paths = reading_options.features_table
     if isinstance(table_paths, str | Path):
@@ -501,39 +501,39 @@ def open_study(
     people_tables = [
         sheet_table
         for sheet_table in sheet_tables
-        if sheet_table.has_column(people_column)
+        if sheet_table.has_column(people_column_name)
     ][:1] or sheet_tables[:1]
-    people_names = [
+    people_scan_names = [
         scan_name
-        for people_table_candidate in people_tables
-        for scan_name in people_table_candidate.scan_names
+        for candidate_table in people_tables
+        for scan_name in candidate_table.scan_names
     ]
-    find_files = partial(
+    list_study_files = partial(
         StudyFiles,
         folder,
         derivatives=reading_options.derivatives,
         subjects_dir=reading_options.subjects_dir,
         pattern=reading_options.pattern,
     )
-    files = find_files(people=people_names)
+    study_files = list_study_files(people=people_scan_names)
     feature_sources = FeatureSources(
-        files,
+        study_files,
         loaded_atlas,
         reading_options.subcortex,
         table_paths,
         chosen_columns=chosen_columns,
     )
     if not people_tables:
-        people_sources, people_column = _choose_people_sources(
-            feature_sources, label_name, people_column
+        people_sources, people_column_name = _choose_people_sources(
+            feature_sources, label_name, people_column_name
         )
         sheet_tables = people_sources.tables
-        people_tables = [people_sources.people_table(people_column)]
-        people_names = people_tables[0].scan_names
-        feature_sources.study_files = find_files(people=people_names)
+        people_tables = [people_sources.people_table(people_column_name)]
+        people_scan_names = people_tables[0].scan_names
+        feature_sources.study_files = list_study_files(people=people_scan_names)
     people_table = people_tables[0]
     feature_sources.people = people_table
-    feature_sources.people_heads = {*people_table.text_columns}
+    feature_sources.people_column_names = {*people_table.text_table}
     _check_chosen_columns(feature_sources)
     people, people_faults = list_people(people_table)
     scan_list = list_scans(
@@ -544,13 +544,13 @@ def open_study(
         reading_options.classes,
         reading_options.scans,
         read_exclusions(reading_options.exclude),
-        skipped_faults,
+        skipped_fault_of_name,
     )
-    listed_people = {*scan_list.table["participant"]}
+    listed_person_ids = {*scan_list.table["participant"]}
     scan_list.faults[:0] = [
         fault
         for fault in people_faults
-        if not fault.participant or fault.participant in listed_people
+        if not fault.participant or fault.participant in listed_person_ids
     ]
     if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
         scan_list.notes.insert(
@@ -562,26 +562,28 @@ def open_study(
         if sheet_table is not people_table
         and not (
             sheet_table.region_columns
-            or sheet_table.text_columns.empty
+            or sheet_table.text_table.empty
             or sheet_table.has_column(label_name)
         )
     ]
     if feature_sources.study_files.subject_aliases:
         subject_aliases = feature_sources.study_files.subject_aliases
-        renamed_subjects = [
+        alias_texts = [
             f"{study_name} ({subject_name})"
             for subject_name, study_name in subject_aliases.items()
         ]
         message = "FreeSurfer: names with a suffix were read as the files or folders of"
         scan_list.notes.append(
-            Finding(message, kind=ASSUMED, people=tuple(renamed_subjects), max_people=3)
+            Finding(message, kind=ASSUMED, people=tuple(alias_texts), max_people=3)
         )
     _compare_with_files(scan_list, feature_sources, people)
     return scan_list, feature_sources
 
 
 def _choose_people_sources(
-    feature_sources: FeatureSources, label_name: str | None, people_column: str | None
+    feature_sources: FeatureSources,
+    label_name: str | None,
+    people_column_name: str | None,
 ) -> tuple[FeatureSources, str | None]:
     """Return the places searched for the table of people, and its required column.
 
@@ -592,22 +594,22 @@ def _choose_people_sources(
     all_sources = feature_sources
     if feature_sources.table_paths is not None:
         all_sources = replace(feature_sources, table_paths=None)
-    for sources in (feature_sources, all_sources):
+    for candidate_sources in (feature_sources, all_sources):
         has_column = any(
-            people_column is not None and scan_table.has_column(people_column)
-            for scan_table in sources.tables
+            people_column_name is not None and scan_table.has_column(people_column_name)
+            for scan_table in candidate_sources.tables
         )
         if has_column:
-            return sources, people_column
+            return candidate_sources, people_column_name
     if label_name is not None:
         return all_sources, label_name
     has_facts = any(
-        not scan_table.text_columns.empty for scan_table in feature_sources.tables
+        not scan_table.text_table.empty for scan_table in feature_sources.tables
     )
     other_paths = {
         scan_table.path
         for scan_table in all_sources.tables
-        if not (scan_table.text_columns.empty or scan_table.region_columns)
+        if not (scan_table.text_table.empty or scan_table.region_columns)
     }
     if has_facts or len(other_paths) != 1:
         return feature_sources, None
@@ -616,30 +618,30 @@ def _choose_people_sources(
 
 def _describe_unused(sheet_table: ScanTable, label_name: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
-    column_names_text = ", ".join([*sheet_table.text_columns][:5])
+    column_names_text = ", ".join([*sheet_table.text_table][:5])
     message = f"left out, no column {label_name!r} in {column_names_text}"
     return Finding(message, LEFT_OUT, path=sheet_table.name_and_sheet)
 
 
 def _compare_with_files(
-    scan_list: ScanList, feature_sources: FeatureSources, listed_people: Collection[str]
+    scan_list: ScanList, feature_sources: FeatureSources, listed_ids: Collection[str]
 ) -> None:
     """Note people who have files and are not listed, and whether nobody listed has."""
     people_table = feature_sources.people
-    people_with_files = {
+    ids_with_files = {
         participant_id
         for participant_id, _ in feature_sources.study_files.files_by_visit
     }
-    people_with_files |= {*feature_sources.study_files.subjects_by_person}
-    unlisted_people = sorted(people_with_files - {*listed_people})
-    if not unlisted_people or people_table is None:
+    ids_with_files |= {*feature_sources.study_files.subjects_by_person}
+    unlisted_ids = sorted(ids_with_files - {*listed_ids})
+    if not unlisted_ids or people_table is None:
         return
     table_name = people_table.name_and_sheet
     message = f"not in {table_name}, left out: files or folders of"
-    scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_people)))
+    scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_ids)))
     id_without_files = {
         bare_id(listed_id): listed_id
-        for listed_id in sorted({*listed_people} - people_with_files)
+        for listed_id in sorted({*listed_ids} - ids_with_files)
     }
     scan_list.notes += [
         Finding(
@@ -647,10 +649,10 @@ def _compare_with_files(
             f"files, but there are files of {file_id!r}. If both are one person, write "
             "the ID in the table as in the file names"
         )
-        for file_id in unlisted_people
+        for file_id in unlisted_ids
         if bare_id(file_id) in id_without_files
     ][:5]
-    if people_with_files.isdisjoint(listed_people):
+    if ids_with_files.isdisjoint(listed_ids):
         listed_name = people_table.scan_names[0].participant
         advice = (
             f"Write the IDs in {table_name} exactly as in the file names (Excel drops "
@@ -664,7 +666,7 @@ def _compare_with_files(
         feature_sources.id_mismatch = Finding(
             "no person in the table has files. The IDs in the table look like "
             f"{listed_name!r}, and the IDs of files and folders like "
-            f"{unlisted_people[0]!r}",
+            f"{unlisted_ids[0]!r}",
             FAULT,
             kind=FOREIGN_IDS,
             path=table_name,
@@ -681,14 +683,14 @@ def _find_pattern(study_files: StudyFiles, scan_names: Sequence[ScanName]) -> st
         file_path
         for file_paths in study_files.files_by_visit.values()
         for file_path in file_paths
-        if is_matrix(file_path) and file_path.is_relative_to(study_files.folder)
+        if is_matrix_file(file_path) and file_path.is_relative_to(study_files.folder)
     ]
     for scan_name in scan_names:
-        lonely_id = rf"(?<![^\W_]){re.escape(scan_name.participant)}(?![^\W_])"
+        id_pattern = rf"(?<![^\W_]){re.escape(scan_name.participant)}(?![^\W_])"
         for matrix_path in matrix_paths:
-            if re.search(lonely_id, matrix_path.name):
+            if re.search(id_pattern, matrix_path.name):
                 path_text = matrix_path.relative_to(study_files.folder).as_posix()
-                return re.sub(lonely_id, "{participant}", path_text)
+                return re.sub(id_pattern, "{participant}", path_text)
     return ""
 
 
@@ -700,32 +702,32 @@ def _check_chosen_columns(feature_sources: FeatureSources) -> None:
     )
     if people_table is None:
         return
-    column_heads = [people_table.id_column, *people_table.text_columns]
+    column_names = [people_table.id_column, *people_table.text_table]
     if people_table.session_column:
-        column_heads.insert(1, people_table.session_column)
+        column_names.insert(1, people_table.session_column)
     if (
         chosen_columns.id
-        and find_chosen([people_table.id_column], chosen_columns.id) is None
+        and find_chosen_column([people_table.id_column], chosen_columns.id) is None
     ):
         raise CohortError(
             f"{option_text('id_column')} names the column "
             f"{listed(map(repr, chosen_columns.id))}, but the table does not contain "
-            f"this column. The columns of the table are {listed(column_heads, 8)}",
+            f"this column. The columns of the table are {listed(column_names, 8)}",
             path=people_table.path_and_sheet,
         )
     if not chosen_columns.session:
         return
-    column_heads += [
+    column_names += [
         scan_table.session_column
         for scan_table in (people_table, *feature_sources.tables)
         if scan_table.session_column
     ]
-    if find_chosen(column_heads, chosen_columns.session) is None:
+    if find_chosen_column(column_names, chosen_columns.session) is None:
         raise CohortError(
             f"{option_text('session_column')} names the column "
             f"{listed(map(repr, chosen_columns.session))}, but the table does not "
             "contain this column. The columns of the table are "
-            f"{listed(dict.fromkeys(column_heads), 8)}",
+            f"{listed(dict.fromkeys(column_names), 8)}",
             path=people_table.path_and_sheet,
         )
 
@@ -814,14 +816,14 @@ def _read_connectomes(
     )
     n_rois = len(atlas.names)
     W = np.zeros((len(scans), n_rois, n_rois), dtype=np.float32)
-    expected_text = _describe_expected(study_files, connectome_stack)
+    expected_text = _expected_connectome_text(study_files, connectome_stack)
     if connectome_stack is not None:
         scan_list.add_notes(connectome_stack.notes, about_text="connectomes")
     n_read = n_missing = 0
     n_earlier_faults = len(scan_list.faults)
-    scans_by_order: dict[str, list[str]] = {}
+    scan_names_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
-    errors_of_size = list[tuple[Scan, BrainlsapError, int]]()
+    size_errors = list[tuple[Scan, BrainlsapError, int]]()
     for scan_index, scan in enumerate(
         tqdm(scans, "reading connectomes", **scan_list.bar_options)
     ):
@@ -843,7 +845,7 @@ def _read_connectomes(
         except BrainlsapError as error:
             n_rows = error.values.get("n_rows")
             if isinstance(n_rows, int):
-                errors_of_size.append((scan, error, n_rows))
+                size_errors.append((scan, error, n_rows))
             else:
                 scan_list.add_fault(error, scan)
             continue
@@ -851,12 +853,12 @@ def _read_connectomes(
         scan_list.add_notes(matrix_notes, about_text="connectomes", of_scan=True)
         for matrix_note in matrix_notes:
             if matrix_note.kind == ROW_ORDER:
-                scans_by_order.setdefault(str(matrix_note), []).append(scan.name)
+                scan_names_by_order.setdefault(str(matrix_note), []).append(scan.name)
     # Matrices whose rows nothing names are refused together, except if others could be
     # read: then it is a fault of these scans.
     are_refused_together = not (n_read and reading_options.skip_faulty)
-    _refuse_sizes(scan_list, order_check, errors_of_size, are_refused_together)
-    _report_orders(scan_list, order_check, scans_by_order)
+    _refuse_sizes(scan_list, order_check, size_errors, are_refused_together)
+    _report_orders(scan_list, order_check, scan_names_by_order)
     scan_list.count_lines.append(
         f"connectomes were read for {n_read} of {len(scans)} scans"
     )
@@ -871,7 +873,7 @@ def _read_connectomes(
 def _refuse_sizes(
     scan_list: ScanList,
     order_check: OrderCheck,
-    errors_of_size: Sequence[tuple[Scan, BrainlsapError, int]],
+    size_errors: Sequence[tuple[Scan, BrainlsapError, int]],
     are_refused_together: bool,
 ) -> None:
     """Add a fault for each matrix whose number of rows fits no order of the atlas.
@@ -880,10 +882,10 @@ def _refuse_sizes(
     whose rows nothing names are left to `order_check`, if they are refused together.
     """
     count_of_size = order_check.count_sizes()
-    for _, error, n_rows in errors_of_size:
+    for _, error, n_rows in size_errors:
         if not isinstance(error, UnknownOrderError):  # the check has not counted it
             count_of_size[n_rows] += 1
-    for scan, error, n_rows in errors_of_size:
+    for scan, error, n_rows in size_errors:
         common_size, n_scans_of_common_size = count_of_size.most_common(1)[0]
         if n_rows != common_size and n_scans_of_common_size > count_of_size.total() / 2:
             message = (
@@ -932,21 +934,23 @@ def _find_lost_zeros(study_files: StudyFiles, scan_list: ScanList) -> Finding | 
     None where matrices have the ids as they are written, or other ids.
     """
     participant_ids = {*scan_list.table["participant"]}
-    bare_ids = {
+    id_of_bare_id = {
         bare_id(participant_id): participant_id for participant_id in participant_ids
     }
-    paths_by_id: dict[str, Path] = {}
+    path_by_id: dict[str, Path] = {}
     for matrix_path in sorted(study_files.folder.glob("*/*")):
-        if is_matrix(matrix_path):
+        if is_matrix_file(matrix_path):
             id_in_name = re.split("[_.]", matrix_path.stem.removeprefix("sub-"))[0]
-            paths_by_id.setdefault(id_in_name, matrix_path)
-    if participant_ids & {*paths_by_id}:
+            path_by_id.setdefault(id_in_name, matrix_path)
+    if participant_ids & {*path_by_id}:
         return None
-    padded_ids = [file_id for file_id in paths_by_id if bare_id(file_id) in bare_ids]
+    padded_ids = [
+        file_id for file_id in path_by_id if bare_id(file_id) in id_of_bare_id
+    ]
     if 2 * len(padded_ids) <= len(participant_ids):
         return None
-    matrix_path = paths_by_id[padded_ids[0]]
-    listed_id = bare_ids[bare_id(padded_ids[0])]
+    matrix_path = path_by_id[padded_ids[0]]
+    listed_id = id_of_bare_id[bare_id(padded_ids[0])]
     path_text = matrix_path.relative_to(study_files.folder).as_posix()
     pattern_text = option_text(
         "pattern", path_text.replace(padded_ids[0], "{participant}", 1)
@@ -965,7 +969,7 @@ def _find_lost_zeros(study_files: StudyFiles, scan_list: ScanList) -> Finding | 
     )
 
 
-def _describe_expected(
+def _expected_connectome_text(
     study_files: StudyFiles, connectome_stack: ConnectomeStack | None
 ) -> str:
     """Return the file, or the id, that would be the connectome of a scan."""
@@ -985,17 +989,17 @@ def _describe_expected(
 def _report_orders(
     scan_list: ScanList,
     order_check: OrderCheck,
-    scans_by_order: Mapping[str, Sequence[str]],
+    scan_names_by_order: Mapping[str, Sequence[str]],
 ) -> None:
     """Add what the order of rows of all connectomes says, and what refuses it.
 
     `scans_by_order` lists the scans read in each tool's order.
     """
     # One with a row more is rather damaged than of another tool.
-    if len(scans_by_order) > 1:
+    if len(scan_names_by_order) > 1:
         orders_text = ", ".join(
             f"{row_order} ({listed(scan_names, 3)})"
-            for row_order, scan_names in scans_by_order.items()
+            for row_order, scan_names in scan_names_by_order.items()
         )
         scan_list.add_fault(
             f"connectomes have different orders of rows, {orders_text}; write all "
@@ -1106,8 +1110,8 @@ def _locate_feature(
             "Choose another feature"
         )
     # A region's links to itself are no links to others.
-    own_weights = W.diagonal(axis1=1, axis2=2)
-    node_strengths = W.sum(axis=2, dtype=np.float64) - own_weights
+    diagonal_weights = W.diagonal(axis1=1, axis2=2)
+    node_strengths = W.sum(axis=2, dtype=np.float64) - diagonal_weights
     return list(node_strengths), [
         "strength is the sum of the weights of a region's connections"
     ]
@@ -1126,13 +1130,13 @@ def count_people(
 ) -> list[str]:
     """Count people, scans, classes and covariates."""
     label_counts = Counter(scan_table["label"].dropna().tolist())
-    class_counts = describe_counts(
+    class_counts_text = describe_counts(
         (class_name, label_counts[class_name]) for class_name in classes
     )
     count_lines = [
         f"{count(scan_table['participant'].nunique(), 'person')}, "
         f"{count(len(scan_table), 'scan')}",
-        f"number of scans by {label_name}: {class_counts}",
+        f"number of scans by {label_name}: {class_counts_text}",
     ]
     covariates_text = ", ".join(map(str, scan_table.columns[4:]))
     if covariates_text:

@@ -265,13 +265,13 @@ def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer |
     'flortaucipir'
     """
     lower_text = mentioned_text.lower()
-    lengths_and_tracers = [
+    ranked_matches = [
         (not tracer.is_generic, len(entity), entity, tracer)
         for tracer in TRACERS
         for entity in tracer.lower_entities
         if entity in lower_text and feature_name in ("", tracer.feature)
     ]
-    return max(lengths_and_tracers)[-1] if lengths_and_tracers else None
+    return max(ranked_matches)[-1] if ranked_matches else None
 
 
 # Ordinary words contain these entities ("restaurant"), so only known words may
@@ -286,33 +286,33 @@ _CASE_BORDER = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 def _find_glued_entities(
-    file_name: str, owner_of_entity: Mapping[str, _Owner]
+    file_name: str, meaning_of_entity: Mapping[str, _Owner]
 ) -> set[_Owner]:
     """Return what the entities within the words of a file's name stand for.
 
     A word may be glued to an entity (`UCBERKELEYAV45`); ids of people do not count.
     """
     # T807 is the end of "sheet807", so two letters must begin an entity.
-    long_entities = [
+    long_entity_patterns = [
         f"{entity}(?![0-9])" if entity[-1].isdigit() else entity
-        for entity in sorted(owner_of_entity, key=len, reverse=True)
+        for entity in sorted(meaning_of_entity, key=len, reverse=True)
         if entity[:2].isalpha() and entity not in _SHORT_ENTITIES
     ]
-    short_entities = "|".join(_SHORT_ENTITIES & owner_of_entity.keys())
-    surrounded_entity = re.compile(
-        f"(?:{_WORD_AROUND_ENTITY})*({short_entities})(?:{_WORD_AROUND_ENTITY})*"
+    short_entity_regex = "|".join(_SHORT_ENTITIES & meaning_of_entity.keys())
+    surrounded_pattern = re.compile(
+        f"(?:{_WORD_AROUND_ENTITY})*({short_entity_regex})(?:{_WORD_AROUND_ENTITY})*"
     )
     name_without_ids = _SUBJECT_IN_NAME.sub(" ", file_name)
     # AV-1451 is written AV1451, too.
     name_without_ids = re.sub("(?<=[A-Za-z])-(?=[0-9])", "", name_without_ids)
-    owners = set[_Owner]()
+    meanings = set[_Owner]()
     for text in {name_without_ids, _CASE_BORDER.sub(" ", name_without_ids)}:
         for name_word in re.findall("[a-z0-9]+", text.lower()):
-            entities = re.findall("|".join(long_entities), name_word)
-            if entity_match := surrounded_entity.fullmatch(name_word):
+            entities = re.findall("|".join(long_entity_patterns), name_word)
+            if entity_match := surrounded_pattern.fullmatch(name_word):
                 entities.append(entity_match[1])
-            owners |= {owner_of_entity[entity] for entity in entities}
-    return owners
+            meanings |= {meaning_of_entity[entity] for entity in entities}
+    return meanings
 
 
 @lru_cache(maxsize=1024)
@@ -338,8 +338,10 @@ def _drop_kinds_of_named_tracers(tracers: Set[Tracer]) -> frozenset[Tracer]:
     A named tracer says more than the kind of tracers it belongs to.
     """
     specific_tracers = {tracer for tracer in tracers if not tracer.is_generic}
-    features = {tracer.feature for tracer in specific_tracers}
-    generic_tracers = {tracer for tracer in tracers if tracer.feature not in features}
+    feature_names = {tracer.feature for tracer in specific_tracers}
+    generic_tracers = {
+        tracer for tracer in tracers if tracer.feature not in feature_names
+    }
     return frozenset(specific_tracers | generic_tracers)
 
 
@@ -381,7 +383,7 @@ class Measure(NamedTuple):
     """Properties of a measure with a known name; other names are plain columns."""
 
     name: str
-    value_heads: tuple[str, ...] = ()
+    value_column_names: tuple[str, ...] = ()
     """Heads of columns of values in tables of regions, lower case, best first."""
     plausible_range: tuple[float, float] = (-np.inf, np.inf)
     """No brain has regional values outside this range: mm, mm2, mm3, ratios."""
@@ -390,7 +392,7 @@ class Measure(NamedTuple):
     usual_medians: tuple[float, float] = (-np.inf, np.inf)
     """A scan with a median over regions outside this range is reported."""
     unit: str = ""
-    head_measures: tuple[str, ...] = ()
+    header_measures: tuple[str, ...] = ()
     """Measures that column names may contain instead of this one, best first."""
     file_patterns: tuple[str | tuple[str, ...], ...] = ()
     """Patterns, or groups of patterns, for names of files with the regions of one scan.
@@ -423,7 +425,7 @@ class Measure(NamedTuple):
         return f"{tracer_text}{self.file_patterns[-2]} or {self.file_patterns[-1]}"
 
 
-def _pet_measure(measure_name: str) -> Measure:
+def _make_pet_measure(measure_name: str) -> Measure:
     """Return a measure of PET in ratios; "suvr" is that of an unknown tracer.
 
     Files that name a tracer precede those that name the measure. Several files that
@@ -445,12 +447,12 @@ def _pet_measure(measure_name: str) -> Measure:
     ]
     return Measure(
         measure_name,
-        value_heads=("suvr", "uptake"),
+        value_column_names=("suvr", "uptake"),
         plausible_range=_join_ranges(tracer.plausible_range for tracer in tracers),
         plausible_medians=(0.05, 20.0),
         usual_medians=_join_ranges(tracer.usual_medians for tracer in tracers),
         unit="ratios to a reference region",
-        head_measures=(measure_name, "suvr"),
+        header_measures=(measure_name, "suvr"),
         file_patterns=(*file_patterns, "gtm.stats.dat", "*_tacs.*", "*_timeseries.*"),
     )
 
@@ -458,10 +460,10 @@ def _pet_measure(measure_name: str) -> Measure:
 _MEASURES = {
     measure.name: measure
     for measure in (
-        *map(_pet_measure, (*PET_FEATURES, "suvr")),
+        *map(_make_pet_measure, (*PET_FEATURES, "suvr")),
         Measure(
             "area",
-            value_heads=("surfarea", "area_mm2"),
+            value_column_names=("surfarea", "area_mm2"),
             plausible_range=(20.0, 15000.0),
             usual_medians=(20.0, 15000.0),
             unit="mm2",
@@ -470,7 +472,7 @@ _MEASURES = {
         ),
         Measure(
             "thickness",
-            value_heads=("thickavg", "thickness_mm"),
+            value_column_names=("thickavg", "thickness_mm"),
             plausible_range=(0.8, 5.0),
             plausible_medians=(0.8, 20.0),
             usual_medians=(0.8, 5.0),
@@ -480,7 +482,7 @@ _MEASURES = {
         ),
         Measure(
             "volume",
-            value_heads=("grayvol", "volume_mm3"),
+            value_column_names=("grayvol", "volume_mm3"),
             plausible_range=(20.0, 60000.0),
             usual_medians=(20.0, 60000.0),
             unit="mm3",
@@ -497,8 +499,8 @@ def get_measure(measure_name: str) -> Measure:
     measure = _MEASURES.get(measure_name, Measure(measure_name))
     lower_name = measure_name.lower()
     return measure._replace(
-        value_heads=(lower_name, *measure.value_heads, *VALUE_COLUMNS),
-        head_measures=measure.head_measures or (measure_name,),
+        value_column_names=(lower_name, *measure.value_column_names, *VALUE_COLUMNS),
+        header_measures=measure.header_measures or (measure_name,),
         file_patterns=(
             *measure.file_patterns,
             f"*desc-{lower_name}_regions.*",
@@ -507,12 +509,12 @@ def get_measure(measure_name: str) -> Measure:
     )
 
 
-def wrong_tracer(file_name: str, measure_name: str) -> str | None:
+def describe_wrong_tracer(file_name: str, measure_name: str) -> str | None:
     """Return the tracer in a file's name if it is not of `measure_name`.
 
-    >>> wrong_tracer("sub-01_trc-18FAV45_tacs.tsv", "fdg")
+    >>> describe_wrong_tracer("sub-01_trc-18FAV45_tacs.tsv", "fdg")
     'trc-18FAV45 (florbetapir)'
-    >>> wrong_tracer("sub-01_AV45_tacs.tsv", "fdg")
+    >>> describe_wrong_tracer("sub-01_AV45_tacs.tsv", "fdg")
     'florbetapir'
     """
     if measure_name not in PET_FEATURES:
@@ -639,24 +641,26 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
     )
 
 
-def check_structures(region_index: np.ndarray, atlas: Atlas, source_name: str) -> None:
+def check_structures(
+    region_indices: np.ndarray, atlas: Atlas, source_name: str
+) -> None:
     """Raise if a source has some, but not all, regions of cortex or subcortex.
 
     A source may leave out the subcortex as a whole, as surface tools do. One that has
     some of its regions has lost the others.
     """
-    is_present = np.isin(np.arange(len(atlas)), region_index)
+    is_present = np.isin(np.arange(len(atlas)), region_indices)
     structure_masks = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
     for structure_name, is_in_structure in structure_masks:
-        missing_regions = [
+        missing_names = [
             atlas.names[i] for i in np.flatnonzero(is_in_structure & ~is_present)
         ]
         is_incomplete = (is_present & is_in_structure).any() or not is_present.any()
-        if missing_regions and is_incomplete:
+        if missing_names and is_incomplete:
             raise FileFormatError(
-                f"{len(missing_regions)} of the {is_in_structure.sum()} "
+                f"{len(missing_names)} of the {is_in_structure.sum()} "
                 f"{structure_name} regions of {atlas.name} are missing: "
-                f"{listed(missing_regions, 5)}. Write n/a for a region that was not "
+                f"{listed(missing_names, 5)}. Write n/a for a region that was not "
                 "measured.",
                 path=source_name,
             )

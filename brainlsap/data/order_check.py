@@ -72,12 +72,12 @@ class OrderFit(NamedTuple):
     homotopic_rank: float
 
     def __str__(self) -> str:
-        figure_names = ("template", "hemispheres", "left-right links")
-        figure_pairs = zip(figure_names, self, strict=True)
+        fit_names = ("template", "hemispheres", "left-right links")
+        name_value_pairs = zip(fit_names, self, strict=True)
         return ", ".join(
-            f"{figure_name} {figure_value:.2f}"
-            for figure_name, figure_value in figure_pairs
-            if np.isfinite(figure_value)
+            f"{fit_name} {fit_value:.2f}"
+            for fit_name, fit_value in name_value_pairs
+            if np.isfinite(fit_value)
         )
 
 
@@ -85,9 +85,9 @@ class OrderFit(NamedTuple):
 class _MatrixGroup:
     """Matrices with the same names of rows: the sum of their weights, and one path."""
 
-    named_rows: RowNames
+    row_naming: RowNames
     path: Path
-    weight_sum: np.ndarray
+    summed_weights: np.ndarray
     n_matrices: int = 1
 
     def __str__(self) -> str:
@@ -112,31 +112,31 @@ class OrderCheck:
     )
 
     def add(
-        self, weight_matrix: np.ndarray, named_rows: RowNames, matrix_path: Path
+        self, weight_matrix: np.ndarray, row_naming: RowNames, matrix_path: Path
     ) -> None:
-        """Add one matrix in the order of its file; `named_rows` may have no names."""
-        if named_rows.source == "numbers":
+        """Add one matrix in the order of its file; `row_naming` may have no names."""
+        if row_naming.source == "numbers":
             return  # these were recognised by their weights
         complete_weights = _complete_matrix(weight_matrix)
         total_weight = complete_weights.sum()
         complete_weights = (
             complete_weights / total_weight if total_weight > 0 else complete_weights
         )
-        group_key = named_rows, len(complete_weights)
+        group_key = row_naming, len(complete_weights)
         matrix_group = self.matrix_groups.get(group_key)
         if matrix_group is None:
             self.matrix_groups[group_key] = _MatrixGroup(
-                named_rows, matrix_path, complete_weights
+                row_naming, matrix_path, complete_weights
             )
             return
-        matrix_group.weight_sum += complete_weights
+        matrix_group.summed_weights += complete_weights
         matrix_group.n_matrices += 1
 
     def count_sizes(self) -> Counter[int]:
         """Return the number of matrices with each number of rows."""
         count_of_size = Counter[int]()
         for matrix_group in self.matrix_groups.values():
-            count_of_size[len(matrix_group.weight_sum)] += matrix_group.n_matrices
+            count_of_size[len(matrix_group.summed_weights)] += matrix_group.n_matrices
         return count_of_size
 
     def remove_unnamed(self, n_rows: int) -> None:
@@ -144,20 +144,21 @@ class OrderCheck:
         self.matrix_groups = {
             group_key: matrix_group
             for group_key, matrix_group in self.matrix_groups.items()
-            if matrix_group.named_rows.names or len(matrix_group.weight_sum) != n_rows
+            if matrix_group.row_naming.names
+            or len(matrix_group.summed_weights) != n_rows
         }
 
     def refusals(self) -> list[FileFormatError]:
         """Return an error for each group that is unknown, or of another order."""
         order_errors = list[FileFormatError]()
         for matrix_group in self.matrix_groups.values():
-            if not matrix_group.named_rows.names:
+            if not matrix_group.row_naming.names:
                 order_errors.append(_unknown_order_error(matrix_group, self.atlas))
                 continue
             better_orders = _find_better_orders(matrix_group, self.atlas)
             if better_orders:
                 message = _other_order_message(matrix_group, better_orders, self.atlas)
-                better_tools = tuple(
+                better_tool_names = tuple(
                     better_order.tool for better_order in better_orders
                 )
                 order_errors.append(
@@ -165,7 +166,7 @@ class OrderCheck:
                         message,
                         path=str(matrix_group),
                         kind="another order fits better",
-                        values={"row_orders": better_tools},
+                        values={"row_orders": better_tool_names},
                     )
                 )
         return order_errors
@@ -182,7 +183,7 @@ class OrderCheck:
         """
         count_of_note = dict[str, int]()
         for matrix_group in self.matrix_groups.values():
-            if matrix_group.named_rows.source in ("words", "row_order"):
+            if matrix_group.row_naming.source in ("words", "row_order"):
                 evidence_note = _describe_evidence(matrix_group, self.atlas)
                 count_of_note[evidence_note] = (
                     count_of_note.get(evidence_note, 0) + matrix_group.n_matrices
@@ -209,11 +210,11 @@ def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
         return  # shapes are checked elsewhere
     mean_matrix = W
     if W.ndim == 3:
-        is_repeated = W.strides[0] == 0  # one connectome for all scans
-        mean_matrix = W[0] if is_repeated else W.mean(axis=0)
+        is_shared = W.strides[0] == 0  # one connectome for all scans
+        mean_matrix = W[0] if is_shared else W.mean(axis=0)
     order_check = OrderCheck(atlas)
-    named_rows = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
-    order_check.add(mean_matrix, named_rows, Path("connectomes="))
+    row_naming = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
+    order_check.add(mean_matrix, row_naming, Path("connectomes="))
     order_check.raise_refusal()
 
 
@@ -235,11 +236,11 @@ def measure_fit(
     """
     W = _reorder_weights(weight_matrix, row_order, atlas)
     is_counted_pair = np.ones(W.shape, dtype=bool)
-    left_regions, right_regions = _homotopic_regions(atlas)
+    left_indices, right_indices = _homotopic_indices(atlas)
     return OrderFit(
         _correlate_with_template(W, atlas, is_counted_pair),
-        _correlate_hemispheres(W, left_regions, right_regions, is_counted_pair),
-        _rank_homotopic(W[np.ix_(left_regions, right_regions)]),
+        _correlate_hemispheres(W, left_indices, right_indices, is_counted_pair),
+        _mean_homotopic_rank(W[np.ix_(left_indices, right_indices)]),
     )
 
 
@@ -253,34 +254,34 @@ def fits_clearly_better(
 
     The template decides where it is clear, else the agreement of the hemispheres.
     """
-    is_differing_region = _first_rows(row_order, atlas) != _first_rows(
-        other_order, atlas
-    )
+    is_differing_region = _first_row_of_regions(
+        row_order, atlas
+    ) != _first_row_of_regions(other_order, atlas)
     if not is_differing_region.any():
         return False
     is_counted_pair = is_differing_region[:, None] | is_differing_region
     W = _reorder_weights(weight_matrix, row_order, atlas)
     other_W = _reorder_weights(weight_matrix, other_order, atlas)
-    template_fit = _correlate_with_template(W, atlas, is_counted_pair)
-    other_template_fit = _correlate_with_template(other_W, atlas, is_counted_pair)
-    if _is_clearly_higher(template_fit, other_template_fit):
+    template_correlation = _correlate_with_template(W, atlas, is_counted_pair)
+    other_correlation = _correlate_with_template(other_W, atlas, is_counted_pair)
+    if _is_clearly_higher(template_correlation, other_correlation):
         return True
-    if _is_clearly_higher(other_template_fit, template_fit):
+    if _is_clearly_higher(other_correlation, template_correlation):
         return False
-    left_regions, right_regions = _homotopic_regions(atlas)
-    homotopic_rank = _rank_homotopic(W[np.ix_(left_regions, right_regions)])
+    left_indices, right_indices = _homotopic_indices(atlas)
+    homotopic_rank = _mean_homotopic_rank(W[np.ix_(left_indices, right_indices)])
     if not homotopic_rank >= MIN_HOMOTOPIC_RANK:
         return False
     return _is_clearly_higher(
-        _correlate_hemispheres(W, left_regions, right_regions, is_counted_pair),
-        _correlate_hemispheres(other_W, left_regions, right_regions, is_counted_pair),
+        _correlate_hemispheres(W, left_indices, right_indices, is_counted_pair),
+        _correlate_hemispheres(other_W, left_indices, right_indices, is_counted_pair),
     )
 
 
-def is_mirror_image(row_order: RowOrder, named_rows: RowNames, atlas: Atlas) -> bool:
+def is_mirror_image(row_order: RowOrder, row_naming: RowNames, atlas: Atlas) -> bool:
     """Return whether two orders are the same, or the same with the sides exchanged."""
-    first_row_of_region = _first_rows(named_rows, atlas)
-    other_row_of_region = _first_rows(row_order, atlas)
+    first_row_of_region = _first_row_of_regions(row_naming, atlas)
+    other_row_of_region = _first_row_of_regions(row_order, atlas)
     return np.array_equal(first_row_of_region, other_row_of_region) or np.array_equal(
         first_row_of_region, other_row_of_region[atlas.homotopic]
     )
@@ -289,7 +290,7 @@ def is_mirror_image(row_order: RowOrder, named_rows: RowNames, atlas: Atlas) -> 
 # ---- figures ------------------------------------------------------------------------
 
 
-def _homotopic_regions(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
+def _homotopic_indices(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
     """Return the regions of the left that have a partner, and their partners."""
     left_indices = np.flatnonzero(atlas.regions["hemisphere"] == "L")
     left_indices = left_indices[atlas.homotopic[left_indices] != left_indices]
@@ -313,47 +314,49 @@ def _correlate_with_template(
 
 
 @lru_cache(maxsize=32)  # every matrix is compared in the same candidate orders
-def _rank_template(atlas: Atlas, known_pairs: bytes) -> np.ndarray:
+def _rank_template(atlas: Atlas, mask_bytes: bytes) -> np.ndarray:
     """Return the ranks of the template's weights of these pairs around their mean."""
     template = np.asarray(template_connectome(atlas))
-    is_known_pair = np.frombuffer(known_pairs, dtype=bool).reshape(template.shape)
+    is_known_pair = np.frombuffer(mask_bytes, dtype=bool).reshape(template.shape)
     return _center_ranks(template[is_known_pair])
 
 
 def _correlate_hemispheres(
     W: np.ndarray,
-    left_regions: np.ndarray,
-    right_regions: np.ndarray,
+    left_indices: np.ndarray,
+    right_indices: np.ndarray,
     is_counted_pair: np.ndarray,
 ) -> float:
     """Return the rank correlation of the weights within the two hemispheres.
 
     `left_regions` and `right_regions` hold homotopic regions.
     """
-    within_left = W[np.ix_(left_regions, left_regions)]
-    within_right = W[np.ix_(right_regions, right_regions)]
-    compared_pairs = (
-        is_counted_pair[np.ix_(left_regions, left_regions)]
-        | is_counted_pair[np.ix_(right_regions, right_regions)]
+    left_weights = W[np.ix_(left_indices, left_indices)]
+    right_weights = W[np.ix_(right_indices, right_indices)]
+    is_compared_pair = (
+        is_counted_pair[np.ix_(left_indices, left_indices)]
+        | is_counted_pair[np.ix_(right_indices, right_indices)]
     )
-    compared_pairs &= np.triu(np.ones(compared_pairs.shape, dtype=bool), 1)
-    compared_pairs &= np.isfinite(within_left) & np.isfinite(within_right)
-    return _correlate_weights(within_left[compared_pairs], within_right[compared_pairs])
+    is_compared_pair &= np.triu(np.ones(is_compared_pair.shape, dtype=bool), 1)
+    is_compared_pair &= np.isfinite(left_weights) & np.isfinite(right_weights)
+    return _correlate_weights(
+        left_weights[is_compared_pair], right_weights[is_compared_pair]
+    )
 
 
-def _rank_homotopic(weights_across: np.ndarray) -> float:
+def _mean_homotopic_rank(left_right_weights: np.ndarray) -> float:
     """Return the mean rank, 0 to 1, of the diagonal in its row and its column.
 
     `weights_across` holds the weights of left regions with their partners on the right.
     """
-    n_pairs = len(weights_across)
+    n_pairs = len(left_right_weights)
     if n_pairs * n_pairs < _MIN_PAIRS:
         return np.nan
-    homotopic_weights = weights_across.diagonal()
+    homotopic_weights = left_right_weights.diagonal()
     homotopic_ranks = np.concatenate(
         [
-            _rank_in_rows(homotopic_weights, weights_across),
-            _rank_in_rows(homotopic_weights, weights_across.T),
+            _rank_in_rows(homotopic_weights, left_right_weights),
+            _rank_in_rows(homotopic_weights, left_right_weights.T),
         ]
     )
     homotopic_ranks = homotopic_ranks[np.isfinite(homotopic_ranks)]
@@ -364,27 +367,27 @@ def _rank_homotopic(weights_across: np.ndarray) -> float:
     )
 
 
-def _rank_in_rows(row_values: np.ndarray, row_weights: np.ndarray) -> np.ndarray:
+def _rank_in_rows(row_values: np.ndarray, weight_matrix: np.ndarray) -> np.ndarray:
     """Return the rank of one value of each row in its row; NaN of a NaN.
 
     Ranks count from 1 and do not count NaN. Equal values share their mean rank.
     """
-    n_lower_weights = (row_weights < row_values[:, None]).sum(axis=1)
-    n_equal_weights = (row_weights == row_values[:, None]).sum(axis=1)
+    n_lower_weights = (weight_matrix < row_values[:, None]).sum(axis=1)
+    n_equal_weights = (weight_matrix == row_values[:, None]).sum(axis=1)
     row_ranks = n_lower_weights + (n_equal_weights + 1) / 2
     return np.where(np.isnan(row_values), np.nan, row_ranks)
 
 
 def _rank_values(values: np.ndarray) -> np.ndarray:
     """Return the ranks of finite values from 1; equal values share their mean rank."""
-    value_order = np.argsort(values)
-    sorted_values = values[value_order]
+    sort_indices = np.argsort(values)
+    sorted_values = values[sort_indices]
     is_new_value = np.append(True, sorted_values[1:] != sorted_values[:-1])
-    group_starts = np.flatnonzero(is_new_value)
-    group_ends = np.append(group_starts[1:], len(values))
-    mean_ranks = (group_starts + 1 + group_ends) / 2
+    tie_starts = np.flatnonzero(is_new_value)
+    tie_ends = np.append(tie_starts[1:], len(values))
+    mean_ranks = (tie_starts + 1 + tie_ends) / 2
     ranks = np.empty(len(values))
-    ranks[value_order] = np.repeat(mean_ranks, group_ends - group_starts)
+    ranks[sort_indices] = np.repeat(mean_ranks, tie_ends - tie_starts)
     return ranks
 
 
@@ -424,16 +427,16 @@ def _complete_matrix(weight_matrix: np.ndarray) -> np.ndarray:
     finite_weights = np.nan_to_num(
         np.array(weight_matrix, dtype=float), posinf=0, neginf=0
     )
-    larger_weights = np.where(
+    symmetric_weights = np.where(
         np.abs(finite_weights) >= np.abs(finite_weights.T),
         finite_weights,
         finite_weights.T,
     )
-    np.fill_diagonal(larger_weights, 0)
-    return larger_weights
+    np.fill_diagonal(symmetric_weights, 0)
+    return symmetric_weights
 
 
-def _first_rows(row_order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
+def _first_row_of_regions(row_order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
     """Return the first row of each region, -1 where the order does not have it."""
     return _find_region_rows(tuple(row_order.names), atlas)[0]
 
@@ -444,15 +447,15 @@ def _find_region_rows(
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
     """Return the first row of each region, and (region, row) of its further parts."""
     first_row_of_region = np.full(len(atlas), -1)
-    further_parts = list[tuple[int, int]]()
+    further_region_rows = list[tuple[int, int]]()
     for row_index, region_index in enumerate(regions_of_rows(atlas, row_names)):
         if region_index is None:
             continue
         if first_row_of_region[region_index] >= 0:
-            further_parts.append((region_index, row_index))
+            further_region_rows.append((region_index, row_index))
         else:
             first_row_of_region[region_index] = row_index
-    return first_row_of_region, tuple(further_parts)
+    return first_row_of_region, tuple(further_region_rows)
 
 
 def _reorder_weights(
@@ -462,14 +465,14 @@ def _reorder_weights(
 
     The weights of several rows of one region are added.
     """
-    first_row_of_region, further_parts = _find_region_rows(
+    first_row_of_region, further_region_rows = _find_region_rows(
         tuple(row_order.names), atlas
     )
     W = weight_matrix[np.ix_(first_row_of_region, first_row_of_region)].astype(float)
-    if further_parts:
+    if further_region_rows:
         merging_matrix = np.zeros((len(atlas), len(weight_matrix)))
         merging_matrix[np.arange(len(atlas)), first_row_of_region] = 1
-        for region_index, row_index in further_parts:
+        for region_index, row_index in further_region_rows:
             merging_matrix[region_index, row_index] = 1
         W = merging_matrix @ weight_matrix @ merging_matrix.T
     is_absent = first_row_of_region < 0
@@ -483,69 +486,72 @@ def _reorder_weights(
 
 def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrder]:
     """Return the orders that fit clearly better than the names of rows, best first."""
-    weight_sum = matrix_group.weight_sum
+    summed_weights = matrix_group.summed_weights
     possible_orders = [
-        *fitting_orders(atlas, len(weight_sum)),
-        *_shift_names(matrix_group.named_rows),
+        *fitting_orders(atlas, len(summed_weights)),
+        *_shift_names(matrix_group.row_naming),
     ]
     better_orders = [
         possible_order
         for possible_order in possible_orders
         if fits_clearly_better(
-            weight_sum, possible_order, matrix_group.named_rows, atlas
+            summed_weights, possible_order, matrix_group.row_naming, atlas
         )
     ]
     # reversed, so that of equals the last one comes first
     better_orders.sort(
-        key=lambda possible_order: _sort_key(
-            measure_fit(weight_sum, possible_order, atlas)
+        key=lambda possible_order: _fit_sort_key(
+            measure_fit(summed_weights, possible_order, atlas)
         )
     )
     return better_orders[::-1]
 
 
-def _shift_names(named_rows: RowNames) -> Iterator[RowOrder]:
+def _shift_names(row_naming: RowNames) -> Iterator[RowOrder]:
     """Yield the orders in which names are one row too early or too late.
 
     No tool writes these orders, and `row_order=` does not accept them.
     """
-    names_down = ("Unknown", *named_rows.names[:-1])
-    names_up = (*named_rows.names[1:], "Unknown")
-    yield RowOrder("", names_down, "the same names, shifted down by one row")
-    yield RowOrder("", names_up, "the same names, shifted up by one row")
+    names_shifted_down = ("Unknown", *row_naming.names[:-1])
+    names_shifted_up = (*row_naming.names[1:], "Unknown")
+    yield RowOrder("", names_shifted_down, "the same names, shifted down by one row")
+    yield RowOrder("", names_shifted_up, "the same names, shifted up by one row")
 
 
-def _sort_key(order_fit: OrderFit) -> tuple[float, ...]:
+def _fit_sort_key(order_fit: OrderFit) -> tuple[float, ...]:
     """Return the key by which orders are sorted: the template first."""
     return tuple(np.nan_to_num(order_fit, nan=-1).tolist())
 
 
 def _unknown_order_error(matrix_group: _MatrixGroup, atlas: Atlas) -> UnknownOrderError:
     """Return the error for matrices whose rows nothing names."""
-    weight_sum = matrix_group.weight_sum
-    possible_orders = fitting_orders(atlas, len(weight_sum))
+    summed_weights = matrix_group.summed_weights
+    possible_orders = fitting_orders(atlas, len(summed_weights))
     fit_of_order = {
-        row_order: measure_fit(weight_sum, row_order, atlas)
+        row_order: measure_fit(summed_weights, row_order, atlas)
         for row_order in possible_orders
     }
     best_orders = sorted(
         possible_orders,
-        key=lambda row_order: _sort_key(fit_of_order[row_order]),
+        key=lambda row_order: _fit_sort_key(fit_of_order[row_order]),
         reverse=True,
     )
-    figures_of_order = {
+    fit_text_of_order = {
         row_order: str(fit_of_order[row_order]) for row_order in best_orders
     }
     best_order = None
-    error_values = find_atlas_of_size(len(weight_sum), atlas)
+    error_values = find_atlas_of_size(len(summed_weights), atlas)
     if len(best_orders) > 1 and all(
-        fits_clearly_better(weight_sum, best_orders[0], other_order, atlas)
+        fits_clearly_better(summed_weights, best_orders[0], other_order, atlas)
         for other_order in best_orders[1:]
     ):
         best_order = best_orders[0]
         error_values["row_order"] = best_order.tool
     message = unknown_order_message(
-        weight_sum, atlas, figures_of_order=figures_of_order, best_order=best_order
+        summed_weights,
+        atlas,
+        fit_text_of_order=fit_text_of_order,
+        best_order=best_order,
     )
     return UnknownOrderError(
         message, path=str(matrix_group), kind=UNKNOWN_ORDER, values=error_values
@@ -558,18 +564,18 @@ def _other_order_message(
     """Return the message for matrices that fit other orders clearly better."""
     candidate_lines = list[str]()
     for better_order in better_orders[:_MAX_CANDIDATES]:
-        fit_text = str(measure_fit(matrix_group.weight_sum, better_order, atlas))
+        fit_text = str(measure_fit(matrix_group.summed_weights, better_order, atlas))
         if better_order.tool:
             candidate_lines.append(format_candidate(better_order, fit_text))
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
-    own_fit = measure_fit(matrix_group.weight_sum, matrix_group.named_rows, atlas)
+    own_fit = measure_fit(matrix_group.summed_weights, matrix_group.row_naming, atlas)
     advice_text = (
         f"Choose an order with {option_text('row_order')}, name the rows with "
         f"{option_text('labels')}, or keep the names unchecked with "
         f"{option_text('row_order', 'names')}."
     )
-    if matrix_group.named_rows.source == "array":
+    if matrix_group.row_naming.source == "array":
         advice_text = (
             "Name the regions of the arrays, since the right order may be none of "
             "these: give DataFrames with names as index and columns, for example "
@@ -578,22 +584,22 @@ def _other_order_message(
         )
     return (
         "the weights fit another order of rows better than this one: "
-        f"{matrix_group.named_rows.note}, with {own_fit}. These orders fit "
+        f"{matrix_group.row_naming.note}, with {own_fit}. These orders fit "
         f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} {advice_text}"
     )
 
 
 def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     """Return the note of whether the weights support the order of a group's rows."""
-    order_fit = measure_fit(matrix_group.weight_sum, matrix_group.named_rows, atlas)
+    order_fit = measure_fit(matrix_group.summed_weights, matrix_group.row_naming, atlas)
     n_orders, rival_orders = _find_rivals(matrix_group, atlas)
     if len(rival_orders) == n_orders:
         return "the weights do not show whether this order of rows is correct"
     if rival_orders:
-        rival_tools = listed((rival_order.tool for rival_order in rival_orders), 3)
+        rival_tools_text = listed((rival_order.tool for rival_order in rival_orders), 3)
         return (
             f"the weights fit this order of rows ({order_fit}), but they fit "
-            f"{rival_tools} equally well"
+            f"{rival_tools_text} equally well"
         )
     return (
         f"of the known orders, this order of rows fits the weights best ({order_fit})"
@@ -609,14 +615,14 @@ def _find_rivals(
     """
     other_orders = [
         row_order
-        for row_order in fitting_orders(atlas, len(matrix_group.weight_sum))
-        if not is_mirror_image(row_order, matrix_group.named_rows, atlas)
+        for row_order in fitting_orders(atlas, len(matrix_group.summed_weights))
+        if not is_mirror_image(row_order, matrix_group.row_naming, atlas)
     ]
     rival_orders = [
         row_order
         for row_order in other_orders
         if not fits_clearly_better(
-            matrix_group.weight_sum, matrix_group.named_rows, row_order, atlas
+            matrix_group.summed_weights, matrix_group.row_naming, row_order, atlas
         )
     ]
     return len(other_orders), rival_orders
@@ -670,8 +676,11 @@ def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
         if region_of_vertex.shape != parcel_of_vertex.shape:
             return None
         is_labelled = (region_of_vertex >= 0) & (parcel_of_vertex >= 0)
-        vertices = region_of_vertex[is_labelled], parcel_of_vertex[is_labelled]
-        np.add.at(parcel_shares, vertices, 1)
+        region_parcel_pairs = (
+            region_of_vertex[is_labelled],
+            parcel_of_vertex[is_labelled],
+        )
+        np.add.at(parcel_shares, region_parcel_pairs, 1)
     parcel_shares /= np.maximum(parcel_shares.sum(axis=0), 1)
     for region_index in np.flatnonzero(~atlas.cortex):
         template_index = template_atlas.find(atlas.names[region_index])

@@ -15,7 +15,7 @@ from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
     STAGE_OF_WORD,
-    find_faults,
+    find_covariate_faults,
     find_spellings,
     find_unusual_values,
     kind_of,
@@ -99,7 +99,7 @@ class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
     missing_words : dict of (person, visit) to (dict of str to str)
         By column, the words of cells that count as missing, such as `None`, and errors
         of formulas, such as `#N/A`.
-    covariate_heads : dict of str to str
+    covariate_spellings : dict of str to str
         Heads of covariates as the first table writes them, by their lower case, so
         that `Age` of one table and `age` of another are one column.
     """
@@ -107,7 +107,7 @@ class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
     def __init__(self) -> None:
         super().__init__()
         self.missing_words: dict[tuple[str, str], dict[str, str]] = {}
-        self.covariate_heads: dict[str, str] = {}
+        self.covariate_spellings: dict[str, str] = {}
 
     def find_word(self, participant_id: str, session_id: str, column_name: str) -> str:
         """Return the word in a cell that counts as missing; empty if there is none."""
@@ -174,10 +174,10 @@ def order_classes(
             )
         return class_names, True
     label_texts = sorted({str(scan_label) for scan_label in labels})
-    class_stages = [
+    stage_numbers = [
         STAGE_OF_WORD.get(class_name.lower(), -1) for class_name in label_texts
     ]
-    if -1 not in class_stages and len(set(class_stages)) == len(class_stages):
+    if -1 not in stage_numbers and len(set(stage_numbers)) == len(stage_numbers):
         return tuple(
             sorted(
                 label_texts, key=lambda class_name: STAGE_OF_WORD[class_name.lower()]
@@ -206,16 +206,16 @@ class _PeopleTable(NamedTuple):
     missing_words: MissingWords
 
 
-def _find_tables(
+def _find_people_tables(
     scan_table: ScanTable,
 ) -> tuple[list[_PeopleTable], list[Finding]]:
     """Return the table of people and every sessions file beside it, and faults."""
-    columns_of_table = scan_table.text_columns.to_dict("list")
+    cells_by_column = scan_table.text_table.to_dict("list")
     people_tables = [
         _PeopleTable(
             scan_table.path_and_sheet,
             scan_table.scan_names,
-            columns_of_table,
+            cells_by_column,
             scan_table.missing_words,
         )
     ]
@@ -224,24 +224,26 @@ def _find_tables(
         scan_name.key[0]: scan_name.participant for scan_name in scan_table.scan_names
     }
     for participant in participant_of_key.values():
-        for folder in {participant, f"sub-{participant}"}:
-            sessions_path = scan_table.path.parent / folder / f"{folder}_sessions.tsv"
+        for folder_name in {participant, f"sub-{participant}"}:
+            sessions_path = (
+                scan_table.path.parent / folder_name / f"{folder_name}_sessions.tsv"
+            )
             if not sessions_path.is_file():
                 continue
             try:
-                session_ids, session_columns = _read_sessions(sessions_path)
+                session_ids, other_columns = _read_sessions(sessions_path)
             except FileFormatError as error:
                 table_faults.append(Finding.from_error(error))
                 continue
-            visit_names = [
+            visit_scan_names = [
                 ScanName(participant, session_id) for session_id in session_ids
             ]
             people_tables.append(
                 _PeopleTable(
                     str(sessions_path),
-                    visit_names,
-                    session_columns,
-                    session_columns.missing_words,
+                    visit_scan_names,
+                    other_columns,
+                    other_columns.missing_words,
                 )
             )
     return people_tables, table_faults
@@ -252,7 +254,7 @@ def list_people(scan_table: ScanTable) -> tuple[People, list[Finding]]:
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
-    people_tables, table_faults = _find_tables(scan_table)
+    people_tables, table_faults = _find_people_tables(scan_table)
     people = People()
     for people_table in people_tables:
         table_faults += _add_rows(people, people_table)
@@ -263,8 +265,8 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
     """Add the rows of one table to `people`; return the rows that stand twice."""
     row_faults = list[Finding]()
     lower_names = [column_name.lower() for column_name in people_table.columns]
-    column_heads = [
-        people.covariate_heads.setdefault(lower_name, column_name)
+    column_names = [
+        people.covariate_spellings.setdefault(lower_name, column_name)
         if lower_name in COVARIATES and lower_names.count(lower_name) == 1
         else column_name
         for column_name, lower_name in zip(
@@ -272,21 +274,24 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
         )
     ]
     words_of_column = {
-        column_name: people_table.missing_words.get(written_head, {})
-        for written_head, column_name in zip(
-            people_table.columns, column_heads, strict=True
+        column_name: people_table.missing_words.get(original_name, {})
+        for original_name, column_name in zip(
+            people_table.columns, column_names, strict=True
         )
     }
-    listed_visits: dict[str, set[str]] = {}
+    session_ids_of_person: dict[str, set[str]] = {}
     cells_of_visit: dict[tuple[str, str], list[str | None]] = {}
     table_rows = zip(people_table.names, *people_table.columns.values(), strict=True)
     for row_index, (scan_name, *row_cells) in enumerate(table_rows):
         participant_id, session_id = scan_name.key
-        earlier_visits = listed_visits.setdefault(participant_id, set())
-        is_repeated_visit = session_id in earlier_visits
+        earlier_session_ids = session_ids_of_person.setdefault(participant_id, set())
+        is_repeated_visit = session_id in earlier_session_ids
         is_copy = cells_of_visit.get(scan_name.key) == row_cells
         # One row without a visit would be of all visits.
-        has_unnamed_visit = bool(earlier_visits) and "" in (session_id, *earlier_visits)
+        has_unnamed_visit = bool(earlier_session_ids) and "" in (
+            session_id,
+            *earlier_session_ids,
+        )
         if is_repeated_visit or has_unnamed_visit:
             message = (
                 f"{people_table.path_and_sheet} contains several rows of one "
@@ -308,15 +313,15 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                     FAULT,
                     participant=scan_name.participant,
                     got=_describe_differences(
-                        column_heads, cells_of_visit.get(scan_name.key), row_cells
+                        column_names, cells_of_visit.get(scan_name.key), row_cells
                     ),
                     advice=advice,
                 )
             )
             continue
-        earlier_visits.add(session_id)
+        earlier_session_ids.add(session_id)
         cells_of_visit[scan_name.key] = row_cells
-        cell_of_column = dict(zip(column_heads, row_cells, strict=True))
+        cell_of_column = dict(zip(column_names, row_cells, strict=True))
         word_of_column = {
             column_name: words_by_row[row_index]
             for column_name, words_by_row in words_of_column.items()
@@ -327,32 +332,32 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                 word_of_column[column_name] = str(cell_text)
                 cell_of_column[column_name] = None
         if word_of_column:
-            person_words = people.missing_words.setdefault(
+            words_of_visit = people.missing_words.setdefault(
                 (participant_id, session_id), {}
             )
-            person_words.update(word_of_column)
+            words_of_visit.update(word_of_column)
         visits_of_person = people.setdefault(participant_id, {})
-        written_name, earlier_facts = visits_of_person.get(
+        written_scan_name, earlier_facts = visits_of_person.get(
             session_id, (scan_name, Facts())
         )
-        visits_of_person[session_id] = written_name, earlier_facts | cell_of_column
+        visits_of_person[session_id] = written_scan_name, earlier_facts | cell_of_column
     return row_faults
 
 
 def _describe_differences(
-    column_heads: Sequence[str],
+    column_names: Sequence[str],
     earlier_cells: Sequence[str | None] | None,
     row_cells: Sequence[str | None],
 ) -> str:
     """Return the cells in which two rows differ, at most three; "" if none is known."""
-    differences = [
-        f"{column_head} {earlier_cell or 'n/a'} and {row_cell or 'n/a'}"
-        for column_head, earlier_cell, row_cell in zip(
-            column_heads, earlier_cells or row_cells, row_cells, strict=True
+    difference_texts = [
+        f"{column_name} {earlier_cell or 'n/a'} and {row_cell or 'n/a'}"
+        for column_name, earlier_cell, row_cell in zip(
+            column_names, earlier_cells or row_cells, row_cells, strict=True
         )
         if earlier_cell != row_cell
     ]
-    return listed(differences, 3)
+    return listed(difference_texts, 3)
 
 
 def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
@@ -429,18 +434,18 @@ class ScanList:
 
     def count_notes(self) -> list[Finding]:
         """Return the notes on single scans, each once with its number of scans."""
-        different_notes = list[Finding]()
+        distinct_findings = list[Finding]()
         scan_counts = list[int]()
         for finding in self.notes_of_scans:
-            if finding in different_notes:
-                scan_counts[different_notes.index(finding)] += 1
+            if finding in distinct_findings:
+                scan_counts[distinct_findings.index(finding)] += 1
             else:
-                different_notes.append(finding)
+                distinct_findings.append(finding)
                 scan_counts.append(1)
         n_scans = len(self.scans)
         return [
             replace(finding, message=f"{finding.message} ({scan_count} of {n_scans})")
-            for finding, scan_count in zip(different_notes, scan_counts, strict=True)
+            for finding, scan_count in zip(distinct_findings, scan_counts, strict=True)
         ]
 
 
@@ -452,42 +457,46 @@ def list_scans(
     classes: Sequence[str] | None = None,
     scan_choice: str = "all",
     excluded_names: Sequence[str] = (),
-    skipped_faults: Mapping[str, Finding] | None = None,
+    skipped_fault_of_name: Mapping[str, Finding] | None = None,
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
     `table_name` is the name of the table of people. People without folders of their
     own have the visits that FreeSurfer or tables of regions know. Scans and people in
-    `excluded_names`, and those with a fault in `skipped_faults`, are left out.
+    `excluded_names`, and those with a fault in `skipped_fault_of_name`, are left out.
     """
     folder = feature_sources.study_files.folder
     label_name = _find_label_column(people, label_name, table_name, folder)
     visit_list = _list_visits(people, feature_sources, label_name, scan_choice)
     visit_list.exclude(excluded_names)
-    visit_list.skip(skipped_faults or {})
-    omission_notes = list[Finding]()
+    visit_list.skip(skipped_fault_of_name or {})
+    omission_findings = list[Finding]()
     if visit_list.unscanned_visits:
         message = (
             f"{len(visit_list.unscanned_visits)} listed visits left out: there are no "
             "files or folders of"
         )
-        unscanned_visits = tuple(visit_list.unscanned_visits)
-        omission_notes.append(
+        unscanned_visit_names = tuple(visit_list.unscanned_visits)
+        omission_findings.append(
             Finding(
-                message, LEFT_OUT, kind=NO_IMAGE, people=unscanned_visits, max_people=3
+                message,
+                LEFT_OUT,
+                kind=NO_IMAGE,
+                people=unscanned_visit_names,
+                max_people=3,
             )
         )
     if visit_list.n_without_baseline:
         people_text = count(visit_list.n_without_baseline, "person")
         message = f"{people_text} without a listed scan at baseline: left out"
-        omission_notes.append(Finding(message, LEFT_OUT, kind=BASELINE))
+        omission_findings.append(Finding(message, LEFT_OUT, kind=BASELINE))
     if visit_list.n_contradictions:
         message = (
             f"{count(visit_list.n_contradictions, 'scan', 'have')} another "
             f"{label_name} in {table_name} than in sub-*_sessions.tsv: the sessions "
             "files were used"
         )
-        omission_notes.append(Finding(message))
+        omission_findings.append(Finding(message))
     if not visit_list.scans:
         exclusion_reasons = [f"{table_name} lists no scan"]
         n_excluded_scans = sum(
@@ -498,7 +507,7 @@ def list_scans(
             exclusion_reasons = [
                 f"{count(n_excluded_scans, 'scan', 'were')} excluded or faulty"
             ]
-            exclusion_reasons += _describe_commonest_fault(skipped_faults or {})
+            exclusion_reasons += _describe_commonest_fault(skipped_fault_of_name or {})
         if visit_list.unscanned_visits:
             n_unscanned_visits = len(visit_list.unscanned_visits)
             exclusion_reasons.append(
@@ -506,17 +515,17 @@ def list_scans(
                 "folders"
             )
         exclusion_reasons += [
-            str(omission_note)
-            for omission_note in omission_notes
-            if not omission_note.people
+            str(omission_finding)
+            for omission_finding in omission_findings
+            if not omission_finding.people
         ]
         raise CohortError(
             f"every scan was left out. Reasons: {'; '.join(exclusion_reasons)}",
             path=folder,
         )
-    covariate_heads = _list_heads(people)
+    covariate_names = _list_fact_names(people)
     covariate_table = pd.DataFrame(
-        visit_list.facts, columns=covariate_heads, dtype=object
+        visit_list.facts, columns=covariate_names, dtype=object
     )
     covariate_table = covariate_table.where(covariate_table.notna(), None)
     scan_table = pd.DataFrame(visit_list.keys, columns=KEY_COLUMNS[:3])
@@ -532,7 +541,7 @@ def list_scans(
             scan_table, label_name, table_name, classes, visit_list
         )
         class_order, is_ordered = class_selection.classes, class_selection.is_ordered
-        omission_notes += class_selection.notes
+        omission_findings += class_selection.notes
         scan_faults += class_selection.faults
         has_class = class_selection.is_kept
         visit_list.left_out += [
@@ -551,18 +560,20 @@ def list_scans(
             for scan, is_selected in zip(scans, has_class, strict=True)
             if is_selected
         ]
-    omission_notes += _count_failed_formulas(people, label_name)
+    omission_findings += _count_failed_formulas(people, label_name)
     scan_faults += _add_covariates(scan_table, covariate_table)
-    omission_notes += find_unusual_values(scan_table)
+    omission_findings += find_unusual_values(scan_table)
     has_stage_order = label_name is None or is_ordered
-    scan_faults += find_faults(scan_table, label_name or "", has_order=has_stage_order)
+    scan_faults += find_covariate_faults(
+        scan_table, label_name or "", has_order=has_stage_order
+    )
     return ScanList(
         scans,
         scan_table,
         label_name,
         class_order,
         is_ordered,
-        omission_notes,
+        omission_findings,
         scan_faults,
         left_out=visit_list.left_out,
     )
@@ -579,7 +590,7 @@ def _describe_commonest_fault(fault_of_name: Mapping[str, Finding]) -> list[str]
     ]
 
 
-def _list_heads(people: People) -> list[str]:
+def _list_fact_names(people: People) -> list[str]:
     """Return the columns that are known of anybody, in the order of tables."""
     visit_records = [
         visit_record
@@ -596,26 +607,26 @@ def _list_heads(people: People) -> list[str]:
 
 
 def _find_label_column(
-    people: People, label: str | None, table_name: str, folder: Path
+    people: People, label_name: str | None, table_name: str, folder: Path
 ) -> str | None:
     """Return the column of labels in the spelling of the table, which may differ."""
-    column_names = _list_heads(people)
-    if label is None or label in column_names or not people:
-        return label
-    matching_columns = [
+    column_names = _list_fact_names(people)
+    if label_name is None or label_name in column_names or not people:
+        return label_name
+    matching_names = [
         column_name
         for column_name in column_names
-        if column_name.lower() == label.lower()
+        if column_name.lower() == label_name.lower()
     ]
-    if len(matching_columns) != 1:
+    if len(matching_names) != 1:
         raise CohortError(
-            f"{table_name} has no column {label!r} for the label; its columns are "
+            f"{table_name} has no column {label_name!r} for the label; its columns are "
             f"{', '.join(column_names) or 'none besides the id'}. Name the label "
             f"column with {option_text('label')}",
             path=folder,
             values=propose_label([_tabulate_facts(people)]),
         )
-    return matching_columns[0]
+    return matching_names[0]
 
 
 def _tabulate_facts(people: People) -> pd.DataFrame:
@@ -651,54 +662,58 @@ class _VisitList:
     left_out: list[LeftOut] = field(default_factory=list)
     """Scans of the tables that do not become scans of the cohort."""
 
-    def exclude(self, names: Sequence[str]) -> None:
+    def exclude(self, excluded_ids: Sequence[str]) -> None:
         """Leave out scans by the ids of people or scans; raise for unknown ids."""
-        if not names:
+        if not excluded_ids:
             return
-        all_rows = [
+        all_left_out = [
             *self.left_out,
             *(LeftOut(*scan_key, EXCLUDED) for scan_key in self.keys),
         ]
-        excluded_scans = match_exclusions(names, all_rows)
-        excluded_people = {left_out_row.participant for left_out_row in all_rows} - {
+        excluded_scan_names = match_exclusions(excluded_ids, all_left_out)
+        excluded_person_ids = {
+            left_out_row.participant for left_out_row in all_left_out
+        } - {
             left_out_row.participant
-            for left_out_row in all_rows
-            if left_out_row.scan not in excluded_scans
+            for left_out_row in all_left_out
+            if left_out_row.scan not in excluded_scan_names
         }
         self.left_out = [
             left_out_row._replace(fate=EXCLUDED)
-            if left_out_row.scan in excluded_scans
+            if left_out_row.scan in excluded_scan_names
             else left_out_row
             for left_out_row in self.left_out
         ]
-        self._remove(dict.fromkeys(excluded_scans, (EXCLUDED, "")))
+        self._remove(dict.fromkeys(excluded_scan_names, (EXCLUDED, "")))
         self.faults = [
-            fault for fault in self.faults if fault.participant not in excluded_people
+            fault
+            for fault in self.faults
+            if fault.participant not in excluded_person_ids
         ]
 
     def skip(self, fault_of_name: Mapping[str, Finding]) -> None:
         """Leave out scans that have a fault, or whose person has one."""
-        fate_of_scan = dict[str, tuple[str, str]]()
+        fate_reason_of_scan = dict[str, tuple[str, str]]()
         for scan_name, participant, _ in self.keys:
             fault = fault_of_name.get(scan_name) or fault_of_name.get(participant)
             if fault is not None:
-                fate_of_scan[scan_name] = fate_of_fault(fault), str(fault)
-        self._remove(fate_of_scan)
+                fate_reason_of_scan[scan_name] = fate_of_fault(fault), str(fault)
+        self._remove(fate_reason_of_scan)
         self.faults = [
             fault for fault in self.faults if fault.participant not in fault_of_name
         ]
 
-    def _remove(self, fate_of_scan: Mapping[str, tuple[str, str]]) -> None:
+    def _remove(self, fate_reason_of_scan: Mapping[str, tuple[str, str]]) -> None:
         """Move scans to `left_out`, with fate and reason by name."""
         self.left_out += [
-            LeftOut(*scan_key, *fate_of_scan[scan_key[0]])
+            LeftOut(*scan_key, *fate_reason_of_scan[scan_key[0]])
             for scan_key in self.keys
-            if scan_key[0] in fate_of_scan
+            if scan_key[0] in fate_reason_of_scan
         ]
         remaining_indices = [
             row_index
             for row_index, scan_key in enumerate(self.keys)
-            if scan_key[0] not in fate_of_scan
+            if scan_key[0] not in fate_reason_of_scan
         ]
         self.scans = [self.scans[row_index] for row_index in remaining_indices]
         self.facts = [self.facts[row_index] for row_index in remaining_indices]
@@ -718,41 +733,45 @@ def _list_visits(
     visit_list = _VisitList()
     for participant_id, visits_of_person in people.items():
         participant = next(iter(visits_of_person.values()))[0].participant
-        listed_sessions = {
+        listed_session_of_visit = {
             visit_key: visit_name.session
             for visit_key, (visit_name, _) in visits_of_person.items()
             if visit_key
         }
-        scanned_sessions = _find_scanned(
-            participant_id, listed_sessions, feature_sources
+        scanned_session_of_visit = _find_scanned_sessions(
+            participant_id, listed_session_of_visit, feature_sources
         )
-        if scanned_sessions:
-            unscanned_sessions = [
+        if scanned_session_of_visit:
+            unscanned_session_ids = [
                 session_id
-                for visit_key, session_id in listed_sessions.items()
-                if visit_key not in scanned_sessions
+                for visit_key, session_id in listed_session_of_visit.items()
+                if visit_key not in scanned_session_of_visit
             ]
-            for session_id in unscanned_sessions:
+            for session_id in unscanned_session_ids:
                 scan_name = f"{participant}_{session_id}"
                 visit_list.unscanned_visits.append(scan_name)
                 visit_list.left_out.append(
                     LeftOut(scan_name, participant, session_id, NO_IMAGE)
                 )
-        session_of_visit = scanned_sessions or listed_sessions or {"": ""}
-        selected_visits = sorted(
+        session_of_visit = (
+            scanned_session_of_visit or listed_session_of_visit or {"": ""}
+        )
+        selected_visit_keys = sorted(
             session_of_visit,
             key=lambda visit_key: visit_order(session_of_visit[visit_key]),
         )
         if scan_choice == "baseline":
-            baseline_visits, baseline_faults = _choose_baseline_visits(
-                participant, listed_sessions, scanned_sessions
+            baseline_visit_keys, baseline_faults = _choose_baseline_visits(
+                participant, listed_session_of_visit, scanned_session_of_visit
             )
             visit_list.faults += baseline_faults
-            all_visits = selected_visits
-            selected_visits = [
-                visit_key for visit_key in all_visits if visit_key in baseline_visits
+            all_visit_keys = selected_visit_keys
+            selected_visit_keys = [
+                visit_key
+                for visit_key in all_visit_keys
+                if visit_key in baseline_visit_keys
             ][:1]
-            visit_list.n_without_baseline += not selected_visits
+            visit_list.n_without_baseline += not selected_visit_keys
             visit_list.left_out += [
                 LeftOut(
                     f"{participant}_{session_of_visit[visit_key]}".rstrip("_"),
@@ -760,28 +779,30 @@ def _list_visits(
                     session_of_visit[visit_key],
                     LATER_VISIT,
                 )
-                for visit_key in all_visits
-                if visit_key not in selected_visits
+                for visit_key in all_visit_keys
+                if visit_key not in selected_visit_keys
             ]
         facts_of_person = visits_of_person[""][1] if "" in visits_of_person else Facts()
         # What visits list one by one is not taken from the person for another visit:
         # that visit may be listed under another name.
-        heads_of_visits = dict.fromkeys(
+        column_names_of_visits = dict.fromkeys(
             column_name
-            for visit_key in listed_sessions
+            for visit_key in listed_session_of_visit
             for column_name in visits_of_person[visit_key][1]
         )
-        default_facts = facts_of_person | heads_of_visits
-        for visit_key in selected_visits:
+        default_facts = facts_of_person | column_names_of_visits
+        for visit_key in selected_visit_keys:
             scan_key = (participant_id, visit_key)
             scan_name = f"{participant}_{session_of_visit[visit_key]}".rstrip("_")
             is_only_visit = len(session_of_visit) == 1
             # If several visits are listed, a file without a visit may be another's.
-            files_are_own = is_only_visit and len(listed_sessions) < 2
-            scan_paths = feature_sources.study_files.of_scan(scan_key, files_are_own)
+            owns_unassigned_files = is_only_visit and len(listed_session_of_visit) < 2
+            scan_paths = feature_sources.study_files.of_scan(
+                scan_key, owns_unassigned_files
+            )
             facts_of_visit = (
                 visits_of_person[visit_key][1]
-                if visit_key in listed_sessions
+                if visit_key in listed_session_of_visit
                 else Facts()
             )
             visit_list.scans.append(
@@ -798,39 +819,44 @@ def _list_visits(
                 for known_facts in (facts_of_visit, facts_of_person)
             }
             visit_list.n_contradictions += len(stated_labels - {None}) > 1
-            if listed_sessions and visit_key not in listed_sessions:
-                visit_list.listed_visits[scan_name] = [*listed_sessions.values()]
+            if listed_session_of_visit and visit_key not in listed_session_of_visit:
+                visit_list.listed_visits[scan_name] = [
+                    *listed_session_of_visit.values()
+                ]
     return visit_list
 
 
-def _find_scanned(
+def _find_scanned_sessions(
     participant_id: str,
-    listed_sessions: Mapping[str, str],
+    listed_session_of_visit: Mapping[str, str],
     feature_sources: FeatureSources,
 ) -> dict[str, str]:
     """Return the visits of a person that have files or rows of values, by key."""
     study_files = feature_sources.study_files
-    folder_sessions = study_files.sessions.get(participant_id, {})
-    scanned_sessions = {
+    folder_session_of_visit = study_files.sessions.get(participant_id, {})
+    scanned_session_of_visit = {
         visit_key: session_id
-        for visit_key, session_id in folder_sessions.items()
+        for visit_key, session_id in folder_session_of_visit.items()
         # A folder may hold lists and questionnaires alone.
-        if visit_key not in listed_sessions
+        if visit_key not in listed_session_of_visit
         or feature_sources.has_data(participant_id, visit_key)
     }
     has_files = any(
         study_files.files_by_visit.get((participant_id, visit_key))
-        for visit_key in ("", *folder_sessions)
+        for visit_key in ("", *folder_session_of_visit)
     )
     if has_files:
-        return scanned_sessions
-    return {**feature_sources.sessions.get(participant_id, {}), **scanned_sessions}
+        return scanned_session_of_visit
+    return {
+        **feature_sources.sessions.get(participant_id, {}),
+        **scanned_session_of_visit,
+    }
 
 
 def _choose_baseline_visits(
     participant: str,
-    listed_sessions: Mapping[str, str],
-    scanned_sessions: Mapping[str, str],
+    listed_session_of_visit: Mapping[str, str],
+    scanned_session_of_visit: Mapping[str, str],
 ) -> tuple[list[str], list[Finding]]:
     """Return the visits of a person that are the baseline, and faults.
 
@@ -838,39 +864,45 @@ def _choose_baseline_visits(
     was scanned and is not listed, and then no visit is the baseline.
     """
     baseline_faults = list[Finding]()
-    session_of_visit = scanned_sessions or listed_sessions or {"": ""}
-    candidate_visits = listed_sessions or session_of_visit
-    all_sessions = {**scanned_sessions, **listed_sessions} or session_of_visit
-    baseline_visits = choose_baselines(candidate_visits, session_of_visit)
-    if len({*baseline_visits} & {*session_of_visit}) > 1:
-        visit_names = ", ".join(
-            candidate_visits[baseline_visit] for baseline_visit in baseline_visits
+    session_of_visit = scanned_session_of_visit or listed_session_of_visit or {"": ""}
+    candidate_session_of_visit = listed_session_of_visit or session_of_visit
+    any_session_of_visit = {
+        **scanned_session_of_visit,
+        **listed_session_of_visit,
+    } or session_of_visit
+    baseline_visit_keys = choose_baselines(candidate_session_of_visit, session_of_visit)
+    if len({*baseline_visit_keys} & {*session_of_visit}) > 1:
+        visit_names_text = ", ".join(
+            candidate_session_of_visit[baseline_visit_key]
+            for baseline_visit_key in baseline_visit_keys
         )
         baseline_faults.append(
             Finding(
                 "one visit must be called 'baseline'",
                 FAULT,
                 participant=participant,
-                got=visit_names,
+                got=visit_names_text,
                 advice="Correct the names of the visits",
             )
         )
-    if not (baseline_visits or _have_order(all_sessions)):
-        visit_names = ", ".join(all_sessions.values())
+    if not (baseline_visit_keys or _have_order(any_session_of_visit)):
+        visit_names_text = ", ".join(any_session_of_visit.values())
         baseline_faults.append(
             Finding(
                 "the first visit is unknown",
                 FAULT,
                 participant=participant,
-                got=visit_names,
+                got=visit_names_text,
                 advice="Write dates as 2020-12-31, or call one visit 'baseline'",
             )
         )
-    baseline_visits = baseline_visits or [min(all_sessions, key=visit_order)]
+    baseline_visit_keys = baseline_visit_keys or [
+        min(any_session_of_visit, key=visit_order)
+    ]
     return [
-        baseline_visit
-        for baseline_visit in baseline_visits
-        if baseline_visit in candidate_visits
+        baseline_visit_key
+        for baseline_visit_key in baseline_visit_keys
+        if baseline_visit_key in candidate_session_of_visit
     ], baseline_faults
 
 
@@ -899,9 +931,9 @@ def _select_labelled_scans(
     if classes is None:
         refuse_continuous(label_name, class_order)
         # A label of the first visit only, such as ADNI's stage, is read from there.
-        labelled_people = scan_table["participant"][has_class]
-        unlabelled_people = scan_table["participant"][~has_class]
-        is_label_of_person = bool(unlabelled_people.isin(labelled_people).all())
+        labelled_person_ids = scan_table["participant"][has_class]
+        unlabelled_person_ids = scan_table["participant"][~has_class]
+        is_label_of_person = bool(unlabelled_person_ids.isin(labelled_person_ids).all())
         label_faults = [
             _describe_unlabelled(
                 scan_name,
@@ -937,9 +969,11 @@ def _select_labelled_scans(
     unlabelled_words = missing_words[~has_class].map(
         lambda label_word: label_word or "n/a"
     )
-    other_labels = other_labels.fillna(unlabelled_words).value_counts().sort_index()
-    if len(other_labels):
-        counts_text = describe_counts(other_labels.items())
+    other_label_counts = (
+        other_labels.fillna(unlabelled_words).value_counts().sort_index()
+    )
+    if len(other_label_counts):
+        counts_text = describe_counts(other_label_counts.items())
         message = (
             f"scans are left out because their {label_name} is not one of the classes: "
             f"{counts_text}"
@@ -1069,13 +1103,17 @@ def _is_misspelling(word: str, other_word: str) -> bool:
         differing_letters + other_differing_letters,
         other_differing_letters + differing_letters,
     }
-    are_neighbours = any(
-        letter_pair in key_row for key_row in _KEY_ROWS for letter_pair in letter_pairs
+    are_neighbouring_keys = any(
+        letter_pair in keyboard_row
+        for keyboard_row in _KEY_ROWS
+        for letter_pair in letter_pairs
     )
     is_within_long_word = len(word) >= _MIN_LETTERS and differing_indices[-1:] != [
         len(word) - 1
     ]
-    return len(differing_indices) == 1 and (are_neighbours or is_within_long_word)
+    return len(differing_indices) == 1 and (
+        are_neighbouring_keys or is_within_long_word
+    )
 
 
 def _describe_unlabelled(
@@ -1088,8 +1126,8 @@ def _describe_unlabelled(
 ) -> Finding:
     """Return the fault of a scan without a label, whose cell may hold a word."""
     hint_text = ""
-    if session_of_visit := visit_list.listed_visits.get(scan_name):
-        hint_text = f"; its visits are listed as {', '.join(session_of_visit)}"
+    if listed_session_ids := visit_list.listed_visits.get(scan_name):
+        hint_text = f"; its visits are listed as {', '.join(listed_session_ids)}"
     message = f"{label_name} is missing (n/a{hint_text}). Write a value"
     if label_word:
         message = (
@@ -1110,10 +1148,10 @@ def _describe_unlabelled(
 
 def _count_failed_formulas(people: People, label_name: str | None) -> list[Finding]:
     """Return a note for each error of a formula that covariates hold."""
-    failed_cells = Counter(
+    error_counts = Counter(
         f"{column_name}: {cell_text!r}"
-        for word_of_head in people.missing_words.values()
-        for column_name, cell_text in word_of_head.items()
+        for word_of_column in people.missing_words.values()
+        for column_name, cell_text in word_of_column.items()
         if column_name != label_name and is_formula_error(cell_text)
     )
     return [
@@ -1121,7 +1159,7 @@ def _count_failed_formulas(people: People, label_name: str | None) -> list[Findi
             f"{count(n_rows, 'row', 'contain')} {error_text}, the result of a failed "
             "formula, which counts as missing"
         )
-        for error_text, n_rows in failed_cells.items()
+        for error_text, n_rows in error_counts.items()
     ]
 
 
@@ -1130,9 +1168,9 @@ def _add_covariates(
 ) -> list[Finding]:
     """Add covariates to the table of scans, as numbers where all are; return faults."""
     covariate_faults = list[Finding]()
-    for column_name, covariate_column in covariate_table.items():
-        filled_cells = covariate_column.dropna()
-        column_numbers = pd.to_numeric(covariate_column, errors="coerce")
+    for column_name, covariate_series in covariate_table.items():
+        filled_cells = covariate_series.dropna()
+        column_numbers = pd.to_numeric(covariate_series, errors="coerce")
         unparsed_cells = filled_cells[column_numbers[filled_cells.index].isna()]
         # With decimal commas every number would count as a word of its own.
         are_marked_numbers = unparsed_cells.map(is_number_with_marks).all()
@@ -1153,7 +1191,7 @@ def _add_covariates(
             f"{column_name}_given" if column_name in KEY_COLUMNS else column_name
         )
         scan_table[covariate_name] = (
-            column_numbers if is_numeric else pd.Series(covariate_column.tolist())
+            column_numbers if is_numeric else pd.Series(covariate_series.tolist())
         )
     return covariate_faults
 
@@ -1200,34 +1238,34 @@ def choose_baselines(
     rank_of_visit = {
         visit_name: _baseline_rank(visit_name) for visit_name in visit_names
     }
-    baseline_visits = [
+    baseline_names = [
         visit_name
         for visit_name in visit_names
         if rank_of_visit[visit_name] is not None
     ]
-    baseline_visits = [
-        visit_name for visit_name in baseline_visits if visit_name in scanned_visits
-    ] or baseline_visits
-    if baseline_visits:
+    baseline_names = [
+        visit_name for visit_name in baseline_names if visit_name in scanned_visits
+    ] or baseline_names
+    if baseline_names:
         best_rank = min(
             visit_rank
-            for visit_name in baseline_visits
+            for visit_name in baseline_names
             if (visit_rank := rank_of_visit[visit_name]) is not None
         )
         return [
             visit_name
-            for visit_name in baseline_visits
+            for visit_name in baseline_names
             if rank_of_visit[visit_name] == best_rank
         ]
-    first_visits = [
+    first_visit_names = [
         visit_name
         for visit_name in visit_names
         if visit_name.lower() in FIRST_VISITS or "screening" in visit_name.lower()
     ]
-    first_visits = [
-        visit_name for visit_name in first_visits if visit_name in scanned_visits
-    ] or first_visits
-    return [min(first_visits, key=visit_order)] if first_visits else []
+    first_visit_names = [
+        visit_name for visit_name in first_visit_names if visit_name in scanned_visits
+    ] or first_visit_names
+    return [min(first_visit_names, key=visit_order)] if first_visit_names else []
 
 
 def _baseline_rank(visit_name: str) -> int | None:

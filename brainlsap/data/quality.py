@@ -109,9 +109,11 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         flag_text_arrays += _flag_connectomes(cohort, values_by_column, is_isolated)
         compared_names.insert(0, "connectome")
     for feature_name in cohort.feature_names:
-        feature_columns, feature_flags = _describe_feature(cohort, feature_name)
-        values_by_column |= feature_columns
-        flag_text_arrays += feature_flags
+        feature_values_by_column, feature_flag_arrays = _describe_feature(
+            cohort, feature_name
+        )
+        values_by_column |= feature_values_by_column
+        flag_text_arrays += feature_flag_arrays
     for feature_name in compared_names:
         is_mirrored = values_by_column[f"{feature_name}_mirrored"] < 0
         flag_text_arrays.append(
@@ -147,8 +149,8 @@ def _unique_connectomes(cohort: Cohort) -> np.ndarray:
 def _edge_sums(W: np.ndarray) -> np.ndarray:
     """Return the sum of the weights of every connectome, each edge once."""
     total_weights = W.sum(axis=(1, 2), dtype=np.float64)
-    diagonal_sum = W.diagonal(axis1=1, axis2=2).sum(axis=1, dtype=np.float64)
-    return (total_weights + diagonal_sum) / 2
+    diagonal_sums = W.diagonal(axis1=1, axis2=2).sum(axis=1, dtype=np.float64)
+    return (total_weights + diagonal_sums) / 2
 
 
 def _find_isolated(cohort: Cohort) -> np.ndarray:
@@ -176,15 +178,15 @@ def _describe_connectomes(
 ) -> dict[str, np.ndarray]:
     """Return the columns on every connectome by itself."""
     W = _unique_connectomes(cohort)
-    own_weights = W.diagonal(axis1=1, axis2=2)
-    streamlines = _edge_sums(W)
+    diagonal_weights = W.diagonal(axis1=1, axis2=2)
+    edge_sums = _edge_sums(W)
     n_entries_by_connectome = np.array([np.count_nonzero(matrix) for matrix in W])
-    n_entries_by_connectome -= np.count_nonzero(own_weights, axis=1)
+    n_entries_by_connectome -= np.count_nonzero(diagonal_weights, axis=1)
     values_by_column = {
-        "diagonal": own_weights.sum(axis=1) / np.maximum(streamlines, 1e-300),
+        "diagonal": diagonal_weights.sum(axis=1) / np.maximum(edge_sums, 1e-300),
         "isolated": is_isolated.sum(axis=1),
         "density": n_entries_by_connectome / (cohort.n_rois * (cohort.n_rois - 1)),
-        "streamlines": streamlines,
+        "streamlines": edge_sums,
     }
     return {
         column_name: np.resize(column_values, cohort.n_scans)
@@ -196,18 +198,22 @@ def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
     """Return the deviation of each connectome, and the agreement of its sides."""
     # Reading weights by one index is faster than by row and column.
     flat_weights = cohort.connectomes.reshape(cohort.n_scans, -1)
-    mirrored_regions = cohort.atlas.homotopic
+    mirrored_indices = cohort.atlas.homotopic
     row_indices, column_indices = np.triu_indices(cohort.n_rois, 1)
     scan_distances = np.zeros(cohort.n_scans)
     side_agreements = np.zeros(cohort.n_scans)
     for block_start in range(0, len(row_indices), _EDGES_PER_BLOCK):
         i = row_indices[block_start : block_start + _EDGES_PER_BLOCK]
         j = column_indices[block_start : block_start + _EDGES_PER_BLOCK]
-        mirrored_pairs = mirrored_regions[i] * cohort.n_rois + mirrored_regions[j]
+        mirrored_pair_indices = (
+            mirrored_indices[i] * cohort.n_rois + mirrored_indices[j]
+        )
         log_weights = np.log1p(flat_weights.take(i * cohort.n_rois + j, axis=1))
-        log_mirrored = np.log1p(flat_weights.take(mirrored_pairs, axis=1))
+        log_mirrored_weights = np.log1p(
+            flat_weights.take(mirrored_pair_indices, axis=1)
+        )
         scan_distances += _sum_deviations(robust_deviation(log_weights))
-        asymmetry = log_weights.astype(float) - log_mirrored
+        asymmetry = log_weights.astype(float) - log_mirrored_weights
         side_agreements += _measure_side_agreement(asymmetry, cohort.groups)
     distance_deviations = robust_deviation(scan_distances / len(row_indices))
     return {
@@ -222,28 +228,30 @@ def _flag_connectomes(
     """Return flags of isolated regions, of another unit, and of far connectomes."""
     region_names = np.array(cohort.region_names)
     # A note names the regions that are isolated in every scan.
-    is_only_here = is_isolated & ~is_isolated.all(axis=0)
-    n_isolated_by_scan = is_only_here.sum(axis=1)
+    is_isolated_only_here = is_isolated & ~is_isolated.all(axis=0)
+    n_isolated_by_scan = is_isolated_only_here.sum(axis=1)
     isolated_texts = [
         f"{count(n_regions, 'region')} without links: "
-        f"{listed(region_names[is_region], 3)}"
-        for n_regions, is_region in zip(n_isolated_by_scan, is_only_here, strict=True)
+        f"{listed(region_names[is_isolated_region], 3)}"
+        for n_regions, is_isolated_region in zip(
+            n_isolated_by_scan, is_isolated_only_here, strict=True
+        )
     ]
-    streamlines = values_by_column["streamlines"]
-    median_streamlines = max(np.median(streamlines), 1e-300)
-    log_ratios = np.log10(np.maximum(streamlines, 1e-300) / median_streamlines)
+    edge_sums = values_by_column["streamlines"]
+    median_edge_sum = max(np.median(edge_sums), 1e-300)
+    log_ratios = np.log10(np.maximum(edge_sums, 1e-300) / median_edge_sum)
     is_other_unit = np.abs(log_ratios) > _MAX_DECADES
     unit_texts = [
         f"connectome weights sum to {weight_sum:.3g}, in most scans to "
-        f"{median_streamlines:.3g}. The unit may be different, or the weights may be "
+        f"{median_edge_sum:.3g}. The unit may be different, or the weights may be "
         "logarithms"
-        for weight_sum in streamlines
+        for weight_sum in edge_sums
     ]
-    is_enough = cohort.n_scans >= MIN_SCANS
+    has_enough_scans = cohort.n_scans >= MIN_SCANS
     is_far = values_by_column["connectome_deviation"] > MAX_DEVIATION
     return [
         np.where(n_isolated_by_scan > 0, isolated_texts, ""),
-        np.where(is_other_unit & is_enough, unit_texts, ""),
+        np.where(is_other_unit & has_enough_scans, unit_texts, ""),
         np.where(is_far, _FAR_CONNECTOME, ""),
     ]
 
@@ -264,35 +272,35 @@ def _describe_feature(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
     is_implausible = _find_implausible(cohort, feature_name)
-    is_absent_here = is_missing_value & ~is_missing_value.all(axis=0)
+    is_missing_only_here = is_missing_value & ~is_missing_value.all(axis=0)
     is_zero = feature_values == 0
     # Every NaN counts as a value of its own.
-    n_equal = np.array(
+    equal_value_counts = np.array(
         [np.unique_counts(scan_values).counts.max() for scan_values in feature_values]
     )
     values_by_column = {
-        f"{feature_name}_missing": is_absent_here.sum(axis=1),
+        f"{feature_name}_missing": is_missing_only_here.sum(axis=1),
         f"{feature_name}_zeros": is_zero.sum(axis=1),
         f"{feature_name}_implausible": is_implausible.sum(axis=1),
-        f"{feature_name}_equal": n_equal,
+        f"{feature_name}_equal": equal_value_counts,
         f"{feature_name}_outliers": is_outlier.sum(axis=1),
     }
-    deviation_of_scan = robust_deviation(scan_distances) * (cohort.n_scans >= MIN_SCANS)
-    values_by_column[f"{feature_name}_deviation"] = deviation_of_scan
+    scan_deviations = robust_deviation(scan_distances) * (cohort.n_scans >= MIN_SCANS)
+    values_by_column[f"{feature_name}_deviation"] = scan_deviations
     values_by_column[f"{feature_name}_mirrored"] = _mirror_score(
         _measure_side_agreement(region_asymmetries, cohort.groups)
     )
-    is_far = deviation_of_scan > MAX_DEVIATION
+    is_far = scan_deviations > MAX_DEVIATION
     max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     equal_texts = [
         f"{feature_name} has the same value in {count(n_regions, 'region')}"
-        for n_regions in n_equal
+        for n_regions in equal_value_counts
     ]
     return values_by_column, [
         *_flag_feature(cohort, feature_name, is_outlier, is_implausible, max_regions),
         _flag_regions(cohort, f"{feature_name} filled with zero", is_zero),
-        _flag_regions(cohort, f"{feature_name} missing", is_absent_here),
-        np.where(n_equal > max_regions, equal_texts, ""),
+        _flag_regions(cohort, f"{feature_name} missing", is_missing_only_here),
+        np.where(equal_value_counts > max_regions, equal_texts, ""),
         _flag_far_scans(cohort, feature_name, absolute_deviations, is_far),
     ]
 
@@ -303,10 +311,10 @@ def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     lowest_plausible, highest_plausible = measure.plausible_range
     # In the subcortex a measure of the surface may be replaced by the volume.
-    can_judge = cohort.atlas.cortex | (not measure.on_surface)
+    is_judged_region = cohort.atlas.cortex | (not measure.on_surface)
     return (
         (feature_values < lowest_plausible) | (feature_values > highest_plausible)
-    ) & can_judge
+    ) & is_judged_region
 
 
 def _flag_feature(
@@ -322,23 +330,23 @@ def _flag_feature(
     outlier_texts = [
         f"{feature_name} far from the values of other scans in {region_text}. "
         f"{_CORRECTION}"
-        for region_text in _list_regions(cohort, feature_name, is_only_far)
+        for region_text in _region_texts(cohort, feature_name, is_only_far)
     ]
     # A scan with more outliers is far as a whole, and has a flag of its own.
     has_few_outliers = is_only_far.any(axis=1)
     has_few_outliers &= is_outlier.sum(axis=1) <= max_regions
     flag_text_arrays = [np.where(has_few_outliers, outlier_texts, "")]
-    n_implausible = is_implausible.sum(axis=1)
+    implausible_counts = is_implausible.sum(axis=1)
     implausible_texts = [
         f"{feature_name} implausible in {count(n_regions, 'region')}: {region_text}. "
         f"{_CORRECTION}"
         for n_regions, region_text in zip(
-            n_implausible,
-            _list_regions(cohort, feature_name, is_implausible),
+            implausible_counts,
+            _region_texts(cohort, feature_name, is_implausible),
             strict=True,
         )
     ]
-    flag_text_arrays.append(np.where(n_implausible > 0, implausible_texts, ""))
+    flag_text_arrays.append(np.where(implausible_counts > 0, implausible_texts, ""))
     return flag_text_arrays
 
 
@@ -348,9 +356,9 @@ def _flag_regions(
     """Return a flag of every scan with regions that have a problem."""
     region_names = np.array(cohort.region_names)
     flag_texts = [
-        f"{problem_text} in {count(int(is_region.sum()), 'region')}: "
-        f"{listed(region_names[is_region], 3)}"
-        for is_region in has_problem
+        f"{problem_text} in {count(int(region_mask.sum()), 'region')}: "
+        f"{listed(region_names[region_mask], 3)}"
+        for region_mask in has_problem
     ]
     return np.where(has_problem.any(axis=1), flag_texts, "")
 
@@ -369,12 +377,12 @@ def _flag_far_scans(
     far_texts = [
         f"{feature_name} far from the values of other scans, most of all in "
         f"{region_text}. Check the image and its processing"
-        for region_text in _list_regions(cohort, feature_name, is_farthest)
+        for region_text in _region_texts(cohort, feature_name, is_farthest)
     ]
     return np.where(is_far, far_texts, "")
 
 
-def _list_regions(
+def _region_texts(
     cohort: Cohort, feature_name: str, is_listed: np.ndarray
 ) -> list[str]:
     """Return of every scan the listed regions, with the values of it and others."""
@@ -389,9 +397,9 @@ def _list_regions(
     return [
         listed(
             (
-                f"{cohort.region_names[region]} "
-                f"({scan_values[region]:.5g}{range_texts[region]})"
-                for region in np.flatnonzero(is_listed_region)
+                f"{cohort.region_names[region_index]} "
+                f"({scan_values[region_index]:.5g}{range_texts[region_index]})"
+                for region_index in np.flatnonzero(is_listed_region)
             ),
             3,
         )
@@ -448,12 +456,14 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     feature_values = feature_values[~np.isnan(feature_values)]
     unit_reasons = list[str]()
     lowest_median, highest_median = measure.usual_medians
-    n_scans = ((scan_medians < lowest_median) | (scan_medians > highest_median)).sum()
-    if n_scans:
+    n_unusual_scans = (
+        (scan_medians < lowest_median) | (scan_medians > highest_median)
+    ).sum()
+    if n_unusual_scans:
         unit_reasons.append(
             f"the median over regions is below {lowest_median:g} or above "
-            f"{highest_median:g} in {n_scans} of {len(scan_medians)} scans (range "
-            f"{scan_medians.min():.3g} to {scan_medians.max():.3g})"
+            f"{highest_median:g} in {n_unusual_scans} of {len(scan_medians)} scans "
+            f"(range {scan_medians.min():.3g} to {scan_medians.max():.3g})"
         )
     highest_possible = measure.plausible_medians[1]
     n_impossible = ((feature_values < 0) | (feature_values > highest_possible)).sum()
@@ -508,18 +518,18 @@ def _measure_side_agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.nda
     """
     from scipy import sparse
 
-    participant_ids, person_index = np.unique(groups.astype(str), return_inverse=True)
-    scan_index = np.arange(len(asymmetry))
-    is_scan_of_person = sparse.csr_array(
-        (np.ones(len(asymmetry)), (person_index, scan_index)),
+    participant_ids, person_of_scan = np.unique(groups.astype(str), return_inverse=True)
+    scan_indices = np.arange(len(asymmetry))
+    person_by_scan = sparse.csr_array(
+        (np.ones(len(asymmetry)), (person_of_scan, scan_indices)),
         shape=(len(participant_ids), len(asymmetry)),
     )
-    person_sum = is_scan_of_person @ asymmetry
-    n_scans_of_own_person = np.bincount(person_index)[person_index]
+    person_sums = person_by_scan @ asymmetry
+    n_scans_of_own_person = np.bincount(person_of_scan)[person_of_scan]
     n_scans_of_others = np.maximum(len(asymmetry) - n_scans_of_own_person, 1)
-    other_sum = asymmetry.sum(axis=0) - person_sum[person_index]
-    other_mean = other_sum / n_scans_of_others[:, None]
-    return np.einsum("ij,ij,j->i", asymmetry, other_mean, _weigh_regions(asymmetry))
+    other_sums = asymmetry.sum(axis=0) - person_sums[person_of_scan]
+    other_means = other_sums / n_scans_of_others[:, None]
+    return np.einsum("ij,ij,j->i", asymmetry, other_means, _weigh_regions(asymmetry))
 
 
 def _weigh_regions(asymmetry: np.ndarray) -> np.ndarray:
@@ -574,11 +584,11 @@ def learn_sides(
         left minus right are multiplied and added; `mean` and `sd` of this sum. None
         where the hemispheres differ too little, or in too few people.
     """
-    regions = np.flatnonzero(homotopic > np.arange(len(homotopic)))
-    partners = homotopic[regions]
-    asymmetries = _average_asymmetry(values, groups, regions, partners)
+    region_indices = np.flatnonzero(homotopic > np.arange(len(homotopic)))
+    partner_indices = homotopic[region_indices]
+    asymmetries = _average_asymmetry(values, groups, region_indices, partner_indices)
     n_people = len(asymmetries)
-    if n_people < MIN_SCANS or not regions.size:
+    if n_people < MIN_SCANS or not region_indices.size:
         return None
     agreements = _measure_side_agreement(asymmetries, np.arange(n_people))
     mean_agreement, sd_agreement = agreements.mean(), agreements.std(ddof=1)
@@ -586,8 +596,8 @@ def learn_sides(
         return None
     weights = asymmetries.mean(axis=0) * _weigh_regions(asymmetries)
     return {
-        "regions": regions.tolist(),
-        "partners": partners.tolist(),
+        "regions": region_indices.tolist(),
+        "partners": partner_indices.tolist(),
         "weights": [float(f"{weight:.{_N_DIGITS}g}") for weight in weights],
         "mean": float(mean_agreement),
         "sd": float(sd_agreement),
@@ -632,10 +642,15 @@ def exchanged_sides_text(value_name: str) -> str:
 
 
 def _average_asymmetry(
-    values: np.ndarray, groups: np.ndarray, regions: Any, partners: Any
+    values: np.ndarray, groups: np.ndarray, region_indices: Any, partner_indices: Any
 ) -> np.ndarray:
     """Return each person's mean difference of homotopic regions; 0 if not measured."""
-    differences = pd.DataFrame(values[:, regions] - values[:, partners])
+    difference_table = pd.DataFrame(
+        values[:, region_indices] - values[:, partner_indices]
+    )
     return (
-        differences.groupby(np.asarray(groups, dtype=str)).mean().fillna(0).to_numpy()
+        difference_table.groupby(np.asarray(groups, dtype=str))
+        .mean()
+        .fillna(0)
+        .to_numpy()
     )

@@ -136,13 +136,13 @@ def read_labels(
             "the index plus 1).",
             path=list_path,
         )
-    workbench_labels = _read_workbench_list(text_lines)
-    if workbench_labels is not None:
-        return RegionList(workbench_labels, has_header=False)
+    workbench_table = _read_workbench_list(text_lines)
+    if workbench_table is not None:
+        return RegionList(workbench_table, has_header=False)
     delimiter, cell_rows = _split_list_lines(text_lines)
-    starts_with_numbers = any(map(_NUMBER.fullmatch, cell_rows[0]))
+    starts_with_number = any(map(_NUMBER.fullmatch, cell_rows[0]))
     has_name_column = find_region_column(cell_rows[0], NAME_COLUMNS) is not None
-    has_header = has_name_column and not starts_with_numbers
+    has_header = has_name_column and not starts_with_number
     if not has_header:
         list_table = _read_list_rows(list_path, cell_rows, delimiter is not None)
     else:
@@ -230,13 +230,13 @@ def _choose_name_column(
 
 def _choose_number_column(
     list_table: pd.DataFrame,
-    excluded_columns: Sequence[str],
+    excluded_names: Sequence[str],
     present_labels: Iterable[object],
     has_header: bool,
 ) -> str | None:
     """Return the column of numbers with all of `present_labels`, else a usual one."""
     number_columns = [
-        column_name for column_name in list_table if column_name not in excluded_columns
+        column_name for column_name in list_table if column_name not in excluded_names
     ]
     label_texts = {
         str(label_number).removesuffix(".0") for label_number in present_labels
@@ -248,14 +248,14 @@ def _choose_number_column(
     ]
     candidate_columns = candidate_columns or number_columns
     # without a header, or among columns with these labels, any column name will do
-    accepted_heads = [*INDEX_COLUMNS, *NAME_COLUMNS]
+    accepted_names = [*INDEX_COLUMNS, *NAME_COLUMNS]
     if label_texts or not has_header:
-        accepted_heads += candidate_columns
+        accepted_names += candidate_columns
     if not has_header:
         candidate_columns = [
             column_name for column_name in candidate_columns if column_name not in "xyz"
         ]
-    return find_region_column(candidate_columns, accepted_heads)
+    return find_region_column(candidate_columns, accepted_names)
 
 
 def _in_counted_order(
@@ -294,12 +294,12 @@ def _read_list_rows(
     """
     has_header = _has_unknown_header(cell_rows, has_delimiter)
     cell_rows = _drop_synonyms(list_path, cell_rows)
-    n_leading_numbers = [*map(_count_numbers, cell_rows)]
-    n_columns_before = min(n_leading_numbers)
-    n_unnumbered_rows = n_leading_numbers.count(0)
+    leading_number_counts = [*map(_count_numbers, cell_rows)]
+    n_columns_before = min(leading_number_counts)
+    n_unnumbered_rows = leading_number_counts.count(0)
     if 0 < n_unnumbered_rows < len(cell_rows) and not has_header:
         numbered_line = " ".join(
-            cell_rows[n_leading_numbers.index(max(n_leading_numbers))]
+            cell_rows[leading_number_counts.index(max(leading_number_counts))]
         )
         raise FileFormatError(
             f"{len(cell_rows) - n_unnumbered_rows} of {len(cell_rows)} lines begin "
@@ -326,40 +326,42 @@ def _read_list_rows(
             "numbers. Write one of these column names into the first row.",
             path=list_path,
         )
-    columns_before = [
+    columns_before_name = [
         [row_cells[column_index] for row_cells in cell_rows]
         for column_index in range(n_columns_before)
     ]
-    columns_behind = [
+    columns_behind_name = [
         [row_cells[column_index - n_columns_behind] for row_cells in cell_rows]
         for column_index in range(n_columns_behind)
     ]
-    values_of_axis = _take_coordinates(list_path, columns_before, columns_behind)
+    values_of_axis = _pop_coordinates(
+        list_path, columns_before_name, columns_behind_name
+    )
     region_names = [" ".join(cell_texts) for cell_texts in name_cells]
     if not values_of_axis:
-        if _is_part_of_name(columns_behind, 0, name_cells, has_delimiter):
-            name_suffixes = columns_behind.pop(0)
+        if _is_part_of_name(columns_behind_name, 0, name_cells, has_delimiter):
+            name_suffixes = columns_behind_name.pop(0)
             region_names = [
                 f"{region_name} {name_affix}"
                 for region_name, name_affix in zip(
                     region_names, name_suffixes, strict=True
                 )
             ]
-        if _is_part_of_name(columns_before, -1, name_cells, has_delimiter):
-            name_prefixes = columns_before.pop(-1)
+        if _is_part_of_name(columns_before_name, -1, name_cells, has_delimiter):
+            name_prefixes = columns_before_name.pop(-1)
             region_names = [
                 f"{name_affix} {region_name}"
                 for region_name, name_affix in zip(
                     region_names, name_prefixes, strict=True
                 )
             ]
-    has_numbers_behind = bool(columns_behind) and not values_of_axis
+    has_numbers_behind = bool(columns_behind_name) and not values_of_axis
     if has_delimiter or has_numbers_behind:
         region_names = _choose_long_names(name_cells, has_delimiter) or region_names
     integer_columns = [
-        column_index
-        for column_index in (*columns_before, *columns_behind)
-        if are_numbers(column_index)
+        column_cells
+        for column_cells in (*columns_before_name, *columns_behind_name)
+        if are_numbers(column_cells)
     ]
     list_table = pd.DataFrame(
         {str(i): cell_texts for i, cell_texts in enumerate(integer_columns)}
@@ -376,8 +378,8 @@ def _drop_synonyms(
     short name are synonyms (`36 L.TH Left-Thalamus`, `36 L.TH Left-Thalamus-Proper`),
     of which the first is kept. Raises where two lines have only the number in common.
     """
-    first_line_of_number: dict[str, list[str]] = {}
-    lines_without_synonyms = list[list[str]]()
+    first_cells_of_number: dict[str, list[str]] = {}
+    distinct_cell_rows = list[list[str]]()
     for row_cells in cell_rows:
         has_two_names = (
             len(row_cells) >= 6
@@ -387,17 +389,17 @@ def _drop_synonyms(
         )
         if not has_two_names:
             return cell_rows
-        first_line = first_line_of_number.setdefault(row_cells[0], row_cells)
-        if first_line is row_cells:
-            lines_without_synonyms.append(row_cells)
-        elif first_line[1] != row_cells[1]:
+        first_cells = first_cells_of_number.setdefault(row_cells[0], row_cells)
+        if first_cells is row_cells:
+            distinct_cell_rows.append(row_cells)
+        elif first_cells[1] != row_cells[1]:
             raise FileFormatError(
-                f"the number {row_cells[0]} is given to {first_line[2]!r} and to "
+                f"the number {row_cells[0]} is given to {first_cells[2]!r} and to "
                 f"{row_cells[2]!r}; expected one region for each number. Correct the "
                 "number of one of these regions.",
                 path=list_path,
             )
-    return lines_without_synonyms
+    return distinct_cell_rows
 
 
 def _has_unknown_header(cell_rows: list[list[str]], has_delimiter: bool) -> bool:
@@ -424,22 +426,22 @@ def _is_part_of_name(
     if not number_columns:
         return False
     name_texts = [" ".join(cell_texts) for cell_texts in name_cells]
-    column_numbers = number_columns[column_index]
-    can_be_index = len(set(column_numbers)) == len(column_numbers)
+    number_texts = number_columns[column_index]
+    can_be_index = len(set(number_texts)) == len(number_texts)
     if len(set(name_texts)) == len(name_texts):
         has_many_words = min(map(len, name_cells)) > 1 and not has_delimiter
         is_only_column_behind = column_index == 0 and len(number_columns) == 1
         return has_many_words and is_only_column_behind and not can_be_index
     # the number of two regions of one name may be an index; of more it is not
     max_repeats = max(map(name_texts.count, name_texts))
-    makes_names_distinct = len({*zip(name_texts, column_numbers, strict=True)}) == len(
+    makes_names_distinct = len({*zip(name_texts, number_texts, strict=True)}) == len(
         name_texts
     )
     return makes_names_distinct and (max_repeats > 2 or not can_be_index)
 
 
 def _choose_long_names(
-    name_cells_by_line: list[list[str]], has_delimiter: bool
+    name_cell_rows: list[list[str]], has_delimiter: bool
 ) -> list[str] | None:
     """Return the second of two names of every line, as of MRtrix and AAL.
 
@@ -448,43 +450,43 @@ def _choose_long_names(
     """
     has_side = any(
         cell_text.lower() in HEMISPHERE_WORDS
-        for cells_of_name in name_cells_by_line
-        for cell_text in cells_of_name
+        for name_cells in name_cell_rows
+        for cell_text in name_cells
     )
-    n_cells = {len(cells_of_name) for cells_of_name in name_cells_by_line}
-    short_names = {cells_of_name[0] for cells_of_name in name_cells_by_line}
-    long_names = {cells_of_name[-1] for cells_of_name in name_cells_by_line}
+    cell_counts = {len(name_cells) for name_cells in name_cell_rows}
+    short_names = {name_cells[0] for name_cells in name_cell_rows}
+    long_names = {name_cells[-1] for name_cells in name_cell_rows}
     has_two_names = has_delimiter or (
-        n_cells == {2} and len(short_names) == len(name_cells_by_line)
+        cell_counts == {2} and len(short_names) == len(name_cell_rows)
     )
     if (
         has_side
         or not has_two_names
-        or len(long_names) < len({*map(tuple, name_cells_by_line)})
+        or len(long_names) < len({*map(tuple, name_cell_rows)})
     ):
         return None
-    return [cells_of_name[-1] for cells_of_name in name_cells_by_line]
+    return [name_cells[-1] for name_cells in name_cell_rows]
 
 
-def _take_coordinates(
+def _pop_coordinates(
     list_path: str | Path,
-    columns_before: list[list[str]],
-    columns_behind: list[list[str]],
+    columns_before_name: list[list[str]],
+    columns_behind_name: list[list[str]],
 ) -> dict[str, list[str]]:
     """Remove three columns of coordinates from the numbers, and return them as x, y, z.
 
     They have signs or fractions. Columns between 0 and 1 are colours. Raises
     FileFormatError where other columns have signs or fractions.
     """
-    for number_columns in (columns_before, columns_behind):
+    for number_columns in (columns_before_name, columns_behind_name):
         has_fractions = [
             not are_numbers(number_column) for number_column in number_columns
         ]
-        column_values = [
+        number_lists = [
             [*map(float, number_column)] for number_column in number_columns
         ]
         are_colors = [
-            min(numbers) >= 0 and max(numbers) <= 1 for numbers in column_values
+            min(numbers) >= 0 and max(numbers) <= 1 for numbers in number_lists
         ]
         column_kinds = zip(has_fractions, are_colors, strict=True)
         if not any(
@@ -494,12 +496,12 @@ def _take_coordinates(
         # an index may precede x
         has_index = (
             len(number_columns) == 4
-            and number_columns is columns_before
+            and number_columns is columns_before_name
             and not has_fractions[0]
         )
         start_index = 1 if has_index else 0
         if len(number_columns) - start_index != 3 or (
-            number_columns is columns_behind and columns_before[1:]
+            number_columns is columns_behind_name and columns_before_name[1:]
         ):
             raise FileFormatError(
                 "the columns of numbers have no names, and they are neither labels "
@@ -563,7 +565,7 @@ def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ..
         If a list of this matrix has another length than the matrix, or BIDS
         sidecars contradict each other.
     """
-    n_levels = _count_levels(matrix_path)
+    n_levels = _count_folder_levels(matrix_path)
     sidecar_names = _read_sidecars(matrix_path, [*matrix_path.parents[:n_levels]])
     if sidecar_names is not None:
         check_length(
@@ -603,34 +605,34 @@ def _read_lists_of_level(
         file_names = file_names if os.access(folder / "label.json", os.F_OK) else []
     else:
         name_stem = _FILE_ENDING.sub("", matrix_path.name)
-        matrix_lists = [
+        matrix_list_names = [
             f"{name_stem}_labels{list_ending}"
             for list_ending in (".txt", ".csv", ".tsv")
         ]
-        list_names_in_order = (*matrix_lists, *_STRICT_LISTS, *_TOLERANT_LISTS)
+        candidate_file_names = (*matrix_list_names, *_STRICT_LISTS, *_TOLERANT_LISTS)
         entry_names = _list_folder(folder)
         file_names = [
-            list_name for list_name in list_names_in_order if list_name in entry_names
+            list_name for list_name in candidate_file_names if list_name in entry_names
         ]
     names_of_list = dict[str, tuple[str, ...]]()
     for file_name in file_names:
         list_path = folder / file_name
         if list_path == matrix_path:
             continue
-        list_names = _read_list_file(list_path, n_rows)
-        if list_names is None:
+        names_in_list = _read_list_file(list_path, n_rows)
+        if names_in_list is None:
             continue
         if folder_level == 0 and file_name not in _TOLERANT_LISTS:
             check_length(
-                matrix_path, n_rows, list_names, f"the rows are named by {file_name}"
+                matrix_path, n_rows, names_in_list, f"the rows are named by {file_name}"
             )
         # a list of another length belongs to other matrices
-        if len(list_names) == n_rows:
-            names_of_list[file_name] = list_names
+        if len(names_in_list) == n_rows:
+            names_of_list[file_name] = names_in_list
     return names_of_list
 
 
-def _count_levels(matrix_path: Path) -> int:
+def _count_folder_levels(matrix_path: Path) -> int:
     """Return the number of folders above a matrix in its data set, at least one."""
     participant_folders = (
         parent_folder
@@ -711,8 +713,8 @@ def _read_sidecars(
     its suffix and all of its entities. Keys of nearer sidecars replace those further
     up.
     """
-    node_keys = dict[str, Any]()
-    nearest_sidecar = matrix_path
+    node_fields = dict[str, Any]()
+    nearest_sidecar_path = matrix_path
     for folder in folders[::-1]:
         sidecar_paths = [*_iter_sidecars(matrix_path, folder)]
         sidecar_contents = [_read_json(sidecar_path) for sidecar_path in sidecar_paths]
@@ -738,11 +740,11 @@ def _read_sidecars(
                 path=matrix_path,
             )
         if node_descriptions:
-            node_keys |= node_descriptions[0]
-            nearest_sidecar = sidecar_paths[0]
-    if not node_keys:
+            node_fields |= node_descriptions[0]
+            nearest_sidecar_path = sidecar_paths[0]
+    if not node_fields:
         return None
-    return _read_bids_nodes(nearest_sidecar, matrix_path, node_keys)
+    return _read_bids_nodes(nearest_sidecar_path, matrix_path, node_fields)
 
 
 def _iter_sidecars(matrix_path: Path, folder: Path) -> Iterator[Path]:
@@ -799,7 +801,7 @@ def _read_json(json_path: Path) -> dict[str, Any]:
 
 
 def _read_bids_nodes(
-    sidecar_path: Path, matrix_path: Path, node_keys: dict[str, Any]
+    sidecar_path: Path, matrix_path: Path, node_fields: dict[str, Any]
 ) -> tuple[str, ...] | None:
     """Return the names of the nodes that the keys of BIDS sidecars give, None if none.
 
@@ -807,12 +809,16 @@ def _read_bids_nodes(
     """
     with reading(sidecar_path, "a BIDS sidecar"):
         node_indices = [
-            str(node_index) for node_index in node_keys.get("NodeIndices") or ()
+            str(node_index) for node_index in node_fields.get("NodeIndices") or ()
         ]
-        node_files = node_keys.get("NodeFiles", node_keys.get("NodeFile")) or ()
-        node_files = [node_files] if isinstance(node_files, str) else node_files
+        node_file_names = (
+            node_fields.get("NodeFiles", node_fields.get("NodeFile")) or ()
+        )
+        node_file_names = (
+            [node_file_names] if isinstance(node_file_names, str) else node_file_names
+        )
     node_tables = []
-    for file_name in node_files:
+    for file_name in node_file_names:
         # paths are relative to the root of the data set
         relative_path = file_name.removeprefix("bids:").lstrip(":/")
         candidate_paths = (
@@ -832,8 +838,9 @@ def _read_bids_nodes(
         if len(node_names) != 1:
             names_text = " and ".join(map(repr, node_names)) or "no name"
             raise FileFormatError(
-                f"the index {node_index} has {names_text} in {node_files}; expected "
-                "exactly one name for each index. Correct the indices of the nodes.",
+                f"the index {node_index} has {names_text} in {node_file_names}; "
+                "expected exactly one name for each index. Correct the indices of the "
+                "nodes.",
                 path=sidecar_path,
             )
     if not node_indices:

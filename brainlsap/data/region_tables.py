@@ -42,7 +42,7 @@ from brainlsap.data.find_files import (
     ScanName,
     ScanRows,
     other_side,
-    read_rows,
+    read_scan_rows,
 )
 from brainlsap.data.flow import leave_out_text
 from brainlsap.data.id_columns import NO_CHOICE, ChosenColumns
@@ -53,10 +53,10 @@ from brainlsap.data.measures import (
     VALUE_COLUMNS,
     Measure,
     Tracer,
+    describe_wrong_tracer,
     find_measures_of_file,
     find_tracers,
     get_measure,
-    wrong_tracer,
 )
 from brainlsap.data.region_lists import are_numbers
 from brainlsap.data.tables import (
@@ -163,7 +163,7 @@ class ScanTable(NamedTuple):
     """A table of many scans, a row each.
 
     path : the file; sheet : of a workbook with several; scan_names : person and visit
-    of every row; text_columns : labels and covariates as text; region_columns : columns
+    of every row; text_table : labels and covariates as text; region_columns : columns
     by measure ("" if it is not named) and region (position in the atlas);
     unmatched_names : names with a side, in column names, that are no region of the
     atlas; excluded_columns : columns that atlases leave out on purpose; id_column,
@@ -174,7 +174,7 @@ class ScanTable(NamedTuple):
 
     path: Path
     scan_names: list[ScanName]
-    text_columns: pd.DataFrame
+    text_table: pd.DataFrame
     region_columns: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
     unmatched_names: tuple[str, ...] = ()
     excluded_columns: tuple[str, ...] = ()
@@ -189,12 +189,12 @@ class ScanTable(NamedTuple):
     @property
     def path_and_sheet(self) -> str:
         """Path and sheet, for messages."""
-        return _name_sheet(self.path, self.sheet)
+        return _add_sheet_name(self.path, self.sheet)
 
     @property
     def name_and_sheet(self) -> str:
         """Name of the file, and sheet."""
-        return _name_sheet(self.path.name, self.sheet)
+        return _add_sheet_name(self.path.name, self.sheet)
 
     @property
     def is_exact(self) -> bool:
@@ -215,18 +215,16 @@ class ScanTable(NamedTuple):
                 unit_advice = ". Remove the unit from the column names"
             return f"{table_name} contains {', '.join(self.measures)}{unit_advice}"
         if not self.region_columns and (
-            column_name := find_region_column(self.text_columns, NAME_COLUMNS)
+            column_name := find_region_column(self.text_table, NAME_COLUMNS)
         ):
             return (
                 f"{table_name} has the regions in its column {column_name!r}; "
                 f"expected a table with {describe_layouts()} of the atlas {atlas.name}"
             )
-        has_few_columns = self.text_columns.shape[1] < _MIN_SHARE_OF_REGIONS * len(
-            atlas
-        )
+        has_few_columns = self.text_table.shape[1] < _MIN_SHARE_OF_REGIONS * len(atlas)
         if self.region_columns or self.unmatched_names or has_few_columns:
-            return unknown_names(self.unmatched_names, atlas)
-        column_names_text = listed(self.text_columns, 5)
+            return describe_unknown_names(self.unmatched_names, atlas)
+        column_names_text = listed(self.text_table, 5)
         return (
             f"{table_name}: no column is a region of the atlas {atlas.name}; the "
             f"columns are {column_names_text}"
@@ -236,17 +234,17 @@ class ScanTable(NamedTuple):
         """Return whether a column of facts is a label, in any case."""
         return (
             label_name is None
-            or find_column_name(self.text_columns, [label_name.lower()]) is not None
+            or find_column_name(self.text_table, [label_name.lower()]) is not None
         )
 
 
-class _SortedHeads(NamedTuple):
+class _SortedColumns(NamedTuple):
     """The column names of a table by what the columns hold."""
 
     by_region: dict[tuple[str, int], list[str]]
     """Heads by measure and region (position in the atlas)."""
     facts: list[str]
-    excluded_heads: list[str]
+    excluded_column_names: list[str]
     """Columns that atlases leave out on purpose."""
     unmatched_names: list[str]
     """Names with a side that are no region of the atlas."""
@@ -299,15 +297,15 @@ def read_scan_table(
     do not name scans, regions occur twice, or cells are not numbers. Cells that are not
     numbers in some rows only are faults of these rows.
     """
-    path_and_sheet = _name_sheet(table_path, sheet_name)
+    path_and_sheet = _add_sheet_name(table_path, sheet_name)
     scan_rows, layout_record = _join_rows(
-        path_and_sheet, read_rows(table_path, sheet_name, chosen_columns), atlas
+        path_and_sheet, read_scan_rows(table_path, sheet_name, chosen_columns), atlas
     )
     participant_ids = [scan_name.participant for scan_name in scan_rows.names]
-    are_regions = all(
+    are_rows_regions = all(
         atlas.find(participant_id) is not None for participant_id in participant_ids
     )
-    if are_regions and not are_counts(participant_ids):
+    if are_rows_regions and not are_counts(participant_ids):
         raise FileFormatError(
             f"The row names are regions, such as {participant_ids[0]!r}; expected "
             "one row per scan. If the file is a connectome, give it with "
@@ -317,16 +315,16 @@ def read_scan_table(
     side_letter = None
     # The name of the sheet may give the measure, too.
     default_measure = _measure_of_file_name(
-        _name_sheet(Path(table_path).name, sheet_name)
+        _add_sheet_name(Path(table_path).name, sheet_name)
     )
     if default_measure in ("", "suvr"):
         tracer_features = find_tracer_features(scan_rows.columns)
         if len(tracer_features) == 1:
             default_measure = tracer_features.pop()
-    if head_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
-        side_letter = head_match[1].upper() if head_match[1] else None
-        default_measure = MEASURE_OF_WORD.get(head_match[2].lower(), "other")
-    sorted_table = _sort_columns(
+    if header_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
+        side_letter = header_match[1].upper() if header_match[1] else None
+        default_measure = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
+    scan_table = _sort_columns(
         Path(table_path),
         scan_rows.names,
         scan_rows.columns,
@@ -335,19 +333,19 @@ def read_scan_table(
         default_measure,
         sheet_name,
     )
-    return sorted_table._replace(
+    return scan_table._replace(
         id_column=scan_rows.id_column,
         session_column=scan_rows.session_column,
         missing_words=scan_rows.missing_words,
         unmatched_names=(
-            *sorted_table.unmatched_names,
+            *scan_table.unmatched_names,
             *layout_record.unmatched_names,
         ),
         excluded_columns=(
-            *sorted_table.excluded_columns,
+            *scan_table.excluded_columns,
             *layout_record.excluded_names,
         ),
-        row_faults={**sorted_table.row_faults, **layout_record.row_faults},
+        row_faults={**scan_table.row_faults, **layout_record.row_faults},
     )
 
 
@@ -392,32 +390,32 @@ def _find_row_regions(
             break
     if name_column is None:
         return None
-    side_heads = _find_side_heads(cell_table)
+    side_column_names = _find_side_columns(cell_table)
     region_names = [region_name or "" for region_name in cell_table[name_column]]
-    rows_by_scan: dict[ScanName, list[int]] = {}
+    row_indices_by_scan: dict[ScanName, list[int]] = {}
     for row_index, scan_name in enumerate(scan_rows.names):
-        rows_by_scan.setdefault(scan_name, []).append(row_index)
+        row_indices_by_scan.setdefault(scan_name, []).append(row_index)
     # Most scans have the same rows, so that sides are found once for all of them.
-    names_of_rows: dict[tuple[object, ...], list[str]] = {}
-    side_cells = {
-        column_name: list(cell_table[column_name]) for column_name in side_heads
+    names_by_rows_key: dict[tuple[object, ...], list[str]] = {}
+    side_cells_by_column = {
+        column_name: list(cell_table[column_name]) for column_name in side_column_names
     }
-    for row_indices in rows_by_scan.values():
+    for row_indices in row_indices_by_scan.values():
         names_of_scan = [region_names[row_index] for row_index in row_indices]
-        sides_of_scan = {
+        side_cells_of_scan = {
             column_name: [column_cells[row_index] for row_index in row_indices]
-            for column_name, column_cells in side_cells.items()
+            for column_name, column_cells in side_cells_by_column.items()
         }
-        rows_key = (*names_of_scan, *map(tuple, sides_of_scan.values()))
-        if rows_key not in names_of_rows:
-            names_of_rows[rows_key] = _add_sides(
-                Path(path_and_sheet), names_of_scan, sides_of_scan, atlas, None
+        rows_key = (*names_of_scan, *map(tuple, side_cells_of_scan.values()))
+        if rows_key not in names_by_rows_key:
+            names_by_rows_key[rows_key] = _add_sides(
+                Path(path_and_sheet), names_of_scan, side_cells_of_scan, atlas, None
             )
         for row_index, region_name in zip(
-            row_indices, names_of_rows[rows_key], strict=True
+            row_indices, names_by_rows_key[rows_key], strict=True
         ):
             region_names[row_index] = region_name
-    return _RowRegions(region_names, [name_column, *side_heads])
+    return _RowRegions(region_names, [name_column, *side_column_names])
 
 
 # Layout -> function that returns the region of every row, or None for a table of
@@ -436,7 +434,7 @@ def describe_layouts() -> str:
     return ", or ".join(SCAN_TABLE_LAYOUTS)
 
 
-def _find_side_heads(column_names: Iterable[str]) -> list[str]:
+def _find_side_columns(column_names: Iterable[str]) -> list[str]:
     """Return the columns that are named as columns of hemispheres."""
     return [
         column_name
@@ -461,44 +459,54 @@ def _join_rows(
     else:
         return scan_rows, _LayoutRecord()
     scan_names = [*dict.fromkeys(scan_rows.names)]
-    number_of_scan = {scan_name: i for i, scan_name in enumerate(scan_names)}
-    scan_index = np.array([number_of_scan[scan_name] for scan_name in scan_rows.names])
+    scan_index_of_name = {scan_name: i for i, scan_name in enumerate(scan_names)}
+    scan_of_row = np.array(
+        [scan_index_of_name[scan_name] for scan_name in scan_rows.names]
+    )
     region_of_name = {
         region_name: atlas.find(region_name) for region_name in {*region_names}
     }
-    region_index = np.array(
+    region_of_row = np.array(
         [
             -1 if region_of_name[region_name] is None else region_of_name[region_name]
             for region_name in region_names
         ]
     )
-    known_rows = np.flatnonzero(region_index >= 0)
-    n_rows = np.zeros((len(scan_names), len(atlas)), dtype=int)
-    np.add.at(n_rows, (scan_index[known_rows], region_index[known_rows]), 1)
-    used_regions = np.flatnonzero(n_rows.any(axis=0))
-    value_heads, fact_heads, excluded_names = _sort_row_columns(
+    known_row_indices = np.flatnonzero(region_of_row >= 0)
+    row_counts = np.zeros((len(scan_names), len(atlas)), dtype=int)
+    np.add.at(
+        row_counts,
+        (scan_of_row[known_row_indices], region_of_row[known_row_indices]),
+        1,
+    )
+    used_region_indices = np.flatnonzero(row_counts.any(axis=0))
+    value_column_names, fact_column_names, excluded_names = _sort_row_columns(
         path_and_sheet,
         scan_rows._replace(columns=scan_rows.columns.drop(columns=row_regions.columns)),
-        scan_index,
-        region_index,
+        scan_of_row,
+        region_of_row,
     )
-    first_rows = np.unique(scan_index, return_index=True)[1]
+    first_row_indices = np.unique(scan_of_row, return_index=True)[1]
     joined_columns = {
-        column_name: scan_rows.columns[column_name].to_numpy()[first_rows]
-        for column_name in fact_heads
+        column_name: scan_rows.columns[column_name].to_numpy()[first_row_indices]
+        for column_name in fact_column_names
     }
-    for value_head in value_heads:
+    for value_column_name in value_column_names:
         cell_matrix = np.full((len(scan_names), len(atlas)), None, dtype=object)
-        value_cells = scan_rows.columns[value_head].to_numpy()
-        cell_matrix[scan_index[known_rows], region_index[known_rows]] = value_cells[
-            known_rows
-        ]
-        is_plain = find_column_name([value_head], VALUE_COLUMNS) is not None
-        for i in used_regions:
-            joined_head = (
-                atlas.names[i] if is_plain else f"{atlas.names[i]}_{value_head}"
+        value_cells = scan_rows.columns[value_column_name].to_numpy()
+        cell_matrix[
+            scan_of_row[known_row_indices], region_of_row[known_row_indices]
+        ] = value_cells[known_row_indices]
+        is_plain_value = (
+            find_column_name([value_column_name], VALUE_COLUMNS) is not None
+        )
+        for i in used_region_indices:
+            joined_column_name = (
+                atlas.names[i]
+                if is_plain_value
+                else f"{atlas.names[i]}_{value_column_name}"
             )
-            joined_columns[joined_head] = cell_matrix[:, i]
+            joined_columns[joined_column_name] = cell_matrix[:, i]
     other_names = sorted(
         region_name
         for region_name, known_index in region_of_name.items()
@@ -509,25 +517,25 @@ def _join_rows(
         for region_name in other_names
         if is_outside(region_name) or atlas.divides(region_name)
     ]
-    joined_rows = scan_rows._replace(
+    joined_scan_rows = scan_rows._replace(
         names=scan_names,
         columns=pd.DataFrame(joined_columns, dtype=object).rename_axis(
             columns=scan_rows.id_column
         ),
         missing_words={
             column_name: {
-                int(scan_index[row_index]): missing_word
+                int(scan_of_row[row_index]): missing_word
                 for row_index, missing_word in word_of_row.items()
             }
             for column_name, word_of_row in scan_rows.missing_words.items()
-            if column_name in fact_heads
+            if column_name in fact_column_names
         },
     )
-    return joined_rows, _LayoutRecord(
+    return joined_scan_rows, _LayoutRecord(
         row_faults=_find_region_faults(
             path_and_sheet,
-            n_rows[:, used_regions],
-            [atlas.names[i] for i in used_regions],
+            row_counts[:, used_region_indices],
+            [atlas.names[i] for i in used_region_indices],
         ),
         unmatched_names=tuple(
             region_name
@@ -539,26 +547,30 @@ def _join_rows(
 
 
 def _find_region_faults(
-    path_and_sheet: str, n_rows: np.ndarray, region_names: Sequence[str]
+    path_and_sheet: str, row_counts: np.ndarray, region_names: Sequence[str]
 ) -> dict[int, Finding]:
     """Return a fault for every scan (row of `n_rows`) without one row per region."""
-    row_faults: dict[int, Finding] = {}
-    for i in np.flatnonzero((n_rows != 1).any(axis=1)):
-        missing_regions = [region_names[int(j)] for j in np.flatnonzero(n_rows[i] == 0)]
-        repeated_regions = [region_names[int(j)] for j in np.flatnonzero(n_rows[i] > 1)]
+    fault_of_row: dict[int, Finding] = {}
+    for i in np.flatnonzero((row_counts != 1).any(axis=1)):
+        missing_names = [
+            region_names[int(j)] for j in np.flatnonzero(row_counts[i] == 0)
+        ]
+        repeated_names = [
+            region_names[int(j)] for j in np.flatnonzero(row_counts[i] > 1)
+        ]
         problem_texts, advice_texts = list[str](), list[str]()
-        if missing_regions:
-            problem_texts.append(f"no row of {listed(missing_regions, 5)}")
+        if missing_names:
+            problem_texts.append(f"no row of {listed(missing_names, 5)}")
             advice_texts.append(
                 "Add the rows (with n/a for a region that was not measured)"
             )
-        if repeated_regions:
-            problem_texts.append(f"more than one row of {listed(repeated_regions, 5)}")
+        if repeated_names:
+            problem_texts.append(f"more than one row of {listed(repeated_names, 5)}")
             advice_texts.append(
                 "Delete the rows that are wrong, or write the visits in a column "
                 "session_id"
             )
-        row_faults[int(i)] = Finding(
+        fault_of_row[int(i)] = Finding(
             f"expected one row of {path_and_sheet} for each of the {len(region_names)} "
             "regions of the scan",
             FAULT,
@@ -566,48 +578,54 @@ def _find_region_faults(
             got=" and ".join(problem_texts),
             advice=f"{'. '.join(advice_texts)}, or {leave_out_text()}",
             values={
-                "missing_regions": tuple(missing_regions),
-                "repeated_regions": tuple(repeated_regions),
+                "missing_regions": tuple(missing_names),
+                "repeated_regions": tuple(repeated_names),
             },
         )
-    return row_faults
+    return fault_of_row
 
 
 def _sort_row_columns(
     path_and_sheet: str,
     scan_rows: ScanRows,
-    scan_index: np.ndarray,
-    region_index: np.ndarray,
+    scan_of_row: np.ndarray,
+    region_of_row: np.ndarray,
 ) -> tuple[list[str], list[str], list[str]]:
     """Return the columns of values, of facts of scans, and of facts of regions.
 
     Raise if a column is none of these, because it differs within a scan.
     """
     cell_table = scan_rows.columns
-    value_heads, fact_heads, region_heads = list[str](), list[str](), list[str]()
+    value_column_names, fact_column_names, region_column_names = (
+        list[str](),
+        list[str](),
+        list[str](),
+    )
     differing_texts = list[str]()
     for column_name in cell_table:
         column_cells = cell_table[column_name]
-        n_of_scan = column_cells.groupby(scan_index).nunique(dropna=False)
-        n_of_region = column_cells.groupby(region_index).nunique(dropna=False)
-        is_known = find_column_name([column_name], (*_MEASURE_OF_TERM, *VALUE_COLUMNS))
+        n_values_by_scan = column_cells.groupby(scan_of_row).nunique(dropna=False)
+        n_values_by_region = column_cells.groupby(region_of_row).nunique(dropna=False)
+        known_name = find_column_name(
+            [column_name], (*_MEASURE_OF_TERM, *VALUE_COLUMNS)
+        )
         is_covariate = kind_of(column_name) in COVARIATES
         may_be_value = not is_covariate and _are_mostly_numbers(column_cells)
-        is_of_regions = (n_of_region == 1).all()
-        if is_known or (
+        is_constant_by_region = (n_values_by_region == 1).all()
+        if known_name or (
             may_be_value
-            and (n_of_scan > 1).mean() > 1 / 2
-            and not (is_of_regions and len(n_of_scan) > 1)
+            and (n_values_by_scan > 1).mean() > 1 / 2
+            and not (is_constant_by_region and len(n_values_by_scan) > 1)
         ):
-            value_heads.append(column_name)
-        elif (n_of_scan == 1).all():
-            fact_heads.append(column_name)
-        elif is_of_regions and not is_covariate:
-            region_heads.append(column_name)
+            value_column_names.append(column_name)
+        elif (n_values_by_scan == 1).all():
+            fact_column_names.append(column_name)
+        elif is_constant_by_region and not is_covariate:
+            region_column_names.append(column_name)
         else:
-            scan_number = int(n_of_scan.index[n_of_scan > 1][0])
-            cell_texts = column_cells[scan_index == scan_number].fillna("n/a").unique()
-            scan_text = scan_rows.names[int(np.argmax(scan_index == scan_number))].text
+            scan_index = int(n_values_by_scan.index[n_values_by_scan > 1][0])
+            cell_texts = column_cells[scan_of_row == scan_index].fillna("n/a").unique()
+            scan_text = scan_rows.names[int(np.argmax(scan_of_row == scan_index))].text
             differing_texts.append(
                 f"{column_name!r} ({listed(map(repr, cell_texts), 3)} in {scan_text})"
             )
@@ -620,7 +638,7 @@ def _sort_row_columns(
             kind="rows differ",
             values={"n_columns": len(differing_texts)},
         )
-    return value_heads, fact_heads, region_heads
+    return value_column_names, fact_column_names, region_column_names
 
 
 def _are_mostly_numbers(column_cells: pd.Series) -> bool:
@@ -632,9 +650,9 @@ def _are_mostly_numbers(column_cells: pd.Series) -> bool:
     return bool(is_number.mean() > 1 / 2)
 
 
-def _name_sheet(file_name: str | Path, sheet: str) -> str:
+def _add_sheet_name(file_name: str | Path, sheet_name: str) -> str:
     """Return the name or path of a file with the sheet of a workbook."""
-    return f"{file_name}, sheet {sheet!r}" if sheet else str(file_name)
+    return f"{file_name}, sheet {sheet_name!r}" if sheet_name else str(file_name)
 
 
 def _measure_of_file_name(file_name: str) -> str:
@@ -651,7 +669,7 @@ def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
 
     A column name that names a tracer itself (`amyloid_tracer`) is about other values.
     """
-    tracer_columns = list[str]()
+    tracer_column_names = list[str]()
     for column_name in cells_by_column:
         cell_texts = {
             cell_text for cell_text in cells_by_column[column_name] if cell_text
@@ -660,8 +678,8 @@ def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
         if find_tracers(column_name) or not has_letters:
             continue
         if kind_of(column_name) == "tracer" or all(map(_names_tracer, cell_texts)):
-            tracer_columns.append(column_name)
-    return tracer_columns
+            tracer_column_names.append(column_name)
+    return tracer_column_names
 
 
 def _names_tracer(cell_text: str) -> bool:
@@ -673,8 +691,8 @@ def find_tracer_features(cells_by_column: Mapping[str, _Cells]) -> set[str]:
     """Return the features, such as fdg, of the tracers in a table's cells."""
     cell_texts = {
         cell_text
-        for tracer_column in find_tracer_columns(cells_by_column)
-        for cell_text in cells_by_column[tracer_column]
+        for tracer_column_name in find_tracer_columns(cells_by_column)
+        for cell_text in cells_by_column[tracer_column_name]
         if cell_text
     }
     return {
@@ -684,10 +702,10 @@ def find_tracer_features(cells_by_column: Mapping[str, _Cells]) -> set[str]:
 
 def _check_tracer_of_name(table_path: Path, measure_name: str) -> None:
     """Raise if the name of one scan's table names another tracer."""
-    file_tracer = wrong_tracer(table_path.name, measure_name)
-    if file_tracer is not None:
+    tracer_text = describe_wrong_tracer(table_path.name, measure_name)
+    if tracer_text is not None:
         raise FileFormatError(
-            f"the file contains {file_tracer}, not {measure_name}. Name its measure "
+            f"the file contains {tracer_text}, not {measure_name}. Name its measure "
             f"with {option_text('feature')}, or correct the tracer in the file name.",
             path=table_path,
         )
@@ -721,95 +739,98 @@ def _sort_columns(
 
     `side_letter` and `default_measure` are of column names that name neither.
     """
-    path_and_sheet = _name_sheet(table_path, sheet_name)
-    original_heads = _remove_copy_numbers(cell_table)
-    sorted_heads = _sort_heads(original_heads, atlas, side_letter, default_measure)
-    region_heads = [
-        region_column
-        for region_columns_of_key in sorted_heads.by_region.values()
-        for region_column in region_columns_of_key
+    path_and_sheet = _add_sheet_name(table_path, sheet_name)
+    original_name_of_column = _remove_copy_numbers(cell_table)
+    sorted_columns = _sort_column_names(
+        original_name_of_column, atlas, side_letter, default_measure
+    )
+    region_column_names = [
+        region_column_name
+        for column_names_of_key in sorted_columns.by_region.values()
+        for region_column_name in column_names_of_key
     ]
-    region_cell_table = cell_table[region_heads]
-    row_faults: dict[int, Finding] = {}
+    region_cell_table = cell_table[region_column_names]
+    fault_of_row: dict[int, Finding] = {}
     try:
-        number_columns = parse_numbers(path_and_sheet, region_cell_table).T
+        column_arrays = parse_numbers(path_and_sheet, region_cell_table).T
     except FileFormatError:
-        row_faults = _find_row_faults(path_and_sheet, region_cell_table)
-        if not (scan_names and row_faults):
+        fault_of_row = _find_row_faults(path_and_sheet, region_cell_table)
+        if not (scan_names and fault_of_row):
             raise
         # No value of a faulty row is used.
         sound_cells = region_cell_table.to_numpy(dtype=object, copy=True)
-        sound_cells[[*row_faults]] = None
-        number_columns = parse_numbers(path_and_sheet, sound_cells).T
-    numbers_by_column = dict(zip(region_heads, number_columns, strict=True))
+        sound_cells[[*fault_of_row]] = None
+        column_arrays = parse_numbers(path_and_sheet, sound_cells).T
+    numbers_by_column = dict(zip(region_column_names, column_arrays, strict=True))
     values_by_key: dict[tuple[str, int], np.ndarray] = {}
     conflict_texts = list[str]()
-    spare_heads = list[str]()
-    zero_regions = list[str]()
+    spare_column_names = list[str]()
+    zero_region_names = list[str]()
     for (
         measure_name,
         region_index,
-    ), region_columns_of_key in sorted_heads.by_region.items():
+    ), column_names_of_key in sorted_columns.by_region.items():
         region_name = atlas.names[region_index]
         # Numbered copies that are 0 everywhere do not count.
-        used_heads = [
-            region_column
-            for region_column in region_columns_of_key
-            if numbers_by_column[region_column].any()
-            or original_heads[region_column] == region_column
+        used_column_names = [
+            region_column_name
+            for region_column_name in column_names_of_key
+            if numbers_by_column[region_column_name].any()
+            or original_name_of_column[region_column_name] == region_column_name
         ]
-        column_numbers = numbers_by_column[used_heads[0]]
+        column_numbers = numbers_by_column[used_column_names[0]]
         values_by_key[measure_name, region_index] = column_numbers
-        spare_heads += [
-            region_column
-            for region_column in region_columns_of_key
-            if region_column != used_heads[0]
+        spare_column_names += [
+            region_column_name
+            for region_column_name in column_names_of_key
+            if region_column_name != used_column_names[0]
         ]
         if not all(
             np.array_equal(
-                numbers_by_column[region_column], column_numbers, equal_nan=True
+                numbers_by_column[region_column_name], column_numbers, equal_nan=True
             )
-            for region_column in used_heads
+            for region_column_name in used_column_names
         ):
             conflict_texts.append(
-                f"{' and '.join(map(repr, region_columns_of_key))} ({region_name})"
+                f"{' and '.join(map(repr, column_names_of_key))} ({region_name})"
             )
         if {*column_numbers[~np.isnan(column_numbers)]} == {0}:
-            zero_regions.append(region_name)
+            zero_region_names.append(region_name)
     if conflict_texts:
         raise FileFormatError(
             f"{count(len(conflict_texts), 'region', 'have')} more than one column: "
             f"{listed(conflict_texts)}. Keep one column for each region.",
             path=path_and_sheet,
         )
-    table_notes = list[Finding]()
-    if spare_heads:
+    table_findings = list[Finding]()
+    if spare_column_names:
         message = (
-            f"{count(len(spare_heads), 'column')} with the values of another column, "
-            f"or with 0 in every row, {verb_form(len(spare_heads), 'are')} left out: "
-            f"{listed(spare_heads)}"
+            f"{count(len(spare_column_names), 'column')} with the values of another "
+            "column, or with 0 in every row, "
+            f"{verb_form(len(spare_column_names), 'are')} left out: "
+            f"{listed(spare_column_names)}"
         )
-        table_notes.append(Finding(message, LEFT_OUT))
-    if zero_regions:
+        table_findings.append(Finding(message, LEFT_OUT))
+    if zero_region_names:
         message = (
-            f"{count(len(zero_regions), 'region', 'are')} 0 in every row; write n/a "
-            f"for a region that was not measured: {listed(zero_regions)}"
+            f"{count(len(zero_region_names), 'region', 'are')} 0 in every row; write "
+            f"n/a for a region that was not measured: {listed(zero_region_names)}"
         )
-        table_notes.append(Finding(message))
-    fact_heads = sorted_heads.facts
+        table_findings.append(Finding(message))
+    fact_column_names = sorted_columns.facts
     if not values_by_key:
-        fact_heads = fact_heads + sorted_heads.excluded_heads
+        fact_column_names = fact_column_names + sorted_columns.excluded_column_names
     return ScanTable(
         table_path,
         scan_names,
-        cell_table[fact_heads],
+        cell_table[fact_column_names],
         values_by_key,
-        unmatched_names=tuple(sorted_heads.unmatched_names),
-        excluded_columns=tuple(sorted_heads.excluded_heads),
-        notes=tuple(table_notes),
+        unmatched_names=tuple(sorted_columns.unmatched_names),
+        excluded_columns=tuple(sorted_columns.excluded_column_names),
+        notes=tuple(table_findings),
         sheet=sheet_name,
-        row_faults=row_faults,
-        measures_in_other_units=frozenset(sorted_heads.measures_in_other_units),
+        row_faults=fault_of_row,
+        measures_in_other_units=frozenset(sorted_columns.measures_in_other_units),
     )
 
 
@@ -833,35 +854,35 @@ def _find_row_faults(
     is_wrong_column = is_wrong.any(axis=0) & (is_wrong == is_known).all(axis=0)
     marked_cells = [*filter(is_number_with_marks, map(str, cell_array[is_wrong]))]
     has_point = np.array(["." in str(cell_text) for cell_text in cell_array[is_known]])
-    is_written_otherwise = bool(marked_cells) and not (
+    has_other_notation = bool(marked_cells) and not (
         all(map(has_decimal_comma, marked_cells))
         and 2 * has_point.sum() > is_known.sum()
     )
     if (
         2 * is_wrong_row.sum() > n_known_rows
         or is_wrong_column.any()
-        or is_written_otherwise
+        or has_other_notation
     ):
         return {}
-    row_faults: dict[int, Finding] = {}
+    fault_of_row: dict[int, Finding] = {}
     for row_index in np.flatnonzero(is_wrong_row):
         column_indices = np.flatnonzero(is_wrong[row_index])
-        cell_texts = listed(
+        cells_text = listed(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
-        first_wrong_column = str(region_cell_table.columns[column_indices[0]])
+        first_wrong_name = str(region_cell_table.columns[column_indices[0]])
         number_advice = explain_numbers(cell_array[row_index, column_indices])
         number_advice = number_advice.strip(" .") or "Write n/a for missing values"
-        row_faults[int(row_index)] = Finding(
+        fault_of_row[int(row_index)] = Finding(
             f"cells in {path_and_sheet} must be numbers",
             FAULT,
             kind="not numbers",
-            got=f"{cell_texts} in {count(len(column_indices), 'column')} (first "
-            f"{first_wrong_column!r})",
+            got=f"{cells_text} in {count(len(column_indices), 'column')} (first "
+            f"{first_wrong_name!r})",
             advice=f"{number_advice}, or {leave_out_text()}",
             values={"cells": tuple(cell_array[row_index, column_indices])},
         )
-    return row_faults
+    return fault_of_row
 
 
 def _remove_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
@@ -895,29 +916,33 @@ def _combine_with_unit(measure_name: str, unit: str) -> str:
     return measure_name if measure_unit in ("", unit) else f"{measure_name} [{unit}]"
 
 
-def _sort_heads(
-    original_heads: Mapping[str, str],
+def _sort_column_names(
+    original_name_of_column: Mapping[str, str],
     atlas: Atlas,
     side_letter: str | None,
     default_measure: str,
-) -> _SortedHeads:
+) -> _SortedColumns:
     """Sort column names by what they name: a region, something left out, or a fact."""
-    sorted_heads = _SortedHeads({}, [], [], [], set())
-    heads_and_units = {
-        column_name: _drop_unit(original_head)
-        for column_name, original_head in original_heads.items()
+    sorted_columns = _SortedColumns({}, [], [], [], set())
+    name_unit_by_column = {
+        column_name: _drop_unit(unitless_column_name)
+        for column_name, unitless_column_name in original_name_of_column.items()
     }
-    heads_without_unit = [head for head, _ in heads_and_units.values()]
-    custom_heads = _find_custom_heads(heads_without_unit, atlas, side_letter)
+    unitless_names = [
+        unitless_name for unitless_name, _ in name_unit_by_column.values()
+    ]
+    measure_region_of_name = _find_custom_column_names(
+        unitless_names, atlas, side_letter
+    )
     # A ratio is of the tracer that the file's name gives.
     unspecific_measures = ("", "suvr") if default_measure in PET_FEATURES else ("",)
-    for column_name, (original_head, unit) in heads_and_units.items():
-        measure_name, region_name = custom_heads.get(original_head) or _split_head(
-            original_head, atlas, side_letter
-        )
+    for column_name, (unitless_column_name, unit) in name_unit_by_column.items():
+        measure_name, region_name = measure_region_of_name.get(
+            unitless_column_name
+        ) or _split_column_name(unitless_column_name, atlas, side_letter)
         region_index = atlas.find(region_name, side_letter)
         is_excluded = (
-            is_outside(original_head)
+            is_outside(unitless_column_name)
             or is_outside(region_name)
             or atlas.divides(region_name, side_letter)
         )
@@ -926,21 +951,21 @@ def _sort_heads(
                 default_measure if measure_name in unspecific_measures else measure_name
             )
             if unit:
-                measure_of_head = measure_name
+                unitless_measure = measure_name
                 measure_name = _combine_with_unit(measure_name, unit)
-                if measure_of_head not in ("", measure_name):
-                    sorted_heads.measures_in_other_units.add(measure_name)
+                if unitless_measure not in ("", measure_name):
+                    sorted_columns.measures_in_other_units.add(measure_name)
             measure_and_region = (measure_name, region_index)
-            sorted_heads.by_region.setdefault(measure_and_region, []).append(
+            sorted_columns.by_region.setdefault(measure_and_region, []).append(
                 column_name
             )
-        elif is_excluded and original_head.lower() not in _HEAD_SIZES:
-            sorted_heads.excluded_heads.append(column_name)
+        elif is_excluded and unitless_column_name.lower() not in _HEAD_SIZES:
+            sorted_columns.excluded_column_names.append(column_name)
         else:
-            sorted_heads.facts.append(column_name)
+            sorted_columns.facts.append(column_name)
             if split_name(region_name)[0]:
-                sorted_heads.unmatched_names.append(region_name)
-    return sorted_heads
+                sorted_columns.unmatched_names.append(region_name)
+    return sorted_columns
 
 
 def read_region_values(
@@ -977,34 +1002,35 @@ def read_region_values(
                 table_path, pd.DataFrame(cells_by_column), frames, reference
             )
             region_names = [
-                _split_head(column_name, atlas)[1] for column_name in column_names
+                _split_column_name(column_name, atlas)[1]
+                for column_name in column_names
             ]
             frame_notes = (scaling_note,)
         else:
             region_names, value_cells = _read_hemisphere_tables(
                 table_path, cells_by_column, measure, atlas
             )
-    if message := unknown_names(region_names, atlas):
+    if message := describe_unknown_names(region_names, atlas):
         raise RegionNameError(
             message, path=table_path, values=find_other_atlas([region_names], atlas)
         )
     row_indices, _ = atlas.rows(region_names)
-    region_index = np.flatnonzero(row_indices >= 0)
-    if not region_index.size:
+    region_indices = np.flatnonzero(row_indices >= 0)
+    if not region_indices.size:
         raise FileFormatError(
             f"the table has no value of a region of {atlas.name}. Write a row or a "
             "column for every region.",
             path=table_path,
             kind="no regions",
         )
-    region_cells = np.array(value_cells, dtype=object)[row_indices[region_index]]
+    region_cells = np.array(value_cells, dtype=object)[row_indices[region_indices]]
     # Messages about wrong numbers name the region.
-    value_names = [f"{measure.name} of {atlas.names[i]}" for i in region_index]
+    value_names = [f"{measure.name} of {atlas.names[i]}" for i in region_indices]
     region_values = np.full(len(atlas), np.nan)
-    region_values[region_index] = parse_numbers(
+    region_values[region_indices] = parse_numbers(
         table_path, region_cells[None], value_names
     )[0]
-    return region_values, frame_notes, region_index
+    return region_values, frame_notes, region_indices
 
 
 def _read_hemisphere_tables(
@@ -1019,9 +1045,9 @@ def _read_hemisphere_tables(
     )
     other_path = other_side(table_path)
     if other_path:
-        other_table = read_columns(other_path)
+        other_cells_by_column = read_columns(other_path)
         other_names, other_cells = _read_static_table(
-            other_path, other_table, measure, atlas
+            other_path, other_cells_by_column, measure, atlas
         )
         region_names = [*region_names, *other_names]
         region_cells = [*region_cells, *other_cells]
@@ -1038,33 +1064,37 @@ def _read_static_table(
     side_match = SIDE_IN_NAME.search(table_path.name)
     file_side = side_match[1][0].upper() if side_match else None
     # Columns of text come before those of numbers.
-    text_columns = [
+    text_column_names = [
         column_name
         for column_name in cells_by_column
         if not are_numbers(cells_by_column[column_name])
     ]
-    name_column = find_region_column(text_columns, NAME_COLUMNS)
+    name_column = find_region_column(text_column_names, NAME_COLUMNS)
     name_column = name_column or find_region_column(cells_by_column, NAME_COLUMNS)
     if name_column is None and len(next(iter(cells_by_column.values()))) == 1:
         _check_tracer_of_columns(table_path, cells_by_column, measure.name)
         return _read_single_row(table_path, cells_by_column, measure, atlas, file_side)
-    value_column = find_column_name(cells_by_column, measure.value_heads)
+    value_column = find_column_name(cells_by_column, measure.value_column_names)
     if name_column is None or value_column is None:
-        expected_heads = NAME_COLUMNS if name_column is None else measure.value_heads
+        expected_names = (
+            NAME_COLUMNS if name_column is None else measure.value_column_names
+        )
         raise FileFormatError(
-            f"none of the column names is one of {', '.join(expected_heads)}. The "
+            f"none of the column names is one of {', '.join(expected_names)}. The "
             f"columns are {', '.join(cells_by_column)}.",
             path=table_path,
         )
     _check_one_scan(table_path, cells_by_column)
     _check_tracer_of_columns(table_path, cells_by_column, measure.name)
     region_names = [region_name or "" for region_name in cells_by_column[name_column]]
-    side_columns = {
+    other_cells_by_column = {
         column_name: column_cells
         for column_name, column_cells in cells_by_column.items()
         if column_name not in (name_column, value_column)
     }
-    region_names = _add_sides(table_path, region_names, side_columns, atlas, file_side)
+    region_names = _add_sides(
+        table_path, region_names, other_cells_by_column, atlas, file_side
+    )
     return region_names, list(cells_by_column[value_column])
 
 
@@ -1076,13 +1106,13 @@ def _read_single_row(
     file_side: str | None,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and values of a table of one row with a column for every region."""
-    row_frame = pd.DataFrame(cells_by_column, dtype=object)
-    scan_table = _sort_columns(table_path, [], row_frame, atlas, file_side)
+    row_table = pd.DataFrame(cells_by_column, dtype=object)
+    scan_table = _sort_columns(table_path, [], row_table, atlas, file_side)
     value_of_name: dict[str, str | float | None] = dict.fromkeys(
         scan_table.unmatched_names
     )
     # Columns that name the measure come last, because they replace the others.
-    for accepted_measure in ("", *map(str.lower, reversed(measure.head_measures))):
+    for accepted_measure in ("", *map(str.lower, reversed(measure.header_measures))):
         for (
             column_measure,
             region_index,
@@ -1136,8 +1166,8 @@ def _add_sides(
         column_name: [find_side(cell_text or "") for cell_text in column_cells]
         for column_name, column_cells in cells_by_column.items()
     }
-    side_heads = _find_side_heads(cells_by_column)
-    for column_name in side_heads:
+    side_column_names = _find_side_columns(cells_by_column)
+    for column_name in side_column_names:
         _check_side_words(
             table_path,
             column_name,
@@ -1145,44 +1175,48 @@ def _add_sides(
             sides_by_column[column_name],
             lacks_side,
         )
-    row_pairs = _find_row_pairs(region_names, lacks_side)
-    if row_pairs:
-        distinguishing_heads = [
+    row_index_pairs = _find_row_pairs(region_names, lacks_side)
+    if row_index_pairs:
+        distinguishing_names = [
             column_name
             for column_name, side_letters in sides_by_column.items()
             if all(
-                {side_letters[row_index] for row_index in row_pair} == {"L", "R"}
-                for row_pair in row_pairs
+                {side_letters[row_index] for row_index in row_index_pair} == {"L", "R"}
+                for row_index_pair in row_index_pairs
             )
         ]
-        if not distinguishing_heads:
-            _refuse_halves(table_path, cells_by_column, row_pairs)
+        if not distinguishing_names:
+            _refuse_halves(table_path, cells_by_column, row_index_pairs)
             if file_side is None and _is_clinica(table_path, cells_by_column):
                 return _add_sides_of_clinica(region_names, lacks_side)
             first_row_index = min(
-                row_index for row_pair in row_pairs for row_index in row_pair
+                row_index
+                for row_index_pair in row_index_pairs
+                for row_index in row_index_pair
             )
             raise FileFormatError(
-                f"{count(len(row_pairs), 'region')}, such as "
+                f"{count(len(row_index_pairs), 'region')}, such as "
                 f"{region_names[first_row_index]!r}, "
-                f"{verb_form(len(row_pairs), 'are')} repeated without a clear "
+                f"{verb_form(len(row_index_pairs), 'are')} repeated without a clear "
                 "hemisphere. Write the side into each name (lh_, rh_), or add a column "
                 "'hemisphere' with 'left' or 'right'.",
                 path=table_path,
             )
-        side_heads = [*dict.fromkeys([*distinguishing_heads, *side_heads])]
+        side_column_names = [
+            *dict.fromkeys([*distinguishing_names, *side_column_names])
+        ]
     side_letters = [file_side] * len(region_names)
-    for column_name in side_heads:
+    for column_name in side_column_names:
         for row_index, column_side in enumerate(sides_by_column[column_name]):
             if column_side and side_letters[row_index] not in (None, column_side):
-                is_only_side_column = len(side_heads) == 1
-                other_source = (
+                is_only_side_column = len(side_column_names) == 1
+                other_source_text = (
                     "the name of the file" if is_only_side_column else "another column"
                 )
                 raise FileFormatError(
                     f"the column {column_name!r} contains "
                     f"{cells_by_column[column_name][row_index]!r} for "
-                    f"{region_names[row_index]!r}, but {other_source} gives the "
+                    f"{region_names[row_index]!r}, but {other_source_text} gives the "
                     "opposite side. Correct the table.",
                     path=table_path,
                 )
@@ -1195,11 +1229,13 @@ def _add_sides(
         and atlas.find(region_name) is not None
     ]
     if contradictory_names:
-        side_source = (
-            f"the column {side_heads[0]!r}" if side_heads else "the name of the file"
+        side_source_text = (
+            f"the column {side_column_names[0]!r}"
+            if side_column_names
+            else "the name of the file"
         )
         raise RegionNameError(
-            f"{side_source} and the name of the region give opposite sides in "
+            f"{side_source_text} and the name of the region give opposite sides in "
             f"{count(len(contradictory_names), 'row')}: "
             f"{listed(contradictory_names, 3)}. Correct the side or the name.",
             path=table_path,
@@ -1217,12 +1253,14 @@ def _find_row_pairs(
     region_names: Sequence[str], lacks_side: Sequence[bool]
 ) -> list[list[int]]:
     """Return the rows of every name without a side that comes exactly twice."""
-    rows_by_name: dict[str, list[int]] = {}
+    row_indices_by_name: dict[str, list[int]] = {}
     for row_index, region_name in enumerate(region_names):
         if lacks_side[row_index]:
-            rows_by_name.setdefault(region_name, []).append(row_index)
+            row_indices_by_name.setdefault(region_name, []).append(row_index)
     return [
-        row_indices for row_indices in rows_by_name.values() if len(row_indices) == 2
+        row_indices
+        for row_indices in row_indices_by_name.values()
+        if len(row_indices) == 2
     ]
 
 
@@ -1252,23 +1290,27 @@ def _check_side_words(
 
 
 def _refuse_halves(
-    table_path: Path, cells_by_column: Mapping[str, _Cells], row_pairs: list[list[int]]
+    table_path: Path,
+    cells_by_column: Mapping[str, _Cells],
+    row_index_pairs: list[list[int]],
 ) -> None:
     """Raise if a column has two values that tell regions of one name apart."""
     for column_name, column_cells in cells_by_column.items():
         half_values = dict.fromkeys(
-            column_cells[row_index] for row_pair in row_pairs for row_index in row_pair
+            column_cells[row_index]
+            for row_index_pair in row_index_pairs
+            for row_index in row_index_pair
         )
         differs_within_pairs = all(
-            len({column_cells[row_index] for row_index in row_pair}) == 2
-            for row_pair in row_pairs
+            len({column_cells[row_index] for row_index in row_index_pair}) == 2
+            for row_index_pair in row_index_pairs
         )
         if differs_within_pairs and len(half_values) == 2:
-            value_texts = " and ".join(
+            values_text = " and ".join(
                 repr(half_value or "n/a") for half_value in half_values
             )
             raise FileFormatError(
-                f"the column {column_name!r} contains {value_texts} for regions of "
+                f"the column {column_name!r} contains {values_text} for regions of "
                 "the same name, and it is unclear which of them is left. Write "
                 "'left' or 'right' in this column.",
                 path=table_path,
@@ -1320,7 +1362,7 @@ def _add_sides_of_clinica(
     return complete_names
 
 
-def _split_head(
+def _split_column_name(
     column_name: str, atlas: Atlas, side_letter: str | None = None
 ) -> tuple[str, str]:
     """Return the measure and the region in a column name."""
@@ -1331,16 +1373,18 @@ def _split_head(
     if ucsf_match and ucsf_match[1].upper() in ucsf_structures:
         measure_name = _UCSF_MEASURES.get(ucsf_match[2].upper(), "other")
         return measure_name, ucsf_structures[ucsf_match[1].upper()]
-    ukbiobank_region = _read_ukbiobank_head(column_name, atlas)
-    if ukbiobank_region is not None:
-        return ukbiobank_region
+    measure_and_region = _read_ukbiobank_column_name(column_name, atlas)
+    if measure_and_region is not None:
+        return measure_and_region
     ucsf_match = _HEAD_WITH_TERM.fullmatch(column_name)
     if ucsf_match:
         return _MEASURE_OF_TERM[ucsf_match[2].lower()], ucsf_match[1]
     return "", column_name
 
 
-def _read_ukbiobank_head(column_name: str, atlas: Atlas) -> tuple[str, str] | None:
+def _read_ukbiobank_column_name(
+    column_name: str, atlas: Atlas
+) -> tuple[str, str] | None:
     """Return the measure and the region of a field of UK Biobank, None if it has none.
 
     The head is the field's number, or its title as the Data Showcase has it, which says
@@ -1375,18 +1419,23 @@ def _ukbiobank_regions(atlas: Atlas) -> dict[int, tuple[str, str]]:
         ).items()
     }
     cortex_table = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
-    first_fields = atlas.settings.get("ukbiobank_fields", {})
-    for measure_name, fields_by_side in first_fields.items():
-        for side_letter, first_field in zip("LR", fields_by_side, strict=True):
+    numbers_of_measure = atlas.settings.get("ukbiobank_fields", {})
+    for measure_name, first_field_numbers in numbers_of_measure.items():
+        for side_letter, first_field_number in zip(
+            "LR", first_field_numbers, strict=True
+        ):
             region_names = cortex_table["name"][
                 cortex_table["hemisphere"] == side_letter
             ]
             for offset, region_name in enumerate(region_names):
-                region_of_field[first_field + offset] = (measure_name, region_name)
+                region_of_field[first_field_number + offset] = (
+                    measure_name,
+                    region_name,
+                )
     return region_of_field
 
 
-def _find_custom_heads(
+def _find_custom_column_names(
     column_names: Sequence[str], atlas: Atlas, side_letter: str | None
 ) -> dict[str, tuple[str, str]]:
     """Return measure and region of column names that no known word explains.
@@ -1398,31 +1447,33 @@ def _find_custom_heads(
     number_names = [
         column_name for column_name in column_names if column_name.isdecimal()
     ]
-    are_labels = {*number_names} <= {*atlas.name_of_label} and not are_counts(
+    are_label_numbers = {*number_names} <= {*atlas.name_of_label} and not are_counts(
         number_names
     )
-    if are_labels and len(number_names) > min_count:
+    if are_label_numbers and len(number_names) > min_count:
         return {
             number_name: ("", atlas.name_of_label[number_name])
             for number_name in number_names
         }
-    measure_and_region = dict[str, tuple[str, str]]()
+    measure_region_of_name = dict[str, tuple[str, str]]()
     for column_name in column_names:
         is_known_region = (
-            atlas.find(_split_head(column_name, atlas, side_letter)[1], side_letter)
+            atlas.find(
+                _split_column_name(column_name, atlas, side_letter)[1], side_letter
+            )
             is not None
         )
         if is_known_region or is_outside(column_name):
             continue
-        region_match = _find_region(column_name, atlas, side_letter)
-        if region_match is not None:
-            measure_and_region[column_name] = region_match
+        measure_and_region = _find_region(column_name, atlas, side_letter)
+        if measure_and_region is not None:
+            measure_region_of_name[column_name] = measure_and_region
     count_of_measure = Counter(
-        measure_name for measure_name, _ in measure_and_region.values()
+        measure_name for measure_name, _ in measure_region_of_name.values()
     )
     return {
         column_name: (measure_name, region_name)
-        for column_name, (measure_name, region_name) in measure_and_region.items()
+        for column_name, (measure_name, region_name) in measure_region_of_name.items()
         if count_of_measure[measure_name] > min_count
     }
 
@@ -1482,7 +1533,7 @@ def _name_measure(name_prefix: str, name_suffix: str) -> str:
     return measure_names.pop() if is_known_measure else measure_text
 
 
-def unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
+def describe_unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
     """Return a sentence on names that are no regions of the atlas, empty if none."""
     try:
         atlas.rows(region_names)
@@ -1519,10 +1570,13 @@ def read_gtm_stats(
     values stay as `mri_gtmpvc` scaled them (to the pons by its default).
     """
     cell_rows = [text_line.split() for text_line in read_lines(stats_path)]
-    are_counted = [row_cells[0] for row_cells in cell_rows] == [
+    are_rows_counted = [row_cells[0] for row_cells in cell_rows] == [
         str(i + 1) for i in range(len(cell_rows))
     ]
-    if {len(row_cells) for row_cells in cell_rows} not in ({7}, {8}) or not are_counted:
+    if {len(row_cells) for row_cells in cell_rows} not in (
+        {7},
+        {8},
+    ) or not are_rows_counted:
         raise FileFormatError(
             "expected a PETSurfer table with 7 or 8 cells in each row and the row "
             "numbers 1, 2 ... in the first column. The file may be incomplete.",
@@ -1583,11 +1637,11 @@ def _mean_of_frames(
     table_path: Path, frame_table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
-    edge_columns = [
+    edge_column_names = [
         find_column_name(frame_table, _FRAME_STARTS),
         find_column_name(frame_table, _FRAME_ENDS),
     ]
-    if None in edge_columns:
+    if None in edge_column_names:
         raise FileFormatError(
             "the table has no columns for the start and the end of each frame. Add "
             "these columns.",
@@ -1597,12 +1651,14 @@ def _mean_of_frames(
     region_names = [
         column_name
         for column_name in frame_table
-        if column_name and column_name not in edge_columns
+        if column_name and column_name not in edge_column_names
     ]
-    frame_starts, frame_ends = parse_numbers(table_path, frame_table[edge_columns]).T
-    weight_of_frame = frame_weights(table_path, frame_starts, frame_ends, frames)
-    has_weight = weight_of_frame > 0
-    return region_names, weight_of_frame[has_weight] @ parse_numbers(
+    frame_starts, frame_ends = parse_numbers(
+        table_path, frame_table[edge_column_names]
+    ).T
+    weights_of_frames = frame_weights(table_path, frame_starts, frame_ends, frames)
+    has_weight = weights_of_frames > 0
+    return region_names, weights_of_frames[has_weight] @ parse_numbers(
         table_path, frame_table[region_names]
     )[has_weight]
 

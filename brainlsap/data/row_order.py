@@ -185,12 +185,12 @@ def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
 
     Of orders that put the same regions into the same rows, the first counts.
     """
-    distinct_orders = dict[tuple[int | None, ...], RowOrder]()
+    order_by_regions = dict[tuple[int | None, ...], RowOrder]()
     for row_order in row_orders(atlas):
         if len(row_order.names) == n_rows:
-            row_regions = regions_of_rows(atlas, row_order.names)
-            distinct_orders.setdefault(row_regions, row_order)
-    return list(distinct_orders.values())
+            region_of_row = regions_of_rows(atlas, row_order.names)
+            order_by_regions.setdefault(region_of_row, row_order)
+    return list(order_by_regions.values())
 
 
 def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
@@ -201,11 +201,11 @@ def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
     """
     for bundled_name in available_atlases():
         bundled_atlas = load_atlas(bundled_name)
-        region_rows = regions_of_rows(bundled_atlas, own_atlas.names)
-        if len({*region_rows} - {None}) < len(bundled_atlas):
+        region_of_row = regions_of_rows(bundled_atlas, own_atlas.names)
+        if len({*region_of_row} - {None}) < len(bundled_atlas):
             continue
         for row_order in fitting_orders(bundled_atlas, len(own_atlas)):
-            if regions_of_rows(bundled_atlas, row_order.names) == region_rows:
+            if regions_of_rows(bundled_atlas, row_order.names) == region_of_row:
                 return bundled_name, row_order.tool
         return bundled_name, ""
     return None
@@ -225,17 +225,17 @@ def regions_of_rows(atlas: Atlas, row_names: Sequence[str]) -> tuple[int | None,
 
 def _label_orders(atlas: Atlas) -> list[RowOrder]:
     """Return the orders by label number of an atlas whose regions all have one."""
-    numbered_regions = atlas.regions.query("freesurfer_id > 0").sort_values(
+    numbered_table = atlas.regions.query("freesurfer_id > 0").sort_values(
         "freesurfer_id"
     )
-    if len(numbered_regions) != len(atlas):
+    if len(numbered_table) != len(atlas):
         return []
     description = f"in the order of the label numbers of {atlas.name}"
-    label_orders = [RowOrder("labels", tuple(numbered_regions["name"]), description)]
+    label_orders = [RowOrder("labels", tuple(numbered_table["name"]), description)]
     # without MRtrix's labelconvert there is a row for every number
-    label_numbers = tuple(map(str, range(numbered_regions["freesurfer_id"].max() + 1)))
-    is_own_atlas = not atlas.settings.get("annotation")
-    if is_own_atlas and len(label_numbers) > len(atlas) + 1:
+    label_numbers = tuple(map(str, range(numbered_table["freesurfer_id"].max() + 1)))
+    is_user_atlas = not atlas.settings.get("annotation")
+    if is_user_atlas and len(label_numbers) > len(atlas) + 1:
         for first_number in (1, 0):
             description = f"as label numbers of {atlas.name}, from {first_number}"
             label_orders.append(
@@ -252,13 +252,13 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
     midline_indices = np.flatnonzero(hemispheres == "M")
     if not len(left_indices) or len(left_indices) != len(right_indices):
         return []
-    exchanged_regions = np.arange(len(atlas))
-    exchanged_regions[left_indices] = right_indices
-    exchanged_regions[right_indices] = left_indices
-    interleaved_regions = np.column_stack([left_indices, right_indices]).ravel()
+    exchanged_indices = np.arange(len(atlas))
+    exchanged_indices[left_indices] = right_indices
+    exchanged_indices[right_indices] = left_indices
+    interleaved_indices = np.column_stack([left_indices, right_indices]).ravel()
     midline_text = ", then all midline regions" if len(midline_indices) else ""
     arrangement_of_order: dict[str, tuple[Sequence[int], str]] = {
-        "right-first": (exchanged_regions.tolist(), "right and left swapped"),
+        "right-first": (exchanged_indices.tolist(), "right and left swapped"),
         "hemispheres": (
             [*left_indices, *right_indices, *midline_indices],
             f"all left regions, then all right regions{midline_text}",
@@ -268,18 +268,18 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
             f"all right regions, then all left regions{midline_text}",
         ),
         "interleaved": (
-            [*interleaved_regions, *midline_indices],
+            [*interleaved_indices, *midline_indices],
             f"left and right regions in turn{midline_text}",
         ),
     }
     return [
         RowOrder(
             arrangement_name,
-            tuple(atlas.names[region_index] for region_index in arranged_regions),
+            tuple(atlas.names[region_index] for region_index in arranged_indices),
             f"as {atlas.name}, {arrangement_text}",
         )
         for arrangement_name, (
-            arranged_regions,
+            arranged_indices,
             arrangement_text,
         ) in arrangement_of_order.items()
     ]
@@ -289,13 +289,9 @@ def _freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
     """Return orders of a cortex of FreeSurfer with deep structures of `aseg`."""
     if "annotation" not in atlas.settings:
         return []
-    cortical_regions = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
-    left_names = cortical_regions["name"][
-        cortical_regions["hemisphere"] == "L"
-    ].tolist()
-    right_names = cortical_regions["name"][
-        cortical_regions["hemisphere"] == "R"
-    ].tolist()
+    cortex_table = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
+    left_names = cortex_table["name"][cortex_table["hemisphere"] == "L"].tolist()
+    right_names = cortex_table["name"][cortex_table["hemisphere"] == "R"].tolist()
     return [
         *_structure_orders(atlas, left_names, right_names),
         *_schaefer_17_orders(atlas, left_names, right_names),
@@ -303,7 +299,7 @@ def _freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
     ]
 
 
-def _on_both_sides(
+def _names_on_both_sides(
     structure_names: Iterable[str], side_words: Sequence[str] = ("Left", "Right")
 ) -> list[str]:
     """Return the names of structures on the first side, then on the second."""
@@ -319,11 +315,11 @@ def _structure_orders(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of a left and a right cortex with structures of `aseg`."""
-    deep_names = _on_both_sides(_STRUCTURES)
-    alphabetic_names = _on_both_sides(sorted(_STRUCTURES))
-    cerebellum_names = _on_both_sides(["Cerebellum-Cortex"])
-    ventral_dc_names = _on_both_sides([*_STRUCTURES, "VentralDC"])
-    tian_names = _on_both_sides(_TIAN_S1, ("Right", "Left"))
+    deep_names = _names_on_both_sides(_STRUCTURES)
+    alphabetic_names = _names_on_both_sides(sorted(_STRUCTURES))
+    cerebellum_names = _names_on_both_sides(["Cerebellum-Cortex"])
+    ventral_dc_names = _names_on_both_sides([*_STRUCTURES, "VentralDC"])
+    tian_names = _names_on_both_sides(_TIAN_S1, ("Right", "Left"))
     has_parts = bool(atlas.is_part.any())
     if not has_parts:
         tian_names = [
@@ -345,12 +341,14 @@ def _structure_orders(
         *right_names,
         cerebellum_names[1],
     ]
-    node_table = atlas.settings.get("mrtrix", "labelconvert table of this parcellation")
-    mrtrix_description = (
-        f"in the order of MRtrix's {node_table} ({len(node_names)} nodes)"
+    node_table_name = atlas.settings.get(
+        "mrtrix", "labelconvert table of this parcellation"
     )
-    number_order_start = "in the order of FreeSurfer's numbers, with"
-    rows_by_order: list[tuple[str, list[str], str]] = [
+    mrtrix_description = (
+        f"in the order of MRtrix's {node_table_name} ({len(node_names)} nodes)"
+    )
+    number_order_text = "in the order of FreeSurfer's numbers, with"
+    order_entries: list[tuple[str, list[str], str]] = [
         ("mrtrix", node_names, mrtrix_description),
         # as of tck2connectome -keep_unassigned
         (
@@ -387,17 +385,17 @@ def _structure_orders(
         (
             "labels-cerebellum",
             [*numbered_names, *left_names, *right_names],
-            f"{number_order_start} cerebellum",
+            f"{number_order_text} cerebellum",
         ),
         (
             "labels-ventraldc",
             [*ventral_dc_names, *left_names, *right_names],
-            f"{number_order_start} VentralDC",
+            f"{number_order_text} VentralDC",
         ),
         (
             "labels-ventraldc",
             [*brain_stem_names, *left_names, *right_names],
-            f"{number_order_start} VentralDC and brain stem",
+            f"{number_order_text} VentralDC and brain stem",
         ),
     ]
     atlas_names = [
@@ -407,7 +405,7 @@ def _structure_orders(
     ]
     if len(atlas_names) < len(alphabetic_names):
         description = "as ENIGMA's: the cortex, then amygdala, caudate ..."
-        rows_by_order.append(
+        order_entries.append(
             ("enigma", [*left_names, *right_names, *atlas_names], description)
         )
     return [
@@ -417,7 +415,7 @@ def _structure_orders(
             description,
             adds_parts=tool_name == "ukbiobank" and not has_parts,
         )
-        for tool_name, row_names, description in rows_by_order
+        for tool_name, row_names, description in order_entries
     ]
 
 
@@ -429,8 +427,8 @@ def _schaefer_17_orders(
         return []
     parcel_indices = np.argsort(atlas.settings["order_17networks"])
     parcel_names = np.array([*left_names, *right_names])[parcel_indices].tolist()
-    deep_names = _on_both_sides(_STRUCTURES)
-    alphabetic_names = _on_both_sides(sorted(_STRUCTURES))
+    deep_names = _names_on_both_sides(_STRUCTURES)
+    alphabetic_names = _names_on_both_sides(sorted(_STRUCTURES))
     order_description = "in the order of Schaefer's 17 networks"
     return [
         RowOrder(
@@ -452,22 +450,26 @@ def _wall_orders(
     """Return orders with a row for the medial wall of each side."""
     if "wall" not in atlas.settings:
         return []
-    wall_position = atlas.settings["wall"]
-    cortical_rows = list[str]()
+    wall_index = atlas.settings["wall"]
+    cortical_row_names = list[str]()
     for parcel_names in (left_names, right_names):
-        cortical_rows += [
-            *parcel_names[:wall_position],
+        cortical_row_names += [
+            *parcel_names[:wall_index],
             "Medial_wall",
-            *parcel_names[wall_position:],
+            *parcel_names[wall_index:],
         ]
-    deep_names = _on_both_sides(_STRUCTURES)
+    deep_names = _names_on_both_sides(_STRUCTURES)
     description = f"as {_ASEG_ORDER}, with a wall on each side"
-    wall_orders = [RowOrder("walls", (*cortical_rows, *deep_names), description)]
+    wall_orders = [RowOrder("walls", (*cortical_row_names, *deep_names), description)]
     for n_cerebellar_rows in _N_CEREBELLAR_ROWS:
         matrix_kind = "subcortical matrix"
         if n_cerebellar_rows:
             matrix_kind = f"full matrix ({n_cerebellar_rows} cerebellar rows)"
-        row_names = (*deep_names, *["Cerebellum"] * n_cerebellar_rows, *cortical_rows)
+        row_names = (
+            *deep_names,
+            *["Cerebellum"] * n_cerebellar_rows,
+            *cortical_row_names,
+        )
         description = f"in the order of micapipe's {matrix_kind}"
         wall_orders.append(RowOrder("micapipe", row_names, description))
     return wall_orders
@@ -482,7 +484,7 @@ def name_rows(
     atlas: Atlas,
     row_order: str | None = None,
     labels: str | Path | Sequence[str] | None = None,
-    file_names: Sequence[str] = (),
+    file_row_names: Sequence[str] = (),
     comments: str = "",
 ) -> RowNames:
     """Return the names of the rows of a matrix, and what decided them.
@@ -508,22 +510,22 @@ def name_rows(
         order_note = f"rows named with {option_text('labels')}"
         check_length(matrix_path, n_rows, row_names, order_note)
         return RowNames(row_names, order_note, "names")
-    if file_names and not are_counts(file_names):
-        check_length(matrix_path, n_rows, file_names, "read by name")
-        return RowNames(tuple(file_names), "read by name", "names")
-    order_of_rows = None
+    if file_row_names and not are_counts(file_row_names):
+        check_length(matrix_path, n_rows, file_row_names, "read by name")
+        return RowNames(tuple(file_row_names), "read by name", "names")
+    chosen_order = None
     if row_order is not None and row_order != UNCHECKED_NAMES:
-        order_of_rows = _look_up_order(matrix_path, weight_matrix, atlas, row_order)
+        chosen_order = _look_up_order(matrix_path, weight_matrix, atlas, row_order)
     names_of_list = find_lists_beside(matrix_path, n_rows)
     if names_of_list:
-        return _name_rows_by_lists(matrix_path, names_of_list, atlas, order_of_rows)
-    if order_of_rows is not None:
+        return _name_rows_by_lists(matrix_path, names_of_list, atlas, chosen_order)
+    if chosen_order is not None:
         return RowNames(
-            order_of_rows.names,
-            order_of_rows.note,
+            chosen_order.names,
+            chosen_order.note,
             "row_order",
-            order_of_rows.adds_parts,
-            order_of_rows.tool,
+            chosen_order.adds_parts,
+            chosen_order.tool,
         )
     return _name_rows_by_other_evidence(matrix_path, weight_matrix, atlas, comments)
 
@@ -532,7 +534,7 @@ def unknown_order_message(
     weight_matrix: np.ndarray,
     atlas: Atlas,
     row_order: str | None = None,
-    figures_of_order: Mapping[RowOrder, str] | None = None,
+    fit_text_of_order: Mapping[RowOrder, str] | None = None,
     best_order: RowOrder | None = None,
 ) -> str:
     """Return the message that rows have no known order, with the orders they may have.
@@ -545,22 +547,23 @@ def unknown_order_message(
         Names the regions.
     row_order : str, optional
         The order that was asked for and has another number of rows.
-    figures_of_order : mapping of RowOrder to str, optional
+    fit_text_of_order : mapping of RowOrder to str, optional
         Fit of the weights to each order, the best first.
     best_order : RowOrder, optional
         The order that the weights fit clearly better than all others.
     """
     n_rows = len(weight_matrix)
-    if figures_of_order is None:
-        figures_of_order = dict.fromkeys(fitting_orders(atlas, n_rows), "")
+    if fit_text_of_order is None:
+        fit_text_of_order = dict.fromkeys(fitting_orders(atlas, n_rows), "")
     candidate_lines = list[str]()
-    telling_row = _most_telling_row([*figures_of_order])
-    for candidate_order, figure_text in figures_of_order.items():
+    telling_row_index = _most_telling_row([*fit_text_of_order])
+    for candidate_order, fit_text in fit_text_of_order.items():
         rows_text = (
-            f"row {telling_row + 1} is {candidate_order.names[telling_row]}, and "
-            f"row {n_rows} is {candidate_order.names[-1]}"
+            f"row {telling_row_index + 1} is "
+            f"{candidate_order.names[telling_row_index]}, and row {n_rows} is "
+            f"{candidate_order.names[-1]}"
         )
-        facts_text = f"{rows_text}; {figure_text}" if figure_text else rows_text
+        facts_text = f"{rows_text}; {fit_text}" if fit_text else rows_text
         candidate_line = format_candidate(candidate_order, facts_text)
         if candidate_order is best_order:
             candidate_line = f"best fit: {candidate_line}"
@@ -584,7 +587,7 @@ def unknown_order_message(
     )
     if not candidate_lines:
         return f"{message}. {advice_text}"
-    if any(figures_of_order.values()):
+    if any(fit_text_of_order.values()):
         advice_text = f"{FIGURES_TEXT} {advice_text}"
     elif row_order:
         advice_text += (
@@ -691,8 +694,8 @@ def _look_up_order(
 
 def find_atlas_of_size(n_rows: int, atlas: Atlas) -> dict[str, str]:
     """Return `{"atlas": name}` of another atlas that so many rows may be of, if any."""
-    other_atlas = atlas.settings.get("atlas_by_size", {}).get(str(n_rows))
-    return {"atlas": other_atlas} if other_atlas else {}
+    other_atlas_name = atlas.settings.get("atlas_by_size", {}).get(str(n_rows))
+    return {"atlas": other_atlas_name} if other_atlas_name else {}
 
 
 def _label_number_order(n_rows: int) -> RowOrder:
@@ -715,21 +718,21 @@ def _are_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
         return False
     region_weights = weight_matrix[1:, 1:]  # every row may have links to label 0
     is_linked_row = np.any(region_weights, axis=1) | np.any(region_weights, axis=0)
-    linked_rows = 1 + np.flatnonzero(is_linked_row)
-    linked_rows = linked_rows[
-        linked_rows >= _MIN_LABEL_NUMBER
+    linked_row_indices = 1 + np.flatnonzero(is_linked_row)
+    linked_row_indices = linked_row_indices[
+        linked_row_indices >= _MIN_LABEL_NUMBER
     ]  # smaller ones may be of no region
     return (
-        len(linked_rows) > 0
-        and np.isin(linked_rows, label_numbers).mean() >= _MIN_LABEL_SHARE
+        len(linked_row_indices) > 0
+        and np.isin(linked_row_indices, label_numbers).mean() >= _MIN_LABEL_SHARE
     )
 
 
 def _find_tool(matrix_path: Path, comments: str, atlas: Atlas) -> str | None:
     """Return the tool that the path or the first lines name, None where none do."""
     searched_text = f"{matrix_path.as_posix()}\n{comments}"
-    for tool_name, tool_words in _TOOL_WORDS.items():
-        word_match = tool_words.search(searched_text)
+    for tool_name, tool_pattern in _TOOL_WORDS.items():
+        word_match = tool_pattern.search(searched_text)
         if word_match is None:
             continue
         if tool_name == "ukbiobank" and word_match["cortex"] != atlas.settings.get(
@@ -738,8 +741,8 @@ def _find_tool(matrix_path: Path, comments: str, atlas: Atlas) -> str | None:
             return None  # of another cortex
         return tool_name
     has_node_image = matrix_path.parent.is_dir() and any(
-        _NODE_IMAGE.search(folder_file.name)
-        for folder_file in matrix_path.parent.iterdir()
+        _NODE_IMAGE.search(folder_path.name)
+        for folder_path in matrix_path.parent.iterdir()
     )
     return "mrtrix" if has_node_image else None
 
@@ -766,9 +769,12 @@ def _describe_empty_walls(weight_matrix: np.ndarray, atlas: Atlas) -> str:
     ):
         return ""
     wall_texts = [
-        f"Rows {wall_rows[0] + 1} and {wall_rows[1] + 1} are empty, as the medial "
-        "walls usually are. "
-        for wall_rows in wall_settings["rows"]
-        if not (weight_matrix[wall_rows].any() or weight_matrix[:, wall_rows].any())
+        f"Rows {wall_row_indices[0] + 1} and {wall_row_indices[1] + 1} are empty, as "
+        "the medial walls usually are. "
+        for wall_row_indices in wall_settings["rows"]
+        if not (
+            weight_matrix[wall_row_indices].any()
+            or weight_matrix[:, wall_row_indices].any()
+        )
     ]
     return "".join(wall_texts)

@@ -102,17 +102,17 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
         cohort = _apply_connectome(cohort_path, cohort, new_options.connectome)
     if new_options.feature is not None:
         cohort = _select_features(cohort_path, cohort, new_options.feature)
-    excluded_scans = _find_excluded(cohort, new_options.exclude)
+    excluded_scan_names = _find_excluded_scan_names(cohort, new_options.exclude)
     # Visits of people who are wholly excluded need no baseline.
-    excluded_people = _find_excluded_people(cohort, excluded_scans)
-    is_of_excluded = cohort.table["participant"].isin(excluded_people)
+    excluded_person_ids = _find_excluded_people(cohort, excluded_scan_names)
+    is_of_excluded_person = cohort.table["participant"].isin(excluded_person_ids)
     cohort = _exclude_scans(
-        cohort_path, cohort, {*cohort.table["scan"][is_of_excluded]}
+        cohort_path, cohort, {*cohort.table["scan"][is_of_excluded_person]}
     )
     if new_options.scans:
         cohort = _select_scans(cohort_path, cohort, new_options.scans)
     # An excluded baseline is not replaced by a later visit, as in a folder.
-    cohort = _exclude_scans(cohort_path, cohort, excluded_scans)
+    cohort = _exclude_scans(cohort_path, cohort, excluded_scan_names)
     skip_faulty = bool(new_options.skip_faulty or cohort.reading_options.skip_faulty)
     if new_options.label is not None or new_options.classes is not None:
         cohort = _select_labels(
@@ -122,17 +122,17 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
             new_options.classes,
             skip_faulty=skip_faulty,
         )
-    elif excluded_scans:
+    elif excluded_scan_names:
         _check_named_classes(cohort_path, cohort)
     # A report and a stored model state the options that were applied last.
-    selections = new_options.to_jsonable(SELECTING_OPTIONS)
-    if cohort.reading_options.exclude and excluded_scans:
+    selecting_options = new_options.to_jsonable(SELECTING_OPTIONS)
+    if cohort.reading_options.exclude and excluded_scan_names:
         # State the scans that the file leaves out, and those that were named now.
         is_excluded = cohort.left_out["fate"] == EXCLUDED
-        selections["exclude"] = sorted(cohort.left_out["scan"][is_excluded])
+        selecting_options["exclude"] = sorted(cohort.left_out["scan"][is_excluded])
     if skip_faulty:
-        selections["skip_faulty"] = True
-    reading_options = cohort.reading_options.change(**selections)
+        selecting_options["skip_faulty"] = True
+    reading_options = cohort.reading_options.change(**selecting_options)
     return replace(cohort, reading_options=reading_options)
 
 
@@ -143,28 +143,30 @@ def label_column(cohort: Cohort, column_name: str) -> pd.Series | None:
     """
     if column_name.lower() == cohort.label_name.lower():
         return cohort.table["label"]
-    stored_column = _find_covariate(cohort, column_name)
+    stored_column_name = _find_covariate_name(cohort, column_name)
     return (
-        None if stored_column is None else cohort.table[stored_column].map(_label_text)
+        None
+        if stored_column_name is None
+        else cohort.table[stored_column_name].map(_label_text)
     )
 
 
-def _find_covariate(cohort: Cohort, column_name: str) -> str | None:
+def _find_covariate_name(cohort: Cohort, column_name: str) -> str | None:
     """Return the column name of a covariate in the spelling of the table."""
-    head_by_text = {
+    name_by_text = {
         str(covariate_name): covariate_name
         for covariate_name in cohort.table.columns[len(KEY_COLUMNS) :]
     }
     for covariate_spelling in (column_name, f"{column_name}_given"):
-        if covariate_spelling in head_by_text:
-            return head_by_text[covariate_spelling]
-        matching_heads = [
+        if covariate_spelling in name_by_text:
+            return name_by_text[covariate_spelling]
+        matching_names = [
             covariate_name
-            for head_text, covariate_name in head_by_text.items()
-            if head_text.lower() == covariate_spelling.lower()
+            for name_text, covariate_name in name_by_text.items()
+            if name_text.lower() == covariate_spelling.lower()
         ]
-        if len(matching_heads) == 1:
-            return matching_heads[0]
+        if len(matching_names) == 1:
+            return matching_names[0]
     return None
 
 
@@ -182,7 +184,7 @@ def _check_unchanged(
 ) -> None:
     """Raise where options say another way of reading than that of the file."""
     earlier_options = cohort.provenance | cohort.reading_options.to_jsonable()
-    refused_options = list[str]()
+    refused_texts = list[str]()
     for option_name, option_value in asked_options.to_jsonable().items():
         if option_name in ("atlas", *SELECTING_OPTIONS):
             continue
@@ -202,13 +204,13 @@ def _check_unchanged(
         value_text = (
             "no value of its own" if earlier_value is None else repr(earlier_value)
         )
-        refused_options.append(
+        refused_texts.append(
             f"{option_text(option_name)} ({getattr(asked_options, option_name)!r}; "
             f"the file has {value_text})"
         )
-    if refused_options:
+    if refused_texts:
         raise ParameterError(
-            f"{cohort_path} is a saved cohort, so {', '.join(refused_options)} "
+            f"{cohort_path} is a saved cohort, so {', '.join(refused_texts)} "
             "cannot be applied. Leave each of these options out, or read the "
             "folder of the study."
         )
@@ -268,37 +270,37 @@ def _select_features(
     cohort_path: str | Path, cohort: Cohort, feature: str | Sequence[str]
 ) -> Cohort:
     """Return the cohort with some of its features, in this order."""
-    chosen_features = (
+    chosen_names = (
         [feature]
         if isinstance(feature, str)
         else [str(feature_name) for feature_name in feature]
     )
-    if not chosen_features or len({*chosen_features}) < len(chosen_features):
+    if not chosen_names or len({*chosen_names}) < len(chosen_names):
         raise ParameterError(
             f"feature must be one name or a list of different names; got {feature!r}."
         )
-    missing_features = [
+    missing_names = [
         feature_name
-        for feature_name in chosen_features
+        for feature_name in chosen_names
         if feature_name not in cohort.feature_names
     ]
-    if missing_features:
+    if missing_names:
         raise ParameterError(
             f"{cohort_path} contains the features {', '.join(cohort.feature_names)}, "
-            f"but not {', '.join(missing_features)}. Choose features of the saved "
+            f"but not {', '.join(missing_names)}. Choose features of the saved "
             f"cohort with {option_text('feature')}, or read the folder of the study."
         )
-    feature_index = [
-        cohort.feature_names.index(feature_name) for feature_name in chosen_features
+    feature_indices = [
+        cohort.feature_names.index(feature_name) for feature_name in chosen_names
     ]
     return replace(
         cohort,
-        features=cohort.features[..., feature_index],
-        feature_names=tuple(chosen_features),
+        features=cohort.features[..., feature_indices],
+        feature_names=tuple(chosen_names),
     )
 
 
-def _find_excluded(
+def _find_excluded_scan_names(
     cohort: Cohort, exclude: str | Path | Sequence[str] | None
 ) -> set[str]:
     """Return the scans that an option excludes, also those that are left out by now."""
@@ -318,8 +320,8 @@ def _list_scans(cohort: Cohort) -> list[LeftOut]:
         strict=True,
     )
     analysed_rows = [
-        LeftOut(scan, participant, session, "")
-        for scan, participant, session in scan_keys
+        LeftOut(scan_name, participant_id, session_id, "")
+        for scan_name, participant_id, session_id in scan_keys
     ]
     return [*analysed_rows, *_list_left_out(cohort)]
 
@@ -331,23 +333,23 @@ def _list_left_out(cohort: Cohort) -> list[LeftOut]:
     ]
 
 
-def _find_excluded_people(cohort: Cohort, excluded_scans: set[str]) -> set[str]:
+def _find_excluded_people(cohort: Cohort, excluded_scan_names: set[str]) -> set[str]:
     """Return the people of whom every scan is excluded."""
-    all_scans = _list_scans(cohort)
-    return {scan_entry.participant for scan_entry in all_scans} - {
-        scan_entry.participant
-        for scan_entry in all_scans
-        if scan_entry.scan not in excluded_scans
+    all_scan_rows = _list_scans(cohort)
+    return {scan_row.participant for scan_row in all_scan_rows} - {
+        scan_row.participant
+        for scan_row in all_scan_rows
+        if scan_row.scan not in excluded_scan_names
     }
 
 
 def _exclude_scans(
-    cohort_path: str | Path, cohort: Cohort, excluded_scans: set[str]
+    cohort_path: str | Path, cohort: Cohort, excluded_scan_names: set[str]
 ) -> Cohort:
     """Return the cohort without scans; also others of these names become excluded."""
-    if not excluded_scans:
+    if not excluded_scan_names:
         return cohort
-    is_excluded = cohort.table["scan"].isin(excluded_scans).to_numpy()
+    is_excluded = cohort.table["scan"].isin(excluded_scan_names).to_numpy()
     if is_excluded.all():
         raise CohortError(
             f"{option_text('exclude')} leaves out all {cohort.n_scans} scans. Name "
@@ -356,11 +358,11 @@ def _exclude_scans(
         )
     if is_excluded.any():
         cohort = cohort.select(~is_excluded, fate=EXCLUDED)
-    left_out = cohort.left_out.copy()
-    is_named = left_out["scan"].isin(excluded_scans)
-    left_out.loc[is_named, "fate"] = EXCLUDED
-    left_out.loc[is_named, "reason"] = ""
-    cohort = replace(cohort, left_out=left_out)
+    dropped_table = cohort.left_out.copy()
+    is_excluded_row = dropped_table["scan"].isin(excluded_scan_names)
+    dropped_table.loc[is_excluded_row, "fate"] = EXCLUDED
+    dropped_table.loc[is_excluded_row, "reason"] = ""
+    cohort = replace(cohort, left_out=dropped_table)
     return _update_notes(cohort)
 
 
@@ -392,12 +394,14 @@ def _state_faults(cohort: Cohort, fault_of_scan: Mapping[str, Finding]) -> Cohor
     """Return the cohort with the faults of scans that it leaves out as reasons."""
     if not fault_of_scan:
         return cohort
-    left_out = cohort.left_out
+    dropped_table = cohort.left_out
     reasons = [
-        str(fault_of_scan[scan]) if scan in fault_of_scan else reason
-        for scan, reason in zip(left_out["scan"], left_out["reason"], strict=True)
+        str(fault_of_scan[scan_name]) if scan_name in fault_of_scan else reason
+        for scan_name, reason in zip(
+            dropped_table["scan"], dropped_table["reason"], strict=True
+        )
     ]
-    return _update_notes(replace(cohort, left_out=left_out.assign(reason=reasons)))
+    return _update_notes(replace(cohort, left_out=dropped_table.assign(reason=reasons)))
 
 
 def _update_notes(cohort: Cohort) -> Cohort:
@@ -407,15 +411,15 @@ def _update_notes(cohort: Cohort) -> Cohort:
         for finding in as_findings(cohort.findings)
         if finding.severity != LEFT_OUT or finding.kind not in (EXCLUDED, FAULTY)
     ]
-    left_out_notes = describe_left_out(_list_left_out(cohort))
-    return replace(cohort, findings=(*other_findings, *left_out_notes))
+    left_out_findings = describe_left_out(_list_left_out(cohort))
+    return replace(cohort, findings=(*other_findings, *left_out_findings))
 
 
 def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> Cohort:
     """Return the cohort of all scans, or of the baseline of every person."""
     check_choice("scans", scan_choice, ("all", "baseline"))
-    earlier_scans = cohort.provenance.get("scans", "all")
-    if scan_choice == earlier_scans:
+    earlier_choice = cohort.provenance.get("scans", "all")
+    if scan_choice == earlier_choice:
         return cohort
     if scan_choice == "all":
         raise ParameterError(
@@ -425,9 +429,9 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> 
         )
     scan_table = cohort.table
     is_baseline_name = scan_table["session"].map(is_called_baseline)
-    baseline_rows = list[int]()
+    baseline_row_indices = list[int]()
     baseline_faults = list[Finding]()
-    n_people_without = 0
+    n_people_without_baseline = 0
     for participant_id, visit_rows in scan_table.groupby("participant", sort=False):
         session_ids = visit_rows["session"]
         baseline_sessions = session_ids[is_baseline_name[session_ids.index]]
@@ -441,10 +445,12 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> 
             and is_baseline_name.any()
             and (session_ids != "").all()
         ):
-            n_people_without += 1  # as where the baseline is listed and was not scanned
+            n_people_without_baseline += (
+                1  # as where the baseline is listed and was not scanned
+            )
             continue
         try:
-            baseline_rows.append(
+            baseline_row_indices.append(
                 _choose_baseline_row(
                     session_ids if baseline_sessions.empty else baseline_sessions
                 )
@@ -461,23 +467,23 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> 
             baseline_faults,
             path=cohort_path,
         )
-    if not baseline_rows:
+    if not baseline_row_indices:
         raise CohortError(
             f"{option_text('scans', 'baseline')} leaves out every scan. Read all "
             "scans, or correct the names of the visits",
             path=cohort_path,
         )
-    n_left_out = len(scan_table) - len(baseline_rows)
+    n_left_out = len(scan_table) - len(baseline_row_indices)
     scan_note = (
         f"{count(n_left_out, 'scan')} of other visits than baseline "
         f"{verb_form(n_left_out, 'are')} left out"
     )
-    if n_people_without:
+    if n_people_without_baseline:
         scan_note += (
-            f", including all scans of {count(n_people_without, 'person')} without a "
-            "visit of that name"
+            f", including all scans of {count(n_people_without_baseline, 'person')} "
+            "without a visit of that name"
         )
-    baseline_cohort = cohort.select(sorted(baseline_rows), fate=LATER_VISIT)
+    baseline_cohort = cohort.select(sorted(baseline_row_indices), fate=LATER_VISIT)
     return replace(
         baseline_cohort,
         findings=(
@@ -492,17 +498,17 @@ def _choose_baseline_row(session_ids: pd.Series) -> int:
     """Return the row of the first visit; raise CohortError where it is not known."""
     if len(session_ids) == 1:
         return int(session_ids.index[0])
-    visit_names = ", ".join(session_id or "no name" for session_id in session_ids)
+    visit_names_text = ", ".join(session_id or "no name" for session_id in session_ids)
     if session_ids.map(is_called_baseline).all():
         raise CohortError(
             "several visits of a person are called 'baseline'",
-            got=visit_names,
+            got=visit_names_text,
             advice="Correct the names of the visits, and save the cohort again",
         )
     if not _has_order(session_ids.tolist()):
         raise CohortError(
             "the first visit of a person is unknown",
-            got=visit_names,
+            got=visit_names_text,
             advice="Call one visit 'baseline', and save the cohort again",
         )
     order_keys = [visit_order(session_id) for session_id in session_ids]
@@ -545,29 +551,29 @@ def _select_labels(
     scan_table = cohort.table
     label_texts = label_column(cohort, label_name)
     if label_texts is None:
-        column_heads = [
+        column_names = [
             cohort.label_name,
             *map(str, scan_table.columns[len(KEY_COLUMNS) :]),
         ]
         raise CohortError(
             f"the table has no column {label!r} for the label; its columns are "
-            f"{', '.join(column_heads)}. Name the label column with "
+            f"{', '.join(column_names)}. Name the label column with "
             f"{option_text('label')}",
             path=cohort_path,
         )
     if is_same_column:
         label_name = cohort.label_name
     else:
-        covariate_head = str(_find_covariate(cohort, label_name))
-        label_name = covariate_head.removesuffix("_given")
-        scan_table = scan_table.drop(columns=[covariate_head])
+        covariate_name = str(_find_covariate_name(cohort, label_name))
+        label_name = covariate_name.removesuffix("_given")
+        scan_table = scan_table.drop(columns=[covariate_name])
         if cohort.classes != (UNLABELLED,):
             scan_table[cohort.label_name] = scan_table["label"]
     label_counts = label_texts.value_counts().sort_index()
     class_order, is_ordered = order_classes(list(label_counts.index), classes)
     has_class = label_texts.isin(class_order)
     faults, class_note = list[Finding](), ""
-    skipped_faults: dict[str, Finding] = {}
+    skipped_fault_of_name: dict[str, Finding] = {}
     if classes is None:
         refuse_continuous(label_name, class_order)
         label_faults = [
@@ -575,12 +581,12 @@ def _select_labels(
                 f"{label_name} is missing (n/a). To continue, {leave_out_text()}, "
                 f"or list the classes to keep with {option_text('classes')}",
                 FAULT,
-                scan=scan,
+                scan=scan_name,
             )
-            for scan in scan_table["scan"][~has_class]
+            for scan_name in scan_table["scan"][~has_class]
         ]
         if skip_faulty:
-            skipped_faults = {fault.scan: fault for fault in label_faults}
+            skipped_fault_of_name = {fault.scan: fault for fault in label_faults}
         else:
             faults += label_faults
     else:
@@ -590,8 +596,10 @@ def _select_labels(
             label_name, label_texts[has_class_in_any_case], scan_table["scan"]
         )
         faults += find_absent_classes(label_name, class_order, label_counts)
-        other_labels = label_texts[~has_class].fillna("n/a").value_counts().sort_index()
-        if counts_text := describe_counts(other_labels.items()):
+        other_label_counts = (
+            label_texts[~has_class].fillna("n/a").value_counts().sort_index()
+        )
+        if counts_text := describe_counts(other_label_counts.items()):
             class_note = (
                 f"scans are left out because their {label_name} is not one of the "
                 f"classes: {counts_text}"
@@ -616,7 +624,7 @@ def _select_labels(
         label_name=label_name,
         findings=findings,
     )
-    return _state_faults(selected_cohort, skipped_faults)
+    return _state_faults(selected_cohort, skipped_fault_of_name)
 
 
 __all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]

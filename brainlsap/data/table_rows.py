@@ -119,23 +119,23 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
         if text_line and not text_line.isspace()
     ]
     first_line = text_lines[line_indices[0]] if line_indices else ""
-    delimiter_line = _DELIMITER_LINE.fullmatch(first_line)
-    if delimiter_line:
+    delimiter_match = _DELIMITER_LINE.fullmatch(first_line)
+    if delimiter_match:
         line_indices = line_indices[1:]
-    comment_index = list(takewhile(lambda i: text_lines[i][0] == "#", line_indices))
-    line_indices = line_indices[len(comment_index) :]
-    comment_line_numbers = [i + 1 for i in comment_index]
+    comment_indices = list(takewhile(lambda i: text_lines[i][0] == "#", line_indices))
+    line_indices = line_indices[len(comment_indices) :]
+    comment_line_numbers = [i + 1 for i in comment_indices]
     if not line_indices:
         raise _empty_table(table_path, comment_line_numbers)
     first_line = text_lines[line_indices[0]]
     first_row_delimiter = _choose_delimiter(first_line)
-    delimiter = delimiter_line[1] if delimiter_line else first_row_delimiter
+    delimiter = delimiter_match[1] if delimiter_match else first_row_delimiter
     header_candidates = [
         TableRow(
             i + 1, _split_header(text_lines[i].removeprefix("#").lstrip(" "), delimiter)
         )
-        for i in comment_index
-        if delimiter_line or _may_have_delimiter(text_lines[i], delimiter)
+        for i in comment_indices
+        if delimiter_match or _may_have_delimiter(text_lines[i], delimiter)
     ]
     first_row = TableRow(line_indices[0] + 1, _split_header(first_line, delimiter))
     header = choose_header(
@@ -157,7 +157,7 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
     table_rows = [
         table_row for table_row in table_rows if any(map(str.strip, table_row.cells))
     ]
-    header = _match_widths(
+    header = _complete_header(
         table_path, header, table_rows, text_lines, delimiter, score_header
     )
     comment_line_numbers = [
@@ -177,9 +177,9 @@ def _choose_delimiter(text_line: str) -> str | None:
     return delimiter
 
 
-def _may_have_delimiter(comment: str, delimiter: str | None) -> bool:
+def _may_have_delimiter(comment_text: str, delimiter: str | None) -> bool:
     """Return whether a comment could be a header with this delimiter."""
-    comment_delimiter = sniff_delimiter(comment)
+    comment_delimiter = sniff_delimiter(comment_text)
     if comment_delimiter is None and delimiter == "\t":
         return True
     return comment_delimiter == delimiter
@@ -195,9 +195,11 @@ def read_sheet_rows(table_path: str | Path, sheet_name: str = "") -> list[TableR
         reading(table_path, "an Excel workbook"),
         pd.ExcelFile(table_path, engine="openpyxl") as workbook,
     ):
-        workbook_sheets = workbook.book
+        openpyxl_workbook = workbook.book
         worksheet = (
-            workbook_sheets[sheet_name] if sheet_name else workbook_sheets.worksheets[0]
+            openpyxl_workbook[sheet_name]
+            if sheet_name
+            else openpyxl_workbook.worksheets[0]
         )
         # The dimensions that a file states may be wrong.
         worksheet.reset_dimensions()
@@ -357,13 +359,13 @@ def _unquote(cell_text: str) -> str:
 
 def _cut_lines(
     text_lines: Sequence[str],
-    line_index: Iterable[int],
+    line_indices: Iterable[int],
     delimiter: str | None,
     n_cells: int,
 ) -> list[TableRow]:
     """Cut lines at tabs or white space: one line, one row."""
     table_rows = []
-    for i in line_index:
+    for i in line_indices:
         text_line = text_lines[i]
         cell_texts = text_line.split(delimiter)
         if '"' in text_line:
@@ -401,7 +403,7 @@ def _cut_line_with_quotes(
 def _cut_quoted_lines(
     table_path: str | Path,
     text_lines: Sequence[str],
-    line_index: Sequence[int],
+    line_indices: Sequence[int],
     delimiter: str,
     n_cells: int,
     delimiter_pattern: str,
@@ -412,7 +414,7 @@ def _cut_quoted_lines(
     """
     table_rows = []
     next_index = -1
-    for i in line_index:
+    for i in line_indices:
         if i < next_index:
             # The line is inside a cell of several lines.
             continue
@@ -491,7 +493,7 @@ def _refuse_swallowed_rows(
             )
 
 
-def _match_widths(
+def _complete_header(
     table_path: str | Path,
     header: TableRow,
     table_rows: Sequence[TableRow],

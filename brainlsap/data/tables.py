@@ -237,9 +237,9 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
         cell_texts = [_missing_to_none(cell_text.strip()) for cell_text in column_cells]
         table_columns[column_name] = cell_texts
         missing_words = {
-            table_row: column_cells[table_row].strip()
-            for table_row, cell_text in enumerate(cell_texts)
-            if cell_text is None and is_missing_word(column_cells[table_row])
+            row_index: column_cells[row_index].strip()
+            for row_index, cell_text in enumerate(cell_texts)
+            if cell_text is None and is_missing_word(column_cells[row_index])
         }
         if missing_words:
             words_of_column[column_name] = missing_words
@@ -259,33 +259,33 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     """
     id_column = find_column_name(table_columns, _UKBIOBANK_IDS)
     has_visits = find_column_name(table_columns, SESSION_COLUMNS) is not None
-    columns_by_name = _find_instances(table_columns)
+    columns_of_field = _group_instances(table_columns)
     imaging_field_columns = [
         column_of_instance
-        for column_of_instance in columns_by_name.values()
+        for column_of_instance in columns_of_field.values()
         if min(column_of_instance) >= _FIRST_IMAGING_INSTANCE
     ]
     if id_column is None or has_visits or not imaging_field_columns:
         return table_columns
-    row_visits = _find_visits(table_columns, imaging_field_columns)
+    row_visit_pairs = _find_visits(table_columns, imaging_field_columns)
     visit_table = TableColumns()
     visit_table.line_numbers = [
-        table_columns.line_numbers[row_index] for row_index, _ in row_visits
+        table_columns.line_numbers[row_index] for row_index, _ in row_visit_pairs
     ]
     visit_table.comment_line_numbers = table_columns.comment_line_numbers
     words_of_column: dict[str, dict[int, str]] = {}
-    all_visits = {visit for _, visit in row_visits}
-    no_cells: list[str | None] = [None] * len(table_columns.line_numbers)
-    for field_name, column_of_instance in columns_by_name.items():
+    all_visits = {visit for _, visit in row_visit_pairs}
+    empty_cells: list[str | None] = [None] * len(table_columns.line_numbers)
+    for field_name, column_of_instance in columns_of_field.items():
         column_of_visit = {
             visit: _column_at_visit(column_of_instance, visit) for visit in all_visits
         }
         cells_of_visit = {
-            visit: no_cells if column_name is None else table_columns[column_name]
+            visit: empty_cells if column_name is None else table_columns[column_name]
             for visit, column_name in column_of_visit.items()
         }
         visit_table[field_name] = [
-            cells_of_visit[visit][row_index] for row_index, visit in row_visits
+            cells_of_visit[visit][row_index] for row_index, visit in row_visit_pairs
         ]
         words_of_visit: dict[int | None, Mapping[int, str]] = {
             visit: {}
@@ -295,54 +295,62 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
         }
         if any(words_of_visit.values()):
             words_of_column[field_name] = {
-                visit_row: words_of_visit[visit][row_index]
-                for visit_row, (row_index, visit) in enumerate(row_visits)
+                visit_row_index: words_of_visit[visit][row_index]
+                for visit_row_index, (row_index, visit) in enumerate(row_visit_pairs)
                 if row_index in words_of_visit[visit]
             }
     visit_table.missing_words = words_of_column
     visit_table[INSTANCE_COLUMN] = [
-        None if visit is None else str(visit) for _, visit in row_visits
+        None if visit is None else str(visit) for _, visit in row_visit_pairs
     ]
     return visit_table
 
 
-def _find_instances(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
+def _group_instances(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
     """Return the column of every instance by the name that a field is given.
 
     A column that names no instance is as one of instance 0.
     """
-    columns_by_name: dict[str, dict[int, str]] = {}
+    columns_of_field: dict[str, dict[int, str]] = {}
     for column_name in column_names:
-        head_matches = (pattern.fullmatch(column_name) for pattern in _FIELD_HEADS)
-        head_match = next(filter(None, head_matches), None)
+        header_matches = (pattern.fullmatch(column_name) for pattern in _FIELD_HEADS)
+        header_match = next(filter(None, header_matches), None)
         field_name, instance = column_name, 0
-        if head_match is not None:
-            field_name = _NAME_OF_FIELD.get(head_match["field"], head_match["field"])
-            instance = int(head_match["instance"] or 0)
-            if int(head_match["array"] or 0):
-                field_name = f"{field_name}_a{head_match['array']}"
-        if instance in columns_by_name.get(field_name, {}):
+        if header_match is not None:
+            field_name = _NAME_OF_FIELD.get(
+                header_match["field"], header_match["field"]
+            )
+            instance = int(header_match["instance"] or 0)
+            if int(header_match["array"] or 0):
+                field_name = f"{field_name}_a{header_match['array']}"
+        if instance in columns_of_field.get(field_name, {}):
             field_name = column_name
-        columns_by_name.setdefault(field_name, {})[instance] = column_name
-    return columns_by_name
+        columns_of_field.setdefault(field_name, {})[instance] = column_name
+    return columns_of_field
 
 
 def _find_visits(
     table_columns: TableColumns, imaging_field_columns: Sequence[Mapping[int, str]]
 ) -> list[tuple[int, int | None]]:
     """Return every row with each of its visits; None for a row that has none."""
-    has_visit: dict[int, np.ndarray] = {}
+    has_visit_by_instance: dict[int, np.ndarray] = {}
     for column_of_instance in imaging_field_columns:
         for instance, column_name in column_of_instance.items():
             has_value = [
                 cell_text is not None for cell_text in table_columns[column_name]
             ]
-            has_visit[instance] = has_visit.get(instance, False) | np.array(has_value)
-    row_visits = list[tuple[int, int | None]]()
+            has_visit_by_instance[instance] = has_visit_by_instance.get(
+                instance, False
+            ) | np.array(has_value)
+    row_visit_pairs = list[tuple[int, int | None]]()
     for row_index in range(len(table_columns.line_numbers)):
-        visits = [visit for visit in sorted(has_visit) if has_visit[visit][row_index]]
-        row_visits += [(row_index, visit) for visit in visits or (None,)]
-    return row_visits
+        visits = [
+            visit
+            for visit in sorted(has_visit_by_instance)
+            if has_visit_by_instance[visit][row_index]
+        ]
+        row_visit_pairs += [(row_index, visit) for visit in visits or (None,)]
+    return row_visit_pairs
 
 
 def _column_at_visit(
@@ -415,9 +423,9 @@ def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
         if first_cell[:1] == "#" and not is_formula_error(first_cell):
             marked_rows.append(table_row)
         # The first cells are compared first, because that is fast.
-        begins_alike = first_cell == table_text.header.cells[0]
+        has_same_first_cell = first_cell == table_text.header.cells[0]
         if (
-            begins_alike
+            has_same_first_cell
             and [cell_text.strip() for cell_text in table_row.cells]
             == table_text.header.cells
         ):
@@ -551,18 +559,21 @@ def parse_numbers(
             cell_array.shape
         )
     is_wrong = pd.isna(parsed_numbers) & ~pd.isna(cell_array)
-    wrong_cells = [
+    wrong_cell_texts = [
         f"{cell_array[row_index, column_index]!r} in row {row_index + 1} below the "
         f"header, column {column_names[column_index]!r}"
         for row_index, column_index in np.argwhere(is_wrong)
     ]
     problem_text = (
-        f"{len(wrong_cells)} cells must be numbers or n/a: {listed(wrong_cells, 5)}"
+        f"{len(wrong_cell_texts)} cells must be numbers or n/a: "
+        f"{listed(wrong_cell_texts, 5)}"
     )
     known_texts = [*map(str, cell_array[~pd.isna(cell_array)])]
     conversion_advice = ""
     if _have_decimal_commas(known_texts, cell_array[is_wrong]):
-        problem_text = f"all numbers have decimal commas, for example {wrong_cells[0]}"
+        problem_text = (
+            f"all numbers have decimal commas, for example {wrong_cell_texts[0]}"
+        )
         conversion_advice = (
             " Read the file in pandas with decimal=',' (read_csv or read_excel) and "
             "save it with to_csv, which writes decimal points."

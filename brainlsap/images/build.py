@@ -28,7 +28,7 @@ from brainlsap.data.find_files import (
     ScanName,
     StudyFiles,
     choose_file,
-    read_rows,
+    read_scan_rows,
     visit_order,
 )
 from brainlsap.data.id_columns import ChosenColumns
@@ -200,14 +200,16 @@ def build_study(
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_owner(out, folder, study_key)
     people_tables = people_files(folder)
-    participants = list[str]()
+    participant_ids = list[str]()
     if people_tables:
-        people_rows = read_rows(
+        people_scan_rows = read_scan_rows(
             people_tables[0], chosen_columns=ChosenColumns.from_options(id_column)
         )
-        participants = [row_names.participant for row_names in people_rows.names]
-    study_files = StudyFiles(folder, participants, derivatives, subjects_dir)
-    build_tasks, faults, missing_inputs = find_tasks(
+        participant_ids = [
+            scan_name.participant for scan_name in people_scan_rows.names
+        ]
+    study_files = StudyFiles(folder, participant_ids, derivatives, subjects_dir)
+    build_tasks, faults, missing_lines = find_tasks(
         study_files, out, atlas, dict(patterns or {})
     )
     build_arguments = {"tractogram": connectome or {}, "pet": suvr or {}}
@@ -252,7 +254,7 @@ def build_study(
             if not build_result.is_new
         ),
         faults=tuple(sorted(faults, key=lambda fault: fault.scan)),
-        missing=missing_inputs,
+        missing=missing_lines,
     )
 
 
@@ -305,11 +307,11 @@ def find_tasks(
     faults: list[Finding] = []
     image_counts = Counter[str]()
     for scan_images in _list_scan_images(study_files, output_folder, atlas):
-        scan = scan_images.scan
+        scan_name = scan_images.scan
         try:
             inputs_of_kind, has_labels = _choose_images(scan_images, atlas, patterns)
         except CohortError as error:
-            faults.append(Finding.from_error(error, scan))
+            faults.append(Finding.from_error(error, scan_name))
             continue
         image_names = map(str, scan_images.images)
         image_counts["scan"] += 1
@@ -321,21 +323,21 @@ def find_tasks(
         image_counts["diffusion image"] += any(map(_DIFFUSION.search, image_names))
         if inputs_of_kind and not has_labels:
             message = _describe_missing_parcellation(atlas)
-            faults.append(Finding(message, FAULT, scan=scan))
+            faults.append(Finding(message, FAULT, scan=scan_name))
             continue
-        for image_kind, input_files in inputs_of_kind.items():
+        for image_kind, input_paths in inputs_of_kind.items():
             output_path = output_folder / _output_path(scan_images, image_kind, atlas)
-            build_tasks.append(BuildTask(scan, output_path, input_files))
-    missing_inputs = _describe_missing(image_counts, has_tasks=bool(build_tasks))
+            build_tasks.append(BuildTask(scan_name, output_path, input_paths))
+    missing_lines = _describe_missing(image_counts, has_tasks=bool(build_tasks))
     if not build_tasks and not faults:
         raise CohortError(
             f"the study contains no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and "
             "no *_pet.nii.gz in its sub-* folders, in its derivatives, or in "
             f"{option_text('derivatives')}",
-            missing_inputs,
+            missing_lines,
             path=study_files.folder,
         )
-    return TaskList(build_tasks, faults, missing_inputs)
+    return TaskList(build_tasks, faults, missing_lines)
 
 
 def _output_path(scan_images: ScanImages, output_kind: str, atlas: Atlas) -> Path:
@@ -345,8 +347,8 @@ def _output_path(scan_images: ScanImages, output_kind: str, atlas: Atlas) -> Pat
     if output_kind == "tractogram":
         file_name = f"{scan_images.scan}_atlas-{atlas_word}_connectivity.csv"
         return folder / "dwi" / file_name
-    image_name = f"{scan_images.scan}_{output_kind}".rstrip("_")
-    return folder / "pet" / f"{image_name}_atlas-{atlas_word}_desc-suvr_regions.tsv"
+    image_stem = f"{scan_images.scan}_{output_kind}".rstrip("_")
+    return folder / "pet" / f"{image_stem}_atlas-{atlas_word}_desc-suvr_regions.tsv"
 
 
 def _list_scan_images(
@@ -410,12 +412,14 @@ def _find_segmentations(
         participant_key,
         freesurfer_subjects_by_visit,
     ) in study_files.subjects_by_person.items():
-        for visit, subject_folders in freesurfer_subjects_by_visit.items():
-            for subject_name, folder in subject_folders:
-                segmentation_path = folder / "mri" / file_name
+        for visit_name, subject_runs in freesurfer_subjects_by_visit.items():
+            for subject_name, subject_folder in subject_runs:
+                segmentation_path = subject_folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.
                 if not subject_name.base and segmentation_path.is_file():
-                    segmentations_of_visit[participant_key, visit] = segmentation_path
+                    segmentations_of_visit[participant_key, visit_name] = (
+                        segmentation_path
+                    )
     return segmentations_of_visit
 
 
@@ -446,12 +450,12 @@ def _describe_missing(
 
 
 def _describe_missing_parcellation(atlas: Atlas) -> str:
-    expected_file = atlas.settings.get("segmentation", "segmentation")
+    expected_file_name = atlas.settings.get("segmentation", "segmentation")
     return (
         f"there is no parcellation of {atlas.name}; expected the file "
-        f"mri/{expected_file} of FreeSurfer. {option_text('parcellation')} sets other "
-        "images: a pattern of images in the folder of each scan, or the path of one "
-        "image for all scans"
+        f"mri/{expected_file_name} of FreeSurfer. {option_text('parcellation')} sets "
+        "other images: a pattern of images in the folder of each scan, or the path of "
+        "one image for all scans"
     )
 
 
@@ -463,17 +467,19 @@ def _choose_images(
     Return the input files by "tractogram" or tracer, and whether there is a
     parcellation.
     """
-    image_files = [
+    image_paths = [
         image_path for image_path in scan_images.images if image_path.suffix != ".json"
     ]
     inputs_of_kind = {}
-    tractogram = _choose_file("tractogram", image_files, atlas, patterns)
-    if tractogram:
-        weight_files = _choose_file("streamline_weights", image_files, atlas, patterns)
-        inputs_of_kind["tractogram"] = tractogram | weight_files
-    inputs_of_kind |= _choose_pet(image_files, atlas, patterns)
-    common_labels = Path(patterns.get("parcellation", ""))  # one image for everybody
-    has_common_labels = common_labels.is_file()
+    tractogram_inputs = _choose_file("tractogram", image_paths, atlas, patterns)
+    if tractogram_inputs:
+        weight_inputs = _choose_file("streamline_weights", image_paths, atlas, patterns)
+        inputs_of_kind["tractogram"] = tractogram_inputs | weight_inputs
+    inputs_of_kind |= _choose_pet(image_paths, atlas, patterns)
+    common_labels_path = Path(
+        patterns.get("parcellation", "")
+    )  # one image for everybody
+    has_common_labels = common_labels_path.is_file()
     has_segmentation = bool(scan_images.segmentations)
     if not inputs_of_kind:  # nothing to build: only tell whether there is one
         with suppress(CohortError):
@@ -483,59 +489,57 @@ def _choose_images(
             )
         return {}, True
     if has_common_labels:
-        parcellation_inputs = {"parcellation": common_labels}
+        parcellation_inputs = {"parcellation": common_labels_path}
     else:
         parcellation_inputs = _choose_parcellation(scan_images.images, atlas, patterns)
     if has_segmentation and not parcellation_inputs:
         parcellation_inputs = {"parcellation": scan_images.segmentations[0]}
     inputs_by_output = {
-        output_kind: input_files | parcellation_inputs
-        for output_kind, input_files in inputs_of_kind.items()
+        output_kind: input_paths | parcellation_inputs
+        for output_kind, input_paths in inputs_of_kind.items()
     }
     return inputs_by_output, bool(parcellation_inputs)
 
 
 def _choose_parcellation(
-    image_files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+    image_paths: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> dict[str, Path]:
     """Return the parcellation among files, by the name of its parameter."""
     image_suffixes = (".nii", ".nii.gz", ".mgz")
-    label_images = [
+    label_image_paths = [
         image_path
-        for image_path in image_files
+        for image_path in image_paths
         if image_path.name.lower().endswith(image_suffixes)
     ]
-    return _choose_file("parcellation", label_images, atlas, patterns)
+    return _choose_file("parcellation", label_image_paths, atlas, patterns)
 
 
 def _choose_pet(
-    image_files: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+    image_paths: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> dict[str, dict[str, Path]]:
     """Return the PET image of each tracer, and its transform if it needs one."""
-    files_of_tracer: dict[str, list[Path]] = {}
-    for image_path in image_files:
+    paths_of_tracer: dict[str, list[Path]] = {}
+    for image_path in image_paths:
         tracer_match = _TRACER.search(image_path.name)
-        files_of_tracer.setdefault(tracer_match[1] if tracer_match else "", []).append(
+        paths_of_tracer.setdefault(tracer_match[1] if tracer_match else "", []).append(
             image_path
         )
     inputs_of_tracer = {}
-    for tracer_name, image_paths in files_of_tracer.items():
-        pet_inputs = _choose_file("pet", image_paths, atlas, patterns)
+    for tracer_name, tracer_paths in paths_of_tracer.items():
+        pet_inputs = _choose_file("pet", tracer_paths, atlas, patterns)
         if not pet_inputs:
             continue
         # If the name of the image states a space, the transform has been applied.
         if "transform" in patterns or "space-" not in pet_inputs["pet"].name:
-            transform_candidates = sorted({*image_paths, *files_of_tracer.get("", [])})
-            pet_inputs |= _choose_file(
-                "transform", transform_candidates, atlas, patterns
-            )
+            transform_paths = sorted({*tracer_paths, *paths_of_tracer.get("", [])})
+            pet_inputs |= _choose_file("transform", transform_paths, atlas, patterns)
         inputs_of_tracer[tracer_name] = pet_inputs
     return inputs_of_tracer
 
 
 def _choose_file(
     parameter_name: str,
-    candidate_files: Sequence[Path],
+    candidate_paths: Sequence[Path],
     atlas: Atlas,
     patterns: Mapping[str, str],
 ) -> dict[str, Path]:
@@ -546,7 +550,7 @@ def _choose_file(
         default_patterns = atlas.settings.get("image_patterns", (name_pattern,))
     command_flag = f"--{parameter_name.replace('_', '-')}"
     chosen_path = choose_file(
-        candidate_files,
+        candidate_paths,
         default_patterns,
         parameter_name,
         patterns.get(parameter_name, ""),
@@ -584,13 +588,13 @@ def build_file(
                 return BuildResult(build_task.scan, build_task.path)
         build_output = build_function(*bound_call.args, **bound_call.kwargs)
         if is_pet:
-            suvr_table = build_output.table.drop(columns="mean")
+            output_table = build_output.table.drop(columns="mean")
         else:  # counts as whole numbers
-            suvr_table = build_output.to_frame().convert_dtypes()
+            output_table = build_output.to_frame().convert_dtypes()
         sidecar_path.unlink(missing_ok=True)
         with replace_when_whole(build_task.path) as partial_path:
             column_separator = "\t" if is_pet else ","
-            suvr_table.to_csv(
+            output_table.to_csv(
                 partial_path, sep=column_separator, na_rep="n/a", index_label="region"
             )
         summary_numbers = {

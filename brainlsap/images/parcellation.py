@@ -108,7 +108,7 @@ class LabelImage(NamedTuple):
     values: np.ndarray  # (n_x, n_y, n_z), cropped to the labels; 0: background
     affine: np.ndarray  # from voxel to RAS in mm
     name_of_label: dict[int, str]  # of every label in the image but 0
-    position_of_label: dict[int, int]  # in the atlas, of every label that is a region
+    index_of_label: dict[int, int]  # in the atlas, of every label that is a region
     voxel_counts: np.ndarray  # number of voxels of every label from 0 to the highest
     notes: tuple[str, ...]
     is_order: bool = False  # nothing but an order of regions names the labels
@@ -140,21 +140,19 @@ def read_label_image(
     labels are one region, or regions are missing.
     """
     image_path = Path(image_path)
-    label_values, affine = _read_labels_of_voxels(image_path)
+    label_values, affine = _read_label_values(image_path)
     voxel_counts = np.bincount(label_values.ravel())
-    used_labels = np.flatnonzero(voxel_counts[1:]) + 1
+    used_label_numbers = np.flatnonzero(voxel_counts[1:]) + 1
     name_of_label, label_note, is_order = _name_labels(
-        image_path, used_labels.tolist(), atlas, labels
+        image_path, used_label_numbers.tolist(), atlas, labels
     )
-    position_of_label, absent_regions = _locate_regions(
-        image_path, name_of_label, atlas
-    )
+    index_of_label, absent_names = _locate_regions(image_path, name_of_label, atlas)
     label_image = LabelImage(
         image_path,
         label_values,
         affine,
         name_of_label,
-        position_of_label,
+        index_of_label,
         voxel_counts,
         (label_note,),
         is_order,
@@ -162,15 +160,15 @@ def read_label_image(
     _check_sides(label_image, atlas)
     if is_order:
         _check_order(label_image, atlas)
-    if not absent_regions:
+    if not absent_names:
         return label_image
     absent_note = (
-        f"regions that are absent from the parcellation: {', '.join(absent_regions)}"
+        f"regions that are absent from the parcellation: {', '.join(absent_names)}"
     )
     return label_image._replace(notes=(label_note, absent_note))
 
 
-def _read_labels_of_voxels(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _read_label_values(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels of an image, cropped to a margin of one voxel, and the affine.
 
     The cropped image is a quarter of most images.
@@ -188,12 +186,15 @@ def _read_labels_of_voxels(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
             "interpolated. Resample the original image by nearest neighbour.",
             path=image_path,
         )
-    (tight_box,) = find_objects((label_values > 0).astype(np.int8))
-    crop_box = tuple(
-        slice(max(box_axis.start - 1, 0), box_axis.stop + 1) for box_axis in tight_box
+    (tight_slices,) = find_objects((label_values > 0).astype(np.int8))
+    crop_slices = tuple(
+        slice(max(axis_slice.start - 1, 0), axis_slice.stop + 1)
+        for axis_slice in tight_slices
     )
-    affine = affine @ from_matvec(np.eye(3), [box_axis.start for box_axis in crop_box])
-    return np.ascontiguousarray(label_values[crop_box]), affine
+    affine = affine @ from_matvec(
+        np.eye(3), [axis_slice.start for axis_slice in crop_slices]
+    )
+    return np.ascontiguousarray(label_values[crop_slices]), affine
 
 
 def _locate_regions(
@@ -202,34 +203,34 @@ def _locate_regions(
     """Return the atlas position of every label that is a region, and absent regions."""
     # Drop other structures of FreeSurfer that are not regions of this atlas.
     freesurfer_structures = set(freesurfer_labels().values())
-    region_labels = [
+    region_label_numbers = [
         label_number
         for label_number, region_name in name_of_label.items()
         if region_name not in freesurfer_structures
         or atlas.find(region_name) is not None
     ]
     try:
-        label_rows, _ = atlas.rows(
-            [name_of_label[label_number] for label_number in region_labels]
+        row_of_region, _ = atlas.rows(
+            [name_of_label[label_number] for label_number in region_label_numbers]
         )
     except RegionNameError as error:
         raise RegionNameError(
             error.message, path=image_path, kind=error.kind, values=error.values
         ) from error
-    absent_regions = [atlas.names[i] for i in np.flatnonzero(label_rows < 0)]
-    if len(absent_regions) > MAX_ABSENT_REGIONS:
+    absent_names = [atlas.names[i] for i in np.flatnonzero(row_of_region < 0)]
+    if len(absent_names) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
-            f"{len(absent_regions)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {listed(absent_regions, 5)}. Choose another atlas, or give "
+            f"{len(absent_names)} of the {len(atlas)} regions of {atlas.name} have "
+            f"no voxel: {listed(absent_names, 5)}. Choose another atlas, or give "
             f"{option_text('labels')}.",
             path=image_path,
         )
-    position_of_label = {
-        region_labels[label_row]: i
-        for i, label_row in enumerate(label_rows)
-        if label_row >= 0
+    index_of_label = {
+        region_label_numbers[label_index]: i
+        for i, label_index in enumerate(row_of_region)
+        if label_index >= 0
     }
-    return position_of_label, absent_regions
+    return index_of_label, absent_names
 
 
 def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
@@ -240,9 +241,9 @@ def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
     """
     side_of_label = np.zeros(len(label_image.voxel_counts), dtype="<U1")
     region_sides = atlas.regions["hemisphere"].iloc[
-        [*label_image.position_of_label.values()]
+        [*label_image.index_of_label.values()]
     ]
-    side_of_label[[*label_image.position_of_label]] = region_sides
+    side_of_label[[*label_image.index_of_label]] = region_sides
     voxel_indices = np.argwhere(label_image.values > 0)
     x = voxel_indices @ label_image.affine[0, :3]
     voxel_sides = side_of_label[label_image.values[tuple(voxel_indices.T)]]
@@ -267,7 +268,7 @@ def _check_order(label_image: LabelImage, atlas: Atlas) -> None:
         label_image.name_of_label[label_number]
         for label_number in sorted(label_image.name_of_label)
     ]
-    label_centroids = _label_centres(label_image)
+    label_centroids = _label_centroids_mm(label_image)
     explained_share = _explained_share(label_centroids, region_names, atlas)
     for row_order in fitting_orders(atlas, len(label_centroids)):
         order_explained_share = _explained_share(
@@ -286,7 +287,7 @@ def _check_order(label_image: LabelImage, atlas: Atlas) -> None:
             )
 
 
-def _label_centres(label_image: LabelImage) -> np.ndarray:
+def _label_centroids_mm(label_image: LabelImage) -> np.ndarray:
     """Return the centre of mass of labels 1, 2 ... in mm, NaN for absent labels."""
     voxel_indices = np.argwhere(label_image.values > 0)
     voxel_labels = label_image.values[tuple(voxel_indices.T)]
@@ -309,17 +310,17 @@ def _explained_share(
     """
     if not {*"xyz"} <= {*atlas.regions}:
         return 0.0
-    atlas_positions = [atlas.find(region_name) for region_name in region_names]
+    optional_indices = [atlas.find(region_name) for region_name in region_names]
     is_region = np.array(
-        [atlas_position is not None for atlas_position in atlas_positions]
+        [optional_index is not None for optional_index in optional_indices]
     )
-    atlas_rows = np.array(
+    region_indices = np.array(
         [
-            -1 if atlas_position is None else atlas_position
-            for atlas_position in atlas_positions
+            -1 if optional_index is None else optional_index
+            for optional_index in optional_indices
         ]
     )
-    atlas_centroids = atlas.coordinates[atlas_rows]
+    atlas_centroids = atlas.coordinates[region_indices]
     is_compared = is_region & np.isfinite(atlas_centroids).all(axis=1)
     is_compared &= np.isfinite(label_centroids).all(axis=1)
     if is_compared.sum() < _MIN_CENTRES:
@@ -342,7 +343,7 @@ class LabelNames(NamedTuple):
 
 
 def _name_labels(
-    image_path: Path, used_labels: list[int], atlas: Atlas, labels: Labels | None
+    image_path: Path, used_label_numbers: list[int], atlas: Atlas, labels: Labels | None
 ) -> LabelNames:
     """Return the name of every label in the image."""
     file_stem = image_path.name.removesuffix(".gz").removesuffix(".nii")
@@ -350,10 +351,10 @@ def _name_labels(
     if labels is None and table_path.is_file():
         labels = table_path
     if labels is not None:
-        name_of_label = read_label_table(labels, atlas, used_labels)
+        name_of_label = read_label_table(labels, atlas, used_label_numbers)
         nameless_labels = [
             str(label_number)
-            for label_number in used_labels
+            for label_number in used_label_numbers
             if label_number not in name_of_label
         ]
         if nameless_labels:
@@ -365,16 +366,19 @@ def _name_labels(
                 path=image_path,
             )
         name_of_used_label = {
-            label_number: name_of_label[label_number] for label_number in used_labels
+            label_number: name_of_label[label_number]
+            for label_number in used_label_numbers
         }
         return LabelNames(name_of_used_label, "the labels are named by a table")
-    label_names = recognize_labels(used_labels, atlas)
+    label_names = recognize_labels(used_label_numbers, atlas)
     if label_names is not None:
         return label_names
     known_labels = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
     unknown_labels = [
-        label_number for label_number in used_labels if label_number not in known_labels
-    ] or used_labels
+        label_number
+        for label_number in used_label_numbers
+        if label_number not in known_labels
+    ] or used_label_numbers
     raise FileFormatError(
         f"the labels {listed(map(str, unknown_labels), 8)} of the image do not "
         f"belong to {atlas.name}. Choose the atlas of the image. Or write a table "
@@ -387,21 +391,27 @@ def _name_labels(
     )
 
 
-def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | None:
+def recognize_labels(
+    used_label_numbers: Sequence[int], atlas: Atlas
+) -> LabelNames | None:
     """Return names of labels that need no table; None if they do."""
-    region_labels = atlas.regions["freesurfer_id"].tolist()
+    region_label_numbers = atlas.regions["freesurfer_id"].tolist()
     region_of_label = {
         label_number: region_name
-        for label_number, region_name in zip(region_labels, atlas.names, strict=True)
+        for label_number, region_name in zip(
+            region_label_numbers, atlas.names, strict=True
+        )
         if label_number > 0
     }
     structure_of_label = freesurfer_labels() | region_of_label
-    n_regions = sum(label_number in region_of_label for label_number in used_labels)
+    n_regions = sum(
+        label_number in region_of_label for label_number in used_label_numbers
+    )
     has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
-    if structure_of_label.keys() >= set(used_labels) and has_enough_regions:
+    if structure_of_label.keys() >= set(used_label_numbers) and has_enough_regions:
         name_of_label = {
             label_number: structure_of_label[label_number]
-            for label_number in used_labels
+            for label_number in used_label_numbers
         }
         return LabelNames(
             name_of_label, "the labels were read as the label numbers of FreeSurfer"
@@ -411,7 +421,7 @@ def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | N
         return None
     for row_order in row_orders(atlas):
         name_of_label = dict(enumerate(row_order.names, start=1))
-        if row_order.tool in ("atlas", "mrtrix") and list(used_labels) == list(
+        if row_order.tool in ("atlas", "mrtrix") and list(used_label_numbers) == list(
             name_of_label
         ):
             return LabelNames(name_of_label, f"labels {row_order.note}", is_order=True)
@@ -419,7 +429,7 @@ def recognize_labels(used_labels: Sequence[int], atlas: Atlas) -> LabelNames | N
 
 
 def read_label_table(
-    labels: Labels, atlas: Atlas, used_labels: Sequence[int] = ()
+    labels: Labels, atlas: Atlas, used_label_numbers: Sequence[int] = ()
 ) -> dict[int, str]:
     """Return the name of every label.
 
@@ -437,10 +447,10 @@ def read_label_table(
             "labels must be a table, or a dict from region number to region name, for "
             f"example dict(enumerate(names, start=1)); got {type(labels).__name__}."
         )
-    label_rows = read_labels(labels, used_labels).table
-    label_rows = label_rows[label_rows["index"] != ""]
-    repeated_rows = label_rows[
-        label_rows["index"].duplicated(keep=False)
+    label_table = read_labels(labels, used_label_numbers).table
+    label_table = label_table[label_table["index"] != ""]
+    repeated_rows = label_table[
+        label_table["index"].duplicated(keep=False)
     ].drop_duplicates()
     for label_number, repeated_names in repeated_rows.groupby("index")["name"]:
         has_region = any(
@@ -453,8 +463,8 @@ def read_label_table(
                 "Keep only the name that is correct for this image.",
                 path=labels,
             )
-    label_rows = label_rows.drop_duplicates("index")
-    return dict(zip(label_rows["index"].astype(int), label_rows["name"], strict=True))
+    label_table = label_table.drop_duplicates("index")
+    return dict(zip(label_table["index"].astype(int), label_table["name"], strict=True))
 
 
 def make_atlas(
@@ -516,7 +526,7 @@ def make_atlas(
         "file_words": [Path(folder).name.lower()],
         "notes": [],
     }
-    label_volume = None if image is None else _read_label_volume(image)
+    label_nifti = None if image is None else _read_label_volume(image)
     annotations: Annotations = {}
     if annot is not None:
         annotations = _read_annotations(Path(annot))
@@ -524,15 +534,15 @@ def make_atlas(
         atlas_settings["annotation"] = parcellation_name
         atlas_settings["segmentation"] = f"{parcellation_name}+aseg.mgz"
 
-    region_table, has_header = _list_regions(labels, label_volume, annotations)
+    region_table, has_header = _list_regions(labels, label_nifti, annotations)
     if "x" in region_table and not has_header:
         atlas_settings["notes"].append(
             "the three numbers beside each name were read as x, y, z in mm of MNI152"
         )
-    if label_volume is not None:
+    if label_nifti is not None:
         all_names = region_table["name"]
         region_table = _locate_label_regions(
-            region_table, label_volume, f"{image}", f"{labels}"
+            region_table, label_nifti, f"{image}", f"{labels}"
         )
         absent_names = all_names[~all_names.isin(region_table["name"])]
         if len(absent_names):
@@ -552,8 +562,8 @@ def make_atlas(
     _check_extent(complete_table, coordinate_source)
 
     with fill_folder(folder) as partial_folder:
-        if label_volume is not None:
-            nibabel.save(label_volume, partial_folder / "parcellation.nii.gz")
+        if label_nifti is not None:
+            nibabel.save(label_nifti, partial_folder / "parcellation.nii.gz")
         _write_annotations(annotations, partial_folder)
         if annot is not None:
             atlas = Atlas(Path(folder).name, complete_table)
@@ -618,13 +628,13 @@ def _read_annotations(left_path: Path) -> Annotations:
     annotations: Annotations = {}
     for hemisphere in "LR":
         annotation_path = _path_of_side(left_path, hemisphere)
-        vertex_names, region_names = read_annotation(annotation_path)
-        annotations[hemisphere] = vertex_names, region_names
-    for hemisphere, (vertex_names, _) in annotations.items():
-        if len(vertex_names) not in _N_VERTICES:
+        name_index_of_vertex, region_names = read_annotation(annotation_path)
+        annotations[hemisphere] = name_index_of_vertex, region_names
+    for hemisphere, (name_index_of_vertex, _) in annotations.items():
+        if len(name_index_of_vertex) not in _N_VERTICES:
             raise FileFormatError(
                 f"{_path_of_side(left_path, hemisphere)} contains "
-                f"{len(vertex_names)} vertices; expected one of {_N_VERTICES} "
+                f"{len(name_index_of_vertex)} vertices; expected one of {_N_VERTICES} "
                 "(fsaverage5, fsaverage6, fsaverage). Map the annotation to one of "
                 "these surfaces by mri_surf2surf."
             )
@@ -637,13 +647,13 @@ def _path_of_side(left_path: Path, hemisphere: str) -> Path:
 
 def _write_annotations(annotations: Annotations, folder: Path) -> None:
     """Write annotations on fsaverage5, each name with a colour of its own."""
-    for hemisphere, (vertex_names, region_names) in annotations.items():
+    for hemisphere, (name_index_of_vertex, region_names) in annotations.items():
         region_colors = (
             np.outer(np.arange(1, len(region_names) + 1), [67, 149, 1, 0]) % 256
         )
         nibabel.freesurfer.write_annot(
             folder / f"{hemisphere.lower()}h.annot",
-            vertex_names[: _N_VERTICES[0]],
+            name_index_of_vertex[: _N_VERTICES[0]],
             region_colors,
             region_names,
             fill_ctab=True,
@@ -652,12 +662,12 @@ def _write_annotations(annotations: Annotations, folder: Path) -> None:
 
 def _list_regions(
     labels: str | Path | None,
-    label_volume: nibabel.Nifti1Image | None,
+    label_nifti: nibabel.Nifti1Image | None,
     annotations: Annotations,
 ) -> RegionList:
     """Return the regions of a table of labels, or else those of annotations."""
     if labels is not None:
-        region_table, has_header = _read_label_regions(labels, label_volume)
+        region_table, has_header = _read_label_regions(labels, label_nifti)
     else:
         region_table, has_header = _list_annotated_regions(annotations), True
     for column_name, column_spellings in _HEADS.items():
@@ -668,19 +678,19 @@ def _list_regions(
 
 
 def _read_label_regions(
-    labels: str | Path, label_volume: nibabel.Nifti1Image | None
+    labels: str | Path, label_nifti: nibabel.Nifti1Image | None
 ) -> RegionList:
     """Return the regions of a table of labels, without the background."""
-    used_labels = []
-    if label_volume is not None:
-        used_labels = np.setdiff1d(label_volume.dataobj, [0]).tolist()
-    label_table, has_header = read_labels(labels, used_labels)
-    has_background_name = label_table["name"].map(is_background)
-    is_zero = label_table["index"] == "0"
+    used_label_numbers = []
+    if label_nifti is not None:
+        used_label_numbers = np.setdiff1d(label_nifti.dataobj, [0]).tolist()
+    label_table, has_header = read_labels(labels, used_label_numbers)
+    is_background_name = label_table["name"].map(is_background)
+    is_label_zero = label_table["index"] == "0"
     # A list without numbers may begin with the background.
     if not any(label_table["index"]):
-        is_zero.iloc[0] = has_background_name.iloc[0]
-    zero_names = label_table["name"][is_zero & ~has_background_name].tolist()
+        is_label_zero.iloc[0] = is_background_name.iloc[0]
+    zero_names = label_table["name"][is_label_zero & ~is_background_name].tolist()
     if zero_names:
         raise FileFormatError(
             f"the region {zero_names[0]} has the number 0, which is reserved for "
@@ -688,12 +698,12 @@ def _read_label_regions(
             "image.",
             path=labels,
         )
-    label_table = label_table[~is_zero].reset_index(drop=True)
+    label_table = label_table[~is_label_zero].reset_index(drop=True)
     label_table["freesurfer_id"] = label_table.pop("index")
     if not has_header:
         _check_repeated_numbers(label_table, labels)
     # Without an image, the annotations of each side may count their own labels.
-    if label_volume is None and label_table["freesurfer_id"].duplicated().any():
+    if label_nifti is None and label_table["freesurfer_id"].duplicated().any():
         label_table["freesurfer_id"] = "n/a"
     return RegionList(label_table, has_header)
 
@@ -701,8 +711,8 @@ def _read_label_regions(
 def _check_repeated_numbers(label_table: pd.DataFrame, labels: str | Path) -> None:
     """Raise where a list gives one number to two regions that are not of two sides."""
     is_numbered = label_table["freesurfer_id"] != ""
-    names_by_number = label_table[is_numbered].groupby("freesurfer_id")["name"]
-    for label_number, repeated_names in names_by_number:
+    name_groups = label_table[is_numbered].groupby("freesurfer_id")["name"]
+    for label_number, repeated_names in name_groups:
         region_sides = {split_name(region_name)[0] for region_name in repeated_names}
         has_other_name = repeated_names.nunique() > 1
         if has_other_name and len(region_sides - {None}) < len(repeated_names):
@@ -716,13 +726,13 @@ def _check_repeated_numbers(label_table: pd.DataFrame, labels: str | Path) -> No
 
 def _list_annotated_regions(annotations: Annotations) -> pd.DataFrame:
     """Return the regions that annotations name."""
-    region_rows = [
+    row_tuples = [
         (region_name, hemisphere, region_name)
         for hemisphere, (_, region_names) in annotations.items()
         for region_name in region_names
         if not is_outside(region_name)
     ]
-    return pd.DataFrame(region_rows, columns=["name", "hemisphere", "annot_name"])
+    return pd.DataFrame(row_tuples, columns=["name", "hemisphere", "annot_name"])
 
 
 def _distinguish_sides(region_table: pd.DataFrame) -> pd.DataFrame:
@@ -741,12 +751,12 @@ def _distinguish_sides(region_table: pd.DataFrame) -> pd.DataFrame:
 
 def _locate_label_regions(
     region_table: pd.DataFrame,
-    label_volume: nibabel.Nifti1Image,
+    label_nifti: nibabel.Nifti1Image,
     image_name: str,
-    labels: str,
+    labels_name: str,
 ) -> pd.DataFrame:
     """Return the regions that have voxels in an image, with their centres of mass."""
-    voxels = np.asarray(label_volume.dataobj)
+    voxels = np.asarray(label_nifti.dataobj)
     if (voxels != np.round(voxels)).any():
         raise FileFormatError(
             "expected whole numbers as labels, but some labels of this parcellation "
@@ -764,14 +774,14 @@ def _locate_label_regions(
             f"several of the regions {listed(region_table['name'][is_repeated], 8)} "
             "have the same number; expected one name for each label. Correct the "
             "numbers.",
-            path=labels,
+            path=labels_name,
         )
     nameless_labels = np.setdiff1d(voxels, [0, *label_numbers])
     if len(nameless_labels):
-        unused_names = listed(region_table["name"][~is_in_image], 8)
+        unused_names_text = listed(region_table["name"][~is_in_image], 8)
         unused_note = ""
-        if unused_names:
-            unused_note = f", of which the image does not hold {unused_names}"
+        if unused_names_text:
+            unused_note = f", of which the image does not hold {unused_names_text}"
         raise FileFormatError(
             f"{option_text('labels')} has no name for "
             f"{listed(map('{:.9g}'.format, nameless_labels), 8)}; it contains names "
@@ -784,8 +794,8 @@ def _locate_label_regions(
     voxel_centroids = center_of_mass(
         np.ones(voxels.shape), voxels, label_numbers[is_in_image].to_numpy()
     )
-    centroids_mm = apply_affine(label_volume.affine, voxel_centroids).round(1)
-    _compare_coordinates(region_table, centroids_mm, image_name, labels)
+    centroids_mm = apply_affine(label_nifti.affine, voxel_centroids).round(1)
+    _compare_coordinates(region_table, centroids_mm, image_name, labels_name)
     region_table[["x", "y", "z"]] = centroids_mm
     return region_table
 
@@ -797,24 +807,24 @@ def _compare_coordinates(
     labels_name: str,
 ) -> None:
     """Raise if x, y, z of a table are far from the centres (n, 3) in the image."""
-    axis_names = region_table.reindex(columns=[*"xyz"]).apply(
+    xyz_table = region_table.reindex(columns=[*"xyz"]).apply(
         pd.to_numeric, errors="coerce"
     )
-    table_centroids = axis_names.to_numpy(float)
+    table_centroids = xyz_table.to_numpy(float)
     centroid_distances = np.linalg.norm(table_centroids - image_centroids, axis=1)
-    distant_regions = [
+    distant_region_texts = [
         f"{region_table['name'][i]} at {(*map(round, table_centroids[i]),)}, "
         f"not {(*map(round, image_centroids[i]),)}"
         for i in np.flatnonzero(centroid_distances > _MAX_DISTANCE)
     ]
-    if distant_regions:
+    if distant_region_texts:
         raise FileFormatError(
-            f"the coordinates x, y, z of {len(distant_regions)} of "
+            f"the coordinates x, y, z of {len(distant_region_texts)} of "
             f"{len(region_table)} regions are more than {_MAX_DISTANCE} mm from the "
-            f"centres of these regions in {image_name}: {listed(distant_regions, 3)}. "
-            "Names or numbers may have been swapped, or the table may belong to "
-            "another image. Correct the table, or remove x, y and z to use the "
-            "centres of the regions in the image.",
+            f"centres of these regions in {image_name}: "
+            f"{listed(distant_region_texts, 3)}. Names or numbers may have been "
+            "swapped, or the table may belong to another image. Correct the table, or "
+            "remove x, y and z to use the centres of the regions in the image.",
             path=labels_name,
         )
 
@@ -841,11 +851,11 @@ def _find_surface_centres(
                 f"not give their sides (lh_, rh_, or a column hemisphere): {error}",
                 path=names_source,
             ) from error
-        vertices = pd.DataFrame(midthickness_vertices).groupby(
+        vertices_by_region = pd.DataFrame(midthickness_vertices).groupby(
             region_of_vertex[: len(midthickness_vertices)]
         )
-        region_means = vertices.mean().drop(-1, errors="ignore")
-        surface_centroids[region_means.index] = region_means
+        mean_table = vertices_by_region.mean().drop(-1, errors="ignore")
+        surface_centroids[mean_table.index] = mean_table
     return surface_centroids
 
 
@@ -860,11 +870,11 @@ def _add_surface_facts(
     `surface_centroids` (n_rois, 3) is NaN for regions that the annotations do not hold.
     """
     is_on_surface = ~np.isnan(surface_centroids[:, 0])
-    off_surface = atlas.regions["name"][atlas.cortex & ~is_on_surface]
-    if len(off_surface):
+    off_surface_names = atlas.regions["name"][atlas.cortex & ~is_on_surface]
+    if len(off_surface_names):
         absence_note = (
             "regions that are not in the annotation have no surface: "
-            f"{listed(off_surface, 8)}"
+            f"{listed(off_surface_names, 8)}"
         )
         atlas_settings["notes"].append(absence_note)
     if "structure" not in region_table:

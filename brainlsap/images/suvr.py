@@ -139,11 +139,11 @@ def extract_suvr(
         check_same_space(pet, parcellation)
     label_image = read_label_image(parcellation, atlas, labels)
     code_of_label = {
-        label_number: region_row + 1
-        for label_number, region_row in label_image.position_of_label.items()
+        label_number: region_index + 1
+        for label_number, region_index in label_image.index_of_label.items()
     }
     region_codes = label_image.recode(code_of_label)
-    reference_mask, reference_name = _find_reference(reference, label_image)
+    reference_image, reference_name = _read_reference(reference, label_image)
     pet_to_parcellation = volumes.read_transform(transform, pet, parcellation)
     voxels, affine, _ = volumes.read_volume(pet)
     uptake_values = voxels.astype(np.float64)
@@ -155,7 +155,7 @@ def extract_suvr(
     covered_share = float(
         uptake_table["n_covered"].sum() / max(uptake_table["n_labelled"].sum(), 1)
     )
-    reference_row = _average_regions(pet_image, reference_mask, 1).iloc[0]
+    reference_row = _average_regions(pet_image, reference_image, 1).iloc[0]
     reference_mean = float(reference_row["mean"])
     reference_coverage = float(reference_row["coverage"])
     shift_mm = measure_shift(pet_image, label_image, atlas)
@@ -194,10 +194,10 @@ def extract_suvr(
             for space_fault in space_faults
         ),
     ]
-    if unmeasured_regions := uptake_table.index[uptake_table["suvr"].isna()].tolist():
+    if unmeasured_names := uptake_table.index[uptake_table["suvr"].isna()].tolist():
         extraction_notes.append(
             "regions without a covered voxel count as not measured: "
-            f"{', '.join(unmeasured_regions)}"
+            f"{', '.join(unmeasured_names)}"
         )
     uptake_table = uptake_table[["suvr", "mean", "n_voxels", "coverage"]]
     return RegionalUptake(
@@ -223,7 +223,7 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
         )
 
 
-def _find_reference(
+def _read_reference(
     reference: str | Path, label_image: LabelImage
 ) -> tuple[VoxelImage, str]:
     """Return the mask of the reference (1 inside, else 0), and its name or path."""
@@ -272,9 +272,11 @@ def _average_regions(
     The coverage is the share of a region's voxels that the scan covers.
     """
     label_voxel_indices = np.nonzero(label_image.values)
-    label_regions = label_image.values[label_voxel_indices]
-    label_to_scan = np.linalg.inv(uptake_image.affine) @ label_image.affine
-    scan_coordinates = volumes.transform_points(label_to_scan, label_voxel_indices)
+    label_voxel_codes = label_image.values[label_voxel_indices]
+    label_to_scan_affine = np.linalg.inv(uptake_image.affine) @ label_image.affine
+    scan_coordinates = volumes.transform_points(
+        label_to_scan_affine, label_voxel_indices
+    )
     is_covered = volumes.sample_nearest(
         ~np.isnan(uptake_image.values), scan_coordinates
     )
@@ -283,8 +285,10 @@ def _average_regions(
     )
     is_counted = (region_codes > 0) & ~np.isnan(uptake_image.values)
     region_sums = {
-        "n_labelled": np.bincount(label_regions, minlength=n_regions + 1),
-        "n_covered": np.bincount(label_regions[is_covered], minlength=n_regions + 1),
+        "n_labelled": np.bincount(label_voxel_codes, minlength=n_regions + 1),
+        "n_covered": np.bincount(
+            label_voxel_codes[is_covered], minlength=n_regions + 1
+        ),
         "n_voxels": np.bincount(region_codes[is_counted], minlength=n_regions + 1),
         "sum": np.bincount(
             region_codes[is_counted], uptake_image.values[is_counted], n_regions + 1
@@ -309,13 +313,13 @@ def measure_shift(
     if (voxel_sizes_mm * label_image.values.shape).min() < MIN_BRAIN_SPAN:
         return np.nan
     # Classes: 0 outside, 1 unlabelled, 2 cortex, 3 subcortex, 4 cerebellum, 5 other.
-    tissue_of_label = dict.fromkeys(label_image.name_of_label, 5)
-    for label_number, region_row in label_image.position_of_label.items():
-        tissue_of_label[label_number] = 2 if atlas.cortex[region_row] else 3
+    tissue_code_of_label = dict.fromkeys(label_image.name_of_label, 5)
+    for label_number, region_index in label_image.index_of_label.items():
+        tissue_code_of_label[label_number] = 2 if atlas.cortex[region_index] else 3
     cerebellar_labels = label_image.find_labels(REFERENCES["cerebellar cortex"])
-    tissue_of_label |= dict.fromkeys(cerebellar_labels, 4)
+    tissue_code_of_label |= dict.fromkeys(cerebellar_labels, 4)
     voxel_strides = np.maximum(np.rint(_GRID_SPACING / voxel_sizes_mm), 1).astype(int)
-    tissue_codes = label_image.recode(tissue_of_label)[
+    tissue_codes = label_image.recode(tissue_code_of_label)[
         tuple(slice(None, None, voxel_stride) for voxel_stride in voxel_strides)
     ]
     tissue_codes = np.pad(tissue_codes, _GRID_MARGIN)
@@ -324,22 +328,26 @@ def measure_shift(
     is_inside = ndimage.binary_fill_holes(is_inside)
     tissue_codes = np.where((tissue_codes == 0) & is_inside, 1, tissue_codes)
     is_near = ndimage.binary_dilation(is_inside, iterations=_GRID_MARGIN)
-    grid_to_image = from_matvec(np.diag(voxel_strides), -_GRID_MARGIN * voxel_strides)
-    sample_points = apply_affine(
-        label_image.affine @ grid_to_image, np.argwhere(is_near)
+    grid_to_image_affine = from_matvec(
+        np.diag(voxel_strides), -_GRID_MARGIN * voxel_strides
     )
-    tissue_classes = tissue_codes[is_near]
-    n_points_by_class = np.maximum(np.bincount(tissue_classes), 1)
+    sample_points_mm = apply_affine(
+        label_image.affine @ grid_to_image_affine, np.argwhere(is_near)
+    )
+    point_tissue_codes = tissue_codes[is_near]
+    n_points_by_class = np.maximum(np.bincount(point_tissue_codes), 1)
     uptake_values = np.nan_to_num(uptake_image.values)
-    mm_to_voxel = np.linalg.inv(uptake_image.affine)
+    mm_to_voxel_affine = np.linalg.inv(uptake_image.affine)
 
-    def explained_variance(candidate_shift: np.ndarray) -> float:
+    def explained_variance(candidate_shift_mm: np.ndarray) -> float:
         voxel_coordinates = volumes.transform_points(
-            mm_to_voxel, (sample_points + candidate_shift).T
+            mm_to_voxel_affine, (sample_points_mm + candidate_shift_mm).T
         )
         voxel_values = volumes.sample_nearest(uptake_values, voxel_coordinates)
-        tissue_means = np.bincount(tissue_classes, voxel_values) / n_points_by_class
-        residual_variance = ((voxel_values - tissue_means[tissue_classes]) ** 2).sum()
+        tissue_means = np.bincount(point_tissue_codes, voxel_values) / n_points_by_class
+        residual_variance = (
+            (voxel_values - tissue_means[point_tissue_codes]) ** 2
+        ).sum()
         total_variance = ((voxel_values - voxel_values.mean()) ** 2).sum()
         return (
             1.0 - float(residual_variance / total_variance)
@@ -348,20 +356,20 @@ def measure_shift(
         )
 
     shift_directions = np.vstack([np.eye(3), -np.eye(3)])
-    best_shift = np.zeros(3)
-    fit_without_shift = explained_variance(best_shift)
-    best_fit = fit_without_shift
+    best_shift_mm = np.zeros(3)
+    unshifted_fit_quality = explained_variance(best_shift_mm)
+    best_fit_quality = unshifted_fit_quality
     for step_mm in _STEPS:
         for _ in range(int(_SEARCH_RANGE / step_mm)):
-            candidate_shifts = best_shift + step_mm * shift_directions
+            candidate_shifts_mm = best_shift_mm + step_mm * shift_directions
             fit_qualities = [
-                explained_variance(candidate_shift)
-                for candidate_shift in candidate_shifts
+                explained_variance(candidate_shift_mm)
+                for candidate_shift_mm in candidate_shifts_mm
             ]
-            if max(fit_qualities) <= best_fit:
+            if max(fit_qualities) <= best_fit_quality:
                 break
-            best_fit = max(fit_qualities)
-            best_shift = candidate_shifts[int(np.argmax(fit_qualities))]
-    if best_fit <= _MIN_FIT_GAIN * fit_without_shift:
+            best_fit_quality = max(fit_qualities)
+            best_shift_mm = candidate_shifts_mm[int(np.argmax(fit_qualities))]
+    if best_fit_quality <= _MIN_FIT_GAIN * unshifted_fit_quality:
         return 0.0
-    return float(np.linalg.norm(best_shift))
+    return float(np.linalg.norm(best_shift_mm))

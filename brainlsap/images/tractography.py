@@ -139,7 +139,7 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
     if not lower_name.endswith((".trk", ".trk.gz", ".trx")):
         return None
     with reading(path, "a tractogram"):
-        header_sizes = None
+        header_voxel_sizes_mm = None
         if lower_name.endswith(".trx"):
             with zipfile.ZipFile(path) as trx_archive:
                 header = json.loads(trx_archive.read("header.json"))
@@ -149,7 +149,7 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
         else:
             header = _open_header(Path(path))
             grid_shape, affine = header["dimensions"], header["voxel_to_rasmm"]
-            header_sizes = np.asarray(header["voxel_sizes"], dtype=float)
+            header_voxel_sizes_mm = np.asarray(header["voxel_sizes"], dtype=float)
         affine = np.asarray(affine, dtype=np.float64)
         grid_shape = tuple(int(axis_size) for axis_size in grid_shape)
         # nibabel and others write an identity or sizes of 1 if the image is unknown.
@@ -157,18 +157,20 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
             return None
         if not np.isfinite(affine).all() or abs(np.linalg.det(affine)) < 1e-12:
             raise ValueError("the affine of its header cannot be inverted")
-        affine_sizes = voxel_sizes(affine)
-        if header_sizes is not None and not np.allclose(
-            header_sizes, affine_sizes, rtol=0.01, atol=1e-3
+        affine_voxel_sizes_mm = voxel_sizes(affine)
+        if header_voxel_sizes_mm is not None and not np.allclose(
+            header_voxel_sizes_mm, affine_voxel_sizes_mm, rtol=0.01, atol=1e-3
         ):
             raise ValueError(
-                f"the header contains voxel sizes of {header_sizes.tolist()} mm, but "
-                f"its affine has {affine_sizes.round(3).tolist()}"
+                f"the header contains voxel sizes of {header_voxel_sizes_mm.tolist()} "
+                f"mm, but its affine has {affine_voxel_sizes_mm.round(3).tolist()}"
             )
     return ImageGrid(grid_shape, affine)
 
 
-def _check_count(header_count: int, file_count: int, cause_hint: str = "") -> None:
+def _check_streamline_count(
+    header_count: int, file_count: int, cause_hint: str = ""
+) -> None:
     if header_count and header_count != file_count:  # 0 means not counted
         raise ValueError(
             f"the header contains a count of {header_count} streamlines, but the "
@@ -181,17 +183,17 @@ def _iter_blocks(streamline_offsets: np.ndarray) -> Iterator[tuple[slice, np.nda
 
     Streamline i of a block has the rows from offset i to offset i + 1.
     """
-    start_line = 0
-    while start_line < len(streamline_offsets) - 1:
-        max_row = streamline_offsets[start_line] + BLOCK_POINTS
-        n_fitting_lines = int(
-            np.searchsorted(streamline_offsets, max_row, side="right")
+    start_streamline = 0
+    while start_streamline < len(streamline_offsets) - 1:
+        max_point_row = streamline_offsets[start_streamline] + BLOCK_POINTS
+        n_fitting_offsets = int(
+            np.searchsorted(streamline_offsets, max_point_row, side="right")
         )
-        end_line = max(n_fitting_lines - 1, start_line + 1)
-        block_offsets = streamline_offsets[start_line : end_line + 1]
+        end_streamline = max(n_fitting_offsets - 1, start_streamline + 1)
+        block_offsets = streamline_offsets[start_streamline : end_streamline + 1]
         point_slice = slice(block_offsets[0], block_offsets[-1])
         yield point_slice, block_offsets - block_offsets[0]
-        start_line = end_line
+        start_streamline = end_streamline
 
 
 def _open_header(path: Path) -> dict[str, Any]:
@@ -210,8 +212,8 @@ def _read_tck(path: Path) -> BlockArrays:
     """Read rows of points; a row of NaN ends a streamline, of infinity the file."""
     header = _open_header(path)
     dtype = np.dtype(header["_dtype"]).newbyteorder(header["endianness"])
-    file_numbers = np.memmap(path, dtype, "r", int(header["_offset_data"]))
-    points = file_numbers[: len(file_numbers) // 3 * 3].reshape(-1, 3)
+    stored_numbers = np.memmap(path, dtype, "r", int(header["_offset_data"]))
+    points = stored_numbers[: len(stored_numbers) // 3 * 3].reshape(-1, 3)
     separator_rows = np.flatnonzero(~np.isfinite(points[:, 0]))
     is_file_end = np.isinf(points[separator_rows, 0])
     if not is_file_end.any():
@@ -224,9 +226,9 @@ def _read_tck(path: Path) -> BlockArrays:
     if separator_rows[n_streamlines] != streamline_offsets[-1]:
         raise ValueError("the last streamline has no end mark")
     cause_hint = " (a point that is NaN ends a streamline)"
-    _check_count(int(header.get("count") or 0), n_streamlines, cause_hint)
-    for point_rows, line_offsets in _iter_blocks(streamline_offsets):
-        yield points[point_rows], line_offsets[:-1], line_offsets[1:] - 1
+    _check_streamline_count(int(header.get("count") or 0), n_streamlines, cause_hint)
+    for point_slice, block_offsets in _iter_blocks(streamline_offsets):
+        yield points[point_slice], block_offsets[:-1], block_offsets[1:] - 1
 
 
 def _read_trk(path: Path) -> BlockArrays:
@@ -235,11 +237,11 @@ def _read_trk(path: Path) -> BlockArrays:
 
     header_count = int(_open_header(path)["nb_streamlines"])
     streamlines = nibabel.streamlines.load(path).streamlines
-    _check_count(header_count, len(streamlines))
+    _check_streamline_count(header_count, len(streamlines))
     points = streamlines.get_data()
     streamline_offsets = np.cumsum([0, *map(len, streamlines)])
-    for point_rows, line_offsets in _iter_blocks(streamline_offsets):
-        yield points[point_rows], line_offsets[:-1], line_offsets[1:]
+    for point_slice, block_offsets in _iter_blocks(streamline_offsets):
+        yield points[point_slice], block_offsets[:-1], block_offsets[1:]
 
 
 def _read_trx(path: Path) -> BlockArrays:
@@ -256,7 +258,7 @@ def _read_trx(path: Path) -> BlockArrays:
         ).astype(np.int64)
         if len(streamline_offsets) == n_streamlines:  # early files omit the last offset
             streamline_offsets = np.append(streamline_offsets, n_points)
-        _check_count(n_streamlines, len(streamline_offsets) - 1)
+        _check_streamline_count(n_streamlines, len(streamline_offsets) - 1)
         if (
             streamline_offsets[0] != 0
             or streamline_offsets[-1] != n_points
@@ -266,17 +268,19 @@ def _read_trx(path: Path) -> BlockArrays:
                 f"the offsets do not increase from 0 to the {n_points} points"
             )
         array_name, dtype = _find_array(trx_archive, "positions")
-        point_bytes = 3 * dtype.itemsize
+        n_bytes_per_point = 3 * dtype.itemsize
         n_bytes = trx_archive.getinfo(array_name).file_size
-        if n_bytes != point_bytes * n_points:
+        if n_bytes != n_bytes_per_point * n_points:
             raise ValueError(
                 f"the file contains {n_bytes} bytes; expected {n_points} points"
             )
         with trx_archive.open(array_name) as byte_stream:
-            for _, line_offsets in _iter_blocks(streamline_offsets):
-                point_data = byte_stream.read(point_bytes * int(line_offsets[-1]))
-                points = np.frombuffer(point_data, dtype=dtype).reshape(-1, 3)
-                yield points.astype(np.float32), line_offsets[:-1], line_offsets[1:]
+            for _, block_offsets in _iter_blocks(streamline_offsets):
+                point_bytes = byte_stream.read(
+                    n_bytes_per_point * int(block_offsets[-1])
+                )
+                points = np.frombuffer(point_bytes, dtype=dtype).reshape(-1, 3)
+                yield points.astype(np.float32), block_offsets[:-1], block_offsets[1:]
             byte_stream.read()  # zipfile compares the checksum at the end of the stream
 
 
@@ -429,11 +433,14 @@ def build_connectome(
     label_image = read_label_image(parcellation, atlas, labels)
     reference_grid = read_reference_grid(tractogram)
     if reference_grid is not None and not same_space:
-        labelled_mm = apply_affine(
+        labelled_points_mm = apply_affine(
             label_image.affine, np.argwhere(label_image.values > 0)
         )
         check_grids(
-            tractogram, reference_grid, read_image_grid(parcellation), labelled_mm
+            tractogram,
+            reference_grid,
+            read_image_grid(parcellation),
+            labelled_points_mm,
         )
     streamline_factors = np.zeros(0)
     if streamline_weights is not None:
@@ -441,7 +448,7 @@ def build_connectome(
 
     end_placement = Placement(label_image)
     node_labels = sorted(
-        {*label_image.position_of_label, *label_image.find_labels(NON_ATLAS_NODES)}
+        {*label_image.index_of_label, *label_image.find_labels(NON_ATLAS_NODES)}
     )
     code_of_label = {
         label_number: node_code
@@ -454,10 +461,14 @@ def build_connectome(
     n_codes = len(node_labels) + 1  # code 0 is no node
     n_voxels_by_code = np.array([0, *label_image.voxel_counts[node_labels]])
 
-    def sum_block(streamline_block: StreamlineBlock, start_row: int) -> np.ndarray:
+    def sum_block(
+        streamline_block: StreamlineBlock, first_streamline_index: int
+    ) -> np.ndarray:
         """Return counts, weights and factors of a block, summed by pair of nodes."""
         n_in_block = len(streamline_block.starts)
-        block_factors = streamline_factors[start_row : start_row + n_in_block]
+        block_factors = streamline_factors[
+            first_streamline_index : first_streamline_index + n_in_block
+        ]
         padded_factors = np.append(block_factors, np.ones(n_in_block))[:n_in_block]
         has_points = streamline_block.stops > streamline_block.starts
         padded_factors = padded_factors[has_points]
@@ -476,14 +487,14 @@ def build_connectome(
             ],
             np.concatenate([start_codes, end_codes]),
         )
-        low_code, high_code = np.sort([start_codes, end_codes], axis=0)
-        n_voxels_of_pair = n_voxels_by_code[low_code] + n_voxels_by_code[high_code]
+        low_codes, high_codes = np.sort([start_codes, end_codes], axis=0)
+        n_voxels_of_pair = n_voxels_by_code[low_codes] + n_voxels_by_code[high_codes]
         block_weights = padded_factors * weigh_streamlines(
             streamline_block, n_voxels_of_pair, weight
         )
-        pair_index = low_code.astype(np.int64) * n_codes + high_code
+        pair_indices = low_codes.astype(np.int64) * n_codes + high_codes
         pair_sums = [
-            np.bincount(pair_index, summed_values, n_codes**2)
+            np.bincount(pair_indices, summed_values, n_codes**2)
             for summed_values in (None, block_weights, padded_factors)
         ]
         return np.reshape(pair_sums, (3, n_codes, n_codes))
@@ -494,11 +505,15 @@ def build_connectome(
     with ThreadPoolExecutor(
         n_threads
     ) as thread_pool:  # n_threads blocks are in memory at once
-        while batch := list(islice(streamline_blocks, n_threads)):
-            block_sizes = [len(streamline_block.starts) for streamline_block in batch]
-            start_rows = np.cumsum([n_streamlines, *block_sizes])
-            n_streamlines = int(start_rows[-1])
-            for pair_sums in thread_pool.map(sum_block, batch, start_rows.tolist()):
+        while block_batch := list(islice(streamline_blocks, n_threads)):
+            block_sizes = [
+                len(streamline_block.starts) for streamline_block in block_batch
+            ]
+            first_streamline_indices = np.cumsum([n_streamlines, *block_sizes])
+            n_streamlines = int(first_streamline_indices[-1])
+            for pair_sums in thread_pool.map(
+                sum_block, block_batch, first_streamline_indices.tolist()
+            ):
                 pair_totals += pair_sums
     if streamline_weights is not None and len(streamline_factors) != n_streamlines:
         raise FileFormatError(
@@ -521,14 +536,16 @@ def build_connectome(
             where=has_streamlines,
         )
     symmetric_weights = pair_weights + np.triu(pair_weights, 1).T
-    atlas_rows = list(label_image.position_of_label.values())
+    region_indices = list(label_image.index_of_label.values())
     region_codes = [
-        code_of_label[label_number] for label_number in label_image.position_of_label
+        code_of_label[label_number] for label_number in label_image.index_of_label
     ]
-    region_block = np.ix_(region_codes, region_codes)
+    region_code_grid = np.ix_(region_codes, region_codes)
     connectome = np.zeros((len(atlas), len(atlas)))
-    connectome[np.ix_(atlas_rows, atlas_rows)] = symmetric_weights[region_block]
-    n_kept = int(pair_counts[region_block].sum())
+    connectome[np.ix_(region_indices, region_indices)] = symmetric_weights[
+        region_code_grid
+    ]
+    n_kept = int(pair_counts[region_code_grid].sum())
     n_unassigned = n_streamlines - int(pair_counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept
     summary_text = (
@@ -550,18 +567,18 @@ def build_connectome(
 
 
 def weigh_streamlines(
-    streamline_block: StreamlineBlock, pair_voxels: np.ndarray, weight_kind: str
+    streamline_block: StreamlineBlock, n_voxels_of_pair: np.ndarray, weight_kind: str
 ) -> np.ndarray:
     """Return the weight of each streamline.
 
     `pair_voxels` is the number of voxels of the streamline's two nodes together.
     """
     if weight_kind == "count":
-        return np.ones(len(pair_voxels))
+        return np.ones(len(n_voxels_of_pair))
     if weight_kind == "mean_length":
         return streamline_block.lengths
     weight_divisor = (
-        pair_voxels / 2
+        n_voxels_of_pair / 2
         if weight_kind == "inverse_node_volume"
         else streamline_block.lengths
     )
@@ -689,17 +706,19 @@ class NodeImage:
     def find_codes(self, points: np.ndarray) -> np.ndarray:
         """Return the codes at points in mm (n, 3); 0 outside the image."""
         is_inside = np.ones(len(points), dtype=bool)
-        flat_index = np.zeros(len(points), dtype=np.intp)
+        flat_indices = np.zeros(len(points), dtype=np.intp)
         voxel_coordinates = transform_points(self.inverse, points.T)
         for axis_coordinate, axis_size in zip(
             voxel_coordinates, self.codes.shape, strict=True
         ):
             # -0.5 is rounded away from 0, so it lies outside, like size - 0.5.
             is_inside &= (axis_coordinate > -0.5) & (axis_coordinate < axis_size - 0.5)
-            flat_index *= axis_size
-            nearest_voxel = np.floor(np.clip(axis_coordinate, 0, axis_size - 1) + 0.5)
-            flat_index += nearest_voxel.astype(np.intp)
-        point_codes = self.codes.ravel()[flat_index]
+            flat_indices *= axis_size
+            nearest_voxel_index = np.floor(
+                np.clip(axis_coordinate, 0, axis_size - 1) + 0.5
+            )
+            flat_indices += nearest_voxel_index.astype(np.intp)
+        point_codes = self.codes.ravel()[flat_indices]
         point_codes[~is_inside] = 0
         return point_codes
 
@@ -727,45 +746,53 @@ class RadialSearch:
         """Return the code of the nearest node of every point (n, 3); 0 for none."""
         points = points.astype(np.float64)
         max_distance = self.radius * (1 + _RELATIVE_TOLERANCE) + np.finfo(float).tiny
-        nearest_distances, voxel_index = self.tree.query(
+        distance_pairs, voxel_indices = self.tree.query(
             points, k=2, distance_upper_bound=max_distance
         )
-        nearest_distance, second_distance = nearest_distances.T
-        nearest_codes = self.codes[voxel_index[:, 0]]
-        nearest_codes[nearest_distance >= self.radius] = 0
+        nearest_distances, second_distances = distance_pairs.T
+        nearest_codes = self.codes[voxel_indices[:, 0]]
+        nearest_codes[nearest_distances >= self.radius] = 0
         is_tied = (
-            second_distance <= nearest_distance * (1 + _RELATIVE_TOLERANCE) + 1e-12
+            second_distances <= nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
-        is_tied |= nearest_distance >= self.radius * (1 - _RELATIVE_TOLERANCE)
-        tied_rows = np.flatnonzero(is_tied & (nearest_distance < np.inf))
-        if len(tied_rows):
-            nearest_codes[tied_rows] = self.break_ties(
-                points[tied_rows], nearest_distance[tied_rows]
+        is_tied |= nearest_distances >= self.radius * (1 - _RELATIVE_TOLERANCE)
+        tied_point_indices = np.flatnonzero(is_tied & (nearest_distances < np.inf))
+        if len(tied_point_indices):
+            nearest_codes[tied_point_indices] = self.break_ties(
+                points[tied_point_indices], nearest_distances[tied_point_indices]
             )
         return nearest_codes
 
     def break_ties(
-        self, points: np.ndarray, nearest_distance: np.ndarray
+        self, points: np.ndarray, nearest_distances: np.ndarray
     ) -> np.ndarray:
         """Return the codes that come first in MRtrix's order of search; 0 if too far.
 
         `nearest_distance` is that of each point's nearest labelled voxel.
         """
-        neighbour_voxels = self.tree.query_ball_point(
-            points, nearest_distance * (1 + _RELATIVE_TOLERANCE) + 1e-12
+        neighbour_indices = self.tree.query_ball_point(
+            points, nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
-        n_neighbours_of_point = [len(voxel_rows) for voxel_rows in neighbour_voxels]
-        point_row = np.repeat(np.arange(len(points)), n_neighbours_of_point)
-        voxel_row = np.concatenate(neighbour_voxels).astype(np.intp)
-        dx, dy, dz = (points[point_row] - self.centres[voxel_row]).T
-        exact_distance = np.sqrt(dx * dx + (dy * dy + dz * dz))
-        point_voxels = np.stack(transform_points(self.nodes.inverse, points.T), axis=1)
-        own_voxels = np.trunc(point_voxels + np.copysign(0.5, point_voxels))
-        voxel_steps = self.voxels[voxel_row] - own_voxels[point_row]
+        n_neighbours_of_point = [len(index_list) for index_list in neighbour_indices]
+        point_indices = np.repeat(np.arange(len(points)), n_neighbours_of_point)
+        voxel_indices = np.concatenate(neighbour_indices).astype(np.intp)
+        dx, dy, dz = (points[point_indices] - self.centres[voxel_indices]).T
+        exact_distances = np.sqrt(dx * dx + (dy * dy + dz * dz))
+        point_voxel_coordinates = np.stack(
+            transform_points(self.nodes.inverse, points.T), axis=1
+        )
+        own_voxels = np.trunc(
+            point_voxel_coordinates + np.copysign(0.5, point_voxel_coordinates)
+        )
+        voxel_steps = self.voxels[voxel_indices] - own_voxels[point_indices]
         x, y, z = (voxel_steps * self.nodes.spacing).T
-        voxel_distance = np.sqrt(z**2 + y**2 + x**2)
-        search_order = np.lexsort((x, y, z, voxel_distance, exact_distance, point_row))
-        _, first_of_point = np.unique(point_row[search_order], return_index=True)
-        first_candidates = search_order[first_of_point]
-        is_within_radius = exact_distance[first_candidates] < self.radius
-        return np.where(is_within_radius, self.codes[voxel_row[first_candidates]], 0)
+        voxel_distances = np.sqrt(z**2 + y**2 + x**2)
+        sort_indices = np.lexsort(
+            (x, y, z, voxel_distances, exact_distances, point_indices)
+        )
+        _, first_positions = np.unique(point_indices[sort_indices], return_index=True)
+        first_candidates = sort_indices[first_positions]
+        is_within_radius = exact_distances[first_candidates] < self.radius
+        return np.where(
+            is_within_radius, self.codes[voxel_indices[first_candidates]], 0
+        )

@@ -79,17 +79,19 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
     A tractogram whose name states none is in a space of the participant, and not in
     that of a template.
     """
-    line_space = named_space(tractogram)
+    tractogram_space = named_space(tractogram)
     label_space = named_space(parcellation)
-    if line_space:
-        is_same_space = line_space == (label_space or "t1w")
+    if tractogram_space:
+        is_same_space = tractogram_space == (label_space or "t1w")
     else:
         is_same_space = not label_space.startswith(TEMPLATE_PREFIXES)
     if not is_same_space:
-        line_text = f"space-{line_space}" if line_space else "no space"
+        tractogram_text = (
+            f"space-{tractogram_space}" if tractogram_space else "no space"
+        )
         label_text = f"space-{label_space}" if label_space else "none but the person's"
         raise ParameterError(
-            f"the file name gives {line_text}, but the name of the parcellation "
+            f"the file name gives {tractogram_text}, but the name of the parcellation "
             f"gives {label_text}",
             path=tractogram,
             got=f"parcellation {Path(parcellation).name}",
@@ -100,9 +102,9 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
 
 def check_grids(
     tractogram: str | Path,
-    line_grid: ImageGrid,
+    tractogram_grid: ImageGrid,
     label_grid: ImageGrid,
-    labelled_mm: np.ndarray,
+    labelled_points_mm: np.ndarray,
 ) -> None:
     """Raise if the grid in a tractogram's header does not cover the labels.
 
@@ -110,17 +112,19 @@ def check_grids(
     example that of the diffusion images, must contain most labelled voxels (n, 3; in
     mm).
     """
-    line_sizes = np.sort(voxel_sizes(line_grid.affine))
-    label_sizes = np.sort(voxel_sizes(label_grid.affine))
-    is_same_shape = sorted(line_grid.shape) == sorted(label_grid.shape[:3])
+    tractogram_voxel_sizes = np.sort(voxel_sizes(tractogram_grid.affine))
+    label_voxel_sizes = np.sort(voxel_sizes(label_grid.affine))
+    is_same_shape = sorted(tractogram_grid.shape) == sorted(label_grid.shape[:3])
     advice_text = (
         f"state that both lie in one space with {option_text('same_space', True)}"
     )
-    if is_same_shape and np.allclose(line_sizes, label_sizes, rtol=0.01):
-        corner_differences = line_grid.corners[:, None] - label_grid.corners[None]
+    if is_same_shape and np.allclose(
+        tractogram_voxel_sizes, label_voxel_sizes, rtol=0.01
+    ):
+        corner_differences = tractogram_grid.corners[:, None] - label_grid.corners[None]
         corner_distances = np.sqrt((corner_differences**2).sum(axis=2))
         max_corner_distance = corner_distances.min(axis=1).max()
-        if max_corner_distance > max(MAX_CORNER_DISTANCE, label_sizes.max()):
+        if max_corner_distance > max(MAX_CORNER_DISTANCE, label_voxel_sizes.max()):
             raise FileFormatError(
                 "the image in the header has the size of the parcellation "
                 f"{label_grid.shape[:3]}, but a different affine: the two are "
@@ -128,9 +132,11 @@ def check_grids(
                 f"image, or {advice_text}.",
                 path=tractogram,
             )
-    voxel_coordinates = apply_affine(np.linalg.inv(line_grid.affine), labelled_mm)
+    voxel_coordinates = apply_affine(
+        np.linalg.inv(tractogram_grid.affine), labelled_points_mm
+    )
     is_above = voxel_coordinates > -1
-    is_below = voxel_coordinates < np.array(line_grid.shape)
+    is_below = voxel_coordinates < np.array(tractogram_grid.shape)
     share_inside = (is_above & is_below).all(axis=1).mean()
     if share_inside < MIN_SHARE_IN_GRID:
         raise FileFormatError(
@@ -155,12 +161,12 @@ def brain_mask(
     coarse_mask = is_labelled[
         tuple(slice(None, None, axis_stride) for axis_stride in axis_strides)
     ]
-    margin_voxels = MASK_CLOSING + 3  # keeps the closing away from the border
-    coarse_mask = np.pad(coarse_mask, margin_voxels)
+    n_margin_voxels = MASK_CLOSING + 3  # keeps the closing away from the border
+    coarse_mask = np.pad(coarse_mask, n_margin_voxels)
     coarse_mask = ndimage.binary_closing(coarse_mask, iterations=MASK_CLOSING)
     coarse_mask = ndimage.binary_dilation(ndimage.binary_fill_holes(coarse_mask))
     return coarse_mask, affine @ from_matvec(
-        np.diag(axis_strides), -margin_voxels * axis_strides
+        np.diag(axis_strides), -n_margin_voxels * axis_strides
     )
 
 
@@ -258,7 +264,7 @@ def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
     point_coordinates = [
         np.asarray(axis_coordinates, dtype=np.float64) for axis_coordinates in points
     ]
-    transformed_axes = []
+    transformed_coordinates = []
     for *axis_factors, axis_translation in affine[:3]:
         axis_terms = [
             axis_factor * axis_coordinates
@@ -267,8 +273,8 @@ def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
             )
             if axis_factor
         ]
-        transformed_axes.append(sum(axis_terms) + axis_translation)
-    return transformed_axes
+        transformed_coordinates.append(sum(axis_terms) + axis_translation)
+    return transformed_coordinates
 
 
 def sample_nearest(

@@ -136,9 +136,7 @@ def export_maps(
         from brainlsap.images.parcellation import read_label_image
 
         label_image = read_label_image(parcellation, atlas)
-        volume_regions = {
-            atlas.names[i] for i in label_image.position_of_label.values()
-        }
+        volume_regions = {atlas.names[i] for i in label_image.index_of_label.values()}
         image_of_file |= _volume_images(map_table, atlas, label_image)
     file_paths = [folder / file_name for file_name in ("regions.tsv", *image_of_file)]
     check_outputs(file_paths, inputs=(parcellation, *atlas_files), overwrite=overwrite)
@@ -265,7 +263,7 @@ def _volume_images(
     label_volume, affine, header = read_volume(label_path)
     label_volume = label_volume.astype(np.int32)
     sform_code = int(header["sform_code"]) if "sform_code" in header else 0
-    label_positions = pd.Series(label_image.position_of_label)
+    label_positions = pd.Series(label_image.index_of_label)
     label_positions = label_positions.reindex(
         range(label_volume.max() + 1), fill_value=-1
     )

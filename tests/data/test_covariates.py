@@ -8,7 +8,7 @@ from brainlsap import Cohort
 from brainlsap.data.covariates import (
     acquisition_kind,
     find_codes,
-    find_faults,
+    find_covariate_faults,
     find_unusual_values,
     has_groups,
     kind_of,
@@ -61,13 +61,13 @@ def test_scans_of_the_rarest_spelling_are_named():
             "sex": ["F", "M", "F", "M", "female", "M", None, "female"],
         }
     )
-    of_label, of_sex = find_faults(scan_table, "diagnosis", has_order=False)
+    of_label, of_sex = find_covariate_faults(scan_table, "diagnosis", has_order=False)
     assert of_label.people == ("d",)
     assert "CN (3), cn (1)" in of_label.message
     assert "classes=" not in of_label.advice  # cn is no other class than CN
     assert of_sex.people == ("a", "c")
     two_words = scan_table.assign(label=["CN", "AD", "Control", "CN"] * 2)
-    (of_label,) = find_faults(
+    (of_label,) = find_covariate_faults(
         two_words.drop(columns="sex"), "diagnosis", has_order=False
     )
     assert "classes=" in of_label.advice

@@ -11,12 +11,12 @@ from brainlsap.data.measures import (
     PET_FEATURES,
     Tracer,
     _add_generic_tracers,
+    describe_wrong_tracer,
     find_longest_tracer,
     find_measures_of_file,
     find_tracers,
     find_tracers_of_file,
     get_measure,
-    wrong_tracer,
 )
 from brainlsap.options import OPTIONS
 from brainlsap.report.tables import FEATURE_TITLES
@@ -45,8 +45,8 @@ def test_every_tracer_is_found_where_it_is_glued_to_the_name_of_a_file(tracer):
             for name in (f"UCBERKELEY{entity}_8mm_02_17_23.csv", f"x{entity}PVC.csv"):
                 assert find_tracers_of_file(name) == {tracer}
                 other = {"fdg": "tau"}.get(tracer.feature, "fdg")
-                assert wrong_tracer(name, other) == tracer.name
-                assert wrong_tracer(name, tracer.feature) is None
+                assert describe_wrong_tracer(name, other) == tracer.name
+                assert describe_wrong_tracer(name, tracer.feature) is None
 
 
 def test_short_names_are_found_beside_known_words_only():
@@ -95,7 +95,7 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
     monkeypatch.setattr(measures, "TRACERS", TRACERS[::-1])
     assert [find_longest_tracer(text).name for text in texts] == names
     assert get_measure("amyloid").expected_files == expected_files
-    reversed_files = measures._pet_measure("amyloid").file_patterns[:8]
+    reversed_files = measures._make_pet_measure("amyloid").file_patterns[:8]
     assert [set(group) for group in reversed_files] == patterns
 
 
@@ -104,7 +104,7 @@ def test_a_tracer_of_a_new_measure_needs_one_entry(monkeypatch):
     generic = OWN._replace(name="own", entities=("own",))
     assert {*tracers} == {*TRACERS, OWN, generic}
     monkeypatch.setattr(measures, "TRACERS", tracers)
-    measure = measures._pet_measure("own")
+    measure = measures._make_pet_measure("own")
     assert measure.plausible_range == (0.1, 9.0)
     assert measure.file_patterns[0] == ("*11cown1*regions.*", "*own-1*regions.*")
     assert find_longest_tracer("Own-1_amyloid", "own") == OWN
@@ -138,4 +138,4 @@ def test_reference_regions_and_usual_medians_are_those_of_the_tracer(monkeypatch
         region_tables._check_references((*TRACERS, OWN))
     registered = measures._add_generic_tracers((*SPECIFIC, OWN))
     monkeypatch.setattr(measures, "TRACERS", registered)
-    assert measures._pet_measure("own").usual_medians == OWN.usual_medians
+    assert measures._make_pet_measure("own").usual_medians == OWN.usual_medians

@@ -14,9 +14,9 @@ from brainlsap.atlas import load_atlas
 from brainlsap.data import measures, region_tables
 from brainlsap.data.measures import get_measure
 from brainlsap.data.region_tables import (
+    describe_unknown_names,
     read_region_values,
     read_scan_table,
-    unknown_names,
 )
 from brainlsap.data.tables import (
     TABLE_SUFFIXES,
@@ -359,7 +359,7 @@ def test_columns_are_regions_in_any_order(scans, suffix, seed):
     values = wide(table, 7)["thickness" if suffix else ""]
     np.testing.assert_array_equal(values[0], [*range(6), np.nan])
     assert table.scan_names == [("s1", "m06", "")]
-    assert table.text_columns.iloc[0].to_dict() == {"age": "70", "eTIV": "15"}
+    assert table.text_table.iloc[0].to_dict() == {"age": "70", "eTIV": "15"}
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", " "])
@@ -373,7 +373,7 @@ def test_aparcstats2table(scans, delimiter):
         "lh_MeanThickness_thickness",
         "BrainSegVolNotVent",
     )
-    assert list(table.text_columns) == ["eTIV"]
+    assert list(table.text_table) == ["eTIV"]
     np.testing.assert_array_equal(wide(table, 3)["thickness"], [[2.1, 2.2, 2.3]])
 
 
@@ -398,7 +398,7 @@ def test_copies_and_regions_without_values_are_named(scans):
     """J25: columns `.1` of zeros became covariates; a region of zeros was not named."""
     heads = ["id", "lh_a.1", "lh_a", "lh_b", "lh_b.1", "lh_c", "age", "CSF.1"]
     table = scans(heads, ["s1", 0, 5, 2, 2, 0, 70, 3], ["s2", 0, 6, 4, 4, 0, 71, 3])
-    assert list(table.text_columns) == ["age", "CSF.1"]
+    assert list(table.text_table) == ["age", "CSF.1"]
     assert wide(table, 3)[""].tolist() == [[5, 2, 0], [6, 4, 0]]
     assert "2 columns with the values of another column, or with 0" in str(
         table.notes[0]
@@ -418,12 +418,12 @@ def test_scan_tables_refused(scans, tiny):
         scans(["Patient ID", "lh_a"], ["s1", '"1,459"'])
     table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
     assert table.unmatched_names == ("lh_q",)
-    message = unknown_names(table.unmatched_names, tiny)
+    message = describe_unknown_names(table.unmatched_names, tiny)
     assert "atlas tiny: 'lh_q'" in message
     assert np.isnan(wide(table, 1)[""]).all()
     names = [f"{name}_suvr" for name in DESIKAN.names]
     table = scans(["id", *names], ["s", *range(82)], atlas=ATLAS)
-    message = unknown_names(table.unmatched_names, ATLAS)
+    message = describe_unknown_names(table.unmatched_names, ATLAS)
     assert "belong to desikan82, not to destrieux160. Make the values again" in message
 
 
@@ -521,7 +521,7 @@ def test_what_uk_biobank_asked_once_counts_for_every_visit(scans):
         ("1000011", "3"),
         ("1000027", ""),
     ]
-    facts = table.text_columns.astype(object).where(table.text_columns.notna(), None)
+    facts = table.text_table.astype(object).where(table.text_table.notna(), None)
     assert facts["sex"].tolist() == ["1", "1", "0"]
     assert facts["age"].tolist() == ["60", "63", None]
     assert facts["diagnosis"].tolist() == ["CN", "CN", "AD"]
