@@ -421,19 +421,20 @@ def _choose_matrix(
     ] or raw_matrices
     if len(fitting_matrices) == 1:
         return fitting_matrices[0], []
-    for default_measure in DEFAULT_MEASURES:
+    for default_measure_name in DEFAULT_MEASURES:
         default_matrices = [
             raw_matrix
             for raw_matrix in fitting_matrices
-            if raw_matrix.measure == default_measure
+            if raw_matrix.measure == default_measure_name
         ]
         if len(default_matrices) == 1:
-            other_measures = {raw_matrix.measure for raw_matrix in fitting_matrices} - {
-                default_measure
-            }
+            other_measure_names = {
+                raw_matrix.measure for raw_matrix in fitting_matrices
+            } - {default_measure_name}
             choice_note = (
-                f"the measure {default_measure} was read; {option_text('measure')} "
-                f"selects another: {', '.join(sorted(other_measures))}"
+                f"the measure {default_measure_name} was read; "
+                f"{option_text('measure')} selects another: "
+                f"{', '.join(sorted(other_measure_names))}"
             )
             return default_matrices[0], [choice_note]
     advice_text = f"Give each matrix a name, and one name as {option_text('measure')}."

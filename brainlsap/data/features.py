@@ -642,27 +642,27 @@ class FeatureSources:
     @cached_property
     def sessions(self) -> dict[str, dict[str, str]]:
         """Visits with FreeSurfer subjects or rows of regional tables, by person."""
-        scan_names = [
-            scan_name
+        scan_identities = [
+            scan_identity
             for subjects_by_visit in self.study_files.subjects_by_person.values()
             for visit_subjects in subjects_by_visit.values()
-            for scan_name, _ in visit_subjects
+            for scan_identity, _ in visit_subjects
         ]
-        if not scan_names or self.table_paths is not None:
+        if not scan_identities or self.table_paths is not None:
             region_tables = [
                 scan_table for scan_table in self.tables if scan_table.region_columns
             ]
-            scan_names = [
-                scan_name
+            scan_identities = [
+                scan_identity
                 for scan_table in region_tables
-                for scan_name in scan_table.scan_names
+                for scan_identity in scan_table.scan_names
             ]
         sessions_by_person: dict[str, dict[str, str]] = {}
-        for scan_name in scan_names:
-            participant_id, session_id = self.study_files.key_of(scan_name)
+        for scan_identity in scan_identities:
+            participant_id, session_id = self.study_files.key_of(scan_identity)
             if session_id:
                 sessions_by_person.setdefault(participant_id, {}).setdefault(
-                    session_id, scan_name.session or session_id
+                    session_id, scan_identity.session or session_id
                 )
         return sessions_by_person
 
@@ -863,11 +863,11 @@ class FeatureSources:
         The kind that more scans have is chosen. Longitudinal runs have a base.
         """
         has_cross_sectional_run = [
-            any(not scan_name.base for scan_name, _ in named_runs)
+            any(not scan_identity.base for scan_identity, _ in named_runs)
             for named_runs in runs_by_scan
         ]
         has_longitudinal_run = [
-            any(scan_name.base for scan_name, _ in named_runs)
+            any(scan_identity.base for scan_identity, _ in named_runs)
             for named_runs in runs_by_scan
         ]
         if all(has_cross_sectional_run) and all(has_longitudinal_run):
@@ -884,8 +884,8 @@ class FeatureSources:
         for scan, named_runs in zip(scans, runs_by_scan, strict=True):
             run_paths = [
                 run_path
-                for scan_name, run_path in named_runs
-                if bool(scan_name.base) == are_longitudinal
+                for scan_identity, run_path in named_runs
+                if bool(scan_identity.base) == are_longitudinal
             ]
             if len(run_paths) == 1:
                 scan_sources.append(run_paths[0])
@@ -1027,32 +1027,36 @@ class FeatureSources:
         table that names regions of the atlas alone before one that names more. Raises a
         CohortError if two tables are left.
         """
-        cortex_measures = (*map(str.lower, measure.header_measures), "")
-        subcortex_measures: tuple[str, ...] = cortex_measures
+        cortex_measure_names = (*map(str.lower, measure.header_measures), "")
+        subcortex_measure_names: tuple[str, ...] = cortex_measure_names
         if measure.on_surface:
             has_volumes = self.subcortex == "volume"
-            subcortex_measures = ("volume", "") if has_volumes else ()
-        columns_by_region: dict[int, list[tuple[tuple[int, bool, bool], _Column]]] = {}
+            subcortex_measure_names = ("volume", "") if has_volumes else ()
+        ranked_columns_by_region: dict[
+            int, list[tuple[tuple[int, bool, bool], _Column]]
+        ] = {}
         for scan_table in self.tables:
             is_named_file = _names_measure(scan_table.name_and_sheet, measure.name)
             for header_measure, region_index in scan_table.region_columns:
                 is_cortex = self.atlas.cortex[region_index]
-                accepted_measures = cortex_measures if is_cortex else subcortex_measures
-                if header_measure not in accepted_measures:
+                accepted_measure_names = (
+                    cortex_measure_names if is_cortex else subcortex_measure_names
+                )
+                if header_measure not in accepted_measure_names:
                     continue
                 # If no column name has a measure, that of a file's name counts.
                 is_unnamed = not (header_measure or is_named_file)
                 column_rank = (
-                    accepted_measures.index(header_measure),
+                    accepted_measure_names.index(header_measure),
                     is_unnamed,
                     not scan_table.is_exact,
                 )
                 region_column = _Column(scan_table, header_measure)
-                columns_by_region.setdefault(region_index, []).append(
+                ranked_columns_by_region.setdefault(region_index, []).append(
                     (column_rank, region_column)
                 )
         column_of_region: dict[int, _Column] = {}
-        for region_index, rank_column_pairs in sorted(columns_by_region.items()):
+        for region_index, rank_column_pairs in sorted(ranked_columns_by_region.items()):
             best_rank = min(column_rank for column_rank, _ in rank_column_pairs)
             best_columns = [
                 region_column
@@ -1086,11 +1090,12 @@ class FeatureSources:
         if self.people is None or self.chosen_columns.id:
             return
         person_ids = [
-            self.study_files.key_of(scan_name)[0]
-            for scan_name in self.people.scan_names
+            self.study_files.key_of(scan_identity)[0]
+            for scan_identity in self.people.scan_names
         ]
         table_person_ids = [
-            self.study_files.key_of(scan_name)[0] for scan_name in scan_table.scan_names
+            self.study_files.key_of(scan_identity)[0]
+            for scan_identity in scan_table.scan_names
         ]
         message = find_exchanged_ids(
             person_ids,
@@ -1209,13 +1214,13 @@ class FeatureSources:
 
         A fault is no row, more than one, or a row with a fault.
         """
-        rows_by_person: dict[str, dict[str, list[int]]] = {}
-        for row_index, scan_name in enumerate(scan_table.scan_names):
-            participant_id, session_id = self.study_files.key_of(scan_name)
-            rows_by_person.setdefault(participant_id, {}).setdefault(
+        row_indices_by_person: dict[str, dict[str, list[int]]] = {}
+        for row_index, scan_identity in enumerate(scan_table.scan_names):
+            participant_id, session_id = self.study_files.key_of(scan_identity)
+            row_indices_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
             ).append(row_index)
-        row_indices_by_scan = [scan.entries(rows_by_person) for scan in scans]
+        row_indices_by_scan = [scan.entries(row_indices_by_person) for scan in scans]
         absent_person_hint = ""
         if not all(row_indices_by_scan):
             absent_person_hint = self._explain_absent_person(scan_table)
@@ -1237,10 +1242,10 @@ class FeatureSources:
                 row_fault = scan_table.row_faults[row_indices[0]]
                 fault_of_scan[i] = replace(row_fault, scan=scan.name)
             elif not row_indices:
-                rows_by_visit = rows_by_person.get(scan.key[0])
+                row_indices_by_visit = row_indices_by_person.get(scan.key[0])
                 row_hint = absent_person_hint
-                if rows_by_visit:
-                    row_hint = _explain_absent_visit(rows_by_visit)
+                if row_indices_by_visit:
+                    row_hint = _explain_absent_visit(row_indices_by_visit)
                 missing_row_text = (
                     f"no row in {scan_table.path_and_sheet}, {row_hint}, add the row, "
                     f"or {leave_out_text()}"
@@ -1257,13 +1262,13 @@ class FeatureSources:
         )
         if self.people is not None:
             listed_person_ids = {
-                self.study_files.key_of(scan_name)[0]
-                for scan_name in self.people.scan_names
+                self.study_files.key_of(scan_identity)[0]
+                for scan_identity in self.people.scan_names
             }
             unlisted_names = dict.fromkeys(
-                scan_name.participant
-                for scan_name in scan_table.scan_names
-                if self.study_files.key_of(scan_name)[0] not in listed_person_ids
+                scan_identity.participant
+                for scan_identity in scan_table.scan_names
+                if self.study_files.key_of(scan_identity)[0] not in listed_person_ids
             )
             if unlisted_names:
                 return (
@@ -1272,7 +1277,7 @@ class FeatureSources:
                     f"{spelling_advice}"
                 )
         people_text = listed(
-            (scan_name.participant for scan_name in scan_table.scan_names), 3
+            (scan_identity.participant for scan_identity in scan_table.scan_names), 3
         )
         return f"whose rows are named {people_text}; {spelling_advice}"
 
@@ -1327,8 +1332,8 @@ class FeatureSources:
             for row_index in row_indices
         }
         unused_scan_names = tuple(
-            scan_name.text
-            for row_index, scan_name in enumerate(scan_table.scan_names)
+            scan_identity.text
+            for row_index, scan_identity in enumerate(scan_table.scan_names)
             if row_index not in used_row_indices
         )
         if unused_scan_names:
@@ -1384,13 +1389,13 @@ class FeatureSources:
 
         Its name then names another measure, or a file beside it names the feature.
         """
-        file_measures = find_measures_of_file(scan_table.name_and_sheet)
-        if file_measures - {measure_name}:
+        file_measure_names = find_measures_of_file(scan_table.name_and_sheet)
+        if file_measure_names - {measure_name}:
             raise CohortError(
                 f"{measure_name}: the name of {scan_table.name_and_sheet} contains "
-                f"{listed(sorted(file_measures))}, but the columns of the regions do "
-                "not name a measure. Name the measure in these column names, or only "
-                "this measure in the file name"
+                f"{listed(sorted(file_measure_names))}, but the columns of the regions "
+                "do not name a measure. Name the measure in these column names, or "
+                "only this measure in the file name"
             )
         if _names_measure(scan_table.name_and_sheet, measure_name):
             return
@@ -1481,14 +1486,14 @@ class FeatureSources:
             for other_name in KNOWN_MEASURES
             if other_name != measure_name
         }
-        other_measures = [
+        other_measure_names = [
             other_name
             for other_name, (lowest_other, highest_other) in range_of_other.items()
             if np.isfinite((lowest_other, highest_other)).all()
             and lowest_other <= median_value <= highest_other
         ]
-        if is_plausible and other_measures:
-            measures_text = with_and([measure_name, *other_measures])
+        if is_plausible and other_measure_names:
+            measures_text = with_and([measure_name, *other_measure_names])
             message += (
                 f" and plausible for {measures_text}. Name the right feature with "
                 f"{option_text('feature')}"
@@ -1569,9 +1574,9 @@ def _check_one_kind_of_run(
 ) -> None:
     """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
     run_kinds = {
-        bool(scan_name.base)
+        bool(scan_identity.base)
         for scan_table in scan_tables
-        for scan_name in scan_table.scan_names
+        for scan_identity in scan_table.scan_names
     }
     if len(run_kinds) > 1:
         raise CohortError(

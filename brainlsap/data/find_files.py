@@ -172,15 +172,17 @@ def read_scan_rows(
     if id_column is None:
         id_column = _choose_id_column(table_path, cells_by_column)
     saved_index_names = find_saved_index(cells_by_column)
-    scan_names = _pop_scan_names(table_path, cells_by_column, id_column)
+    scan_identities = _pop_scan_names(table_path, cells_by_column, id_column)
     session_column = find_chosen_column(
         cells_by_column, chosen_columns.session
     ) or find_session_column(cells_by_column)
     if session_column:
         session_ids = _pop_sessions(table_path, cells_by_column, session_column)
-        scan_names = [
-            scan_name._replace(session=session_id or scan_name.session)
-            for scan_name, session_id in zip(scan_names, session_ids, strict=True)
+        scan_identities = [
+            scan_identity._replace(session=session_id or scan_identity.session)
+            for scan_identity, session_id in zip(
+                scan_identities, session_ids, strict=True
+            )
         ]
     for index_column_name in {*saved_index_names} & {*cells_by_column}:
         cells_by_column.pop(index_column_name)  # the order of rows is no covariate
@@ -188,7 +190,7 @@ def read_scan_rows(
         columns=id_column
     )
     return ScanRows(
-        scan_names,
+        scan_identities,
         text_table,
         id_column,
         session_column,
@@ -221,15 +223,15 @@ def _pop_scan_names(
 ) -> list[ScanName]:
     """Remove the column of ids, and return its names; raise where a row has none."""
     id_texts = table_columns.pop(id_column)
-    scan_names = [parse_scan_name(id_text or "") for id_text in id_texts]
+    scan_identities = [parse_scan_name(id_text or "") for id_text in id_texts]
     missing_words = table_columns.missing_words.get(id_column, {})
     row_texts = [
         f"row {table_columns.line_numbers[row_index]} "
         f"({id_text or missing_words.get(row_index, 'empty')})"
-        for row_index, (id_text, scan_name) in enumerate(
-            zip(id_texts, scan_names, strict=True)
+        for row_index, (id_text, scan_identity) in enumerate(
+            zip(id_texts, scan_identities, strict=True)
         )
-        if scan_name.participant[:1] in ("", ".")
+        if scan_identity.participant[:1] in ("", ".")
         or is_formula_error(id_text)
         or is_ditto_mark(id_text)
     ]
@@ -240,7 +242,7 @@ def _pop_scan_names(
             f"without an ID: {listed(row_texts)}.",
             path=table_path,
         )
-    return scan_names
+    return scan_identities
 
 
 def _pop_sessions(
@@ -364,9 +366,10 @@ class StudyFiles:
         )
         self.folder = folder
         self.patterns = dict(pattern_by_feature or {})
-        scan_names = [ScanName(x) if isinstance(x, str) else x for x in people]
+        scan_identities = [ScanName(x) if isinstance(x, str) else x for x in people]
         self._people = {
-            scan_name.key[0]: scan_name.participant for scan_name in scan_names
+            scan_identity.key[0]: scan_identity.participant
+            for scan_identity in scan_identities
         }
         self.subjects_dir = None
         if subjects_dir is not None:
@@ -379,23 +382,28 @@ class StudyFiles:
         self.subject_aliases = dict[str, str]()
         self.table_paths: list[Path] = []
         all_found_files = self._walk_all(self._data_sets(added_folders))
-        scan_name_by_path = self._find_flat_connectomes()
-        self.flat_connectomes = set(scan_name_by_path)
+        identity_by_path = self._find_flat_connectomes()
+        self.flat_connectomes = set(identity_by_path)
         # of two spellings of a visit, that of the files counts
-        file_scan_names = [
+        file_identities = [
             found_files.scan_name
             for found_files in all_found_files
             if found_files.subject_folder is None
         ]
-        visit_scan_names = [*scan_names, *scan_name_by_path.values(), *file_scan_names]
+        visit_identities = [
+            *scan_identities,
+            *identity_by_path.values(),
+            *file_identities,
+        ]
         self._visits = {
-            scan_name.key[1].lower(): scan_name.key[1] for scan_name in visit_scan_names
+            scan_identity.key[1].lower(): scan_identity.key[1]
+            for scan_identity in visit_identities
         }
         self._visits.pop("", None)
         self._joined_name = self._compile_joined_name()
         all_found_files += [
-            _FoundFiles(scan_name_by_path[folder_path], None, [folder_path])
-            for folder_path in sorted(scan_name_by_path)
+            _FoundFiles(identity_by_path[folder_path], None, [folder_path])
+            for folder_path in sorted(identity_by_path)
         ]
         for found_files in all_found_files:
             if found_files.subject_folder is None:
@@ -462,9 +470,11 @@ class StudyFiles:
                 if (self.folder / folder_name).is_dir()
             ]
         return {
-            connectome_path: scan_name
+            connectome_path: scan_identity
             for path_template in path_templates
-            for connectome_path, scan_name in self._fit_template(path_template).items()
+            for connectome_path, scan_identity in self._fit_template(
+                path_template
+            ).items()
             if connectome_path.suffix.lower() in FORMATS
             and not _LABEL_LIST.search(connectome_path.name)
         }
@@ -479,19 +489,21 @@ class StudyFiles:
         participant_pattern = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         return re.compile(f"{participant_pattern}({visit_pattern})", re.IGNORECASE)
 
-    def _add_files(self, scan_name: ScanName, file_paths: Sequence[Path]) -> None:
+    def _add_files(self, scan_identity: ScanName, file_paths: Sequence[Path]) -> None:
         """Add files of a scan, and its visit."""
-        participant_id, session_id = self.key_of(scan_name)
+        participant_id, session_id = self.key_of(scan_identity)
         self.files_by_visit.setdefault((participant_id, session_id), []).extend(
             file_paths
         )
         if session_id:
             sessions_of_person = self.sessions.setdefault(participant_id, {})
-            sessions_of_person.setdefault(session_id, scan_name.session or session_id)
+            sessions_of_person.setdefault(
+                session_id, scan_identity.session or session_id
+            )
 
-    def _add_subject(self, scan_name: ScanName, subject_folder: Path) -> None:
+    def _add_subject(self, scan_identity: ScanName, subject_folder: Path) -> None:
         """Add a FreeSurfer subject, which may be named by more than an id."""
-        participant_id, session_id = self.key_of(scan_name)
+        participant_id, session_id = self.key_of(scan_identity)
         if participant_id not in self._people:
             # pipelines add to the names of subjects: P001_T1w, P001_V1_recon
             separator_positions = [
@@ -505,19 +517,19 @@ class StudyFiles:
                 if person_id in self._people:
                     participant_id = person_id
                     session_id = session_id or visit_id
-                    self.subject_aliases[scan_name.participant] = self._people[
+                    self.subject_aliases[scan_identity.participant] = self._people[
                         participant_id
                     ]
                     break
         named_runs = self.subjects_by_person.setdefault(participant_id, {}).setdefault(
             session_id, []
         )
-        if (scan_name, subject_folder) not in named_runs:
-            named_runs.append((scan_name, subject_folder))
+        if (scan_identity, subject_folder) not in named_runs:
+            named_runs.append((scan_identity, subject_folder))
 
-    def key_of(self, scan_name: ScanName) -> tuple[str, str]:
+    def key_of(self, scan_identity: ScanName) -> tuple[str, str]:
         """Return participant and visit, also of a name that joins the two."""
-        participant_id, session_id = scan_name.key
+        participant_id, session_id = scan_identity.key
         joined_match = self._joined_name.fullmatch(participant_id)
         if session_id or participant_id in self._people or not joined_match:
             return participant_id, session_id
@@ -619,7 +631,7 @@ class StudyFiles:
         """
         relative_parts = folder_path.parts[len(data_set_path.parts) :]
         session_id = _visit_of(relative_parts)
-        scan_name = None
+        scan_identity = None
         subject_folder = None
         if "stats" in folder_names and relative_parts[1:] in ((), (session_id,)):
             subject_folder = folder_path
@@ -630,7 +642,7 @@ class StudyFiles:
             subject_folder = (
                 folder_path.parent if folder_path.name == "stats" else folder_path
             )
-            scan_name = ScanName(
+            scan_identity = ScanName(
                 relative_parts[0], session_id, parse_scan_name(subject_folder.name).base
             )
         if subject_folder is None or "base-tps" in (*folder_names, *file_names):
@@ -640,7 +652,9 @@ class StudyFiles:
         is_excluding = subject_pattern[:1] == "!"
         if fnmatchcase(file_name, subject_pattern.removeprefix("!")) == is_excluding:
             return None
-        return _FoundFiles(scan_name or parse_scan_name(file_name), subject_folder, [])
+        return _FoundFiles(
+            scan_identity or parse_scan_name(file_name), subject_folder, []
+        )
 
     def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
         """Find connectomes by a path with fields, and read the scan of each from it."""
@@ -680,11 +694,11 @@ class StudyFiles:
         # participants with one visit may have no visit in the name
         sessionless_pattern = re.sub(r"[-_]\{session\}", "", pattern)
         if sessionless_pattern != pattern:
-            for matrix_path, scan_name in self._fit_template(
+            for matrix_path, scan_identity in self._fit_template(
                 sessionless_pattern
             ).items():
-                if scan_name.key[0] in self._people:
-                    scan_of_path[matrix_path] = scan_name
+                if scan_identity.key[0] in self._people:
+                    scan_of_path[matrix_path] = scan_identity
         return scan_of_path
 
     def resolve_path(self, user_path: str | Path) -> Path:
@@ -882,8 +896,8 @@ def _flat_ambiguity_error(file_paths: Sequence[Path], user_pattern: str) -> Coho
     """
     name_endings = list[str]()
     for file_path in file_paths:
-        scan_name = parse_scan_name(file_path.stem)
-        name_endings.append(file_path.name.removeprefix(scan_name.text))
+        scan_identity = parse_scan_name(file_path.stem)
+        name_endings.append(file_path.name.removeprefix(scan_identity.text))
     advice_text = _advise_to_delete()
     if user_pattern:
         advice_text = (

@@ -503,10 +503,10 @@ def open_study(
         for sheet_table in sheet_tables
         if sheet_table.has_column(people_column_name)
     ][:1] or sheet_tables[:1]
-    people_scan_names = [
-        scan_name
+    people_identities = [
+        scan_identity
         for candidate_table in people_tables
-        for scan_name in candidate_table.scan_names
+        for scan_identity in candidate_table.scan_names
     ]
     list_study_files = partial(
         StudyFiles,
@@ -515,7 +515,7 @@ def open_study(
         subjects_dir=reading_options.subjects_dir,
         pattern=reading_options.pattern,
     )
-    study_files = list_study_files(people=people_scan_names)
+    study_files = list_study_files(people=people_identities)
     feature_sources = FeatureSources(
         study_files,
         loaded_atlas,
@@ -529,8 +529,8 @@ def open_study(
         )
         sheet_tables = people_sources.tables
         people_tables = [people_sources.people_table(people_column_name)]
-        people_scan_names = people_tables[0].scan_names
-        feature_sources.study_files = list_study_files(people=people_scan_names)
+        people_identities = people_tables[0].scan_names
+        feature_sources.study_files = list_study_files(people=people_identities)
     people_table = people_tables[0]
     feature_sources.people = people_table
     feature_sources.people_column_names = {*people_table.text_table}
@@ -674,7 +674,7 @@ def _compare_with_files(
         )
 
 
-def _find_pattern(study_files: StudyFiles, scan_names: Sequence[ScanName]) -> str:
+def _find_pattern(study_files: StudyFiles, scan_identities: Sequence[ScanName]) -> str:
     """Return a pattern of the matrices with the ID of a scan in their name, or "".
 
     The ID must stand alone: 1 is not the ID of 001_sc.csv.
@@ -685,8 +685,8 @@ def _find_pattern(study_files: StudyFiles, scan_names: Sequence[ScanName]) -> st
         for file_path in file_paths
         if is_matrix_file(file_path) and file_path.is_relative_to(study_files.folder)
     ]
-    for scan_name in scan_names:
-        id_pattern = rf"(?<![^\W_]){re.escape(scan_name.participant)}(?![^\W_])"
+    for scan_identity in scan_identities:
+        id_pattern = rf"(?<![^\W_]){re.escape(scan_identity.participant)}(?![^\W_])"
         for matrix_path in matrix_paths:
             if re.search(id_pattern, matrix_path.name):
                 path_text = matrix_path.relative_to(study_files.folder).as_posix()

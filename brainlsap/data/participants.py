@@ -221,7 +221,8 @@ def _find_people_tables(
     ]
     table_faults = list[Finding]()
     participant_of_key = {
-        scan_name.key[0]: scan_name.participant for scan_name in scan_table.scan_names
+        scan_identity.key[0]: scan_identity.participant
+        for scan_identity in scan_table.scan_names
     }
     for participant in participant_of_key.values():
         for folder_name in {participant, f"sub-{participant}"}:
@@ -235,13 +236,13 @@ def _find_people_tables(
             except FileFormatError as error:
                 table_faults.append(Finding.from_error(error))
                 continue
-            visit_scan_names = [
+            visit_identities = [
                 ScanName(participant, session_id) for session_id in session_ids
             ]
             people_tables.append(
                 _PeopleTable(
                     str(sessions_path),
-                    visit_scan_names,
+                    visit_identities,
                     other_columns,
                     other_columns.missing_words,
                 )
@@ -282,11 +283,11 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
     session_ids_of_person: dict[str, set[str]] = {}
     cells_of_visit: dict[tuple[str, str], list[str | None]] = {}
     table_rows = zip(people_table.names, *people_table.columns.values(), strict=True)
-    for row_index, (scan_name, *row_cells) in enumerate(table_rows):
-        participant_id, session_id = scan_name.key
+    for row_index, (scan_identity, *row_cells) in enumerate(table_rows):
+        participant_id, session_id = scan_identity.key
         earlier_session_ids = session_ids_of_person.setdefault(participant_id, set())
         is_repeated_visit = session_id in earlier_session_ids
-        is_copy = cells_of_visit.get(scan_name.key) == row_cells
+        is_copy = cells_of_visit.get(scan_identity.key) == row_cells
         # One row without a visit would be of all visits.
         has_unnamed_visit = bool(earlier_session_ids) and "" in (
             session_id,
@@ -311,16 +312,16 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                 Finding(
                     message,
                     FAULT,
-                    participant=scan_name.participant,
+                    participant=scan_identity.participant,
                     got=_describe_differences(
-                        column_names, cells_of_visit.get(scan_name.key), row_cells
+                        column_names, cells_of_visit.get(scan_identity.key), row_cells
                     ),
                     advice=advice,
                 )
             )
             continue
         earlier_session_ids.add(session_id)
-        cells_of_visit[scan_name.key] = row_cells
+        cells_of_visit[scan_identity.key] = row_cells
         cell_of_column = dict(zip(column_names, row_cells, strict=True))
         word_of_column = {
             column_name: words_by_row[row_index]
@@ -337,10 +338,10 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
             )
             words_of_visit.update(word_of_column)
         visits_of_person = people.setdefault(participant_id, {})
-        written_scan_name, earlier_facts = visits_of_person.get(
-            session_id, (scan_name, Facts())
+        written_identity, earlier_facts = visits_of_person.get(
+            session_id, (scan_identity, Facts())
         )
-        visits_of_person[session_id] = written_scan_name, earlier_facts | cell_of_column
+        visits_of_person[session_id] = written_identity, earlier_facts | cell_of_column
     return row_faults
 
 
@@ -734,8 +735,8 @@ def _list_visits(
     for participant_id, visits_of_person in people.items():
         participant = next(iter(visits_of_person.values()))[0].participant
         listed_session_of_visit = {
-            visit_key: visit_name.session
-            for visit_key, (visit_name, _) in visits_of_person.items()
+            visit_key: visit_identity.session
+            for visit_key, (visit_identity, _) in visits_of_person.items()
             if visit_key
         }
         scanned_session_of_visit = _find_scanned_sessions(

@@ -213,8 +213,8 @@ def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
             flat_weights.take(mirrored_pair_indices, axis=1)
         )
         scan_distances += _sum_deviations(robust_deviation(log_weights))
-        asymmetry = log_weights.astype(float) - log_mirrored_weights
-        side_agreements += _measure_side_agreement(asymmetry, cohort.groups)
+        asymmetries = log_weights.astype(float) - log_mirrored_weights
+        side_agreements += _measure_side_agreement(asymmetries, cohort.groups)
     distance_deviations = robust_deviation(scan_distances / len(row_indices))
     return {
         "connectome_deviation": distance_deviations * (cohort.n_scans >= MIN_SCANS),
@@ -248,11 +248,11 @@ def _flag_connectomes(
         for weight_sum in edge_sums
     ]
     has_enough_scans = cohort.n_scans >= MIN_SCANS
-    is_far = values_by_column["connectome_deviation"] > MAX_DEVIATION
+    is_far_scan = values_by_column["connectome_deviation"] > MAX_DEVIATION
     return [
         np.where(n_isolated_by_scan > 0, isolated_texts, ""),
         np.where(is_other_unit & has_enough_scans, unit_texts, ""),
-        np.where(is_far, _FAR_CONNECTOME, ""),
+        np.where(is_far_scan, _FAR_CONNECTOME, ""),
     ]
 
 
@@ -290,7 +290,7 @@ def _describe_feature(
     values_by_column[f"{feature_name}_mirrored"] = _mirror_score(
         _measure_side_agreement(region_asymmetries, cohort.groups)
     )
-    is_far = scan_deviations > MAX_DEVIATION
+    is_far_scan = scan_deviations > MAX_DEVIATION
     max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     equal_texts = [
         f"{feature_name} has the same value in {count(n_regions, 'region')}"
@@ -301,7 +301,7 @@ def _describe_feature(
         _flag_regions(cohort, f"{feature_name} filled with zero", is_zero),
         _flag_regions(cohort, f"{feature_name} missing", is_missing_only_here),
         np.where(equal_value_counts > max_regions, equal_texts, ""),
-        _flag_far_scans(cohort, feature_name, absolute_deviations, is_far),
+        _flag_far_scans(cohort, feature_name, absolute_deviations, is_far_scan),
     ]
 
 
@@ -367,19 +367,21 @@ def _flag_far_scans(
     cohort: Cohort,
     feature_name: str,
     absolute_deviations: np.ndarray,
-    is_far: np.ndarray,
+    is_far_scan: np.ndarray,
 ) -> np.ndarray:
     """Return a flag of every scan that is far as a whole, with its farthest regions."""
     known_deviations = np.nan_to_num(absolute_deviations)
     farthest_region_indices = np.argsort(-known_deviations, axis=1)[:, :3]
     is_farthest = np.zeros(known_deviations.shape, dtype=bool)
-    np.put_along_axis(is_farthest, farthest_region_indices, is_far[:, None], axis=1)
+    np.put_along_axis(
+        is_farthest, farthest_region_indices, is_far_scan[:, None], axis=1
+    )
     far_texts = [
         f"{feature_name} far from the values of other scans, most of all in "
         f"{region_text}. Check the image and its processing"
         for region_text in _region_texts(cohort, feature_name, is_farthest)
     ]
-    return np.where(is_far, far_texts, "")
+    return np.where(is_far_scan, far_texts, "")
 
 
 def _region_texts(
@@ -511,7 +513,7 @@ def _sum_deviations(deviations: np.ndarray) -> np.ndarray:
     return capped_deviations.sum(axis=1, dtype=np.float64)
 
 
-def _measure_side_agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.ndarray:
+def _measure_side_agreement(asymmetries: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Return the agreement of each scan's left minus right with that of other people.
 
     t = sum(g m / (v + mean(v))), as the top of this module defines it.
@@ -519,22 +521,24 @@ def _measure_side_agreement(asymmetry: np.ndarray, groups: np.ndarray) -> np.nda
     from scipy import sparse
 
     participant_ids, person_of_scan = np.unique(groups.astype(str), return_inverse=True)
-    scan_indices = np.arange(len(asymmetry))
+    scan_indices = np.arange(len(asymmetries))
     person_by_scan = sparse.csr_array(
-        (np.ones(len(asymmetry)), (person_of_scan, scan_indices)),
-        shape=(len(participant_ids), len(asymmetry)),
+        (np.ones(len(asymmetries)), (person_of_scan, scan_indices)),
+        shape=(len(participant_ids), len(asymmetries)),
     )
-    person_sums = person_by_scan @ asymmetry
+    person_sums = person_by_scan @ asymmetries
     n_scans_of_own_person = np.bincount(person_of_scan)[person_of_scan]
-    n_scans_of_others = np.maximum(len(asymmetry) - n_scans_of_own_person, 1)
-    other_sums = asymmetry.sum(axis=0) - person_sums[person_of_scan]
+    n_scans_of_others = np.maximum(len(asymmetries) - n_scans_of_own_person, 1)
+    other_sums = asymmetries.sum(axis=0) - person_sums[person_of_scan]
     other_means = other_sums / n_scans_of_others[:, None]
-    return np.einsum("ij,ij,j->i", asymmetry, other_means, _weigh_regions(asymmetry))
+    return np.einsum(
+        "ij,ij,j->i", asymmetries, other_means, _weigh_regions(asymmetries)
+    )
 
 
-def _weigh_regions(asymmetry: np.ndarray) -> np.ndarray:
+def _weigh_regions(asymmetries: np.ndarray) -> np.ndarray:
     """Return the weight of every region (or edge) in the agreement of sides."""
-    region_variances = asymmetry.var(axis=0)
+    region_variances = asymmetries.var(axis=0)
     return 1 / np.maximum(region_variances + region_variances.mean(), 1e-300)
 
 
@@ -564,7 +568,7 @@ class Sides(StrEnum):
 
 
 def learn_sides(
-    values: np.ndarray, groups: np.ndarray, homotopic: np.ndarray
+    values: np.ndarray, groups: np.ndarray, homotopic_indices: np.ndarray
 ) -> dict[str, Any] | None:
     """Learn the mean asymmetry of regional values, as JSON takes it.
 
@@ -584,8 +588,10 @@ def learn_sides(
         left minus right are multiplied and added; `mean` and `sd` of this sum. None
         where the hemispheres differ too little, or in too few people.
     """
-    region_indices = np.flatnonzero(homotopic > np.arange(len(homotopic)))
-    partner_indices = homotopic[region_indices]
+    region_indices = np.flatnonzero(
+        homotopic_indices > np.arange(len(homotopic_indices))
+    )
+    partner_indices = homotopic_indices[region_indices]
     asymmetries = _average_asymmetry(values, groups, region_indices, partner_indices)
     n_people = len(asymmetries)
     if n_people < MIN_SCANS or not region_indices.size:

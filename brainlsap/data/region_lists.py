@@ -565,16 +565,18 @@ def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ..
         If a list of this matrix has another length than the matrix, or BIDS
         sidecars contradict each other.
     """
-    n_levels = _count_folder_levels(matrix_path)
-    sidecar_names = _read_sidecars(matrix_path, [*matrix_path.parents[:n_levels]])
+    n_folder_levels = _count_folder_levels(matrix_path)
+    sidecar_names = _read_sidecars(
+        matrix_path, [*matrix_path.parents[:n_folder_levels]]
+    )
     if sidecar_names is not None:
         check_length(
             matrix_path, n_rows, sidecar_names, f"the rows are named by {BIDS_SIDECAR}"
         )
         return {BIDS_SIDECAR: sidecar_names}
-    for folder_level in range(len(matrix_path.parents[: max(n_levels, 2)])):
+    for folder_level in range(len(matrix_path.parents[: max(n_folder_levels, 2)])):
         names_of_list = _read_lists_of_level(
-            matrix_path, n_rows, folder_level, n_levels
+            matrix_path, n_rows, folder_level, n_folder_levels
         )
         if names_of_list:
             return names_of_list
@@ -596,12 +598,12 @@ def check_length(
 
 
 def _read_lists_of_level(
-    matrix_path: Path, n_rows: int, folder_level: int, n_levels: int
+    matrix_path: Path, n_rows: int, folder_level: int, n_folder_levels: int
 ) -> dict[str, tuple[str, ...]]:
     """Return the lists of the folder so many levels above the matrix, by file name."""
     folder = matrix_path.parents[folder_level]
     file_names = ["label.json"]  # brainlife keeps it one folder above the matrix
-    if folder_level >= n_levels:
+    if folder_level >= n_folder_levels:
         file_names = file_names if os.access(folder / "label.json", os.F_OK) else []
     else:
         name_stem = _FILE_ENDING.sub("", matrix_path.name)
@@ -642,11 +644,11 @@ def _count_folder_levels(matrix_path: Path) -> int:
     participant_folder = next(participant_folders, None)
     if participant_folder is not None:
         return len(matrix_path.parts) - len(participant_folder.parts) + 1
-    for n_levels, parent_folder in enumerate(
+    for n_folder_levels, parent_folder in enumerate(
         matrix_path.parents[:_MAX_LEVELS], start=1
     ):
         if os.access(f"{parent_folder}/dataset_description.json", os.F_OK):
-            return n_levels
+            return n_folder_levels
     return 1
 
 
@@ -761,7 +763,7 @@ def _iter_sidecars(matrix_path: Path, folder: Path) -> Iterator[Path]:
             yield folder / entry_name
 
 
-def _list_folder(folder: Path, ending: str = "") -> dict[str, None]:
+def _list_folder(folder: Path, name_ending: str = "") -> dict[str, None]:
     """Return the names in a folder that end so, sorted; the dict serves as a set.
 
     The folder of a study is asked for every matrix, and lists every participant. It is
@@ -770,25 +772,25 @@ def _list_folder(folder: Path, ending: str = "") -> dict[str, None]:
     """
     modified_ns = folder.stat().st_mtime_ns
     if was_just_modified(modified_ns):
-        return _scan_folder(str(folder), ending)
-    return _list_unchanged_folder((str(folder), modified_ns), ending)
+        return _scan_folder(str(folder), name_ending)
+    return _list_unchanged_folder((str(folder), modified_ns), name_ending)
 
 
 @lru_cache(maxsize=256)
 def _list_unchanged_folder(
-    folder_and_time: tuple[str, int], ending: str
+    folder_and_time: tuple[str, int], name_ending: str
 ) -> dict[str, None]:
     """Return :func:`_scan_folder` of a folder that was modified at this time."""
-    return _scan_folder(folder_and_time[0], ending)
+    return _scan_folder(folder_and_time[0], name_ending)
 
 
-def _scan_folder(folder: str, ending: str) -> dict[str, None]:
+def _scan_folder(folder: str, name_ending: str) -> dict[str, None]:
     """Return the names in a folder that end so, sorted."""
     with os.scandir(folder) as folder_entries:
         file_names = [
             folder_entry.name
             for folder_entry in folder_entries
-            if folder_entry.name.endswith(ending)
+            if folder_entry.name.endswith(name_ending)
         ]
     return dict.fromkeys(sorted(file_names))
 

@@ -301,7 +301,7 @@ def read_scan_table(
     scan_rows, layout_record = _join_rows(
         path_and_sheet, read_scan_rows(table_path, sheet_name, chosen_columns), atlas
     )
-    participant_ids = [scan_name.participant for scan_name in scan_rows.names]
+    participant_ids = [scan_identity.participant for scan_identity in scan_rows.names]
     are_rows_regions = all(
         atlas.find(participant_id) is not None for participant_id in participant_ids
     )
@@ -314,23 +314,23 @@ def read_scan_table(
         )
     side_letter = None
     # The name of the sheet may give the measure, too.
-    default_measure = _measure_of_file_name(
+    default_measure_name = _measure_of_file_name(
         _add_sheet_name(Path(table_path).name, sheet_name)
     )
-    if default_measure in ("", "suvr"):
+    if default_measure_name in ("", "suvr"):
         tracer_features = find_tracer_features(scan_rows.columns)
         if len(tracer_features) == 1:
-            default_measure = tracer_features.pop()
+            default_measure_name = tracer_features.pop()
     if header_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
         side_letter = header_match[1].upper() if header_match[1] else None
-        default_measure = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
+        default_measure_name = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
     scan_table = _sort_columns(
         Path(table_path),
         scan_rows.names,
         scan_rows.columns,
         atlas,
         side_letter,
-        default_measure,
+        default_measure_name,
         sheet_name,
     )
     return scan_table._replace(
@@ -393,8 +393,8 @@ def _find_row_regions(
     side_column_names = _find_side_columns(cell_table)
     region_names = [region_name or "" for region_name in cell_table[name_column]]
     row_indices_by_scan: dict[ScanName, list[int]] = {}
-    for row_index, scan_name in enumerate(scan_rows.names):
-        row_indices_by_scan.setdefault(scan_name, []).append(row_index)
+    for row_index, scan_identity in enumerate(scan_rows.names):
+        row_indices_by_scan.setdefault(scan_identity, []).append(row_index)
     # Most scans have the same rows, so that sides are found once for all of them.
     names_by_rows_key: dict[tuple[object, ...], list[str]] = {}
     side_cells_by_column = {
@@ -458,10 +458,12 @@ def _join_rows(
             break
     else:
         return scan_rows, _LayoutRecord()
-    scan_names = [*dict.fromkeys(scan_rows.names)]
-    scan_index_of_name = {scan_name: i for i, scan_name in enumerate(scan_names)}
+    scan_identities = [*dict.fromkeys(scan_rows.names)]
+    scan_index_of_name = {
+        scan_identity: i for i, scan_identity in enumerate(scan_identities)
+    }
     scan_of_row = np.array(
-        [scan_index_of_name[scan_name] for scan_name in scan_rows.names]
+        [scan_index_of_name[scan_identity] for scan_identity in scan_rows.names]
     )
     region_of_name = {
         region_name: atlas.find(region_name) for region_name in {*region_names}
@@ -473,7 +475,7 @@ def _join_rows(
         ]
     )
     known_row_indices = np.flatnonzero(region_of_row >= 0)
-    row_counts = np.zeros((len(scan_names), len(atlas)), dtype=int)
+    row_counts = np.zeros((len(scan_identities), len(atlas)), dtype=int)
     np.add.at(
         row_counts,
         (scan_of_row[known_row_indices], region_of_row[known_row_indices]),
@@ -492,7 +494,7 @@ def _join_rows(
         for column_name in fact_column_names
     }
     for value_column_name in value_column_names:
-        cell_matrix = np.full((len(scan_names), len(atlas)), None, dtype=object)
+        cell_matrix = np.full((len(scan_identities), len(atlas)), None, dtype=object)
         value_cells = scan_rows.columns[value_column_name].to_numpy()
         cell_matrix[
             scan_of_row[known_row_indices], region_of_row[known_row_indices]
@@ -518,7 +520,7 @@ def _join_rows(
         if is_outside(region_name) or atlas.divides(region_name)
     ]
     joined_scan_rows = scan_rows._replace(
-        names=scan_names,
+        names=scan_identities,
         columns=pd.DataFrame(joined_columns, dtype=object).rename_axis(
             columns=scan_rows.id_column
         ),
@@ -728,11 +730,11 @@ def _check_tracer_of_columns(
 
 def _sort_columns(
     table_path: Path,
-    scan_names: list[ScanName],
+    scan_identities: list[ScanName],
     cell_table: pd.DataFrame,
     atlas: Atlas,
     side_letter: str | None,
-    default_measure: str = "",
+    default_measure_name: str = "",
     sheet_name: str = "",
 ) -> ScanTable:
     """Sort the columns of a table by what they hold.
@@ -742,7 +744,7 @@ def _sort_columns(
     path_and_sheet = _add_sheet_name(table_path, sheet_name)
     original_name_of_column = _remove_copy_numbers(cell_table)
     sorted_columns = _sort_column_names(
-        original_name_of_column, atlas, side_letter, default_measure
+        original_name_of_column, atlas, side_letter, default_measure_name
     )
     region_column_names = [
         region_column_name
@@ -755,7 +757,7 @@ def _sort_columns(
         column_arrays = parse_numbers(path_and_sheet, region_cell_table).T
     except FileFormatError:
         fault_of_row = _find_row_faults(path_and_sheet, region_cell_table)
-        if not (scan_names and fault_of_row):
+        if not (scan_identities and fault_of_row):
             raise
         # No value of a faulty row is used.
         sound_cells = region_cell_table.to_numpy(dtype=object, copy=True)
@@ -822,7 +824,7 @@ def _sort_columns(
         fact_column_names = fact_column_names + sorted_columns.excluded_column_names
     return ScanTable(
         table_path,
-        scan_names,
+        scan_identities,
         cell_table[fact_column_names],
         values_by_key,
         unmatched_names=tuple(sorted_columns.unmatched_names),
@@ -920,7 +922,7 @@ def _sort_column_names(
     original_name_of_column: Mapping[str, str],
     atlas: Atlas,
     side_letter: str | None,
-    default_measure: str,
+    default_measure_name: str,
 ) -> _SortedColumns:
     """Sort column names by what they name: a region, something left out, or a fact."""
     sorted_columns = _SortedColumns({}, [], [], [], set())
@@ -935,7 +937,9 @@ def _sort_column_names(
         unitless_names, atlas, side_letter
     )
     # A ratio is of the tracer that the file's name gives.
-    unspecific_measures = ("", "suvr") if default_measure in PET_FEATURES else ("",)
+    unspecific_measure_names = (
+        ("", "suvr") if default_measure_name in PET_FEATURES else ("",)
+    )
     for column_name, (unitless_column_name, unit) in name_unit_by_column.items():
         measure_name, region_name = measure_region_of_name.get(
             unitless_column_name
@@ -948,12 +952,14 @@ def _sort_column_names(
         )
         if region_index is not None:
             measure_name = (
-                default_measure if measure_name in unspecific_measures else measure_name
+                default_measure_name
+                if measure_name in unspecific_measure_names
+                else measure_name
             )
             if unit:
-                unitless_measure = measure_name
+                unitless_measure_name = measure_name
                 measure_name = _combine_with_unit(measure_name, unit)
-                if unitless_measure not in ("", measure_name):
+                if unitless_measure_name not in ("", measure_name):
                     sorted_columns.measures_in_other_units.add(measure_name)
             measure_and_region = (measure_name, region_index)
             sorted_columns.by_region.setdefault(measure_and_region, []).append(
@@ -1112,12 +1118,15 @@ def _read_single_row(
         scan_table.unmatched_names
     )
     # Columns that name the measure come last, because they replace the others.
-    for accepted_measure in ("", *map(str.lower, reversed(measure.header_measures))):
+    for accepted_measure_name in (
+        "",
+        *map(str.lower, reversed(measure.header_measures)),
+    ):
         for (
-            column_measure,
+            column_measure_name,
             region_index,
         ), column_values in scan_table.region_columns.items():
-            if column_measure == accepted_measure:
+            if column_measure_name == accepted_measure_name:
                 value_of_name[atlas.names[region_index]] = column_values[0]
     return list(value_of_name), list(value_of_name.values())
 
@@ -1427,8 +1436,8 @@ def _ukbiobank_regions(atlas: Atlas) -> dict[int, tuple[str, str]]:
             region_names = cortex_table["name"][
                 cortex_table["hemisphere"] == side_letter
             ]
-            for offset, region_name in enumerate(region_names):
-                region_of_field[first_field_number + offset] = (
+            for field_offset, region_name in enumerate(region_names):
+                region_of_field[first_field_number + field_offset] = (
                     measure_name,
                     region_name,
                 )
@@ -1713,27 +1722,30 @@ def _reference_mean(
     Without `region_sizes`, left and right of one structure weigh the same; two tissues
     cannot be averaged.
     """
-    reference_side, reference_core = split_name(reference)
-    accepted_cores = REFERENCES.get(reference.lower(), (reference_core,))
-    core_of_row = dict[int, str]()
+    reference_side, reference_core_name = split_name(reference)
+    accepted_core_names = REFERENCES.get(reference.lower(), (reference_core_name,))
+    core_name_of_row = dict[int, str]()
     for row_index, region_name in enumerate(region_names):
-        region_side, region_core = split_name(region_name)
-        if region_core in accepted_cores and reference_side in (None, region_side):
-            core_of_row[row_index] = region_core
-    if set(core_of_row.values()) != set(accepted_cores):
+        region_side, region_core_name = split_name(region_name)
+        if region_core_name in accepted_core_names and reference_side in (
+            None,
+            region_side,
+        ):
+            core_name_of_row[row_index] = region_core_name
+    if set(core_name_of_row.values()) != set(accepted_core_names):
         raise FileFormatError(
             f"unknown reference region {reference!r}. Accepted are "
             f"{', '.join(map(repr, REFERENCES))} and the regions of the file.",
             path=table_path,
         )
-    if len(accepted_cores) > 1 and region_sizes is None:
+    if len(accepted_core_names) > 1 and region_sizes is None:
         raise FileFormatError(
-            f"{reference} consists of {len(core_of_row)} parts, and their mean "
+            f"{reference} consists of {len(core_name_of_row)} parts, and their mean "
             "requires their volumes as weights, but the file contains no volumes. "
             f"Choose another {option_text('reference')}.",
             path=table_path,
         )
-    row_indices = list(core_of_row)
+    row_indices = list(core_name_of_row)
     size_weights = None if region_sizes is None else region_sizes[row_indices]
     reference_mean = np.average(region_values[row_indices], weights=size_weights)
     if not 0 < reference_mean < np.inf:

@@ -462,15 +462,15 @@ def _wall_orders(
     description = f"as {_ASEG_ORDER}, with a wall on each side"
     wall_orders = [RowOrder("walls", (*cortical_row_names, *deep_names), description)]
     for n_cerebellar_rows in _N_CEREBELLAR_ROWS:
-        matrix_kind = "subcortical matrix"
+        matrix_kind_text = "subcortical matrix"
         if n_cerebellar_rows:
-            matrix_kind = f"full matrix ({n_cerebellar_rows} cerebellar rows)"
+            matrix_kind_text = f"full matrix ({n_cerebellar_rows} cerebellar rows)"
         row_names = (
             *deep_names,
             *["Cerebellum"] * n_cerebellar_rows,
             *cortical_row_names,
         )
-        description = f"in the order of micapipe's {matrix_kind}"
+        description = f"in the order of micapipe's {matrix_kind_text}"
         wall_orders.append(RowOrder("micapipe", row_names, description))
     return wall_orders
 

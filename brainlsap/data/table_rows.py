@@ -138,17 +138,17 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
         if delimiter_match or _may_have_delimiter(text_lines[i], delimiter)
     ]
     first_row = TableRow(line_indices[0] + 1, _split_header(first_line, delimiter))
-    header = choose_header(
+    header_row = choose_header(
         table_path, header_candidates, first_row, score_header, delimiter is not None
     )
-    if header is first_row:
+    if header_row is first_row:
         line_indices = line_indices[1:]
-    n_cells = len(header.cells)
+    n_cells = len(header_row.cells)
     if delimiter is None or delimiter == "\t":
         table_rows = _cut_lines(text_lines, line_indices, delimiter, n_cells)
     else:
         delimiter_pattern = re.escape(delimiter)
-        if f"{delimiter} " not in text_lines[header.line_number - 1]:
+        if f"{delimiter} " not in text_lines[header_row.line_number - 1]:
             # A comma with a blank after it belongs to a sentence.
             delimiter_pattern += "(?! )"
         table_rows = _cut_quoted_lines(
@@ -157,15 +157,15 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
     table_rows = [
         table_row for table_row in table_rows if any(map(str.strip, table_row.cells))
     ]
-    header = _complete_header(
-        table_path, header, table_rows, text_lines, delimiter, score_header
+    header_row = _complete_header(
+        table_path, header_row, table_rows, text_lines, delimiter, score_header
     )
     comment_line_numbers = [
         line_number
         for line_number in comment_line_numbers
-        if line_number != header.line_number
+        if line_number != header_row.line_number
     ]
-    return TableText(header, table_rows, comment_line_numbers)
+    return TableText(header_row, table_rows, comment_line_numbers)
 
 
 def _choose_delimiter(text_line: str) -> str | None:
@@ -252,17 +252,17 @@ def read_sheet_text(
             header_candidates.append(
                 TableRow(table_row.line_number, [first_cell, *table_row.cells[1:]])
             )
-    header = choose_header(
+    header_row = choose_header(
         table_path, header_candidates, table_rows[0], score_header, True
     )
-    if header is table_rows[0]:
+    if header_row is table_rows[0]:
         table_rows = table_rows[1:]
     comment_line_numbers = [
         line_number
         for line_number in comment_line_numbers
-        if line_number != header.line_number
+        if line_number != header_row.line_number
     ]
-    return TableText(header, table_rows, comment_line_numbers)
+    return TableText(header_row, table_rows, comment_line_numbers)
 
 
 def choose_header(
@@ -495,7 +495,7 @@ def _refuse_swallowed_rows(
 
 def _complete_header(
     table_path: str | Path,
-    header: TableRow,
+    header_row: TableRow,
     table_rows: Sequence[TableRow],
     text_lines: Sequence[str],
     delimiter: str | None,
@@ -505,25 +505,25 @@ def _complete_header(
 
     Raises FileFormatError if rows have another number of cells than the header.
     """
-    n_cells = len(header.cells)
+    n_cells = len(header_row.cells)
     wrong_rows = [
         table_row for table_row in table_rows if len(table_row.cells) != n_cells
     ]
     if not wrong_rows:
-        _refuse_undivided(table_path, header, table_rows)
-        return header
+        _refuse_undivided(table_path, header_row, table_rows)
+        return header_row
     row_widths = {len(table_row.cells) for table_row in table_rows}
     if row_widths == {n_cells + 1} and n_cells > 1:
-        if _are_row_names(header, table_rows, delimiter, score_header):
-            return TableRow(header.line_number, ["", *header.cells])
+        if _are_row_names(header_row, table_rows, delimiter, score_header):
+            return TableRow(header_row.line_number, ["", *header_row.cells])
         raise FileFormatError(
-            f"every line below the header (line {header.line_number}) has "
+            f"every line below the header (line {header_row.line_number}) has "
             f"{n_cells + 1} cells; expected {n_cells}. Delete a title above the "
             "header and delimiters at the ends of lines, and write decimal points. "
             "If R wrote row names without a column name, name the first column.",
             path=table_path,
             kind="cells beyond the header",
-            values={"line": header.line_number},
+            values={"line": header_row.line_number},
         )
     table_row = wrong_rows[0]
     earlier_line_numbers = [
@@ -544,7 +544,7 @@ def _complete_header(
     )
     if len(row_widths) == 1 and len(table_rows) > 1:
         advice = (
-            f"Line {header.line_number} was read as the header; delete a title "
+            f"Line {header_row.line_number} was read as the header; delete a title "
             f"above it. {advice}"
         )
     n_wrong_rows = len(wrong_rows)
@@ -555,7 +555,7 @@ def _complete_header(
     )
     raise FileFormatError(
         f"line {table_row.line_number} has {_count_cells(table_row.cells)}; expected "
-        f"{n_cells} as in the header (line {header.line_number}){count_text}. "
+        f"{n_cells} as in the header (line {header_row.line_number}){count_text}. "
         f"{advice}",
         path=table_path,
         kind="number of cells",
@@ -564,7 +564,7 @@ def _complete_header(
 
 
 def _are_row_names(
-    header: TableRow,
+    header_row: TableRow,
     table_rows: Sequence[TableRow],
     delimiter: str | None,
     score_header: HeaderScore,
@@ -597,7 +597,7 @@ def _are_row_names(
             for is_integer, is_next_integer in column_pairs
         ):
             return False
-    return are_numbered_from_1 or score_header(header.cells) == 0
+    return are_numbered_from_1 or score_header(header_row.cells) == 0
 
 
 def _count_cells(cell_texts: Sequence[str]) -> str:
@@ -651,10 +651,10 @@ def _explain_width(
 
 
 def _refuse_undivided(
-    table_path: str | Path, header: TableRow, table_rows: Sequence[TableRow]
+    table_path: str | Path, header_row: TableRow, table_rows: Sequence[TableRow]
 ) -> None:
     """Raise where the header is one cell and all rows are divided by a delimiter."""
-    if len(header.cells) > 1 or not table_rows:
+    if len(header_row.cells) > 1 or not table_rows:
         return
     for delimiter in DELIMITERS:
         delimiter_counts = {
@@ -666,13 +666,13 @@ def _refuse_undivided(
         )
         if len(delimiter_counts) == 1 and delimiter_counts != {0} and not is_prose:
             raise FileFormatError(
-                f"the header (line {header.line_number}) is one cell, "
-                f"{header.cells[0]!r}, but every line below has "
+                f"the header (line {header_row.line_number}) is one cell, "
+                f"{header_row.cells[0]!r}, but every line below has "
                 f"{delimiter_counts.pop() + 1} cells separated by "
                 f"{_DELIMITER_NAMES[delimiter]}. Name every column in the header.",
                 path=table_path,
                 kind="undivided header",
-                values={"line": header.line_number},
+                values={"line": header_row.line_number},
             )
 
 

@@ -274,34 +274,41 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     ]
     visit_table.comment_line_numbers = table_columns.comment_line_numbers
     words_of_column: dict[str, dict[int, str]] = {}
-    all_visits = {visit for _, visit in row_visit_pairs}
+    visit_numbers = {visit_number for _, visit_number in row_visit_pairs}
     empty_cells: list[str | None] = [None] * len(table_columns.line_numbers)
     for field_name, column_of_instance in columns_of_field.items():
         column_of_visit = {
-            visit: _column_at_visit(column_of_instance, visit) for visit in all_visits
+            visit_number: _column_at_visit(column_of_instance, visit_number)
+            for visit_number in visit_numbers
         }
         cells_of_visit = {
-            visit: empty_cells if column_name is None else table_columns[column_name]
-            for visit, column_name in column_of_visit.items()
+            visit_number: empty_cells
+            if column_name is None
+            else table_columns[column_name]
+            for visit_number, column_name in column_of_visit.items()
         }
         visit_table[field_name] = [
-            cells_of_visit[visit][row_index] for row_index, visit in row_visit_pairs
+            cells_of_visit[visit_number][row_index]
+            for row_index, visit_number in row_visit_pairs
         ]
         words_of_visit: dict[int | None, Mapping[int, str]] = {
-            visit: {}
+            visit_number: {}
             if column_name is None
             else table_columns.missing_words.get(column_name, {})
-            for visit, column_name in column_of_visit.items()
+            for visit_number, column_name in column_of_visit.items()
         }
         if any(words_of_visit.values()):
             words_of_column[field_name] = {
-                visit_row_index: words_of_visit[visit][row_index]
-                for visit_row_index, (row_index, visit) in enumerate(row_visit_pairs)
-                if row_index in words_of_visit[visit]
+                visit_row_index: words_of_visit[visit_number][row_index]
+                for visit_row_index, (row_index, visit_number) in enumerate(
+                    row_visit_pairs
+                )
+                if row_index in words_of_visit[visit_number]
             }
     visit_table.missing_words = words_of_column
     visit_table[INSTANCE_COLUMN] = [
-        None if visit is None else str(visit) for _, visit in row_visit_pairs
+        None if visit_number is None else str(visit_number)
+        for _, visit_number in row_visit_pairs
     ]
     return visit_table
 
@@ -344,21 +351,23 @@ def _find_visits(
             ) | np.array(has_value)
     row_visit_pairs = list[tuple[int, int | None]]()
     for row_index in range(len(table_columns.line_numbers)):
-        visits = [
-            visit
-            for visit in sorted(has_visit_by_instance)
-            if has_visit_by_instance[visit][row_index]
+        visit_numbers = [
+            visit_number
+            for visit_number in sorted(has_visit_by_instance)
+            if has_visit_by_instance[visit_number][row_index]
         ]
-        row_visit_pairs += [(row_index, visit) for visit in visits or (None,)]
+        row_visit_pairs += [
+            (row_index, visit_number) for visit_number in visit_numbers or (None,)
+        ]
     return row_visit_pairs
 
 
 def _column_at_visit(
-    column_of_instance: Mapping[int, str], visit: int | None
+    column_of_instance: Mapping[int, str], visit_number: int | None
 ) -> str | None:
     """Return the column that holds a field at a visit, None if there is none."""
-    if visit is not None and visit in column_of_instance:
-        return column_of_instance[visit]
+    if visit_number is not None and visit_number in column_of_instance:
+        return column_of_instance[visit_number]
     has_imaging = max(column_of_instance) >= _FIRST_IMAGING_INSTANCE
     return None if has_imaging else column_of_instance[min(column_of_instance)]
 

@@ -72,8 +72,8 @@ def iter_polynomials(
     if is_shared:
         W = shift_laplacians(connectome_preparation.apply(connectomes[:1]))[0]
     n_at_once = _SCANS_AT_ONCE if is_shared else _GRAPHS_AT_ONCE
-    for start in range(0, n_scans, n_at_once):
-        scan_slice = slice(start, min(start + n_at_once, n_scans))
+    for block_start in range(0, n_scans, n_at_once):
+        scan_slice = slice(block_start, min(block_start + n_at_once, n_scans))
         if is_shared:
             # One matrix product for all scans: their columns side by side.
             signal_columns = signals[scan_slice].transpose(1, 0, 2).reshape(n_rois, -1)

@@ -206,7 +206,7 @@ def build_study(
             people_tables[0], chosen_columns=ChosenColumns.from_options(id_column)
         )
         participant_ids = [
-            scan_name.participant for scan_name in people_scan_rows.names
+            scan_identity.participant for scan_identity in people_scan_rows.names
         ]
     study_files = StudyFiles(folder, participant_ids, derivatives, subjects_dir)
     build_tasks, faults, missing_lines = find_tasks(
@@ -413,10 +413,10 @@ def _find_segmentations(
         freesurfer_subjects_by_visit,
     ) in study_files.subjects_by_person.items():
         for visit_name, subject_runs in freesurfer_subjects_by_visit.items():
-            for subject_name, subject_folder in subject_runs:
+            for subject_identity, subject_folder in subject_runs:
                 segmentation_path = subject_folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.
-                if not subject_name.base and segmentation_path.is_file():
+                if not subject_identity.base and segmentation_path.is_file():
                     segmentations_of_visit[participant_key, visit_name] = (
                         segmentation_path
                     )

@@ -86,10 +86,10 @@ def term_coefficients(
     """
     degree = len(B) - 1
     # Further nodes, so that higher coefficients are not aliased.
-    nodes, transform = cosine_transform(degree + 64, degree)
-    kernel_values = np.exp(-np.multiply.outer(region_scales, nodes))
-    node_basis = transform @ B
-    return kernel_values @ node_basis, (kernel_values * -nodes) @ node_basis
+    chebyshev_nodes, transform_matrix = cosine_transform(degree + 64, degree)
+    kernel_values = np.exp(-np.multiply.outer(region_scales, chebyshev_nodes))
+    node_basis = transform_matrix @ B
+    return kernel_values @ node_basis, (kernel_values * -chebyshev_nodes) @ node_basis
 
 
 def diffusion_terms(
