@@ -1019,8 +1019,8 @@ def _find_wrong_cells(
 ) -> Iterator[tuple[str, str, pd.Series]]:
     """Yield checks of a table of regions: column, expected value, which rows fail.
 
-    `numeric_cells` are the cells of the numeric columns, NaN if empty. `parsed_numbers`
-    are their values, NaN for a cell that is no number.
+    `numeric_table` holds the cells of the numeric columns, NaN if empty; `number_table`
+    their values, NaN for a cell that is no number.
     """
     region_names = region_table["name"]
     hemispheres = region_table["hemisphere"]

@@ -74,7 +74,7 @@ def read_stack(
         of `<name>_ids.txt` or of another list of `_ID_LISTS` beside it.
     atlas : Atlas
         Names the regions.
-    scans : sequence of (str, str)
+    scan_keys : sequence of (str, str)
         Participant and visit of the study's scans, by which the list of ids is
         recognised.
     labels, row_order

@@ -1178,7 +1178,7 @@ def _read_names_in_array(
 ) -> tuple[str, ...]:
     """Return the names in an array: text, cells of text, or bytes of lines.
 
-    DSI Studio writes bytes. With `numbers_count`, integers in a list are names, too.
+    DSI Studio writes bytes. With `accepts_numbers`, integers in a list are names, too.
     """
     is_one_dimensional = array_value.size == max(array_value.shape, default=0)
     if array_value.dtype == np.uint8 and 10 in array_value and is_one_dimensional:

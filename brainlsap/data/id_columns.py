@@ -498,11 +498,11 @@ def find_exchanged_ids(
 
     Parameters
     ----------
-    participant_ids, other_people : sequence of str
+    participant_ids, other_participant_ids : sequence of str
         The id of every row by which the tables are joined.
-    cells_by_column, other_columns : mapping of str to sequence of str or None
+    cells_by_column, other_cells_by_column : mapping of str to sequence of str or None
         The cells of each table, with those of its column of ids.
-    id_columns : (str, str)
+    id_column_names : (str, str)
         The names of the columns of ids.
 
     Returns

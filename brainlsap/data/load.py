@@ -588,8 +588,9 @@ def _choose_people_sources(
     """Return the places searched for the table of people, and its required column.
 
     The tables that the user named for features come first. They need not contain the
-    facts about people: then every table of the folder is looked at. `people_column` is
-    the label, or else a column by which the table is recognised.
+    facts about people: then every table of the folder is looked at.
+    `people_column_name` is the label, or else a column by which the table is
+    recognised.
     """
     all_sources = feature_sources
     if feature_sources.table_paths is not None:
@@ -993,7 +994,7 @@ def _report_orders(
 ) -> None:
     """Add what the order of rows of all connectomes says, and what refuses it.
 
-    `scans_by_order` lists the scans read in each tool's order.
+    `scan_names_by_order` lists the scans read in each tool's order.
     """
     # One with a row more is rather damaged than of another tool.
     if len(scan_names_by_order) > 1:

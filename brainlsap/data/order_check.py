@@ -329,7 +329,7 @@ def _correlate_hemispheres(
 ) -> float:
     """Return the rank correlation of the weights within the two hemispheres.
 
-    `left_regions` and `right_regions` hold homotopic regions.
+    `left_indices` and `right_indices` hold homotopic regions.
     """
     left_weights = W[np.ix_(left_indices, left_indices)]
     right_weights = W[np.ix_(right_indices, right_indices)]
@@ -347,7 +347,8 @@ def _correlate_hemispheres(
 def _mean_homotopic_rank(left_right_weights: np.ndarray) -> float:
     """Return the mean rank, 0 to 1, of the diagonal in its row and its column.
 
-    `weights_across` holds the weights of left regions with their partners on the right.
+    `left_right_weights` holds the weights of left regions with their partners on the
+    right.
     """
     n_pairs = len(left_right_weights)
     if n_pairs * n_pairs < _MIN_PAIRS:

@@ -578,7 +578,7 @@ def learn_sides(
         Of one feature; NaN where not measured.
     groups : array of shape (n_scans,)
         Participant of every scan.
-    homotopic : int array of shape (n_rois,)
+    homotopic_indices : int array of shape (n_rois,)
         The other hemisphere's region of each; the region itself if it has none.
 
     Returns

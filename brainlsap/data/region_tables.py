@@ -551,7 +551,7 @@ def _join_rows(
 def _find_region_faults(
     path_and_sheet: str, row_counts: np.ndarray, region_names: Sequence[str]
 ) -> dict[int, Finding]:
-    """Return a fault for every scan (row of `n_rows`) without one row per region."""
+    """Return a fault for every scan (row of `row_counts`) without a row per region."""
     fault_of_row: dict[int, Finding] = {}
     for i in np.flatnonzero((row_counts != 1).any(axis=1)):
         missing_names = [
@@ -739,7 +739,7 @@ def _sort_columns(
 ) -> ScanTable:
     """Sort the columns of a table by what they hold.
 
-    `side_letter` and `default_measure` are of column names that name neither.
+    `side_letter` and `default_measure_name` are of column names that name neither.
     """
     path_and_sheet = _add_sheet_name(table_path, sheet_name)
     original_name_of_column = _remove_copy_numbers(cell_table)

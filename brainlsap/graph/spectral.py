@@ -105,8 +105,8 @@ def cosine_transform(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues, and what turns a kernel's values there into coefficients.
 
-    They are the nodes of Gauss-Chebyshev quadrature, of shape (n_nodes,), and the
-    matrix (n_nodes, degree + 1) of the discrete cosine transform.
+    They are the nodes of Gauss-Chebyshev quadrature, of shape (n_chebyshev_nodes,), and
+    the matrix (n_chebyshev_nodes, degree + 1) of the discrete cosine transform.
     """
     node_angles = np.pi * (np.arange(n_chebyshev_nodes) + 0.5) / n_chebyshev_nodes
     transform_matrix = (

@@ -571,7 +571,7 @@ def weigh_streamlines(
 ) -> np.ndarray:
     """Return the weight of each streamline.
 
-    `pair_voxels` is the number of voxels of the streamline's two nodes together.
+    `n_voxels_of_pair` is the number of voxels of the streamline's two nodes together.
     """
     if weight_kind == "count":
         return np.ones(len(n_voxels_of_pair))
@@ -768,7 +768,7 @@ class RadialSearch:
     ) -> np.ndarray:
         """Return the codes that come first in MRtrix's order of search; 0 if too far.
 
-        `nearest_distance` is that of each point's nearest labelled voxel.
+        `nearest_distances` is that of each point's nearest labelled voxel.
         """
         neighbour_indices = self.tree.query_ball_point(
             points, nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12

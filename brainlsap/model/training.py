@@ -637,7 +637,7 @@ def train_starts(
     settings : Settings
         With kernel and degree settled.
     seed : int
-    is_decided : callable, optional
+    stop_rule : callable, optional
         `(training_runs) -> bool`, called before every further start: whether training
         ends without it.
     """
