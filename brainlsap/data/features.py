@@ -530,10 +530,10 @@ class FeatureSources:
             )
         else:
             table_paths = map(self.study_files.resolve_path, self.table_paths)
-        scan_tables = list[ScanTable]()
+        parsed_tables = list[ScanTable]()
         for table_path in table_paths:
             try:
-                sheet_tables, sheet_errors = read_sheets(
+                parsed_sheets, sheet_errors = read_sheets(
                     table_path, self.atlas, self.chosen_columns
                 )
             except BrainlsapError as error:
@@ -543,9 +543,9 @@ class FeatureSources:
                 if not is_matrix_file(table_path):
                     self.skipped_tables.append(error)
             else:
-                scan_tables += sheet_tables
+                parsed_tables += parsed_sheets
                 self.skipped_tables += sheet_errors
-        return scan_tables
+        return parsed_tables
 
     def people_table(self, label_name: str | None) -> ScanTable:
         """Return the one table that holds people and labels.
@@ -555,23 +555,23 @@ class FeatureSources:
         more than one.
         """
         candidate_tables = [
-            scan_table
-            for scan_table in self.tables
-            if scan_table.has_column(label_name)
+            parsed_table
+            for parsed_table in self.tables
+            if parsed_table.has_column(label_name)
         ]
         candidate_tables = [
-            scan_table for scan_table in candidate_tables if scan_table.is_exact
+            parsed_table for parsed_table in candidate_tables if parsed_table.is_exact
         ] or candidate_tables
         candidate_tables = [
-            scan_table
-            for scan_table in candidate_tables
-            if not scan_table.region_columns
+            parsed_table
+            for parsed_table in candidate_tables
+            if not parsed_table.region_columns
         ] or candidate_tables
-        candidate_paths = {scan_table.path for scan_table in candidate_tables}
+        candidate_paths = {parsed_table.path for parsed_table in candidate_tables}
         # Of the sheets of one workbook, choose that with most of age, sex ...
         n_covariates_by_table = [
-            len({*map(kind_of, scan_table.text_table)} & {*COVARIATES})
-            for scan_table in candidate_tables
+            len({*map(kind_of, parsed_table.text_table)} & {*COVARIATES})
+            for parsed_table in candidate_tables
         ]
         if (
             len(candidate_paths) == 1
@@ -590,7 +590,7 @@ class FeatureSources:
         )
         if candidate_tables:
             paths_text = listed(
-                scan_table.path_and_sheet for scan_table in candidate_tables
+                parsed_table.path_and_sheet for parsed_table in candidate_tables
             )
             advice_text = "Keep only one of these sheets"
             if len(candidate_paths) > 1:
@@ -600,10 +600,10 @@ class FeatureSources:
                 f"table of participants: {paths_text}. {advice_text}"
             )
         rejection_reasons = [
-            f"{scan_table.path_and_sheet}: has no column {label_name!r}; found "
-            f"{listed(scan_table.text_table, 5)}"
-            for scan_table in self.tables
-            if not (scan_table.text_table.empty or is_matrix_file(scan_table.path))
+            f"{parsed_table.path_and_sheet}: has no column {label_name!r}; found "
+            f"{listed(parsed_table.text_table, 5)}"
+            for parsed_table in self.tables
+            if not (parsed_table.text_table.empty or is_matrix_file(parsed_table.path))
         ]
         rejection_reasons = [
             *dict.fromkeys((*rejection_reasons, *map(str, self.skipped_tables)))
@@ -624,7 +624,9 @@ class FeatureSources:
                 f"\n    not used: {rejection_reason}"
                 for rejection_reason in rejection_reasons
             ),
-            values=propose_label(scan_table.text_table for scan_table in self.tables),
+            values=propose_label(
+                parsed_table.text_table for parsed_table in self.tables
+            ),
         )
 
     def has_data(self, participant_id: str, session_id: str) -> bool:
@@ -650,12 +652,14 @@ class FeatureSources:
         ]
         if not scan_identities or self.table_paths is not None:
             region_tables = [
-                scan_table for scan_table in self.tables if scan_table.region_columns
+                parsed_table
+                for parsed_table in self.tables
+                if parsed_table.region_columns
             ]
             scan_identities = [
                 scan_identity
-                for scan_table in region_tables
-                for scan_identity in scan_table.scan_names
+                for parsed_table in region_tables
+                for scan_identity in parsed_table.scan_names
             ]
         sessions_by_person: dict[str, dict[str, str]] = {}
         for scan_identity in scan_identities:
@@ -707,7 +711,8 @@ class FeatureSources:
         raise CohortError(
             f"{feature_name}: not found in any file or table; expected {search_text}",
             values=find_other_atlas(
-                [scan_table.unmatched_names for scan_table in self.tables], self.atlas
+                [parsed_table.unmatched_names for parsed_table in self.tables],
+                self.atlas,
             ),
         )
 
@@ -815,9 +820,9 @@ class FeatureSources:
         )
         table_names = re.findall(r"desc-([a-z0-9]+)_regions", file_names_text.lower())
         table_names += [
-            scan_table.path.stem.lower()
-            for scan_table in self.tables
-            if scan_table.region_columns
+            parsed_table.path.stem.lower()
+            for parsed_table in self.tables
+            if parsed_table.region_columns
         ]
         table_names = sorted({*table_names})
         known_feature_names = {*table_names, *KNOWN_MEASURES} - {feature_name}
@@ -834,7 +839,7 @@ class FeatureSources:
             *map(str, self.skipped_tables),
         ]
         rejection_reasons += [
-            scan_table.describe_mismatch(self.atlas) for scan_table in self.tables
+            parsed_table.describe_mismatch(self.atlas) for parsed_table in self.tables
         ]
         freesurfer_pattern = self.study_files.patterns.get("freesurfer")
         if measure.in_stats and self.study_files.subjects_by_person:
@@ -954,7 +959,7 @@ class FeatureSources:
     def _check_tracers(
         self,
         measure: Measure,
-        scan_table: ScanTable,
+        parsed_table: ScanTable,
         row_indices: Sequence[int],
         is_unnamed: bool,
     ) -> None:
@@ -966,9 +971,9 @@ class FeatureSources:
         feature_name = measure.name
         if feature_name not in (*PET_FEATURES, "suvr"):
             return
-        for tracer_column_name in find_tracer_columns(scan_table.text_table):
+        for tracer_column_name in find_tracer_columns(parsed_table.text_table):
             cell_counts = Counter(
-                scan_table.text_table[tracer_column_name]
+                parsed_table.text_table[tracer_column_name]
                 .iloc[list(row_indices)]
                 .dropna()
             )
@@ -987,14 +992,14 @@ class FeatureSources:
                 counts_text = describe_counts(cell_counts.most_common(), max_items=20)
                 raise CohortError(
                     f"{feature_name}: column {tracer_column_name!r} of "
-                    f"{scan_table.name_and_sheet} contains values of several "
+                    f"{parsed_table.name_and_sheet} contains values of several "
                     f"tracers, {' and '.join(tracer_features)}: {counts_text}. Keep "
                     "only the rows of one tracer, and name this tracer with "
                     f"{option_text('feature')}"
                 )
         pet_column_names = [
             column_name
-            for column_name in scan_table.text_table
+            for column_name in parsed_table.text_table
             if _PET_HEAD.search(column_name)
         ]
         named_features = {
@@ -1008,13 +1013,14 @@ class FeatureSources:
         ):
             named_features.add("amyloid")
         named_features |= {
-            tracer.feature for tracer in find_tracers_of_file(scan_table.name_and_sheet)
+            tracer.feature
+            for tracer in find_tracers_of_file(parsed_table.name_and_sheet)
         }
         names_other_features = bool(named_features) and named_features != {feature_name}
         if is_unnamed and names_other_features and feature_name != "suvr":
             raise CohortError(
                 f"{feature_name}: the name or the columns of "
-                f"{scan_table.name_and_sheet} contain "
+                f"{parsed_table.name_and_sheet} contain "
                 f"{listed(sorted(named_features))}, but the columns of the regions "
                 "do not name a tracer. Name the tracer in these column names or in "
                 "the file name"
@@ -1035,9 +1041,9 @@ class FeatureSources:
         ranked_columns_by_region: dict[
             int, list[tuple[tuple[int, bool, bool], _Column]]
         ] = {}
-        for scan_table in self.tables:
-            is_named_file = _names_measure(scan_table.name_and_sheet, measure.name)
-            for header_measure, region_index in scan_table.region_columns:
+        for parsed_table in self.tables:
+            is_named_file = _names_measure(parsed_table.name_and_sheet, measure.name)
+            for header_measure, region_index in parsed_table.region_columns:
                 is_cortex = self.atlas.cortex[region_index]
                 accepted_measure_names = (
                     cortex_measure_names if is_cortex else subcortex_measure_names
@@ -1049,9 +1055,9 @@ class FeatureSources:
                 column_rank = (
                     accepted_measure_names.index(header_measure),
                     is_unnamed,
-                    not scan_table.is_exact,
+                    not parsed_table.is_exact,
                 )
-                region_column = _Column(scan_table, header_measure)
+                region_column = _Column(parsed_table, header_measure)
                 ranked_columns_by_region.setdefault(region_index, []).append(
                     (column_rank, region_column)
                 )
@@ -1082,7 +1088,7 @@ class FeatureSources:
             column_of_region[region_index] = best_columns[0]
         return column_of_region
 
-    def _compare_ids(self, scan_table: ScanTable) -> None:
+    def _compare_ids(self, parsed_table: ScanTable) -> None:
         """Raise if a table gives ids of the table of people to other people.
 
         The check is skipped if the user named the column of ids.
@@ -1095,7 +1101,7 @@ class FeatureSources:
         ]
         table_person_ids = [
             self.study_files.key_of(scan_identity)[0]
-            for scan_identity in scan_table.scan_names
+            for scan_identity in parsed_table.scan_names
         ]
         message = find_exchanged_ids(
             person_ids,
@@ -1105,14 +1111,15 @@ class FeatureSources:
             },
             table_person_ids,
             {
-                **scan_table.text_table.to_dict("list"),
-                scan_table.id_column: table_person_ids,
+                **parsed_table.text_table.to_dict("list"),
+                parsed_table.id_column: table_person_ids,
             },
-            (self.people.id_column, scan_table.id_column),
+            (self.people.id_column, parsed_table.id_column),
         )
         if message:
             raise CohortError(
-                f"{self.people.name_and_sheet}, {scan_table.name_and_sheet}: {message}"
+                f"{self.people.name_and_sheet}, {parsed_table.name_and_sheet}: "
+                f"{message}"
             )
 
     def _read_table_rows(
@@ -1208,14 +1215,14 @@ class FeatureSources:
         return scan_sources, reading_notes
 
     def _match_rows(
-        self, scan_table: ScanTable, scans: Sequence[Scan]
+        self, parsed_table: ScanTable, scans: Sequence[Scan]
     ) -> tuple[list[list[int]], dict[int, Finding]]:
         """Return the rows of every scan in a table, and faults by scan.
 
         A fault is no row, more than one, or a row with a fault.
         """
         row_indices_by_person: dict[str, dict[str, list[int]]] = {}
-        for row_index, scan_identity in enumerate(scan_table.scan_names):
+        for row_index, scan_identity in enumerate(parsed_table.scan_names):
             participant_id, session_id = self.study_files.key_of(scan_identity)
             row_indices_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
@@ -1223,14 +1230,14 @@ class FeatureSources:
         row_indices_by_scan = [scan.entries(row_indices_by_person) for scan in scans]
         absent_person_hint = ""
         if not all(row_indices_by_scan):
-            absent_person_hint = self._explain_absent_person(scan_table)
+            absent_person_hint = self._explain_absent_person(parsed_table)
         fault_of_scan = dict[int, Finding]()
         for i, (scan, row_indices) in enumerate(
             zip(scans, row_indices_by_scan, strict=True)
         ):
             if len(row_indices) > 1:
                 fault_of_scan[i] = Finding(
-                    f"{scan_table.path_and_sheet} contains more than one row of this "
+                    f"{parsed_table.path_and_sheet} contains more than one row of this "
                     "scan; expected one",
                     FAULT,
                     scan=scan.name,
@@ -1238,8 +1245,8 @@ class FeatureSources:
                     advice="Delete the rows that are wrong, write the visits in a "
                     f"column session_id, or {leave_out_text()}",
                 )
-            elif row_indices and row_indices[0] in scan_table.row_faults:
-                row_fault = scan_table.row_faults[row_indices[0]]
+            elif row_indices and row_indices[0] in parsed_table.row_faults:
+                row_fault = parsed_table.row_faults[row_indices[0]]
                 fault_of_scan[i] = replace(row_fault, scan=scan.name)
             elif not row_indices:
                 row_indices_by_visit = row_indices_by_person.get(scan.key[0])
@@ -1247,15 +1254,15 @@ class FeatureSources:
                 if row_indices_by_visit:
                     row_hint = _explain_absent_visit(row_indices_by_visit)
                 missing_row_text = (
-                    f"no row in {scan_table.path_and_sheet}, {row_hint}, add the row, "
-                    f"or {leave_out_text()}"
+                    f"no row in {parsed_table.path_and_sheet}, {row_hint}, add the "
+                    f"row, or {leave_out_text()}"
                 )
                 fault_of_scan[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name
                 )
         return row_indices_by_scan, fault_of_scan
 
-    def _explain_absent_person(self, scan_table: ScanTable) -> str:
+    def _explain_absent_person(self, parsed_table: ScanTable) -> str:
         """Return the people of a table that has no row for a person, as text."""
         spelling_advice = (
             "write the IDs in the same way in both tables (case and zeros count)"
@@ -1267,7 +1274,7 @@ class FeatureSources:
             }
             unlisted_names = dict.fromkeys(
                 scan_identity.participant
-                for scan_identity in scan_table.scan_names
+                for scan_identity in parsed_table.scan_names
                 if self.study_files.key_of(scan_identity)[0] not in listed_person_ids
             )
             if unlisted_names:
@@ -1277,30 +1284,33 @@ class FeatureSources:
                     f"{spelling_advice}"
                 )
         people_text = listed(
-            (scan_identity.participant for scan_identity in scan_table.scan_names), 3
+            (scan_identity.participant for scan_identity in parsed_table.scan_names), 3
         )
         return f"whose rows are named {people_text}; {spelling_advice}"
 
     def _keep_scale_columns(
-        self, measure: Measure, scan_table: ScanTable, row_indices: Sequence[int | None]
+        self,
+        measure: Measure,
+        parsed_table: ScanTable,
+        row_indices: Sequence[int | None],
     ) -> list[Finding]:
         """Keep the columns of a table that tell on which scale its values are."""
         scale_column_names = [
             scale_column_name
-            for scale_column_name in scan_table.text_table
+            for scale_column_name in parsed_table.text_table
             if kind_of(scale_column_name) in SCALE_KINDS
         ]
         scale_findings = list[Finding]()
         for scale_column_name in dict.fromkeys(
-            [*scale_column_names, *find_tracer_columns(scan_table.text_table)]
+            [*scale_column_names, *find_tracer_columns(parsed_table.text_table)]
         ):
-            column_cells = scan_table.text_table[scale_column_name].to_numpy()
+            column_cells = parsed_table.text_table[scale_column_name].to_numpy()
             scale_values = [
                 None if row_index is None else column_cells[row_index]
                 for row_index in row_indices
             ]
             origin_text = (
-                f"the column {scale_column_name!r} of {scan_table.name_and_sheet}"
+                f"the column {scale_column_name!r} of {parsed_table.name_and_sheet}"
             )
             scale_findings += self._keep_scale_column(
                 measure.name, scale_column_name, scale_values, origin_text
@@ -1308,14 +1318,17 @@ class FeatureSources:
         return scale_findings
 
     def _describe_left_out(
-        self, scan_table: ScanTable, row_indices_by_scan: Sequence[Sequence[int]]
+        self, parsed_table: ScanTable, row_indices_by_scan: Sequence[Sequence[int]]
     ) -> list[Finding]:
         """Return notes on the columns and rows of a table that are not used."""
         omission_findings = list[Finding]()
         known_column_names = {*self.people_column_names, *self.scale_columns}
         unused_column_names = [
             column_name
-            for column_name in (*scan_table.text_table, *scan_table.excluded_columns)
+            for column_name in (
+                *parsed_table.text_table,
+                *parsed_table.excluded_columns,
+            )
             if column_name not in known_column_names
         ]
         if unused_column_names:
@@ -1324,7 +1337,7 @@ class FeatureSources:
                 f"left out: {listed(unused_column_names, 5)}"
             )
             omission_findings.append(
-                Finding(message, LEFT_OUT, path=scan_table.name_and_sheet)
+                Finding(message, LEFT_OUT, path=parsed_table.name_and_sheet)
             )
         used_row_indices = {
             row_index
@@ -1333,7 +1346,7 @@ class FeatureSources:
         }
         unused_scan_names = tuple(
             scan_identity.text
-            for row_index, scan_identity in enumerate(scan_table.scan_names)
+            for row_index, scan_identity in enumerate(parsed_table.scan_names)
             if row_index not in used_row_indices
         )
         if unused_scan_names:
@@ -1341,7 +1354,7 @@ class FeatureSources:
                 Finding(
                     f"{count(len(unused_scan_names), 'row')} of scans that are not in "
                     "the cohort:",
-                    path=scan_table.name_and_sheet,
+                    path=parsed_table.name_and_sheet,
                     people=unused_scan_names,
                 )
             )
@@ -1382,27 +1395,27 @@ class FeatureSources:
     def _refuse_other_measure(
         self,
         measure_name: str,
-        scan_table: ScanTable,
+        parsed_table: ScanTable,
         used_tables: Sequence[ScanTable],
     ) -> None:
         """Raise if a table whose columns name no measure is probably of another one.
 
         Its name then names another measure, or a file beside it names the feature.
         """
-        file_measure_names = find_measures_of_file(scan_table.name_and_sheet)
+        file_measure_names = find_measures_of_file(parsed_table.name_and_sheet)
         if file_measure_names - {measure_name}:
             raise CohortError(
-                f"{measure_name}: the name of {scan_table.name_and_sheet} contains "
+                f"{measure_name}: the name of {parsed_table.name_and_sheet} contains "
                 f"{listed(sorted(file_measure_names))}, but the columns of the regions "
                 "do not name a measure. Name the measure in these column names, or "
                 "only this measure in the file name"
             )
-        if _names_measure(scan_table.name_and_sheet, measure_name):
+        if _names_measure(parsed_table.name_and_sheet, measure_name):
             return
         names_with_measure = [
             used_table.name_and_sheet
             for used_table in used_tables
-            if used_table is not scan_table
+            if used_table is not parsed_table
             and (
                 measure_name in used_table.measures
                 or _names_measure(used_table.name_and_sheet, measure_name)
@@ -1413,7 +1426,7 @@ class FeatureSources:
             names_with_measure += [
                 table_path.name
                 for table_path in self.study_files.table_paths
-                if table_path not in (scan_table.path, people_path)
+                if table_path not in (parsed_table.path, people_path)
                 and _names_measure(table_path.name, measure_name)
             ]
         if names_with_measure:
@@ -1422,12 +1435,13 @@ class FeatureSources:
                 for error in self.skipped_tables
                 if Path(error.path or "").name in names_with_measure
             ) + "".join(
-                f"; not used: {table.describe_mismatch(self.atlas)}"
-                for table in self.tables
-                if table.path.name in names_with_measure and table not in used_tables
+                f"; not used: {other_table.describe_mismatch(self.atlas)}"
+                for other_table in self.tables
+                if other_table.path.name in names_with_measure
+                and other_table not in used_tables
             )
             raise CohortError(
-                f"{measure_name}: {scan_table.name_and_sheet} does not name the "
+                f"{measure_name}: {parsed_table.name_and_sheet} does not name the "
                 "measure of its values, and "
                 f"{listed(dict.fromkeys(names_with_measure))} names {measure_name}. If "
                 f"the values are {measure_name}, write {measure_name} into the name of "
@@ -1516,13 +1530,13 @@ class FeatureSources:
         self,
         column_of_region: dict[int, _Column],
         measure: Measure,
-        scan_tables: Sequence[ScanTable],
+        parsed_tables: Sequence[ScanTable],
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
         unused_keys = {
             (header_measure, region_index)
-            for scan_table in scan_tables
-            for header_measure, region_index in scan_table.region_columns
+            for parsed_table in parsed_tables
+            for header_measure, region_index in parsed_table.region_columns
             if header_measure != "other"
             and not self.atlas.cortex[region_index]
             and region_index not in column_of_region
@@ -1570,13 +1584,13 @@ def _explain_absent_visit(visit_names: Iterable[str]) -> str:
 
 
 def _check_one_kind_of_run(
-    scan_tables: Sequence[ScanTable], table_names_text: str
+    parsed_tables: Sequence[ScanTable], table_names_text: str
 ) -> None:
     """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
     run_kinds = {
         bool(scan_identity.base)
-        for scan_table in scan_tables
-        for scan_identity in scan_table.scan_names
+        for parsed_table in parsed_tables
+        for scan_identity in parsed_table.scan_names
     }
     if len(run_kinds) > 1:
         raise CohortError(

@@ -494,15 +494,15 @@ def open_study(
     chosen_columns = ChosenColumns.from_options(
         reading_options.id_column, reading_options.session_column
     )
-    sheet_tables = list[ScanTable]()
+    parsed_sheets = list[ScanTable]()
     if people_paths:
-        sheet_tables = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
+        parsed_sheets = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
     # Of several sheets, that with the label.
     people_tables = [
-        sheet_table
-        for sheet_table in sheet_tables
-        if sheet_table.has_column(people_column_name)
-    ][:1] or sheet_tables[:1]
+        parsed_sheet
+        for parsed_sheet in parsed_sheets
+        if parsed_sheet.has_column(people_column_name)
+    ][:1] or parsed_sheets[:1]
     people_identities = [
         scan_identity
         for candidate_table in people_tables
@@ -527,7 +527,7 @@ def open_study(
         people_sources, people_column_name = _choose_people_sources(
             feature_sources, label_name, people_column_name
         )
-        sheet_tables = people_sources.tables
+        parsed_sheets = people_sources.tables
         people_tables = [people_sources.people_table(people_column_name)]
         people_identities = people_tables[0].scan_names
         feature_sources.study_files = list_study_files(people=people_identities)
@@ -557,13 +557,13 @@ def open_study(
             0, Finding(f"people: read from {people_table.name_and_sheet}")
         )
     scan_list.notes += [
-        _describe_unused(sheet_table, label_name)
-        for sheet_table in sheet_tables
-        if sheet_table is not people_table
+        _describe_unused(parsed_sheet, label_name)
+        for parsed_sheet in parsed_sheets
+        if parsed_sheet is not people_table
         and not (
-            sheet_table.region_columns
-            or sheet_table.text_table.empty
-            or sheet_table.has_column(label_name)
+            parsed_sheet.region_columns
+            or parsed_sheet.text_table.empty
+            or parsed_sheet.has_column(label_name)
         )
     ]
     if feature_sources.study_files.subject_aliases:
@@ -597,31 +597,32 @@ def _choose_people_sources(
         all_sources = replace(feature_sources, table_paths=None)
     for candidate_sources in (feature_sources, all_sources):
         has_column = any(
-            people_column_name is not None and scan_table.has_column(people_column_name)
-            for scan_table in candidate_sources.tables
+            people_column_name is not None
+            and parsed_table.has_column(people_column_name)
+            for parsed_table in candidate_sources.tables
         )
         if has_column:
             return candidate_sources, people_column_name
     if label_name is not None:
         return all_sources, label_name
     has_facts = any(
-        not scan_table.text_table.empty for scan_table in feature_sources.tables
+        not parsed_table.text_table.empty for parsed_table in feature_sources.tables
     )
     other_paths = {
-        scan_table.path
-        for scan_table in all_sources.tables
-        if not (scan_table.text_table.empty or scan_table.region_columns)
+        parsed_table.path
+        for parsed_table in all_sources.tables
+        if not (parsed_table.text_table.empty or parsed_table.region_columns)
     }
     if has_facts or len(other_paths) != 1:
         return feature_sources, None
     return all_sources, None
 
 
-def _describe_unused(sheet_table: ScanTable, label_name: str | None) -> Finding:
+def _describe_unused(parsed_sheet: ScanTable, label_name: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
-    column_names_text = ", ".join([*sheet_table.text_table][:5])
+    column_names_text = ", ".join([*parsed_sheet.text_table][:5])
     message = f"left out, no column {label_name!r} in {column_names_text}"
-    return Finding(message, LEFT_OUT, path=sheet_table.name_and_sheet)
+    return Finding(message, LEFT_OUT, path=parsed_sheet.name_and_sheet)
 
 
 def _compare_with_files(
@@ -719,9 +720,9 @@ def _check_chosen_columns(feature_sources: FeatureSources) -> None:
     if not chosen_columns.session:
         return
     column_names += [
-        scan_table.session_column
-        for scan_table in (people_table, *feature_sources.tables)
-        if scan_table.session_column
+        parsed_table.session_column
+        for parsed_table in (people_table, *feature_sources.tables)
+        if parsed_table.session_column
     ]
     if find_chosen_column(column_names, chosen_columns.session) is None:
         raise CohortError(

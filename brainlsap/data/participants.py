@@ -207,27 +207,27 @@ class _PeopleTable(NamedTuple):
 
 
 def _find_people_tables(
-    scan_table: ScanTable,
+    parsed_table: ScanTable,
 ) -> tuple[list[_PeopleTable], list[Finding]]:
     """Return the table of people and every sessions file beside it, and faults."""
-    cells_by_column = scan_table.text_table.to_dict("list")
+    cells_by_column = parsed_table.text_table.to_dict("list")
     people_tables = [
         _PeopleTable(
-            scan_table.path_and_sheet,
-            scan_table.scan_names,
+            parsed_table.path_and_sheet,
+            parsed_table.scan_names,
             cells_by_column,
-            scan_table.missing_words,
+            parsed_table.missing_words,
         )
     ]
     table_faults = list[Finding]()
     participant_of_key = {
         scan_identity.key[0]: scan_identity.participant
-        for scan_identity in scan_table.scan_names
+        for scan_identity in parsed_table.scan_names
     }
     for participant in participant_of_key.values():
         for folder_name in {participant, f"sub-{participant}"}:
             sessions_path = (
-                scan_table.path.parent / folder_name / f"{folder_name}_sessions.tsv"
+                parsed_table.path.parent / folder_name / f"{folder_name}_sessions.tsv"
             )
             if not sessions_path.is_file():
                 continue
@@ -250,12 +250,12 @@ def _find_people_tables(
     return people_tables, table_faults
 
 
-def list_people(scan_table: ScanTable) -> tuple[People, list[Finding]]:
+def list_people(parsed_table: ScanTable) -> tuple[People, list[Finding]]:
     """Return the people of a table, and of the sessions file of each person.
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
-    people_tables, table_faults = _find_people_tables(scan_table)
+    people_tables, table_faults = _find_people_tables(parsed_table)
     people = People()
     for people_table in people_tables:
         table_faults += _add_rows(people, people_table)

@@ -260,17 +260,17 @@ def read_sheets(
     Also returns why other sheets are no such table. Raises the error of the first sheet
     if none is.
     """
-    scan_tables, sheet_errors = list[ScanTable](), list[BrainlsapError]()
+    parsed_sheets, sheet_errors = list[ScanTable](), list[BrainlsapError]()
     for sheet_name in _list_sheets(table_path):
         try:
-            scan_tables.append(
+            parsed_sheets.append(
                 read_scan_table(table_path, atlas, sheet_name, chosen_columns)
             )
         except BrainlsapError as error:
             sheet_errors.append(error)
-    if not scan_tables:
+    if not parsed_sheets:
         raise sheet_errors[0]
-    return scan_tables, sheet_errors
+    return parsed_sheets, sheet_errors
 
 
 def _list_sheets(table_path: str | Path) -> list[str]:
@@ -324,7 +324,7 @@ def read_scan_table(
     if header_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
         side_letter = header_match[1].upper() if header_match[1] else None
         default_measure_name = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
-    scan_table = _sort_columns(
+    parsed_table = _sort_columns(
         Path(table_path),
         scan_rows.names,
         scan_rows.columns,
@@ -333,19 +333,19 @@ def read_scan_table(
         default_measure_name,
         sheet_name,
     )
-    return scan_table._replace(
+    return parsed_table._replace(
         id_column=scan_rows.id_column,
         session_column=scan_rows.session_column,
         missing_words=scan_rows.missing_words,
         unmatched_names=(
-            *scan_table.unmatched_names,
+            *parsed_table.unmatched_names,
             *layout_record.unmatched_names,
         ),
         excluded_columns=(
-            *scan_table.excluded_columns,
+            *parsed_table.excluded_columns,
             *layout_record.excluded_names,
         ),
-        row_faults={**scan_table.row_faults, **layout_record.row_faults},
+        row_faults={**parsed_table.row_faults, **layout_record.row_faults},
     )
 
 
@@ -1113,9 +1113,9 @@ def _read_single_row(
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and values of a table of one row with a column for every region."""
     row_table = pd.DataFrame(cells_by_column, dtype=object)
-    scan_table = _sort_columns(table_path, [], row_table, atlas, file_side)
+    parsed_table = _sort_columns(table_path, [], row_table, atlas, file_side)
     value_of_name: dict[str, str | float | None] = dict.fromkeys(
-        scan_table.unmatched_names
+        parsed_table.unmatched_names
     )
     # Columns that name the measure come last, because they replace the others.
     for accepted_measure_name in (
@@ -1125,7 +1125,7 @@ def _read_single_row(
         for (
             column_measure_name,
             region_index,
-        ), column_values in scan_table.region_columns.items():
+        ), column_values in parsed_table.region_columns.items():
             if column_measure_name == accepted_measure_name:
                 value_of_name[atlas.names[region_index]] = column_values[0]
     return list(value_of_name), list(value_of_name.values())
