@@ -45,6 +45,30 @@ class Kind:
     parse: Callable[[str], object]
 
 
+class WholeNumber(Kind):
+    """The type of a whole number between two limits.
+
+    Parameters
+    ----------
+    minimum : int
+    maximum : int or None
+        None for no limit.
+    """
+
+    def __init__(self, minimum: int = 0, maximum: int | None = None) -> None:
+        limits_text = f"of at least {minimum}"
+        if maximum is not None:
+            limits_text = f"from {minimum} to {maximum}"
+
+        def convert(option_value: object) -> int:
+            return _convert_whole_number(option_value, minimum, maximum)
+
+        def parse(number_text: str) -> int:
+            return convert(_parse_whole_number(number_text))
+
+        super().__init__(f"a whole number {limits_text}", convert, parse)
+
+
 def _convert_text(option_value: object) -> str:
     if not isinstance(option_value, str):
         raise ValueError
@@ -77,14 +101,16 @@ def _convert_text_or_texts(option_value: object) -> str | list[str]:
     )
 
 
-def _convert_whole_number(option_value: object) -> int:
-    if (
-        not isinstance(option_value, int)
-        or isinstance(option_value, bool)
-        or option_value < 0
-    ):
+def _convert_whole_number(
+    option_value: object, minimum: int = 0, maximum: int | None = None
+) -> int:
+    # NumPy's whole numbers, too.
+    if isinstance(option_value, bool) or not isinstance(option_value, Integral):
         raise ValueError
-    return option_value
+    whole_number = int(option_value)
+    if whole_number < minimum or (maximum is not None and whole_number > maximum):
+        raise ValueError
+    return whole_number
 
 
 def _parse_whole_number(number_text: str) -> int:
@@ -192,9 +218,7 @@ FOLDER_PATHS = Kind("the path of a folder, or a list of them", _convert_texts, s
 FILE_PATHS = Kind("the path of a file, or a list of them", _convert_texts, str)
 FILE_PATH_OR_NAMES = Kind("a path, or a list of names", _convert_text_or_texts, str)
 NAMES = Kind("a name, or a list of names", _convert_names, _split_names)
-WHOLE_NUMBER = Kind(
-    "a whole number of at least 0", _convert_whole_number, _parse_whole_number
-)
+WHOLE_NUMBER = WholeNumber()
 N_JOBS = Kind(
     "a whole number of at least 0, or -1 for all cores", _convert_n_jobs, _parse_n_jobs
 )
@@ -1612,16 +1636,18 @@ _check_options()
 
 
 def check_whole_numbers(option_values: Mapping[str, object]) -> None:
-    """Raise ParameterError for an option of whole numbers that has another value."""
+    """Raise ParameterError for a whole number that is none or outside its limits."""
     for option in CONFIGURABLE:
         option_value = option_values.get(option.name)
-        if option.kind is not WHOLE_NUMBER or option_value is None:
+        if not isinstance(option.kind, WholeNumber) or option_value is None:
             continue
-        if not isinstance(option_value, Integral) or int(option_value) < 0:
+        try:
+            option.kind.convert(option_value)
+        except ValueError:
             raise ParameterError(
-                f"{option_name(option.name)} must be {WHOLE_NUMBER.expected}; got "
+                f"{option_name(option.name)} must be {option.kind.expected}; got "
                 f"{option_value!r}."
-            )
+            ) from None
 
 
 def option_names(

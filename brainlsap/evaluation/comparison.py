@@ -586,12 +586,14 @@ def bootstrap_scores(
         return score_table
     exact_bounds = bound_count_scores(predictions, person_codes)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
+    is_constant = len(np.unique(predictions.predicted_codes)) == 1
     for score_row in np.flatnonzero(has_zero_width):
         score_name = score_table.loc[score_row, "score"]
         score_estimate = score_table.loc[score_row, "estimate"]
-        lower_bound, upper_bound = exact_bounds.get(
-            score_name, (score_estimate, score_estimate)
-        )
+        # Predictions that are constant have an interval of width 0; that of any
+        # other score without exact bounds is not known.
+        same_bound = score_estimate if is_constant else np.nan
+        lower_bound, upper_bound = exact_bounds.get(score_name, (same_bound,) * 2)
         if SCORES[score_name].interval == "pairs":
             lower_bound, upper_bound = bound_auc(
                 predictions, person_codes, score_estimate, n_repeats

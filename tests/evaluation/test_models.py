@@ -83,6 +83,18 @@ def test_a_variant_differs_from_lsap_c_in_one_input_or_setting(name):
         assert (made[name][0].threshold, made[name][0].weights) == (3.0, "log")
 
 
+@pytest.mark.parametrize("name", [n for n, entry in MODELS.items() if entry.is_variant])
+def test_a_variant_predicts_a_scan_alone_as_among_others(name):
+    X, y, _ = draw(n=24)
+    variant = make_models([name], n_epochs=1, n_starts=1, random_state=0)[name][0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a single epoch, scans as people
+        variant.fit(X, y)
+        together = variant.predict_proba(X)
+        alone = np.concatenate([variant.predict_proba(X[[k]]) for k in range(3)])
+    np.testing.assert_allclose(alone, together[:3], atol=1e-6)
+
+
 class MeanOfOthers(nn.Module):
     """A toy layer: every region gets the weighted sum over its neighbours."""
 

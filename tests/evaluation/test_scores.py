@@ -234,6 +234,24 @@ def test_a_comparison_of_a_score_where_less_is_better(example_evaluation, monkey
     assert shown_scores(evaluation)["error"] == "error (less is better)"
 
 
+def test_a_score_that_no_draw_changes_has_no_interval(example_evaluation, monkeypatch):
+    # Any draw has some error, but other people could all be predicted right.
+    has_errors = Score(
+        title="whether there are errors",
+        of_counts=lambda counts: (accuracy(counts) < 1).astype(float),
+    )
+    monkeypatch.setitem(SCORES, "has errors", has_errors)
+    evaluation = replace(example_evaluation)
+    scores = bootstrap_scores(evaluation, "linear SVM", 40).set_index("score")
+    assert scores.loc["has errors", "estimate"] == 1
+    assert scores.loc["has errors", ["low", "high"]].isna().all()
+    # Predictions that do not depend on the scan cannot change.
+    scores = bootstrap_scores(evaluation, "majority class", 40).set_index("score")
+    assert scores.loc["balanced_accuracy", "low"] == pytest.approx(
+        scores.loc["balanced_accuracy", "high"]
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "title"),
     [
