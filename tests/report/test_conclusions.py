@@ -425,6 +425,8 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     # Both answers on covariates stand side by side.
     place = found.answers.index(found.added_value)
     assert found.answers[place - 1] == found.covariates
+    chance = judge_chance(beside)
+    assert judge_covariates(beside, chance, found.added_value) == found.covariates
     # Covariates cannot explain the whole score if brain data improve the prediction.
     audit = beside.audit.assign(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
@@ -434,7 +436,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     for covariate, verdict in (("SEX", not_explained), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
-        covariates = draw_conclusions(warned).covariates
+        covariates = judge_covariates(warned, chance, found.added_value)
         assert covariates.question == "Could AGE, SEX or site explain the score?"
         assert covariates.verdict == expected
         is_excluded = expected == not_explained
@@ -445,15 +447,16 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         assert "not adjusted for age, sex and site" in covariates.sentence
     # Results of old versions do not say of which covariates the audit warns.
     old = replace(beside, audit=beside.audit.assign(severity="warning"))
-    assert draw_conclusions(old).covariates.verdict == POSSIBLY
+    assert judge_covariates(old, chance, found.added_value).verdict == POSSIBLY
     # The comparison answers the question without a warning, or without an audit.
     for audit in (beside.audit, None):
-        covariates = draw_conclusions(replace(beside, audit=audit)).covariates
+        audited = replace(beside, audit=audit)
+        covariates = judge_covariates(audited, chance, found.added_value)
         assert covariates.verdict == (not_explained if answer == YES else POSSIBLY)
     # With site in the model, every listed variable was compared.
     columns = ["AGE", "SEX", "SITE"]
     complete = replace(beside, settings=beside.settings | {"covariates": columns})
-    covariates = draw_conclusions(complete).covariates
+    covariates = judge_covariates(complete, chance, found.added_value)
     assert covariates.verdict == (NOT_EXPLAINED if answer == YES else POSSIBLY)
     # The sentence of the methods agrees with the answer.
     confounding = conclusions.confounding_text(beside, found)
