@@ -218,6 +218,15 @@ _TRACER_OF_ENTITY = {
 }
 # In free text a short form counts, too.
 _TRACER_OF_MENTION = _TRACER_OF_ENTITY | {"amy": _TRACER_OF_ENTITY["amyloid"]}
+_HYPHENATED_ENTITY = re.compile(
+    "|".join(
+        re.escape(entity)
+        for tracer in TRACERS
+        for entity in tracer.entities
+        if "-" in entity
+    ),
+    re.IGNORECASE,
+)
 _ISOTOPE = re.compile(r"^(18f|f18|11c|c11)(?=.)|(?<=.)(18f|f18|11c|c11)$")
 # A tracer's name has at most this many parts, for example `[18F]-AV-1451`.
 _MAX_NAME_PARTS = 3
@@ -304,7 +313,9 @@ def _find_glued_entities(
     )
     name_without_ids = _SUBJECT_IN_NAME.sub(" ", file_name)
     # AV-1451 is written AV1451, too.
-    name_without_ids = re.sub("(?<=[A-Za-z])-(?=[0-9])", "", name_without_ids)
+    name_without_ids = _HYPHENATED_ENTITY.sub(
+        lambda entity_match: entity_match[0].replace("-", ""), name_without_ids
+    )
     meanings = set[_Owner]()
     for text in {name_without_ids, _CASE_BORDER.sub(" ", name_without_ids)}:
         for name_word in re.findall("[a-z0-9]+", text.lower()):

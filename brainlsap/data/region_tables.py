@@ -1077,8 +1077,11 @@ def _read_static_table(
     ]
     name_column = find_region_column(text_column_names, NAME_COLUMNS)
     name_column = name_column or find_region_column(cells_by_column, NAME_COLUMNS)
+    # Before any layout is read, so that no layout can forget it.
+    _check_tracer_of_columns(table_path, cells_by_column, measure.name)
+    if name_column is not None:
+        _check_one_scan(table_path, cells_by_column)
     if name_column is None and len(next(iter(cells_by_column.values()))) == 1:
-        _check_tracer_of_columns(table_path, cells_by_column, measure.name)
         return _read_single_row(table_path, cells_by_column, measure, atlas, file_side)
     value_column = find_column_name(cells_by_column, measure.value_column_names)
     if name_column is None or value_column is None:
@@ -1090,8 +1093,6 @@ def _read_static_table(
             f"columns are {', '.join(cells_by_column)}.",
             path=table_path,
         )
-    _check_one_scan(table_path, cells_by_column)
-    _check_tracer_of_columns(table_path, cells_by_column, measure.name)
     region_names = [region_name or "" for region_name in cells_by_column[name_column]]
     other_cells_by_column = {
         column_name: column_cells
