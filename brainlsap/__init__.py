@@ -24,27 +24,27 @@ from typing import Any
 
 
 def load_lazily(
-    package: str, names: Mapping[str, str]
+    package_name: str, names_of_module: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package with slow imports.
 
-    `names` lists the public names of every module. A module is imported when it, or one
-    of its public names, is first used.
+    `names_of_module` lists the public names of every module. A module is imported when
+    it, or one of its public names, is first used.
     """
     module_of_name: dict[str, str] = {}
-    for module, public_names in names.items():
-        for name in public_names.split():
-            module_of_name[name] = module
+    for module_name, names_text in names_of_module.items():
+        for name in names_text.split():
+            module_of_name[name] = module_name
 
     def load_attribute(name: str) -> Any:
-        if name in names:
-            return import_module(f"{package}.{name}")
+        if name in names_of_module:
+            return import_module(f"{package_name}.{name}")
         if name not in module_of_name:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{module_of_name[name]}"), name)
+            raise AttributeError(f"module {package_name!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package_name}.{module_of_name[name]}"), name)
 
     def list_attributes() -> list[str]:
-        return sorted([*module_of_name, *names])
+        return sorted([*module_of_name, *names_of_module])
 
     return sorted(module_of_name), load_attribute, list_attributes
 

@@ -111,20 +111,21 @@ def check_connectomes(W: np.ndarray) -> None:
     max_weights = W.max(axis=(1, 2))
     is_valid = (min_weights >= 0) & (max_weights <= MAX_ABSOLUTE)
     if not is_valid.all():
-        invalid_row = np.flatnonzero(~is_valid)[0]
+        invalid_index = np.flatnonzero(~is_valid)[0]
         raise ParameterError(
             "connectomes must be finite and not negative, but the connectome in row "
-            f"{invalid_row} of X is not. Correct the connectome, or leave this scan "
+            f"{invalid_index} of X is not. Correct the connectome, or leave this scan "
             "out. If the weights are correlations, Cohort.from_arrays(..., "
             "negative='drop').to_array() sets negative weights to 0."
         )
-    for row, connectome in enumerate(W):
+    for scan_index, connectome in enumerate(W):
         if _is_asymmetric(connectome):
             raise ParameterError(
                 "connectomes must be symmetric, but the connectome in row "
-                f"{row} of X is not, and neither triangle is empty. Symmetrise it, for "
-                "example by (W + W.T) / 2. If the regions were reordered, change both "
-                "axes: X[:, order][..., [*order, *range(X.shape[1], X.shape[2])]]."
+                f"{scan_index} of X is not, and neither triangle is empty. Symmetrise "
+                "it, for example by (W + W.T) / 2. If the regions were reordered, "
+                "change both axes: X[:, order][..., [*order, *range(X.shape[1], "
+                "X.shape[2])]]."
             )
 
 
@@ -141,13 +142,13 @@ def _is_asymmetric(connectome: np.ndarray) -> bool:
 
 def check_features(features: np.ndarray) -> None:
     """Raise unless every feature is NaN or small enough to be squared in float32."""
-    too_large_positions = np.argwhere(np.abs(features) > MAX_ABSOLUTE)
-    if len(too_large_positions):
-        scan_row = too_large_positions[0][0]
+    invalid_positions = np.argwhere(np.abs(features) > MAX_ABSOLUTE)
+    if len(invalid_positions):
+        scan_index = invalid_positions[0][0]
         raise ParameterError(
             f"features must be at most {MAX_ABSOLUTE:g} in size, or NaN where they "
-            f"were not measured; got {features[tuple(too_large_positions[0])]:g} in "
-            f"row {scan_row} of X. Correct the value, or convert the feature to "
+            f"were not measured; got {features[tuple(invalid_positions[0])]:g} in "
+            f"row {scan_index} of X. Correct the value, or convert the feature to "
             "another unit."
         )
 
@@ -210,11 +211,11 @@ class SelectedRows:
         Key of the signals x, and the polynomials; `("", None)` if none are stored.
     """
 
-    def __init__(self, values: np.ndarray, rows: np.ndarray) -> None:
-        self._values, self._rows = values, rows
+    def __init__(self, values: np.ndarray, row_indices: np.ndarray) -> None:
+        self._values, self._rows = values, row_indices
         self.keeps_polynomials = False
         self.polynomials: tuple[str, np.ndarray | None] = ("", None)
-        self.shape = len(rows), *values.shape[1:]
+        self.shape = len(row_indices), *values.shape[1:]
         self.ndim = values.ndim
         self.dtype = np.dtype(np.float32)
 
@@ -251,14 +252,14 @@ def pack(
     if not isinstance(connectomes, SelectedRows):
         connectomes = as_number_array(connectomes)
     features = as_number_array(features)
-    scan_rows = (
+    scan_indices = (
         np.arange(len(features)) if selected_rows is None else np.asarray(selected_rows)
     )
     n_rois, n_features = features.shape[1:]
-    X = np.empty((len(scan_rows), n_rois, n_rois + n_features), dtype=np.float32)
-    for i, scan_row in enumerate(scan_rows):  # scan by scan, to save memory
-        X[i, :, :n_rois] = connectomes[scan_row]
-        X[i, :, n_rois:] = features[scan_row]
+    X = np.empty((len(scan_indices), n_rois, n_rois + n_features), dtype=np.float32)
+    for i, scan_index in enumerate(scan_indices):  # scan by scan, to save memory
+        X[i, :, :n_rois] = connectomes[scan_index]
+        X[i, :, n_rois:] = features[scan_index]
     return X
 
 
@@ -284,11 +285,11 @@ class PackedScans:
         self,
         connectomes: np.ndarray,
         features: np.ndarray,
-        rows: np.ndarray,
+        row_indices: np.ndarray,
         keeps_terms: bool = False,
     ) -> None:
-        self.connectomes = SelectedRows(connectomes, rows)
-        self.features = np.asarray(features[rows], dtype=np.float32)
+        self.connectomes = SelectedRows(connectomes, row_indices)
+        self.features = np.asarray(features[row_indices], dtype=np.float32)
         n_scans, n_rois, n_features = self.features.shape
         self.shape = n_scans, n_rois, n_rois + n_features
         self.ndim, self.dtype = 3, np.dtype(np.float32)
@@ -332,13 +333,13 @@ def robust_deviation(scan_values: np.ndarray) -> np.ndarray:
         # Medians of contiguous columns take a fraction of the time of nanmedian.
         value_columns = np.ascontiguousarray(scan_values.T)
         value_columns = value_columns - np.median(value_columns, axis=-1, keepdims=True)
-        scaled_mad = 1.4826 * np.median(np.abs(value_columns), axis=-1, keepdims=True)
-        return (value_columns / np.where(scaled_mad > 0, scaled_mad, 1)).T
+        scaled_mads = 1.4826 * np.median(np.abs(value_columns), axis=-1, keepdims=True)
+        return (value_columns / np.where(scaled_mads > 0, scaled_mads, 1)).T
     # Regions that are measured in no scan have no median.
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         deviations = scan_values - np.nanmedian(scan_values, axis=0)
-        scaled_mad = 1.4826 * np.nanmedian(np.abs(deviations), axis=0)
-    return deviations / np.where(scaled_mad > 0, scaled_mad, 1)
+        scaled_mads = 1.4826 * np.nanmedian(np.abs(deviations), axis=0)
+    return deviations / np.where(scaled_mads > 0, scaled_mads, 1)
 
 
 def to_jsonable(value: Any) -> Any:

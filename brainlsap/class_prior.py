@@ -78,13 +78,13 @@ def resolve_class_prior(
         except (TypeError, ValueError):
             share_values = np.array([np.nan])
         if not (share_values > 0).all() or abs(share_values.sum() - 1) > _SUM_TOLERANCE:
-            given_shares = ", ".join(
+            shares_text = ", ".join(
                 f"{class_name}={class_share}"
                 for class_name, class_share in share_of_class.items()
             )
             raise ParameterError(
                 f"{option_name('class_prior')} must have shares above 0 that sum to "
-                f"1; got {given_shares}."
+                f"1; got {shares_text}."
             )
         prior_shares = np.array(
             [float(share_of_class[class_name]) for class_name in class_names]
@@ -174,7 +174,7 @@ class ClassPriorMixin:
         class_probabilities : array of shape (n_scans, n_classes)
             Probabilities from `predict_proba`.
         """
-        fit_probability = class_probabilities * (
+        fit_probabilities = class_probabilities * (
             self.learned_prior_ / self.class_prior_
         )
-        return fit_probability.argmax(axis=1)
+        return fit_probabilities.argmax(axis=1)

@@ -131,34 +131,34 @@ def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None
     if option.is_positional:
         argument_group.add_argument(option.name, metavar=option.flag, help=help_text)
         return
-    arguments: dict[str, Any] = {
+    argument_settings: dict[str, Any] = {
         "dest": option.name,
         "help": help_text,
         "required": option.is_required,
     }
     if option.is_required:
-        arguments["help"] += " (required)"
+        argument_settings["help"] += " (required)"
     if option.choices:
-        arguments["choices"] = option.choices
+        argument_settings["choices"] = option.choices
     elif option.metavar:
-        arguments["metavar"] = option.metavar
-        arguments["type"] = partial(_parse_value, option)
+        argument_settings["metavar"] = option.metavar
+        argument_settings["type"] = partial(_parse_value, option)
     else:
-        arguments["action"] = "store_true"
+        argument_settings["action"] = "store_true"
     if option.is_repeatable:
-        arguments["action"] = "append"
-    argument_group.add_argument(option.flag, **arguments)
+        argument_settings["action"] = "append"
+    argument_group.add_argument(option.flag, **argument_settings)
 
 
-def _describe_unknown(command_name: str, arguments: Sequence[str]) -> str:
+def _describe_unknown(command_name: str, unknown_arguments: Sequence[str]) -> str:
     """Return a message on unknown arguments, with the most similar flags."""
-    message = f"unrecognized arguments: {' '.join(arguments)}"
+    message = f"unrecognized arguments: {' '.join(unknown_arguments)}"
     command_flags = [
         option.flag for option in options_of(command_name) if not option.is_positional
     ]
     similar_flags = [
         flag
-        for argument in arguments
+        for argument in unknown_arguments
         if argument.startswith("--")
         for flag in get_close_matches(argument.partition("=")[0], command_flags, 1)
     ]
@@ -224,14 +224,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 finished, 2 invalid input or data leakage found by `check`, 130
         interrupted.
     """
-    output = cast("TextIO", _PatientStream(sys.stdout))
-    error_output = cast("TextIO", _PatientStream(sys.stderr))
-    with redirect_stdout(output), redirect_stderr(error_output):
+    output_stream = cast("TextIO", _PatientStream(sys.stdout))
+    error_stream = cast("TextIO", _PatientStream(sys.stderr))
+    with redirect_stdout(output_stream), redirect_stderr(error_stream):
         try:
             return _run_command(arguments)
         finally:
-            output.flush()
-            error_output.flush()
+            output_stream.flush()
+            error_stream.flush()
 
 
 def _run_command(arguments: Sequence[str] | None) -> int:
@@ -285,7 +285,7 @@ def _make_option_format(command_name: str) -> OptionFormat:
     """
     flag_of_option = {"folder": "STUDY"}
     flag_of_option |= {option.name: option.flag for option in options_of(command_name)}
-    file_settings = (
+    configurable_names = (
         {option.name for option in CONFIGURABLE} if "config" in flag_of_option else ()
     )
 
@@ -295,14 +295,14 @@ def _make_option_format(command_name: str) -> OptionFormat:
             if not has_value:
                 return flag_of_option[name]
             return f"{flag_of_option[name]} {shlex.quote(str(value))}"
-        if name not in file_settings:
+        if name not in configurable_names:
             return format_argument(name, value)
-        setting = name
+        setting_text = name
         if value is True:
-            setting = f"{name} = true"
+            setting_text = f"{name} = true"
         elif value is not None:
-            setting = f'{name} = "{value}"'
-        return f"{setting} (in a --config file)"
+            setting_text = f'{name} = "{value}"'
+        return f"{setting_text} (in a --config file)"
 
     return format_option
 
@@ -348,41 +348,48 @@ def simulate(out: str, style: str = "", **options: Any) -> None:
 def atlas(folder: str, **sources: Any) -> None:
     """Create an atlas from a parcellation of your own, for use with --atlas FOLDER."""
     new_atlas = brainlsap.make_atlas(folder, **sources)
-    regions = new_atlas.regions
+    region_table = new_atlas.regions
     structure_counts = new_atlas.count_structures()
     print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structure_counts})")
     names_line = f"Names: {listed(new_atlas.names, 3)}"
     if new_atlas.full_names != new_atlas.names:
         names_line += f". Reports use full names, for example {new_atlas.full_names[0]}"
     print(names_line)
-    n_regions = Counter(regions["hemisphere"])
+    n_regions = Counter(region_table["hemisphere"])
     print(
         f"Hemispheres: {n_regions['L']} left, {n_regions['R']} right, "
         f"{n_regions['M']} midline"
     )
-    print(f"Subcortex: {', '.join(regions['name'][~new_atlas.cortex]) or 'none'}")
-    if unknown_structures := listed(regions["name"][new_atlas.is_unknown], 8):
+    print(f"Subcortex: {', '.join(region_table['name'][~new_atlas.cortex]) or 'none'}")
+    if unknown_names_text := listed(region_table["name"][new_atlas.is_unknown], 8):
         print(
-            f"Treated as cortex, because the structure is unknown: {unknown_structures}"
+            f"Treated as cortex, because the structure is unknown: {unknown_names_text}"
         )
         print(
             'To set the structure, add a column "structure" with the values cortex '
             "and subcortex to the label table."
         )
-    is_sided = (regions["hemisphere"] != "M") | regions["x"].notna()
-    if unsided_names := listed(regions["name"][new_atlas.cortex & ~is_sided], 8):
-        print(f"Treated as midline, because the hemisphere is unknown: {unsided_names}")
+    is_sided = (region_table["hemisphere"] != "M") | region_table["x"].notna()
+    if unsided_names_text := listed(
+        region_table["name"][new_atlas.cortex & ~is_sided], 8
+    ):
+        print(
+            "Treated as midline, because the hemisphere is unknown: "
+            f"{unsided_names_text}"
+        )
     # The report summarizes regions by network.
-    if "network" in regions:
-        networks = regions["network"].replace(["", "n/a"], None).dropna().unique()
-        print(f"Networks: {listed(networks, 8) or 'none'}")
+    if "network" in region_table:
+        network_names = (
+            region_table["network"].replace(["", "n/a"], None).dropna().unique()
+        )
+        print(f"Networks: {listed(network_names, 8) or 'none'}")
     known_columns = (*brainlsap.atlas.atlas.REGION_COLUMNS, "network")
     unused_columns = [
-        column_name for column_name in regions if column_name not in known_columns
+        column_name for column_name in region_table if column_name not in known_columns
     ]
     if unused_columns:
         print(f"Columns not used: {', '.join(unused_columns)}")
-    if regions["x"].isna().all():
+    if region_table["x"].isna().all():
         print(
             "Coordinates: none. Figures show one dot per region instead of the brain."
         )
@@ -524,7 +531,7 @@ def check(study: str, **options: Any) -> None:
             f"{study} cannot be read because of the errors listed above"
         )
     n_participants_by_class = cohort.table.groupby("label")["participant"].nunique()
-    _refuse_lonely_classes(study, cohort)
+    _reject_single_person_classes(study, cohort)
     reason_text = ""
     if not fold_options and n_participants_by_class.min() < 5:
         fold_options["cv"] = max(2, int(n_participants_by_class.min()))
@@ -533,20 +540,20 @@ def check(study: str, **options: Any) -> None:
             f"{n_participants_by_class.idxmin()} has only {fold_options['cv']} "
             "participants.)"
         )
-    folds = brainlsap.workflow.choose_folds(cohort, **fold_options)
-    if isinstance(folds, int):
-        folds = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, folds)
+    splits = brainlsap.workflow.choose_folds(cohort, **fold_options)
+    if isinstance(splits, int):
+        splits = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, splits)
     quality_table = brainlsap.data.quality_table(cohort)
     text_lines = _list_unusual_scans(quality_table) or ["none"]
     text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
     print("\nUnusual scans:", *text_lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage
-    findings = leakage.mark_copies_as_errors(leakage.audit(cohort, folds))
+    audit_table = leakage.mark_copies_as_errors(leakage.audit(cohort, splits))
     heading_text = "\nData leakage, and variables that could explain a score:"
-    print(heading_text, *(_list_findings(findings) or ["none found"]), sep="\n  ")
-    is_leak = findings["severity"] == "error"
+    print(heading_text, *(_format_findings(audit_table) or ["none found"]), sep="\n  ")
+    is_leak = audit_table["severity"] == "error"
     if is_leak.any():
-        leak_titles = findings.loc[is_leak, "check"].map(leakage.check_title)
+        leak_titles = audit_table.loc[is_leak, "check"].map(leakage.check_title)
         leak_titles_text = ", ".join(sorted(set(leak_titles)))
         raise BrainlsapError(
             f"{study} has data leakage: {leak_titles_text}. The findings above explain "
@@ -556,17 +563,17 @@ def check(study: str, **options: Any) -> None:
     print(f"\nNext: {next_command} --out results{reason_text}")
 
 
-def _refuse_lonely_classes(study: str, cohort: "Cohort") -> None:
+def _reject_single_person_classes(study: str, cohort: "Cohort") -> None:
     """Raise if a class has one participant, who cannot be in training and test."""
     people_table = cohort.table.drop_duplicates(["label", "participant"])
-    is_lonely = ~people_table["label"].duplicated(keep=False)
-    if not is_lonely.any():
+    is_single_person = ~people_table["label"].duplicated(keep=False)
+    if not is_single_person.any():
         return
     class_texts = [
-        f"{class_name} ({participant})"
-        for class_name, participant in zip(
-            people_table["label"][is_lonely],
-            people_table["participant"][is_lonely],
+        f"{class_name} ({participant_id})"
+        for class_name, participant_id in zip(
+            people_table["label"][is_single_person],
+            people_table["participant"][is_single_person],
             strict=True,
         )
     ]
@@ -592,38 +599,40 @@ def _print_suggestions(
         _command_line("check", study, options | extra_options)
         for extra_options in suggested_options
     ]
-    remaining_faults = list[str]()
+    fault_texts = list[str]()
     if not cohort_check.is_sound:
         changed_options = reading_options | suggested_options[0]
-        remaining_faults = _describe_remaining(
+        fault_texts = _describe_remaining_findings(
             brainlsap.check_cohort(study, **changed_options).findings,
             cohort_check.findings,
             study,
         )
     print(
         _format_suggestions(
-            suggestion_lines, remaining_faults, suggested_options[0].get("row_order")
+            suggestion_lines, fault_texts, suggested_options[0].get("row_order")
         )
     )
 
 
-def _describe_remaining(
+def _describe_remaining_findings(
     remaining_findings: Iterable[Finding],
     printed_findings: Collection[Finding],
     study: str,
 ) -> list[str]:
     """Return the faults that remain; those that were printed before are cut short."""
-    remaining_faults = list[Finding]()
+    new_findings = list[Finding]()
     for finding in remaining_findings:
         if finding.severity != FAULT:
             continue
-        fault = finding
+        shown_finding = finding
         if finding in printed_findings:
-            start = textwrap.shorten(finding.message, 72, placeholder=" ...")
-            message = f"{start} (see above)"
-            fault = replace(finding, message=message, got="", advice="", people=())
-        remaining_faults.append(fault)
-    return group_findings(remaining_faults, study)
+            message_start = textwrap.shorten(finding.message, 72, placeholder=" ...")
+            message = f"{message_start} (see above)"
+            shown_finding = replace(
+                finding, message=message, got="", advice="", people=()
+            )
+        new_findings.append(shown_finding)
+    return group_findings(new_findings, study)
 
 
 def _suggest_for_model(
@@ -678,34 +687,34 @@ def _suggest_for_model(
                 "scans out"
             )
             remaining_findings.append(Finding(message, FAULT))
-        remaining_faults = _describe_remaining(
+        fault_texts = _describe_remaining_findings(
             remaining_findings, error.findings, options["study"]
         )
         suggestion_text = _format_suggestions(
-            suggestion_lines, remaining_faults, suggested_options[0].get("row_order")
+            suggestion_lines, fault_texts, suggested_options[0].get("row_order")
         )
     print(suggestion_text, file=sys.stderr)
 
 
 def _format_suggestions(
     suggestion_lines: Sequence[str],
-    remaining_faults: Sequence[str],
+    fault_texts: Sequence[str],
     row_order: str | None = None,
 ) -> str:
     """Return the commands that read more data, and the faults that the first leaves.
 
     `row_order` is the order of rows that the commands take from the weights.
     """
-    command_text = (
+    command_phrase = (
         "one of these commands" if len(suggestion_lines) > 1 else "this command"
     )
-    text_lines = [f"\nMore data can be read with {command_text}:", *suggestion_lines]
-    if remaining_faults:
-        first_text = "The first" if len(suggestion_lines) > 1 else "The"
+    text_lines = [f"\nMore data can be read with {command_phrase}:", *suggestion_lines]
+    if fault_texts:
+        first_phrase = "The first" if len(suggestion_lines) > 1 else "The"
         text_lines[-1] += (
-            f"\n{first_text} command leaves {count(len(remaining_faults), 'fault')}:"
+            f"\n{first_phrase} command leaves {count(len(fault_texts), 'fault')}:"
         )
-        text_lines += remaining_faults
+        text_lines += fault_texts
     if row_order is not None:
         text_lines[-1] += (
             "\nThe weights of the connectomes fit "
@@ -719,23 +728,23 @@ def _list_unusual_scans(quality_table: "pd.DataFrame") -> list[str]:
     """Return a line for each scan with something unusual."""
     flag_texts = quality_table["flags"]
     return [
-        f"{scan}: {flag_text}"
-        for scan, flag_text in flag_texts[flag_texts != ""].items()
+        f"{scan_name}: {flag_text}"
+        for scan_name, flag_text in flag_texts[flag_texts != ""].items()
     ]
 
 
 def _warn_of_data(study: str, cohort: "Cohort", options: OptionValues) -> None:
     """Print which data of a fit may be wrong: copies, labels as features, odd scans."""
     quality_table = brainlsap.data.quality_table(cohort)
-    unusual_scans = _list_unusual_scans(quality_table)
-    error_lines = _list_findings(
+    unusual_lines = _list_unusual_scans(quality_table)
+    error_lines = _format_findings(
         brainlsap.evaluation.leakage.find_errors_without_folds(cohort)
     )
-    if not (error_lines or unusual_scans):
+    if not (error_lines or unusual_lines):
         return
     check_options = _select_options(options, _command_option_names("check"))
     check_command = _command_line("check", study, check_options)
-    n_other_scans = len(unusual_scans) - _MAX_UNUSUAL_SCANS
+    n_other_scans = len(unusual_lines) - _MAX_UNUSUAL_SCANS
     other_lines = list[str]()
     if n_other_scans > 0:
         other_lines.append(f"and {count(n_other_scans, 'more unusual scan')}")
@@ -743,28 +752,28 @@ def _warn_of_data(study: str, cohort: "Cohort", options: OptionValues) -> None:
         "Warning: the data may have errors. The model is fitted nevertheless. "
         f"Details: {check_command}",
         *error_lines,
-        *unusual_scans[:_MAX_UNUSUAL_SCANS],
+        *unusual_lines[:_MAX_UNUSUAL_SCANS],
         *other_lines,
         sep="\n  ",
         flush=True,
     )
 
 
-def _list_findings(audit_table: "pd.DataFrame") -> list[str]:
+def _format_findings(audit_table: "pd.DataFrame") -> list[str]:
     """Return the findings of the audit of a cohort, with duplicate scans."""
     wrapped_lines = list[str]()
-    for finding_row in audit_table.itertuples():
+    for finding_record in audit_table.itertuples():
         scans_text = advice_text = ""
-        if finding_row.second_scan:
-            scans_text = f": {finding_row.scans}"
+        if finding_record.second_scan:
+            scans_text = f": {finding_record.scans}"
             exclusion_texts = [
-                option_text("exclude", scan)
-                for scan in (finding_row.first_scan, finding_row.second_scan)
+                option_text("exclude", scan_name)
+                for scan_name in (finding_record.first_scan, finding_record.second_scan)
             ]
             advice_text = f" {' or '.join(exclusion_texts)} leaves one scan out."
         finding_text = (
-            f"{finding_row.severity}: {finding_row.finding}{scans_text}. "
-            f"{finding_row.what_to_do}{advice_text}"
+            f"{finding_record.severity}: {finding_record.finding}{scans_text}. "
+            f"{finding_record.what_to_do}{advice_text}"
         )
         wrapped_lines.append(
             textwrap.fill(finding_text, width=96, subsequent_indent="  ")
@@ -783,29 +792,31 @@ def run(study: str, out: str, **options: Any) -> None:
     """
     brainlsap.report.check_results_folder(out)
     reading_options, study_options, model_options = _options_by_recipient(options)
-    split_table = study_options.pop("splits", None)
+    splits_path = study_options.pop("splits", None)
     cohort = _load_cohort(study, reading_options, study_options)
-    if split_table is not None:
+    if splits_path is not None:
         if "cv" in study_options:
             raise BrainlsapError(
                 "--splits cannot be combined with --folds. Remove one of these two "
                 "options."
             )
-        scans = cohort.table["scan"]
-        study_options["cv"] = brainlsap.evaluation.read_splits(split_table, scans)
+        scan_names = cohort.table["scan"]
+        study_options["cv"] = brainlsap.evaluation.read_splits(splits_path, scan_names)
     study_options.setdefault("n_jobs", -1)
     evaluation = brainlsap.run_study(
         cohort, out, verbose=True, **study_options, **model_options
     )
-    shown_scores = brainlsap.score_table(evaluation)
-    print(shown_scores.drop(columns="remark", errors="ignore").to_string(index=False))
+    shown_score_table = brainlsap.score_table(evaluation)
+    print(
+        shown_score_table.drop(columns="remark", errors="ignore").to_string(index=False)
+    )
     for model_name, model_remark in brainlsap.report.tables.model_remarks(
         evaluation
     ).items():
         print(f"{model_name}: {model_remark}")
     is_error = evaluation.audit["severity"] == "error"
-    for finding in evaluation.audit.loc[is_error, "finding"].unique():
-        print(f"Data leakage, with details in the report: {finding}")
+    for finding_text in evaluation.audit.loc[is_error, "finding"].unique():
+        print(f"Data leakage, with details in the report: {finding_text}")
     print(
         "The table gives means over folds. For a paper, take the score and its "
         "interval from the report."
@@ -847,26 +858,28 @@ def report(
         "tables": brainlsap.report.write_tables,
         "figures": brainlsap.report.write_figures,
     }
-    for option, export_function in export_functions.items():
-        if option not in export_folders:
+    for option_key, export_function in export_functions.items():
+        if option_key not in export_folders:
             continue
-        folder = export_folders[option]
+        folder = export_folders[option_key]
         exported_paths = export_function(evaluation, folder, overwrite=overwrite)
-        file_names = ", ".join(exported_path.name for exported_path in exported_paths)
-        content_word = "Maps" if option == "export" else option.capitalize()
-        print(f"{content_word}: {folder} ({file_names})")
+        file_names_text = ", ".join(
+            exported_path.name for exported_path in exported_paths
+        )
+        content_word = "Maps" if option_key == "export" else option_key.capitalize()
+        print(f"{content_word}: {folder} ({file_names_text})")
         for export_note in getattr(exported_paths, "notes", ()):
             print(f"Note: {export_note}")
     is_other_folder = out is not None and out != results
     needs_new_page = is_other_folder or title is not None or has_other_table
     if not export_folders or needs_new_page:
-        report_page = brainlsap.write_report(
+        report_path = brainlsap.write_report(
             evaluation,
             Path(results if out is None else out),
             title=title,
             overwrite=overwrite,
         )
-        print(f"Report: {report_page}")
+        print(f"Report: {report_path}")
 
 
 def _check_exports(
@@ -901,15 +914,17 @@ def fit(
     """
     reading_options, study_options, model_options = _options_by_recipient(options)
     overwrite |= study_options.pop("overwrite", False)  # of the settings file
-    check_outputs([out], inputs=[study, options.get("config")], overwrite=overwrite)
+    check_outputs(
+        [out], input_values=[study, options.get("config")], overwrite=overwrite
+    )
     model_options |= _select_options(study_options, ("preset", "random_state"))
-    models_of_file = study_options.get("models", [])
-    if models is None and len(models_of_file) > 1:
+    file_model_names = study_options.get("models", [])
+    if models is None and len(file_model_names) > 1:
         raise BrainlsapError(
-            f"the settings file names {len(models_of_file)} models, but brainlsap fit "
-            "stores only one model. Choose one with --models."
+            f"the settings file names {len(file_model_names)} models, but brainlsap "
+            "fit stores only one model. Choose one with --models."
         )
-    model_name = models or next(iter(models_of_file), "LSAP-C")
+    model_name = models or next(iter(file_model_names), "LSAP-C")
     model = brainlsap.prediction.make_storable_model(model_name, **model_options)
     cohort = _load_cohort(study, reading_options, study_options)
     _warn_of_data(study, cohort, options)
@@ -941,37 +956,41 @@ def predict(
 ) -> None:
     """Predict the classes of new participants with a saved model."""
     option_paths = [*options.get("derivatives", ()), *options.values()]
-    check_outputs([out], inputs=[model, study, *option_paths], overwrite=overwrite)
+    check_outputs(
+        [out], input_values=[model, study, *option_paths], overwrite=overwrite
+    )
     classifier = brainlsap.model.load_model(model)
     cohort = brainlsap.prediction.read_new_people(
         classifier, study, verbose=True, **options
     )
     print(f"Study: {cohort}")
-    figure_rows: dict[Path, pd.DataFrame] = {}
+    contributions_of_figure: dict[Path, pd.DataFrame] = {}
     if explain is not None:
         # Refuse a wrong id or model before the table is written.
-        figure_rows = _contributions_by_figure(classifier, cohort, explain, out)
-        check_outputs(figure_rows, overwrite=overwrite)
-    predictions = brainlsap.predict_people(
+        contributions_of_figure = _contributions_by_figure(
+            classifier, cohort, explain, out
+        )
+        check_outputs(contributions_of_figure, overwrite=overwrite)
+    prediction_table = brainlsap.predict_people(
         classifier, cohort, class_prior=class_prior, ids_are_new=ids_are_new
     )
-    class_counts = predictions["predicted"].value_counts().items()
+    count_items = prediction_table["predicted"].value_counts().items()
     print(
         "Predicted: "
-        + ", ".join(f"{class_name} {count}" for class_name, count in class_counts)
+        + ", ".join(f"{class_name} {count}" for class_name, count in count_items)
     )
-    class_shares = predictions.attrs["class_prior"].items()
+    share_items = prediction_table.attrs["class_prior"].items()
     shares_text = ", ".join(
-        f"{class_name} {class_share:.1%}" for class_name, class_share in class_shares
+        f"{class_name} {class_share:.1%}" for class_name, class_share in share_items
     )
     print(
         f"The probabilities (columns p_) assume these class shares: {shares_text}. "
         "The predicted class uses the class weights of the fit instead of these "
         "shares, so it can differ from the class with the largest probability."
     )
-    no_sets = predictions.attrs["no_sets"]
-    if no_sets:
-        print(f"Prediction sets: {no_sets}.")
+    no_sets_text = prediction_table.attrs["no_sets"]
+    if no_sets_text:
+        print(f"Prediction sets: {no_sets_text}.")
     else:
         print(
             f"Prediction sets (column {brainlsap.prediction.SET_COLUMN}) contain the "
@@ -979,36 +998,38 @@ def predict(
             "participants resemble the training participants. `brainlsap evaluate` "
             "measures this share."
         )
-        if "label" in predictions:
-            _print_label_coverage(predictions, list(classifier.origin_.classes))
-    _print_notes(predictions.attrs["side_notes"])
-    if predictions["remark"].notna().any():
+        if "label" in prediction_table:
+            _print_label_coverage(prediction_table, list(classifier.origin_.classes))
+    _print_notes(prediction_table.attrs["side_notes"])
+    if prediction_table["remark"].notna().any():
         print("The column remark says which predictions are unreliable, and why.")
     with owner_only():  # The table contains participant IDs.
         table_path = brainlsap.data.write_tsv(
-            predictions, out, n_digits=brainlsap.data.tables.PREDICTION_DIGITS
+            prediction_table, out, n_digits=brainlsap.data.tables.PREDICTION_DIGITS
         )
         print(f"Table: {table_path}")
-        for figure_path, contributions in figure_rows.items():
+        for figure_path, contributions in contributions_of_figure.items():
             _draw_contributions(classifier, cohort, contributions, figure_path)
             print(f"Figure: {figure_path}")
 
 
-def _print_notes(notes: Iterable[str]) -> None:
+def _print_notes(note_texts: Iterable[str]) -> None:
     """Print what could not be verified, a line each."""
-    for note in notes:
-        print(f"Note: {note}.")
+    for note_text in note_texts:
+        print(f"Note: {note_text}.")
 
 
-def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> None:
+def _print_label_coverage(
+    prediction_table: "pd.DataFrame", class_names: list[str]
+) -> None:
     """Print the coverage in labelled people, and the labels that are no classes."""
-    known_labels = predictions["label"].dropna()
-    is_class = predictions["label"].isin(classes)
-    coverage = brainlsap.external.measure_coverage(
-        predictions[is_class].rename(columns={"label": "truth"}), classes
+    known_labels = prediction_table["label"].dropna()
+    is_class = prediction_table["label"].isin(class_names)
+    coverage_table = brainlsap.external.measure_coverage(
+        prediction_table[is_class].rename(columns={"label": "truth"}), class_names
     )
-    _print_coverage(coverage.to_dict("records"))
-    unknown_label_counts = known_labels[~known_labels.isin(classes)].value_counts()
+    _print_coverage(coverage_table.to_dict("records"))
+    unknown_label_counts = known_labels[~known_labels.isin(class_names)].value_counts()
     if len(unknown_label_counts):
         labels_text = brainlsap.external.list_label_counts(unknown_label_counts)
         print(
@@ -1018,22 +1039,25 @@ def _print_label_coverage(predictions: "pd.DataFrame", classes: list[str]) -> No
         )
 
 
-def _print_coverage(coverage_rows: Sequence[Mapping[Any, Any]]) -> None:
+def _print_coverage(coverage_records: Sequence[Mapping[Any, Any]]) -> None:
     """Print the number of people of each class with a set that contains their class."""
-    for coverage_row in coverage_rows:
-        interval = f"{coverage_row['low']:.0%} to {coverage_row['high']:.0%}"
-        class_name = coverage_row["class"]
+    for coverage_record in coverage_records:
+        interval_text = f"{coverage_record['low']:.0%} to {coverage_record['high']:.0%}"
+        class_name = coverage_record["class"]
         group_text = f"class {class_name}"
         if class_name == brainlsap.external.ALL_CLASSES:
             group_text = class_name
         print(
             f"Measured coverage in {group_text}: the prediction sets "
-            f"contain the true class of {coverage_row['coverage']:.0%} of "
-            f"{count(coverage_row['people'], 'participant')} (95% interval "
-            f"{interval}); a set contains {coverage_row['mean_size']:.1f} classes on "
-            "average"
+            f"contain the true class of {coverage_record['coverage']:.0%} of "
+            f"{count(coverage_record['people'], 'participant')} (95% interval "
+            f"{interval_text}); a set contains {coverage_record['mean_size']:.1f} "
+            "classes on average"
         )
-    n_covered_by_class = [row["coverage"] * row["people"] for row in coverage_rows]
+    n_covered_by_class = [
+        class_record["coverage"] * class_record["people"]
+        for class_record in coverage_records
+    ]
     if any(abs(number - round(number)) > 1e-9 for number in n_covered_by_class):
         print("A participant with several scans counts with the share of these scans.")
 
@@ -1060,9 +1084,9 @@ def _contributions_by_figure(
         )
     return {
         Path(out).with_name(
-            f"{Path(out).stem}_{scan}_{target_name}.png"
+            f"{Path(out).stem}_{scan_name}_{target_name}.png"
         ): scan_contributions
-        for (scan, target_name), scan_contributions in contributions.groupby(
+        for (scan_name, target_name), scan_contributions in contributions.groupby(
             ["scan", "target"]
         )
     }
@@ -1078,10 +1102,10 @@ def _draw_contributions(
     target_name = contributions["target"].iloc[0]
     axis_label = f"contribution to {target_name}"
     if target_name == "stage":
-        first_stage, *_, last_stage = classifier.origin_.classes
+        first_class, *_, last_class = classifier.origin_.classes
         axis_label = (
-            f"contribution (negative: towards {first_stage}, positive: towards "
-            f"{last_stage})"
+            f"contribution (negative: towards {first_class}, positive: towards "
+            f"{last_class})"
         )
     figure = brainlsap.report.plot_contributions(
         contributions, cohort.atlas, axis_label
@@ -1118,21 +1142,21 @@ def evaluate(
         out=out,
         overwrite=overwrite,
     )
-    score_intervals = brainlsap.report.tables.interval_table(evaluation)
-    print(score_intervals.T.to_string(header=False))
+    interval_table = brainlsap.report.tables.interval_table(evaluation)
+    print(interval_table.T.to_string(header=False))
     _print_choices(evaluation.cohort.findings)
     external_facts = evaluation.settings["external"]
     if external_facts["no_sets"]:
         print(f"Prediction sets: {external_facts['no_sets']}.")
     _print_coverage(external_facts["coverage"])
     _print_notes(external_facts["side_notes"])
-    page = brainlsap.write_report(
+    report_path = brainlsap.write_report(
         evaluation,
         out,
         quality=brainlsap.data.quality_table(cohort),
         overwrite=overwrite,
     )
-    print(f"Report: {page}")
+    print(f"Report: {report_path}")
 
 
 @command
@@ -1232,10 +1256,10 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
     config_path = flag_options.pop("config", None)
     file_settings = {} if config_path is None else read_config(config_path)
     fold_option_names = ("cv", "leave_out", "splits")
-    if any(fold_option in flag_options for fold_option in fold_option_names):
+    if any(fold_option_name in flag_options for fold_option_name in fold_option_names):
         # These options exclude each other: a flag replaces all three of the file.
-        for fold_option in fold_option_names:
-            file_settings.pop(fold_option, None)
+        for fold_option_name in fold_option_names:
+            file_settings.pop(fold_option_name, None)
     file_settings |= flag_options
     names_of_recipient = [
         option_names(recipient_name) for recipient_name in ("reading", "study", "model")
@@ -1247,8 +1271,8 @@ def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
             "recipients to OPTIONS."
         )
     return [
-        _select_options(file_settings, recipient_names)
-        for recipient_names in names_of_recipient
+        _select_options(file_settings, names_to_keep)
+        for names_to_keep in names_of_recipient
     ]
 
 

@@ -115,9 +115,9 @@ class CohortError(BrainlsapError):
         self, summary: str, faults: Sequence[object] = (), **fields: Any
     ) -> None:
         self.faults = tuple(map(str, faults))
-        fault_lines = "".join(f"\n  {fault}" for fault in self.faults)
+        faults_text = "".join(f"\n  {fault}" for fault in self.faults)
         super().__init__(
-            f"{summary}:{fault_lines}" if fault_lines else summary, **fields
+            f"{summary}:{faults_text}" if faults_text else summary, **fields
         )
 
 

@@ -108,9 +108,9 @@ def read_labelled_people(
         raise error.with_findings(folder, findings) from None
     if label_column(cohort, label) is None:
         if is_cohort_file(folder):
-            covariates = cohort.table.iloc[:, len(KEY_COLUMNS) :]
+            covariate_table = cohort.table.iloc[:, len(KEY_COLUMNS) :]
             label_column_of_file = {cohort.label_name: cohort.table["label"]}
-            scan_table = covariates.assign(**label_column_of_file)
+            scan_table = covariate_table.assign(**label_column_of_file)
         else:
             scan_table = _list_people(model, folder, label, **options)
         label_faults = _find_label_faults(model, scan_table, label, merge_classes)
@@ -124,23 +124,25 @@ def read_labelled_people(
 
 
 def _list_people(
-    model: PackedClassifier, folder: str | Path, label: str, **options: Any
+    model: PackedClassifier, folder: str | Path, label_name: str, **options: Any
 ) -> pd.DataFrame:
     """Return the columns of the table of people, with a row for each scan.
 
     The columns have the names that the user wrote.
     """
     reading_options = make_reading_options(model, folder, **options)
-    scan_list, feature_sources = open_study(folder, reading_options, copied_label=label)
+    scan_list, feature_sources = open_study(
+        folder, reading_options, copied_label=label_name
+    )
     scan_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
     if feature_sources.people is None:
         return scan_table
-    written_names = {
+    name_of_lower_case = {
         str(column_name).lower(): str(column_name)
         for column_name in feature_sources.people.text_table
     }
     return scan_table.rename(
-        columns=lambda column_name: written_names.get(
+        columns=lambda column_name: name_of_lower_case.get(
             str(column_name).lower(), str(column_name)
         )
     )
@@ -149,28 +151,30 @@ def _list_people(
 def _find_label_faults(
     model: PackedClassifier,
     scan_table: pd.DataFrame,
-    label: str,
+    label_name: str,
     merged_classes: str | Mapping[str, Sequence[str]] | None,
 ) -> list[Finding]:
     """Return a fault if the label is not a column, or has classes of no model."""
     is_translated = merged_classes is not None
-    name_of_lower_case = {str(head).lower(): head for head in scan_table.columns}
-    column_name = name_of_lower_case.get(label.lower())
+    name_of_lower_case = {
+        str(column_head).lower(): column_head for column_head in scan_table.columns
+    }
+    column_name = name_of_lower_case.get(label_name.lower())
     if column_name is None:
-        return [_describe_missing_label(model, scan_table, label, is_translated)]
+        return [_describe_missing_label(model, scan_table, label_name, is_translated)]
     column_labels = scan_table[column_name].dropna().astype(str)
-    unknown_labels = _find_unknown_labels(model, column_labels)
-    if is_translated or unknown_labels.empty:
+    unknown_label_counts = _count_unknown_labels(model, column_labels)
+    if is_translated or unknown_label_counts.empty:
         return []
-    message = _describe_unknown_labels(model, unknown_labels)
-    class_of_label = _propose_classes(model, unknown_labels.index)
+    message = _describe_unknown_labels(model, unknown_label_counts)
+    class_of_label = _propose_classes(model, unknown_label_counts.index)
     return [Finding(message, FAULT, values=_assignment_values(class_of_label))]
 
 
 def _describe_missing_label(
     model: PackedClassifier,
     scan_table: pd.DataFrame,
-    label: str,
+    label_name: str,
     is_translated: bool,
 ) -> Finding:
     """Return the fault that the label is not a column of the table of people.
@@ -179,23 +183,24 @@ def _describe_missing_label(
     proposed for labels that the user has translated.
     """
     message = (
-        f"the table of people has no column {label!r}, which was the label in the fit. "
+        f"the table of people has no column {label_name!r}, which was the label in the "
+        "fit. "
     )
     column_texts = []
-    unknown_labels_of_column = {}
-    for name, column_values in scan_table.items():
+    counts_of_column = {}
+    for candidate_name, column_values in scan_table.items():
         column_labels = column_values.dropna().astype(str)
-        column_text = str(name)
+        column_text = str(candidate_name)
         if (
-            has_groups(str(name), column_values)
+            has_groups(str(candidate_name), column_values)
             and column_labels.nunique() <= MAX_LISTED_LABELS
         ):
             column_text += f" ({', '.join(sorted(column_labels.unique()))})"
         column_texts.append(column_text)
-        unknown_labels = _find_unknown_labels(model, column_labels)
-        if unknown_labels.sum() < len(column_labels):
-            unknown_labels_of_column[str(name)] = unknown_labels
-    if len(unknown_labels_of_column) != 1:
+        unknown_label_counts = _count_unknown_labels(model, column_labels)
+        if unknown_label_counts.sum() < len(column_labels):
+            counts_of_column[str(candidate_name)] = unknown_label_counts
+    if len(counts_of_column) != 1:
         message += (
             "The columns of the table are "
             f"{', '.join(column_texts) or 'none besides the id'}. Name the column of "
@@ -208,28 +213,28 @@ def _describe_missing_label(
                 f"{option_text('merge_classes')}"
             )
         return Finding(message, FAULT, kind=NO_LABEL)
-    ((name, unknown_labels),) = unknown_labels_of_column.items()
+    ((candidate_name, unknown_label_counts),) = counts_of_column.items()
     message += (
-        f"The column {name} contains classes of the model: give "
-        f"{option_text('label', name)}"
+        f"The column {candidate_name} contains classes of the model: give "
+        f"{option_text('label', candidate_name)}"
     )
-    proposed_values: dict[str, Any] = {"label": name}
-    if not (is_translated or unknown_labels.empty):
-        unknown_text = _describe_unknown_labels(model, unknown_labels)
+    value_of_option: dict[str, Any] = {"label": candidate_name}
+    if not (is_translated or unknown_label_counts.empty):
+        unknown_text = _describe_unknown_labels(model, unknown_label_counts)
         message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
-        class_of_label = _propose_classes(model, unknown_labels.index)
-        proposed_values |= _assignment_values(class_of_label)
-    return Finding(message, FAULT, kind=NO_LABEL, values=proposed_values)
+        class_of_label = _propose_classes(model, unknown_label_counts.index)
+        value_of_option |= _assignment_values(class_of_label)
+    return Finding(message, FAULT, kind=NO_LABEL, values=value_of_option)
 
 
-def _find_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Series:
+def _count_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Series:
     """Return the number of scans of each label that is no class of the model.
 
     Labels that were merged in the fit are known.
     """
-    origin = model.origin_
-    merged_in_fit = origin.facts.get("merged_classes") or {}
-    known_labels = {str(class_name) for class_name in origin.classes}
+    model_origin = model.origin_
+    merged_in_fit = model_origin.facts.get("merged_classes") or {}
+    known_labels = {str(class_name) for class_name in model_origin.classes}
     for original_labels in merged_in_fit.values():
         known_labels |= {str(label) for label in original_labels}
     return labels[~labels.isin(known_labels)].value_counts()
@@ -249,7 +254,7 @@ def list_label_counts(label_counts: pd.Series) -> str:
 def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
     """Return the message that labels are no classes of the model, and what to do."""
     class_of_label = _propose_classes(model, label_counts.index)
-    assignments = _format_assignments(class_of_label)
+    assignments_text = _format_assignments(class_of_label)
     action_text = "Give"
     if UNKNOWN_CLASS in class_of_label.values():
         action_text = f"Replace {UNKNOWN_CLASS} by a class of the model in"
@@ -257,7 +262,7 @@ def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -
         "the model was not trained on the classes "
         f"{list_label_counts(label_counts)}; its classes are "
         f"{', '.join(model.origin_.classes)}. {action_text} "
-        f"{option_text('merge_classes', assignments)}. Classes of the model keep "
+        f"{option_text('merge_classes', assignments_text)}. Classes of the model keep "
         "their names; remove an entry to leave its scans out"
     )
 
@@ -309,9 +314,11 @@ def _add_classes_of_model(
     if isinstance(merged_classes, str):
         merged_classes = parse_merged_classes(merged_classes, cohort.classes)
     labels_of_class = list_originals(merged_classes)
-    origin = model.origin_
-    class_of_label = {str(class_name): str(class_name) for class_name in origin.classes}
-    merged_in_fit = origin.facts.get("merged_classes") or {}
+    model_origin = model.origin_
+    class_of_label = {
+        str(class_name): str(class_name) for class_name in model_origin.classes
+    }
+    merged_in_fit = model_origin.facts.get("merged_classes") or {}
     for class_name, original_labels in merged_in_fit.items():
         class_of_label |= dict.fromkeys(map(str, original_labels), str(class_name))
     unknown_classes = [
@@ -321,8 +328,8 @@ def _add_classes_of_model(
         raise ParameterError(
             f"{option_name('merge_classes')} makes the class "
             f"{listed(map(repr, unknown_classes))}, but the classes of the model are "
-            f"{', '.join(origin.classes)}. Write the class of the model first, then "
-            "the label in the new study: CLASS=LABEL."
+            f"{', '.join(model_origin.classes)}. Write the class of the model first, "
+            "then the label in the new study: CLASS=LABEL."
         )
     named_labels = {label for labels in labels_of_class.values() for label in labels}
     for label in cohort.classes:
@@ -388,8 +395,8 @@ def evaluate_model(
     """
     check_cohort_given(cohort)
     model = load_fitted_model(model)
-    card = model.origin_.facts.get("card")
-    if not card:
+    model_card = model.origin_.facts.get("card")
+    if not model_card:
         raise ParameterError(
             "the stored model has no model card. Fit the model again by `brainlsap "
             "fit`, or by fit_model in Python."
@@ -398,7 +405,7 @@ def evaluate_model(
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
     study_options = {
-        "model": card["model"],
+        "model": model_card["model"],
         "training": model.origin_.facts["people"]["salt"][:8],
         "class_prior": to_jsonable(class_prior),
         "ids_are_new": ids_are_new,
@@ -409,56 +416,58 @@ def evaluate_model(
         if not overwrite:
             compared_settings = {"study_options": study_options}
             check_same_study(results_folder, compared_settings, data_hash(cohort))
-    start_time = time.perf_counter()
+    start_seconds = time.perf_counter()
     # People of the training are excluded already.
     prediction_table = predict_people(
         model, cohort, class_prior=class_prior, ids_are_new=ids_are_new
     )
-    seconds = time.perf_counter() - start_time
+    predict_seconds = time.perf_counter() - start_seconds
     prediction_table["truth"] = prediction_table.pop("label")
-    fit_keys = {"model": card["model"], "repeat": 1, "fold": 1}
-    classes = model.origin_.classes
-    for class_name in classes:
+    key_of_column = {"model": model_card["model"], "repeat": 1, "fold": 1}
+    class_names = model.origin_.classes
+    for class_name in class_names:
         if f"p_{class_name}" not in prediction_table:
             prediction_table[f"p_{class_name}"] = 0.0
         prediction_table[f"d_{class_name}"] = np.nan
-    probabilities = [
+    probability_columns = [
         f"{column_prefix}_{class_name}"
         for column_prefix in "pd"
-        for class_name in classes
+        for class_name in class_names
     ]
-    column_names = [*COLUMNS_OF_TABLE["predictions"], *probabilities]
+    column_names = [*COLUMNS_OF_TABLE["predictions"], *probability_columns]
     if SET_COLUMN in prediction_table:
         column_names.append(SET_COLUMN)
     model_settings = dict(model.get_params())
     if class_prior is not None:
         model_settings["class_prior"] = class_prior
-    fit_row = {
-        "model": card["model"],
+    fit_record = {
+        "model": model_card["model"],
         "role": "model",
         "repeat": 1,
         "fold": 1,
-        "n_train": card["training"]["n_scans"],
+        "n_train": model_card["training"]["n_scans"],
         "n_test": cohort.n_scans,
-        "n_train_people": card["training"]["n_people"],
+        "n_train_people": model_card["training"]["n_people"],
         "seconds_fit": 0.0,
-        "seconds_predict": seconds,
+        "seconds_predict": predict_seconds,
         "epochs": np.nan,
         "failed": "",
         "settings": json.dumps(to_jsonable(model_settings)),
         "warnings": "[]",
-        "report": json.dumps(card["fit_report"]),
+        "report": json.dumps(model_card["fit_report"]),
     }
     cohort_summary = CohortSummary.from_cohort(cohort, cohort.features, None)
     cohort_summary = replace(
-        cohort_summary, classes=tuple(classes), classes_ordered=card["classes_ordered"]
+        cohort_summary,
+        classes=tuple(class_names),
+        classes_ordered=model_card["classes_ordered"],
     )
     evaluation = Evaluation(
-        predictions=prediction_table[column_names].assign(**fit_keys)[
+        predictions=prediction_table[column_names].assign(**key_of_column)[
             [*FIT_KEYS, *column_names]
         ],
         scales=pd.DataFrame(columns=[*FIT_KEYS, *COLUMNS_OF_TABLE["scales"]]),
-        fits=pd.DataFrame([fit_row]),
+        fits=pd.DataFrame([fit_record]),
         cohort=cohort_summary,
         settings={
             "cv": "external evaluation",
@@ -466,17 +475,19 @@ def evaluate_model(
             "n_repeats": 1,
             "random_state": 0,
             "people_shared": False,
-            "steps": card["steps"],
+            "steps": model_card["steps"],
             "version": brainlsap.__version__,
-            "title": f"External evaluation of {card['model']}: {cohort.label_name}",
+            "title": (
+                f"External evaluation of {model_card['model']}: {cohort.label_name}"
+            ),
             "study_options": study_options,
             "subgroups": list(subgroup_columns),
         },
     )
-    case_mix = case_mix_table(card["training"], describe_people(cohort))
+    mix_table = case_mix_table(model_card["training"], describe_people(cohort))
     external_facts = {
-        "card": card,
-        "case_mix": case_mix.to_dict("records"),
+        "card": model_card,
+        "case_mix": mix_table.to_dict("records"),
         "calibration": calibration_table(evaluation).to_dict("records"),
         "coverage": coverage_table(evaluation).to_dict("records"),
         "no_sets": prediction_table.attrs["no_sets"],
@@ -511,17 +522,19 @@ def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
     return measure_coverage(evaluation.predictions, evaluation.cohort.classes)
 
 
-def measure_coverage(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.DataFrame:
+def measure_coverage(
+    prediction_table: pd.DataFrame, class_names: Sequence[str]
+) -> pd.DataFrame:
     """Return the rows of :func:`coverage_table`.
 
-    `predictions` has participant, truth (a class) and the set of each scan.
+    `prediction_table` has participant, truth (a class) and the set of each scan.
     """
-    predicted_sets = predictions[SET_COLUMN].str.split(SET_JOINER, regex=False)
-    true_labels = predictions["truth"]
-    coverage_rows = pd.DataFrame(
+    predicted_sets = prediction_table[SET_COLUMN].str.split(SET_JOINER, regex=False)
+    true_labels = prediction_table["truth"]
+    scan_coverage = pd.DataFrame(
         {
             "class": true_labels,
-            "participant": predictions["participant"],
+            "participant": prediction_table["participant"],
             "covered": [
                 true_class in set_classes
                 for true_class, set_classes in zip(
@@ -529,26 +542,31 @@ def measure_coverage(predictions: pd.DataFrame, classes: Sequence[str]) -> pd.Da
                 )
             ],
             "size": [
-                len(set(set_classes) & set(classes)) for set_classes in predicted_sets
+                len(set(set_classes) & set(class_names))
+                for set_classes in predicted_sets
             ],
         }
     )
-    people = coverage_rows.groupby(["class", "participant"]).mean()
-    class_coverages = [
-        _measure_class_coverage(class_name, people.loc[class_name])
-        for class_name in classes
-        if class_name in people.index
+    person_coverage = scan_coverage.groupby(["class", "participant"]).mean()
+    coverage_records = [
+        _measure_class_coverage(class_name, person_coverage.loc[class_name])
+        for class_name in class_names
+        if class_name in person_coverage.index
     ]
-    if len(class_coverages) > 1:
-        all_people = coverage_rows.drop(columns="class").groupby("participant").mean()
-        class_coverages.append(_measure_class_coverage(ALL_CLASSES, all_people))
-    return pd.DataFrame(class_coverages)
+    if len(coverage_records) > 1:
+        overall_coverage = (
+            scan_coverage.drop(columns="class").groupby("participant").mean()
+        )
+        coverage_records.append(_measure_class_coverage(ALL_CLASSES, overall_coverage))
+    return pd.DataFrame(coverage_records)
 
 
-def _measure_class_coverage(class_name: str, people: pd.DataFrame) -> dict[str, Any]:
+def _measure_class_coverage(
+    class_name: str, person_coverage: pd.DataFrame
+) -> dict[str, Any]:
     """Return the row of :func:`coverage_table` of people of one class, or of all."""
-    n_people = len(people)
-    n_covered_people = float(people["covered"].sum())
+    n_people = len(person_coverage)
+    n_covered_people = float(person_coverage["covered"].sum())
     lower_bound, upper_bound = wilson_interval(round(n_covered_people), n_people)
     return {
         "class": class_name,
@@ -556,7 +574,7 @@ def _measure_class_coverage(class_name: str, people: pd.DataFrame) -> dict[str, 
         "coverage": n_covered_people / n_people,
         "low": lower_bound,
         "high": upper_bound,
-        "mean_size": float(people["size"].mean()),
+        "mean_size": float(person_coverage["size"].mean()),
     }
 
 
@@ -575,22 +593,25 @@ def _leave_out_unlabelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     note_text = (
         f"scans were left out because they have no {label_name}: {(~is_labelled).sum()}"
     )
-    classes = [class_name for class_name in cohort.classes if class_name != UNLABELLED]
+    class_names = [
+        class_name for class_name in cohort.classes if class_name != UNLABELLED
+    ]
     return replace(
         cohort.select(is_labelled, fate=NO_LABEL),
-        classes=tuple(classes),
+        classes=tuple(class_names),
         findings=(*cohort.findings, Finding(note_text, LEFT_OUT, kind=NO_LABEL)),
     )
 
 
 def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return the scans with a label, as a class of the model; refuse other labels."""
-    origin = model.origin_
+    model_origin = model.origin_
     cohort = _leave_out_unlabelled(model, cohort)
     scan_labels = pd.Series(
-        merge_labels(cohort, origin.facts.get("merged_classes") or {}), dtype=object
+        merge_labels(cohort, model_origin.facts.get("merged_classes") or {}),
+        dtype=object,
     )
-    is_unknown = ~scan_labels.isin(list(origin.classes))
+    is_unknown = ~scan_labels.isin(list(model_origin.classes))
     if is_unknown.any():
         label_counts = scan_labels[is_unknown].value_counts()
         raise ParameterError(f"{_describe_unknown_labels(model, label_counts)}.")
@@ -600,9 +621,9 @@ def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     return replace(
         cohort,
         table=scan_table.assign(label=scan_labels.to_numpy()),
-        classes=tuple(origin.classes),
+        classes=tuple(model_origin.classes),
         classes_ordered=True,
-        label_name=origin.label_name,
+        label_name=model_origin.label_name,
     )
 
 
@@ -610,34 +631,34 @@ def _check_not_in_training(
     model: PackedClassifier, cohort: Cohort, *, ids_are_new: bool
 ) -> None:
     """Raise if people or scans of a cohort were in the training of a model."""
-    scans = cohort.table["scan"]
+    scan_names = cohort.table["scan"]
     connectomes, features = match_regions_and_features(model, cohort)
     has_training_data, has_training_id = find_training_scans(
         model, cohort, connectomes, features
     )
-    same_scans = list(scans[has_training_data])
-    if same_scans:
+    same_scan_names = list(scan_names[has_training_data])
+    if same_scan_names:
         faults = [
-            Finding("the scan has the same data as a training scan", scan=scan)
-            for scan in same_scans
+            Finding("the scan has the same data as a training scan", scan=scan_name)
+            for scan_name in same_scan_names
         ]
         raise CohortError(
-            f"{len(same_scans)} of {len(scans)} scans were in the training of the "
-            f"model ({listed(same_scans, 3)}), but a test requires people who were "
-            "not in the training. Leave these scans out with "
-            f"{exclude_text(same_scans)}. `predict` marks all of them in its column "
-            "remark",
+            f"{len(same_scan_names)} of {len(scan_names)} scans were in the training "
+            f"of the model ({listed(same_scan_names, 3)}), but a test requires people "
+            "who were not in the training. Leave these scans out with "
+            f"{exclude_text(same_scan_names)}. `predict` marks all of them in its "
+            "column remark",
             group_findings(faults),
         )
     if ids_are_new:
         return
-    same_people = list(dict.fromkeys(cohort.groups[has_training_id]))
-    if same_people:
+    same_person_ids = list(dict.fromkeys(cohort.groups[has_training_id]))
+    if same_person_ids:
         raise CohortError(
-            f"{len(same_people)} of {len(set(cohort.groups))} people have the id of a "
-            f"training person ({listed(same_people, 3)}). If they are the same "
-            f"people, leave them out with {exclude_text(same_people)}; `predict` marks "
-            "all of them in its column remark. If they are different people, for "
-            "example because both studies number their people from 1, give "
+            f"{len(same_person_ids)} of {len(set(cohort.groups))} people have the id "
+            f"of a training person ({listed(same_person_ids, 3)}). If they are the "
+            f"same people, leave them out with {exclude_text(same_person_ids)}; "
+            "`predict` marks all of them in its column remark. If they are different "
+            "people, for example because both studies number their people from 1, give "
             f"{option_text('ids_are_new', True)}."
         )

@@ -44,15 +44,17 @@ def check_writable(path: str | Path) -> None:
         If the nearest existing folder above it is a file, or may not be written to.
     """
     path = Path(path).expanduser().absolute()
-    existing_parent = next(parent for parent in path.parents if parent.exists())
-    if not existing_parent.is_dir():
+    existing_folder = next(
+        parent_folder for parent_folder in path.parents if parent_folder.exists()
+    )
+    if not existing_folder.is_dir():
         raise WritingError(
-            f"{path} cannot be written: {existing_parent} is a file, not a folder. "
+            f"{path} cannot be written: {existing_folder} is a file, not a folder. "
             "Choose another folder."
         )
-    if not os.access(existing_parent, os.W_OK | os.X_OK):
+    if not os.access(existing_folder, os.W_OK | os.X_OK):
         raise WritingError(
-            f"{path} cannot be written: {existing_parent} is read-only for you. "
+            f"{path} cannot be written: {existing_folder} is read-only for you. "
             "Choose a folder that you may write to."
         )
 
@@ -91,7 +93,7 @@ def check_new_folder(folder: str | Path) -> Path:
 def check_outputs(
     output_paths: Iterable[str | Path],
     *,
-    inputs: Iterable[object] = (),
+    input_values: Iterable[object] = (),
     overwrite: bool = False,
 ) -> None:
     """Raise unless output files are new, or may be replaced.
@@ -100,7 +102,7 @@ def check_outputs(
     ----------
     output_paths : iterable of path
         Files to write.
-    inputs : iterable
+    input_values : iterable
         Files, or folders with files, that are read. They are never replaced. Entries
         that are no path, and paths that do not exist, are ignored.
     overwrite : bool
@@ -115,10 +117,10 @@ def check_outputs(
     """
     input_paths = [
         Path(input_value)
-        for input_value in inputs
+        for input_value in input_values
         if isinstance(input_value, str | Path)
     ]
-    resolved_inputs = [
+    resolved_input_paths = [
         path.expanduser().resolve() for path in input_paths if os.path.lexists(path)
     ]
     existing_paths = []
@@ -127,12 +129,13 @@ def check_outputs(
         if not os.path.lexists(path):
             continue
         existing_paths.append(path)
-        resolved_output = path.resolve()
+        resolved_output_path = path.resolve()
         if path.is_dir():
             raise ParameterError(f"{path} is a folder; give the path of a file.")
-        for input_path in resolved_inputs:
+        for input_path in resolved_input_paths:
             is_same = (
-                resolved_output == input_path or input_path in resolved_output.parents
+                resolved_output_path == input_path
+                or input_path in resolved_output_path.parents
             )
             if is_same or (path.exists() and path.samefile(input_path)):
                 raise ParameterError(

@@ -166,7 +166,9 @@ def _convert_window(option_value: object) -> tuple[float, float]:
 
 
 def _parse_window(window_text: str) -> tuple[float, float]:
-    return _convert_window([float(number) for number in window_text.split(",")])
+    return _convert_window(
+        [float(number_text) for number_text in window_text.split(",")]
+    )
 
 
 def _convert_patterns(option_value: object) -> str | dict[str, str]:
@@ -182,8 +184,8 @@ def _convert_merged_classes(option_value: object) -> str | dict[str, list[str]]:
     if not isinstance(option_value, dict):
         return _convert_text(option_value)
     return {
-        class_name: _convert_texts(classes)
-        for class_name, classes in option_value.items()
+        class_name: _convert_texts(original_classes)
+        for class_name, original_classes in option_value.items()
     }
 
 
@@ -192,23 +194,23 @@ def _parse_pair(pair_text: str) -> tuple[str, str]:
     return pair_key, pair_value
 
 
-def _convert_shares(given_shares: object) -> str | dict[str, float]:
-    if isinstance(given_shares, dict):
+def _convert_shares(shares_value: object) -> str | dict[str, float]:
+    if isinstance(shares_value, dict):
         return {
             class_name: _convert_number(share)
-            for class_name, share in given_shares.items()
+            for class_name, share in shares_value.items()
         }
-    return _parse_shares(_convert_text(given_shares))
+    return _parse_shares(_convert_text(shares_value))
 
 
 def _parse_shares(shares_text: str) -> str | dict[str, float]:
     if "=" not in shares_text:
         return shares_text
-    shares = {}
+    share_of_class = {}
     for assignment in _split_names(shares_text):
-        class_name, _, share = assignment.rpartition("=")
-        shares[class_name.strip()] = _parse_number(share)
-    return shares
+        class_name, _, share_text = assignment.rpartition("=")
+        share_of_class[class_name.strip()] = _parse_number(share_text)
+    return share_of_class
 
 
 TEXT = Kind("text", _convert_text, str)
@@ -312,10 +314,10 @@ class Option:
     @property
     def keys(self) -> tuple[str, ...]:
         """Return its keys in a settings file, the Python name first."""
-        spelling = self.flag.removeprefix("--").replace("-", "_")
+        flag_key = self.flag.removeprefix("--").replace("-", "_")
         return tuple(
             dict.fromkeys(
-                option_key for option_key in (self.name, spelling) if option_key
+                option_key for option_key in (self.name, flag_key) if option_key
             )
         )
 
@@ -332,8 +334,8 @@ class Option:
         if isinstance(value, bool):  # TOML writes true, Python writes True.
             value_text = value_text.lower()
         if self.choices and (not isinstance(value, str) or value not in self.choices):
-            choices = ", ".join(map(repr, self.choices))
-            raise ValueError(f"must be one of {choices}, got {value_text}")
+            choices_text = ", ".join(map(repr, self.choices))
+            raise ValueError(f"must be one of {choices_text}, got {value_text}")
         try:
             return self.kind.convert(value)
         except ValueError as error:
@@ -1557,27 +1559,27 @@ class Group:
     options: tuple[Option, ...]
 
 
-def _for_command(option: Option, command: str) -> Option:
+def _for_command(option: Option, command_name: str) -> Option:
     """Return an option as a command describes it.
 
     For a stored model the default of a stored option is that of the fit.
     """
-    if command not in MODEL_COMMANDS or not option.stored_model:
+    if command_name not in MODEL_COMMANDS or not option.stored_model:
         return option
     text_before, _, text_after = option.help.partition(" (default")
     return replace(option, help=text_before + text_after.partition(")")[2])
 
 
-def _group_options(command: str) -> tuple[Group, ...]:
+def _group_options(command_name: str) -> tuple[Group, ...]:
     """Return the options of a command by their titles in its help text."""
-    title_of_group = GROUP_TITLES[command]
+    title_of_group = GROUP_TITLES[command_name]
     options_by_title: dict[str, list[Option]] = {
         group_title: [] for group_title in title_of_group.values()
     }
     for option in OPTIONS:
-        if command in option.commands:
+        if command_name in option.commands:
             group_title = title_of_group.get(option.group) or title_of_group[""]
-            options_by_title[group_title].append(_for_command(option, command))
+            options_by_title[group_title].append(_for_command(option, command_name))
     return tuple(
         Group(group_title, tuple(group_options))
         for group_title, group_options in options_by_title.items()
@@ -1588,27 +1590,29 @@ def _check_option(option: Option) -> None:
     """Raise where an entry contradicts itself, or names an unknown command."""
     unknown_commands = {*option.commands} - {*GROUP_TITLES}
     has_command = bool(option.commands)
-    problem = ""
+    problem_text = ""
     if unknown_commands:
-        problem = f"unknown commands {sorted(unknown_commands)}"
+        problem_text = f"unknown commands {sorted(unknown_commands)}"
     elif has_command != bool(option.flag):
-        problem = "a flag and the commands that take it belong together"
+        problem_text = "a flag and the commands that take it belong together"
     elif has_command and not option.help:
-        problem = "an option with a flag needs a help text"
+        problem_text = "an option with a flag needs a help text"
     elif not has_command and option.recipient == "command":
-        problem = "neither a command nor a settings file can set it; give a recipient"
-    if problem:
-        raise TypeError(f"option {option.name!r}: {problem}.")
+        problem_text = (
+            "neither a command nor a settings file can set it; give a recipient"
+        )
+    if problem_text:
+        raise TypeError(f"option {option.name!r}: {problem_text}.")
 
 
 def _check_options() -> None:
     """Raise where a command, or settings files, would have two options of one name."""
     for option in OPTIONS:
         _check_option(option)
-    for command in COMMANDS:
-        command_options = options_of(command)
-        _check_unique([o.name for o in command_options], f"brainlsap {command}")
-        _check_unique([o.flag for o in command_options], f"brainlsap {command}")
+    for command_name in COMMANDS:
+        command_options = options_of(command_name)
+        _check_unique([o.name for o in command_options], f"brainlsap {command_name}")
+        _check_unique([o.flag for o in command_options], f"brainlsap {command_name}")
     _check_unique(
         [option_key for o in CONFIGURABLE for option_key in o.keys], "settings files"
     )
@@ -1621,10 +1625,12 @@ def _check_unique(all_names: Sequence[str], place_text: str) -> None:
             raise TypeError(f"{name} stands for {n_uses} options of {place_text}.")
 
 
-def options_of(command: str) -> tuple[Option, ...]:
+def options_of(command_name: str) -> tuple[Option, ...]:
     """Return all options of a command."""
     return tuple(
-        option for option_group in COMMANDS[command] for option in option_group.options
+        option
+        for option_group in COMMANDS[command_name]
+        for option in option_group.options
     )
 
 
@@ -1671,17 +1677,21 @@ def option_names(
         Only options with one of these values of :attr:`Option.stored_model`; none for
         any.
     """
-    model_uses = tuple(stored_model)
-    named_options: tuple[Option, ...] = CONFIGURABLE
+    stored_model_values = tuple(stored_model)
+    selected_options: tuple[Option, ...] = CONFIGURABLE
     if recipient:
-        named_options = tuple(o for o in named_options if o.recipient == recipient)
+        selected_options = tuple(
+            o for o in selected_options if o.recipient == recipient
+        )
     if selects_files:
-        named_options = tuple(o for o in named_options if o.selects_files)
+        selected_options = tuple(o for o in selected_options if o.selects_files)
     if changes_results:
-        named_options = tuple(o for o in named_options if o.changes_results)
-    if model_uses:
-        named_options = tuple(o for o in named_options if o.stored_model in model_uses)
-    return tuple(option.name for option in named_options)
+        selected_options = tuple(o for o in selected_options if o.changes_results)
+    if stored_model_values:
+        selected_options = tuple(
+            o for o in selected_options if o.stored_model in stored_model_values
+        )
+    return tuple(option.name for option in selected_options)
 
 
 # Section headings that a settings file may use; they have no effect.
@@ -1704,16 +1714,16 @@ def read_config(path: str | Path) -> dict[str, object]:
         option_key: option for option in CONFIGURABLE for option_key in option.keys
     }
     file_settings: dict[str, object] = {}
-    first_keys: dict[str, str] = {}
+    first_key_of_option: dict[str, str] = {}
     unknown_keys: list[str] = []
     for file_key, file_value in _iter_entries(path, file_content):
         option = option_by_key.get(file_key.replace("-", "_"))
         if option is None:
-            nearest = _nearest_key(file_key, option_by_key)
-            unknown_keys.append(f"{file_key!r} (nearest: {nearest!r})")
+            nearest_key = _nearest_key(file_key, option_by_key)
+            unknown_keys.append(f"{file_key!r} (nearest: {nearest_key!r})")
             continue
         if option.name in file_settings:
-            first_key = first_keys[option.name]
+            first_key = first_key_of_option[option.name]
             alias_note = "" if first_key == file_key else f" {file_key} is {first_key}."
             raise BrainlsapError(
                 f"{file_key} is set twice in the file.{alias_note} Keep only one of "
@@ -1724,7 +1734,7 @@ def read_config(path: str | Path) -> dict[str, object]:
             file_settings[option.name] = option.convert(file_value)
         except ValueError as error:
             raise BrainlsapError(f"{file_key} {error}.", path=path) from error
-        first_keys[option.name] = file_key
+        first_key_of_option[option.name] = file_key
     if unknown_keys:
         raise BrainlsapError(
             f"unknown settings: {', '.join(unknown_keys)}. Use the names of flags "

@@ -183,14 +183,14 @@ def fit_model(
     """
     check_cohort_given(cohort)
     study_folder = cohort.provenance.get("folder")
-    check_outputs([out], inputs=[study_folder], overwrite=overwrite)
+    check_outputs([out], input_values=[study_folder], overwrite=overwrite)
     if isinstance(model, str):
         model = make_storable_model(model)
     check_choice("model", type(model).__name__, CLASSIFIERS)
     configure_for_cohort(model, cohort)
-    confound_steps = Deconfounder(harmonize, regress_out, reference_class)
-    confound_steps.check(cohort.table)
-    features = confound_steps.fit_transform(cohort.features, cohort.table)
+    deconfounder = Deconfounder(harmonize, regress_out, reference_class)
+    deconfounder.check(cohort.table)
+    features = deconfounder.fit_transform(cohort.features, cohort.table)
     model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
     reading_options = cohort.reading_options
     if reading_options.feature is None:
@@ -206,17 +206,17 @@ def fit_model(
         atlas_name=cohort.atlas.name,
         reading=reading_options.to_jsonable(STORED_OPTIONS),
         facts={
-            "steps": confound_steps.to_dict(),
+            "steps": deconfounder.to_dict(),
             "ranges": {
                 covariate_name: _covariate_range(cohort, covariate_name)
-                for covariate_name in confound_steps.regress_out
+                for covariate_name in deconfounder.regress_out
             },
             "merged_classes": cohort.provenance.get("merged_classes"),
-            "connectomes": _learn_connectomes(model, cohort),
+            "connectomes": _summarize_connectomes(model, cohort),
             "sides": _learn_sides(model, cohort),
-            "most_missing": float(_missing_share(model, cohort.features).max()),
+            "most_missing": float(_missing_shares(model, cohort.features).max()),
             "card": make_card(
-                model, cohort, confound_steps, _find_model_name(model), scores
+                model, cohort, deconfounder, _find_model_name(model), scores
             ),
             "people": _hash_training(cohort),
         },
@@ -226,7 +226,11 @@ def fit_model(
 
 
 def make_storable_model(
-    name: str, *, preset: str = "default", random_state: int = 0, **settings: object
+    name: str,
+    *,
+    preset: str = "default",
+    random_state: int = 0,
+    **model_settings: object,
 ) -> PackedClassifier:
     """Return an unfitted model of a name that `fit_model` can store.
 
@@ -245,7 +249,7 @@ def make_storable_model(
         only pickle could store.
     """
     model_of_name = make_models(
-        name, preset=preset, random_state=random_state, **settings
+        name, preset=preset, random_state=random_state, **model_settings
     )
     if len(model_of_name) > 1:
         raise ParameterError(
@@ -266,11 +270,11 @@ def make_storable_model(
 
 def _find_model_name(model: PackedClassifier) -> str:
     """Return the name in `MODELS` of what kind of model this is, else its class."""
-    model_kind = _kind_settings(model)
+    kind_settings = _kind_settings(model)
     for model_name, (candidate_model, _) in make_models("all").items():
         if type(candidate_model) is not type(model):
             continue
-        if _kind_settings(candidate_model) == model_kind:
+        if _kind_settings(candidate_model) == kind_settings:
             return model_name
     return type(model).__name__
 
@@ -280,22 +284,24 @@ def _kind_settings(model: PackedClassifier) -> dict[str, object]:
     model_settings: dict[str, object] = model.get_params()
     if isinstance(model, LSAPClassifier):
         model_settings = vars(model.resolve())  # Includes the values of defaults.
-    kind_names = ("kernel", "scales", "network", "scale_mode", "inputs")
-    return {kind_name: model_settings.get(kind_name) for kind_name in kind_names}
+    setting_names = ("kernel", "scales", "network", "scale_mode", "inputs")
+    return {
+        setting_name: model_settings.get(setting_name) for setting_name in setting_names
+    }
 
 
 def _hash_training(cohort: Cohort) -> dict[str, Any]:
     """Return the keyed hashes of the people and scans of a training."""
     salt = make_salt(cohort)
     connectomes = None if cohort.shares_connectome else cohort.connectomes
-    scan_hashes = hash_scans(cohort.features, connectomes, salt)
+    hashes_of_scans = hash_scans(cohort.features, connectomes, salt)
     return {
         "salt": salt,
         "ids": hash_people(cohort.groups, salt),
         "scans": sorted(
             {
                 scan_hash
-                for hashes_of_scan in scan_hashes
+                for hashes_of_scan in hashes_of_scans
                 for scan_hash in hashes_of_scan
             }
         ),
@@ -311,7 +317,7 @@ def list_storable_models() -> list[str]:
     ]
 
 
-def _learn_connectomes(
+def _summarize_connectomes(
     model: PackedClassifier, cohort: Cohort
 ) -> dict[str, Any] | None:
     """Return the properties of the connectomes, or None if the model stores one."""
@@ -348,8 +354,8 @@ def _learn_sides(model: PackedClassifier, cohort: Cohort) -> dict[str, Any]:
         model, cohort.feature_names, cohort.features, cohort.connectomes
     )
     return {
-        value_name: learn_sides(values, cohort.groups, cohort.atlas.homotopic)
-        for value_name, values in values_by_name.items()
+        value_name: learn_sides(region_values, cohort.groups, cohort.atlas.homotopic)
+        for value_name, region_values in values_by_name.items()
     }
 
 
@@ -363,19 +369,23 @@ def _compare_sides(
 
     Nothing is known of the sides in files of models that hold no asymmetry.
     """
-    origin = model.origin_
-    values_by_name = _side_values(model, origin.feature_names, features, connectomes)
-    notes = list[str]()
-    for value_name, training_sides in origin.facts.get("sides", {}).items():
-        sides = compare_sides(values_by_name[value_name], cohort.groups, training_sides)
-        if sides is Sides.EXCHANGED:
+    model_origin = model.origin_
+    values_by_name = _side_values(
+        model, model_origin.feature_names, features, connectomes
+    )
+    note_texts = list[str]()
+    for value_name, side_record in model_origin.facts.get("sides", {}).items():
+        side_comparison = compare_sides(
+            values_by_name[value_name], cohort.groups, side_record
+        )
+        if side_comparison is Sides.EXCHANGED:
             warnings.warn(f"{exchanged_sides_text(value_name)}.", stacklevel=3)
-        elif sides is Sides.UNKNOWN:
-            notes.append(unknown_sides_text(value_name))
-    return notes
+        elif side_comparison is Sides.UNKNOWN:
+            note_texts.append(unknown_sides_text(value_name))
+    return note_texts
 
 
-def _missing_share(model: PackedClassifier, features: np.ndarray) -> np.ndarray:
+def _missing_shares(model: PackedClassifier, features: np.ndarray) -> np.ndarray:
     """Return the share of the values used in the fit that each scan lacks."""
     is_missing = np.isnan(features[:, model.measured_])
     return is_missing.mean(axis=(1, 2))
@@ -385,16 +395,17 @@ def _find_sparse_scans(
     model: PackedClassifier, features: np.ndarray, scan_names: pd.Series
 ) -> list[Finding]:
     """Return a fault for each scan that lacks most values of the fit."""
-    missing_share = _missing_share(model, features)
-    is_refused = missing_share > MAX_MISSING_SHARE
+    missing_shares = _missing_shares(model, features)
+    is_refused = missing_shares > MAX_MISSING_SHARE
     return [
         Finding(
-            f"the scan lacks {scan_share:.0%} of the values that were used in the fit",
+            f"the scan lacks {missing_share:.0%} of the values that were used in the "
+            "fit",
             FAULT,
             scan=scan_name,
         )
-        for scan_name, scan_share in zip(
-            scan_names[is_refused], missing_share[is_refused], strict=True
+        for scan_name, missing_share in zip(
+            scan_names[is_refused], missing_shares[is_refused], strict=True
         )
     ]
 
@@ -412,26 +423,26 @@ def _check_missing_values(
     model: PackedClassifier, features: np.ndarray, scan_names: pd.Series
 ) -> None:
     """Raise for scans that lack most values of the fit; warn if many are missing."""
-    missing_share = _missing_share(model, features)
+    missing_shares = _missing_shares(model, features)
     faults = _find_sparse_scans(model, features, scan_names)
     if faults:
-        exclusion = exclude_text([fault.scan for fault in faults])
+        exclude_option_text = exclude_text([fault.scan for fault in faults])
         raise CohortError(
             f"{len(faults)} of {len(scan_names)} scans lack more than "
             f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Add "
-            f"the missing regions, or leave these scans out with {exclusion} or "
-            f"{option_text('skip_faulty', True)}",
+            f"the missing regions, or leave these scans out with {exclude_option_text} "
+            f"or {option_text('skip_faulty', True)}",
             group_findings(faults),
         )
     max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
-    is_sparse = missing_share > max_share_in_fit + MISSING_SHARE_MARGIN
+    is_sparse = missing_shares > max_share_in_fit + MISSING_SHARE_MARGIN
     if is_sparse.any():
         message = (
             f"{is_sparse.sum()} of {len(scan_names)} scans "
             f"({listed(scan_names[is_sparse], 5)}) lack up to "
-            f"{missing_share.max():.0%} of the values that the model uses; no training "
-            f"scan lacked more than {max_share_in_fit:.0%}. Missing values are "
-            "replaced by the means over the training scans."
+            f"{missing_shares.max():.0%} of the values that the model uses; no "
+            f"training scan lacked more than {max_share_in_fit:.0%}. Missing values "
+            "are replaced by the means over the training scans."
         )
         warnings.warn(message, stacklevel=3)
 
@@ -441,18 +452,18 @@ def _find_unlike_connectomes(
 ) -> np.ndarray:
     """Return and warn which connectomes differ in kind from those of the fit."""
     is_unlike = np.zeros(len(scan_names), dtype=bool)
-    kind_in_fit = model.origin_.facts.get("connectomes")
-    if kind_in_fit is None:
+    connectome_facts = model.origin_.facts.get("connectomes")
+    if connectome_facts is None:
         return is_unlike
-    differences = find_unlike(connectomes, kind_in_fit)
-    if differences:
-        is_unlike = np.any([*differences.values()], axis=0)
+    masks_of_difference = find_unlike(connectomes, connectome_facts)
+    if masks_of_difference:
+        is_unlike = np.any([*masks_of_difference.values()], axis=0)
         message = (
             f"{is_unlike.sum()} of {len(scan_names)} scans "
             f"({listed(scan_names[is_unlike], 5)}) have connectomes unlike the "
-            f"training connectomes: {'; '.join(differences)}. The predictions are "
-            "unreliable. Compute these connectomes by the method used for the training "
-            "data."
+            f"training connectomes: {'; '.join(masks_of_difference)}. The predictions "
+            "are unreliable. Compute these connectomes by the method used for the "
+            "training data."
         )
         warnings.warn(message, stacklevel=3)
     return is_unlike
@@ -479,32 +490,33 @@ def find_training_scans(
     has_training_data, has_training_id : arrays of bool, shape (n_scans,)
         All False for files of models that hold no hashes.
     """
-    hashes_of_training = model.origin_.facts.get("people")
-    if not hashes_of_training:
+    training_hashes = model.origin_.facts.get("people")
+    if not training_hashes:
         is_in_training = np.zeros(cohort.n_scans, dtype=bool)
         return is_in_training, is_in_training
-    salt = hashes_of_training["salt"]
+    salt = training_hashes["salt"]
     own_connectomes = None if cohort.shares_connectome else connectomes
-    training_scans = set(hashes_of_training["scans"])
+    training_scan_hashes = set(training_hashes["scans"])
     has_training_data = [
-        not training_scans.isdisjoint(hashes_of_scan)
+        not training_scan_hashes.isdisjoint(hashes_of_scan)
         for hashes_of_scan in hash_scans(features, own_connectomes, salt)
     ]
-    training_ids = set(hashes_of_training["ids"])
+    training_id_hashes = set(training_hashes["ids"])
     if cohort.provenance.get("people") == NOT_GIVEN:
-        training_ids = set()  # The ids are row numbers.
+        training_id_hashes = set()  # The ids are row numbers.
     has_training_id = [
-        hash_person(person_id, salt) in training_ids for person_id in cohort.groups
+        hash_person(person_id, salt) in training_id_hashes
+        for person_id in cohort.groups
     ]
     return np.array(has_training_data), np.array(has_training_id)
 
 
 def _warn_of_training(
-    cohort: Cohort, was_in_training: np.ndarray, *, ids_are_new: bool
+    cohort: Cohort, is_in_training: np.ndarray, *, ids_are_new: bool
 ) -> None:
     """Warn how many people of a cohort were in the training."""
-    people = list(dict.fromkeys(cohort.groups[was_in_training]))
-    if not people:
+    person_ids = list(dict.fromkeys(cohort.groups[is_in_training]))
+    if not person_ids:
         return
     reason_text = "the data of a scan are the same"
     advice_text = ""
@@ -515,24 +527,24 @@ def _warn_of_training(
             f"{option_text('ids_are_new', True)}."
         )
     warnings.warn(
-        f"{len(people)} of {len(set(cohort.groups))} people were in the training of "
-        f"the model ({listed(people, 3)}), because {reason_text}. Predictions for "
-        "these people do not show how the model predicts new people."
+        f"{len(person_ids)} of {len(set(cohort.groups))} people were in the training "
+        f"of the model ({listed(person_ids, 3)}), because {reason_text}. Predictions "
+        "for these people do not show how the model predicts new people."
         f"{advice_text}",
         stacklevel=3,
     )
 
 
-def _write_remarks(scans_of_remark: Mapping[str, np.ndarray]) -> list[str | None]:
+def _write_remarks(mask_of_remark: Mapping[str, np.ndarray]) -> list[str | None]:
     """Return the remarks that apply to each scan, or None where none does."""
     return [
         "; ".join(
             remark
-            for remark, applies in zip(scans_of_remark, remark_row, strict=True)
-            if applies
+            for remark, is_applicable in zip(mask_of_remark, remark_flags, strict=True)
+            if is_applicable
         )
         or None
-        for remark_row in zip(*scans_of_remark.values(), strict=True)
+        for remark_flags in zip(*mask_of_remark.values(), strict=True)
     ]
 
 
@@ -541,8 +553,8 @@ def _covariate_range(cohort: Cohort, covariate_name: str) -> tuple[float, float]
     covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
     if has_groups(covariate_name, covariate_values):
         return np.nan, np.nan
-    covariate_numbers = covariate_values.astype(float)
-    return float(covariate_numbers.min()), float(covariate_numbers.max())
+    numeric_values = covariate_values.astype(float)
+    return float(numeric_values.min()), float(numeric_values.max())
 
 
 def read_new_people(
@@ -607,12 +619,12 @@ def read_people(
         # The options of the fit are left out: `predict_people` compares them with
         # those stored in the cohort.
         return _skip_sparse_scans(model, read_study(folder, **options))
-    stored_atlas = str(stored_options.atlas)
-    is_atlas_bundled = str(Path(stored_atlas)) in available_atlases()
-    if not (is_atlas_bundled or "atlas" in options or Path(stored_atlas).exists()):
+    stored_atlas_name = str(stored_options.atlas)
+    is_atlas_bundled = str(Path(stored_atlas_name)) in available_atlases()
+    if not (is_atlas_bundled or "atlas" in options or Path(stored_atlas_name).exists()):
         raise ParameterError(
-            f"the atlas of the fit, {Path(stored_atlas)}, no longer exists. Give its "
-            f"new location with {option_text('atlas')}."
+            f"the atlas of the fit, {Path(stored_atlas_name)}, no longer exists. Give "
+            f"its new location with {option_text('atlas')}."
         )
     if folder is None:
         return _cohort_from_arrays(model, options)
@@ -640,17 +652,17 @@ def _advise_for_model(finding: Finding) -> Finding:
     One connectome for all participants, and another way to symmetrise than in the fit,
     are refused.
     """
-    advised_option = finding.values.get("advised_option")
-    if advised_option == "symmetrize":
-        advice = "Symmetrise the matrix, for example by (W + W.T) / 2"
-    elif advised_option == "connectome":
-        advice = (
+    advised_option_name = finding.values.get("advised_option")
+    if advised_option_name == "symmetrize":
+        advice_text = "Symmetrise the matrix, for example by (W + W.T) / 2"
+    elif advised_option_name == "connectome":
+        advice_text = (
             "The model was fitted with a connectome for each scan. Name the files of "
             f"the connectomes with {option_text('pattern')}"
         )
     else:
         return finding
-    return replace(finding, advice=advice, values={})
+    return replace(finding, advice=advice_text, values={})
 
 
 def make_reading_options(
@@ -667,8 +679,8 @@ def make_reading_options(
     shared_connectome = model.shared_connectome_
     if shared_connectome is not None and shared_connectome.any():
         region_names = list(model.origin_.region_names)
-        connectome = pd.DataFrame(shared_connectome, region_names, region_names)
-        reading_options = reading_options.change(connectome=connectome)
+        connectome_table = pd.DataFrame(shared_connectome, region_names, region_names)
+        reading_options = reading_options.change(connectome=connectome_table)
     elif shared_connectome is not None:
         reading_options = reading_options.change(connectome=NO_CONNECTOME)
     return reading_options.change(**options)
@@ -703,19 +715,19 @@ def suggest_new_options(
     """
     model = load_fitted_model(model)
     reading_options = make_reading_options(model, folder, **options)
-    asked_options = {
+    nondefault_options = {
         option_name: option_value
         for option_name, option_value in vars(reading_options).items()
         if option_value is not getattr(ReadingOptions, option_name)
         and option_name != "folder"
     }
-    asked_options["label"] = None
+    nondefault_options["label"] = None
     suggested_options = suggest_options(
-        describe_refusal(Path(folder), error), asked_options
+        describe_refusal(Path(folder), error), nondefault_options
     )
-    label_change: dict[str, Any] = {}
+    label_options: dict[str, Any] = {}
     for finding in error.findings:
-        label_change |= {
+        label_options |= {
             option_name: finding.values[option_name]
             for option_name in ("label", "merge_classes")
             if option_name in finding.values
@@ -726,7 +738,7 @@ def suggest_new_options(
             continue
         if option_changes.get("connectome") == NO_CONNECTOME:
             del option_changes["connectome"]
-        allowed_changes.append(option_changes | label_change)
+        allowed_changes.append(option_changes | label_options)
     return [option_changes for option_changes in allowed_changes if option_changes]
 
 
@@ -734,12 +746,12 @@ def _cohort_from_arrays(
     model: PackedClassifier, array_options: Mapping[str, Any]
 ) -> Cohort:
     """Return a cohort of arrays with the regions and features of a model."""
-    origin = model.origin_
-    stored_options = ReadingOptions.from_jsonable(origin.reading)
-    atlas = Atlas.from_names(origin.region_names, name=origin.atlas_name)
+    model_origin = model.origin_
+    stored_options = ReadingOptions.from_jsonable(model_origin.reading)
+    atlas = Atlas.from_names(model_origin.region_names, name=model_origin.atlas_name)
     cohort_arguments = {
         "labels": None,
-        "label_name": origin.label_name,
+        "label_name": model_origin.label_name,
         "atlas": stored_options.atlas or atlas,
         "negative": stored_options.negative or "refuse",
     }
@@ -752,17 +764,17 @@ def _cohort_from_arrays(
         if argument_name not in cohort_arguments:
             raise ParameterError(
                 f"read_new_people requires the folder of a study, or arrays: "
-                f"{argument_name}= is missing ({len(origin.region_names)} regions in "
-                "the order of the model)."
+                f"{argument_name}= is missing ({len(model_origin.region_names)} "
+                "regions in the order of the model)."
             )
     is_named = isinstance(cohort_arguments["features"], Mapping)
     is_named = is_named or "feature_names" in cohort_arguments
-    if len(origin.feature_names) > 1 and not is_named:
+    if len(model_origin.feature_names) > 1 and not is_named:
         raise ParameterError(
             "features= must be a dict with one array for each of: "
-            f"{', '.join(origin.feature_names)}."
+            f"{', '.join(model_origin.feature_names)}."
         )
-    cohort_arguments.setdefault("feature_names", origin.feature_names)
+    cohort_arguments.setdefault("feature_names", model_origin.feature_names)
     return Cohort.from_arrays(**cohort_arguments)
 
 
@@ -770,20 +782,21 @@ def add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Co
     """Return the cohort with the labels of a column, if one is given."""
     if label_name is None:
         return cohort
-    label_texts = label_column(cohort, label_name)
-    if label_texts is None:
-        covariates = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
+    label_values = label_column(cohort, label_name)
+    if label_values is None:
+        covariates_text = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
         raise ParameterError(
             f"{folder}: the label {label_name!r} is not a column of the participants "
-            f"table; its columns are {covariates or 'none besides the id'}. Name the "
-            f"column with {option_text('label')}, or leave {option_text('label')} out."
+            f"table; its columns are {covariates_text or 'none besides the id'}. Name "
+            f"the column with {option_text('label')}, or leave {option_text('label')} "
+            "out."
         )
-    label_texts = label_texts.fillna(UNLABELLED)
+    label_values = label_values.fillna(UNLABELLED)
     # The labels are only copied to the predictions; their order does not matter.
     return replace(
         cohort,
-        table=cohort.table.assign(label=label_texts),
-        classes=order_classes(label_texts.tolist())[0],
+        table=cohort.table.assign(label=label_values),
+        classes=order_classes(label_values.tolist())[0],
         classes_ordered=True,
         label_name=label_name,
     )
@@ -805,17 +818,17 @@ def _check_fixed_options(
     stored_options: ReadingOptions, new_options: Mapping[str, Any]
 ) -> None:
     """Raise if options contradict those with which the data of the fit were read."""
-    stored_values = stored_options.to_jsonable(FIXED_OPTIONS)
-    for new_name, stored_value in stored_values.items():
-        if new_name not in new_options:
+    value_of_option = stored_options.to_jsonable(FIXED_OPTIONS)
+    for new_option_name, stored_value in value_of_option.items():
+        if new_option_name not in new_options:
             continue
-        option_value = to_jsonable(new_options[new_name])
+        new_value = to_jsonable(new_options[new_option_name])
         # "refuse" changes nothing: data that need another value are not read.
-        if option_value not in (stored_value, "refuse"):
+        if new_value not in (stored_value, "refuse"):
             raise ParameterError(
-                f"{option_name(new_name)} must be {stored_value!r}, as in the fit of "
-                f"the model; got {new_options[new_name]!r}. Leave "
-                f"{option_text(new_name)} out to use the value of the model."
+                f"{option_name(new_option_name)} must be {stored_value!r}, as in the "
+                f"fit of the model; got {new_options[new_option_name]!r}. Leave "
+                f"{option_text(new_option_name)} out to use the value of the model."
             )
 
 
@@ -880,10 +893,10 @@ def predict_people(
     """
     check_cohort_given(cohort)
     model = load_fitted_model(model)
-    origin = model.origin_
+    model_origin = model.origin_
     prior_shares = _resolve_prior(model, class_prior)
     _check_fixed_options(
-        ReadingOptions.from_jsonable(origin.reading),
+        ReadingOptions.from_jsonable(model_origin.reading),
         cohort.reading_options.to_jsonable(),
     )
     connectomes, features = match_regions_and_features(model, cohort)
@@ -891,16 +904,16 @@ def predict_people(
     _check_missing_values(model, features, scan_names)
     is_unlike_connectome = _find_unlike_connectomes(model, connectomes, scan_names)
     side_notes = _compare_sides(model, cohort, connectomes, features)
-    was_in_training, has_training_id = find_training_scans(
+    is_in_training, has_training_id = find_training_scans(
         model, cohort, connectomes, features
     )
     if not ids_are_new:
-        was_in_training = was_in_training | has_training_id
-    _warn_of_training(cohort, was_in_training, ids_are_new=ids_are_new)
-    features = _apply_steps(model, cohort, features)
-    is_unharmonized = ~_load_steps(model).has_learned_site(cohort.table)
+        is_in_training = is_in_training | has_training_id
+    _warn_of_training(cohort, is_in_training, ids_are_new=ids_are_new)
+    features = _deconfound_features(model, cohort, features)
+    is_unharmonized = ~_load_deconfounder(model).has_learned_site(cohort.table)
     lacks_covariate = np.zeros(cohort.n_scans, dtype=bool)
-    for covariate_name, fit_range in origin.facts.get("ranges", {}).items():
+    for covariate_name, fit_range in model_origin.facts.get("ranges", {}).items():
         lacks_covariate |= _check_covariate(cohort, covariate_name, fit_range)
     z_scores = model.scaler_.apply(features)
     is_outlier = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
@@ -913,50 +926,50 @@ def predict_people(
             stacklevel=2,
         )
     X = pack(connectomes, features)
-    model_probability = model.predict_proba(X)
+    model_probabilities = model.predict_proba(X)
     class_probabilities = change_prior(
-        model_probability, model.class_prior_, prior_shares
+        model_probabilities, model.class_prior_, prior_shares
     )
     class_names = [str(class_name) for class_name in model.classes_]
-    predicted_classes = np.array(class_names)[model.choose_classes(model_probability)]
+    predicted_classes = np.array(class_names)[model.choose_classes(model_probabilities)]
     ordered_classes = [
-        class_name for class_name in origin.classes if class_name in class_names
+        class_name for class_name in model_origin.classes if class_name in class_names
     ]
-    class_columns = pd.DataFrame(class_probabilities, columns=class_names)[
+    probability_table = pd.DataFrame(class_probabilities, columns=class_names)[
         ordered_classes
     ]
     prediction_table = cohort.table[["scan", "participant", "session"]].copy()
     prediction_table["predicted"] = predicted_classes
-    prediction_table = prediction_table.join(class_columns.add_prefix("p_"))
-    model_card = origin.facts.get("card") or {}
+    prediction_table = prediction_table.join(probability_table.add_prefix("p_"))
+    model_card = model_origin.facts.get("card") or {}
     reason_without_set = (
         reason_without_sets(model_card)
         if model_card
         else "no prediction set can be computed, because the model has no model card"
     )
     if not reason_without_set:
-        fitted_sets = model_card["prediction_sets"]
-        is_in_set = predict_sets(model, fitted_sets, model.decision_scores(X))
-        classes_of_set = np.array(fitted_sets["classes"])
+        set_record = model_card["prediction_sets"]
+        is_in_set = predict_sets(model, set_record, model.decision_scores(X))
+        set_class_names = np.array(set_record["classes"])
         prediction_table[SET_COLUMN] = [
-            SET_JOINER.join(classes_of_set[scan_row]) or EMPTY_SET
-            for scan_row in is_in_set
+            SET_JOINER.join(set_class_names[set_mask]) or EMPTY_SET
+            for set_mask in is_in_set
         ]
-    true_labels = merge_labels(cohort, origin.facts.get("merged_classes") or {})
+    true_labels = merge_labels(cohort, model_origin.facts.get("merged_classes") or {})
     if any(true_label != UNLABELLED for true_label in true_labels):
         prediction_table["label"] = [
             None if true_label == UNLABELLED else true_label
             for true_label in true_labels
         ]
-    remark_columns = (
+    remark_masks = (
         is_outlier,
         is_unlike_connectome,
-        was_in_training,
+        is_in_training,
         is_unharmonized,
         lacks_covariate,
     )
     prediction_table["remark"] = _write_remarks(
-        dict(zip(REMARKS, remark_columns, strict=True))
+        dict(zip(REMARKS, remark_masks, strict=True))
     )
     share_of_class = dict(zip(class_names, prior_shares.tolist(), strict=True))
     prediction_table.attrs["class_prior"] = {
@@ -1005,7 +1018,7 @@ def contribution_table(
             "regions do not exist. Fit LSAP-R or another ridge."
         )
     connectomes, features = match_regions_and_features(model, cohort)
-    features = _apply_steps(model, cohort, features)
+    features = _deconfound_features(model, cohort, features)
     contributions = model.region_contributions(pack(connectomes, features))
     n_scans, _, n_targets = contributions.shape
     target_names = (
@@ -1013,16 +1026,16 @@ def contribution_table(
         if n_targets == 1
         else [str(class_name) for class_name in model.stages_]
     )
-    row_keys = pd.MultiIndex.from_product(
+    row_multiindex = pd.MultiIndex.from_product(
         [range(n_scans), model.origin_.region_names, target_names],
         names=["row", "region", "target"],
     )
     region_contributions = pd.DataFrame(
-        {"contribution": contributions.ravel()}, row_keys
+        {"contribution": contributions.ravel()}, row_multiindex
     ).reset_index()
-    scans = cohort.table[["scan", "participant"]].reset_index(drop=True)
+    scan_table = cohort.table[["scan", "participant"]].reset_index(drop=True)
     column_names = ["scan", "participant", "region", "target", "contribution"]
-    return region_contributions.join(scans, on="row")[column_names]
+    return region_contributions.join(scan_table, on="row")[column_names]
 
 
 def match_regions_and_features(
@@ -1032,9 +1045,11 @@ def match_regions_and_features(
 
     Regions and features are matched by name.
     """
-    origin = model.origin_
-    region_index = cohort.atlas.match_all(origin.region_names)
-    missing_features = sorted(set(origin.feature_names) - set(cohort.feature_names))
+    model_origin = model.origin_
+    region_indices = cohort.atlas.match_all(model_origin.region_names)
+    missing_features = sorted(
+        set(model_origin.feature_names) - set(cohort.feature_names)
+    )
     if missing_features:
         raise ParameterError(
             f"the model requires the feature {missing_features[0]!r}, but the "
@@ -1042,11 +1057,11 @@ def match_regions_and_features(
             f"feature with {option_text('feature')} (for arrays in Python: with "
             "feature_names=)"
         )
-    feature_index = [
+    feature_indices = [
         cohort.feature_names.index(feature_name)
-        for feature_name in origin.feature_names
+        for feature_name in model_origin.feature_names
     ]
-    connectomes = cohort.connectomes[:, region_index][:, :, region_index]
+    connectomes = cohort.connectomes[:, region_indices][:, :, region_indices]
     shared_connectome = model.shared_connectome_
     if shared_connectome is not None and not np.array_equal(
         connectomes, np.broadcast_to(shared_connectome, connectomes.shape)
@@ -1061,25 +1076,29 @@ def match_regions_and_features(
             "the model was fitted with a connectome for every scan, but the cohort "
             "has one for all participants. Give each scan its own connectome."
         )
-    features = cohort.features[:, region_index][:, :, feature_index]
+    features = cohort.features[:, region_indices][:, :, feature_indices]
     return connectomes, features
 
 
-def _load_steps(model: PackedClassifier) -> Deconfounder:
+def _load_deconfounder(model: PackedClassifier) -> Deconfounder:
     """Return the steps that were fitted before the model; without effect if none."""
-    stored_steps = model.origin_.facts.get("steps")
-    return Deconfounder.from_dict(stored_steps) if stored_steps else Deconfounder()
+    stored_parameters = model.origin_.facts.get("steps")
+    return (
+        Deconfounder.from_dict(stored_parameters)
+        if stored_parameters
+        else Deconfounder()
+    )
 
 
-def _apply_steps(
+def _deconfound_features(
     model: PackedClassifier, cohort: Cohort, features: np.ndarray
 ) -> np.ndarray:
     """Return features after the steps that were fitted before the model."""
     if not model.origin_.facts.get("steps"):
         return features
-    confound_steps = _load_steps(model)
-    confound_steps.check_people(cohort.table)
-    return confound_steps.transform(features, cohort.table)
+    deconfounder = _load_deconfounder(model)
+    deconfounder.check_people(cohort.table)
+    return deconfounder.transform(features, cohort.table)
 
 
 def _check_covariate(
@@ -1105,11 +1124,11 @@ def _check_covariate(
     covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
     is_missing = covariate_values.isna().to_numpy()
     if is_missing.any():
-        scan_names = listed(cohort.table["scan"][is_missing], 5)
+        scans_text = listed(cohort.table["scan"][is_missing], 5)
         warnings.warn(
             f"{is_missing.sum()} of {len(is_missing)} scans "
             f"{verb_form(is_missing.sum(), 'have')} no {covariate_name} "
-            f"({scan_names}). The mean over the training scans is used instead.",
+            f"({scans_text}). The mean over the training scans is used instead.",
             stacklevel=3,
         )
     return is_missing
@@ -1150,7 +1169,7 @@ def _resolve_prior(
 def make_card(
     model: PackedClassifier,
     cohort: Cohort,
-    steps: Deconfounder,
+    deconfounder: Deconfounder,
     model_name: str,
     scores: Evaluation | None = None,
 ) -> dict[str, Any]:
@@ -1161,7 +1180,7 @@ def make_card(
     model : classifier
         Fitted to `cohort`.
     cohort : Cohort
-    steps : Deconfounder
+    deconfounder : Deconfounder
         Fitted to `cohort`.
     name : str
         Name of the model.
@@ -1173,9 +1192,9 @@ def make_card(
     ParameterError
         If `scores` is of other data, settings or steps.
     """
-    fitted_sets = None
+    set_record = None
     if isinstance(model, LSAPRidgeClassifier):
-        fitted_sets = fit_prediction_sets(model, cohort.y, cohort.groups)
+        set_record = fit_prediction_sets(model, cohort.y, cohort.groups)
     model_card = {
         "model": model_name,
         "classifier": type(model).__name__,
@@ -1190,12 +1209,13 @@ def make_card(
         "training": describe_people(cohort),
         "is_simulated": cohort.truth is not None,
         "steps": {
-            step_option: getattr(steps, step_option) for step_option in STEP_OPTIONS
+            step_option: getattr(deconfounder, step_option)
+            for step_option in STEP_OPTIONS
         },
         "scores": None
         if scores is None
-        else _read_scores(scores, model, cohort, steps),
-        "prediction_sets": fitted_sets,
+        else _read_scores(scores, model, cohort, deconfounder),
+        "prediction_sets": set_record,
         "version": brainlsap.__version__,
     }
     return to_jsonable(model_card)
@@ -1205,7 +1225,7 @@ def _read_scores(
     evaluation: Evaluation,
     model: PackedClassifier,
     cohort: Cohort,
-    confound_steps: Deconfounder,
+    deconfounder: Deconfounder,
 ) -> dict[str, Any]:
     """Return the cross-validated scores of a model of these settings."""
     if evaluation.cohort.data_hash != data_hash(cohort):
@@ -1213,22 +1233,22 @@ def _read_scores(
             "the scores were computed from other data than this fit. Give the "
             "results of `brainlsap run` on the same study with the same options."
         )
-    steps_of_scores = evaluation.settings.get("steps") or {}
+    step_settings = evaluation.settings.get("steps") or {}
     for step_option in STEP_OPTIONS:
-        in_fit = to_jsonable(getattr(confound_steps, step_option)) or []
-        in_scores = steps_of_scores.get(step_option) or []
-        if in_fit != in_scores:
+        fitted_setting = to_jsonable(getattr(deconfounder, step_option)) or []
+        scored_setting = step_settings.get(step_option) or []
+        if fitted_setting != scored_setting:
             raise ParameterError(
-                f"{step_option} was {in_scores or 'not given'} for the scores, but "
-                f"is {in_fit or 'not given'} for this fit. Use the same value for "
-                "both."
+                f"{step_option} was {scored_setting or 'not given'} for the scores, "
+                f"but is {fitted_setting or 'not given'} for this fit. Use the same "
+                "value for both."
             )
     model_settings = to_jsonable(model.get_params())
-    first_fits = evaluation.fits.drop_duplicates("model").set_index("model")
+    first_fit_table = evaluation.fits.drop_duplicates("model").set_index("model")
     model_names = [
         str(model_name)
-        for model_name, settings_text in first_fits["settings"].items()
-        if json.loads(settings_text) == model_settings
+        for model_name, settings_json in first_fit_table["settings"].items()
+        if json.loads(settings_json) == model_settings
     ]
     if not model_names:
         raise ParameterError(
@@ -1237,7 +1257,7 @@ def _read_scores(
             f"{', '.join(evaluation.models)}. Give results of `brainlsap run` with "
             "the fitted model."
         )
-    intervals = bootstrap_scores(evaluation, model_names[0]).set_index("score")
+    interval_table = bootstrap_scores(evaluation, model_names[0]).set_index("score")
     shown_titles = score_titles(
         len(evaluation.cohort.classes), is_ordered=evaluation.cohort.classes_ordered
     )
@@ -1245,26 +1265,28 @@ def _read_scores(
         "folds": evaluation.settings["n_folds"] * evaluation.settings["n_repeats"],
         "leave_out": evaluation.settings.get("leave_out"),
         "values": {
-            score_name: intervals.loc[score_name, ["estimate", "low", "high"]].tolist()
+            score_name: interval_table.loc[
+                score_name, ["estimate", "low", "high"]
+            ].tolist()
             for score_name in main_scores()
             if score_name in shown_titles
         },
     }
 
 
-def hash_person(person: str, salt: str) -> str:
+def hash_person(person_id: str, salt: str) -> str:
     """Return the keyed hash of a participant id.
 
     It keeps the id out of the file. Who has the file and a list of possible ids can
     still test each of them, because the key is in the file. The ids `sub-01` and `01`
     have the same hash, because tables and folders of one study write either.
     """
-    return _hash(str(person).strip().removeprefix("sub-").encode(), salt)
+    return _hash(str(person_id).strip().removeprefix("sub-").encode(), salt)
 
 
-def hash_people(people: Iterable[str], salt: str) -> list[str]:
+def hash_people(person_ids: Iterable[str], salt: str) -> list[str]:
     """Return the hashes of participant ids (:func:`hash_person`), sorted, each once."""
-    return sorted({hash_person(person, salt) for person in people})
+    return sorted({hash_person(person_id, salt) for person_id in person_ids})
 
 
 def hash_scans(
@@ -1283,9 +1305,11 @@ def hash_scans(
     return hashes_by_scan
 
 
-def _hash(content: bytes, salt: str) -> str:
+def _hash(content_bytes: bytes, salt: str) -> str:
     """Return a keyed hash of 64 bits."""
-    return hashlib.blake2b(content, key=bytes.fromhex(salt), digest_size=8).hexdigest()
+    return hashlib.blake2b(
+        content_bytes, key=bytes.fromhex(salt), digest_size=8
+    ).hexdigest()
 
 
 def make_salt(cohort: Cohort) -> str:
@@ -1309,23 +1333,27 @@ def card_text(model: PackedClassifier) -> str:
     ParameterError
         If the model has no model card.
     """
-    card = getattr(model, "origin_", None) and model.origin_.facts.get("card")
-    if not card:
+    model_card = getattr(model, "origin_", None) and model.origin_.facts.get("card")
+    if not model_card:
         raise ParameterError(
             "the model has no model card. Fit the model with `brainlsap fit`, or with "
             "fit_model in Python."
         )
-    training_facts = card["training"]
-    order_text = "in order of stage" if card["classes_ordered"] else "without an order"
+    training_facts = model_card["training"]
+    order_text = (
+        "in order of stage" if model_card["classes_ordered"] else "without an order"
+    )
     shares_text = ", ".join(
         f"{class_name} {n}" for class_name, n in training_facts["classes"].items()
     )
-    simulated_text = " (simulated)" if card["is_simulated"] else ""
+    simulated_text = " (simulated)" if model_card["is_simulated"] else ""
     card_lines = [
-        f"Model: {card['model']} ({card['classifier']}), brainlsap {card['version']}",
-        f"Predicts: {card['label']}, {order_text}: {', '.join(card['classes'])}",
-        f"Reads: {', '.join(card['features'])} of {card['n_regions']} regions "
-        f"({card['atlas']})",
+        f"Model: {model_card['model']} ({model_card['classifier']}), brainlsap "
+        f"{model_card['version']}",
+        f"Predicts: {model_card['label']}, {order_text}: "
+        f"{', '.join(model_card['classes'])}",
+        f"Reads: {', '.join(model_card['features'])} of {model_card['n_regions']} "
+        f"regions ({model_card['atlas']})",
         f"Trained on: {training_facts['n_people']} people, {training_facts['n_scans']} "
         f"scans{simulated_text}: {shares_text}",
     ]
@@ -1339,13 +1367,13 @@ def card_text(model: PackedClassifier) -> str:
             f"{category} {n}" for category, n in value_counts.items()
         )
         card_lines.append(f"  {covariate_kind}: {counts_text}")
-    card_lines += [f"Steps: {_adjustment_text(card['steps'])}"]
-    card_lines += _score_lines(card)
-    card_lines += [f"Prediction sets: {sets_text(card)}"]
+    card_lines += [f"Steps: {_adjustment_text(model_card['steps'])}"]
+    card_lines += _score_lines(model_card)
+    card_lines += [f"Prediction sets: {sets_text(model_card)}"]
     card_lines += [f"Not for: {'; '.join(UNINTENDED_USES)}", "Settings:"]
     card_lines += [
         f"  {setting_name}: {_setting_text(model, setting_name, setting_value)}"
-        for setting_name, setting_value in card["settings"].items()
+        for setting_name, setting_value in model_card["settings"].items()
     ]
     return "\n".join(card_lines)
 
@@ -1359,29 +1387,31 @@ def _setting_text(
     return "one for each scan" if _uses_own_connectomes(model) else "one for all scans"
 
 
-def _adjustment_text(step_facts: Mapping[str, Any]) -> str:
+def _adjustment_text(step_settings: Mapping[str, Any]) -> str:
     """Return the steps before the model."""
-    steps_text = ", then ".join(list_step_phrases(step_facts)) or "none"
+    steps_text = ", then ".join(list_step_phrases(step_settings)) or "none"
     # Files of earlier versions have no reference class.
-    reference_class = step_facts.get("reference_class")
+    reference_class = step_settings.get("reference_class")
     if reference_class is not None:
         steps_text += f", learned from {reference_class} alone"
     return steps_text
 
 
-def _score_lines(card: Mapping[str, Any]) -> list[str]:
+def _score_lines(model_card: Mapping[str, Any]) -> list[str]:
     """Return the lines of the scores."""
-    scores = card["scores"]
-    if scores is None:
+    score_record = model_card["scores"]
+    if score_record is None:
         return ["Scores: not evaluated"]
-    folds = f"{scores['folds']} folds"
-    if scores["leave_out"]:
-        folds += f", each one {scores['leave_out']}"
+    folds_text = f"{score_record['folds']} folds"
+    if score_record["leave_out"]:
+        folds_text += f", each one {score_record['leave_out']}"
     title_of_score = score_titles(
-        len(card["classes"]), is_ordered=card["classes_ordered"]
+        len(model_card["classes"]), is_ordered=model_card["classes_ordered"]
     )
-    score_lines = [f"Scores: cross-validation of the training people ({folds})"]
-    for score_name, (estimate, lower_bound, upper_bound) in scores["values"].items():
+    score_lines = [f"Scores: cross-validation of the training people ({folds_text})"]
+    for score_name, (estimate, lower_bound, upper_bound) in score_record[
+        "values"
+    ].items():
         # Cards of other versions may have other scores.
         score_title = title_of_score.get(score_name, score_name.replace("_", " "))
         score_lines.append(
@@ -1390,25 +1420,25 @@ def _score_lines(card: Mapping[str, Any]) -> list[str]:
     return score_lines
 
 
-def sets_text(card: Mapping[str, Any]) -> str:
+def sets_text(model_card: Mapping[str, Any]) -> str:
     """Return at what level the model gives prediction sets, or why it gives none."""
-    reason_text = reason_without_sets(card)
+    reason_text = reason_without_sets(model_card)
     return reason_text or f"{float(LEVEL):.0%}, by class"
 
 
-def reason_without_sets(card: Mapping[str, Any]) -> str:
+def reason_without_sets(model_card: Mapping[str, Any]) -> str:
     """Return the reason for which a model gives no prediction sets, or ""."""
-    fitted_sets = card.get("prediction_sets")
-    if fitted_sets is None:
+    set_record = model_card.get("prediction_sets")
+    if set_record is None:
         return (
-            f"no prediction set can be computed, because {card['model']} has no "
+            f"no prediction set can be computed, because {model_card['model']} has no "
             "left-out scores; LSAP-R and other ridge models have them"
         )
-    class_names: Sequence[str] = fitted_sets["classes"]
+    class_names: Sequence[str] = set_record["classes"]
     small_classes = [
         class_name
         for class_name, class_quantile in zip(
-            class_names, fitted_sets["quantiles"], strict=True
+            class_names, set_record["quantiles"], strict=True
         )
         if class_quantile is None
     ]

@@ -296,34 +296,38 @@ def make_cohort(
         atlas, np.isin(core_names, HUBS), make_rng("base network")
     )
     connectomes = np.empty((len(scan_table), *base_weights.shape), dtype=np.float32)
-    disease_pattern = np.empty((n_people, len(base_weights)))
-    disease_depth = np.empty(n_people)
-    for person_number, scan_rows in scan_table.groupby("person").indices.items():
+    disease_patterns = np.empty((n_people, len(base_weights)))
+    disease_depths = np.empty(n_people)
+    for person_number, scan_indices in scan_table.groupby("person").indices.items():
         # Multiply every edge by a log-normal factor of the person.
         edge_noise = symmetric_normal(
             len(base_weights), make_rng("network", person_number)
         )
-        network = base_weights * np.exp(PERSON_VARIABILITY * edge_noise)
-        disease_pattern[person_number] = spread_from_seeds(
-            diffusion_operator(network), is_seed, SPREADING_TIME
+        weight_matrix = base_weights * np.exp(PERSON_VARIABILITY * edge_noise)
+        disease_patterns[person_number] = spread_from_seeds(
+            diffusion_operator(weight_matrix), is_seed, SPREADING_TIME
         )
         # Log-normal with mean 1.
         log_mean = -(SEVERITY_SPREAD**2) / 2
-        disease_depth[person_number] = make_rng("severity", person_number).lognormal(
+        disease_depths[person_number] = make_rng("severity", person_number).lognormal(
             log_mean, SEVERITY_SPREAD
         )
-        for visit_number, scan_row in enumerate(scan_rows):
+        for visit_number, scan_index in enumerate(scan_indices):
             rng = make_rng("count", person_number, visit_number)
-            connectomes[scan_row] = count_streamlines(network, rng, RESCAN_VARIABILITY)
-    disease_pattern = disease_pattern / disease_pattern[:, is_seed].mean()
-    person_index = scan_table["person"]
+            connectomes[scan_index] = count_streamlines(
+                weight_matrix, rng, RESCAN_VARIABILITY
+            )
+    disease_patterns = disease_patterns / disease_patterns[:, is_seed].mean()
+    person_numbers = scan_table["person"]
     years_since_baseline = scan_table["visit"].to_numpy() * MONTHS_BETWEEN / 12
     severity_of_scan = (
-        scan_table["stage"].to_numpy() / (len(STAGES) - 1) * disease_depth[person_index]
+        scan_table["stage"].to_numpy()
+        / (len(STAGES) - 1)
+        * disease_depths[person_numbers]
     )
     severity_of_scan = severity_of_scan * (1 + PROGRESS_PER_YEAR * years_since_baseline)
-    loss = np.minimum(
-        effect * severity_of_scan[:, None] * disease_pattern[person_index], 0.95
+    relative_losses = np.minimum(
+        effect * severity_of_scan[:, None] * disease_patterns[person_numbers], 0.95
     )
     features = []
     effects_of_column = {}
@@ -331,15 +335,15 @@ def make_cohort(
         healthy_values, healthy_means = _draw_healthy(
             feature_name, atlas, scan_table, make_rng
         )
-        features.append(healthy_values * (1 - loss))
+        features.append(healthy_values * (1 - relative_losses))
         # 0 - x instead of -x, which is -0 without a loss.
         effects_of_column[f"effect_{feature_name}"] = 0.0 - healthy_means * (
-            effect * disease_pattern.mean(axis=0)
+            effect * disease_patterns.mean(axis=0)
         )
-    first_effect = effects_of_column[f"effect_{feature_names[0]}"]
-    true_effects = {"region": atlas.names, "seed": is_seed, "effect": first_effect}
+    first_effects = effects_of_column[f"effect_{feature_names[0]}"]
+    values_of_column = {"region": atlas.names, "seed": is_seed, "effect": first_effects}
     if len(feature_names) > 1:
-        true_effects |= effects_of_column
+        values_of_column |= effects_of_column
     simulation_settings = {
         "n_people": n_people,
         "effect": effect,
@@ -354,7 +358,7 @@ def make_cohort(
         classes=tuple(stage for stage in STAGES if stage in set(scan_table["label"])),
         findings=("All participants are simulated, and nobody was left out.",),
         provenance={"simulated": "make_cohort", **simulation_settings},
-        truth=pd.DataFrame(true_effects),
+        truth=pd.DataFrame(values_of_column),
     )
 
 
@@ -411,18 +415,18 @@ def _draw_people(
     stage_codes = make_rng("stages").permutation(
         np.repeat(np.arange(len(n_people_by_stage)), n_people_by_stage)
     )
-    n_visits = make_rng("visits").permutation(
+    visit_counts = make_rng("visits").permutation(
         np.repeat(np.arange(len(n_people_by_visits)) + 1, n_people_by_visits)
     )
-    scan_rows = []
+    scan_records = []
     for person_number, (stage_code, n_person_visits) in enumerate(
-        zip(stage_codes, n_visits, strict=True)
+        zip(stage_codes, visit_counts, strict=True)
     ):
         rng = make_rng("person", person_number)
         participant_name = f"sub-{person_number + 1:04d}"
-        n_group, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage_code]]
+        n_group_people, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage_code]]
         age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
-        sex = "M" if rng.random() < n_men / n_group else "F"
+        sex = "M" if rng.random() < n_men / n_group_people else "F"
         site_number = int(rng.integers(n_sites))
         for visit_number in range(n_person_visits):
             months_since_baseline = visit_number * MONTHS_BETWEEN
@@ -435,7 +439,7 @@ def _draw_people(
                 STAGES[stage_code],
             )
             covariate_values = (age_at_visit, sex, f"site-{site_number + 1}")
-            scan_rows.append(
+            scan_records.append(
                 (
                     *key_values,
                     *covariate_values,
@@ -446,7 +450,7 @@ def _draw_people(
                 )
             )
     fact_columns = ("age", "sex", "site", "person", "visit", "stage", "site_number")
-    return pd.DataFrame(scan_rows, columns=[*KEY_COLUMNS, *fact_columns])
+    return pd.DataFrame(scan_records, columns=[*KEY_COLUMNS, *fact_columns])
 
 
 def _atlas_network(
@@ -463,10 +467,10 @@ def _atlas_network(
     hub_strengths = np.where(is_hub, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.
     side_signs = atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
-    hemisphere_factor = np.where(
+    hemisphere_factors = np.where(
         np.outer(side_signs, side_signs) < 0, ACROSS_HEMISPHERES, 1.0
     )
-    weight_factors = np.outer(hub_strengths, hub_strengths), hemisphere_factor
+    weight_factors = np.outer(hub_strengths, hub_strengths), hemisphere_factors
     base_weights = base_network(
         region_centroids, atlas.homotopic, rng, weight_factors=weight_factors
     )
@@ -483,7 +487,7 @@ def _draw_healthy(
     healthy_feature = HEALTHY_FEATURES[feature_name]
     n_rois = len(atlas)
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
-    structure_names, structure_index = np.unique(core_names, return_inverse=True)
+    structure_names, structure_indices = np.unique(core_names, return_inverse=True)
     # Clip at two deviations: no cortical region has half or twice the mean thickness.
     mean_draws = np.clip(
         make_rng(f"mean {feature_name}").standard_normal(len(structure_names)), -2, 2
@@ -491,13 +495,13 @@ def _draw_healthy(
     structure_means = (
         healthy_feature.cortex_mean + healthy_feature.cortex_spread * mean_draws
     )
-    known_means = healthy_feature.subcortex_means
-    median_region_mean = np.median([*known_means.values()] or [np.nan])
+    mean_of_structure = healthy_feature.subcortex_means
+    median_region_mean = np.median([*mean_of_structure.values()] or [np.nan])
     subcortex_means = [
-        known_means.get(core_name, median_region_mean) for core_name in core_names
+        mean_of_structure.get(core_name, median_region_mean) for core_name in core_names
     ]
     region_means = np.where(
-        atlas.cortex, structure_means[structure_index], subcortex_means
+        atlas.cortex, structure_means[structure_indices], subcortex_means
     )
     site_numbers = scan_table["site_number"].to_numpy()
     site_draws = [
@@ -509,7 +513,7 @@ def _draw_healthy(
     )
     fixed_effects = age_effects + SITE_SPREAD * np.array(site_draws)[site_numbers]
     relative_values = np.empty((len(scan_table), n_rois))
-    for person_number, scan_rows in scan_table.groupby("person").indices.items():
+    for person_number, scan_indices in scan_table.groupby("person").indices.items():
         rng = make_rng(f"person {feature_name}", person_number)
         shared_draw = rng.standard_normal()
         regional_draws = rng.standard_normal(n_rois)
@@ -517,12 +521,12 @@ def _draw_healthy(
             healthy_feature.person_spread * shared_draw
             + healthy_feature.region_spread * regional_draws
         )
-        for visit_number, scan_row in enumerate(scan_rows):
+        for visit_number, scan_index in enumerate(scan_indices):
             scan_noise = make_rng(
                 f"scan {feature_name}", person_number, visit_number
             ).standard_normal(n_rois)
             random_effects = person_effects + healthy_feature.scan_spread * scan_noise
-            relative_values[scan_row] = 1 + fixed_effects[scan_row] + random_effects
+            relative_values[scan_index] = 1 + fixed_effects[scan_index] + random_effects
     # Extreme draws must not make a value negative.
     return np.maximum(region_means * relative_values, 0.5 * region_means), region_means
 
@@ -545,7 +549,7 @@ def symmetric_normal(n_rois: int, rng: np.random.Generator) -> np.ndarray:
 
 def base_network(
     region_centroids: np.ndarray,
-    homotopic_rows: np.ndarray,
+    homotopic_indices: np.ndarray,
     rng: np.random.Generator,
     *,
     log_weight_sd: float = 0.8,
@@ -553,58 +557,60 @@ def base_network(
 ) -> np.ndarray:
     """Draw the network B that a cohort shares; `weight_factors` are h_i h_j and q_ij.
 
-    `homotopic_rows` is each region's counterpart in the other hemisphere, itself for
+    `homotopic_indices` is each region's counterpart in the other hemisphere, itself for
     none.
     """
     region_distances = np.sqrt(
         ((region_centroids[:, None] - region_centroids) ** 2).sum(axis=2)
     )
-    network = WEIGHT_AT_ZERO * np.exp(-region_distances / LENGTH_CONSTANT)
-    network = network * np.exp(
+    weight_matrix = WEIGHT_AT_ZERO * np.exp(-region_distances / LENGTH_CONSTANT)
+    weight_matrix = weight_matrix * np.exp(
         log_weight_sd * symmetric_normal(len(region_centroids), rng)
     )
     for weight_factor in weight_factors:
-        network = network * weight_factor
-    network[np.arange(len(region_centroids)), homotopic_rows] += HOMOTOPIC_WEIGHT
-    np.fill_diagonal(network, 0.0)
-    return network
+        weight_matrix = weight_matrix * weight_factor
+    weight_matrix[np.arange(len(region_centroids)), homotopic_indices] += (
+        HOMOTOPIC_WEIGHT
+    )
+    np.fill_diagonal(weight_matrix, 0.0)
+    return weight_matrix
 
 
 def count_streamlines(
-    network: np.ndarray, rng: np.random.Generator, rescan_log_sd: float = 0.0
+    weight_matrix: np.ndarray, rng: np.random.Generator, rescan_log_sd: float = 0.0
 ) -> np.ndarray:
     """Draw the streamline counts of one scan: symmetric whole numbers in float32."""
-    upper_rows, upper_columns = np.triu_indices(len(network), 1)
-    expected_counts = network[upper_rows, upper_columns]
+    row_indices, column_indices = np.triu_indices(len(weight_matrix), 1)
+    expected_counts = weight_matrix[row_indices, column_indices]
     if rescan_log_sd > 0:
         expected_counts = expected_counts * np.exp(
             rescan_log_sd * rng.standard_normal(expected_counts.shape)
         )
-    streamline_counts = np.zeros(network.shape, dtype=np.float32)
-    streamline_counts[upper_rows, upper_columns] = rng.poisson(expected_counts)
+    streamline_counts = np.zeros(weight_matrix.shape, dtype=np.float32)
+    streamline_counts[row_indices, column_indices] = rng.poisson(expected_counts)
     return streamline_counts + streamline_counts.T
 
 
 # Written anew here: simulated data must share no code with the models under test.
-def diffusion_operator(network: np.ndarray) -> np.ndarray:
+def diffusion_operator(weight_matrix: np.ndarray) -> np.ndarray:
     r"""Return :math:`(D - W) / \bar d` of the network diffusion model.
 
     Raj, Kuceyeski, Weiner 2012 (Neuron 73:1204), over the mean degree: in a time of 1
     a region of mean degree passes on about 63 % of what it holds, whatever the number
     of streamlines.
     """
-    node_degrees = network.sum(axis=1)
-    return (np.diag(node_degrees) - network) / max(
+    node_degrees = weight_matrix.sum(axis=1)
+    return (np.diag(node_degrees) - weight_matrix) / max(
         node_degrees.mean(), np.finfo(float).tiny
     )
 
 
 def spread_from_seeds(
-    operator: np.ndarray, seeds: np.ndarray, time: float
+    operator_matrix: np.ndarray, is_seed: np.ndarray, time: float
 ) -> np.ndarray:
     r"""Return :math:`x(t) = e^{-t O} x_0`, :math:`x_0` being 1 at the seeds."""
-    eigenvalues, eigenvectors = np.linalg.eigh(operator)
-    coefficients = eigenvectors.T @ seeds.astype(float)
+    eigenvalues, eigenvectors = np.linalg.eigh(operator_matrix)
+    coefficients = eigenvectors.T @ is_seed.astype(float)
     disease_pattern = eigenvectors @ (np.exp(-time * eigenvalues) * coefficients)
     # Rounding can leave -1e-17 at regions that disease has not reached.
     return np.maximum(disease_pattern, 0.0)
@@ -655,15 +661,15 @@ def write_study_folder(
         )
     node_positions = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:
-        generator = {"Name": "brainlsap", **cohort.provenance}
-        describe_dataset(partial_folder, "Simulated cohort", generator)
+        provenance_record = {"Name": "brainlsap", **cohort.provenance}
+        describe_dataset(partial_folder, "Simulated cohort", provenance_record)
         _write_text(partial_folder / "README", README)
         write_tsv(cohort.truth, partial_folder / "truth.tsv")
         _write_participants(cohort, partial_folder)
-        for scan_row in tqdm(
+        for scan_index in tqdm(
             range(cohort.n_scans), "writing", disable=not verbose or None
         ):
-            _write_scan(cohort, scan_row, partial_folder, node_positions)
+            _write_scan(cohort, scan_index, partial_folder, node_positions)
     return Path(folder)
 
 
@@ -681,36 +687,36 @@ def _write_participants(cohort: Cohort, folder: Path) -> None:
         for column_name in scan_table
         if column_name not in column_headers.values()
     ]
-    participants = scan_table.groupby("participant_id", sort=False)
-    first_visits = participants.head(1)[
+    participant_groups = scan_table.groupby("participant_id", sort=False)
+    first_visit_table = participant_groups.head(1)[
         ["participant_id", label_column, *covariate_columns]
     ]
-    write_tsv(first_visits, folder / "participants.tsv")
+    write_tsv(first_visit_table, folder / "participants.tsv")
     varying_covariates = [
         column_name
         for column_name in covariate_columns
-        if participants[column_name].nunique().gt(1).any()
+        if participant_groups[column_name].nunique().gt(1).any()
     ]
-    for participant, person_visits in participants:
-        session_table = person_visits[["session_id", label_column, *varying_covariates]]
+    for participant, visit_table in participant_groups:
+        session_table = visit_table[["session_id", label_column, *varying_covariates]]
         sessions_path = folder / str(participant) / f"{participant}_sessions.tsv"
         write_tsv(session_table, sessions_path)
 
 
 def _write_scan(
-    cohort: Cohort, scan_row: int, folder: Path, node_rows: np.ndarray | None
+    cohort: Cohort, scan_index: int, folder: Path, node_positions: np.ndarray | None
 ) -> None:
     """Write one scan's connectome and features."""
     atlas = cohort.atlas
-    scan_keys = cohort.table.loc[scan_row, ["scan", "participant", "session"]]
+    scan_keys = cohort.table.loc[scan_index, ["scan", "participant", "session"]]
     scan, participant, session = scan_keys
     scan_folder = folder / participant / session
     _write_text(
         scan_folder / "dwi" / f"{scan}_atlas-{_atlas_word(atlas)}_connectivity.csv",
-        _connectome_text(cohort.connectomes[scan_row], atlas, node_rows),
+        _connectome_text(cohort.connectomes[scan_index], atlas, node_positions),
     )
     values_of_feature = dict(
-        zip(cohort.feature_names, cohort.features[scan_row].T, strict=True)
+        zip(cohort.feature_names, cohort.features[scan_index].T, strict=True)
     )
     annotation_name = atlas.settings.get("annotation")
     stats_features = (
@@ -749,13 +755,13 @@ def _atlas_word(atlas: Atlas) -> str:
 
 
 def _connectome_text(
-    connectome: np.ndarray, atlas: Atlas, node_rows: np.ndarray | None
+    connectome: np.ndarray, atlas: Atlas, node_positions: np.ndarray | None
 ) -> str:
     """Return a connectome as CSV: MRtrix's matrix of nodes, or with region names."""
-    if node_rows is None:
+    if node_positions is None:
         connectome_table = pd.DataFrame(connectome, atlas.names, atlas.names)
         return _with_whole_numbers(connectome_table).to_csv(index_label="region")
-    node_matrix = mrtrix_matrix(connectome.astype(float), node_rows)
+    node_matrix = mrtrix_matrix(connectome.astype(float), node_positions)
     connectome_table = _with_whole_numbers(pd.DataFrame(node_matrix))
     # Numbers alone do not tell the order of rows.
     header = f"# nodes of {atlas.settings['mrtrix']} (labelconvert), simulated\n"
@@ -792,14 +798,14 @@ def mrtrix_nodes(atlas: Atlas) -> np.ndarray:
     )
 
 
-def mrtrix_matrix(connectome: np.ndarray, node_rows: np.ndarray) -> np.ndarray:
+def mrtrix_matrix(connectome: np.ndarray, node_positions: np.ndarray) -> np.ndarray:
     """Return a connectome as `tck2connectome -zero_diagonal` writes it.
 
     It has the upper triangle only. Nodes that the atlas lacks have no connections.
     """
     # Index -1 is the added node, which has no connections.
-    with_empty_node = np.pad(connectome, (0, 1))
-    return np.triu(with_empty_node[np.ix_(node_rows, node_rows)], 1)
+    padded_connectome = np.pad(connectome, (0, 1))
+    return np.triu(padded_connectome[np.ix_(node_positions, node_positions)], 1)
 
 
 _ASEG_HEADER = """# generating_program brainlsap (simulated, nobody's data)
@@ -826,21 +832,21 @@ def aparc_text(
     thickness.
     """
     is_on_side = atlas.regions["hemisphere"].to_numpy() == hemisphere
-    region_rows = np.flatnonzero(atlas.cortex & is_on_side)
+    region_indices = np.flatnonzero(atlas.cortex & is_on_side)
     mean_thickness = values_of_feature.get("thickness", np.full(len(atlas), 2.5))[
-        region_rows
+        region_indices
     ]
     # Areas in mm^2 are arbitrary, but differ between regions.
-    surface_areas = 600 + 24 * (np.arange(len(region_rows)) * 7 % 40)
+    surface_areas = 600 + 24 * (np.arange(len(region_indices)) * 7 % 40)
     n_vertices = surface_areas * 3 // 2
     gray_volumes = (
-        values_of_feature["volume"][region_rows]
+        values_of_feature["volume"][region_indices]
         if "volume" in values_of_feature
         else surface_areas * mean_thickness
     )
     # FreeSurfer leaves out a region that a brain does not have.
     is_measured = np.isfinite(mean_thickness) & np.isfinite(gray_volumes)
-    annot_names = atlas.regions["annot_name"].to_numpy()[region_rows]
+    annot_names = atlas.regions["annot_name"].to_numpy()[region_indices]
     header = _APARC_HEADER.format(
         scan=scan,
         side=f"{hemisphere.lower()}h",
@@ -862,11 +868,11 @@ def aseg_text(atlas: Atlas, scan: str, region_volumes: np.ndarray | None) -> str
             [VOLUME.get(core_name, 1000.0) for core_name in core_names]
         )
     label_numbers = atlas.regions["freesurfer_id"].to_numpy()
-    region_rows = np.flatnonzero(~atlas.cortex & np.isfinite(region_volumes))
-    region_rows = region_rows[np.argsort(label_numbers[region_rows])]
+    region_indices = np.flatnonzero(~atlas.cortex & np.isfinite(region_volumes))
+    region_indices = region_indices[np.argsort(label_numbers[region_indices])]
     return _ASEG_HEADER.format(scan=scan) + "\n".join(
-        f"{line_number:3d} {label_numbers[region_row]:3d} "
-        f"{region_volumes[region_row]:9.0f} {region_volumes[region_row]:18.9f}  "
-        f"{atlas.names[region_row]:<32s} 70.0000 10.0000 20.0000 110.0000 90.0000"
-        for line_number, region_row in enumerate(region_rows, start=1)
+        f"{line_number:3d} {label_numbers[region_index]:3d} "
+        f"{region_volumes[region_index]:9.0f} {region_volumes[region_index]:18.9f}  "
+        f"{atlas.names[region_index]:<32s} 70.0000 10.0000 20.0000 110.0000 90.0000"
+        for line_number, region_index in enumerate(region_indices, start=1)
     )

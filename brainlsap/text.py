@@ -63,14 +63,14 @@ def verb_form(number: int, plural_verb: str) -> str:
 
 
 def describe_counts(
-    counts: Iterable[tuple[object, int]], max_items: int | None = None
+    names_and_counts: Iterable[tuple[object, int]], max_items: int | None = None
 ) -> str:
     """Return names with their numbers, cut after `max_items`.
 
     >>> describe_counts({"CN": 4, "AD": 3}.items())
     'CN (4), AD (3)'
     """
-    count_texts = [f"{name} ({number})" for name, number in counts]
+    count_texts = [f"{name} ({number})" for name, number in names_and_counts]
     return listed(count_texts, len(count_texts) if max_items is None else max_items)
 
 
@@ -84,8 +84,8 @@ def join_message(
     >>> join_message("x must be positive", "-1", verb="the first got")
     'x must be positive; the first got -1'
     """
-    fact = f"{message}; {verb} {got}" if got else message
-    return f"{fact.removesuffix('.')}. {advice}" if advice else fact
+    fact_text = f"{message}; {verb} {got}" if got else message
+    return f"{fact_text.removesuffix('.')}. {advice}" if advice else fact_text
 
 
 def p_text(p_value: float, smallest_p: float = 0.0) -> str:
@@ -145,8 +145,8 @@ def format_argument(name: str, value: object = None) -> str:
 @contextmanager
 def format_options(option_format: OptionFormat) -> Iterator[None]:
     """Write options in messages by a function of name and value (None for none)."""
-    token = _option_format.set(option_format)
+    context_token = _option_format.set(option_format)
     try:
         yield
     finally:
-        _option_format.reset(token)
+        _option_format.reset(context_token)

@@ -129,15 +129,15 @@ def test_what_is_read_is_never_an_output(tmp_path):
     twin.hardlink_to(table)
     for path in (table, link, study / ".." / "study" / "participants.tsv"):
         with pytest.raises(ParameterError, match="one of the input files"):
-            check_outputs([path], inputs=[study, None, 3], overwrite=True)
+            check_outputs([path], input_values=[study, None, 3], overwrite=True)
     with pytest.raises(ParameterError, match="one of the input files"):
-        check_outputs([twin], inputs=[table], overwrite=True)
+        check_outputs([twin], input_values=[table], overwrite=True)
     with pytest.raises(ParameterError, match="is a folder"):
         check_outputs([study], overwrite=True)
     with pytest.raises(ParameterError, match="overwrite=True"):
-        check_outputs([tmp_path / "new", other], inputs=[study])
-    check_outputs([tmp_path / "new", study / "new"], inputs=[study])
-    check_outputs([other], inputs=[study], overwrite=True)
+        check_outputs([tmp_path / "new", other], input_values=[study])
+    check_outputs([tmp_path / "new", study / "new"], input_values=[study])
+    check_outputs([other], input_values=[study], overwrite=True)
 
 
 def test_a_file_is_no_folder_to_fill(tmp_path):

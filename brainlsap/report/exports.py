@@ -105,49 +105,49 @@ def export_maps(
                 "or a table of values by region."
             )
     folder, atlas = Path(folder), load_atlas(atlas or "destrieux160")
-    unnamed_title = "value"
+    default_map_name = "value"
     if isinstance(maps, pd.Series) and maps.name:
-        unnamed_title = str(maps.name)
-    map_table = region_maps(maps, atlas).rename(columns={"": unnamed_title})
-    export_names = _export_names(atlas)
-    if len({*map(_file_slug, map_table)}) < map_table.shape[1] or {*export_names} & {
+        default_map_name = str(maps.name)
+    map_table = region_maps(maps, atlas).rename(columns={"": default_map_name})
+    export_table = _make_export_table(atlas)
+    if len({*map(_file_slug, map_table)}) < map_table.shape[1] or {*export_table} & {
         *map_table
     }:
         raise ParameterError(
             "the names of maps must differ in their letters or digits, and none "
-            f"may be one of {', '.join(export_names)}; got "
+            f"may be one of {', '.join(export_table)}; got "
             f"{', '.join(map(repr, map_table))}."
         )
     image_of_file: dict[str, Any] = {}
-    surface_regions: set[str] = set()
-    valued_regions = map_table.index[map_table.notna().any(axis=1)]
+    surface_names: set[str] = set()
+    valued_names = map_table.index[map_table.notna().any(axis=1)]
     if atlas.has_surfaces:
         vertex_labels = [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
-        surface_regions = {atlas.names[i] for i in np.unique(vertex_labels) if i >= 0}
+        surface_names = {atlas.names[i] for i in np.unique(vertex_labels) if i >= 0}
         # Surfaces without any value would look like a failed export.
-        if not surface_regions.isdisjoint(valued_regions):
-            image_of_file = _surface_images(map_table, atlas)
-    atlas_files = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
+        if not surface_names.isdisjoint(valued_names):
+            image_of_file = _make_surface_images(map_table, atlas)
+    atlas_paths = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
-        atlas_image = Path(atlas.folder, "parcellation.nii.gz")
-        parcellation = atlas_image if atlas_image.is_file() else None
-    volume_regions: set[str] = set()
+        atlas_image_path = Path(atlas.folder, "parcellation.nii.gz")
+        parcellation = atlas_image_path if atlas_image_path.is_file() else None
+    volume_names: set[str] = set()
     if parcellation is not None:
         from brainlsap.images.parcellation import read_label_image
 
         label_image = read_label_image(parcellation, atlas)
-        volume_regions = {atlas.names[i] for i in label_image.index_of_label.values()}
-        image_of_file |= _volume_images(map_table, atlas, label_image)
+        volume_names = {atlas.names[i] for i in label_image.index_of_label.values()}
+        image_of_file |= _make_volume_images(map_table, atlas, label_image)
     file_paths = [folder / file_name for file_name in ("regions.tsv", *image_of_file)]
-    check_outputs(file_paths, inputs=(parcellation, *atlas_files), overwrite=overwrite)
-    write_tsv(export_names.join(map_table, on="name"), file_paths[0])
+    check_outputs(file_paths, input_values=(parcellation, *atlas_paths), overwrite=overwrite)
+    write_tsv(export_table.join(map_table, on="name"), file_paths[0])
     for file_name, image in image_of_file.items():
         with replace_when_whole(folder / file_name) as partial_path:
             image.to_filename(partial_path)
     omission_notes = _explain_omissions(
-        valued_regions,
-        surface_regions,
-        volume_regions,
+        valued_names,
+        surface_names,
+        volume_names,
         parcellation,
         atlas.has_surfaces,
     )
@@ -158,30 +158,30 @@ def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
     """Return the relative scale of every region, one column per model."""
     scales_of_model = {}
     for model_name in models_with_scales(evaluation):
-        ranking = rank_regions(evaluation, model_name).set_index("region")
-        scales_of_model[model_name] = ranking["relative_scale"]
+        ranking_table = rank_regions(evaluation, model_name).set_index("region")
+        scales_of_model[model_name] = ranking_table["relative_scale"]
     return pd.DataFrame(scales_of_model)
 
 
-def _export_names(atlas: Atlas) -> pd.DataFrame:
+def _make_export_table(atlas: Atlas) -> pd.DataFrame:
     """Return regions with the names by which other programs identify them."""
-    region_facts, hemispheres = atlas.regions, atlas.regions["hemisphere"]
-    is_cortical = region_facts["structure"] != "subcortex"
-    annot_name = region_facts["annot_name"].where(is_cortical, "").fillna("")
+    region_table, hemispheres = atlas.regions, atlas.regions["hemisphere"]
+    is_cortical = region_table["structure"] != "subcortex"
+    annot_names = region_table["annot_name"].where(is_cortical, "").fillna("")
     # ggseg uses the name that FreeSurfer gave the thalamus until version 6.
-    freesurfer_names = region_facts["name"].str.replace(
+    freesurfer_names = region_table["name"].str.replace(
         "Thalamus$", "Thalamus-Proper", regex=True
     )
-    named_regions = region_facts.assign(
+    named_table = region_table.assign(
         label=freesurfer_names.mask(
-            annot_name != "", hemispheres.str.lower() + "h_" + annot_name
+            annot_names != "", hemispheres.str.lower() + "h_" + annot_names
         ),
         hemi=hemispheres.map({"L": "left", "R": "right"}).fillna("midline"),
     )
-    return named_regions[["name", "label", "hemi", "lobe", "freesurfer_id"]]
+    return named_table[["name", "label", "hemi", "lobe", "freesurfer_id"]]
 
 
-def _surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
+def _make_surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
     """Return GIFTI images of the maps by file name, one per hemisphere."""
     from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
 
@@ -191,8 +191,8 @@ def _surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
         vertex_labels = atlas.vertex_labels(hemisphere)
         image_metadata = GiftiMetaData({"AnatomicalStructurePrimary": structure_name})
         image = GiftiImage(meta=image_metadata)
-        for map_name, map_column in map_table.items():
-            vertex_values = np.append(map_column, np.nan)[vertex_labels].astype(
+        for map_name, map_values in map_table.items():
+            vertex_values = np.append(map_values, np.nan)[vertex_labels].astype(
                 np.float32
             )
             data_array = GiftiDataArray(
@@ -206,45 +206,45 @@ def _surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
 
 
 def _explain_omissions(
-    regions: Collection[str],
-    surface_regions: Collection[str],
-    volume_regions: Collection[str],
+    valued_names: Collection[str],
+    surface_names: Collection[str],
+    volume_names: Collection[str],
     parcellation: str | Path | None,
     has_surfaces: bool,
 ) -> list[str]:
     """Return notes on regions that the images leave out, with a solution."""
     omission_texts = []
     remedy_text = "regions.tsv has all values"
-    undrawn_regions = [
+    undrawn_names = [
         region_name
-        for region_name in regions
-        if region_name not in {*surface_regions, *volume_regions}
+        for region_name in valued_names
+        if region_name not in {*surface_names, *volume_names}
     ]
     if not has_surfaces and parcellation is None:
         return [
             "no image was written, because the atlas has neither surfaces nor an "
             f"image. {option_text('parcellation')} writes NIfTI maps; {remedy_text}."
         ]
-    if has_surfaces and parcellation is None and undrawn_regions:
+    if has_surfaces and parcellation is None and undrawn_names:
         omission_texts.append(
-            f"the surfaces (.gii) leave out {len(undrawn_regions)} of {len(regions)} "
-            f"regions with values: {listed(undrawn_regions)}. "
+            f"the surfaces (.gii) leave out {len(undrawn_names)} of {len(valued_names)} "
+            f"regions with values: {listed(undrawn_names)}. "
             f"{option_text('parcellation')} writes NIfTI maps of them; {remedy_text}."
         )
-    regions_without_voxels = [
-        region_name for region_name in regions if region_name not in volume_regions
+    names_without_voxels = [
+        region_name for region_name in valued_names if region_name not in volume_names
     ]
-    if parcellation is not None and regions_without_voxels:
+    if parcellation is not None and names_without_voxels:
         omission_texts.append(
-            f"the NIfTI maps leave out {len(regions_without_voxels)} of {len(regions)} "
+            f"the NIfTI maps leave out {len(names_without_voxels)} of {len(valued_names)} "
             f"regions with values, which {Path(parcellation).name} does not have: "
-            f"{listed(regions_without_voxels)}. Give an image that contains these "
+            f"{listed(names_without_voxels)}. Give an image that contains these "
             f"regions; {remedy_text}."
         )
     return omission_texts
 
 
-def _volume_images(
+def _make_volume_images(
     map_table: pd.DataFrame, atlas: Atlas, label_image: "LabelImage"
 ) -> dict[str, Any]:
     """Return NIfTI images of the maps by file name, on the grid of the label image."""
@@ -267,10 +267,10 @@ def _volume_images(
     label_positions = label_positions.reindex(
         range(label_volume.max() + 1), fill_value=-1
     )
-    row_of_voxel = label_positions.to_numpy()[label_volume]
+    index_of_voxel = label_positions.to_numpy()[label_volume]
     image_of_file = {}
-    for map_name, map_column in map_table.items():
-        voxel_values = np.append(map_column.fillna(0), 0)[row_of_voxel]
+    for map_name, map_values in map_table.items():
+        voxel_values = np.append(map_values.fillna(0), 0)[index_of_voxel]
         image = Nifti1Image(voxel_values.astype(np.float32), affine)
         image.set_sform(affine, sform_code or 2)
         image.header.set_xyzt_units("mm")
