@@ -47,7 +47,7 @@ SECOND_SCAN_EVERY = 8
 # table. What is left of the study runs in processes, partly beside the first two.
 OTHER_STEPS = "replicability, gain, scales, quality"
 STUDY_STEPS = {
-    "cross_validate_before": "cross_validate",
+    "cross_validate_with_calls": "cross_validate",
     "compare_regions": "compare_regions",
     "region_properties": "region_properties",
     "write_report": "write_report",

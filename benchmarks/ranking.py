@@ -630,9 +630,9 @@ def describe_people(
         values=x,
         contrasts=x - means,
         unit_contrasts=np.full_like(x, np.nan),
-        codes=codes,
-        design=np.ones((n_people, 1)),
-        persons=people,
+        class_codes=codes,
+        covariate_design=np.ones((n_people, 1)),
+        person_codes=people,
         n_scans_of_person=np.ones_like(people),
         is_ordered=is_ordered,
     )

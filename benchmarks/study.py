@@ -24,7 +24,7 @@ from brainlsap.graph import Preparation
 from brainlsap.graph.laplacian import SpectrumCache
 from brainlsap.simulation import write_study_folder
 
-STEPS = ("cross_validate_before", "compare_regions", "write_report")
+STEPS = ("cross_validate_with_calls", "compare_regions", "write_report")
 
 
 def busy() -> float:

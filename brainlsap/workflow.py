@@ -35,7 +35,7 @@ from brainlsap.evaluation.confounds import STEP_OPTIONS, find_covariate_column
 from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import (
     choose_n_jobs,
-    cross_validate_before,
+    cross_validate_with_calls,
     split_cohort,
     split_role,
 )
@@ -207,21 +207,21 @@ def run_study(
     results_folder = check_results_folder(out)
     cohort = _merge_classes_of(cohort, merge_classes)
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
-    own_models = models if isinstance(models, Mapping) else {}
+    user_models = models if isinstance(models, Mapping) else {}
     model_settings = {"preset": preset, "random_state": random_state, **settings}
     covariate_names: tuple[str, ...] = ()
     if baselines or covariates is not None:
         covariate_names = choose_covariates(cohort.table, covariates)
     with _importing_processes(choose_n_jobs(n_jobs, cohort)):
-        estimators = _make_estimators(
-            models, covariate_names, baselines=baselines, **model_settings
+        named_models = _make_estimators(
+            models, covariate_names, adds_baselines=baselines, **model_settings
         )
     cv = choose_folds(cohort, cv, leave_out)
     table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
     if not isinstance(cv, int) and not hasattr(cv, "split"):
         cv = list(cv)
     analysis_options = _record_options(
-        models=list(estimators),
+        models=list(named_models),
         preset=preset,
         cv=cv if isinstance(cv, int) else hash_of(cv),
         n_repeats=n_repeats,
@@ -238,24 +238,24 @@ def run_study(
     )
     study_options = to_jsonable(cohort.reading_options.to_jsonable() | model_settings)
     study_options |= analysis_options | {"feature": list(cohort.feature_names)}
-    for model_name, model in own_models.items():
-        params = to_jsonable(split_role(model)[0].get_params())
+    for model_name, model in user_models.items():
+        model_parameters = to_jsonable(split_role(model)[0].get_params())
         study_options |= {
             f"{model_name}__{parameter_name}": parameter_value
-            for parameter_name, parameter_value in params.items()
+            for parameter_name, parameter_value in model_parameters.items()
         }
     if not overwrite:
-        settings_of_study = {"study_options": study_options}
-        check_same_study(results_folder, settings_of_study, data_hash(cohort))
-    finished_fits = results_folder / "private" / "folds"
+        compared_settings = {"study_options": study_options}
+        check_same_study(results_folder, compared_settings, data_hash(cohort))
+    finished_fits_path = results_folder / "private" / "folds"
     has_all_fits = False
     with lock_folder(results_folder):
         try:
-            ridge, _ = estimators.get(NESTED_RIDGES[-1], (None, ""))
-            confound_steps = Deconfounder(harmonize, regress_out, reference_class)
-            evaluation, table_results = cross_validate_before(
-                _list_table_calls(cohort, confound_steps, ridge, random_state),
-                estimators,
+            ridge_classifier, _ = named_models.get(NESTED_RIDGES[-1], (None, ""))
+            deconfounder = Deconfounder(harmonize, regress_out, reference_class)
+            evaluation, result_iterator = cross_validate_with_calls(
+                _list_table_calls(cohort, deconfounder, ridge_classifier, random_state),
+                named_models,
                 cohort,
                 cv,
                 baselines=False,  # They are among the estimators.
@@ -266,27 +266,27 @@ def run_study(
                 reference_class=reference_class,
                 n_jobs=n_jobs,
                 verbose=verbose,
-                memory=finished_fits,
+                memory=finished_fits_path,
             )
             has_all_fits = True
-            evaluation, quality = _add_tables(
+            evaluation, scan_quality = _add_tables(
                 evaluation,
                 cohort,
-                table_results,
+                result_iterator,
                 n_permutations=n_permutations,
                 random_state=random_state,
             )
             if learning_curve:
-                curve = _compute_learning_curve(
+                curve_table = _compute_learning_curve(
                     cohort,
                     evaluation,
-                    estimators,
+                    named_models,
                     split_cohort(cohort, cv, random_state, n_repeats),
                     n_jobs=n_jobs,
                     verbose=verbose,
-                    memory=finished_fits,
+                    memory=finished_fits_path,
                 )
-                evaluation = replace(evaluation, learning_curve=curve)
+                evaluation = replace(evaluation, learning_curve=curve_table)
             # The evaluation's own record of steps, folds and models comes first.
             study_settings = analysis_options | evaluation.settings["steps"]
             study_settings |= evaluation.settings
@@ -297,7 +297,7 @@ def run_study(
                 results_folder,
                 title=title,
                 atlas=cohort.atlas,
-                quality=quality,
+                quality=scan_quality,
                 overwrite=overwrite,
                 n_jobs=n_jobs,
             )
@@ -307,7 +307,7 @@ def run_study(
             raise
         finally:
             _remove_empty_folders(
-                finished_fits, results_folder / "private", results_folder
+                finished_fits_path, results_folder / "private", results_folder
             )
     return evaluation
 
@@ -317,13 +317,13 @@ def _importing_processes(n_jobs: int | None) -> Iterator[None]:
     """Start the processes of a study, which import what fits need, beside this one."""
     n_processes = effective_n_jobs(n_jobs)
     import_calls = [delayed(_import_models)()] * n_processes
-    import_results = iter(())
+    import_iterator = iter(())
     if n_processes > 1:
-        import_results = Parallel(n_jobs, return_as="generator")(import_calls)
+        import_iterator = Parallel(n_jobs, return_as="generator")(import_calls)
     try:
         yield
     finally:
-        deque(import_results, maxlen=0)  # Wait for all of them.
+        deque(import_iterator, maxlen=0)  # Wait for all of them.
 
 
 def _import_models() -> None:
@@ -362,13 +362,13 @@ def _make_estimators(
     models: str | Sequence[str] | Mapping[str, Any],
     covariate_names: Sequence[str],
     *,
-    baselines: bool,
+    adds_baselines: bool,
     **model_settings: Any,
 ) -> dict[str, Any]:
     """Return the models of a study by name: the user's own, named ones, baselines."""
-    own_models = models if isinstance(models, Mapping) else {}
-    model_names = ({models} if isinstance(models, str) else {*models}) - {*own_models}
-    if baselines:
+    user_models = models if isinstance(models, Mapping) else {}
+    model_names = ({models} if isinstance(models, str) else {*models}) - {*user_models}
+    if adds_baselines:
         model_names.add("baselines")
     if covariate_names:
         model_names |= {*ADDED_VALUE_MODELS}
@@ -376,7 +376,7 @@ def _make_estimators(
     for estimator, _ in named_models.values():
         if isinstance(estimator, CovariateClassifier):
             estimator.set_params(covariate_names=tuple(covariate_names))
-    return {**own_models, **named_models}
+    return {**user_models, **named_models}
 
 
 def _remove_empty_folders(*folders: Path) -> None:
@@ -387,7 +387,7 @@ def _remove_empty_folders(*folders: Path) -> None:
 
 
 def _list_table_calls(
-    cohort: Cohort, confound_steps: Deconfounder, ridge: Any, random_state: int
+    cohort: Cohort, deconfounder: Deconfounder, ridge_classifier: Any, random_state: int
 ) -> dict[str, Any]:
     """Return calls by name that compute tables of the whole cohort, the longest first.
 
@@ -397,15 +397,17 @@ def _list_table_calls(
     return {
         "scales": delayed(fit_scales_and_halves)(
             cohort,
-            confound_steps,
-            ridge,
+            deconfounder,
+            ridge_classifier,
             n_halves=N_SCALE_HALVES,
             random_state=seed,
         ),
-        "gain": delayed(_compute_connectome_gain)(cohort, confound_steps, ridge, seed),
+        "gain": delayed(_compute_connectome_gain)(
+            cohort, deconfounder, ridge_classifier, seed
+        ),
         "quality": delayed(quality_table)(cohort),
         "half tests": delayed(correlate_half_tests)(
-            cohort, confound_steps, range(N_HALVES), seed
+            cohort, deconfounder, range(N_HALVES), seed
         ),
     }
 
@@ -413,7 +415,7 @@ def _list_table_calls(
 def _add_tables(
     evaluation: Evaluation,
     cohort: Cohort,
-    table_results: Iterable[tuple[str, Any]],
+    named_results: Iterable[tuple[str, Any]],
     *,
     n_permutations: int,
     random_state: int,
@@ -427,41 +429,43 @@ def _add_tables(
     )
     # Load the libraries of figures while other processes compute.
     import_module("brainlsap.report.page")
-    result_of_call = dict(table_results)
-    scale_table, half_scales = result_of_call["scales"]
-    quality = result_of_call["quality"]
+    result_of_call = dict(named_results)
+    scale_table, scale_correlations = result_of_call["scales"]
+    scan_quality = result_of_call["quality"]
     evaluation = replace(
         evaluation,
         region_tests=region_tests,
-        replicability=summarize_halves([result_of_call["half tests"], half_scales]),
+        replicability=summarize_halves(
+            [result_of_call["half tests"], scale_correlations]
+        ),
         connectome_gain=result_of_call["gain"],
     )
     if evaluation.scales.empty:
-        return evaluation, quality
+        return evaluation, scan_quality
     ranking = rank_regions(evaluation)
     if n_permutations:
         ranking = add_region_tests(ranking, region_tests)
-    for region_columns in (scale_table, region_properties(cohort)):
-        ranking = ranking.merge(region_columns, on="region", how="left")
-    return replace(evaluation, ranking=ranking), quality
+    for column_table in (scale_table, region_properties(cohort)):
+        ranking = ranking.merge(column_table, on="region", how="left")
+    return replace(evaluation, ranking=ranking), scan_quality
 
 
 def _compute_connectome_gain(
-    cohort: Cohort, confound_steps: Deconfounder, ridge: Any, random_state: int
+    cohort: Cohort, deconfounder: Deconfounder, ridge_classifier: Any, random_state: int
 ) -> pd.DataFrame | None:
     """Return the gain of the connectome, or None if a class has too few people."""
     n_people_by_class = cohort.table.groupby("label")["participant"].nunique()
     if n_people_by_class.min() < MIN_PEOPLE_OF_CLASS:
         return None
     return connectome_gain(
-        cohort, confound_steps, ridge, random_state=random_state
+        cohort, deconfounder, ridge_classifier, random_state=random_state
     ).table
 
 
 def _compute_learning_curve(
     cohort: Cohort,
     evaluation: Evaluation,
-    estimators: Mapping[str, Any],
+    named_models: Mapping[str, Any],
     splits: Sequence[Split],
     *,
     n_jobs: int | None,
@@ -471,11 +475,11 @@ def _compute_learning_curve(
     """Return the learning curve of the first model and of LSAP-R."""
     study_settings = evaluation.settings
     model_names = [evaluation.models[0]]
-    if "LSAP-R" in estimators and "LSAP-R" not in model_names:
+    if "LSAP-R" in named_models and "LSAP-R" not in model_names:
         model_names.append("LSAP-R")
     return compute_learning_curve(
         cohort,
-        {model_name: estimators[model_name] for model_name in model_names},
+        {model_name: named_models[model_name] for model_name in model_names},
         splits,
         random_state=study_settings["random_state"],
         n_jobs=n_jobs,
@@ -555,22 +559,22 @@ def merge_classes(
             f"{option_text('merge_classes')} cannot be applied because of these faults",
             absent_classes,
         )
-    class_of = {
+    class_of_original = {
         class_name: new_class_name
         for new_class_name, original_names in originals_of_class.items()
         for class_name in original_names
     }
-    new_label = cohort.table["label"].map(class_of)
+    new_labels = cohort.table["label"].map(class_of_original)
     description = ", ".join(
         f"{new_class} = {' + '.join(original_names)}"
         for new_class, original_names in originals_of_class.items()
     )
-    if new_label.nunique() < 2:
+    if new_labels.nunique() < 2:
         raise CohortError(
             f"{option_text('merge_classes')} must result in at least two classes; got "
             f"{description} from scans of the classes {', '.join(cohort.classes)}."
         )
-    is_selected = new_label.notna().to_numpy()
+    is_selected = new_labels.notna().to_numpy()
     findings = [Finding(f"classes merged: {description}", kind=CLASSES)]
     if not is_selected.all():
         n_left_out_by_class = cohort.table["label"][~is_selected].value_counts()
@@ -580,7 +584,7 @@ def merge_classes(
     selected_cohort = cohort.select(is_selected, fate=OTHER_CLASS)
     return replace(
         selected_cohort,
-        table=selected_cohort.table.assign(label=new_label[is_selected].to_numpy()),
+        table=selected_cohort.table.assign(label=new_labels[is_selected].to_numpy()),
         classes=tuple(originals_of_class),
         classes_ordered=True,  # They are in the order of `merged`.
         findings=(*cohort.findings, *findings),
@@ -605,12 +609,12 @@ def list_originals(
 
 
 def parse_merged_classes(
-    text: str, classes: Sequence[str]
+    merged_text: str, class_list: Sequence[str]
 ) -> Mapping[str, Sequence[str]]:
     """Return each new class of a text and the classes that it merges."""
-    if "=" in text:
+    if "=" in merged_text:
         originals_of_class: dict[str, list[str]] = {}
-        for assignment in text.split(","):
+        for assignment in merged_text.split(","):
             new_class, _, names_text = assignment.partition("=")
             class_names = [class_name.strip() for class_name in names_text.split("+")]
             if not new_class.strip() or not all(class_names):
@@ -621,13 +625,13 @@ def parse_merged_classes(
                 )
             originals_of_class.setdefault(new_class.strip(), []).extend(class_names)
         return originals_of_class
-    if text not in MERGED_CLASSES:
+    if merged_text not in MERGED_CLASSES:
         raise ParameterError(
             f"{option_name('merge_classes')} must be one of "
             f"{', '.join(map(repr, MERGED_CLASSES))}, or text such as "
-            f"'healthy=CN+SMC,ill=AD'; got {text!r}."
+            f"'healthy=CN+SMC,ill=AD'; got {merged_text!r}."
         )
-    return _match_stages(classes, MERGED_CLASSES[text])
+    return _match_stages(class_list, MERGED_CLASSES[merged_text])
 
 
 def _match_stages(

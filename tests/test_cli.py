@@ -356,7 +356,7 @@ def test_a_fault_that_remains_is_printed_once_in_full():
     known = replace(known, advice=advice)
     new = Finding("no age", FAULT, scan="sub-1", advice=advice)
     note = Finding("2 columns are read")
-    texts = cli._describe_remaining([known, note, new], [known, note], "study")
+    texts = cli._describe_remaining_findings([known, note, new], [known, note], "study")
     assert texts[0].startswith("a.tsv: every row must have an id every")
     assert texts[0].endswith("... (see above)")
     assert texts[1:] == [str(new)]
@@ -726,7 +726,7 @@ def test_ctrl_c_says_how_to_continue_and_the_run_continues(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(workflow, "cross_validate_before", stop)
+        patch.setattr(workflow, "cross_validate_with_calls", stop)
         assert main(asked) == 130
         assert "No fits are stored" in capsys.readouterr().err
     with monkeypatch.context() as patch:

@@ -44,7 +44,7 @@ def cohort():
     ],
 )
 def test_whole_numbers_are_checked_before_any_fit(cohort, tmp_path, monkeypatch, name):
-    monkeypatch.setattr("brainlsap.workflow.cross_validate_before", pytest.fail)
+    monkeypatch.setattr("brainlsap.workflow.cross_validate_with_calls", pytest.fail)
     with pytest.raises(ParameterError, match=name):
         run_study(cohort, tmp_path / "results", baselines=False, **{name: -1})
     assert not (tmp_path / "results").exists()

@@ -129,9 +129,9 @@ def adjust_p_values(p_values: Sequence | np.ndarray) -> np.ndarray:
     p_value_order = finite_indices[
         np.argsort(adjusted_p_values[finite_indices], kind="stable")
     ]
-    n_remaining = np.arange(len(p_value_order), 0, -1)
+    remaining_counts = np.arange(len(p_value_order), 0, -1)
     step_p_values = np.maximum.accumulate(
-        adjusted_p_values[p_value_order] * n_remaining
+        adjusted_p_values[p_value_order] * remaining_counts
     )
     adjusted_p_values[p_value_order] = np.minimum(1, step_p_values)
     return adjusted_p_values
@@ -178,20 +178,20 @@ def compare_models(
     model_names, cohort = evaluation.models, evaluation.cohort
     reference = reference or model_names[0]
     check_choice("reference", reference, model_names)
-    pivoted_scores = _pivot_scores(evaluation, score_name)
+    fold_score_table = _pivot_scores(evaluation, score_name)
     n_train, n_test = _count_fold_people(evaluation)
-    compared_models = [
+    compared_names = [
         model_name for model_name in model_names if model_name != reference
     ]
     t_tests = [
         corrected_t_test(
-            pivoted_scores[model_name] - pivoted_scores[reference], n_train, n_test
+            fold_score_table[model_name] - fold_score_table[reference], n_train, n_test
         )
-        for model_name in compared_models
+        for model_name in compared_names
     ]
     test_table = pd.DataFrame(t_tests, columns=TTest._fields)
     role_of_model = evaluation.fits.groupby("model")["role"].first()
-    test_table.insert(0, "model", compared_models)
+    test_table.insert(0, "model", compared_names)
     test_table.insert(1, "role", test_table["model"].map(role_of_model))
     test_table.insert(2, "reference", reference)
     lower_limit, upper_limit = get_score(score_name).range_for(len(cohort.classes))
@@ -201,26 +201,26 @@ def compare_models(
         -largest_difference, largest_difference
     )
     _correct_comparisons(test_table, evaluation, reference)
-    test_table["n_folds"] = len(pivoted_scores)
+    test_table["n_folds"] = len(fold_score_table)
     is_better = (test_table["difference"] > 0) ^ get_score(score_name).lower_is_better
     test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better)
     return test_table
 
 
 def _correct_comparisons(
-    test_table: pd.DataFrame, evaluation: Evaluation, reference: str
+    test_table: pd.DataFrame, evaluation: Evaluation, reference_name: str
 ) -> None:
     """Add p_holm and n_comparisons to tests of the models against a reference.
 
     Models with the very same predictions share one comparison.
     """
-    all_models = pd.Series([reference, *test_table["model"]])
-    distinct_model = all_models.replace(evaluation.twin_of_model)
-    is_repeated = distinct_model.duplicated()[1:].to_numpy()
+    compared_names = pd.Series([reference_name, *test_table["model"]])
+    distinct_names = compared_names.replace(evaluation.twin_of_model)
+    is_repeated = distinct_names.duplicated()[1:].to_numpy()
     is_compared = ~is_repeated & test_table["p_value"].notna()
     test_table["p_holm"] = adjust_p_values(test_table["p_value"].where(is_compared))
-    same_model_rows = test_table.groupby(distinct_model[1:].to_numpy())["p_holm"]
-    test_table["p_holm"] = same_model_rows.transform("first").fillna(
+    holm_by_model = test_table.groupby(distinct_names[1:].to_numpy())["p_holm"]
+    test_table["p_holm"] = holm_by_model.transform("first").fillna(
         test_table["p_value"]
     )
     test_table["n_comparisons"] = is_compared.sum()
@@ -228,11 +228,11 @@ def _correct_comparisons(
 
 def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return a score by fold (rows) and model; NaN for models with a failed fit."""
-    scores = evaluation.scores().pivot(
+    score_table = evaluation.scores().pivot(
         index=["repeat", "fold"], columns="model", values=score_name
     )
-    scores[list(_failed_models(evaluation))] = np.nan
-    return scores
+    score_table[list(_failed_models(evaluation))] = np.nan
+    return score_table
 
 
 def _failed_models(evaluation: Evaluation) -> set[str]:
@@ -242,13 +242,13 @@ def _failed_models(evaluation: Evaluation) -> set[str]:
 
 def _count_fold_people(evaluation: Evaluation) -> tuple[float, float]:
     """Return the mean number of people that a fold is trained and tested on."""
-    fold_predictions = evaluation.predictions.groupby(["model", "repeat", "fold"])
-    n_test = fold_predictions["participant"].nunique().mean()
-    n_train_people = evaluation.fits.get("n_train_people", pd.Series(dtype=float))
-    n_train = n_train_people.mean()
+    fold_groups = evaluation.predictions.groupby(["model", "repeat", "fold"])
+    test_counts = fold_groups["participant"].nunique().mean()
+    train_counts = evaluation.fits.get("n_train_people", pd.Series(dtype=float))
+    n_train = train_counts.mean()
     if np.isnan(n_train):  # evaluations saved before that number was stored
-        n_train = evaluation.cohort.n_participants - n_test
-    return n_train, n_test
+        n_train = evaluation.cohort.n_participants - test_counts
+    return n_train, test_counts
 
 
 @threadpool_limits.wrap(limits=1)
@@ -291,33 +291,33 @@ def nested_model_table(
         were not run, or failed.
     """
     check_at_least("n_draws", n_draws, 1)
-    person_accuracies = _balanced_accuracy_by_person(evaluation)
+    accuracy_table = _balanced_accuracy_by_person(evaluation)
     ridge_names = [
-        ridge_name for ridge_name in NESTED_RIDGES if ridge_name in person_accuracies
+        ridge_name for ridge_name in NESTED_RIDGES if ridge_name in accuracy_table
     ]
-    person_differences = person_accuracies[ridge_names].diff(axis=1)
+    difference_table = accuracy_table[ridge_names].diff(axis=1)
     exchange_tests = _exchange_tests(
-        person_differences[ridge_names[1:]], n_draws, random_state
+        difference_table[ridge_names[1:]], n_draws, random_state
     )
-    step_rows = []
-    for simpler_model, richer_model in pairwise(ridge_names):
-        simpler_accuracies = person_accuracies[simpler_model]
-        richer_accuracies = person_accuracies[richer_model]
-        exchange_test = exchange_tests[richer_model]
-        if evaluation.have_same_predictions(simpler_model, richer_model):
+    step_records = []
+    for simpler_name, richer_name in pairwise(ridge_names):
+        simpler_accuracies = accuracy_table[simpler_name]
+        richer_accuracies = accuracy_table[richer_name]
+        exchange_test = exchange_tests[richer_name]
+        if evaluation.have_same_predictions(simpler_name, richer_name):
             exchange_test = SAME_PREDICTIONS
-        step_rows.append(
+        step_records.append(
             {
-                "below": simpler_model,
-                "above": richer_model,
+                "below": simpler_name,
+                "above": richer_name,
                 "score_below": simpler_accuracies.sum(),
                 "score_above": richer_accuracies.sum(),
                 **exchange_test._asdict(),
             }
         )
-    step_columns = ["below", "above", "score_below", "score_above", "difference"]
+    leading_columns = ["below", "above", "score_below", "score_above", "difference"]
     step_table = pd.DataFrame(
-        step_rows, columns=[*step_columns, "low", "high", "p_value"]
+        step_records, columns=[*leading_columns, "low", "high", "p_value"]
     )
     step_table["p_holm"] = adjust_p_values(step_table["p_value"])
     step_verdicts = pd.Series(
@@ -386,27 +386,25 @@ def compare_by_person(
     check_at_least("n_draws", n_draws, 1)
     reference = reference or evaluation.models[0]
     check_choice("reference", reference, evaluation.models)
-    person_accuracies = _balanced_accuracy_by_person(evaluation)
-    compared_models = [
+    accuracy_table = _balanced_accuracy_by_person(evaluation)
+    compared_names = [
         other_name for other_name in evaluation.models if other_name != reference
     ]
     test_of_model = {}
-    if reference in person_accuracies:
-        person_differences = person_accuracies.rsub(
-            person_accuracies[reference], axis=0
-        )
+    if reference in accuracy_table:
+        difference_table = accuracy_table.rsub(accuracy_table[reference], axis=0)
         test_of_model = _exchange_tests(
-            person_differences.drop(columns=reference), n_draws, random_state
+            difference_table.drop(columns=reference), n_draws, random_state
         )
     for model_name in test_of_model:
         if evaluation.have_same_predictions(reference, model_name):
             test_of_model[model_name] = SAME_PREDICTIONS
-    no_test = ExchangeTest(np.nan, np.nan, np.nan, np.nan)
+    nan_test = ExchangeTest(np.nan, np.nan, np.nan, np.nan)
     test_table = pd.DataFrame(
-        [test_of_model.get(model_name, no_test) for model_name in compared_models],
+        [test_of_model.get(model_name, nan_test) for model_name in compared_names],
         columns=ExchangeTest._fields,
     )
-    test_table.insert(0, "model", compared_models)
+    test_table.insert(0, "model", compared_names)
     test_table.insert(1, "reference", reference)
     _correct_comparisons(test_table, evaluation, reference)
     return test_table
@@ -436,55 +434,57 @@ def added_value_table(
     if not {*ADDED_VALUE_MODELS} <= {*evaluation.models}:
         return pd.DataFrame()
     table_of_name = {
-        table_name: model_table[model_table["model"].isin(ADDED_VALUE_MODELS)]
-        for table_name, model_table in (
+        table_name: source_table[source_table["model"].isin(ADDED_VALUE_MODELS)]
+        for table_name, source_table in (
             ("predictions", evaluation.predictions),
             ("fits", evaluation.fits),
         )
     }
-    reference = ADDED_VALUE_MODELS[-1]
+    reference_name = ADDED_VALUE_MODELS[-1]
     reduced_evaluation = replace(evaluation, **table_of_name)
-    comparisons = compare_by_person(
-        reduced_evaluation, reference, n_draws, random_state
+    comparison_table = compare_by_person(
+        reduced_evaluation, reference_name, n_draws, random_state
     )
-    model_order = comparisons["model"].map(ADDED_VALUE_MODELS.index)
-    return comparisons.iloc[np.argsort(model_order)].reset_index(drop=True)
+    model_ranks = comparison_table["model"].map(ADDED_VALUE_MODELS.index)
+    return comparison_table.iloc[np.argsort(model_ranks)].reset_index(drop=True)
 
 
 def _exchange_tests(
-    person_differences: pd.DataFrame, n_draws: int, random_state: int
+    difference_table: pd.DataFrame, n_draws: int, random_state: int
 ) -> dict[str, ExchangeTest]:
     """Test differences of two balanced accuracies from what people add to them.
 
-    `person_differences` has a row per person and a column per comparison. All
+    `difference_table` has a row per person and a column per comparison. All
     comparisons have the same draws, so that a p-value does not depend on which other
     models were compared.
     """
-    D = person_differences.to_numpy()
+    D = difference_table.to_numpy()
     n_people, n_comparisons = D.shape
     if not n_comparisons:
         return {}
-    smallest_extremes = np.abs(D.sum(axis=0)) - _SAME_SCORE
+    extreme_thresholds = np.abs(D.sum(axis=0)) - _SAME_SCORE
     rng = np.random.default_rng(random_state)
-    n_exceeding = np.zeros(n_comparisons)
-    for draw_slice in _iter_draws(n_draws, n_people):
+    exceedance_counts = np.zeros(n_comparisons)
+    for draw_slice in _iter_draw_slices(n_draws, n_people):
         is_exchanged = rng.integers(
             2, size=(draw_slice.stop - draw_slice.start, n_people), dtype=np.int8
         )
         null_differences = np.abs((1.0 - 2.0 * is_exchanged) @ D)
-        n_exceeding += (null_differences >= smallest_extremes).sum(axis=0)
-    p_values = (1 + n_exceeding) / (1 + n_draws)
+        exceedance_counts += (null_differences >= extreme_thresholds).sum(axis=0)
+    p_values = (1 + exceedance_counts) / (1 + n_draws)
     # Bonett and Price: one person more for each side.
-    two_people = np.repeat([[1 / n_people], [-1 / n_people]], n_comparisons, axis=1)
-    person_shares = np.vstack([D, two_people]) * n_people / (n_people + 2)
-    standard_errors = np.sqrt((n_people + 2) * person_shares.var(axis=0, ddof=1))
+    pseudo_differences = np.repeat(
+        [[1 / n_people], [-1 / n_people]], n_comparisons, axis=1
+    )
+    padded_differences = np.vstack([D, pseudo_differences]) * n_people / (n_people + 2)
+    standard_errors = np.sqrt((n_people + 2) * padded_differences.var(axis=0, ddof=1))
     lower_bounds, upper_bounds = student.interval(
-        0.95, n_people - 1, person_shares.sum(axis=0), standard_errors
+        0.95, n_people - 1, padded_differences.sum(axis=0), standard_errors
     )
     return {
-        comparison_name: ExchangeTest(*map(float, test_values))
-        for comparison_name, *test_values in zip(
-            person_differences,
+        comparison_name: ExchangeTest(*map(float, test_fields))
+        for comparison_name, *test_fields in zip(
+            difference_table,
             D.sum(axis=0),
             lower_bounds.clip(-1, 1),
             upper_bounds.clip(-1, 1),
@@ -501,18 +501,18 @@ def _balanced_accuracy_by_person(evaluation: Evaluation) -> pd.DataFrame:
     """
     n_classes = len(evaluation.cohort.classes)
     is_failed = evaluation.predictions["model"].isin(_failed_models(evaluation))
-    prediction_rows = evaluation.predictions[~is_failed]
-    row_share = 1 / prediction_rows.groupby(["model", "truth"])["scan"].transform(
+    scored_predictions = evaluation.predictions[~is_failed]
+    scan_weights = 1 / scored_predictions.groupby(["model", "truth"])["scan"].transform(
         "size"
     )
-    row_contributions = (
-        row_share
+    score_contributions = (
+        scan_weights
         / n_classes
-        * (prediction_rows["truth"] == prediction_rows["predicted"])
+        * (scored_predictions["truth"] == scored_predictions["predicted"])
     )
     return (
-        row_contributions.groupby(
-            [prediction_rows["participant"], prediction_rows["model"]]
+        score_contributions.groupby(
+            [scored_predictions["participant"], scored_predictions["model"]]
         )
         .sum()
         .unstack()
@@ -559,11 +559,11 @@ def bootstrap_scores(
         score, estimate, low, high; a row for each of :data:`SCORES`, NaN for scores
         that the model or the cohort does not have.
     """
-    predictions, person_codes = _predictions_of(evaluation, model)
+    coded_predictions, person_codes = _predictions_of(evaluation, model)
     draws_of_score: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
-    if predictions is not None:
+    if coded_predictions is not None:
         score_blocks = [
-            weighted_scores(predictions, row_weights)
+            weighted_scores(coded_predictions, row_weights)
             for row_weights in _iter_weights(person_codes, n_draws, random_state)
         ]
         draws_of_score = {
@@ -573,32 +573,34 @@ def bootstrap_scores(
             for score_name in SCORES
         }
     n_people, n_classes = len(np.unique(person_codes)), len(evaluation.cohort.classes)
-    score_rows = []
+    score_records = []
     for score_name, score_entry in SCORES.items():
         score_limits = score_entry.range_for(n_classes)
-        score_interval = _interval_of_draws(
+        estimate_and_bounds = _interval_of_draws(
             draws_of_score[score_name], n_people, score_entry.interval, score_limits
         )
-        score_rows.append((score_name, *score_interval))
-    score_table = pd.DataFrame(score_rows, columns=["score", "estimate", "low", "high"])
+        score_records.append((score_name, *estimate_and_bounds))
+    score_table = pd.DataFrame(
+        score_records, columns=["score", "estimate", "low", "high"]
+    )
     has_zero_width = (score_table["high"] - score_table["low"]) < _SAME_SCORE
-    if predictions is None or not has_zero_width.any():
+    if coded_predictions is None or not has_zero_width.any():
         return score_table
-    exact_bounds = bound_count_scores(predictions, person_codes)
+    bounds_of_score = bound_count_scores(coded_predictions, person_codes)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
-    is_constant = len(np.unique(predictions.predicted_codes)) == 1
-    for score_row in np.flatnonzero(has_zero_width):
-        score_name = score_table.loc[score_row, "score"]
-        score_estimate = score_table.loc[score_row, "estimate"]
+    is_constant = len(np.unique(coded_predictions.predicted_codes)) == 1
+    for row_index in np.flatnonzero(has_zero_width):
+        score_name = score_table.loc[row_index, "score"]
+        score_estimate = score_table.loc[row_index, "estimate"]
         # Predictions that are constant have an interval of width 0; that of any
         # other score without exact bounds is not known.
         same_bound = score_estimate if is_constant else np.nan
-        lower_bound, upper_bound = exact_bounds.get(score_name, (same_bound,) * 2)
+        lower_bound, upper_bound = bounds_of_score.get(score_name, (same_bound,) * 2)
         if SCORES[score_name].interval == "pairs":
             lower_bound, upper_bound = bound_auc(
-                predictions, person_codes, score_estimate, n_repeats
+                coded_predictions, person_codes, score_estimate, n_repeats
             )
-        score_table.loc[score_row, ["low", "high"]] = (
+        score_table.loc[row_index, ["low", "high"]] = (
             min(lower_bound, score_estimate),
             max(upper_bound, score_estimate),
         )
@@ -644,17 +646,17 @@ def chance_p_values(
     Models with predictions of the same scans share the permutations.
     """
     p_values = pd.Series(np.nan, index=list(models))
-    models_of_rows: dict[tuple[bytes, bytes], list[str]] = {}
+    models_of_truth: dict[tuple[bytes, bytes], list[str]] = {}
     predictions_of_model = {}
     for model_name in models:
-        predictions, person_codes = _predictions_of(evaluation, model_name)
-        if predictions is None:
+        coded_predictions, person_codes = _predictions_of(evaluation, model_name)
+        if coded_predictions is None:
             continue
-        predictions_of_model[model_name] = predictions
-        rows_key = person_codes.tobytes(), predictions.actual_codes.tobytes()
-        models_of_rows.setdefault(rows_key, []).append(model_name)
-    for (codes_bytes, _), model_names in models_of_rows.items():
-        p_values[model_names] = _permutation_p(
+        predictions_of_model[model_name] = coded_predictions
+        truth_key = person_codes.tobytes(), coded_predictions.actual_codes.tobytes()
+        models_of_truth.setdefault(truth_key, []).append(model_name)
+    for (codes_bytes, _), model_names in models_of_truth.items():
+        p_values[model_names] = _permutation_p_values(
             [predictions_of_model[model_name] for model_name in model_names],
             np.frombuffer(codes_bytes, dtype=np.intp),
             n_permutations,
@@ -663,41 +665,45 @@ def chance_p_values(
     return p_values
 
 
-def _permutation_p(
+def _permutation_p_values(
     predictions_of_models: Sequence[Predictions],
     person_codes: np.ndarray,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Return p of every model; their predictions are of the same scans."""
-    actual_classes = predictions_of_models[0].actual_codes
+    actual_codes = predictions_of_models[0].actual_codes
     n_classes = predictions_of_models[0].n_classes
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
-    class_weight = 1 / np.bincount(actual_classes, minlength=n_classes).clip(1)
-    predicted_classes = np.stack(
-        [predictions.predicted_codes for predictions in predictions_of_models]
+    class_weights = 1 / np.bincount(actual_codes, minlength=n_classes).clip(1)
+    predicted_codes = np.stack(
+        [
+            coded_predictions.predicted_codes
+            for coded_predictions in predictions_of_models
+        ]
     )
 
-    def weigh_hits(labels: np.ndarray) -> np.ndarray:
+    def weigh_hits(label_codes: np.ndarray) -> np.ndarray:
         """Return the weighted hits of every model for each row of labels."""
         # Count hits exactly, so that draws with the same hits have the same score.
-        hits_of_class = [
-            (labels == class_code).astype(np.float32)
-            @ (predicted_classes == class_code).T.astype(np.float32)
+        class_hits = [
+            (label_codes == class_code).astype(np.float32)
+            @ (predicted_codes == class_code).T.astype(np.float32)
             for class_code in range(n_classes)
         ]
-        return np.tensordot(class_weight, np.array(hits_of_class, dtype=float), 1)
+        return np.tensordot(class_weights, np.array(class_hits, dtype=float), 1)
 
-    smallest_extremes = weigh_hits(actual_classes[None]) - _SAME_SCORE
-    row_blocks = person_blocks(person_codes)
-    n_exceeding = np.ones(len(predictions_of_models))
-    for draws in _iter_draws(n_permutations, len(actual_classes)):
-        row_orders = [
-            permute_rows(row_blocks, rng) for _ in range(draws.stop - draws.start)
+    extreme_thresholds = weigh_hits(actual_codes[None]) - _SAME_SCORE
+    index_blocks = person_blocks(person_codes)
+    exceedance_counts = np.ones(len(predictions_of_models))
+    for draw_slice in _iter_draw_slices(n_permutations, len(actual_codes)):
+        permuted_orders = [
+            permute_rows(index_blocks, rng)
+            for _ in range(draw_slice.stop - draw_slice.start)
         ]
-        permuted_scores = weigh_hits(actual_classes[np.array(row_orders)])
-        n_exceeding += (permuted_scores >= smallest_extremes).sum(axis=0)
-    return n_exceeding / (n_permutations + 1)
+        permuted_scores = weigh_hits(actual_codes[np.array(permuted_orders)])
+        exceedance_counts += (permuted_scores >= extreme_thresholds).sum(axis=0)
+    return exceedance_counts / (n_permutations + 1)
 
 
 def class_table(
@@ -721,54 +727,63 @@ def class_table(
     rate_table = evaluation.cohort.class_counts().rename(
         columns={"participants": "people"}
     )
-    predictions, person_codes = _predictions_of(evaluation, model)
-    if predictions is None:
+    coded_predictions, person_codes = _predictions_of(evaluation, model)
+    if coded_predictions is None:
         return rate_table
     count_blocks, auc_blocks = [], []
     for row_weights in _iter_weights(person_codes, n_draws, random_state):
-        count_blocks.append(weighted_counts(predictions, row_weights))
-        if predictions.ranking_scores is not None:
+        count_blocks.append(weighted_counts(coded_predictions, row_weights))
+        if coded_predictions.ranking_scores is not None:
             auc_blocks.append(
-                fold_class_aucs(predictions, predictions.ranking_scores, row_weights)
+                fold_class_aucs(
+                    coded_predictions, coded_predictions.ranking_scores, row_weights
+                )
             )
     confusion_counts = np.concatenate(count_blocks)
-    n_total = confusion_counts.sum(axis=(1, 2))[:, None]
-    n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
-    n_hits = np.einsum("bii->bi", confusion_counts)
-    n_not_in_class = n_total - n_true
-    n_true_negatives = n_not_in_class - n_predicted + n_hits
+    total_counts = confusion_counts.sum(axis=(1, 2))[:, None]
+    true_counts, predicted_counts = (
+        confusion_counts.sum(axis=2),
+        confusion_counts.sum(axis=1),
+    )
+    hit_counts = np.einsum("bii->bi", confusion_counts)
+    counts_not_in_class = total_counts - true_counts
+    true_negative_counts = counts_not_in_class - predicted_counts + hit_counts
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where a class is empty
-        sensitivities = n_hits / n_true
-        specificities = n_true_negatives / n_not_in_class
-        positive_values = n_hits / n_predicted
-        negative_values = n_true_negatives / (n_total - n_predicted)
-    aucs = np.full(sensitivities.shape, np.nan)
+        sensitivity_draws = hit_counts / true_counts
+        specificity_draws = true_negative_counts / counts_not_in_class
+        ppv_draws = hit_counts / predicted_counts
+        npv_draws = true_negative_counts / (total_counts - predicted_counts)
+    auc_draws = np.full(sensitivity_draws.shape, np.nan)
     if auc_blocks:
-        aucs = np.concatenate(auc_blocks)
+        auc_draws = np.concatenate(auc_blocks)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     for class_code in range(len(rate_table)):
-        is_class = predictions.actual_codes == class_code
-        is_predicted = predictions.predicted_codes == class_code
-        rate_draws = {
-            "sensitivity": (sensitivities, is_class),
-            "specificity": (specificities, ~is_class),
-            "ppv": (positive_values, is_predicted),
-            "npv": (negative_values, ~is_predicted),
+        is_class = coded_predictions.actual_codes == class_code
+        is_predicted = coded_predictions.predicted_codes == class_code
+        draws_of_rate = {
+            "sensitivity": (sensitivity_draws, is_class),
+            "specificity": (specificity_draws, ~is_class),
+            "ppv": (ppv_draws, is_predicted),
+            "npv": (npv_draws, ~is_predicted),
         }
-        for rate_name, (drawn_rates, is_counted) in rate_draws.items():
+        for rate_name, (rate_draws, is_counted) in draws_of_rate.items():
             n_people = len(set(person_codes[is_counted]))
-            rate_interval = _interval_of_draws(
-                drawn_rates[:, class_code], n_people, "proportion", (0.0, 1.0)
+            estimate_and_bounds = _interval_of_draws(
+                rate_draws[:, class_code], n_people, "proportion", (0.0, 1.0)
             )
             rate_table.loc[
                 class_code, [rate_name, f"{rate_name}_low", f"{rate_name}_high"]
-            ] = rate_interval
+            ] = estimate_and_bounds
         auc, auc_low, auc_high = _interval_of_draws(
-            aucs[:, class_code], len(set(person_codes)), "pairs", (0.0, 1.0)
+            auc_draws[:, class_code], len(set(person_codes)), "pairs", (0.0, 1.0)
         )
         if auc_high - auc_low < _SAME_SCORE:
             auc_low, auc_high = bound_auc(
-                predictions, person_codes, auc, n_repeats, classes=[class_code]
+                coded_predictions,
+                person_codes,
+                auc,
+                n_repeats,
+                selected_codes=[class_code],
             )
         rate_table.loc[class_code, ["auc", "auc_low", "auc_high"]] = (
             auc,
@@ -779,15 +794,17 @@ def class_table(
 
 
 def _predictions_of(
-    evaluation: Evaluation, model: str
+    evaluation: Evaluation, model_name: str
 ) -> tuple[Predictions | None, np.ndarray]:
     """Return a model's predictions, None where a fit failed, and the people's codes."""
-    check_choice("model", model, evaluation.models)
-    prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    person_codes = pd.factorize(prediction_rows["participant"], sort=True)[0]
-    if prediction_rows.empty or model in _failed_models(evaluation):
+    check_choice("model", model_name, evaluation.models)
+    prediction_table = evaluation.predictions[
+        evaluation.predictions["model"] == model_name
+    ]
+    person_codes = pd.factorize(prediction_table["participant"], sort=True)[0]
+    if prediction_table.empty or model_name in _failed_models(evaluation):
         return None, person_codes
-    return evaluation.as_predictions(prediction_rows), person_codes
+    return evaluation.as_predictions(prediction_table), person_codes
 
 
 def _iter_weights(
@@ -799,12 +816,12 @@ def _iter_weights(
     """
     check_at_least("n_draws", n_draws, 1)
     n_people = int(person_codes.max()) + 1
-    n_times_drawn = _draw_bootstrap_people(n_people, n_draws, random_state)
-    for draw_slice in _iter_draws(len(n_times_drawn), len(person_codes)):
-        yield n_times_drawn[draw_slice][:, person_codes].astype(float)
+    draw_counts = _draw_bootstrap_people(n_people, n_draws, random_state)
+    for draw_slice in _iter_draw_slices(len(draw_counts), len(person_codes)):
+        yield draw_counts[draw_slice][:, person_codes].astype(float)
 
 
-def _iter_draws(n_draws: int, n_values: int) -> Iterator[slice]:
+def _iter_draw_slices(n_draws: int, n_values: int) -> Iterator[slice]:
     """Yield rows of draws of so many values that are handled at once."""
     n_at_once = max(1, _VALUES_AT_ONCE // n_values)
     for start in range(0, n_draws, n_at_once):
@@ -820,20 +837,20 @@ def _draw_bootstrap_people(
     The draws are the same for all models of a study.
     """
     rng = np.random.default_rng(random_state)
-    n_times_drawn = np.ones((1 + n_draws, n_people), dtype=np.int16)
-    for draw_slice in _iter_draws(n_draws, n_people):
+    draw_counts = np.ones((1 + n_draws, n_people), dtype=np.int16)
+    for draw_slice in _iter_draw_slices(n_draws, n_people):
         drawn_counts = rng.multinomial(
             n_people,
             np.full(n_people, 1 / n_people),
             draw_slice.stop - draw_slice.start,
         )
-        n_times_drawn[1:][draw_slice] = drawn_counts
-    n_times_drawn.flags.writeable = False
-    return n_times_drawn
+        draw_counts[1:][draw_slice] = drawn_counts
+    draw_counts.flags.writeable = False
+    return draw_counts
 
 
 def _interval_of_draws(
-    score_values: np.ndarray,
+    estimate_and_draws: np.ndarray,
     n_people: int,
     interval_kind: str,
     score_limits: tuple[float, float],
@@ -844,18 +861,18 @@ def _interval_of_draws(
     the score. The interval holds the estimate; draws that are NaN do not count.
     """
     lower_limit, upper_limit = score_limits
-    estimate, score_draws = float(score_values[0]), score_values[1:]
+    estimate, score_draws = float(estimate_and_draws[0]), estimate_and_draws[1:]
     score_draws = score_draws[np.isfinite(score_draws)]
     if not len(score_draws) or not np.isfinite(estimate):
         return estimate, np.nan, np.nan
     if interval_kind == "proportion" and estimate in score_limits:
         n_hits = n_people if estimate == upper_limit else 0
         lower_bound, upper_bound = wilson_interval(n_hits, n_people)
-        limit_width = upper_limit - lower_limit
+        range_width = upper_limit - lower_limit
         return (
             estimate,
-            lower_limit + lower_bound * limit_width,
-            lower_limit + upper_bound * limit_width,
+            lower_limit + lower_bound * range_width,
+            lower_limit + upper_bound * range_width,
         )
     if interval_kind == "bias corrected":
         mean_excess = score_draws.mean() - estimate
@@ -911,36 +928,36 @@ def bound_count_scores(
     ]
     error_shares = _divide_errors(np.array(n_people_by_class, dtype=float))
     error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people_by_class)
-    confusion_tables = []
+    confusion_blocks = []
     for target_codes in _list_targets(predicted_codes, n_classes):
         divided_counts = np.zeros((len(error_shares), n_classes, n_classes))
         divided_counts[:, present_codes, predicted_codes] = (
             1 - error_rates
         ) * class_sizes
         divided_counts[:, present_codes, target_codes] = error_rates * class_sizes
-        confusion_tables.append(divided_counts)
+        confusion_blocks.append(divided_counts)
     class_probabilities = coded_predictions.class_probabilities
     is_certain = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
-    bounded_scores = score_counts(
-        np.concatenate(confusion_tables),
+    values_of_score = score_counts(
+        np.concatenate(confusion_blocks),
         is_ordered=coded_predictions.is_ordered,
         is_certain=is_certain,
     )
     return {
         score_name: (float(np.nanmin(score_values)), float(np.nanmax(score_values)))
-        for score_name, score_values in bounded_scores.items()
+        for score_name, score_values in values_of_score.items()
         if np.isfinite(score_values).any()
     }
 
 
 def bound_auc(
-    predictions: Predictions,
+    coded_predictions: Predictions,
     person_codes: np.ndarray,
     estimate: float,
     n_repeats: int,
-    classes: Sequence[int] | None = None,
+    selected_codes: Sequence[int] | None = None,
 ) -> tuple[float, float]:
     r"""Return exact bounds of an AUC that is 0 or 1 in every draw.
 
@@ -958,7 +975,7 @@ def bound_auc(
         The AUC that was observed.
     n_repeats : int
         Number of repeats: the number of times that each person was tested.
-    classes : sequence of int, optional
+    selected_codes : sequence of int, optional
         Codes of the classes that the AUC is the mean of; by default all that occur.
 
     Returns
@@ -967,20 +984,24 @@ def bound_auc(
         The estimate twice if in each fold a model gives everybody the same values.
     """
     fold_masks = [
-        predictions.fold_numbers == fold_number
-        for fold_number in np.unique(predictions.fold_numbers)
+        coded_predictions.fold_numbers == fold_number
+        for fold_number in np.unique(coded_predictions.fold_numbers)
     ]
-    ranking_scores = predictions.ranking_scores
+    ranking_scores = coded_predictions.ranking_scores
     if ranking_scores is None or not any(
         np.ptp(ranking_scores[is_in_fold], axis=0).any() for is_in_fold in fold_masks
     ):
         return estimate, estimate
     class_factors = []
-    class_codes = np.unique(predictions.actual_codes) if classes is None else classes
+    class_codes = (
+        np.unique(coded_predictions.actual_codes)
+        if selected_codes is None
+        else selected_codes
+    )
     for class_code in class_codes:
         n_pairs = 0
         for is_in_fold in fold_masks:
-            is_class = predictions.actual_codes[is_in_fold] == class_code
+            is_class = coded_predictions.actual_codes[is_in_fold] == class_code
             class_people = person_codes[is_in_fold]
             n_class_people = len(set(class_people[is_class]))
             n_other_people = len(set(class_people[~is_class]))
@@ -1022,30 +1043,32 @@ def _list_targets(predicted_codes: np.ndarray, n_classes: int) -> list[np.ndarra
     random.
     """
     rng = np.random.default_rng(_BOUND_SEED)
-    other_codes = [
+    codes_of_errors = [
         np.delete(np.arange(n_classes), predicted_code)
         for predicted_code in predicted_codes
     ]
     farthest_codes = []
     nearest_codes = []
-    for class_codes, predicted_code in zip(other_codes, predicted_codes, strict=True):
+    for class_codes, predicted_code in zip(
+        codes_of_errors, predicted_codes, strict=True
+    ):
         class_distances = np.abs(class_codes - predicted_code)
         farthest_codes.append(class_codes[class_distances.argmax()])
         nearest_codes.append(class_codes[class_distances.argmin()])
-    target_assignments = [np.array(farthest_codes), np.array(nearest_codes)]
+    target_code_arrays = [np.array(farthest_codes), np.array(nearest_codes)]
     for predicted_code in range(n_classes):
-        target_assignments.append(
+        target_code_arrays.append(
             np.where(
                 predicted_codes == predicted_code,
-                target_assignments[0],
+                target_code_arrays[0],
                 predicted_code,
             )
         )
     n_random = _N_RANDOM_TARGETS if n_classes > 2 else 0
     for _ in range(n_random):
-        random_targets = [rng.choice(class_codes) for class_codes in other_codes]
-        target_assignments.append(np.array(random_targets))
-    return [*np.unique(target_assignments, axis=0)]
+        random_targets = [rng.choice(class_codes) for class_codes in codes_of_errors]
+        target_code_arrays.append(np.array(random_targets))
+    return [*np.unique(target_code_arrays, axis=0)]
 
 
 def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -1073,46 +1096,46 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
         has no people, or is separated from the rest. No rows without probabilities.
     """
     model = model or evaluation.models[0]
-    prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
+    prediction_table = evaluation.predictions[evaluation.predictions["model"] == model]
     probability_columns = [
         f"p_{class_label}" for class_label in evaluation.cohort.classes
     ]
-    table_rows = []
-    if not prediction_rows[probability_columns].isna().any(axis=None):
-        person_codes = pd.factorize(prediction_rows["participant"])[0]
+    table_records = []
+    if not prediction_table[probability_columns].isna().any(axis=None):
+        person_codes = pd.factorize(prediction_table["participant"])[0]
         row_weights = 1 / np.bincount(person_codes)[person_codes]
         for class_name, probability_column in zip(
             evaluation.cohort.classes, probability_columns, strict=True
         ):
-            class_probability = prediction_rows[probability_column].to_numpy(float)
-            is_class = (prediction_rows["truth"] == class_name).to_numpy()
-            table_rows.append(
+            class_probabilities = prediction_table[probability_column].to_numpy(float)
+            is_class = (prediction_table["truth"] == class_name).to_numpy()
+            table_records.append(
                 {
                     "class": class_name,
-                    "people": int(prediction_rows["participant"][is_class].nunique()),
+                    "people": int(prediction_table["participant"][is_class].nunique()),
                     "mean_probability": float(
-                        np.average(class_probability, weights=row_weights)
+                        np.average(class_probabilities, weights=row_weights)
                     ),
                     "frequency": float(np.average(is_class, weights=row_weights)),
                     **_fit_calibration(
-                        class_probability, is_class, person_codes, row_weights
+                        class_probabilities, is_class, person_codes, row_weights
                     ),
                 }
             )
-    return pd.DataFrame(table_rows)
+    return pd.DataFrame(table_records)
 
 
 def _fit_calibration(
-    class_probability: np.ndarray,
+    class_probabilities: np.ndarray,
     is_class: np.ndarray,
     person_codes: np.ndarray,
     w: np.ndarray,
 ) -> dict[str, float]:
     """Return slope and intercept of one class, with 95 % intervals."""
-    clipped_probability = class_probability.clip(
+    clipped_probabilities = class_probabilities.clip(
         _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY
     )
-    log_odds = np.log(clipped_probability) - np.log1p(-clipped_probability)
+    log_odds = np.log(clipped_probabilities) - np.log1p(-clipped_probabilities)
     ones = np.ones_like(log_odds)
     zeros = np.zeros_like(log_odds)
     y = is_class.astype(float)
@@ -1162,10 +1185,12 @@ def _logistic(
             break
     if np.abs(newton_step).max() > 1e-6 or np.abs(coefficients).max() > _MAX_SLOPE:
         return nan_coefficients, nan_coefficients
-    person_scores = np.zeros((person_codes.max() + 1, X.shape[1]))
-    np.add.at(person_scores, person_codes, X * (w * (y - mu))[:, None])
+    person_score_sums = np.zeros((person_codes.max() + 1, X.shape[1]))
+    np.add.at(person_score_sums, person_codes, X * (w * (y - mu))[:, None])
     inverse_information = np.linalg.inv(information)
     covariance = (
-        inverse_information @ (person_scores.T @ person_scores) @ inverse_information
+        inverse_information
+        @ (person_score_sums.T @ person_score_sums)
+        @ inverse_information
     )
     return coefficients, np.sqrt(np.diag(covariance))

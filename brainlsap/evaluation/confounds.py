@@ -158,25 +158,25 @@ class Deconfounder(BaseEstimator):
             )
         for covariate_name in self.preserved_covariates(table):
             check_values(table, find_covariate_column(table, covariate_name))
-        site_names = group_names(table[site_column_name])
-        if site_names.isna().any():
+        site_labels = group_names(table[site_column_name])
+        if site_labels.isna().any():
             raise ParameterError(
-                f"{count(site_names.isna().sum(), 'scan', 'have')} no value of "
+                f"{count(site_labels.isna().sum(), 'scan', 'have')} no value of "
                 f"{self.harmonize}. "
                 "Add the values, or leave these scans out."
             )
-        for fold_number, (train_rows, test_rows) in enumerate(splits, start=1):
-            train_table = table.iloc[train_rows]
-            learned_table = train_table[self._is_learned_from(train_table)]
+        for fold_number, (train_index, test_index) in enumerate(splits, start=1):
+            train_table = table.iloc[train_index]
+            reference_table = train_table[self._is_learned_from(train_table)]
             n_people_by_site = (
-                learned_table["participant"].groupby(site_names).nunique()
+                reference_table["participant"].groupby(site_labels).nunique()
             )
             # A site without a person of the reference class counts as 0.
             n_people_by_site = n_people_by_site.reindex(
-                sorted(site_names.iloc[train_rows].unique()), fill_value=0
+                sorted(site_labels.iloc[train_index].unique()), fill_value=0
             )
             self._check_sites_of_fold(
-                fold_number, n_people_by_site, site_names.iloc[test_rows]
+                fold_number, n_people_by_site, site_labels.iloc[test_index]
             )
 
     def _is_learned_from(self, scan_table: pd.DataFrame) -> np.ndarray:
@@ -189,38 +189,38 @@ class Deconfounder(BaseEstimator):
         self, scan_table: pd.DataFrame, splits: Sequence[tuple]
     ) -> None:
         """Raise if the steps cannot be learned from the reference class in a fold."""
-        option = option_text("reference_class", str(self.reference_class))
+        option_setting = option_text("reference_class", str(self.reference_class))
         if not (self.harmonize or self.regress_out):
             raise ParameterError(
-                f"{option} has no effect, because no covariate or site is adjusted "
-                f"for. Name covariates with {option_text('regress_out')}, or a site "
-                f"with {option_text('harmonize')}."
+                f"{option_setting} has no effect, because no covariate or site is "
+                f"adjusted for. Name covariates with {option_text('regress_out')}, or "
+                f"a site with {option_text('harmonize')}."
             )
         if not self._is_learned_from(scan_table).any():
             raise ParameterError(
-                f"{option} is not a class of the cohort; its classes are "
+                f"{option_setting} is not a class of the cohort; its classes are "
                 f"{', '.join(sorted(map(str, scan_table['label'].unique())))}."
             )
         covariate_names = (*self.regress_out, *self.preserved_covariates(scan_table))
-        for fold_number, (train_rows, _) in enumerate(splits, start=1):
-            train_table = scan_table.iloc[train_rows]
-            learned_table = train_table[self._is_learned_from(train_table)]
-            n_people = learned_table["participant"].nunique()
+        for fold_number, (train_index, _) in enumerate(splits, start=1):
+            train_table = scan_table.iloc[train_index]
+            reference_table = train_table[self._is_learned_from(train_table)]
+            n_people = reference_table["participant"].nunique()
             n_required = MIN_PER_SITE
             if self.regress_out:
-                design_of_fold = learn_design(self.regress_out, train_table)
-                n_required = 1 + _count_columns(design_of_fold) + MIN_REFERENCE_PEOPLE
+                codings_of_fold = learn_design(self.regress_out, train_table)
+                n_required = 1 + _count_columns(codings_of_fold) + MIN_REFERENCE_PEOPLE
             if n_people < n_required:
                 raise ParameterError(
-                    f"{option}: the training data of fold {fold_number} contain "
-                    f"{count(n_people, 'person')} of this class, but these covariates "
-                    f"need at least {n_required}. Use fewer covariates, use more "
-                    "folds, or merge classes. To estimate the effects from all people, "
-                    f"leave out {option_text('reference_class')}."
+                    f"{option_setting}: the training data of fold {fold_number} "
+                    f"contain {count(n_people, 'person')} of this class, but these "
+                    f"covariates need at least {n_required}. Use fewer covariates, use "
+                    "more folds, or merge classes. To estimate the effects from all "
+                    f"people, leave out {option_text('reference_class')}."
                 )
             for covariate_name in covariate_names:
                 self._check_groups_of_reference(
-                    fold_number, covariate_name, train_table, learned_table
+                    fold_number, covariate_name, train_table, reference_table
                 )
 
     def _check_groups_of_reference(
@@ -228,14 +228,14 @@ class Deconfounder(BaseEstimator):
         fold_number: int,
         covariate_name: str,
         train_table: pd.DataFrame,
-        learned_table: pd.DataFrame,
+        reference_table: pd.DataFrame,
     ) -> None:
         """Raise if a group of a covariate has nobody of the reference class."""
         column_name = find_covariate_column(train_table, covariate_name)
         if not has_groups(column_name, train_table[column_name]):
             return
         groups_in_training = {*group_names(train_table[column_name]).dropna()}
-        groups_in_reference = {*group_names(learned_table[column_name]).dropna()}
+        groups_in_reference = {*group_names(reference_table[column_name]).dropna()}
         absent_groups = sorted(groups_in_training - groups_in_reference)
         if absent_groups:
             raise ParameterError(
@@ -248,7 +248,7 @@ class Deconfounder(BaseEstimator):
             )
 
     def _check_sites_of_fold(
-        self, fold_number: int, n_people_by_site: pd.Series, test_site: pd.Series
+        self, fold_number: int, n_people_by_site: pd.Series, test_site_labels: pd.Series
     ) -> None:
         """Raise if ComBat cannot learn the sites of a fold, or never applies them.
 
@@ -256,7 +256,8 @@ class Deconfounder(BaseEstimator):
         """
         # If no test scan is of a learned site, only the training scans would change.
         is_held_out = (
-            len(test_site) > 0 and not test_site.isin(n_people_by_site.index).any()
+            len(test_site_labels) > 0
+            and not test_site_labels.isin(n_people_by_site.index).any()
         )
         if (
             is_held_out
@@ -295,13 +296,13 @@ class Deconfounder(BaseEstimator):
             self.combat_ = self._learn_combat(feature_values, table)
             feature_values = self._harmonize(feature_values, table)
         if self.regress_out:
-            covariate_design = learn_design(self.regress_out, table)
+            covariate_codings = learn_design(self.regress_out, table)
             C = np.hstack(
-                [np.ones((len(table), 1)), apply_design(covariate_design, table)]
+                [np.ones((len(table), 1)), apply_design(covariate_codings, table)]
             )
             coefficients = least_squares(C, feature_values, min_scans=C.shape[1] + 1)
             self.confounds_ = {
-                "design": covariate_design,
+                "design": covariate_codings,
                 "slope": np.nan_to_num(coefficients[1:]),
             }
             if self.reference_class is not None:
@@ -338,14 +339,14 @@ class Deconfounder(BaseEstimator):
 
     def check_people(self, table: pd.DataFrame) -> None:
         """Raise if new people lack covariates, or code sex in another way."""
-        learned_design: dict[str, CovariateCoding] = {}
-        for learned_parameters in (self.combat_, self.confounds_):
-            if learned_parameters:
-                learned_design |= learned_parameters["design"]
-        covariates = _covariate_columns(table)
-        covariate_kinds = {*map(kind_of, covariates)}
+        learned_codings: dict[str, CovariateCoding] = {}
+        for step_parameters in (self.combat_, self.confounds_):
+            if step_parameters:
+                learned_codings |= step_parameters["design"]
+        covariate_columns = _covariate_columns(table)
+        covariate_kinds = {*map(kind_of, covariate_columns)}
         required_names = dict.fromkeys(
-            [*filter(None, [self.harmonize]), *learned_design]
+            [*filter(None, [self.harmonize]), *learned_codings]
         )
         missing_names = [
             covariate_name
@@ -355,11 +356,11 @@ class Deconfounder(BaseEstimator):
         if missing_names:
             raise ParameterError(
                 f"the model requires the covariates {', '.join(missing_names)} for "
-                f"new people; got {', '.join(covariates) or 'no covariates'}. Add the "
-                "missing columns to the table of the new people (for arrays in "
+                f"new people; got {', '.join(covariate_columns) or 'no covariates'}. "
+                "Add the missing columns to the table of the new people (for arrays in "
                 "Python: to covariates=)."
             )
-        for covariate_name, column_coding in learned_design.items():
+        for covariate_name, column_coding in learned_codings.items():
             covariate_values = table[find_covariate_column(table, covariate_name)]
             if kind_of(covariate_name) != "sex" or isinstance(column_coding, float):
                 continue
@@ -399,38 +400,36 @@ class Deconfounder(BaseEstimator):
         is_large_enough = n_scans_of_site >= MIN_PER_SITE
         self.sites_ = [str(site_name) for site_name in site_names[is_large_enough]]
         n_sites = len(self.sites_)
-        site_index = pd.Index(self.sites_).get_indexer(site_labels)
-        has_learned_site = site_index >= 0
-        preserved_design = learn_design(
+        site_indices = pd.Index(self.sites_).get_indexer(site_labels)
+        has_learned_site = site_indices >= 0
+        preserved_codings = learn_design(
             self.preserved_covariates(scan_table), scan_table
         )
-        covariate_design = apply_design(preserved_design, scan_table)[has_learned_site]
+        covariate_design = apply_design(preserved_codings, scan_table)[has_learned_site]
         feature_values = feature_values[has_learned_site]
-        site_dummies = np.eye(n_sites)[site_index[has_learned_site]]
+        site_dummies = np.eye(n_sites)[site_indices[has_learned_site]]
         # values by site, each (n_sites, n_values)
-        n_known_values = site_dummies.T @ ~np.isnan(feature_values)
+        known_counts = site_dummies.T @ ~np.isnan(feature_values)
         beta = least_squares(
             np.hstack([site_dummies, covariate_design]), feature_values
         )
         site_means, covariate_slopes = beta[:n_sites], beta[n_sites:]
-        n_scans_by_value = np.maximum(n_known_values.sum(axis=0), 1)
-        grand_mean = (n_known_values * site_means).sum(axis=0) / n_scans_by_value
-        residual_values = (
-            feature_values - grand_mean - covariate_design @ covariate_slopes
+        n_scans_by_value = np.maximum(known_counts.sum(axis=0), 1)
+        grand_means = (known_counts * site_means).sum(axis=0) / n_scans_by_value
+        covariate_residuals = (
+            feature_values - grand_means - covariate_design @ covariate_slopes
         )
-        residuals = residual_values - site_dummies @ (site_means - grand_mean)
+        residuals = covariate_residuals - site_dummies @ (site_means - grand_means)
         sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_scans_by_value)
         # Values that do not vary, or were measured at one site only, are not changed.
-        is_unchanged = sd <= 1e-10 * np.maximum(np.abs(grand_mean), 1e-300)
-        is_unchanged |= ((n_known_values >= MIN_PER_SITE).sum(axis=0) < 2) | np.isnan(
-            sd
-        )
+        is_unchanged = sd <= 1e-10 * np.maximum(np.abs(grand_means), 1e-300)
+        is_unchanged |= ((known_counts >= MIN_PER_SITE).sum(axis=0) < 2) | np.isnan(sd)
         sd = np.where(is_unchanged, 1, sd)
-        z = np.where(is_unchanged, np.nan, residual_values) / sd
+        z = np.where(is_unchanged, np.nan, covariate_residuals) / sd
         site_shifts, site_variances = _estimate_site_effects(z, site_dummies)
         return {
-            "design": preserved_design,
-            "mean": np.where(is_unchanged, 0, grand_mean),
+            "design": preserved_codings,
+            "mean": np.where(is_unchanged, 0, grand_means),
             "slope": np.where(is_unchanged, 0, covariate_slopes),
             "deviation": sd,
             "gamma": site_shifts,
@@ -442,13 +441,13 @@ class Deconfounder(BaseEstimator):
     ) -> np.ndarray:
         """Return values as if they were from one site; unknown sites unchanged."""
         site_labels = self._site_labels(scan_table)
-        site_index = pd.Index(self.sites_).get_indexer(site_labels)
-        has_learned_site = site_index >= 0
+        site_indices = pd.Index(self.sites_).get_indexer(site_labels)
+        has_learned_site = site_indices >= 0
         if not has_learned_site.all():
-            unknown_sites = ", ".join(sorted(set(site_labels[~has_learned_site])))
+            unknown_sites_text = ", ".join(sorted(set(site_labels[~has_learned_site])))
             warnings.warn(
                 f"{count((~has_learned_site).sum(), 'scan', 'come')} from sites that "
-                f"were not in training ({unknown_sites}). These scans were not "
+                f"were not in training ({unknown_sites_text}). These scans were not "
                 "harmonised.",
                 stacklevel=3,
             )
@@ -461,15 +460,19 @@ class Deconfounder(BaseEstimator):
         ) + covariate_design @ _step_slopes(
             combat_parameters, covariate_design, feature_values
         )
-        value_sd = np.array(combat_parameters["deviation"])
-        gamma = np.array(combat_parameters["gamma"])[site_index[has_learned_site]]
-        site_variances = np.array(combat_parameters["delta"])[
-            site_index[has_learned_site]
+        value_sds = np.array(combat_parameters["deviation"])
+        site_shifts = np.array(combat_parameters["gamma"])[
+            site_indices[has_learned_site]
         ]
-        z = (feature_values[has_learned_site] - expected_values) / value_sd - gamma
+        site_variances = np.array(combat_parameters["delta"])[
+            site_indices[has_learned_site]
+        ]
+        z = (
+            feature_values[has_learned_site] - expected_values
+        ) / value_sds - site_shifts
         harmonized_values = feature_values.copy()
         harmonized_values[has_learned_site] = (
-            z / np.sqrt(site_variances) * value_sd + expected_values
+            z / np.sqrt(site_variances) * value_sds + expected_values
         )
         return harmonized_values
 
@@ -498,9 +501,9 @@ def list_step_phrases(step_options: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _group_labels(group_column: pd.Series) -> np.ndarray:
+def _group_labels(column_values: pd.Series) -> np.ndarray:
     """Return the group of each scan as text; missing ones are `_UNKNOWN`."""
-    return group_names(group_column).fillna(_UNKNOWN).to_numpy(object)
+    return group_names(column_values).fillna(_UNKNOWN).to_numpy(object)
 
 
 def _spell_as_trained(
@@ -525,19 +528,19 @@ def _recoding_advice(trained_groups: Iterable[str]) -> str:
 
 
 def _step_slopes(
-    fitted_step: Mapping, covariate_design: np.ndarray, feature_values: np.ndarray
+    step_parameters: Mapping, covariate_design: np.ndarray, feature_values: np.ndarray
 ) -> np.ndarray:
     """Return the slopes of a fitted step as (n_columns, n_values), also from JSON."""
     return np.reshape(
-        fitted_step["slope"], (covariate_design.shape[1], feature_values.shape[1])
+        step_parameters["slope"], (covariate_design.shape[1], feature_values.shape[1])
     )
 
 
-def _count_columns(covariate_design: Design) -> int:
+def _count_columns(covariate_codings: Design) -> int:
     """Return the number of columns of covariates, one for each group but the first."""
     return sum(
         1 if isinstance(column_coding, float) else len(column_coding) - 1
-        for column_coding in covariate_design.values()
+        for column_coding in covariate_codings.values()
     )
 
 
@@ -546,12 +549,12 @@ def _residual_deviations(
 ) -> np.ndarray:
     """Return the residual s.d. of every value; 1 where it is not known, or is 0."""
     residuals = feature_values - design_matrix @ coefficients
-    n_known_values = (~np.isnan(residuals)).sum(axis=0)
-    degrees_of_freedom = np.maximum(n_known_values - design_matrix.shape[1], 1)
+    known_counts = (~np.isnan(residuals)).sum(axis=0)
+    degrees_of_freedom = np.maximum(known_counts - design_matrix.shape[1], 1)
     deviations = np.sqrt(np.nansum(residuals**2, axis=0) / degrees_of_freedom)
     # The residuals of values that do not vary are rounding errors.
     is_constant = deviations <= 1e-10 * np.nan_to_num(np.abs(coefficients[0]))
-    return np.where((n_known_values == 0) | is_constant, 1.0, deviations)
+    return np.where((known_counts == 0) | is_constant, 1.0, deviations)
 
 
 def _covariate_columns(scan_table: pd.DataFrame) -> list[str]:
@@ -588,15 +591,15 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
         ]
     if len(matching_columns) == 1:
         return matching_columns[0]
-    list_advice = ""
+    advice_text = ""
     if "," in covariate_name:
-        list_advice = f" Give several columns as a list, {covariate_name.split(',')!r}."
+        advice_text = f" Give several columns as a list, {covariate_name.split(',')!r}."
     raise ParameterError(
         f"the covariates contain {'more than one' if matching_columns else 'no'} "
         f"column {covariate_name!r}; their columns are "
         f"{', '.join(covariate_columns) or 'none'}. If the column is missing, add it "
         "to the table of participants (for arrays in Python: to covariates=). A label "
-        f"cannot be a covariate.{list_advice}"
+        f"cannot be a covariate.{advice_text}"
     )
 
 
@@ -604,7 +607,7 @@ def learn_design(
     covariate_names: Sequence[str], table: pd.DataFrame
 ) -> dict[str, CovariateCoding]:
     """Return the mean, or the shares of groups, of each column as a `Design`."""
-    covariate_design: dict[str, CovariateCoding] = {}
+    covariate_codings: dict[str, CovariateCoding] = {}
     for covariate_name in covariate_names:
         column_name = find_covariate_column(table, covariate_name)
         column_values = table[column_name]
@@ -616,19 +619,19 @@ def learn_design(
         if has_groups(column_name, column_values):
             group_labels = pd.Series(_group_labels(column_values.dropna()))
             group_shares = group_labels.value_counts(normalize=True).sort_index()
-            covariate_design[column_name] = group_shares.to_dict()
+            covariate_codings[column_name] = group_shares.to_dict()
         else:
-            covariate_design[column_name] = float(pd.to_numeric(column_values).mean())
-    return covariate_design
+            covariate_codings[column_name] = float(pd.to_numeric(column_values).mean())
+    return covariate_codings
 
 
-def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
+def apply_design(covariate_codings: Design, table: pd.DataFrame) -> np.ndarray:
     """Return covariates as centred numbers (n_scans, n_columns); missing ones are 0.
 
     A covariate with groups has a column for each group but the first.
     """
     design_columns = []
-    for covariate_name, column_coding in covariate_design.items():
+    for covariate_name, column_coding in covariate_codings.items():
         column_values = table[find_covariate_column(table, covariate_name)]
         _check_coding(covariate_name, column_values.dropna(), column_coding)
         if isinstance(column_coding, float):
@@ -663,7 +666,7 @@ def apply_design(covariate_design: Design, table: pd.DataFrame) -> np.ndarray:
 
 
 def adjust_features(
-    cohort: Cohort, deconfounder: Deconfounder, reference: str | None = None
+    cohort: Cohort, deconfounder: Deconfounder, reference_class: str | None = None
 ) -> tuple[np.ndarray, pd.DataFrame | None]:
     """Return features at the mean of the covariates taken out, by within-class slopes.
 
@@ -672,7 +675,7 @@ def adjust_features(
     cohort : Cohort
     deconfounder : Deconfounder
         Says which covariates are taken out; it need not be fitted.
-    reference : str, optional
+    reference_class : str, optional
         Class from which the others differ; by default the first.
 
     Returns
@@ -699,7 +702,9 @@ def adjust_features(
     person_means = (
         pd.DataFrame(design_matrix).groupby([cohort.groups, cohort.y]).mean().to_numpy()
     )
-    reference_index = class_dummies.columns.get_loc(reference or cohort.classes[0])
+    reference_index = class_dummies.columns.get_loc(
+        reference_class or cohort.classes[0]
+    )
     variance_factors = _variance_factors(person_means, n_classes, reference_index)
     return adjusted_features, pd.DataFrame(
         variance_factors, index=class_dummies.columns
@@ -724,45 +729,53 @@ def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
         site_column_name = find_covariate_column(scan_table, deconfounder.harmonize)
         covariate_names.append(site_column_name)
         # Sites may be numbered: make them text, so that they count as groups.
-        site_names = "site " + scan_table[site_column_name].astype(str)
-        scan_table = scan_table.assign(**{site_column_name: site_names})
-    covariate_design = learn_design(covariate_names, scan_table)
-    design_columns = apply_design(covariate_design, scan_table)
-    curves = _curve_columns(covariate_design, scan_table)
+        site_labels = "site " + scan_table[site_column_name].astype(str)
+        scan_table = scan_table.assign(**{site_column_name: site_labels})
+    covariate_codings = learn_design(covariate_names, scan_table)
+    design_columns = apply_design(covariate_codings, scan_table)
+    curves = _curve_columns(covariate_codings, scan_table)
     n_coefficients = 1 + design_columns.shape[1] + curves.shape[1]
     n_people = scan_table["participant"].nunique()
     if n_people >= MIN_PEOPLE_PER_COEFFICIENT * n_coefficients:
         design_columns = np.hstack([design_columns, curves])
     # Units as far apart as mm and mm3 would lose digits in one basis.
-    column_sd = design_columns.std(axis=0)
-    return design_columns / np.where(column_sd > 0, column_sd, 1.0)
+    column_sds = design_columns.std(axis=0)
+    return design_columns / np.where(column_sds > 0, column_sds, 1.0)
 
 
-def _curve_columns(covariate_design: Design, scan_table: pd.DataFrame) -> np.ndarray:
+def _curve_columns(covariate_codings: Design, scan_table: pd.DataFrame) -> np.ndarray:
     """Return the centred curve of every quantity with enough values; missing ones 0."""
-    curves = []
-    for covariate_name, column_coding in covariate_design.items():
+    curve_columns = []
+    for covariate_name, column_coding in covariate_codings.items():
         if not isinstance(column_coding, float):
             continue
         covariate_values = pd.to_numeric(
             scan_table[find_covariate_column(scan_table, covariate_name)],
             errors="coerce",
         )
-        numbers_of_people = (
+        covariate_by_person = (
             covariate_values.groupby(scan_table["participant"]).mean().dropna()
         )
-        if numbers_of_people.nunique() < MIN_CURVE_VALUES:
+        if covariate_by_person.nunique() < MIN_CURVE_VALUES:
             continue
-        knots = np.quantile(numbers_of_people, _KNOT_QUANTILES)
+        knots = np.quantile(covariate_by_person, _KNOT_QUANTILES)
         if np.diff(knots).min() > 0:
-            curve = restricted_cubic_curve(
+            curve_column = restricted_cubic_curve(
                 covariate_values.to_numpy(dtype=float), knots
             )
-            curves.append(np.nan_to_num(curve - np.nanmean(curve), nan=0.0))
-    return np.stack(curves, axis=1) if curves else np.zeros((len(scan_table), 0))
+            curve_columns.append(
+                np.nan_to_num(curve_column - np.nanmean(curve_column), nan=0.0)
+            )
+    return (
+        np.stack(curve_columns, axis=1)
+        if curve_columns
+        else np.zeros((len(scan_table), 0))
+    )
 
 
-def restricted_cubic_curve(numbers: np.ndarray, knots: np.ndarray) -> np.ndarray:
+def restricted_cubic_curve(
+    covariate_values: np.ndarray, knots: np.ndarray
+) -> np.ndarray:
     r"""Return the curved column of a restricted cubic spline with three knots.
 
     With :math:`(u)_+ = \max(u, 0)` and knots :math:`a < b < c`,
@@ -777,7 +790,7 @@ def restricted_cubic_curve(numbers: np.ndarray, knots: np.ndarray) -> np.ndarray
 
     Parameters
     ----------
-    numbers : array of shape (n,)
+    covariate_values : array of shape (n,)
         NaN where missing.
     knots : array of shape (3,)
         In ascending order.
@@ -787,14 +800,14 @@ def restricted_cubic_curve(numbers: np.ndarray, knots: np.ndarray) -> np.ndarray
     array of shape (n,)
         In the unit of the numbers; 0 up to the first knot, NaN where missing.
     """
-    first, middle, last = knots
+    first_knot, middle_knot, last_knot = knots
     first_cubes, middle_cubes, last_cubes = (
-        np.maximum(numbers - knot, 0.0) ** 3 for knot in knots
+        np.maximum(covariate_values - knot, 0.0) ** 3 for knot in knots
     )
-    middle_share = (last - first) / (last - middle)
-    last_share = (middle - first) / (last - middle)
-    curve = first_cubes - middle_share * middle_cubes + last_share * last_cubes
-    return curve / (last - first) ** 2
+    middle_factor = (last_knot - first_knot) / (last_knot - middle_knot)
+    last_factor = (middle_knot - first_knot) / (last_knot - middle_knot)
+    curve_values = first_cubes - middle_factor * middle_cubes + last_factor * last_cubes
+    return curve_values / (last_knot - first_knot) ** 2
 
 
 def _variance_factors(
@@ -809,12 +822,12 @@ def _variance_factors(
     n_people_by_class = person_means[:, :n_classes].sum(axis=0)
     covariance = np.linalg.pinv(person_means.T @ person_means)[:n_classes, :n_classes]
     mean_variances = np.diag(covariance)
-    difference_variance = (
+    difference_variances = (
         mean_variances + mean_variances[reference_code] - 2 * covariance[reference_code]
     )
     return {
         "mean_factor": mean_variances * n_people_by_class,
-        "difference_factor": difference_variance
+        "difference_factor": difference_variances
         / (1 / n_people_by_class + 1 / n_people_by_class[reference_code]),
     }
 
@@ -825,15 +838,15 @@ def _check_coding(
     """Raise if new values are coded otherwise, for example 1 and 2 for F and M."""
     is_number = pd.to_numeric(column_values, errors="coerce").notna()
     if isinstance(column_coding, float):
-        expected_coding = "numbers"
+        expected_text = "numbers"
         is_other_coding = ~is_number
     else:
-        learned_numbers = pd.to_numeric(pd.Series(list(column_coding)), errors="coerce")
-        expected_coding = " or ".join(column_coding)
-        is_other_coding = is_number & learned_numbers.isna().all()
+        numeric_labels = pd.to_numeric(pd.Series(list(column_coding)), errors="coerce")
+        expected_text = " or ".join(column_coding)
+        is_other_coding = is_number & numeric_labels.isna().all()
     if len(column_values) and is_other_coding.all():
         raise ParameterError(
-            f"the covariate {column_name!r} was {expected_coding} in training; got "
+            f"the covariate {column_name!r} was {expected_text} in training; got "
             f"{str(column_values.iloc[0])!r}. Replace the new values by the values "
             "used in training."
         )
@@ -848,24 +861,28 @@ def least_squares(
     """
     coefficients = np.full((design_matrix.shape[1], feature_values.shape[1]), np.nan)
     # Solve once for all values that the same scans have.
-    for has_value, pattern_columns in missing_patterns(feature_values):
+    for has_value, column_indices in missing_patterns(feature_values):
         if has_value.sum() >= min_scans:
-            value_block = feature_values[np.ix_(has_value, pattern_columns)]
-            coefficients[:, pattern_columns] = np.linalg.lstsq(
+            value_block = feature_values[np.ix_(has_value, column_indices)]
+            coefficients[:, column_indices] = np.linalg.lstsq(
                 design_matrix[has_value], value_block, rcond=None
             )[0]
     return coefficients
 
 
-def missing_patterns(values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def missing_patterns(value_matrix: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return columns that the same rows have: a mask of these rows, and the columns."""
-    is_measured = ~np.isnan(values)
+    is_measured = ~np.isnan(value_matrix)
     if is_measured.all():
-        return [(np.ones(len(values), dtype=bool), np.arange(values.shape[1]))]
-    unique_patterns, unique_index = np.unique(is_measured, axis=1, return_inverse=True)
-    unique_index = unique_index.reshape(-1)
+        return [
+            (np.ones(len(value_matrix), dtype=bool), np.arange(value_matrix.shape[1]))
+        ]
+    unique_patterns, pattern_of_column = np.unique(
+        is_measured, axis=1, return_inverse=True
+    )
+    pattern_of_column = pattern_of_column.reshape(-1)
     return [
-        (has_value, np.flatnonzero(unique_index == pattern_index))
+        (has_value, np.flatnonzero(pattern_of_column == pattern_index))
         for pattern_index, has_value in enumerate(unique_patterns.T)
     ]
 
@@ -882,8 +899,8 @@ def _estimate_site_effects(
     site_variances = np.ones(effect_shape)
     for site_index in range(len(gamma)):
         site_z = z[site_dummies[:, site_index] > 0]
-        n_known_values = (~np.isnan(site_z)).sum(axis=0)
-        estimable_indices = np.flatnonzero(n_known_values >= MIN_PER_SITE)
+        known_counts = (~np.isnan(site_z)).sum(axis=0)
+        estimable_indices = np.flatnonzero(known_counts >= MIN_PER_SITE)
         varies_within_site = np.nanvar(site_z[:, estimable_indices], axis=0, ddof=1) > 0
         estimable_indices = estimable_indices[varies_within_site]
         if len(estimable_indices):
@@ -902,28 +919,28 @@ def _shrink_site_effects(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n = (~np.isnan(z)).sum(axis=0)
     gamma_hat = np.nanmean(z, axis=0)
     delta_hat = np.nanvar(z, axis=0, ddof=1)
-    shrunken_shift, shrunken_variance = gamma_hat, delta_hat
-    if len(shrunken_shift) < 2 or gamma_hat.var() == 0 or delta_hat.var() == 0:
-        return shrunken_shift, shrunken_variance
+    shrunken_shifts, shrunken_variances = gamma_hat, delta_hat
+    if len(shrunken_shifts) < 2 or gamma_hat.var() == 0 or delta_hat.var() == 0:
+        return shrunken_shifts, shrunken_variances
     prior_mean = gamma_hat.mean()
     prior_variance = gamma_hat.var(ddof=1)
     m, s = delta_hat.mean(), delta_hat.var(ddof=1)
     prior_shape = (2 * s + m**2) / s
     prior_rate = (m * s + m**3) / s
     for _ in range(_MAX_ITERATIONS):
-        previous_gamma, previous_delta = shrunken_shift, shrunken_variance
-        shrunken_shift = (
-            prior_variance * n * gamma_hat + shrunken_variance * prior_mean
-        ) / (prior_variance * n + shrunken_variance)
-        squared_deviations = np.nansum((z - shrunken_shift) ** 2, axis=0)
-        shrunken_variance = (0.5 * squared_deviations + prior_rate) / (
+        previous_gamma, previous_delta = shrunken_shifts, shrunken_variances
+        shrunken_shifts = (
+            prior_variance * n * gamma_hat + shrunken_variances * prior_mean
+        ) / (prior_variance * n + shrunken_variances)
+        squared_deviations = np.nansum((z - shrunken_shifts) ** 2, axis=0)
+        shrunken_variances = (0.5 * squared_deviations + prior_rate) / (
             n / 2 + prior_shape - 1
         )
-        gamma_change = np.abs(shrunken_shift - previous_gamma).max()
-        delta_change = np.abs(shrunken_variance - previous_delta).max()
+        gamma_change = np.abs(shrunken_shifts - previous_gamma).max()
+        delta_change = np.abs(shrunken_variances - previous_delta).max()
         if max(gamma_change, delta_change) < _MAX_CHANGE:
             break
-    return shrunken_shift, shrunken_variance
+    return shrunken_shifts, shrunken_variances
 
 
 def _check_confound(scan_table: pd.DataFrame, covariate_name: str) -> str:

@@ -139,29 +139,29 @@ class ConnectomeGain:
             return None
         return self._judge(("exchanged",))
 
-    def _judge(self, null_connectomes: Sequence[str]) -> Verdict:
+    def _judge(self, null_names: Sequence[str]) -> Verdict:
         """Compare the original with some null connectomes, as :class:`Verdict` says."""
-        connectome_rows = self.table.set_index("connectome")
-        null_rows = connectome_rows.loc[[*null_connectomes]]
-        strongest_null = null_rows.loc[null_rows["evidence_lead"].idxmin()]
-        compared_gains = [
-            connectome_rows.loc["original", "evidence_gain"],
-            *null_rows["evidence_lead"],
+        connectome_table = self.table.set_index("connectome")
+        null_table = connectome_table.loc[[*null_names]]
+        strongest_null_row = null_table.loc[null_table["evidence_lead"].idxmin()]
+        gain_and_lead = [
+            connectome_table.loc["original", "evidence_gain"],
+            *null_table["evidence_lead"],
         ]
         answer_text = "unclear"
         if (
-            min(compared_gains) >= MIN_LOG_CREDIT
-            and null_rows["evidence_lead_low"].min() > 0
+            min(gain_and_lead) >= MIN_LOG_CREDIT
+            and null_table["evidence_lead_low"].min() > 0
         ):
             answer_text = "yes"
-        elif null_rows["evidence_lead_high"].min() < MIN_LOG_CREDIT:
+        elif null_table["evidence_lead_high"].min() < MIN_LOG_CREDIT:
             answer_text = "no"
         return Verdict(
             answer_text,
-            compared_with=str(strongest_null.name),
-            lead=float(strongest_null["evidence_lead"]),
-            low=float(strongest_null["evidence_lead_low"]),
-            high=float(strongest_null["evidence_lead_high"]),
+            compared_with=str(strongest_null_row.name),
+            lead=float(strongest_null_row["evidence_lead"]),
+            low=float(strongest_null_row["evidence_lead_low"]),
+            high=float(strongest_null_row["evidence_lead_high"]),
         )
 
 
@@ -201,7 +201,7 @@ class _PersonRows(NamedTuple):
 @threadpool_limits.wrap(limits=1)
 def connectome_gain(
     cohort: Cohort,
-    steps: Deconfounder | None = None,
+    deconfounder: Deconfounder | None = None,
     model: Any = None,
     *,
     n_draws: int = 3,
@@ -227,7 +227,7 @@ def connectome_gain(
     ----------
     cohort : Cohort
         The scans. The classes are those of `cohort.y`.
-    steps : Deconfounder, optional
+    deconfounder : Deconfounder, optional
         Steps that harmonise the features and regress covariates out; by default none.
     model : LSAPRidgeClassifier, optional
         Its settings say how connectomes are prepared; by default they are used
@@ -259,11 +259,11 @@ def connectome_gain(
 
     check_cohort_given(cohort)
     check_at_least("n_draws", n_draws, 1)
-    steps = clone(steps) if steps is not None else Deconfounder()
-    features = steps.fit_transform(cohort.features, cohort.table)
+    deconfounder = clone(deconfounder) if deconfounder is not None else Deconfounder()
+    features = deconfounder.fit_transform(cohort.features, cohort.table)
     signals = InputScaler.learn(features).apply(features)
     is_measured = ~np.isnan(features).all(axis=(0, 2))
-    person_rows, averaging_matrix = _make_rows(cohort, signals, is_measured)
+    person_rows, averaging_matrix = _make_person_rows(cohort, signals, is_measured)
     n_people_of_rarest_class = np.bincount(person_rows.class_codes).min()
     if n_people_of_rarest_class < MIN_PEOPLE_OF_CLASS:
         raise ParameterError(
@@ -277,7 +277,7 @@ def connectome_gain(
     )
     gain_computation = _GainComputation(person_rows, splits)
     gains_of_connectome: dict[str, list[_Gain]] = {}
-    for connectome_name, diffused_signals in _diffuse_all(
+    for connectome_name, diffused_signals in _iter_diffused_signals(
         cohort,
         signals,
         is_measured,
@@ -285,12 +285,12 @@ def connectome_gain(
         n_draws,
         np.random.default_rng(random_state),
     ):
-        diffused_columns = [
+        columns_of_scales = [
             averaging_matrix @ scale_signals.reshape(len(scale_signals), -1)
             for scale_signals in diffused_signals
         ]
         gains_of_connectome.setdefault(connectome_name, []).append(
-            gain_computation.compute(diffused_columns)
+            gain_computation.compute(columns_of_scales)
         )
     return ConnectomeGain(_gain_table(gains_of_connectome, gain_computation))
 
@@ -309,19 +309,19 @@ def _learn_preparation(
     return connectome_preparation.learn(features, cohort.groups)
 
 
-def _make_rows(
+def _make_person_rows(
     cohort: Cohort, signals: np.ndarray, is_measured: np.ndarray
 ) -> tuple[_PersonRows, sparse.csr_array]:
     """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
     from brainlsap.model.evidence import class_targets
 
-    _, person_codes, n_visits = np.unique(
+    _, person_codes, visit_counts = np.unique(
         cohort.groups, return_inverse=True, return_counts=True
     )
     _, class_codes = np.unique(
         pd.Index(cohort.classes).get_indexer(cohort.y), return_inverse=True
     )
-    row_keys, row_of_scan, n_scans = np.unique(
+    row_keys, row_of_scan, n_scans_of_row = np.unique(
         np.column_stack([person_codes, class_codes]),
         axis=0,
         return_inverse=True,
@@ -329,21 +329,21 @@ def _make_rows(
     )
     row_of_scan = row_of_scan.ravel()
     averaging_matrix = sparse.csr_array(
-        (1 / n_scans[row_of_scan], (row_of_scan, np.arange(len(person_codes))))
+        (1 / n_scans_of_row[row_of_scan], (row_of_scan, np.arange(len(person_codes))))
     )
-    row_person, row_codes = row_keys.T
+    person_of_row, class_of_row = row_keys.T
     person_rows = _PersonRows(
         region_values=averaging_matrix @ signals.reshape(len(signals), -1),
         feature_means=averaging_matrix @ signals[:, is_measured].mean(axis=1),
-        targets=class_targets(row_codes, bool(cohort.classes_ordered)),
-        class_codes=row_codes,
-        person_codes=row_person,
-        scan_shares=n_scans / n_visits[row_person],
+        targets=class_targets(class_of_row, bool(cohort.classes_ordered)),
+        class_codes=class_of_row,
+        person_codes=person_of_row,
+        scan_shares=n_scans_of_row / visit_counts[person_of_row],
     )
     return person_rows, averaging_matrix
 
 
-def _diffuse_all(
+def _iter_diffused_signals(
     cohort: Cohort,
     signals: np.ndarray,
     is_measured: np.ndarray,
@@ -371,7 +371,7 @@ def _diffuse_all(
     n_pairs = n_rois * (n_rois - 1) // 2
     pair_orders = [rng.permutation(n_pairs) for _ in range(n_draws)]
     n_exchanges = 0 if is_shared else n_draws
-    all_donors = [exchange_scans(cohort.groups, rng) for _ in range(n_exchanges)]
+    donors_of_draws = [exchange_scans(cohort.groups, rng) for _ in range(n_exchanges)]
     signals = signals.astype(np.float32)
     permuted_signals = np.stack(
         [signals[:, region_order_of_draw] for region_order_of_draw in region_orders]
@@ -383,7 +383,7 @@ def _diffuse_all(
             connectome_preparation,
             cohort.groups,
             pair_orders,
-            all_donors,
+            donors_of_draws,
         )
     )
     for i, region_order in enumerate(region_orders):
@@ -397,10 +397,10 @@ def _diffuse_all(
         return
     for diffused_signals in exchanged_signals:
         yield "exchanged", diffused_signals
-    group_mean, *_ = _diffuse_signals(
+    mean_signals, *_ = _diffuse_signals(
         mean_connectome[None], signals[None], graph.Preparation(), cohort.groups
     )
-    yield "group mean", group_mean[0]
+    yield "group mean", mean_signals[0]
 
 
 class _DiffusedSignals(NamedTuple):
@@ -425,57 +425,61 @@ def _diffuse_signals(
     connectome_preparation: "Preparation",
     groups: np.ndarray,
     pair_orders: Sequence[np.ndarray] = (),
-    all_donors: Sequence[np.ndarray] = (),
+    donors_of_draws: Sequence[np.ndarray] = (),
 ) -> _DiffusedSignals:
     """Return exp(-s L) x of sets of signals, (n_sets, n_scans, n_rois, n_features).
 
     Every connectome is read and prepared once; a single connectome serves all scans.
-    `pair_orders` are those of :func:`rewire_connectomes`; each of `all_donors` is the
-    scan of the connectome of each scan.
+    `pair_orders` are those of :func:`rewire_connectomes`; each of `donors_of_draws`
+    is the scan of the connectome of each scan.
     """
     n_sets, n_scans, n_rois, n_features = signals.shape
     is_shared = len(connectomes) == 1
-    shape = len(_SCALES), n_scans, n_rois, n_features
+    diffused_shape = len(_SCALES), n_scans, n_rois, n_features
     relabelled_signals, rewired_signals, exchanged_signals = (
-        np.empty((n_draws, *shape), dtype=np.float32)
-        for n_draws in (n_sets, len(pair_orders), len(all_donors))
+        np.empty((n_draws, *diffused_shape), dtype=np.float32)
+        for n_draws in (n_sets, len(pair_orders), len(donors_of_draws))
     )
     mean_connectome = np.zeros((n_rois, n_rois))
-    _, person_codes, n_visits = np.unique(
+    _, person_codes, visit_counts = np.unique(
         groups, return_inverse=True, return_counts=True
     )
-    scan_shares = 1 / (n_visits[person_codes] * len(n_visits))
-    receivers_of_draws = [_list_receivers(donors) for donors in all_donors]
-    for batch_rows in [slice(None)] if is_shared else _iter_batches(n_scans):
-        prepared_weights = connectome_preparation.apply(connectomes[batch_rows])
+    scan_shares = 1 / (visit_counts[person_codes] * len(visit_counts))
+    receivers_of_draws = [
+        _list_receivers(donor_indices) for donor_indices in donors_of_draws
+    ]
+    for batch_slice in [slice(None)] if is_shared else _iter_batch_slices(n_scans):
+        prepared_weights = connectome_preparation.apply(connectomes[batch_slice])
         if not is_shared:
             mean_connectome += np.tensordot(
-                scan_shares[batch_rows], prepared_weights, 1
+                scan_shares[batch_slice], prepared_weights, 1
             )
         edge_weights = prepared_weights.astype(np.float32)
-        batch_signals = [*signals[:, batch_rows]]
+        batch_signals = [*signals[:, batch_slice]]
         # A scan that receives the connectome of another is diffused beside the other.
         receiver_sets = [
-            receivers[batch_rows]
+            receiver_indices[batch_slice]
             for receivers_of_rank in receivers_of_draws
-            for receivers in receivers_of_rank
+            for receiver_indices in receivers_of_rank
         ]
-        batch_signals += [signals[0, receivers] for receivers in receiver_sets]
+        batch_signals += [
+            signals[0, receiver_indices] for receiver_indices in receiver_sets
+        ]
         diffused_sets = _diffuse_batch(edge_weights, batch_signals)
-        relabelled_signals[:, :, batch_rows] = diffused_sets[:n_sets]
-        diffused_receivers = iter(
+        relabelled_signals[:, :, batch_slice] = diffused_sets[:n_sets]
+        receiver_iterator = iter(
             zip(receiver_sets, diffused_sets[n_sets:], strict=True)
         )
         for draw_index, receivers_of_rank in enumerate(receivers_of_draws):
             for _ in receivers_of_rank:
-                receivers, diffused_batch = next(diffused_receivers)
-                has_receiver = receivers >= 0
-                exchanged_signals[draw_index][:, receivers[has_receiver]] = (
+                receiver_indices, diffused_batch = next(receiver_iterator)
+                has_receiver = receiver_indices >= 0
+                exchanged_signals[draw_index][:, receiver_indices[has_receiver]] = (
                     diffused_batch[:, has_receiver]
                 )
         for draw_index, pair_order in enumerate(pair_orders):
             rewired_weights = rewire_connectomes(edge_weights, pair_order)
-            rewired_signals[draw_index][:, batch_rows] = _diffuse_batch(
+            rewired_signals[draw_index][:, batch_slice] = _diffuse_batch(
                 rewired_weights, batch_signals[:1]
             )[0]
     return _DiffusedSignals(
@@ -508,14 +512,14 @@ def _diffuse_batch(
     if len(edge_weights) == 1:
         # One matrix product for all scans: their columns side by side.
         signal_columns = stacked_signals.transpose(2, 0, 1, 3).reshape(1, n_rois, -1)
-        diffused_columns = _apply_heat_kernel(edge_weights, signal_columns)
-        diffused_sets = diffused_columns.reshape(
+        diffused_signals = _apply_heat_kernel(edge_weights, signal_columns)
+        diffused_sets = diffused_signals.reshape(
             len(_SCALES), n_rois, n_sets, n_scans, n_features
         )
         return diffused_sets.transpose(2, 0, 3, 1, 4)
     signal_columns = stacked_signals.transpose(1, 2, 0, 3).reshape(n_scans, n_rois, -1)
-    diffused_columns = _apply_heat_kernel(edge_weights, signal_columns)
-    diffused_sets = diffused_columns.reshape(
+    diffused_signals = _apply_heat_kernel(edge_weights, signal_columns)
+    diffused_sets = diffused_signals.reshape(
         len(_SCALES), n_scans, n_rois, n_sets, n_features
     )
     return diffused_sets.transpose(3, 0, 1, 2, 4)
@@ -528,29 +532,29 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     would keep the own connectome, because such an exchange is no control.
     """
     scans_of_person = list(pd.Series(groups).groupby(groups).indices.values())
-    person_circle = rng.permutation(len(scans_of_person))
-    donor_scans = np.empty(len(groups), dtype=np.intp)
+    person_order = rng.permutation(len(scans_of_person))
+    donor_indices = np.empty(len(groups), dtype=np.intp)
     for receiving_person, donor_person in zip(
-        person_circle, np.roll(person_circle, 1), strict=True
+        person_order, np.roll(person_order, 1), strict=True
     ):
-        receiving_scans = scans_of_person[receiving_person]
-        donor_scans[receiving_scans] = np.resize(
-            scans_of_person[donor_person], len(receiving_scans)
+        receiving_indices = scans_of_person[receiving_person]
+        donor_indices[receiving_indices] = np.resize(
+            scans_of_person[donor_person], len(receiving_indices)
         )
-    is_own = groups[donor_scans] == groups
+    is_own = groups[donor_indices] == groups
     if is_own.any():
         raise CohortError(
             f"{count(len({*groups[is_own]}), 'participant')} would get the own "
             "connectome in the control of exchanged connectomes; expected at least two "
             "participants who exchange connectomes. Exclude the others."
         )
-    return donor_scans
+    return donor_indices
 
 
-def _iter_batches(n_scans: int) -> Iterator[slice]:
+def _iter_batch_slices(n_scans: int) -> Iterator[slice]:
     """Yield the rows of each batch of scans."""
-    for start_row in range(0, n_scans, _DIFFUSED_AT_ONCE):
-        yield slice(start_row, min(start_row + _DIFFUSED_AT_ONCE, n_scans))
+    for start_index in range(0, n_scans, _DIFFUSED_AT_ONCE):
+        yield slice(start_index, min(start_index + _DIFFUSED_AT_ONCE, n_scans))
 
 
 @cache
@@ -582,14 +586,14 @@ def _apply_heat_kernel(edge_weights: np.ndarray, signals: np.ndarray) -> np.ndar
         -edge_weights / root_strengths[:, :, None] / root_strengths[:, None, :]
     )
     # A region without a link keeps its value.
-    diagonal_index = np.arange(edge_weights.shape[1])
-    shifted_laplacian[:, diagonal_index, diagonal_index] -= ~is_linked
+    diagonal_indices = np.arange(edge_weights.shape[1])
+    shifted_laplacian[:, diagonal_indices, diagonal_indices] -= ~is_linked
     diffused_signals = np.zeros((len(_SCALES), *signals.shape), dtype=np.float32)
     add_polynomials(diffused_signals, shifted_laplacian, signals, _heat_coefficients())
     return diffused_signals
 
 
-def rewire_connectomes(edges: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
+def rewire_connectomes(connectomes: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
     """Move weights to other pairs of regions, and restore every region's strength.
 
     Of connectomes (n_scans, n_rois, n_rois), prepared. `pair_order` (n_pairs,) is a
@@ -598,26 +602,26 @@ def rewire_connectomes(edges: np.ndarray, pair_order: np.ndarray) -> np.ndarray:
     (sum of weights) that it had, which is the degree of a weighted graph. Swaps of
     single edges would not change dense connectomes.
     """
-    n_rois = edges.shape[1]
+    n_rois = connectomes.shape[1]
     row_indices, column_indices = np.triu_indices(n_rois, 1)
     source_pairs = row_indices[pair_order] * n_rois + column_indices[pair_order]
     # Read every entry of a rewired connectome from its source; the diagonal is 0.
-    source_entries = np.zeros((n_rois, n_rois), dtype=np.intp)
-    source_entries[row_indices, column_indices] = source_pairs
-    source_entries[column_indices, row_indices] = source_pairs
-    flat_edges = edges.reshape(len(edges), -1)
-    rewired_edges = flat_edges.take(source_entries, axis=1)
-    diagonal_index = np.arange(n_rois)
-    rewired_edges[:, diagonal_index, diagonal_index] = 0.0
-    node_strengths = edges.sum(axis=2)
+    source_indices = np.zeros((n_rois, n_rois), dtype=np.intp)
+    source_indices[row_indices, column_indices] = source_pairs
+    source_indices[column_indices, row_indices] = source_pairs
+    flat_connectomes = connectomes.reshape(len(connectomes), -1)
+    rewired_connectomes = flat_connectomes.take(source_indices, axis=1)
+    diagonal_indices = np.arange(n_rois)
+    rewired_connectomes[:, diagonal_indices, diagonal_indices] = 0.0
+    node_strengths = connectomes.sum(axis=2)
     d = np.ones_like(node_strengths)
     for _ in range(_N_SCALINGS):
-        weight_sums = (rewired_edges @ d[:, :, None])[:, :, 0]
-        strength_ratio = np.divide(
+        weight_sums = (rewired_connectomes @ d[:, :, None])[:, :, 0]
+        strength_ratios = np.divide(
             node_strengths, weight_sums, out=np.zeros_like(d), where=weight_sums > 0
         )
-        d = np.sqrt(d * strength_ratio)
-    return rewired_edges * (d[:, :, None] * d[:, None, :])
+        d = np.sqrt(d * strength_ratios)
+    return rewired_connectomes * (d[:, :, None] * d[:, None, :])
 
 
 class _Gain(NamedTuple):
@@ -625,7 +629,7 @@ class _Gain(NamedTuple):
 
     evidence_gains: np.ndarray
     """Gain in log evidence of all people, then without each group of people."""
-    error_falls: np.ndarray
+    error_reductions: np.ndarray
     """Decrease of the left-out squared error of each row, times its weight."""
     scale: float
     """Posterior geometric mean of the common scale."""
@@ -634,97 +638,99 @@ class _Gain(NamedTuple):
 class _GainComputation:
     """The own-value models of all people and without each group, fitted once."""
 
-    def __init__(self, row_table: _PersonRows, splits: Sequence[tuple]) -> None:
-        self.rows, self.splits = row_table, splits
-        self.weights = row_table.weights()
-        self.full_model = _OwnValueModel(row_table)
+    def __init__(self, person_rows: _PersonRows, splits: Sequence[tuple]) -> None:
+        self.rows, self.splits = person_rows, splits
+        self.weights = person_rows.weights()
+        self.full_model = _OwnValueModel(person_rows)
         self.fold_models = [
-            _OwnValueModel(row_table.select(train_rows)) for train_rows, _ in splits
+            _OwnValueModel(person_rows.select(train_index)) for train_index, _ in splits
         ]
-        self.own_error = np.empty(len(row_table.class_codes))
-        for fold_model, (_, test_rows) in zip(self.fold_models, splits, strict=True):
-            predicted_targets = fold_model.predict(row_table.select(test_rows))
-            self.own_error[test_rows] = self._squared_error(
-                predicted_targets, test_rows
+        self.own_error = np.empty(len(person_rows.class_codes))
+        for fold_model, (_, test_index) in zip(self.fold_models, splits, strict=True):
+            predicted_targets = fold_model.predict(person_rows.select(test_index))
+            self.own_error[test_index] = self._squared_error(
+                predicted_targets, test_index
             )
         # Rows of each class and group, and the weight of a share of each class in the
         # model of all people and in those without each group.
-        n_classes = row_table.class_codes.max() + 1
+        n_classes = person_rows.class_codes.max() + 1
         self.block_rows = [
             [
-                test_rows[row_table.class_codes[test_rows] == class_code]
-                for _, test_rows in splits
+                test_index[person_rows.class_codes[test_index] == class_code]
+                for _, test_index in splits
             ]
             for class_code in range(n_classes)
         ]
         self.class_weights = np.zeros((1 + len(splits), n_classes))
-        all_rows = np.arange(len(row_table.class_codes))
-        for model_weights, model_rows in zip(
-            self.class_weights, [all_rows, *(train for train, _ in splits)], strict=True
+        all_indices = np.arange(len(person_rows.class_codes))
+        for model_weights, fit_indices in zip(
+            self.class_weights,
+            [all_indices, *(train_index for train_index, _ in splits)],
+            strict=True,
         ):
-            selected_rows = row_table.select(model_rows)
-            model_weights[selected_rows.class_codes] = (
-                selected_rows.weights() / selected_rows.scan_shares
+            fit_rows = person_rows.select(fit_indices)
+            model_weights[fit_rows.class_codes] = (
+                fit_rows.weights() / fit_rows.scan_shares
             )
 
     def _squared_error(
-        self, predicted_targets: np.ndarray, test_rows: np.ndarray
+        self, predicted_targets: np.ndarray, test_index: np.ndarray
     ) -> np.ndarray:
         """Return the weighted squared error of each row of the test rows."""
-        return self.weights[test_rows] * (
-            (self.rows.targets[test_rows] - predicted_targets) ** 2
+        return self.weights[test_index] * (
+            (self.rows.targets[test_index] - predicted_targets) ** 2
         ).sum(1)
 
-    def error_share(self, error_fall: np.ndarray) -> tuple[float, float, float]:
+    def error_share(self, error_reductions: np.ndarray) -> tuple[float, float, float]:
         """Return the part of the own-value model's error that falls.
 
         Its 90 % interval is that of a ratio of means over people.
         """
-        person_falls = np.bincount(self.rows.person_codes, error_fall)
+        person_reductions = np.bincount(self.rows.person_codes, error_reductions)
         person_errors = np.bincount(self.rows.person_codes, self.own_error)
-        error_fall_share = person_falls.sum() / person_errors.sum()
-        ratio_residuals = person_falls - error_fall_share * person_errors
+        reduction_share = person_reductions.sum() / person_errors.sum()
+        ratio_residuals = person_reductions - reduction_share * person_errors
         half_width = 1.645 * np.sqrt((ratio_residuals**2).sum()) / person_errors.sum()
         return (
-            float(error_fall_share),
-            float(error_fall_share - half_width),
-            float(error_fall_share + half_width),
+            float(reduction_share),
+            float(reduction_share - half_width),
+            float(reduction_share + half_width),
         )
 
-    def compute(self, columns_of_scale: Sequence[np.ndarray]) -> _Gain:
+    def compute(self, columns_of_scales: Sequence[np.ndarray]) -> _Gain:
         """Return the gain by diffused columns (n_rows, n_columns) of each scale."""
         models = [self.full_model, *self.fold_models]
         solutions_of_model: list[list[_ScaleSolution]] = [[] for _ in models]
-        for scale_columns in columns_of_scale:
-            for solutions, model, products in zip(
+        for scale_columns in columns_of_scales:
+            for solutions, model, weighted_products in zip(
                 solutions_of_model,
                 models,
                 self._iter_products(scale_columns),
                 strict=True,
             ):
-                solutions.append(model.solve_scale(products))
+                solutions.append(model.solve_scale(weighted_products))
         network_fits = [
             model.average_scales(solutions)
             for model, solutions in zip(models, solutions_of_model, strict=True)
         ]
-        error_falls = np.empty_like(self.own_error)
-        for fold_model, fold_fit, (_, test_rows) in zip(
+        error_reductions = np.empty_like(self.own_error)
+        for fold_model, fold_fit, (_, test_index) in zip(
             self.fold_models, network_fits[1:], self.splits, strict=True
         ):
             test_columns = [
-                scale_columns[test_rows] for scale_columns in columns_of_scale
+                scale_columns[test_index] for scale_columns in columns_of_scales
             ]
             predicted_targets = fold_model.predict(
-                self.rows.select(test_rows), fold_fit, test_columns
+                self.rows.select(test_index), fold_fit, test_columns
             )
-            error_falls[test_rows] = self.own_error[test_rows] - self._squared_error(
-                predicted_targets, test_rows
-            )
+            error_reductions[test_index] = self.own_error[
+                test_index
+            ] - self._squared_error(predicted_targets, test_index)
         log_evidences = np.array(
             [network_fit.log_evidence for network_fit in network_fits]
         )
-        log_scale = network_fits[0].scale_probability @ np.log(_SCALES)
-        return _Gain(log_evidences, error_falls, float(np.exp(log_scale)))
+        mean_log_scale = network_fits[0].scale_probability @ np.log(_SCALES)
+        return _Gain(log_evidences, error_reductions, float(np.exp(mean_log_scale)))
 
     def _iter_products(self, scale_columns: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the products of one scale of all people, then without each group.
@@ -736,13 +742,13 @@ class _GainComputation:
             [
                 [
                     _multiply_columns(
-                        scale_columns[row_block],
-                        self.rows.select(row_block),
-                        self.rows.scan_shares[row_block],
+                        scale_columns[block_indices],
+                        self.rows.select(block_indices),
+                        self.rows.scan_shares[block_indices],
                     )
-                    for row_block in group_rows
+                    for block_indices in group_blocks
                 ]
-                for group_rows in self.block_rows
+                for group_blocks in self.block_rows
             ]
         )
         class_sums = block_products.sum(axis=1)
@@ -754,14 +760,14 @@ class _GainComputation:
 
 
 def _multiply_columns(
-    diffused_columns: np.ndarray, row_table: _PersonRows, row_weights: np.ndarray
+    scale_columns: np.ndarray, person_rows: _PersonRows, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return H'U [H, F, own values, targets] of diffused columns H and weights U."""
-    H = diffused_columns.astype(float)
+    H = scale_columns.astype(float)
     other_columns = [
-        row_table.unpenalized_columns(),
-        row_table.region_values,
-        row_table.targets,
+        person_rows.unpenalized_columns(),
+        person_rows.region_values,
+        person_rows.targets,
     ]
     return (row_weights[:, None] * H).T @ np.hstack([H, *other_columns])
 
@@ -794,7 +800,7 @@ class _ScaleSolution(NamedTuple):
     """Slope of diffused columns in own values (n_columns,)."""
     residual_weights: np.ndarray
     """Weights of residual columns (n_ridges, n_c, n_columns, k)."""
-    own_components: np.ndarray
+    own_coefficients: np.ndarray
     """Targets minus the part that the network predicts, in the components of the own
     values (n_ridges, n_c, n_components, k)."""
 
@@ -818,32 +824,32 @@ class _OwnValueModel:
     intercept and means do not explain.
     """
 
-    def __init__(self, row_table: _PersonRows) -> None:
+    def __init__(self, person_rows: _PersonRows) -> None:
         from brainlsap.model.evidence import (
             LOG_NOISE_BOUND,
             count_contrasts,
             invert_sd,
         )
 
-        self.rows = row_table
-        row_weights = row_table.weights()
+        self.rows = person_rows
+        row_weights = person_rows.weights()
         self.root_weights = np.sqrt(row_weights)[:, None]
         n_people = float(row_weights.sum())
         self.n_people = n_people
-        self.F = row_table.unpenalized_columns()
+        self.F = person_rows.unpenalized_columns()
         # Coefficients of weighted least squares on F are F_inverse @ values.
         self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
         self.FtF_inverse = self.F_inverse @ self.F_inverse.T
         self.F_inverse = self.F_inverse * self.root_weights.T
-        value_means = row_weights @ row_table.region_values / n_people
+        value_means = row_weights @ person_rows.region_values / n_people
         value_variances = (
-            row_weights @ (row_table.region_values - value_means) ** 2 / n_people
+            row_weights @ (person_rows.region_values - value_means) ** 2 / n_people
         )
         self.inverse_sd = invert_sd(value_variances)
-        self.own_on_F = self.F_inverse @ (row_table.region_values * self.inverse_sd)
-        self.X = self._project(row_table.region_values * self.inverse_sd)
-        self.target_on_F = self.F_inverse @ row_table.targets
-        self.t = self._project(row_table.targets)
+        self.own_on_F = self.F_inverse @ (person_rows.region_values * self.inverse_sd)
+        self.X = self._project(person_rows.region_values * self.inverse_sd)
+        self.target_on_F = self.F_inverse @ person_rows.targets
+        self.t = self._project(person_rows.targets)
         self.n_contrasts = count_contrasts(self.t)
         self.dof = n_people - np.linalg.matrix_rank(self.F)
         P, S, Qt = np.linalg.svd(self.X, full_matrices=False)
@@ -854,7 +860,8 @@ class _OwnValueModel:
         self.XtX, self.Xtt = self.X.T @ self.X, self.X.T @ self.t
         self.log_ridge_bound = LOG_NOISE_BOUND + np.log(self.X.shape[1])
         log_evidences = [
-            self._log_evidence(ridge) for ridge in n_people * np.exp(_LOG_RIDGES)
+            self._log_evidence(ridge_penalty)
+            for ridge_penalty in n_people * np.exp(_LOG_RIDGES)
         ]
         self.log_evidence = max(log_evidences)
         best_index = int(np.argmax(log_evidences))
@@ -867,20 +874,20 @@ class _OwnValueModel:
         )
 
     def _log_evidence(
-        self, ridge: float, rss_fall: Any = 0.0, log_det: Any = 0.0
+        self, ridge_penalty: float, rss_reduction: Any = 0.0, log_det: Any = 0.0
     ) -> Any:
         """Return log evidence plus log prior of the ridge, without constants.
 
         A network lowers the residual sum of squares and adds to the log determinant.
         """
-        shrinkage = self.S**2 / (self.S**2 + ridge)
-        rss = (self.t**2).sum() - shrinkage @ (self.Pt**2).sum(axis=1) - rss_fall
-        log_det = log_det + np.log1p(self.S**2 / ridge).sum()
-        noise_excess = max(self.log_ridge_bound - np.log(ridge), 0.0)
+        shrinkages = self.S**2 / (self.S**2 + ridge_penalty)
+        rss = (self.t**2).sum() - shrinkages @ (self.Pt**2).sum(axis=1) - rss_reduction
+        log_det = log_det + np.log1p(self.S**2 / ridge_penalty).sum()
+        noise_excess = max(self.log_ridge_bound - np.log(ridge_penalty), 0.0)
         log_likelihood = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
         return log_likelihood - noise_excess**2 / 2
 
-    def fit_network(self, diffused_columns: Sequence[np.ndarray]) -> _NetworkFit:
+    def fit_network(self, columns_of_scales: Sequence[np.ndarray]) -> _NetworkFit:
         """Fit the network model of diffused columns (n_rows, n_columns) of each scale.
 
         The rows are those of this model.
@@ -891,11 +898,11 @@ class _OwnValueModel:
                 self.solve_scale(
                     _multiply_columns(scale_columns, self.rows, row_weights)
                 )
-                for scale_columns in diffused_columns
+                for scale_columns in columns_of_scales
             ]
         )
 
-    def residual_products(self, products: np.ndarray) -> "_ResidualProducts":
+    def residual_products(self, weighted_products: np.ndarray) -> "_ResidualProducts":
         """Return the products of residual columns R, from :func:`_multiply_columns`.
 
         R = H - X slopes, both projected, by least squares of each column of H on that
@@ -903,9 +910,9 @@ class _OwnValueModel:
         """
         from brainlsap.model.evidence import invert_sd
 
-        n_columns, n_unpenalized_columns = len(products), self.F.shape[1]
+        n_columns, n_unpenalized_columns = len(weighted_products), self.F.shape[1]
         HtH, HtF, HtV, HtT = np.split(
-            products,
+            weighted_products,
             np.cumsum([n_columns, n_unpenalized_columns, self.X.shape[1]]),
             axis=1,
         )
@@ -926,13 +933,13 @@ class _OwnValueModel:
         Rtt[is_explained] = 0.0
         return _ResidualProducts(RtR, RtX, Rtt, slopes, columns_on_F)
 
-    def solve_scale(self, products: np.ndarray) -> _ScaleSolution:
+    def solve_scale(self, weighted_products: np.ndarray) -> _ScaleSolution:
         """Return the network model at one scale, for each ridge and c.
 
         With K0 = XX'/ridge + I and E = R'K0^-1 R, the weights of residual columns are
         (I/c + E)^-1 R'K0^-1 t, and log|I + cE| is added to the log determinant.
         """
-        inner_products = self.residual_products(products)
+        inner_products = self.residual_products(weighted_products)
         n_columns = len(inner_products.RtR)
         mean_square = np.trace(inner_products.RtR) / self.n_people
         unit_factor = 1 / np.sqrt(mean_square) if mean_square > 0 else 1.0
@@ -943,8 +950,8 @@ class _OwnValueModel:
         log_dets = np.empty(grid_shape)
         residual_weights = np.empty((*grid_shape, n_columns, self.t.shape[1]))
         for i, ridge_factor in enumerate(_RIDGE_FACTORS):
-            ridge = ridge_factor * self.ridge
-            shrunken_PtR = (self.S**2 / (self.S**2 + ridge))[:, None] * PtR
+            ridge_penalty = ridge_factor * self.ridge
+            shrunken_PtR = (self.S**2 / (self.S**2 + ridge_penalty))[:, None] * PtR
             E = RtR - PtR.T @ shrunken_PtR
             projected_targets = Rtt - shrunken_PtR.T @ self.Pt
             for j, c in enumerate(_SIGNAL_RATIOS):
@@ -956,8 +963,10 @@ class _OwnValueModel:
                 )
                 log_dets[i, j] = 2 * np.log(np.diag(cholesky_factor)).sum()
             log_evidence[i] = self._log_evidence(
-                ridge,
-                rss_fall=(projected_targets * residual_weights[i]).sum(axis=(1, 2)),
+                ridge_penalty,
+                rss_reduction=(projected_targets * residual_weights[i]).sum(
+                    axis=(1, 2)
+                ),
                 log_det=log_dets[i],
             )
         return _ScaleSolution(
@@ -965,38 +974,38 @@ class _OwnValueModel:
             columns_on_F=inner_products.columns_on_F,
             slopes=inner_products.slopes,
             residual_weights=unit_factor * residual_weights,
-            own_components=self.Pt - PtR @ residual_weights,
+            own_coefficients=self.Pt - PtR @ residual_weights,
         )
 
     def average_scales(self, solutions: Sequence[_ScaleSolution]) -> _NetworkFit:
         """Return the network model averaged over scales, ridges and c."""
-        log_evidence = np.array([solution.log_evidence for solution in solutions])
-        log_total = logsumexp(log_evidence)
-        grid_probability = np.exp(log_evidence - log_total)
+        log_evidences = np.array([solution.log_evidence for solution in solutions])
+        log_total = logsumexp(log_evidences)
+        grid_probabilities = np.exp(log_evidences - log_total)
         # Posterior means of the weights.
         residual_weights = np.array(
             [
                 np.tensordot(probability, solution.residual_weights, 2)
                 for probability, solution in zip(
-                    grid_probability, solutions, strict=True
+                    grid_probabilities, solutions, strict=True
                 )
             ]
         )
         own_weights = np.zeros((len(self.Q), self.t.shape[1]))
         for i, ridge_factor in enumerate(_RIDGE_FACTORS):
-            own_components = sum(
-                np.tensordot(probability[i], solution.own_components[i], 1)
+            own_coefficients = sum(
+                np.tensordot(probability[i], solution.own_coefficients[i], 1)
                 for probability, solution in zip(
-                    grid_probability, solutions, strict=True
+                    grid_probabilities, solutions, strict=True
                 )
             )
-            own_shrinkage = self.S / (self.S**2 + ridge_factor * self.ridge)
-            own_weights += self.Q @ (own_shrinkage[:, None] * own_components)
+            own_shrinkages = self.S / (self.S**2 + ridge_factor * self.ridge)
+            own_weights += self.Q @ (own_shrinkages[:, None] * own_coefficients)
         return _NetworkFit(
             log_evidence=float(
-                log_total - np.log(grid_probability.size) - self.log_evidence
+                log_total - np.log(grid_probabilities.size) - self.log_evidence
             ),
-            scale_probability=grid_probability.sum(axis=(1, 2)),
+            scale_probability=grid_probabilities.sum(axis=(1, 2)),
             columns_on_F=[solution.columns_on_F for solution in solutions],
             slopes=[solution.slopes for solution in solutions],
             residual_weights=residual_weights,
@@ -1005,26 +1014,26 @@ class _OwnValueModel:
 
     def predict(
         self,
-        row_table: _PersonRows,
-        fit: _NetworkFit | None = None,
-        diffused_columns: Sequence[np.ndarray] = (),
+        person_rows: _PersonRows,
+        network_fit: _NetworkFit | None = None,
+        columns_of_scales: Sequence[np.ndarray] = (),
     ) -> np.ndarray:
         """Return predicted targets (n_rows, k) of new rows.
 
-        `fit` and the diffused columns of the rows are those of the network model;
-        without them, own values predict.
+        `network_fit` and the diffused columns of the rows are those of the network
+        model; without them, own values predict.
         """
-        F = row_table.unpenalized_columns()
-        X = row_table.region_values * self.inverse_sd - F @ self.own_on_F
-        if fit is None:
+        F = person_rows.unpenalized_columns()
+        X = person_rows.region_values * self.inverse_sd - F @ self.own_on_F
+        if network_fit is None:
             component_weights = (self.S / (self.S**2 + self.ridge))[:, None] * self.Pt
             return F @ self.target_on_F + X @ (self.Q @ component_weights)
-        predicted_targets = F @ self.target_on_F + X @ fit.own_weights
+        predicted_targets = F @ self.target_on_F + X @ network_fit.own_weights
         for scale_columns, slopes, column_weights, coefficients_on_F in zip(
-            diffused_columns,
-            fit.slopes,
-            fit.residual_weights,
-            fit.columns_on_F,
+            columns_of_scales,
+            network_fit.slopes,
+            network_fit.residual_weights,
+            network_fit.columns_on_F,
             strict=True,
         ):
             predicted_targets += scale_columns @ column_weights
@@ -1034,39 +1043,45 @@ class _OwnValueModel:
 
 
 def _gain_table(
-    gains_of_connectome: dict[str, list[_Gain]], computation: _GainComputation
+    gains_of_connectome: dict[str, list[_Gain]], gain_computation: _GainComputation
 ) -> pd.DataFrame:
     """Return the table of :class:`ConnectomeGain`."""
     (original_gain,) = gains_of_connectome["original"]
-    table_rows = []
+    table_records = []
     for connectome_name, draw_gains in gains_of_connectome.items():
-        log_scale = np.mean([np.log(draw_gain.scale) for draw_gain in draw_gains])
-        table_row = {
+        mean_log_scale = np.mean([np.log(draw_gain.scale) for draw_gain in draw_gains])
+        table_record = {
             "connectome": connectome_name,
             "n_draws": len(draw_gains),
-            "scale": np.exp(log_scale),
+            "scale": np.exp(mean_log_scale),
         }
         evidence_gains = np.array(
             [draw_gain.evidence_gains for draw_gain in draw_gains]
         )
-        error_gains = np.mean(
-            [draw_gain.error_falls for draw_gain in draw_gains], axis=0
+        error_reductions = np.mean(
+            [draw_gain.error_reductions for draw_gain in draw_gains], axis=0
         )
-        table_row |= _name_bounds("evidence_gain", _jackknife(evidence_gains))
-        table_row |= _name_bounds("error_gain", computation.error_share(error_gains))
+        table_record |= _name_bounds(
+            "evidence_gain", _jackknife_interval(evidence_gains)
+        )
+        table_record |= _name_bounds(
+            "error_gain", gain_computation.error_share(error_reductions)
+        )
         is_null = connectome_name != "original"
-        lead_interval = (
-            _jackknife(original_gain.evidence_gains - evidence_gains)
+        lead_and_bounds = (
+            _jackknife_interval(original_gain.evidence_gains - evidence_gains)
             if is_null
             else [np.nan] * 3
         )
-        table_row |= _name_bounds("evidence_lead", lead_interval)
-        lead_interval = computation.error_share(original_gain.error_falls - error_gains)
-        table_row |= _name_bounds(
-            "error_lead", lead_interval if is_null else [np.nan] * 3
+        table_record |= _name_bounds("evidence_lead", lead_and_bounds)
+        lead_and_bounds = gain_computation.error_share(
+            original_gain.error_reductions - error_reductions
         )
-        table_rows.append(table_row)
-    return pd.DataFrame(table_rows)
+        table_record |= _name_bounds(
+            "error_lead", lead_and_bounds if is_null else [np.nan] * 3
+        )
+        table_records.append(table_record)
+    return pd.DataFrame(table_records)
 
 
 def _name_bounds(
@@ -1082,7 +1097,7 @@ def _name_bounds(
     )
 
 
-def _jackknife(evidence_gains: np.ndarray) -> tuple[float, float, float]:
+def _jackknife_interval(evidence_gains: np.ndarray) -> tuple[float, float, float]:
     """Return the mean gain over draws with its 90 % interval.
 
     `evidence_gains` (n_draws, 1 + n_groups) are of all people, then without each group.

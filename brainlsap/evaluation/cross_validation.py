@@ -132,7 +132,7 @@ def cross_validate(
     ParameterError
         For no model, a name used twice, or steps that cannot work with the cohort.
     """
-    evaluation, _ = cross_validate_before(
+    evaluation, _ = cross_validate_with_calls(
         {},
         model,
         cohort,
@@ -151,7 +151,7 @@ def cross_validate(
     return evaluation
 
 
-def cross_validate_before(
+def cross_validate_with_calls(
     later_calls: Mapping[str, Any],
     model: Any,
     cohort: Cohort,
@@ -176,37 +176,37 @@ def cross_validate_before(
     """
     check_cohort_given(cohort)
     random_state = random_state or 0
-    models = _named_models(model, baselines, random_state, cohort)
-    splits, cv_text = _make_folds(cv, cohort, random_state, n_repeats)
+    named_models = _named_models(model, baselines, random_state, cohort)
+    splits, cv_description = _make_folds(cv, cohort, random_state, n_repeats)
     # Scans that count as people of their own share nobody; rows are still checked.
     person_of_scan = (
         np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
     )
     splits = check_splits(splits, person_of_scan)
-    confound_steps = Deconfounder(harmonize, regress_out, reference_class)
-    confound_steps.check(cohort.table, splits)
-    removed_columns = [
-        *filter(None, [confound_steps.harmonize]),
-        *confound_steps.regress_out,
+    deconfounder = Deconfounder(harmonize, regress_out, reference_class)
+    deconfounder.check(cohort.table, splits)
+    removed_covariates = [
+        *filter(None, [deconfounder.harmonize]),
+        *deconfounder.regress_out,
     ]
-    audit_findings = audit(cohort, splits, removed_columns, reference_class)
+    audit_table = audit(cohort, splits, removed_covariates, reference_class)
     # Sharing people was allowed, or check_splits had raised.
-    is_shared = audit_findings["check"] == Check.PERSON_IN_TWO_FOLDS
-    is_leak = (audit_findings["severity"] == "error") & ~is_shared
-    for leak_check in audit_findings["check"][is_leak].unique():
+    is_shared = audit_table["check"] == Check.PERSON_IN_TWO_FOLDS
+    is_leak = (audit_table["severity"] == "error") & ~is_shared
+    for leak_check in audit_table["check"][is_leak].unique():
         leak_title = check_title(leak_check)
         message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=3)
-    features, variance_factors = adjust_features(cohort, confound_steps)
+    features, variance_factors = adjust_features(cohort, deconfounder)
     return _fit_folds(
         later_calls,
-        models,
+        named_models,
         cohort,
         splits,
-        confound_steps,
+        deconfounder,
         cohort_summary=CohortSummary.from_cohort(cohort, features, variance_factors),
-        audit_findings=audit_findings,
-        cv_text=cv_text,
+        audit_table=audit_table,
+        cv_description=cv_description,
         random_state=random_state,
         n_jobs=n_jobs,
         verbose=verbose,
@@ -216,10 +216,10 @@ def cross_validate_before(
 
 def cross_validate_again(
     evaluation: Evaluation,
-    models: Mapping[str, Any],
+    model_of_name: Mapping[str, Any],
     cohort: Cohort,
     splits: Sequence[Split],
-    confound_steps: Deconfounder,
+    deconfounder: Deconfounder,
     *,
     n_jobs: int | None,
     verbose: bool,
@@ -234,13 +234,13 @@ def cross_validate_again(
     splits = check_splits(splits, cohort.groups)
     new_evaluation, _ = _fit_folds(
         {},
-        _named_models(models, False, random_state, cohort),
+        _named_models(model_of_name, False, random_state, cohort),
         cohort,
         splits,
-        confound_steps,
+        deconfounder,
         cohort_summary=evaluation.cohort,
-        audit_findings=evaluation.audit,
-        cv_text=evaluation.settings["cv"],
+        audit_table=evaluation.audit,
+        cv_description=evaluation.settings["cv"],
         random_state=random_state,
         n_jobs=n_jobs,
         verbose=verbose,
@@ -251,14 +251,14 @@ def cross_validate_again(
 
 def _fit_folds(
     later_calls: Mapping[str, Any],
-    models: Mapping[str, tuple[Any, str]],
+    named_models: Mapping[str, tuple[Any, str]],
     cohort: Cohort,
     splits: Sequence[Split],
-    confound_steps: Deconfounder,
+    deconfounder: Deconfounder,
     *,
     cohort_summary: CohortSummary,
-    audit_findings: pd.DataFrame,
-    cv_text: str,
+    audit_table: pd.DataFrame,
+    cv_description: str,
     random_state: int,
     n_jobs: int | None,
     verbose: bool,
@@ -266,23 +266,23 @@ def _fit_folds(
 ) -> tuple[Evaluation, Iterator[tuple[str, Any]]]:
     """Fit and test every model on every fold of an audited cohort.
 
-    `later_calls` is as in :func:`cross_validate_before`.
+    `later_calls` is as in :func:`cross_validate_with_calls`.
     """
     n_repeats = count_repeats(splits)
     n_folds = len(splits) // n_repeats
-    fit_keys = list(product(models, range(len(splits))))
+    fit_keys = list(product(named_models, range(len(splits))))
     task_of_fit = {
         f"{model_name}, fold {split_number + 1} of {len(splits)}": (
-            models[model_name][0],
+            named_models[model_name][0],
             splits[split_number],
         )
         for model_name, split_number in fit_keys
     }
-    fit_results, later_results = _run_fits(
+    fit_results, later_result_iterator = _run_fits(
         task_of_fit,
         later_calls,
         cohort,
-        confound_steps,
+        deconfounder,
         cohort_summary.data_hash,
         n_jobs,
         verbose,
@@ -292,44 +292,42 @@ def _fit_folds(
     for (model_name, split_number), fit_result in zip(
         fit_keys, fit_results, strict=True
     ):
-        key_columns = {
+        key_of_column = {
             "model": model_name,
             "repeat": split_number // n_folds + 1,
             "fold": split_number % n_folds + 1,
         }
-        for table_name, table_columns in fit_result.items():
-            task_table = pd.DataFrame(key_columns | table_columns)
-            tables_by_name.setdefault(table_name, []).append(task_table)
-    joined_tables = {
-        table_name: pd.DataFrame(columns=[*FIT_KEYS, *table_columns])
-        for table_name, table_columns in COLUMNS_OF_TABLE.items()
+        for table_name, values_of_column in fit_result.items():
+            part_table = pd.DataFrame(key_of_column | values_of_column)
+            tables_by_name.setdefault(table_name, []).append(part_table)
+    table_of_name = {
+        table_name: pd.DataFrame(columns=[*FIT_KEYS, *values_of_column])
+        for table_name, values_of_column in COLUMNS_OF_TABLE.items()
     }
-    for table_name, table_parts in tables_by_name.items():
-        joined_tables[table_name] = pd.concat(table_parts, ignore_index=True)
+    for table_name, part_tables in tables_by_name.items():
+        table_of_name[table_name] = pd.concat(part_tables, ignore_index=True)
     role_of_model = {
-        model_name: model_role for model_name, (_, model_role) in models.items()
+        model_name: model_role for model_name, (_, model_role) in named_models.items()
     }
-    fit_table = joined_tables["fits"]
+    fit_table = table_of_name["fits"]
     fit_table.insert(len(FIT_KEYS), "role", fit_table["model"].map(role_of_model))
-    preserved_columns = confound_steps.preserved_covariates(cohort.table)
+    preserved_names = deconfounder.preserved_covariates(cohort.table)
     study_settings = {
-        "cv": cv_text,
+        "cv": cv_description,
         "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
-        "people_shared": Check.PERSON_IN_TWO_FOLDS in set(audit_findings["check"]),
-        "steps": to_jsonable(
-            confound_steps.get_params() | {"preserve": preserved_columns}
-        ),
+        "people_shared": Check.PERSON_IN_TWO_FOLDS in set(audit_table["check"]),
+        "steps": to_jsonable(deconfounder.get_params() | {"preserve": preserved_names}),
         "version": brainlsap.__version__,
     }
     evaluation = Evaluation(
-        **joined_tables,
+        **table_of_name,
         cohort=cohort_summary,
         settings=study_settings,
-        audit=audit_findings,
+        audit=audit_table,
     )
-    return evaluation, later_results
+    return evaluation, later_result_iterator
 
 
 def _make_folds(
@@ -361,20 +359,22 @@ def split_cohort(
 
 
 def _named_models(
-    model: Any, baselines: bool, seed: int, cohort: Cohort
+    model: Any, adds_baselines: bool, seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
     """Return every model by name, with its role and seed, as suits the cohort."""
-    own_models = model if isinstance(model, Mapping) else {type(model).__name__: model}
-    baseline_models = make_models("baselines", random_state=seed) if baselines else {}
-    repeated_names = set(own_models) & set(baseline_models)
-    if not own_models or repeated_names:
+    user_models = model if isinstance(model, Mapping) else {type(model).__name__: model}
+    baseline_models = (
+        make_models("baselines", random_state=seed) if adds_baselines else {}
+    )
+    repeated_names = set(user_models) & set(baseline_models)
+    if not user_models or repeated_names:
         raise ParameterError(
             "model must name at least one classifier, and must not use the name of a "
             f"baseline model; got {', '.join(repeated_names) or 'no model'}. Rename "
             f"the classifier, or pass {option_text('baselines', False)}."
         )
     named_models: dict[str, tuple[Any, str]] = {}
-    for model_name, model_and_role in (dict(own_models) | baseline_models).items():
+    for model_name, model_and_role in (dict(user_models) | baseline_models).items():
         estimator, model_role = split_role(model_and_role)
         estimator = configure_for_cohort(clone(estimator), cohort)
         for parameter_name, parameter_value in estimator.get_params().items():
@@ -407,9 +407,9 @@ def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
             if has_cv and _divides_people(model_or_part.cv, cohort):
                 estimator_names[type(model_or_part).__name__] = None
     if estimator_names:
-        verb_text = "divides" if len(estimator_names) == 1 else "divide"
+        verb = "divides" if len(estimator_names) == 1 else "divide"
         warnings.warn(
-            f"{', '.join(estimator_names)} {verb_text} scans instead of people in the "
+            f"{', '.join(estimator_names)} {verb} scans instead of people in the "
             "inner folds, and some people have several scans. Give "
             "cv=GroupKFold(...), to which cross_validate passes the people.",
             stacklevel=4,
@@ -438,8 +438,8 @@ def _divides_people(cv: Any, cohort: Cohort) -> bool:
     except (TypeError, ValueError):  # not made for these rows
         return True
     return any(
-        np.isin(person_of_scan[test_rows], person_of_scan[train_rows]).any()
-        for train_rows, test_rows in splits
+        np.isin(person_of_scan[test_index], person_of_scan[train_index]).any()
+        for train_index, test_index in splits
     )
 
 
@@ -470,21 +470,21 @@ def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
             if "__" in parameter_name
             else ""
         )
-        bare_parameter = parameter_name.removeprefix(step_prefix)
+        bare_name = parameter_name.removeprefix(step_prefix)
         uses_order = (
-            bare_parameter in ("scales", "initial_scale")
+            bare_name in ("scales", "initial_scale")
             or str(parameter_value) == "ordinal"
         )
         classes_key = f"{step_prefix}classes"
         has_no_order = parameters.get(classes_key, "") is None
         if cohort.classes_ordered and uses_order and has_no_order:
             parameter_changes[classes_key] = cohort.classes
-        was_not_read = cohort.provenance.get("connectome") == NO_CONNECTOME
-        if bare_parameter == "connectome" and parameter_value is None and was_not_read:
+        has_no_connectome = cohort.provenance.get("connectome") == NO_CONNECTOME
+        if bare_name == "connectome" and parameter_value is None and has_no_connectome:
             parameter_changes[parameter_name] = "covariance"
-        if bare_parameter in ("hemispheres", "structures") and parameter_value is None:
+        if bare_name in ("hemispheres", "structures") and parameter_value is None:
             parameter_changes[parameter_name] = tuple(
-                cohort.atlas.regions[bare_parameter.removesuffix("s")]
+                cohort.atlas.regions[bare_name.removesuffix("s")]
             )
     return model.set_params(**parameter_changes) if parameter_changes else model
 
@@ -513,7 +513,7 @@ def _run_fits(
     fit_tasks: Mapping[str, tuple[Any, Split]],
     later_calls: Mapping[str, Any],
     cohort: Cohort,
-    confound_steps: Deconfounder,
+    deconfounder: Deconfounder,
     data_hash: str,
     n_jobs: int | None,
     verbose: bool,
@@ -530,7 +530,7 @@ def _run_fits(
     result_of_fit: dict[str, dict[str, Any]] = {}
     if memory is not None:
         path_of_fit = _cache_paths(
-            fit_tasks, cohort, confound_steps, data_hash, Path(memory)
+            fit_tasks, cohort, deconfounder, data_hash, Path(memory)
         )
         for fit_name, fit_path in path_of_fit.items():
             # A file may be missing, or cut short.
@@ -542,27 +542,29 @@ def _run_fits(
         stored_text = f"{len(result_of_fit)} of {len(fit_tasks)}"
         tqdm.write(f"{stored_text} fits were stored already.", file=sys.stderr)
     fit_calls = []
-    for batch in _batch_tasks(fit_tasks, result_of_fit):
-        model_of_fit = {fit_name: fit_tasks[fit_name][0] for fit_name in batch}
-        split = fit_tasks[batch[0]][1]
+    for batch_names in _batch_tasks(fit_tasks, result_of_fit):
+        model_of_fit = {fit_name: fit_tasks[fit_name][0] for fit_name in batch_names}
+        fold_split = fit_tasks[batch_names[0]][1]
         # The cohort is an argument of its own, so that Dask sends it once a worker.
         fit_calls.append(
-            delayed(_fit_fold)(model_of_fit, split, confound_steps, cohort)
+            delayed(_fit_fold)(model_of_fit, fold_split, deconfounder, cohort)
         )
     later_tasks = [
-        delayed(_call_by_name)(call_name, *call)
-        for call_name, call in later_calls.items()
+        delayed(_call_by_name)(call_name, *call_parts)
+        for call_name, call_parts in later_calls.items()
     ]
     n_jobs = choose_n_jobs(n_jobs, cohort)
     # Otherwise joblib joins long tasks that follow short ones.
     parallel_pool = Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
     all_tasks = fit_calls + later_tasks
-    named_results = chain.from_iterable(
+    result_iterator = chain.from_iterable(
         task_results.items()
         for task_results in (parallel_pool(all_tasks) if all_tasks else ())
     )
     result_of_call: dict[str, Any] = {}
-    n_models = len(fit_tasks) // len({id(split) for _, split in fit_tasks.values()})
+    n_models = len(fit_tasks) // len(
+        {id(fold_split) for _, fold_split in fit_tasks.values()}
+    )
     progress_bar = tqdm(
         total=len(fit_tasks),
         initial=len(result_of_fit),
@@ -571,7 +573,7 @@ def _run_fits(
     )
     with progress_bar, _note_stored_fits(path_of_fit, len(fit_tasks)):
         while len(result_of_fit) < len(fit_tasks):
-            result_name, task_result = next(named_results)
+            result_name, task_result = next(result_iterator)
             if result_name in later_calls:
                 result_of_call[result_name] = task_result
                 continue
@@ -587,10 +589,14 @@ def _run_fits(
                 progress_bar.write(
                     f"fitted {progress_text}, last {result_name}", file=sys.stderr
                 )
-    later_results: Iterator[Any] = chain(result_of_call.items(), named_results)
+    later_result_iterator: Iterator[Any] = chain(
+        result_of_call.items(), result_iterator
+    )
     if not later_calls:
-        later_results = iter([*later_results])  # Let the processes end their work.
-    return [result_of_fit[fit_name] for fit_name in fit_tasks], later_results
+        later_result_iterator = iter(
+            [*later_result_iterator]
+        )  # Let the processes end their work.
+    return [result_of_fit[fit_name] for fit_name in fit_tasks], later_result_iterator
 
 
 def _call_by_name(
@@ -622,7 +628,7 @@ def _note_stored_fits(path_of_fit: Mapping[str, Path], n_tasks: int) -> Iterator
 def _cache_paths(
     fit_tasks: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
-    confound_steps: Deconfounder,
+    deconfounder: Deconfounder,
     data_hash: str,
     folder: Path,
 ) -> dict[str, Path]:
@@ -633,29 +639,29 @@ def _cache_paths(
     cohort_names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
     table_csv = cohort.table.to_csv(index=False)
     study_hash = hash_of(
-        (_code_version(), data_hash, cohort_names, table_csv, confound_steps)
+        (_code_version(), data_hash, cohort_names, table_csv, deconfounder)
     )
     path_of_fit = {}
-    for fit_name, (model, split) in fit_tasks.items():
+    for fit_name, (model, fold_split) in fit_tasks.items():
         model_types = {
             type(model_or_part)
             for model_or_part in (model, *model.get_params().values())
         }
-        own_kinds = [
+        own_types = [
             k
             for k in model_types
             if k.__module__.split(".")[0] not in VERSIONED_PACKAGES
         ]
         # A lambda has no source, and its fit is not stored.
         with suppress(OSError, TypeError, AttributeError, PicklingError):
-            source_texts = sorted(getsource(model_type) for model_type in own_kinds)
-            fit_hash = hash_of((study_hash, source_texts, model, split))
+            source_texts = sorted(getsource(model_type) for model_type in own_types)
+            fit_hash = hash_of((study_hash, source_texts, model, fold_split))
             path_of_fit[fit_name] = folder / f"{fit_hash}.json"
     return path_of_fit
 
 
 def _batch_tasks(
-    fit_tasks: Mapping[str, tuple[Any, Split]], fit_results: Mapping[str, Any]
+    fit_tasks: Mapping[str, tuple[Any, Split]], result_of_fit: Mapping[str, Any]
 ) -> list[list[str]]:
     """Return the tasks without a result, in batches that share a fit.
 
@@ -664,30 +670,32 @@ def _batch_tasks(
     for another process.
     """
     names_of_batch: dict[Any, list[str]] = {}
-    for fit_name, (model, split) in fit_tasks.items():
-        if fit_name in fit_results:
+    for fit_name, (model, fold_split) in fit_tasks.items():
+        if fit_name in result_of_fit:
             continue
-        ridge = _ridge_of(model)
+        ridge_classifier = _find_ridge(model)
         batch_key = fit_name
-        if ridge is not None:
-            batch_key = _ridge_key(ridge)
-        is_network = ridge is not model and not hasattr(model, "covariate_names")
-        if is_network and (batch_key, id(split)) in names_of_batch:
+        if ridge_classifier is not None:
+            batch_key = _ridge_key(ridge_classifier)
+        is_network = ridge_classifier is not model and not hasattr(
+            model, "covariate_names"
+        )
+        if is_network and (batch_key, id(fold_split)) in names_of_batch:
             batch_key = fit_name
-        names_of_batch.setdefault((batch_key, id(split)), []).append(fit_name)
+        names_of_batch.setdefault((batch_key, id(fold_split)), []).append(fit_name)
     return list(names_of_batch.values())
 
 
-def _ridge_of(model: Any) -> Any:
+def _find_ridge(model: Any) -> Any:
     """Return a ridge, or the one that a network starts from, or None."""
     if "scales" in model.get_params():
         return model
     return model.make_ridge() if hasattr(model, "make_ridge") else None
 
 
-def _ridge_key(ridge: Any) -> str:
+def _ridge_key(ridge_classifier: Any) -> str:
     """Return the common settings of ridges that are fitted at once, as text."""
-    ridge_settings = ridge.get_params() | {"scales": None}
+    ridge_settings = ridge_classifier.get_params() | {"scales": None}
     ridge_settings["connectome"] = ridge_settings["connectome"] or "own"
     ridge_settings["max_scale"] = float(ridge_settings["max_scale"])
     return str(ridge_settings)
@@ -705,8 +713,8 @@ def _find_thread_pools(_n_modules: int) -> ThreadpoolController:
 
 def _fit_fold(
     model_of_name: Mapping[str, Any],
-    split: Split,
-    confound_steps: Deconfounder,
+    fold_split: Split,
+    deconfounder: Deconfounder,
     cohort: Cohort,
 ) -> dict[str, Any]:
     """Learn steps and models from the training scans, predict the test scans.
@@ -716,38 +724,42 @@ def _fit_fold(
     Returns the rows of every table by model, as columns that JSON can hold.
     """
     connectomes, scan_table = cohort.connectomes, cohort.table
-    classes, regions = tuple(cohort.classes), cohort.region_names
+    class_names, region_names = tuple(cohort.classes), cohort.region_names
     model_of_name = {
         model_name: clone(model) for model_name, model in model_of_name.items()
     }
-    train_rows, test_rows = split
-    train_table, test_table = scan_table.iloc[train_rows], scan_table.iloc[test_rows]
+    train_index, test_index = fold_split
+    train_table, test_table = scan_table.iloc[train_index], scan_table.iloc[test_index]
     result_of_model: dict[str, Any] = {}
     thread_pools = _find_thread_pools(len(sys.modules))
     with _WARNINGS_LOCK, thread_pools.limit(limits=1):
-        with _recorded_warnings() as step_warnings:
-            steps_start = time.perf_counter()
-            fold_steps = clone(confound_steps)
+        with _recorded_warnings() as deconfound_warnings:
+            deconfound_start = time.perf_counter()
+            fold_deconfounder = clone(deconfounder)
             features = cohort.features.copy()
-            features[train_rows] = fold_steps.fit_transform(
-                features[train_rows], train_table
+            features[train_index] = fold_deconfounder.fit_transform(
+                features[train_index], train_table
             )
-            features[test_rows] = fold_steps.transform(features[test_rows], test_table)
-            train_scans = PackedScans(connectomes, features, train_rows)
+            features[test_index] = fold_deconfounder.transform(
+                features[test_index], test_table
+            )
+            packed_train = PackedScans(connectomes, features, train_index)
             # A network reads the polynomials of the ridge that is fitted before it.
-            train_scans.connectomes.keeps_polynomials = len(model_of_name) > 1 and any(
+            packed_train.connectomes.keeps_polynomials = len(model_of_name) > 1 and any(
                 hasattr(model, "scale_mode") for model in model_of_name.values()
             )
-            test_scans = PackedScans(
-                connectomes, features, test_rows, keeps_terms=len(model_of_name) > 1
+            packed_test = PackedScans(
+                connectomes, features, test_index, keeps_terms=len(model_of_name) > 1
             )
-            seconds_steps = (time.perf_counter() - steps_start) / len(model_of_name)
+            deconfound_seconds = (time.perf_counter() - deconfound_start) / len(
+                model_of_name
+            )
         ridge_of_model = {
-            fitted_name: _ridge_of(model)
+            fitted_name: _find_ridge(model)
             for fitted_name, model in model_of_name.items()
         }
         fitted_names: set[str] = set()
-        seconds_ridges = 0.0
+        ridge_seconds = 0.0
         with _recorded_warnings() as ridge_warnings:
             ridge_start = time.perf_counter()
             if len(model_of_name) > 1:
@@ -759,35 +771,39 @@ def _fit_fold(
                     model_of_name, key=lambda n: n not in fitted_names
                 )
                 shared_ridges = [ridge_of_model[n] for n in ordered_names]
-                _fit_models(shared_ridges, train_scans, train_table)
-                seconds_ridges = (time.perf_counter() - ridge_start) / len(
-                    model_of_name
-                )
+                _fit_models(shared_ridges, packed_train, train_table)
+                ridge_seconds = (time.perf_counter() - ridge_start) / len(model_of_name)
         for model_name, model in model_of_name.items():
             with _recorded_warnings() as fit_warnings:
                 fit_start = time.perf_counter()
                 if model_name not in fitted_names:
                     is_shared = len(model_of_name) > 1
-                    ridge = ridge_of_model[model_name] if is_shared else None
-                    _fit_models([model], train_scans, train_table, ridge)
+                    ridge_classifier = ridge_of_model[model_name] if is_shared else None
+                    _fit_models([model], packed_train, train_table, ridge_classifier)
                 predict_start = time.perf_counter()
-                seconds_fit = seconds_steps + seconds_ridges + predict_start - fit_start
-                class_predictions = _predict_classes(
-                    model, test_scans, classes, test_table
+                fit_seconds = (
+                    deconfound_seconds + ridge_seconds + predict_start - fit_start
                 )
-                seconds_predict = time.perf_counter() - predict_start
+                class_predictions = _predict_classes(
+                    model, packed_test, class_names, test_table
+                )
+                predict_seconds = time.perf_counter() - predict_start
             inner_model = _inner_model(model)
             fit_report = to_jsonable(getattr(inner_model, "fit_report_", {}))
             warning_texts = {
                 str(fit_warning.message)
-                for fit_warning in (*step_warnings, *ridge_warnings, *fit_warnings)
+                for fit_warning in (
+                    *deconfound_warnings,
+                    *ridge_warnings,
+                    *fit_warnings,
+                )
             }
             fit_facts = {
                 "n_train": len(train_table),
                 "n_test": len(test_table),
                 "n_train_people": train_table["participant"].nunique(),
-                "seconds_fit": seconds_fit,
-                "seconds_predict": seconds_predict,
+                "seconds_fit": fit_seconds,
+                "seconds_predict": predict_seconds,
                 "epochs": float(np.mean(fit_report.get("epochs") or np.nan)),
                 "failed": str(fit_report.get("failed") or ""),
                 "settings": json.dumps(to_jsonable(model.get_params())),
@@ -802,16 +818,18 @@ def _fit_fold(
             }
             if fit_facts["failed"]:
                 continue
-            prediction_rows = test_table[["scan", "participant"]].assign(
+            prediction_table = test_table[["scan", "participant"]].assign(
                 truth=test_table["label"]
             )
-            result_of_model[model_name]["predictions"] = prediction_rows.join(
+            result_of_model[model_name]["predictions"] = prediction_table.join(
                 class_predictions
             ).to_dict("list")
             if np.ptp(
                 getattr(inner_model, "scales_", 0.0)
             ):  # equal scales rank no region
-                result_of_model[model_name]["scales"] = _scales_of(inner_model, regions)
+                result_of_model[model_name]["scales"] = _list_scales(
+                    inner_model, region_names
+                )
     return result_of_model
 
 
@@ -825,16 +843,16 @@ def _recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 def _fit_models(
     models: Sequence[Any],
-    scans: PackedScans,
+    packed_scans: PackedScans,
     train_table: pd.DataFrame,
-    ridge: Any = None,
+    ridge_classifier: Any = None,
 ) -> None:
     """Fit one model, or several nested ridges at once, to packed training scans.
 
-    `ridge` is the fitted one that a model starts from, if there is one.
+    `ridge_classifier` is the fitted one that a model starts from, if there is one.
     """
     model, *other_models = models
-    X = _pack_for(model, scans)
+    X = _adapt_scans(model, packed_scans)
     y = train_table["label"].to_numpy(object)
     person_of_scan = train_table["participant"].to_numpy(object)
     known_metadata = {"groups": person_of_scan, "covariates": train_table}
@@ -847,9 +865,9 @@ def _fit_models(
     }
     with config_context(enable_metadata_routing=True):  # for searches, pipelines
         try:
-            if ridge is not None:
+            if ridge_classifier is not None:
                 model.fit_from_ridge(
-                    ridge, X, y, **fit_metadata | {"groups": person_of_scan}
+                    ridge_classifier, X, y, **fit_metadata | {"groups": person_of_scan}
                 )
             elif other_models:
                 model.fit_with(other_models, X, y, person_of_scan)
@@ -878,21 +896,24 @@ def _reads_two_dimensions(model: Any) -> bool:
     return not (estimator_tags.no_validation or estimator_tags.input_tags.three_d_array)
 
 
-def _pack_for(model: Any, scans: PackedScans) -> Any:
+def _adapt_scans(model: Any, packed_scans: PackedScans) -> Any:
     """Return scans for a model: packed in an array, if it is not of this package."""
     if getattr(model, "reads_packed_scans", isinstance(model, DummyClassifier)):
-        return scans
-    return np.asarray(scans)
+        return packed_scans
+    return np.asarray(packed_scans)
 
 
 def _predict_classes(
-    model: Any, scans: PackedScans, classes: tuple[str, ...], covariates: pd.DataFrame
+    model: Any,
+    packed_scans: PackedScans,
+    classes: tuple[str, ...],
+    covariate_table: pd.DataFrame,
 ) -> pd.DataFrame:
     """Return predicted classes, `p_` probability and `d_` decision value of each.
 
     NaN where the model does not give them.
     """
-    X = _pack_for(model, scans)
+    X = _adapt_scans(model, packed_scans)
     class_names = [str(class_name) for class_name in model.classes_]
     inner_model = _inner_model(model)
     output_kind = ""
@@ -900,7 +921,7 @@ def _predict_classes(
     if hasattr(model, "predict_proba"):
         method_parameters = signature(model.predict_proba).parameters
         method_metadata = (
-            {"covariates": covariates} if "covariates" in method_parameters else {}
+            {"covariates": covariate_table} if "covariates" in method_parameters else {}
         )
         output_kind, model_outputs = "p", model.predict_proba(X, **method_metadata)
     elif hasattr(model, "decision_function"):
@@ -914,27 +935,27 @@ def _predict_classes(
             np.asarray(model.predict(X)).astype(str), class_names
         )
     model_outputs = np.asarray(model_outputs, dtype=float)
-    class_values = np.full((len(covariates), len(classes)), absent_value)
-    for class_name, class_outputs in zip(class_names, model_outputs.T, strict=True):
+    class_scores = np.full((len(covariate_table), len(classes)), absent_value)
+    for class_name, outputs_of_class in zip(class_names, model_outputs.T, strict=True):
         if class_name in classes:
-            class_values[:, classes.index(class_name)] = class_outputs
-    if not np.isfinite(class_values).all():
+            class_scores[:, classes.index(class_name)] = outputs_of_class
+    if not np.isfinite(class_scores).all():
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}. Check the model."
         )
-    predicted_classes = [classes[k] for k in class_values.argmax(axis=1)]
+    predicted_classes = [classes[k] for k in class_scores.argmax(axis=1)]
     if output_kind == "p" and isinstance(inner_model, ClassPriorMixin):
         class_codes = inner_model.choose_classes(model_outputs)
         predicted_classes = [class_names[k] for k in class_codes]
-    prediction_columns: dict[str, Any] = {"predicted": predicted_classes}
+    values_of_column: dict[str, Any] = {"predicted": predicted_classes}
     for column_prefix in "pd":
-        for class_name, column_values in zip(classes, class_values.T, strict=True):
-            is_given = column_prefix == output_kind
-            prediction_columns[f"{column_prefix}_{class_name}"] = (
-                column_values if is_given else np.nan
+        for class_name, column_values in zip(classes, class_scores.T, strict=True):
+            is_in_output = column_prefix == output_kind
+            values_of_column[f"{column_prefix}_{class_name}"] = (
+                column_values if is_in_output else np.nan
             )
-    return pd.DataFrame(prediction_columns, index=covariates.index)
+    return pd.DataFrame(values_of_column, index=covariate_table.index)
 
 
 def _inner_model(model: Any) -> Any:
@@ -944,23 +965,23 @@ def _inner_model(model: Any) -> Any:
     return _inner_model(model.steps[-1][1]) if hasattr(model, "steps") else model
 
 
-def _scales_of(model: Any, regions: tuple[str, ...]) -> dict[str, list]:
+def _list_scales(model: Any, region_names: tuple[str, ...]) -> dict[str, list]:
     """Return a fitted model's scales as columns, the mean over its starts first."""
-    scale_columns = {("mean", 1.0): model.scales_}
+    scales_by_column = {("mean", 1.0): model.scales_}
     for start_number, region_scales in enumerate(
         getattr(model, "scales_by_start_", ()), start=1
     ):
-        scale_columns[str(start_number), 1.0] = region_scales
-    scales_on_path = getattr(model, "scale_path_", ())
-    for path_share, region_scales in zip(PATH_SHARES, scales_on_path, strict=False):
-        scale_columns["mean", path_share] = region_scales
-    scale_interval = getattr(model, "scales_interval_", None)
-    if scale_interval is not None:
-        scale_columns["low", 1.0], scale_columns["high", 1.0] = (
-            scale_interval[:, 0],
-            scale_interval[:, 1],
+        scales_by_column[str(start_number), 1.0] = region_scales
+    path_scales = getattr(model, "scale_path_", ())
+    for path_share, region_scales in zip(PATH_SHARES, path_scales, strict=False):
+        scales_by_column["mean", path_share] = region_scales
+    scale_intervals = getattr(model, "scales_interval_", None)
+    if scale_intervals is not None:
+        scales_by_column["low", 1.0], scales_by_column["high", 1.0] = (
+            scale_intervals[:, 0],
+            scale_intervals[:, 1],
         )
-    scale_table = pd.DataFrame(scale_columns, list(regions)).unstack()
+    scale_table = pd.DataFrame(scales_by_column, list(region_names)).unstack()
     scale_table = scale_table.rename_axis(["start", "share", "region"]).reset_index(
         name="scale"
     )

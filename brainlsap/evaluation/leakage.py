@@ -280,7 +280,7 @@ class TestedColumn(NamedTuple):
 def audit(
     cohort: Cohort,
     splits: Sequence[Split],
-    taken_out: Sequence[str] = (),
+    adjusted_covariates: Sequence[str] = (),
     reference_class: str | None = None,
 ) -> pd.DataFrame:
     r"""Search for leakage, and for variables that alone predict the label.
@@ -326,7 +326,7 @@ def audit(
         The scans.
     splits : sequence of (train, test)
         Folds, as :func:`make_splits` makes them.
-    taken_out : sequence of str
+    adjusted_covariates : sequence of str
         Columns that are regressed out, or harmonised, inside the folds.
     reference_class : str, optional
         Class from which alone their effects are learned.
@@ -342,7 +342,7 @@ def audit(
     """
     removed_columns = {
         find_covariate_column(cohort.table, covariate_name)
-        for covariate_name in taken_out
+        for covariate_name in adjusted_covariates
     }
     audit_findings = [
         *_find_groups_in_two_folds(cohort, splits),
@@ -411,11 +411,11 @@ def _make_finding(
     check: Check,
     finding_text: str,
     *,
-    scans: str = "",
+    scans_text: str = "",
     severity: str = "",
     advice: str = "",
-    first_scan: str = "",
-    second_scan: str = "",
+    first_scan_name: str = "",
+    second_scan_name: str = "",
 ) -> AuditFinding:
     """Return a row of the audit; severity and advice are the check's unless given."""
     check_text = CHECKS[check]
@@ -424,9 +424,9 @@ def _make_finding(
         severity=severity or check_text.severity,
         finding=finding_text,
         what_to_do=advice or check_text.advice,
-        scans=scans,
-        first_scan=first_scan,
-        second_scan=second_scan,
+        scans=scans_text,
+        first_scan=first_scan_name,
+        second_scan=second_scan_name,
     )
 
 
@@ -439,37 +439,39 @@ def _find_groups_in_two_folds(
         "family": Check.FAMILY_IN_TWO_FOLDS,
         "site": Check.SITE_IN_TWO_FOLDS,
     }
-    kind_of_column = {"participant": "person", **_kinds_of_covariates(cohort)}
+    kind_of_column = {"participant": "person", **_map_covariate_kinds(cohort)}
     for column_name, covariate_kind in kind_of_column.items():
         if covariate_kind not in check_of_kind:
             continue
-        shared_values = _shared_values(cohort.table[column_name], splits)
-        if shared_values:
-            n_groups = len(set.union(*shared_values))
+        shared_by_fold = _find_shared_values(cohort.table[column_name], splits)
+        if shared_by_fold:
+            n_groups = len(set.union(*shared_by_fold))
             if covariate_kind == "person":
                 group_text = count(n_groups, "person")
             else:
                 group_text = f"{count(n_groups, 'group')} of {column_name}"
-            fold_text = f"{len(shared_values)} of {count(len(splits), 'fold')}"
+            fold_text = f"{len(shared_by_fold)} of {count(len(splits), 'fold')}"
             yield _make_finding(
                 check_of_kind[covariate_kind],
                 f"{group_text} in training and test scans of {fold_text}",
             )
 
 
-def _shared_values(column_values: pd.Series, splits: Sequence[Split]) -> list[set[Any]]:
+def _find_shared_values(
+    column_values: pd.Series, splits: Sequence[Split]
+) -> list[set[Any]]:
     """Return the values that training and test share, of each fold that shares any."""
     is_known = column_values.notna().to_numpy()
-    scan_values = column_values.to_numpy(dtype=object)
-    shared_values = []
-    for train_rows, test_rows in splits:
-        known_train_rows = np.asarray(train_rows)[is_known[train_rows]]
-        known_test_rows = np.asarray(test_rows)[is_known[test_rows]]
-        train_values = set(scan_values[known_train_rows])
-        values_in_both = train_values & set(scan_values[known_test_rows])
-        if values_in_both:
-            shared_values.append(values_in_both)
-    return shared_values
+    value_of_scan = column_values.to_numpy(dtype=object)
+    shared_by_fold = []
+    for train_index, test_index in splits:
+        known_train_index = np.asarray(train_index)[is_known[train_index]]
+        known_test_index = np.asarray(test_index)[is_known[test_index]]
+        train_values = set(value_of_scan[known_train_index])
+        common_values = train_values & set(value_of_scan[known_test_index])
+        if common_values:
+            shared_by_fold.append(common_values)
+    return shared_by_fold
 
 
 def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
@@ -484,46 +486,51 @@ def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
 
 def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for people whose ids differ only in what may be a visit."""
-    people_rows = cohort.table.drop_duplicates("participant").reset_index(drop=True)
+    people_table = cohort.table.drop_duplicates("participant").reset_index(drop=True)
     sex_columns = [
         column_name
-        for column_name, covariate_kind in _kinds_of_covariates(cohort).items()
+        for column_name, covariate_kind in _map_covariate_kinds(cohort).items()
         if covariate_kind == "sex"
     ]
-    sexes = people_rows[sex_columns[0]].tolist() if sex_columns else []
-    visit_like_rows, n_people = find_session_ids(
-        people_rows["participant"].tolist(), people_rows["label"].tolist(), sexes
+    sexes = people_table[sex_columns[0]].tolist() if sex_columns else []
+    visit_like_indices, n_people = find_session_ids(
+        people_table["participant"].tolist(), people_table["label"].tolist(), sexes
     )
-    if len(visit_like_rows):
+    if len(visit_like_indices):
         yield _make_finding(
             Check.VISITS_TAKEN_FOR_PEOPLE,
-            f"{count(len(visit_like_rows), 'person')} have IDs that differ only in "
+            f"{count(len(visit_like_indices), 'person')} have IDs that differ only in "
             "one part, which may be the visit. These IDs may be visits of only "
             f"{count(n_people, 'person')}",
-            scans=", ".join(people_rows["scan"][visit_like_rows]),
+            scans_text=", ".join(people_table["scan"][visit_like_indices]),
         )
 
 
 def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditFinding]:
     """Look for scans with the same, or nearly the same, connectome or features."""
     reported_pairs = set[tuple[int, int]]()
-    for block_kind, data_kind, scan_values in [
+    for block_kind, data_title, value_matrix in [
         *_list_blocks(cohort),
         *_list_feature_parts(cohort),
     ]:
         if block_kind is BlockKind.HEMISPHERE:
-            similar_pairs = _find_identical_pairs(scan_values)
+            similar_pairs = _find_identical_pairs(value_matrix)
         else:
             similar_pairs = _find_similar_pairs(
-                scan_values, is_connectome=block_kind is BlockKind.CONNECTOMES
+                value_matrix, is_connectome=block_kind is BlockKind.CONNECTOMES
             )
         if block_kind is not BlockKind.CONNECTOMES:
-            is_new = [tuple(pair) not in reported_pairs for pair in similar_pairs]
+            is_new = [
+                tuple(index_pair) not in reported_pairs for index_pair in similar_pairs
+            ]
             similar_pairs = similar_pairs[np.array(is_new, dtype=bool)]
-            reported_pairs |= {(first, second) for first, second in similar_pairs}
+            reported_pairs |= {
+                (first_index, second_index)
+                for first_index, second_index in similar_pairs
+            }
         is_same_person = np.equal(*cohort.groups[similar_pairs].T)
         yield from _find_copied_visits(
-            cohort, data_kind, scan_values, similar_pairs[is_same_person]
+            cohort, data_title, value_matrix, similar_pairs[is_same_person]
         )
         pairs_of_people = similar_pairs[~is_same_person]
         if len(pairs_of_people) > MAX_LISTED_PAIRS:
@@ -531,29 +538,29 @@ def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditF
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
                 f"{pairs_text} of scans of different participants have nearly the same "
-                f"{data_kind}",
+                f"{data_title}",
                 advice=MANY_PAIRS_ADVICE,
             )
         else:
             yield from _find_similar_people(
-                cohort, data_kind, scan_values, pairs_of_people, splits
+                cohort, data_title, value_matrix, pairs_of_people, splits
             )
 
 
 def _find_copied_visits(
-    cohort: Cohort, data_kind: str, scan_values: np.ndarray, similar_pairs: np.ndarray
+    cohort: Cohort, data_title: str, value_matrix: np.ndarray, similar_pairs: np.ndarray
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of one person that are identical."""
     for scan_pair in similar_pairs:
-        first_values, second_values = scan_values[scan_pair]
+        first_values, second_values = value_matrix[scan_pair]
         if np.array_equal(first_values, second_values, equal_nan=True):
-            first_scan, second_scan = cohort.table["scan"].iloc[scan_pair]
+            first_scan_name, second_scan_name = cohort.table["scan"].iloc[scan_pair]
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
-                f"two visits of a participant have identical {data_kind}",
-                scans=f"{first_scan}, {second_scan}",
-                first_scan=first_scan,
-                second_scan=second_scan,
+                f"two visits of a participant have identical {data_title}",
+                scans_text=f"{first_scan_name}, {second_scan_name}",
+                first_scan_name=first_scan_name,
+                second_scan_name=second_scan_name,
                 severity="warning",
                 advice=COPIED_VISIT_ADVICE,
             )
@@ -561,19 +568,20 @@ def _find_copied_visits(
 
 def _find_similar_people(
     cohort: Cohort,
-    data_kind: str,
-    scan_values: np.ndarray,
+    data_title: str,
+    value_matrix: np.ndarray,
     similar_pairs: np.ndarray,
     splits: Sequence[Split],
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of two people; an error if a fold separates them."""
     for scan_pair in similar_pairs:
-        first_scan, second_scan = cohort.table["scan"].iloc[scan_pair]
-        first_values, second_values = scan_values[scan_pair]
+        first_scan_name, second_scan_name = cohort.table["scan"].iloc[scan_pair]
+        first_values, second_values = value_matrix[scan_pair]
         is_identical = np.array_equal(first_values, second_values, equal_nan=True)
         is_separated = any(
-            np.isin(scan_pair, train_rows).any() and np.isin(scan_pair, test_rows).any()
-            for train_rows, test_rows in splits
+            np.isin(scan_pair, train_index).any()
+            and np.isin(scan_pair, test_index).any()
+            for train_index, test_index in splits
         )
         likeness_text = "identical" if is_identical else "nearly identical"
         fold_text = "are in the training and the test scans of a fold"
@@ -581,10 +589,10 @@ def _find_similar_people(
             fold_text = "could be in the training and the test scans of another fold"
         yield _make_finding(
             Check.DUPLICATE_SCANS,
-            f"two participants have {likeness_text} {data_kind} and {fold_text}",
-            scans=f"{first_scan}, {second_scan}",
-            first_scan=first_scan,
-            second_scan=second_scan,
+            f"two participants have {likeness_text} {data_title} and {fold_text}",
+            scans_text=f"{first_scan_name}, {second_scan_name}",
+            first_scan_name=first_scan_name,
+            second_scan_name=second_scan_name,
             severity="error" if is_separated else "warning",
         )
 
@@ -610,56 +618,60 @@ def _list_feature_parts(cohort: Cohort) -> list[ScanBlock]:
     if len(cohort.feature_names) > 1:
         # A file of one feature may have been copied to another person.
         scan_blocks += [
-            ScanBlock(BlockKind.FEATURE, feature_name, cohort.features[..., index])
-            for index, feature_name in enumerate(cohort.feature_names)
+            ScanBlock(
+                BlockKind.FEATURE, feature_name, cohort.features[..., feature_index]
+            )
+            for feature_index, feature_name in enumerate(cohort.feature_names)
         ]
     # FreeSurfer's stats of the cortex are a file for each hemisphere.
     region_sides = cohort.atlas.regions["hemisphere"].to_numpy()
-    for index, feature_name in enumerate(cohort.feature_names):
-        for side, side_title in (("L", "left"), ("R", "right")):
-            is_region = cohort.atlas.cortex & (region_sides == side)
+    for feature_index, feature_name in enumerate(cohort.feature_names):
+        for side_letter, side_title in (("L", "left"), ("R", "right")):
+            is_region = cohort.atlas.cortex & (region_sides == side_letter)
             scan_blocks.append(
                 ScanBlock(
                     BlockKind.HEMISPHERE,
                     f"{feature_name} in the {side_title} hemisphere",
-                    cohort.features[:, is_region, index],
+                    cohort.features[:, is_region, feature_index],
                 )
             )
     return scan_blocks
 
 
-def _find_identical_pairs(scan_values: np.ndarray) -> np.ndarray:
+def _find_identical_pairs(value_matrix: np.ndarray) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows that are the same in at least ten values.
 
     Values that all scans have in common do not count.
     """
-    is_common = (scan_values == scan_values[0]).all(axis=0)
-    differing_values = scan_values[:, ~is_common]
-    n_measured = (~np.isnan(differing_values)).sum(axis=1)
-    rows_of_values = defaultdict[bytes, list[int]](list)
-    for row in np.flatnonzero(n_measured >= MIN_DISTANCE_VALUES).tolist():
-        rows_of_values[differing_values[row].tobytes()].append(row)
-    row_pairs = [
-        row_pair
-        for equal_rows in rows_of_values.values()
-        for row_pair in combinations(equal_rows, 2)
+    is_common = (value_matrix == value_matrix[0]).all(axis=0)
+    differing_values = value_matrix[:, ~is_common]
+    measured_counts = (~np.isnan(differing_values)).sum(axis=1)
+    indices_of_bytes = defaultdict[bytes, list[int]](list)
+    for row_index in np.flatnonzero(measured_counts >= MIN_DISTANCE_VALUES).tolist():
+        indices_of_bytes[differing_values[row_index].tobytes()].append(row_index)
+    index_pairs = [
+        index_pair
+        for equal_indices in indices_of_bytes.values()
+        for index_pair in combinations(equal_indices, 2)
     ]
-    return np.array(sorted(row_pairs), dtype=np.int64).reshape(-1, 2)
+    return np.array(sorted(index_pairs), dtype=np.int64).reshape(-1, 2)
 
 
-def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.ndarray:
+def _find_similar_pairs(value_matrix: np.ndarray, *, is_connectome: bool) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
-    is_measured = np.zeros(len(scan_values), dtype=bool)
-    n_nonzero = np.zeros(scan_values.shape[1], dtype=np.int64)
-    for row_slice in _iter_row_slices(len(scan_values)):
-        is_measured[row_slice] = ~np.isnan(scan_values[row_slice]).all(axis=1)
-        n_nonzero += np.count_nonzero(scan_values[row_slice], axis=0)
-    measured_rows = np.flatnonzero(is_measured)
+    is_measured = np.zeros(len(value_matrix), dtype=bool)
+    nonzero_counts = np.zeros(value_matrix.shape[1], dtype=np.int64)
+    for row_slice in _iter_row_slices(len(value_matrix)):
+        is_measured[row_slice] = ~np.isnan(value_matrix[row_slice]).all(axis=1)
+        nonzero_counts += np.count_nonzero(value_matrix[row_slice], axis=0)
+    measured_indices = np.flatnonzero(is_measured)
     # Take the values that most scans have.
-    densest_columns = np.argsort(-n_nonzero, kind="stable")[:MAX_DISTANCE_VALUES]
-    z = np.empty((len(measured_rows), len(densest_columns)))
+    densest_indices = np.argsort(-nonzero_counts, kind="stable")[:MAX_DISTANCE_VALUES]
+    z = np.empty((len(measured_indices), len(densest_indices)))
     for row_slice in _iter_row_slices(len(z)):
-        z[row_slice] = scan_values[np.ix_(measured_rows[row_slice], densest_columns)]
+        z[row_slice] = value_matrix[
+            np.ix_(measured_indices[row_slice], densest_indices)
+        ]
     if is_connectome:
         z = np.log1p(z)
     z = SimpleImputer(keep_empty_features=True).fit_transform(z)
@@ -684,15 +696,15 @@ def _find_similar_pairs(scan_values: np.ndarray, *, is_connectome: bool) -> np.n
         dtype=bool,
     )
     near_pairs = near_pairs[is_copy | ~is_far_row[near_pairs].any(axis=1)]
-    return measured_rows[near_pairs]
+    return measured_indices[near_pairs]
 
 
-def _find_far_rows(scan_values: np.ndarray) -> np.ndarray:
+def _find_far_rows(value_matrix: np.ndarray) -> np.ndarray:
     """Return whether rows are far from the median row in most of the columns."""
-    absolute_deviations = np.abs(robust_deviation(scan_values))
+    absolute_deviations = np.abs(robust_deviation(value_matrix))
     has_spread = np.median(absolute_deviations, axis=0) > 0
-    if len(scan_values) < MIN_SCANS or not has_spread.any():
-        return np.zeros(len(scan_values), dtype=bool)
+    if len(value_matrix) < MIN_SCANS or not has_spread.any():
+        return np.zeros(len(value_matrix), dtype=bool)
     return np.median(absolute_deviations[:, has_spread], axis=1) > MAX_ROW_DEVIATION
 
 
@@ -719,22 +731,26 @@ def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
         The smaller row first, sorted.
     """
     components = _principal_components(z).astype(np.float32)
-    squares = (components**2).sum(axis=1)
+    squared_norms = (components**2).sum(axis=1)
     # Products in float32 are wrong by less than this share of the two squares.
-    squares = squares * np.float32(1 - 1e-5)
-    slack = 1e-5
+    squared_norms = squared_norms * np.float32(1 - 1e-5)
+    rounding_slack = 1e-5
     pair_arrays = [np.empty((0, 2), dtype=np.int64)]
     for row_slice in _iter_row_slices(len(z)):
         later_components = components[row_slice.start :]
-        distances = squares[row_slice, None] + squares[row_slice.start :]
-        distances -= 2 * (components[row_slice] @ later_components.T)
-        first_rows, second_rows = np.nonzero(distances <= max_squared_distance + slack)
-        is_pair = first_rows < second_rows
-        candidates = (
-            np.column_stack([first_rows, second_rows])[is_pair] + row_slice.start
+        squared_distances = (
+            squared_norms[row_slice, None] + squared_norms[row_slice.start :]
         )
-        for start in range(0, len(candidates), N_ROWS_AT_ONCE):
-            pair_block = candidates[start : start + N_ROWS_AT_ONCE]
+        squared_distances -= 2 * (components[row_slice] @ later_components.T)
+        first_indices, second_indices = np.nonzero(
+            squared_distances <= max_squared_distance + rounding_slack
+        )
+        is_pair = first_indices < second_indices
+        candidate_pairs = (
+            np.column_stack([first_indices, second_indices])[is_pair] + row_slice.start
+        )
+        for start in range(0, len(candidate_pairs), N_ROWS_AT_ONCE):
+            pair_block = candidate_pairs[start : start + N_ROWS_AT_ONCE]
             differences = z[pair_block[:, 0]] - z[pair_block[:, 1]]
             is_near = (differences**2).sum(axis=1) <= max_squared_distance
             pair_arrays.append(pair_block[is_near])
@@ -750,9 +766,9 @@ def _principal_components(z: np.ndarray) -> np.ndarray:
     if n_values <= n_rows:
         _, axes = np.linalg.eigh(z.T @ z)
         return z @ axes[:, -N_COMPONENTS:]
-    variances, directions = np.linalg.eigh(z @ z.T)
-    lengths = np.sqrt(np.maximum(variances[-N_COMPONENTS:], 0.0))
-    return directions[:, -N_COMPONENTS:] * lengths
+    eigenvalues, eigenvectors = np.linalg.eigh(z @ z.T)
+    singular_values = np.sqrt(np.maximum(eigenvalues[-N_COMPONENTS:], 0.0))
+    return eigenvectors[:, -N_COMPONENTS:] * singular_values
 
 
 def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
@@ -762,19 +778,21 @@ def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
             Check.CLINICAL_SCORE_AS_FEATURE,
             f"the feature {feature_name!r} has a name of a label or a clinical score",
         )
-    regions = cohort.region_names
-    for block_kind, _, scan_values in _list_blocks(cohort):
-        eta_squared = class_eta_squared(scan_values, cohort.y)
+    region_names = cohort.region_names
+    for block_kind, _, value_matrix in _list_blocks(cohort):
+        eta_squared = class_eta_squared(value_matrix, cohort.y)
         predictive_indices = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
         if not predictive_indices.size:
             continue
         # Columns are regions by features, or regions by regions.
         is_feature = block_kind is BlockKind.ALL_FEATURES
-        column_names = cohort.feature_names if is_feature else regions
+        column_names = cohort.feature_names if is_feature else region_names
         example_texts = []
-        for eta_column in predictive_indices[:3]:
-            row_index, column_index = divmod(eta_column, len(column_names))
-            example_texts.append(f"{regions[row_index]} {column_names[column_index]}")
+        for flat_index in predictive_indices[:3]:
+            row_index, column_index = divmod(flat_index, len(column_names))
+            example_texts.append(
+                f"{region_names[row_index]} {column_names[column_index]}"
+            )
         ellipsis_text = " ..." if predictive_indices.size > len(example_texts) else ""
         yield _make_finding(
             Check.LABEL_IN_FEATURES,
@@ -784,25 +802,27 @@ def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
         )
 
 
-def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.ndarray:
+def class_eta_squared(value_matrix: np.ndarray, class_labels: np.ndarray) -> np.ndarray:
     """Return the share of each column's variance that classes explain.
 
     Classes of fewer than five scans are left out. A column is 0 where a class has fewer
     than five values, or where nothing varies.
     """
-    _, class_codes, n_scans = np.unique(
+    _, class_codes, n_scans_of_class = np.unique(
         class_labels.astype(str), return_inverse=True, return_counts=True
     )
-    large_class_rows = np.flatnonzero(n_scans[class_codes] >= MIN_CLASS_SCANS)
-    large_class_codes = np.flatnonzero(n_scans >= MIN_CLASS_SCANS)
+    large_class_indices = np.flatnonzero(
+        n_scans_of_class[class_codes] >= MIN_CLASS_SCANS
+    )
+    large_class_codes = np.flatnonzero(n_scans_of_class >= MIN_CLASS_SCANS)
     # Sums of each class and column, of deviations from a constant of the column.
-    shape = len(large_class_codes), scan_values.shape[1]
-    n_values, sums, sums_of_squares = (np.zeros(shape) for _ in range(3))
-    constants = np.zeros(shape[1])
-    for row_slice in _iter_row_slices(len(large_class_rows)):
-        row_index = large_class_rows[row_slice]
-        block_values = scan_values[row_index].astype(float)
-        is_in_class = (class_codes[row_index] == large_class_codes[:, None]).astype(
+    sums_shape = len(large_class_codes), value_matrix.shape[1]
+    value_counts, class_sums, sums_of_squares = (np.zeros(sums_shape) for _ in range(3))
+    column_offsets = np.zeros(sums_shape[1])
+    for row_slice in _iter_row_slices(len(large_class_indices)):
+        row_indices = large_class_indices[row_slice]
+        block_values = value_matrix[row_indices].astype(float)
+        is_in_class = (class_codes[row_indices] == large_class_codes[:, None]).astype(
             float
         )
         # One sum of everything is NaN where a value is: a mask of all takes longer.
@@ -810,36 +830,38 @@ def class_eta_squared(scan_values: np.ndarray, class_labels: np.ndarray) -> np.n
         if has_unknown:
             is_known = ~np.isnan(block_values)
             block_values[~is_known] = 0.0
-            n_known_in_block = is_known.sum(axis=0)
-            n_values += is_in_class @ is_known
+            block_counts = is_known.sum(axis=0)
+            value_counts += is_in_class @ is_known
         else:
-            n_known_in_block = np.full(shape[1], len(block_values))
-            n_values += is_in_class.sum(axis=1, keepdims=True)
+            block_counts = np.full(sums_shape[1], len(block_values))
+            value_counts += is_in_class.sum(axis=1, keepdims=True)
         if not row_slice.start:
-            constants = block_values.sum(axis=0) / np.maximum(n_known_in_block, 1)
-        block_values -= constants
+            column_offsets = block_values.sum(axis=0) / np.maximum(block_counts, 1)
+        block_values -= column_offsets
         if has_unknown:
             block_values[~is_known] = 0.0
-        sums += is_in_class @ block_values
+        class_sums += is_in_class @ block_values
         sums_of_squares += is_in_class @ np.square(block_values, out=block_values)
-    n_known_values, column_totals = n_values.sum(axis=0), sums.sum(axis=0)
-    n_at_least_one = np.maximum(n_known_values, 1)
-    total_squares = sums_of_squares.sum(axis=0) - column_totals**2 / n_at_least_one
-    within_classes = (sums_of_squares - sums**2 / np.maximum(n_values, 1)).sum(axis=0)
-    raw_squares = sums_of_squares.sum(axis=0) + constants * (
-        2 * column_totals + n_known_values * constants
+    known_counts, column_totals = value_counts.sum(axis=0), class_sums.sum(axis=0)
+    positive_counts = np.maximum(known_counts, 1)
+    total_squares = sums_of_squares.sum(axis=0) - column_totals**2 / positive_counts
+    within_squares = (
+        sums_of_squares - class_sums**2 / np.maximum(value_counts, 1)
+    ).sum(axis=0)
+    raw_squares = sums_of_squares.sum(axis=0) + column_offsets * (
+        2 * column_totals + known_counts * column_offsets
     )
-    has_enough_values = (n_values >= MIN_CLASS_SCANS).all(axis=0)
-    can_be_explained = has_enough_values & (total_squares > 1e-20 * raw_squares)
-    between_share = 1 - within_classes / np.where(can_be_explained, total_squares, 1.0)
-    return np.where(can_be_explained, between_share, 0.0)
+    has_enough_values = (value_counts >= MIN_CLASS_SCANS).all(axis=0)
+    is_explainable = has_enough_values & (total_squares > 1e-20 * raw_squares)
+    between_shares = 1 - within_squares / np.where(is_explainable, total_squares, 1.0)
+    return np.where(is_explainable, between_shares, 0.0)
 
 
 def _find_several_scales(
     cohort: Cohort, removed_columns: set[str]
 ) -> Iterator[AuditFinding]:
     """Look for columns by whose values features may be on several scales."""
-    for column_name, covariate_kind in _kinds_of_covariates(cohort).items():
+    for column_name, covariate_kind in _map_covariate_kinds(cohort).items():
         group_values = cohort.table[column_name].dropna().astype(str)
         n_values = group_values.nunique()
         if covariate_kind not in SCALE_KINDS or n_values < 2:
@@ -861,7 +883,7 @@ def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report which of age, sex and site the cohort does not have."""
     covariate_kinds = {
         covariate_kind
-        for column_name, covariate_kind in _kinds_of_covariates(cohort).items()
+        for column_name, covariate_kind in _map_covariate_kinds(cohort).items()
         if cohort.table[column_name].notna().any()
     }
     covariate_kinds.add(kind_of(cohort.label_name))
@@ -889,16 +911,18 @@ def _find_predictive_columns(
     """Test covariates, and what was not measured, alone against the label."""
     tested_columns = [
         tested_column
-        for tested_column in _tested_columns(cohort)
+        for tested_column in _iter_tested_columns(cohort)
         if tested_column.values.nunique() > 1
     ]
-    scores = [
-        column_score(tested_column.values, cohort.y, cohort.groups)
+    accuracies_and_p_values = [
+        score_column(tested_column.values, cohort.y, cohort.groups)
         for tested_column in tested_columns
     ]
-    corrected_p_values = adjust_p_values([p_value for _, _, p_value in scores])
+    corrected_p_values = adjust_p_values(
+        [p_value for _, _, p_value in accuracies_and_p_values]
+    )
     for tested_column, (mean_accuracy, chance_accuracy, p_value), corrected_p in zip(
-        tested_columns, scores, corrected_p_values, strict=True
+        tested_columns, accuracies_and_p_values, corrected_p_values, strict=True
     ):
         p_value_text = p_phrase(p_value)
         if len(tested_columns) > 1:
@@ -932,9 +956,9 @@ def _find_predictive_columns(
             yield _make_finding(Check.MISSING_VALUES_PREDICT_LABEL, finding_text)
 
 
-def _tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
+def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
     """Yield covariates and patterns of missing values to test against the label."""
-    for column_name, covariate_kind in _kinds_of_covariates(cohort).items():
+    for column_name, covariate_kind in _map_covariate_kinds(cohort).items():
         column_values = cohort.table[column_name]
         parsed_numbers = pd.to_numeric(column_values, errors="coerce")
         is_numeric = parsed_numbers.count() >= 0.9 * column_values.count()
@@ -951,9 +975,9 @@ def _tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
     is_missing = is_missing[:, is_missing.any(axis=0) & ~is_missing.all(axis=0)]
     n_missing_by_scan = pd.Series(is_missing.sum(axis=1))
     yield TestedColumn("the number of missing values", n_missing_by_scan, covariate="")
-    pattern_index = np.unique(is_missing, axis=0, return_inverse=True)[1].reshape(-1)
-    missing_patterns = pd.Series(pattern_index.astype(str))
-    yield TestedColumn("which values are missing", missing_patterns, covariate="")
+    pattern_codes = np.unique(is_missing, axis=0, return_inverse=True)[1].reshape(-1)
+    pattern_labels = pd.Series(pattern_codes.astype(str))
+    yield TestedColumn("which values are missing", pattern_labels, covariate="")
 
 
 def _covariate_finding(
@@ -980,9 +1004,9 @@ def _covariate_finding(
         if reference_class is not None:
             finding_text += f", as estimated in {reference_class} alone"
     covariate_values = cohort.table[covariate_name]
-    is_held_out = has_groups(covariate_name, covariate_values) and not _shared_values(
-        covariate_values, splits
-    )
+    is_held_out = has_groups(
+        covariate_name, covariate_values
+    ) and not _find_shared_values(covariate_values, splits)
     if is_held_out:
         finding_text += "; its values in test scans do not occur in training scans"
     finding_severity = "note" if is_held_out or not is_predictive else ""
@@ -1014,13 +1038,14 @@ def _find_outside_reference(
         if has_groups(column_name, people_table[column_name]):
             continue
         person_values = pd.to_numeric(people_table[column_name], errors="coerce")
-        lowest_reference, highest_reference = (
+        reference_minimum, reference_maximum = (
             person_values[is_reference].min(),
             person_values[is_reference].max(),
         )
         n_people_outside = int(
             (
-                (person_values < lowest_reference) | (person_values > highest_reference)
+                (person_values < reference_minimum)
+                | (person_values > reference_maximum)
             ).sum()
         )
         if n_people_outside > MAX_OUTSIDE_SHARE * len(people_table):
@@ -1028,13 +1053,13 @@ def _find_outside_reference(
                 Check.OUTSIDE_REFERENCE,
                 f"{column_name} of {n_people_outside} of "
                 f"{count(len(people_table), 'person')} is outside the range of the "
-                f"class {reference_class} ({lowest_reference:g} to "
-                f"{highest_reference:g})",
+                f"class {reference_class} ({reference_minimum:g} to "
+                f"{reference_maximum:g})",
             )
 
 
-def column_score(
-    values: ArrayLike, label: ArrayLike, groups: ArrayLike
+def score_column(
+    column_values: ArrayLike, class_labels: ArrayLike, groups: ArrayLike
 ) -> tuple[float, float, float]:
     """Return the accuracy of a prediction from one column, chance and p-value.
 
@@ -1045,7 +1070,7 @@ def column_score(
 
     Parameters
     ----------
-    values, label, groups : array-like of length n_scans
+    column_values, class_labels, groups : array-like of length n_scans
         The column, the class and the person of each scan.
 
     Returns
@@ -1056,9 +1081,11 @@ def column_score(
         One over the number of classes.
     p_value : float
     """
-    scans = pd.DataFrame({"value": np.asarray(values), "label": np.asarray(label)})
-    person_rows = scans.assign(person=groups).dropna().drop_duplicates("person")
-    value_bins = person_rows["value"]
+    scan_table = pd.DataFrame(
+        {"value": np.asarray(column_values), "label": np.asarray(class_labels)}
+    )
+    person_table = scan_table.assign(person=groups).dropna().drop_duplicates("person")
+    value_bins = person_table["value"]
     is_numeric = (
         pd.api.types.is_numeric_dtype(value_bins)
         and value_bins.nunique() > N_COVARIATE_BINS
@@ -1068,15 +1095,15 @@ def column_score(
             value_bins, N_COVARIATE_BINS, labels=False, duplicates="drop"
         )
     bin_codes = pd.factorize(value_bins)[0]
-    classes, y = np.unique(person_rows["label"].astype(str), return_inverse=True)
-    n_classes = len(classes)
+    class_names, y = np.unique(person_table["label"].astype(str), return_inverse=True)
+    n_classes = len(class_names)
     rng = np.random.default_rng(0)
-    fold = _assign_people_to_folds(y, rng)
+    fold_of_person = _assign_people_to_folds(y, rng)
     bin_counts = np.zeros((N_FOLDS, bin_codes.max() + 1, n_classes))
-    np.add.at(bin_counts, (fold, bin_codes, y), 1)
+    np.add.at(bin_counts, (fold_of_person, bin_codes, y), 1)
     # A p-value of the cross-validated accuracy would have little power.
     if is_numeric and n_classes > 1:
-        values_by_class = [x for _, x in person_rows.groupby("label")["value"]]
+        values_by_class = [x for _, x in person_table.groupby("label")["value"]]
         p_value = kruskal(*values_by_class).pvalue
     else:
         p_value = _chi_squared_p(bin_counts.sum(axis=0), rng)
@@ -1085,11 +1112,13 @@ def column_score(
 
 def _assign_people_to_folds(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the fold of each person; folds have nearly the same shares of classes."""
-    fold = np.empty(len(y), dtype=np.int64)
-    random_order = rng.permutation(len(y))
-    class_order = random_order[np.argsort(y[random_order], kind="stable")]
-    fold[class_order] = np.arange(len(y)) % N_FOLDS
-    return fold
+    fold_of_person = np.empty(len(y), dtype=np.int64)
+    shuffled_indices = rng.permutation(len(y))
+    class_sorted_indices = shuffled_indices[
+        np.argsort(y[shuffled_indices], kind="stable")
+    ]
+    fold_of_person[class_sorted_indices] = np.arange(len(y)) % N_FOLDS
+    return fold_of_person
 
 
 def _majority_accuracy(test_counts: np.ndarray) -> float:
@@ -1099,13 +1128,13 @@ def _majority_accuracy(test_counts: np.ndarray) -> float:
     """
     class_counts = test_counts.sum(axis=0)
     train_counts = class_counts - test_counts
-    n_train = train_counts.sum(axis=1, keepdims=True)
-    class_shares = np.round(train_counts / np.maximum(n_train, 1), 12)
+    train_totals = train_counts.sum(axis=1, keepdims=True)
+    class_shares = np.round(train_counts / np.maximum(train_totals, 1), 12)
     is_predicted = class_shares == class_shares.max(axis=2, keepdims=True)
     # Tied classes share the prediction, so that an uninformative column is at chance.
-    n_tied_classes = is_predicted.sum(axis=2, keepdims=True)
-    n_correct = (test_counts * is_predicted / n_tied_classes).sum(axis=(0, 1))
-    return float((n_correct / class_counts.sum(axis=0)).mean())
+    tied_class_counts = is_predicted.sum(axis=2, keepdims=True)
+    correct_counts = (test_counts * is_predicted / tied_class_counts).sum(axis=(0, 1))
+    return float((correct_counts / class_counts.sum(axis=0)).mean())
 
 
 def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> float:
@@ -1127,7 +1156,7 @@ def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> f
     )
 
 
-def _kinds_of_covariates(cohort: Cohort) -> dict[str, str]:
+def _map_covariate_kinds(cohort: Cohort) -> dict[str, str]:
     """Return the kind of each column that is neither a key nor the label's own name."""
     key_columns = {*KEY_COLUMNS, cohort.label_name}
     column_names = [

@@ -117,7 +117,7 @@ def learning_curve(
         )
     if n_subsets < 2:
         raise ParameterError(f"n_subsets must be at least 2; got {n_subsets}.")
-    confound_steps = Deconfounder(harmonize, regress_out, reference_class)
+    deconfounder = Deconfounder(harmonize, regress_out, reference_class)
     # All training people come first: the other shares have the same audit.
     whole_evaluation = cross_validate(
         models,
@@ -139,7 +139,7 @@ def learning_curve(
             for subset_number in range(n_subsets)
         ]
         if all(
-            _can_learn(confound_steps, cohort, reduced_splits)
+            _can_learn(deconfounder, cohort, reduced_splits)
             for reduced_splits in splits_of_subset
         ):
             evaluations_of_share[share] = [
@@ -148,7 +148,7 @@ def learning_curve(
                     models,
                     cohort,
                     reduced_splits,
-                    confound_steps,
+                    deconfounder,
                     n_jobs=n_jobs,
                     verbose=verbose,
                     memory=memory,
@@ -156,29 +156,32 @@ def learning_curve(
                 for reduced_splits in splits_of_subset
             ]
     evaluations_of_share[1.0] = [whole_evaluation]
-    curve_rows = []
+    curve_records = []
     for model_name in models:
-        model_rows: list[dict[str, Any]] = []
+        model_records: list[dict[str, Any]] = []
         for share, subset_evaluations in evaluations_of_share.items():
-            interval = _score_interval(
+            interval_record = _score_interval(
                 subset_evaluations, model_name, n_draws, random_state
             )
-            n_train_people = _count_training(subset_evaluations, model_name)
-            curve_row = {"model": model_name, "share": share}
-            model_rows.append(curve_row | {"n_train_people": n_train_people} | interval)
-        slope = _bootstrap_slope(
+            n_train_people = _mean_training_size(subset_evaluations, model_name)
+            curve_record = {"model": model_name, "share": share}
+            model_records.append(
+                curve_record | {"n_train_people": n_train_people} | interval_record
+            )
+        slope_record = _bootstrap_slope(
             evaluations_of_share, model_name, n_draws, random_state
         )
-        answer = UNCLEAR
-        is_above_chance = model_rows[-1]["low"] > 1 / len(cohort.classes)
-        if slope["slope_low"] > 0 and is_above_chance:
-            answer = YES
-        elif slope["slope_high"] < SMALLEST_GAIN:
-            answer = NO
-        curve_rows += [
-            curve_row | slope | {"answer": answer} for curve_row in model_rows
+        verdict = UNCLEAR
+        is_above_chance = model_records[-1]["low"] > 1 / len(cohort.classes)
+        if slope_record["slope_low"] > 0 and is_above_chance:
+            verdict = YES
+        elif slope_record["slope_high"] < SMALLEST_GAIN:
+            verdict = NO
+        curve_records += [
+            curve_record | slope_record | {"answer": verdict}
+            for curve_record in model_records
         ]
-    return pd.DataFrame(curve_rows)
+    return pd.DataFrame(curve_records)
 
 
 def reduce_training(
@@ -186,7 +189,7 @@ def reduce_training(
     splits: Sequence[Split],
     share: float,
     random_state: int = 0,
-    subset: int = 0,
+    subset_number: int = 0,
 ) -> list[Split]:
     """Return folds with a share of their training people, stratified by class.
 
@@ -196,32 +199,38 @@ def reduce_training(
     """
     if share == 1:
         return list(splits)
-    people, class_labels = np.asarray(cohort.groups), np.asarray(cohort.y)
+    person_of_scan, class_labels = np.asarray(cohort.groups), np.asarray(cohort.y)
     reduced_splits = []
-    for fold_index, (train_index, test_rows) in enumerate(splits):
-        rng = np.random.default_rng([random_state, fold_index, subset // 2])
-        train_rows = np.asarray(train_index)
-        train_people, first_rows = np.unique(people[train_rows], return_index=True)
+    for fold_index, (train_index, test_index) in enumerate(splits):
+        rng = np.random.default_rng([random_state, fold_index, subset_number // 2])
+        train_indices = np.asarray(train_index)
+        train_person_ids, first_indices = np.unique(
+            person_of_scan[train_indices], return_index=True
+        )
         # A person with scans of several classes counts in that of the first.
-        class_of_person = class_labels[train_rows][first_rows]
-        chosen_people: list[Any] = []
-        for class_name in np.unique(class_labels[train_rows]):
-            class_people = rng.permutation(train_people[class_of_person == class_name])
-            if subset % 2:
-                class_people = class_people[::-1]
-            n_chosen = max(MIN_TRAINING_PEOPLE, int(np.ceil(share * len(class_people))))
-            chosen_people += list(class_people[:n_chosen])
-        is_chosen = np.isin(people[train_rows], chosen_people)
-        reduced_splits.append((train_rows[is_chosen], np.asarray(test_rows)))
+        class_of_person = class_labels[train_indices][first_indices]
+        chosen_person_ids: list[Any] = []
+        for class_name in np.unique(class_labels[train_indices]):
+            class_person_ids = rng.permutation(
+                train_person_ids[class_of_person == class_name]
+            )
+            if subset_number % 2:
+                class_person_ids = class_person_ids[::-1]
+            n_chosen = max(
+                MIN_TRAINING_PEOPLE, int(np.ceil(share * len(class_person_ids)))
+            )
+            chosen_person_ids += list(class_person_ids[:n_chosen])
+        is_chosen = np.isin(person_of_scan[train_indices], chosen_person_ids)
+        reduced_splits.append((train_indices[is_chosen], np.asarray(test_index)))
     return reduced_splits
 
 
 def _can_learn(
-    confound_steps: Deconfounder, cohort: Cohort, splits: Sequence[Split]
+    deconfounder: Deconfounder, cohort: Cohort, splits: Sequence[Split]
 ) -> bool:
     """Return whether adjustments can be learned from the training of all folds."""
     try:
-        confound_steps.check(cohort.table, splits)
+        deconfounder.check(cohort.table, splits)
     except ParameterError:  # A site has too few people.
         return False
     return True
@@ -232,13 +241,15 @@ def _select_fits(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     return evaluation.fits[evaluation.fits["model"] == model_name]
 
 
-def _count_training(subset_evaluations: Sequence[Evaluation], model_name: str) -> float:
+def _mean_training_size(
+    subset_evaluations: Sequence[Evaluation], model_name: str
+) -> float:
     """Return the number of training people, mean over folds and subsets."""
-    means = [
+    mean_sizes = [
         _select_fits(evaluation, model_name)["n_train_people"].mean()
         for evaluation in subset_evaluations
     ]
-    return float(np.mean(means))
+    return float(np.mean(mean_sizes))
 
 
 def _score_interval(
@@ -248,7 +259,7 @@ def _score_interval(
     random_state: int,
 ) -> dict[str, float]:
     """Return the mean balanced accuracy of subsets, with its interval."""
-    scores = pd.DataFrame(
+    interval_table = pd.DataFrame(
         [
             bootstrap_scores(evaluation, model_name, n_draws, random_state)
             .set_index("score")
@@ -257,11 +268,11 @@ def _score_interval(
         ]
     )
     # The mean of the intervals over people is at least as wide as that of the mean.
-    estimate, mean_low, mean_high = scores[["estimate", "low", "high"]].mean(
+    estimate, mean_low, mean_high = interval_table[["estimate", "low", "high"]].mean(
         skipna=False
     )
     mean_low, mean_high = _widen_interval(
-        estimate, mean_low, mean_high, scores["estimate"].to_numpy()
+        estimate, mean_low, mean_high, interval_table["estimate"].to_numpy()
     )
     return {
         "estimate": estimate,
@@ -306,21 +317,26 @@ def _bootstrap_slope(
                 for evaluation in subset_evaluations
             ]
         )
-        log_sizes.append(np.log2(_count_training(subset_evaluations, model_name)))
+        log_sizes.append(np.log2(_mean_training_size(subset_evaluations, model_name)))
     x = np.array(log_sizes)
     if len(x) < 2 or np.ptp(x) < 1e-9:
         return dict.fromkeys(("slope", "slope_low", "slope_high"), np.nan)
-    x_centred = x - x.mean()
+    centred_log_sizes = x - x.mean()
     n_subsets = max(map(len, score_draws))
     # Every subset of a share below 1 has the one fit to all training people.
     scores_of_subset = np.array(
         [
-            [draws[min(subset, len(draws) - 1)] for draws in score_draws]
-            for subset in range(n_subsets)
+            [
+                subset_draws[min(subset_number, len(subset_draws) - 1)]
+                for subset_draws in score_draws
+            ]
+            for subset_number in range(n_subsets)
         ]
     )
     # The first column has the scores of everybody, the others those of the draws.
-    subset_slopes = x_centred @ scores_of_subset / (x_centred @ x_centred)
+    subset_slopes = (
+        centred_log_sizes @ scores_of_subset / (centred_log_sizes @ centred_log_sizes)
+    )
     slopes = subset_slopes.mean(axis=0)
     slope_low, slope_high = np.quantile(slopes[1:], [0.025, 0.975])
     slope = float(slopes[0])
@@ -334,14 +350,14 @@ def _draw_scores(
     evaluation: Evaluation, model_name: str, n_draws: int, random_state: int
 ) -> np.ndarray:
     """Return the balanced accuracy of everybody, then of people drawn anew."""
-    prediction_rows = evaluation.predictions[
+    prediction_table = evaluation.predictions[
         evaluation.predictions["model"] == model_name
     ]
-    person_codes = pd.factorize(prediction_rows["participant"], sort=True)[0]
+    person_codes = pd.factorize(prediction_table["participant"], sort=True)[0]
     n_people = person_codes.max() + 1
     rng = np.random.default_rng(random_state)
     drawn_counts = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
     scan_weights = np.vstack([np.ones(n_people), drawn_counts])[:, person_codes]
     return balanced_accuracy(
-        weighted_counts(evaluation.as_predictions(prediction_rows), scan_weights)
+        weighted_counts(evaluation.as_predictions(prediction_table), scan_weights)
     )

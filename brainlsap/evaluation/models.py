@@ -135,11 +135,11 @@ def read_global_means(
             is_inside = is_in_structure & is_on_side
             if is_inside.any():
                 n_measured_by_scan = is_measured[:, is_inside].sum(axis=1)
-                region_totals = measured_values[:, is_inside].sum(axis=1)
-                region_totals = np.where(n_measured_by_scan > 0, region_totals, np.nan)
+                group_totals = measured_values[:, is_inside].sum(axis=1)
+                group_totals = np.where(n_measured_by_scan > 0, group_totals, np.nan)
                 mean_columns += [
-                    region_totals / np.maximum(n_measured_by_scan, 1),
-                    region_totals,
+                    group_totals / np.maximum(n_measured_by_scan, 1),
+                    group_totals,
                 ]
     return np.hstack(mean_columns)
 
@@ -166,10 +166,10 @@ def _mean_recall(test_codes: np.ndarray, predicted_codes: np.ndarray) -> float:
     return float(np.mean(recalls))
 
 
-def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
+def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
     """Learn to code every column but keys, renamed labels and free text."""
     covariate_names = []
-    for covariate_name, covariate_values in covariates.items():
+    for covariate_name, covariate_values in covariate_table.items():
         is_label = _is_label(covariate_values, y)
         observed_values = covariate_values.dropna()
         # Text of many kinds is names or dates, but sites may be many.
@@ -184,16 +184,16 @@ def learn_covariates(covariates: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
             is_usable = len(observed_values) > 0
         if is_usable and not is_label and covariate_name not in KEY_COLUMNS:
             covariate_names.append(str(covariate_name))
-    return learn_design(covariate_names, covariates)
+    return learn_design(covariate_names, covariate_table)
 
 
-def standardizer(reads: str = "features") -> Pipeline:
+def standardizer(input_kind: str = "features") -> Pipeline:
     """Return steps that centre and scale; values that were not measured become 0.
 
     Edges are rotated onto the span of the training scans. There are far more edges than
     scans, and a linear model with a squared penalty never leaves that span.
     """
-    if reads == "edges":
+    if input_kind == "edges":
         kernel_pca = KernelPCA(eigen_solver="dense", remove_zero_eig=True)
         return make_pipeline(StandardScaler(), kernel_pca)
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
@@ -259,10 +259,10 @@ def choose_covariates(
     return covariate_columns
 
 
-def _is_label(column_values: pd.Series, labels: pd.Series | np.ndarray) -> bool:
+def _is_label(column_values: pd.Series, class_labels: pd.Series | np.ndarray) -> bool:
     """Return whether each value goes with one label, and each label with one value."""
     value_pairs = pd.DataFrame(
-        {"value": column_values.astype(str).to_numpy(), "label": labels}
+        {"value": column_values.astype(str).to_numpy(), "label": class_labels}
     )
     return bool((value_pairs.nunique() == len(value_pairs.drop_duplicates())).all())
 
@@ -284,39 +284,43 @@ class LinearLoss(NamedTuple):
 
 
 def _softmax_loss(
-    scores: np.ndarray, is_class: np.ndarray, scan_weights: np.ndarray
+    decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of several classes."""
-    shifted_scores = scores - scores.max(axis=0)
+    shifted_scores = decision_scores - decision_scores.max(axis=0)
     probabilities = np.exp(shifted_scores)
-    totals = probabilities.sum(axis=0)
-    losses = np.log(totals) - (shifted_scores * is_class).sum(axis=0)
-    probabilities /= totals
-    return float(scan_weights @ losses), (probabilities - is_class) * scan_weights
+    exp_sums = probabilities.sum(axis=0)
+    losses = np.log(exp_sums) - (shifted_scores * class_indicators).sum(axis=0)
+    probabilities /= exp_sums
+    return float(scan_weights @ losses), (
+        probabilities - class_indicators
+    ) * scan_weights
 
 
 def _logistic_loss(
-    scores: np.ndarray, is_class: np.ndarray, scan_weights: np.ndarray
+    decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of two classes; the score is that of the second."""
-    sign = 2.0 * is_class - 1.0
-    margins = sign * scores
-    return -float(scan_weights @ log_expit(margins)[0]), -sign * expit(
+    class_signs = 2.0 * class_indicators - 1.0
+    margins = class_signs * decision_scores
+    return -float(scan_weights @ log_expit(margins)[0]), -class_signs * expit(
         -margins
     ) * scan_weights
 
 
 def _squared_hinge_loss(
-    scores: np.ndarray, is_class: np.ndarray, scan_weights: np.ndarray
+    decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the squared hinge of each class against the rest."""
-    sign = 2.0 * is_class - 1.0
-    gaps = np.maximum(1 - sign * scores, 0.0)
-    return float((scan_weights * gaps**2).sum()), -2 * sign * gaps * scan_weights
+    class_signs = 2.0 * class_indicators - 1.0
+    margin_gaps = np.maximum(1 - class_signs * decision_scores, 0.0)
+    return float(
+        (scan_weights * margin_gaps**2).sum()
+    ), -2 * class_signs * margin_gaps * scan_weights
 
 
 def fit_linear_models(
-    kind: str,
+    model_kind: str,
     X: np.ndarray,
     class_codes: np.ndarray,
     penalties: Sequence[float],
@@ -333,7 +337,7 @@ def fit_linear_models(
 
     Parameters
     ----------
-    kind : {"logistic", "svm"}
+    model_kind : {"logistic", "svm"}
     X : array of shape (n_scans, n_inputs)
         Centred and scaled.
     class_codes : int array of shape (n_scans,)
@@ -358,46 +362,50 @@ def fit_linear_models(
         weight_of_class = n_scans / (n_classes * class_counts)
     scan_weights = weight_of_class[class_codes]
     # Numbers: truth values would be converted in every product.
-    is_class = (class_codes == np.arange(n_classes)[:, None]).astype(float)
+    class_indicators = (class_codes == np.arange(n_classes)[:, None]).astype(float)
     if n_classes == 2:
-        is_class = is_class[1:]
-    if kind == "svm":
+        class_indicators = class_indicators[1:]
+    if model_kind == "svm":
         # The intercept is penalised: a further input of ones. Only a class's own scans
         # have its weight, not the rest.
         loss = LinearLoss(_squared_hinge_loss, 1.0)
-        design = np.column_stack([X, np.ones(n_scans)])
+        design_matrix = np.column_stack([X, np.ones(n_scans)])
         metric_weights = np.ones(n_scans)
         if n_classes > 2:
-            scan_weights = np.where(is_class, weight_of_class[:, None], 1.0)
+            scan_weights = np.where(class_indicators, weight_of_class[:, None], 1.0)
     else:
         loss = LinearLoss(_softmax_loss, 1 / n_classes)
         if n_classes == 2:
             loss = LinearLoss(_logistic_loss, 0.25)
         metric_weights = scan_weights
-        center = scan_weights @ X / scan_weights.sum()
-        design = X - center
-    eigenvalues, V = _decompose_gram(design * np.sqrt(metric_weights)[:, None])
-    rotated_design = design @ V
-    is_penalized = np.ones(len(eigenvalues))
-    if kind != "svm":  # the intercept: independent of the inputs, which are centred
+        input_means = scan_weights @ X / scan_weights.sum()
+        design_matrix = X - input_means
+    eigenvalues, V = _decompose_gram(design_matrix * np.sqrt(metric_weights)[:, None])
+    rotated_design = design_matrix @ V
+    penalty_weights = np.ones(len(eigenvalues))
+    if (
+        model_kind != "svm"
+    ):  # the intercept: independent of the inputs, which are centred
         rotated_design = np.column_stack([rotated_design, np.ones(n_scans)])
         eigenvalues = np.append(eigenvalues, scan_weights.sum())
-        is_penalized = np.append(is_penalized, 0.0)
-    W = np.zeros((len(is_class), len(eigenvalues)))
+        penalty_weights = np.append(penalty_weights, 0.0)
+    W = np.zeros((len(class_indicators), len(eigenvalues)))
     # A product with a copy takes half as long as one with a transposed view.
     rotated_rows = np.ascontiguousarray(rotated_design.T)
     solutions = []
     for C in penalties:
-        step_scale = 1 / np.sqrt(is_penalized + C * loss.curvature * eigenvalues)
+        step_scales = 1 / np.sqrt(penalty_weights + C * loss.curvature * eigenvalues)
 
         def objective(
-            x: np.ndarray, C: float = C, step_scale: np.ndarray = step_scale
+            x: np.ndarray, C: float = C, step_scales: np.ndarray = step_scales
         ) -> tuple[float, np.ndarray]:
-            W = x.reshape(len(is_class), -1) * step_scale
-            loss_sum, slopes = loss.compute(W @ rotated_rows, is_class, scan_weights)
-            penalized_W = W * is_penalized
-            slopes_of_W = (rotated_rows @ slopes.T).T
-            gradient = (C * slopes_of_W + penalized_W) * step_scale
+            W = x.reshape(len(class_indicators), -1) * step_scales
+            loss_sum, score_gradient = loss.compute(
+                W @ rotated_rows, class_indicators, scan_weights
+            )
+            penalized_W = W * penalty_weights
+            loss_gradient = (rotated_rows @ score_gradient.T).T
+            gradient = (C * loss_gradient + penalized_W) * step_scales
             return C * loss_sum + (penalized_W**2).sum() / 2, gradient.ravel()
 
         solver_options = {
@@ -405,17 +413,21 @@ def fit_linear_models(
             "ftol": 1e-13,
             "maxiter": 2000,
         }
-        start = (W / step_scale).ravel()
+        start_coefficients = (W / step_scales).ravel()
         minimization = minimize(
-            objective, start, jac=True, method="L-BFGS-B", options=solver_options
+            objective,
+            start_coefficients,
+            jac=True,
+            method="L-BFGS-B",
+            options=solver_options,
         )
-        W = minimization.x.reshape(W.shape) * step_scale
-        if kind == "svm":
+        W = minimization.x.reshape(W.shape) * step_scales
+        if model_kind == "svm":
             coefficients = W @ V.T
             solutions.append((coefficients[:, :-1], coefficients[:, -1]))
         else:
             coefficients = W[:, :-1] @ V.T
-            solutions.append((coefficients, W[:, -1] - coefficients @ center))
+            solutions.append((coefficients, W[:, -1] - coefficients @ input_means))
     return solutions
 
 
@@ -541,18 +553,18 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             self.design_ = learn_covariates(covariates, y)
         y, input_values = np.asarray(y).astype(str), self._read_inputs(X, covariates)
         # With one shared connectome the edges are constant: no span to rotate onto.
-        reads = self.reads if np.ptp(input_values, axis=0).any() else "nothing"
+        input_kind = self.reads if np.ptp(input_values, axis=0).any() else "nothing"
         linear_model = _LinearSVC() if self.kind == "svm" else _LogisticRegression()
         seed = self.random_state
         groups = check_groups(groups, len(y), "the inner folds that choose C")
         participant_ids = pd.Series(groups.astype(str))
         n_folds = min(self.n_inner_folds, participant_ids.groupby(y).nunique().min())
         splits = make_splits(y, participant_ids, n_folds, seed) if n_folds > 1 else ()
-        tuned_choice = self._tune(input_values, y, splits, reads)
+        tuned_choice = self._tune(input_values, y, splits, input_kind)
         linear_model.set_params(
             C=tuned_choice.C, class_weight=tuned_choice.class_weight
         )
-        pipeline_steps = [standardizer(reads), linear_model]
+        pipeline_steps = [standardizer(input_kind), linear_model]
         if tuned_choice.n_selected:
             pipeline_steps.insert(
                 1, SelectKBest(score_inputs, k=tuned_choice.n_selected)
@@ -560,10 +572,10 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         self.model_ = make_pipeline(*pipeline_steps).fit(input_values, y)
         self.classes_ = self.model_.classes_
         is_balanced = tuned_choice.class_weight == "balanced"
-        prior = self.class_prior
-        if prior is None:
-            prior = BALANCED if is_balanced else TRAINING
-        self._learn_prior(y, prior, is_balanced=is_balanced)
+        class_prior = self.class_prior
+        if class_prior is None:
+            class_prior = BALANCED if is_balanced else TRAINING
+        self._learn_prior(y, class_prior, is_balanced=is_balanced)
         self.fit_report_ = {
             "C": tuned_choice.C,
             "class_weight": tuned_choice.class_weight or "none",
@@ -578,7 +590,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         input_values: np.ndarray,
         y: np.ndarray,
         splits: Sequence[Split],
-        reads: str,
+        input_kind: str,
     ) -> _Choice:
         """Return the settings of the best inner balanced accuracy."""
         input_counts: list[int | None] = [None]
@@ -587,27 +599,27 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                 *sorted({min(k, input_values.shape[1]) for k in self.n_selected})
             ]
         class_codes = np.unique(y, return_inverse=True)[1]
-        penalties = [10.0**power for power in EXPONENTS_OF_C[self.kind]]
+        penalties = [10.0**exponent for exponent in EXPONENTS_OF_C[self.kind]]
         scores_of_candidate: dict[
             tuple[float, str | None, int | None], list[float]
         ] = {}
-        for train_rows, test_rows in splits:
+        for train_index, test_index in splits:
             present_codes, train_codes = np.unique(
-                class_codes[train_rows], return_inverse=True
+                class_codes[train_index], return_inverse=True
             )
-            test_codes = class_codes[test_rows]
-            input_scaler = standardizer(reads).fit(input_values[train_rows])
-            X_train = input_scaler.transform(input_values[train_rows])
-            X_test = input_scaler.transform(input_values[test_rows])
+            test_codes = class_codes[test_index]
+            input_scaler = standardizer(input_kind).fit(input_values[train_index])
+            X_train = input_scaler.transform(input_values[train_index])
+            X_test = input_scaler.transform(input_values[test_index])
             input_order = np.arange(X_train.shape[1])
             if self.n_selected:
                 F = score_inputs(X_train, train_codes)
                 input_order = np.argsort(-F, kind="stable")
             for n_inputs, class_weight in product(input_counts, (None, "balanced")):
-                input_columns = input_order[:n_inputs]
+                input_indices = input_order[:n_inputs]
                 solutions = fit_linear_models(
                     self.kind,
-                    X_train[:, input_columns],
+                    X_train[:, input_indices],
                     train_codes,
                     penalties,
                     class_weight,
@@ -616,10 +628,14 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                 for C, (coefficients, intercepts) in zip(
                     penalties, solutions, strict=True
                 ):
-                    scores = X_test[:, input_columns] @ coefficients.T + intercepts
-                    if scores.shape[1] == 1:  # of the second of two classes
-                        scores = np.column_stack([-scores, scores])
-                    predicted_codes = present_codes[scores.argmax(axis=1)]
+                    decision_scores = (
+                        X_test[:, input_indices] @ coefficients.T + intercepts
+                    )
+                    if decision_scores.shape[1] == 1:  # of the second of two classes
+                        decision_scores = np.column_stack(
+                            [-decision_scores, decision_scores]
+                        )
+                    predicted_codes = present_codes[decision_scores.argmax(axis=1)]
                     test_score = _mean_recall(test_codes, predicted_codes)
                     scores_of_candidate.setdefault(
                         (C, class_weight, n_inputs), []
@@ -637,8 +653,10 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return probabilities (n_scans, n_classes) at the shares `class_prior_`."""
-        probability = self.model_.predict_proba(self._read_inputs(X, covariates))
-        return self._assume_prior(probability)
+        class_probabilities = self.model_.predict_proba(
+            self._read_inputs(X, covariates)
+        )
+        return self._assume_prior(class_probabilities)
 
     @available_if(lambda self: self.kind == "svm")
     def decision_function(self, X: np.ndarray) -> np.ndarray:
@@ -742,7 +760,7 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
     def fit_from_ridge(
         self,
-        ridge: Any,
+        ridge_classifier: Any,
         X: np.ndarray,
         y: np.ndarray,
         groups: np.ndarray | None,
@@ -759,22 +777,26 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         if covariate_names is None:
             covariate_names = choose_covariates(covariates)
         self.design_ = learn_design(covariate_names, covariates)
-        covariate_columns = apply_design(self.design_, covariates)
-        brain = self.make_ridge() if ridge is None else ridge
-        self.brain_ = brain
-        if brain is not None:
-            if ridge is None:
-                brain.fit(X, y, groups)
-            class_codes = pd.Index(brain.stages_).get_indexer(np.asarray(y))
-            people = pd.factorize(np.asarray(groups))[0]
-            scores = rebalance_scores(brain.left_out_scores_, class_codes, people)
-            all_columns = np.hstack([covariate_columns, scores])
-            self.ridge_ = clone(self.ridge).fit(_pack_columns(all_columns), y, groups)
-            if self._weigh_brain(scores.shape[1]) <= 0:
+        covariate_design = apply_design(self.design_, covariates)
+        brain_classifier = (
+            self.make_ridge() if ridge_classifier is None else ridge_classifier
+        )
+        self.brain_ = brain_classifier
+        if brain_classifier is not None:
+            if ridge_classifier is None:
+                brain_classifier.fit(X, y, groups)
+            class_codes = pd.Index(brain_classifier.stages_).get_indexer(np.asarray(y))
+            person_codes = pd.factorize(np.asarray(groups))[0]
+            left_out_scores = rebalance_scores(
+                brain_classifier.left_out_scores_, class_codes, person_codes
+            )
+            input_columns = np.hstack([covariate_design, left_out_scores])
+            self.ridge_ = clone(self.ridge).fit(_pack_columns(input_columns), y, groups)
+            if self._weigh_brain(left_out_scores.shape[1]) <= 0:
                 self.brain_ = None
         if self.brain_ is None:
             self.ridge_ = clone(self.ridge).fit(
-                _pack_columns(covariate_columns), y, groups
+                _pack_columns(covariate_design), y, groups
             )
         self.classes_ = self.ridge_.classes_
         self.class_prior_ = self.ridge_.class_prior_
@@ -798,12 +820,12 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return probabilities (n_scans, n_classes) at the shares `class_prior_`."""
-        covariate_columns = apply_design(self.design_, covariates)
+        covariate_design = apply_design(self.design_, covariates)
         if self.brain_ is not None:
-            covariate_columns = np.hstack(
-                [covariate_columns, self.brain_.decision_scores(X)]
+            covariate_design = np.hstack(
+                [covariate_design, self.brain_.decision_scores(X)]
             )
-        return self.ridge_.predict_proba(_pack_columns(covariate_columns))
+        return self.ridge_.predict_proba(_pack_columns(covariate_design))
 
     def predict(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
@@ -813,14 +835,12 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         return self.classes_[class_codes]
 
 
-def _pack_columns(covariate_columns: np.ndarray) -> np.ndarray:
+def _pack_columns(input_columns: np.ndarray) -> np.ndarray:
     """Return columns (n_scans, n_columns) packed as regions without connections."""
-    if not covariate_columns.shape[1]:
-        covariate_columns = np.zeros((len(covariate_columns), 1))
-    n_scans, n_columns = covariate_columns.shape
-    return pack(
-        np.zeros((n_scans, n_columns, n_columns)), covariate_columns[:, :, None]
-    )
+    if not input_columns.shape[1]:
+        input_columns = np.zeros((len(input_columns), 1))
+    n_scans, n_columns = input_columns.shape
+    return pack(np.zeros((n_scans, n_columns, n_columns)), input_columns[:, :, None])
 
 
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
@@ -942,10 +962,10 @@ def _describe_flags(setting_names: Iterable[str]) -> str:
         for flag_key in option.keys[1:]
     }
     argument_texts = [
-        f"--{name.replace('_', '-')} of the command line is "
-        f"{argument_of_flag[name]}= of run_study"
-        for name in setting_names
-        if name in argument_of_flag
+        f"--{setting_name.replace('_', '-')} of the command line is "
+        f"{argument_of_flag[setting_name]}= of run_study"
+        for setting_name in setting_names
+        if setting_name in argument_of_flag
     ]
     return f" {'; '.join(argument_texts)}." if argument_texts else ""
 
@@ -954,8 +974,8 @@ def _lsap_factory(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:
     return _classifier_factory("LSAPClassifier", kernel, **fixed_settings)
 
 
-def _ridge_factory(scales: str) -> Factory:
-    return _classifier_factory("LSAPRidgeClassifier", scales, _RIDGE_SETTINGS)
+def _ridge_factory(scale_choice: str) -> Factory:
+    return _classifier_factory("LSAPRidgeClassifier", scale_choice, _RIDGE_SETTINGS)
 
 
 def _network_factory(network_name: str) -> Factory:
@@ -966,11 +986,14 @@ def _network_factory(network_name: str) -> Factory:
 
 
 def _linear_factory(
-    classifier: type[TunedLinearClassifier] = TunedLinearClassifier, **parameters: Any
+    classifier_class: type[TunedLinearClassifier] = TunedLinearClassifier,
+    **parameters: Any,
 ) -> Factory:
     def make_model(seed: int, model_settings: dict[str, Any]) -> TunedLinearClassifier:
-        prior = model_settings.get("class_prior") or TRAINING
-        return classifier(random_state=seed, class_prior=prior, **parameters)
+        class_prior = model_settings.get("class_prior") or TRAINING
+        return classifier_class(
+            random_state=seed, class_prior=class_prior, **parameters
+        )
 
     return make_model
 
@@ -997,11 +1020,15 @@ def _covariates_factory(*, reads_brain: bool) -> Factory:
     """Return a function that makes a model of covariates, with or without LSAP-R."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> CovariateClassifier:
-        prior = {k: v for k, v in model_settings.items() if k == "class_prior"}
+        prior_settings = {k: v for k, v in model_settings.items() if k == "class_prior"}
         # Covariates have no connectome; do not make one of them.
-        ridge = _ridge_factory("none")(seed, prior | {"connectome": "own"})
-        brain = _ridge_factory("auto")(seed, model_settings) if reads_brain else None
-        return CovariateClassifier(ridge, brain)
+        ridge_classifier = _ridge_factory("none")(
+            seed, prior_settings | {"connectome": "own"}
+        )
+        brain_classifier = (
+            _ridge_factory("auto")(seed, model_settings) if reads_brain else None
+        )
+        return CovariateClassifier(ridge_classifier, brain_classifier)
 
     return make_model
 
@@ -1029,11 +1056,11 @@ class ModelTable(MutableMapping[str, ModelEntry]):
             *self._entries,
             *(network_kind.title for network_kind in NETWORKS.values()),
         ]
-        n_uses = Counter(_lookup_key(model_name) for model_name in model_names)
+        use_counts = Counter(_lookup_key(model_name) for model_name in model_names)
         if repeated_names := [
             model_name
             for model_name in model_names
-            if n_uses[_lookup_key(model_name)] > 1
+            if use_counts[_lookup_key(model_name)] > 1
         ]:
             raise ParameterError(
                 f"models must have different names; got {' and '.join(repeated_names)}."
@@ -1208,7 +1235,7 @@ GROUP_NAMES = ("all", "models", "controls", "baselines", "default")
 """Names that stand for several models."""
 
 
-def list_group(group_name: str) -> tuple[str, ...]:
+def list_models_of_group(group_name: str) -> tuple[str, ...]:
     """Return the names of the models in one of :data:`GROUP_NAMES`."""
     if group_name == "baselines":
         return BASELINES
@@ -1276,7 +1303,8 @@ def make_models(
         _lookup_key(model_name): (model_name,) for model_name in MODELS
     }
     members_of_key |= {
-        _lookup_key(group_name): list_group(group_name) for group_name in GROUP_NAMES
+        _lookup_key(group_name): list_models_of_group(group_name)
+        for group_name in GROUP_NAMES
     }
     names = [names] if isinstance(names, str) else list(names)
     if unknown_names := [
@@ -1301,13 +1329,13 @@ def make_models(
         for member_name in members_of_key[_lookup_key(model_name)]
     }
     model_settings = {"preset": preset, **model_settings}
-    models = {
+    named_models = {
         model_name: (model_entry.make(random_state, model_settings), model_entry.role)
         for model_name, model_entry in MODELS.items()
         if model_name in chosen_names
     }
-    _share_largest_scale([model for model, _ in models.values()])
-    return models
+    _share_largest_scale([model for model, _ in named_models.values()])
+    return named_models
 
 
 def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:

@@ -137,10 +137,10 @@ def rank_regions(
 
 
 @lru_cache(maxsize=8)  # hashed by identity; tables, figures and texts use it
-def _rank_by_scale(evaluation: Evaluation, model: str) -> pd.DataFrame:
+def _rank_by_scale(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return the ranking by the learned scales of a model; only to be read."""
     is_measured = np.asarray(evaluation.cohort.measured, dtype=bool)
-    model_scales = _select_scales(evaluation, model)
+    model_scales = _select_scales(evaluation, model_name)
     relative_scales = _relative_scales(model_scales.final, is_measured)
     fit_relative_scales = relative_scales
     if len(model_scales.final_of_starts):
@@ -152,7 +152,7 @@ def _rank_by_scale(evaluation: Evaluation, model: str) -> pd.DataFrame:
     )
     mean_relative_scales = relative_scales.mean(axis=0)
     region_ranking = pd.DataFrame({"region": list(evaluation.cohort.region_names)})
-    region_ranking.insert(0, "model", model)
+    region_ranking.insert(0, "model", model_name)
     region_ranking["rank"] = _rank_within_fits(mean_relative_scales[None], is_measured)[
         0
     ]
@@ -201,8 +201,8 @@ def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
         method="min", ascending=False
     )
     region_table.insert(1, "rank", region_ranks.where(region_table["measured"]))
-    atlas_order = list(evaluation.cohort.region_names)
-    return region_table.set_index("region").loc[atlas_order].reset_index()
+    region_names = list(evaluation.cohort.region_names)
+    return region_table.set_index("region").loc[region_names].reset_index()
 
 
 def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
@@ -236,8 +236,8 @@ def ranking_auc(ranking: pd.DataFrame) -> float:
     float
         Area under the ROC curve over measured regions.
     """
-    measured_regions = ranking[ranking["measured"]]
-    auc = roc_auc_score(measured_regions["planted"], -measured_regions["rank"])
+    measured_ranking = ranking[ranking["measured"]]
+    auc = roc_auc_score(measured_ranking["planted"], -measured_ranking["rank"])
     return float(auc)
 
 
@@ -318,20 +318,22 @@ def add_region_tests(ranking: pd.DataFrame, region_tests: pd.DataFrame) -> pd.Da
     region_groups = region_tests.groupby("region", sort=False)[
         ["p_effect", "p_contrast"]
     ]
-    p_values = region_groups.min().assign(
+    p_value_table = region_groups.min().assign(
         n_permutations=region_tests["n_permutations"].iloc[0]
     )
-    return ranking.merge(p_values.reset_index(), "left", "region")
+    return ranking.merge(p_value_table.reset_index(), "left", "region")
 
 
-def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.DataFrame:
+def fit_scales(
+    cohort: Cohort, deconfounder: Deconfounder, model: Any = None
+) -> pd.DataFrame:
     """Return the scale of every region in one ridge fitted to all scans.
 
     Parameters
     ----------
     cohort : Cohort
         The scans.
-    steps : Deconfounder
+    deconfounder : Deconfounder
         Steps that harmonise the features and regress covariates out.
     model : LSAPRidgeClassifier, optional
         Says how connectomes are prepared; by default they are used unchanged.
@@ -343,12 +345,14 @@ def fit_scales(cohort: Cohort, steps: Deconfounder, model: Any = None) -> pd.Dat
         NaN for regions that were not measured.
     """
     check_cohort_given(cohort)
-    return fit_scales_and_halves(cohort, steps, model, n_halves=0, random_state=0)[0]
+    return fit_scales_and_halves(
+        cohort, deconfounder, model, n_halves=0, random_state=0
+    )[0]
 
 
 def fit_scales_and_halves(
     cohort: Cohort,
-    steps: Deconfounder,
+    deconfounder: Deconfounder,
     model: Any,
     *,
     n_halves: int,
@@ -359,36 +363,40 @@ def fit_scales_and_halves(
     Divisions into halves are those of :func:`correlate_half_tests`. Terms are computed
     once for all scans, and every half keeps the spread of log scales of the whole fit.
     """
-    ridge = make_region_ridge(cohort, model)
-    features = clone(steps).fit_transform(cohort.features, cohort.table)
-    all_rows = np.arange(cohort.n_scans)
-    X = PackedScans(cohort.connectomes, features, all_rows, keeps_terms=True)
-    ridge.fit(X, cohort.y, groups=cohort.groups)
+    ridge_classifier = make_region_ridge(cohort, model)
+    features = clone(deconfounder).fit_transform(cohort.features, cohort.table)
+    all_indices = np.arange(cohort.n_scans)
+    X = PackedScans(cohort.connectomes, features, all_indices, keeps_terms=True)
+    ridge_classifier.fit(X, cohort.y, groups=cohort.groups)
     is_measured = cohort.measured.any(axis=(0, 2))
-    person_index = pd.factorize(cohort.groups)[0]
-    correlations = []
+    person_codes = pd.factorize(cohort.groups)[0]
+    half_correlations = []
     for division_number in range(n_halves):
         rng = np.random.default_rng([random_state, division_number])
-        is_in_first_half = _draw_half(cohort, rng)[person_index]
+        is_in_first_half = _draw_half(cohort, rng)[person_codes]
         half_scales = []
         for is_half in (is_in_first_half, ~is_in_first_half):
-            scales = ridge.refit_scales(X, cohort.y, cohort.groups, is_half)
-            half_scales.append(np.where(is_measured, scales, np.nan))
-        correlations.append(_correlate_maps(*half_scales))
-    scales_and_bounds = np.column_stack([ridge.scales_, ridge.scales_interval_])
+            region_scales = ridge_classifier.refit_scales(
+                X, cohort.y, cohort.groups, is_half
+            )
+            half_scales.append(np.where(is_measured, region_scales, np.nan))
+        half_correlations.append(_correlate_maps(*half_scales))
+    scales_and_bounds = np.column_stack(
+        [ridge_classifier.scales_, ridge_classifier.scales_interval_]
+    )
     # Rounding may exceed the largest scale.
-    scales_and_bounds = scales_and_bounds.clip(max=ridge.max_scale)
+    scales_and_bounds = scales_and_bounds.clip(max=ridge_classifier.max_scale)
     scales_and_bounds[~is_measured] = np.nan
     scale_table = pd.DataFrame(
         scales_and_bounds, columns=["fit_scale", "fit_low", "fit_high"]
     )
     scale_table.insert(0, "region", list(cohort.region_names))
-    return scale_table, {"scale": correlations}
+    return scale_table, {"scale": half_correlations}
 
 
 def replicability_table(
     cohort: Cohort,
-    steps: Deconfounder | None = None,
+    deconfounder: Deconfounder | None = None,
     model: Any = None,
     *,
     n_halves: int = N_HALVES,
@@ -408,7 +416,7 @@ def replicability_table(
     ----------
     cohort : Cohort
         The scans.
-    steps : Deconfounder, optional
+    deconfounder : Deconfounder, optional
         Steps that harmonise the features and regress covariates out; by default none.
     model : LSAPRidgeClassifier, optional
         As of :func:`fit_scales`.
@@ -428,31 +436,42 @@ def replicability_table(
     check_cohort_given(cohort)
     check_at_least("n_halves", n_halves, 1)
     check_at_least("n_scale_halves", n_scale_halves, 0)
-    steps = steps or Deconfounder()
-    correlations = [correlate_half_tests(cohort, steps, range(n_halves), random_state)]
+    deconfounder = deconfounder or Deconfounder()
+    correlations_of_tasks = [
+        correlate_half_tests(cohort, deconfounder, range(n_halves), random_state)
+    ]
     if n_scale_halves:
         _, scale_correlations = fit_scales_and_halves(
-            cohort, steps, model, n_halves=n_scale_halves, random_state=random_state
+            cohort,
+            deconfounder,
+            model,
+            n_halves=n_scale_halves,
+            random_state=random_state,
         )
-        correlations.append(scale_correlations)
-    return summarize_halves(correlations)
+        correlations_of_tasks.append(scale_correlations)
+    return summarize_halves(correlations_of_tasks)
 
 
 def correlate_half_tests(
-    cohort: Cohort, steps: Deconfounder, divisions: Iterable[int], random_state: int
+    cohort: Cohort,
+    deconfounder: Deconfounder,
+    division_numbers: Iterable[int],
+    random_state: int,
 ) -> dict[str, list[float]]:
     """Return the correlations of effects and of contrasts between halves of people.
 
     Each division of the people is drawn from its own number and the seed, so that
     divisions can be computed apart.
     """
-    test_values = prepare_regions(cohort, steps)
+    region_test_values = prepare_regions(cohort, deconfounder)
     correlations_of_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
-    for division_number in divisions:
+    for division_number in division_numbers:
         rng = np.random.default_rng([random_state, division_number])
         is_in_first_half = _draw_half(cohort, rng)
         half_maps = [
-            _compute_statistics(test_values.select(is_half[test_values.persons]), rng)
+            _compute_statistics(
+                region_test_values.select(is_half[region_test_values.person_codes]), rng
+            )
             for is_half in (is_in_first_half, ~is_in_first_half)
         ]
         for statistic_name, first_map, second_map in zip(
@@ -476,7 +495,7 @@ def summarize_halves(
     for task_correlations in correlations_of_tasks:
         for statistic_name, half_correlations in task_correlations.items():
             correlations_of_statistic[statistic_name] += half_correlations
-    table_rows = [
+    table_records = [
         (
             statistic_name,
             len(half_correlations),
@@ -494,7 +513,7 @@ def summarize_halves(
         "spearman_low",
         "spearman_high",
     ]
-    return pd.DataFrame(table_rows, columns=column_names)
+    return pd.DataFrame(table_records, columns=column_names)
 
 
 def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
@@ -506,24 +525,28 @@ def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
 
 
 def _compute_statistics(
-    region_test_data: RegionTestValues, rng: np.random.Generator
+    region_test_values: RegionTestValues, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return effects, and contrasts standardised over permutations, of some people."""
-    statistics = permute_statistics(region_test_data, FEWEST_PERMUTATIONS, rng)
-    return statistics.effects[0], standardize_statistics(statistics.contrasts)[0]
+    permuted_statistics = permute_statistics(
+        region_test_values, FEWEST_PERMUTATIONS, rng
+    )
+    return permuted_statistics.effects[0], standardize_statistics(
+        permuted_statistics.contrasts
+    )[0]
 
 
 def _correlate_maps(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation where both are known; 0 if one is constant."""
-    known_values = _select_known(first_map, second_map)
-    if known_values.shape[1] < 3:
+    known_pairs = _select_known_pairs(first_map, second_map)
+    if known_pairs.shape[1] < 3:
         return np.nan
-    if (np.ptp(known_values, axis=1) == 0).any():
+    if (np.ptp(known_pairs, axis=1) == 0).any():
         return 0.0
-    return float(spearmanr(*known_values).statistic)
+    return float(spearmanr(*known_pairs).statistic)
 
 
-def _select_known(first_map: ArrayLike, second_map: ArrayLike) -> np.ndarray:
+def _select_known_pairs(first_map: ArrayLike, second_map: ArrayLike) -> np.ndarray:
     """Return two maps (2, n_known) where both are known."""
     stacked_maps = np.stack([first_map, second_map]).astype(float)
     return stacked_maps[:, np.isfinite(stacked_maps).all(axis=0)]
@@ -564,8 +587,8 @@ def region_importance(
     check_at_least("n_repeats", n_repeats, 1)
     rng = np.random.default_rng(random_state)
     class_labels = np.asarray(y).astype(str)
-    scan_rows = np.arange(len(X))
-    row_blocks = person_blocks(scan_rows if groups is None else groups)
+    scan_indices = np.arange(len(X))
+    index_blocks = person_blocks(scan_indices if groups is None else groups)
     _, features = unpack(X)
     permuted_X = np.array(X)
     _, permuted_features = unpack(permuted_X)  # a view
@@ -577,8 +600,8 @@ def region_importance(
     full_accuracy = compute_accuracy()
     accuracy_losses = np.empty((features.shape[1], n_repeats))
     for region_index, repeat_index in np.ndindex(*accuracy_losses.shape):
-        permuted_rows = permute_rows(row_blocks, rng)
-        permuted_features[:, region_index] = features[permuted_rows, region_index]
+        permuted_order = permute_rows(index_blocks, rng)
+        permuted_features[:, region_index] = features[permuted_order, region_index]
         accuracy_losses[region_index, repeat_index] = full_accuracy - compute_accuracy()
         permuted_features[:, region_index] = features[:, region_index]
     loss_table = pd.DataFrame(accuracy_losses)
@@ -604,7 +627,7 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
     """
     W = cohort.connectomes[:1] if cohort.shares_connectome else cohort.connectomes
     self_weights = np.einsum("nii->ni", W)
-    node_degrees = np.array([(matrix > 0).sum(axis=1) for matrix in W])
+    node_degrees = np.array([(connectome > 0).sum(axis=1) for connectome in W])
     node_degrees -= self_weights > 0
     node_strengths = W.sum(axis=2, dtype=float) - self_weights
     property_table = pd.DataFrame(
@@ -615,8 +638,8 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
         }
     )
     for feature_index, feature_name in enumerate(cohort.feature_names):
-        feature_values = pd.DataFrame(cohort.features[..., feature_index])
-        class_deviations = feature_values - feature_values.groupby(cohort.y).transform(
+        feature_table = pd.DataFrame(cohort.features[..., feature_index])
+        class_deviations = feature_table - feature_table.groupby(cohort.y).transform(
             "mean"
         )
         property_table[f"variance_{feature_name}"] = class_deviations.var(ddof=0)
@@ -629,8 +652,10 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
 
 def find_subcortex_substitute(cohort: Any, feature: str) -> str:
     """Return the measure that replaces a surface feature in the subcortex, or ""."""
-    policy = cohort.provenance.get("subcortex", "absent")
-    return SUBCORTEX.get(policy, "") if get_measure(feature).on_surface else ""
+    subcortex_policy = cohort.provenance.get("subcortex", "absent")
+    return (
+        SUBCORTEX.get(subcortex_policy, "") if get_measure(feature).on_surface else ""
+    )
 
 
 def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFrame:
@@ -651,18 +676,18 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
         connectome or the measure.
     """
     properties = properties.set_index("region").loc[list(ranking["region"])]
-    correlation_rows = []
+    correlation_records = []
     for property_name, property_values in properties.items():
-        known_values = _select_known(ranking["relative_scale"], property_values)
-        n_regions = known_values.shape[1]
+        known_pairs = _select_known_pairs(ranking["relative_scale"], property_values)
+        n_regions = known_pairs.shape[1]
         spearman_rho = p = np.nan
-        if n_regions > 3 and (np.ptp(known_values, axis=1) > 0).all():
-            spearman_rho, p = spearmanr(*known_values)
-        correlation_rows.append(
+        if n_regions > 3 and (np.ptp(known_pairs, axis=1) > 0).all():
+            spearman_rho, p = spearmanr(*known_pairs)
+        correlation_records.append(
             (property_name, n_regions, float(spearman_rho), float(p))
         )
     column_names = ["property", "n_regions", "spearman", "p_holm"]
-    correlation_table = pd.DataFrame(correlation_rows, columns=column_names)
+    correlation_table = pd.DataFrame(correlation_records, columns=column_names)
     correlation_table["p_holm"] = adjust_p_values(correlation_table["p_holm"])
     is_strong = correlation_table["spearman"].abs() >= STRONG_CORRELATION
     correlation_table["flagged"] = is_strong & (correlation_table["p_holm"] < ALPHA)
@@ -687,59 +712,61 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
         models' means), jaccard (mean overlap of the smallest).
     """
     is_measured = np.asarray(evaluation.cohort.measured, dtype=bool)
-    fits_of_model = {}
+    scales_of_model = {}
     for model_name in models_with_scales(evaluation):
         final_scales = _select_scales(evaluation, model_name).final
-        fits_of_model[model_name] = _relative_scales(final_scales, is_measured)[
+        scales_of_model[model_name] = _relative_scales(final_scales, is_measured)[
             :, is_measured
         ]
-    table_rows = [
+    table_records = [
         (model_name, model_name, *_agreement_of_maps(scale_maps, n_smallest), np.nan)
-        for model_name, scale_maps in fits_of_model.items()
+        for model_name, scale_maps in scales_of_model.items()
     ]
     mean_of_model = {
         model_name: scale_maps.mean(axis=0)
-        for model_name, scale_maps in fits_of_model.items()
+        for model_name, scale_maps in scales_of_model.items()
     }
-    for first_model, second_model in combinations(mean_of_model, 2):
-        scale_maps = np.stack([mean_of_model[first_model], mean_of_model[second_model]])
+    for first_name, second_name in combinations(mean_of_model, 2):
+        scale_maps = np.stack([mean_of_model[first_name], mean_of_model[second_name]])
         # Of two maps the mean correlation is the one between them.
-        table_rows.append(
+        table_records.append(
             (
-                first_model,
-                second_model,
+                first_name,
+                second_name,
                 *_agreement_of_maps(scale_maps, n_smallest),
                 _mean_spearman(scale_maps),
             )
         )
     column_names = ["first", "second", "kendall_w", "chance_w", "jaccard", "spearman"]
-    model_agreement = pd.DataFrame(table_rows, columns=column_names)
+    model_agreement = pd.DataFrame(table_records, columns=column_names)
     return model_agreement[
         ["first", "second", "kendall_w", "chance_w", "spearman", "jaccard"]
     ]
 
 
-def _agreement_of_maps(maps: np.ndarray, n_smallest: int) -> tuple[float, float, float]:
+def _agreement_of_maps(
+    scale_maps: np.ndarray, n_smallest: int
+) -> tuple[float, float, float]:
     """Return Kendall's W of maps (n_maps, n_regions), its mean by chance, and Jaccard.
 
     All are NaN for a single map.
     """
-    n_maps = len(maps)
+    n_maps = len(scale_maps)
     if n_maps < 2:
         return np.nan, np.nan, np.nan
-    kendall_w = (1 + (n_maps - 1) * _mean_spearman(maps)) / n_maps
-    is_among_smallest = rankdata(maps, "min", axis=1) <= n_smallest
+    kendall_w = (1 + (n_maps - 1) * _mean_spearman(scale_maps)) / n_maps
+    is_among_smallest = rankdata(scale_maps, "min", axis=1) <= n_smallest
     jaccard_indices = [
-        (first_set & second_set).sum() / (first_set | second_set).sum()
-        for first_set, second_set in combinations(is_among_smallest, 2)
+        (first_mask & second_mask).sum() / (first_mask | second_mask).sum()
+        for first_mask, second_mask in combinations(is_among_smallest, 2)
     ]
     return kendall_w, 1 / n_maps, float(np.mean(jaccard_indices))
 
 
-def _mean_spearman(maps: np.ndarray) -> float:
+def _mean_spearman(scale_maps: np.ndarray) -> float:
     """Return the mean Spearman correlation over all pairs of maps."""
-    upper_triangle = np.triu_indices(len(maps), 1)
-    return float(np.corrcoef(rankdata(maps, axis=1))[upper_triangle].mean())
+    upper_indices = np.triu_indices(len(scale_maps), 1)
+    return float(np.corrcoef(rankdata(scale_maps, axis=1))[upper_indices].mean())
 
 
 def common_regions(
@@ -780,26 +807,26 @@ def common_regions(
             "common regions need at least two models with regional scales; the models "
             f"with regional scales are {', '.join(model_names) or 'none'}."
         )
-    reference_model = "Exact" if "Exact" in model_names else model_names[0]
+    reference_name = "Exact" if "Exact" in model_names else model_names[0]
     scale_table = pd.DataFrame()
     is_among_smallest = pd.DataFrame()
     for model_name in model_names:
         ranking = rank_regions(evaluation, model_name)
         scale_table[model_name] = ranking["scale"]
         is_among_smallest[model_name] = ranking["rank"] <= n_smallest
-    shared_regions = scale_table.where(is_among_smallest)
-    shared_regions.insert(0, "region", list(evaluation.cohort.region_names))
-    shared_regions.insert(1, "n_models", is_among_smallest.sum(axis=1))
-    shared_regions = shared_regions[
-        is_among_smallest[reference_model] & (shared_regions["n_models"] > 1)
+    shared_table = scale_table.where(is_among_smallest)
+    shared_table.insert(0, "region", list(evaluation.cohort.region_names))
+    shared_table.insert(1, "n_models", is_among_smallest.sum(axis=1))
+    shared_table = shared_table[
+        is_among_smallest[reference_name] & (shared_table["n_models"] > 1)
     ]
-    shared_regions = shared_regions.sort_values(
-        ["n_models", reference_model], ascending=[False, True]
+    shared_table = shared_table.sort_values(
+        ["n_models", reference_name], ascending=[False, True]
     )
     rmse_of_model = np.sqrt(
-        scale_table.sub(scale_table[reference_model], axis=0).pow(2).mean()
+        scale_table.sub(scale_table[reference_name], axis=0).pow(2).mean()
     )
-    return shared_regions.reset_index(drop=True), rmse_of_model
+    return shared_table.reset_index(drop=True), rmse_of_model
 
 
 def models_with_scales(evaluation: Evaluation) -> list[str]:
@@ -811,17 +838,17 @@ def models_with_scales(evaluation: Evaluation) -> list[str]:
     return [model_name for model_name in model_names if model_name != "LSAP-R"]
 
 
-def _select_scales(evaluation: Evaluation, model: str) -> ModelScales:
+def _select_scales(evaluation: Evaluation, model_name: str) -> ModelScales:
     """Return the scales of one model from the table of all."""
-    scale_rows = evaluation.scales[evaluation.scales["model"] == model]
-    is_mean = scale_rows["start"] == "mean"
-    is_start = scale_rows["start"].str.isdigit()
-    is_final = scale_rows["share"] == 1
-    is_initial = scale_rows["share"] == 0
+    scale_table = evaluation.scales[evaluation.scales["model"] == model_name]
+    is_mean = scale_table["start"] == "mean"
+    is_start = scale_table["start"].str.isdigit()
+    is_final = scale_table["share"] == 1
+    is_initial = scale_table["share"] == 0
     n_rois = len(evaluation.cohort.region_names)
 
     def stack_scales(is_selected: pd.Series) -> np.ndarray:
-        return scale_rows.loc[is_selected, "scale"].to_numpy(float).reshape(-1, n_rois)
+        return scale_table.loc[is_selected, "scale"].to_numpy(float).reshape(-1, n_rois)
 
     return ModelScales(
         final=stack_scales(is_mean & is_final),
@@ -838,8 +865,8 @@ def _relative_scales(region_scales: np.ndarray, is_measured: np.ndarray) -> np.n
 
 def _rank_within_fits(region_values: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
     """Rank values (n_fits, n_rois) from 1; regions without a value come last."""
-    known_values = np.where(is_measured, region_values, np.inf)
-    return rankdata(known_values, "min", axis=1).astype(float)
+    filled_values = np.where(is_measured, region_values, np.inf)
+    return rankdata(filled_values, "min", axis=1).astype(float)
 
 
 class SpinTest(NamedTuple):
@@ -915,8 +942,8 @@ def spin_test(
     """
     check_at_least("n_spins", n_spins, 1)
     atlas = load_atlas(atlas)
-    first_map = _values_in_atlas(first, atlas)
-    second_map = _values_in_atlas(second, atlas)
+    first_map = _align_with_atlas(first, atlas)
+    second_map = _align_with_atlas(second, atlas)
     is_common = np.isfinite(first_map) & np.isfinite(second_map)
     observed_correlation = _rank_correlation(
         first_map[is_common], second_map[is_common]
@@ -941,13 +968,13 @@ def spin_test(
     )
 
 
-def _values_in_atlas(
+def _align_with_atlas(
     values_by_region: pd.Series | Mapping[str, float], atlas: Atlas
 ) -> np.ndarray:
     """Return a map in the order of the atlas; NaN for regions that it lacks."""
-    named_values = dict(values_by_region)
+    value_of_region = dict(values_by_region)
     region_values = np.full(len(atlas), np.nan)
-    region_values[atlas.match(list(named_values))] = list(named_values.values())
+    region_values[atlas.match(list(value_of_region))] = list(value_of_region.values())
     return region_values
 
 
@@ -970,9 +997,9 @@ class _SpinHemisphere:
     ) -> None:
         """Write the rotated map's mean over each region of this side to `spun_map`."""
         mirrored_rotation = self.mirror @ rotation_matrix @ self.mirror
-        _, nearest_vertex = self.tree.query(self.vertices @ mirrored_rotation)
+        _, nearest_vertices = self.tree.query(self.vertices @ mirrored_rotation)
         # Label -1, of vertices without a region, takes the NaN at the end.
-        vertex_values = np.append(region_map, np.nan)[self.labels[nearest_vertex]]
+        vertex_values = np.append(region_map, np.nan)[self.labels[nearest_vertices]]
         is_valid = (self.labels >= 0) & np.isfinite(vertex_values)
         valid_labels = self.labels[is_valid]
         n_vertices_by_region = np.bincount(valid_labels, minlength=self.n_regions)
@@ -1004,17 +1031,17 @@ def _correlate_rotated_maps(
     is_common = np.isfinite(first_map)
     n_regions = int(is_common.sum())
     min_shared_regions = max(MIN_REGIONS, int(np.ceil(MIN_USABLE_SHARE * n_regions)))
-    hemispheres = [_SpinHemisphere(atlas, side) for side in "LR"]
-    subcortex_rows = np.flatnonzero(~atlas.cortex & is_common)
+    spin_hemispheres = [_SpinHemisphere(atlas, side_letter) for side_letter in "LR"]
+    subcortex_indices = np.flatnonzero(~atlas.cortex & is_common)
     rng = np.random.default_rng(random_state)
     spun_correlations = np.full(n_spins, np.nan)
     n_unusable_rotations = 0
     for spin_index in range(n_spins):
         rotation_matrix = Rotation.random(random_state=rng).as_matrix()
         spun_map = np.full_like(first_map, np.nan)
-        for hemisphere in hemispheres:
-            hemisphere.rotate_into(spun_map, first_map, rotation_matrix)
-        spun_map[subcortex_rows] = first_map[rng.permutation(subcortex_rows)]
+        for spin_hemisphere in spin_hemispheres:
+            spin_hemisphere.rotate_into(spun_map, first_map, rotation_matrix)
+        spun_map[subcortex_indices] = first_map[rng.permutation(subcortex_indices)]
         n_shared_regions = np.count_nonzero(
             np.isfinite(spun_map) & np.isfinite(second_map)
         )
@@ -1033,5 +1060,5 @@ def _correlate_rotated_maps(
 
 def _rank_correlation(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation; NaN if a map is constant or too short."""
-    value_pairs = pd.DataFrame({"first": first_map, "second": second_map})
-    return float(value_pairs.corr("spearman", min_periods=3).iloc[0, 1])
+    value_table = pd.DataFrame({"first": first_map, "second": second_map})
+    return float(value_table.corr("spearman", min_periods=3).iloc[0, 1])

@@ -104,11 +104,11 @@ class RegionTestValues(NamedTuple):
     """The values minus the mean of the region's neighbours; NaN without neighbours."""
     unit_contrasts: np.ndarray
     """Contrasts of values in their own unit; NaN for measures that grow with size."""
-    codes: np.ndarray
+    class_codes: np.ndarray
     """Class of every row, as a number from 0."""
-    design: np.ndarray
+    covariate_design: np.ndarray
     """Intercept and centred covariates, shape (n_rows, 1 + n_covariates)."""
-    persons: np.ndarray
+    person_codes: np.ndarray
     """Person of every row, as a number."""
     n_scans_of_person: np.ndarray
     """For each row, the number of scans of its person."""
@@ -121,9 +121,9 @@ class RegionTestValues(NamedTuple):
             values=self.values[is_selected],
             contrasts=self.contrasts[is_selected],
             unit_contrasts=self.unit_contrasts[is_selected],
-            codes=self.codes[is_selected],
-            design=self.design[is_selected],
-            persons=self.persons[is_selected],
+            class_codes=self.class_codes[is_selected],
+            covariate_design=self.covariate_design[is_selected],
+            person_codes=self.person_codes[is_selected],
             n_scans_of_person=self.n_scans_of_person[is_selected],
         )
 
@@ -254,25 +254,25 @@ def compare_regions(
     check_at_least("n_permutations", n_permutations, 0)
     if reference is not None:
         check_choice("reference", reference, cohort.classes)
-    confound_steps = _choose_steps(cohort, evaluation, harmonize, regress_out)
-    confound_steps.check(cohort.table)
-    test_values = prepare_regions(cohort, confound_steps)
+    deconfounder = _choose_deconfounder(cohort, evaluation, harmonize, regress_out)
+    deconfounder.check(cohort.table)
+    region_test_values = prepare_regions(cohort, deconfounder)
     test_table = pd.DataFrame(
         {
             "region": np.repeat(list(cohort.region_names), cohort.n_features),
             "feature": np.tile(list(cohort.feature_names), cohort.n_rois),
         }
     )
-    test_table = test_table.join(_describe_associations(test_values))
+    test_table = test_table.join(_describe_associations(region_test_values))
     rng = np.random.default_rng(random_state)
-    statistics = permute_statistics(test_values, n_permutations, rng)
-    test_table["p_effect"] = family_wise_p(statistics.effects)
-    test_table["contrast_z"] = standardize_statistics(statistics.contrasts)[0]
-    test_table["p_contrast"] = contrast_p(statistics)
+    permuted_statistics = permute_statistics(region_test_values, n_permutations, rng)
+    test_table["p_effect"] = family_wise_p(permuted_statistics.effects)
+    test_table["contrast_z"] = standardize_statistics(permuted_statistics.contrasts)[0]
+    test_table["p_contrast"] = contrast_p(permuted_statistics)
     test_table["n_permutations"] = n_permutations
     test_table["measured"] = cohort.measured.any(axis=0).reshape(-1)
     test_table = _join_differences(
-        test_table, cohort, confound_steps, reference or cohort.classes[0]
+        test_table, cohort, deconfounder, reference or cohort.classes[0]
     )
     if evaluation is not None:
         test_table = _join_scales(test_table, evaluation, model)
@@ -284,16 +284,16 @@ def add_planted_regions(
     region_table: pd.DataFrame, cohort: Cohort | CohortSummary
 ) -> None:
     """Add which measured regions were planted, if the cohort is simulated."""
-    true_effects = cohort.truth
+    truth_table = cohort.truth
     # The planted regions are those of the disease, not of other labels such as sex.
-    if true_effects is not None and cohort.label_name == "diagnosis":
-        planted_regions = true_effects.loc[true_effects["seed"].astype(bool), "region"]
+    if truth_table is not None and cohort.label_name == "diagnosis":
+        planted_names = truth_table.loc[truth_table["seed"].astype(bool), "region"]
         region_table["planted"] = (
-            region_table["region"].isin(planted_regions) & region_table["measured"]
+            region_table["region"].isin(planted_names) & region_table["measured"]
         )
 
 
-def _choose_steps(
+def _choose_deconfounder(
     cohort: Cohort,
     evaluation: Evaluation | None,
     harmonize: str | None,
@@ -322,13 +322,13 @@ def _choose_steps(
     return Deconfounder(**step_options | {"reference_class": None})
 
 
-def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestValues:
+def prepare_regions(cohort: Cohort, deconfounder: Deconfounder) -> RegionTestValues:
     """Return the values, contrasts and covariates of people (or scans) to be tested.
 
     Parameters
     ----------
     cohort : Cohort
-    confound_steps : Deconfounder
+    deconfounder : Deconfounder
         Says what is harmonised and regressed out; it need not be fitted. Its reference
         class is not used.
 
@@ -338,14 +338,14 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
         Features are in the order region, then feature.
     """
     # The regression is a part of the test.
-    harmonization = clone(confound_steps)
-    harmonization.set_params(regress_out=(), reference_class=None)
-    features = harmonization.fit_transform(cohort.features, cohort.table)
+    fitted_deconfounder = clone(deconfounder)
+    fitted_deconfounder.set_params(regress_out=(), reference_class=None)
+    features = fitted_deconfounder.fit_transform(cohort.features, cohort.table)
     class_codes = pd.Index(cohort.classes).get_indexer(cohort.y)
     person_codes = pd.factorize(cohort.groups)[0]
-    first_scan_rows = np.unique(person_codes, return_index=True)[1]
+    first_scan_indices = np.unique(person_codes, return_index=True)[1]
     has_constant_labels = bool(
-        (class_codes == class_codes[first_scan_rows][person_codes]).all()
+        (class_codes == class_codes[first_scan_indices][person_codes]).all()
     )
 
     def to_rows(scan_values: np.ndarray) -> np.ndarray:
@@ -354,7 +354,7 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
         return pd.DataFrame(scan_values).groupby(person_codes).mean().to_numpy()
 
     n_scans = cohort.n_scans
-    covariate_values = to_rows(code_covariates(cohort, confound_steps))
+    covariate_values = to_rows(code_covariates(cohort, deconfounder))
     covariate_design = np.column_stack(
         [np.ones(len(covariate_values)), covariate_values]
     )
@@ -362,9 +362,9 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
     feature_means = np.nanmean(
         np.where(np.isnan(feature_values).all(axis=0), 0.0, feature_values), axis=0
     )
-    residuals = take_out(covariate_design, feature_values)
-    n_known_values = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
-    sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known_values)
+    residuals = remove_covariates(covariate_design, feature_values)
+    known_counts = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
+    sd = np.sqrt(np.nansum(residuals**2, axis=0) / known_counts)
     is_constant = sd <= _ROUNDING * np.maximum(np.abs(feature_means), 1e-300)
     sd = np.where(is_constant, np.nan, sd)
     unit_features = features
@@ -374,21 +374,21 @@ def prepare_regions(cohort: Cohort, confound_steps: Deconfounder) -> RegionTestV
     contrasts = features - neighbor_means(cohort.connectomes, features)
     unit_features = np.where(_is_comparable(cohort), unit_features, np.nan)
     unit_contrasts = unit_features - neighbor_means(cohort.connectomes, unit_features)
-    test_values = RegionTestValues(
+    region_test_values = RegionTestValues(
         values=to_rows(features.reshape(n_scans, -1)),
         contrasts=to_rows(contrasts.reshape(n_scans, -1)),
         unit_contrasts=to_rows(unit_contrasts.reshape(n_scans, -1)),
-        codes=class_codes,
-        design=covariate_design,
-        persons=person_codes,
+        class_codes=class_codes,
+        covariate_design=covariate_design,
+        person_codes=person_codes,
         n_scans_of_person=np.bincount(person_codes)[person_codes],
         is_ordered=bool(cohort.classes_ordered),
     )
     if not has_constant_labels:
-        return test_values
-    return test_values._replace(
-        codes=class_codes[first_scan_rows],
-        persons=np.arange(len(first_scan_rows)),
+        return region_test_values
+    return region_test_values._replace(
+        class_codes=class_codes[first_scan_indices],
+        person_codes=np.arange(len(first_scan_indices)),
         n_scans_of_person=np.bincount(person_codes),
     )
 
@@ -456,7 +456,9 @@ def neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
     return neighbor_features
 
 
-def take_out(covariate_design: np.ndarray, column_values: np.ndarray) -> np.ndarray:
+def remove_covariates(
+    covariate_design: np.ndarray, column_values: np.ndarray
+) -> np.ndarray:
     """Return residuals of values (n_rows, n_values) on a design; NaN where missing.
 
     A value that too few rows have is NaN in all of them.
@@ -468,7 +470,7 @@ def take_out(covariate_design: np.ndarray, column_values: np.ndarray) -> np.ndar
 
 
 def permute_statistics(
-    test_values: RegionTestValues, n_permutations: int, rng: np.random.Generator
+    region_test_values: RegionTestValues, n_permutations: int, rng: np.random.Generator
 ) -> PermutedStatistics:
     r"""Return statistics of the labels and of permuted labels.
 
@@ -488,7 +490,7 @@ def permute_statistics(
 
     Parameters
     ----------
-    test_values : RegionTestValues
+    region_test_values : RegionTestValues
     n_permutations : int
     rng : Generator
         Draws the permutations.
@@ -497,76 +499,85 @@ def permute_statistics(
     -------
     PermutedStatistics
     """
-    root_weights = _root_weights(test_values.persons)
-    weighted_design = test_values.design * root_weights
-    n_rows, n_values = test_values.values.shape
-    tested_columns = [test_values.values, test_values.contrasts]
+    root_weights = _root_weights(region_test_values.person_codes)
+    weighted_design = region_test_values.covariate_design * root_weights
+    n_rows, n_values = region_test_values.values.shape
+    tested_arrays = [region_test_values.values, region_test_values.contrasts]
     # Most measures have none: columns that nobody has would cost more than the others.
-    has_units = bool(np.isfinite(test_values.unit_contrasts).any())
+    has_units = bool(np.isfinite(region_test_values.unit_contrasts).any())
     if has_units:
-        tested_columns.append(test_values.unit_contrasts)
-    x = _unit_residuals(weighted_design, np.hstack(tested_columns) * root_weights)
+        tested_arrays.append(region_test_values.unit_contrasts)
+    x = _unit_residuals(weighted_design, np.hstack(tested_arrays) * root_weights)
     is_tested = np.isfinite(x).any(axis=0)
     x = np.nan_to_num(x)
-    classes = _class_basis(
-        test_values.codes, test_values.is_ordered, weighted_design, root_weights
+    class_basis = _class_basis(
+        region_test_values.class_codes,
+        region_test_values.is_ordered,
+        weighted_design,
+        root_weights,
     )
     covariate_basis = _orthonormal_basis(
         _compute_residuals(weighted_design[:, :1], weighted_design[:, 1:])
     )
     # U above Q, each transposed.
-    joint_basis = np.hstack([classes, covariate_basis]).T
-    n_contrasts = classes.shape[1]
+    joint_basis = np.hstack([class_basis, covariate_basis]).T
+    n_contrasts = class_basis.shape[1]
     is_tested &= n_contrasts > 0
-    row_blocks = _exchange_blocks(test_values)
+    index_blocks = _exchange_blocks(region_test_values)
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
-        row_order[:] = permute_rows(row_blocks, rng)
-    statistics = PermutedStatistics(*np.full((4, len(row_orders), n_values), np.nan))
+        row_order[:] = permute_rows(index_blocks, rng)
+    permuted_statistics = PermutedStatistics(
+        *np.full((4, len(row_orders), n_values), np.nan)
+    )
     directions = np.empty((n_contrasts, 1, n_values))
     n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 3 * n_values)))
     for block_start in range(0, len(row_orders), n_at_once):
-        labelling_slice = slice(block_start, block_start + n_at_once)
-        permuted_basis = joint_basis[:, row_orders[labelling_slice]]
+        permutation_slice = slice(block_start, block_start + n_at_once)
+        permuted_basis = joint_basis[:, row_orders[permutation_slice]]
         # Shape (n_columns, n_labellings, n_values of all tested columns)
         basis_products = permuted_basis @ x
         explained_squares = (basis_products[n_contrasts:] ** 2).sum(axis=0)
         r = basis_products[:n_contrasts] / np.sqrt(
             np.maximum(1 - explained_squares, _ROUNDING)
         )
-        r, contrast_r, *unit_r = np.split(r, len(tested_columns), axis=-1)
-        correlations = _Correlations(r, contrast_r)
+        r, contrast_r, *unit_r = np.split(r, len(tested_arrays), axis=-1)
+        correlation_pair = _Correlations(r, contrast_r)
         if block_start == 0:
-            lengths = correlations.effect[:1]
-            directions = r[:, :1] / np.where(lengths > 0, lengths, 1.0)
-        statistics.effects[labelling_slice] = correlations.effect
-        statistics.contrasts[labelling_slice] = np.minimum(
-            correlations.effect, correlations.contrast_in_direction
+            effect_sizes = correlation_pair.effect[:1]
+            directions = r[:, :1] / np.where(effect_sizes > 0, effect_sizes, 1.0)
+        permuted_statistics.effects[permutation_slice] = correlation_pair.effect
+        permuted_statistics.contrasts[permutation_slice] = np.minimum(
+            correlation_pair.effect, correlation_pair.contrast_in_direction
         )
-        statistics.excesses[labelling_slice] = (directions * contrast_r).sum(axis=0)
+        permuted_statistics.excesses[permutation_slice] = (directions * contrast_r).sum(
+            axis=0
+        )
         if has_units:
-            statistics.unit_excesses[labelling_slice] = (directions * unit_r[0]).sum(
-                axis=0
-            )
-    is_value, is_contrast, *is_unit_contrast = np.split(is_tested, len(tested_columns))
-    statistics.effects[:, ~is_value] = np.nan
-    statistics.contrasts[:, ~is_contrast] = np.nan
-    statistics.excesses[:, ~is_contrast] = np.nan
+            permuted_statistics.unit_excesses[permutation_slice] = (
+                directions * unit_r[0]
+            ).sum(axis=0)
+    is_value, is_contrast, *is_unit_contrast = np.split(is_tested, len(tested_arrays))
+    permuted_statistics.effects[:, ~is_value] = np.nan
+    permuted_statistics.contrasts[:, ~is_contrast] = np.nan
+    permuted_statistics.excesses[:, ~is_contrast] = np.nan
     if has_units:
-        statistics.unit_excesses[:, ~is_unit_contrast[0]] = np.nan
-    return statistics
+        permuted_statistics.unit_excesses[:, ~is_unit_contrast[0]] = np.nan
+    return permuted_statistics
 
 
-def _exchange_blocks(test_values: RegionTestValues) -> list[np.ndarray]:
+def _exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarray]:
     """Return the rows of people whose labels are permuted, each (n_people, n_rows).
 
     These people have the same number of scans, as in :func:`.permute_labels`.
     """
-    row_blocks = []
-    for block_rows in person_blocks(test_values.persons):
-        n_scans = test_values.n_scans_of_person[block_rows[:, 0]]
-        row_blocks += [block_rows[n_scans == n] for n in np.unique(n_scans)]
-    return row_blocks
+    index_blocks = []
+    for block_indices in person_blocks(region_test_values.person_codes):
+        n_scans_of_row = region_test_values.n_scans_of_person[block_indices[:, 0]]
+        index_blocks += [
+            block_indices[n_scans_of_row == n] for n in np.unique(n_scans_of_row)
+        ]
+    return index_blocks
 
 
 def _root_weights(person_codes: np.ndarray) -> np.ndarray:
@@ -583,7 +594,7 @@ def _unit_residuals(
     covariate_design: np.ndarray, column_values: np.ndarray
 ) -> np.ndarray:
     """Return residuals of length 1 for every column; NaN for those that do not vary."""
-    residuals = take_out(covariate_design, column_values)
+    residuals = remove_covariates(covariate_design, column_values)
     residual_norms = np.sqrt(np.nansum(residuals**2, axis=0))
     value_norms = np.sqrt(np.nansum(column_values**2, axis=0))
     residual_norms[residual_norms <= _ROUNDING * np.maximum(value_norms, 1e-300)] = (
@@ -636,50 +647,52 @@ def _class_basis(
 
 
 def _pairwise_correlations(
-    test_values: RegionTestValues, column_values: np.ndarray
+    region_test_values: RegionTestValues, column_values: np.ndarray
 ) -> np.ndarray:
     """Return correlations with class differences from the rows that have the value.
 
     Shape (n_contrasts, n_values). Columns that the same rows have share one basis.
     """
-    n_classes = len(np.unique(test_values.codes))
-    n_contrasts = 1 if test_values.is_ordered or n_classes == 2 else n_classes - 1
+    n_classes = len(np.unique(region_test_values.class_codes))
+    n_contrasts = (
+        1 if region_test_values.is_ordered or n_classes == 2 else n_classes - 1
+    )
     correlations = np.full((n_contrasts, column_values.shape[1]), np.nan)
-    for has_value, pattern_columns in missing_patterns(column_values):
-        if has_value.sum() < test_values.design.shape[1] + 2:
+    for has_value, column_indices in missing_patterns(column_values):
+        if has_value.sum() < region_test_values.covariate_design.shape[1] + 2:
             continue
-        root_weights = _root_weights(test_values.persons[has_value])
-        weighted_design = test_values.design[has_value] * root_weights
-        class_codes = test_values.codes[has_value]
+        root_weights = _root_weights(region_test_values.person_codes[has_value])
+        weighted_design = region_test_values.covariate_design[has_value] * root_weights
+        class_codes = region_test_values.class_codes[has_value]
         class_basis = _class_basis(
-            class_codes, test_values.is_ordered, weighted_design, root_weights
+            class_codes, region_test_values.is_ordered, weighted_design, root_weights
         )
         if not class_basis.shape[1]:
             continue
         x = _unit_residuals(
             weighted_design,
-            column_values[np.ix_(has_value, pattern_columns)] * root_weights,
+            column_values[np.ix_(has_value, column_indices)] * root_weights,
         )
-        correlations[:, pattern_columns] = 0.0
-        correlations[: class_basis.shape[1], pattern_columns] = class_basis.T @ x
+        correlations[:, column_indices] = 0.0
+        correlations[: class_basis.shape[1], column_indices] = class_basis.T @ x
     return correlations
 
 
-def _describe_associations(test_values: RegionTestValues) -> pd.DataFrame:
+def _describe_associations(region_test_values: RegionTestValues) -> pd.DataFrame:
     """Return effect and contrast of every value, with intervals and F."""
-    tested_values, contrasts = test_values.values, test_values.contrasts
-    n_people = _count_people(tested_values, test_values.persons)
-    r = _pairwise_correlations(test_values, tested_values)
+    tested_values, contrasts = region_test_values.values, region_test_values.contrasts
+    person_counts = _count_people(tested_values, region_test_values.person_codes)
+    r = _pairwise_correlations(region_test_values, tested_values)
     n_contrasts = len(r)
-    n_covariates = test_values.design.shape[1] - 1
+    n_covariates = region_test_values.covariate_design.shape[1] - 1
     is_signed = n_contrasts == 1
-    association_table = pd.DataFrame({"n_people": n_people})
+    association_table = pd.DataFrame({"n_people": person_counts})
     if is_signed:
         association_table["effect"] = r[0]
-        interval_bounds = _correlation_interval(r[0], n_people - n_covariates)
+        interval_bounds = _correlation_interval(r[0], person_counts - n_covariates)
     else:
         association_table["effect"] = np.sqrt((r**2).sum(axis=0))
-        error_dof = n_people - n_covariates - n_contrasts - 1
+        error_dof = person_counts - n_covariates - n_contrasts - 1
         interval_bounds = _eta_interval(
             association_table["effect"].to_numpy(), n_contrasts, error_dof
         )
@@ -692,11 +705,13 @@ def _describe_associations(test_values: RegionTestValues) -> pd.DataFrame:
     # Both correlations of a contrast are of the rows that have it.
     correlation_pair = _Correlations(
         _pairwise_correlations(
-            test_values, np.where(np.isnan(contrasts), np.nan, tested_values)
+            region_test_values, np.where(np.isnan(contrasts), np.nan, tested_values)
         ),
-        _pairwise_correlations(test_values, contrasts),
+        _pairwise_correlations(region_test_values, contrasts),
     )
-    n_people_of_pair = _count_people(contrasts, test_values.persons) - n_covariates
+    n_people_of_pair = (
+        _count_people(contrasts, region_test_values.person_codes) - n_covariates
+    )
     association_table["contrast"] = np.minimum(
         correlation_pair.effect, correlation_pair.contrast_in_direction
     )
@@ -708,37 +723,41 @@ def _describe_associations(test_values: RegionTestValues) -> pd.DataFrame:
 
 
 def _contrast_interval(
-    correlation_pair: _Correlations, n_people: np.ndarray
+    correlation_pair: _Correlations, person_counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the smaller of the bounds of effect and contrast in its direction.
 
     NaN where the interval of the effect includes 0: the direction is then not known,
-    and the contrast in the other direction has the opposite sign. `n_people` is without
+    and the contrast in the other direction has the opposite sign. `person_counts` lacks
     one for every covariate. `benchmarks/ranking.py intervals` measures the coverage.
     """
-    effect = correlation_pair.effect
+    effects = correlation_pair.effect
     n_contrasts = len(correlation_pair.values)
     if n_contrasts == 1:
-        effect_low, effect_high = _correlation_interval(effect, n_people)
+        effect_lows, effect_highs = _correlation_interval(effects, person_counts)
     else:
-        error_dof = n_people - n_contrasts - 1
-        effect_low, effect_high = _eta_interval(effect, n_contrasts, error_dof)
-    directed_contrast = correlation_pair.contrast_in_direction
-    directed_low, directed_high = _correlation_interval(directed_contrast, n_people)
+        error_dof = person_counts - n_contrasts - 1
+        effect_lows, effect_highs = _eta_interval(effects, n_contrasts, error_dof)
+    directed_contrasts = correlation_pair.contrast_in_direction
+    directed_low, directed_high = _correlation_interval(
+        directed_contrasts, person_counts
+    )
     if n_contrasts > 1:
-        # By chance alone, the mean of eta squared is n_contrasts / (n_people - 1), and
+        # By chance alone, the mean of eta squared is n_contrasts / (n - 1), and
         # the contrast in the direction of the values is too large by the same share.
-        chance_square = n_contrasts / np.maximum(n_people - 1, 1)
-        shrinkage = 1 - np.minimum(chance_square / np.maximum(effect**2, 1e-300), 1)
-        directed_low = _correlation_interval(directed_contrast * shrinkage, n_people)[0]
-    has_known_direction = effect_low > 0
-    contrast_low = np.where(
-        has_known_direction, np.minimum(effect_low, directed_low), np.nan
+        chance_squares = n_contrasts / np.maximum(person_counts - 1, 1)
+        shrinkage = 1 - np.minimum(chance_squares / np.maximum(effects**2, 1e-300), 1)
+        directed_low = _correlation_interval(
+            directed_contrasts * shrinkage, person_counts
+        )[0]
+    has_known_direction = effect_lows > 0
+    contrast_lows = np.where(
+        has_known_direction, np.minimum(effect_lows, directed_low), np.nan
     )
-    contrast_high = np.where(
-        has_known_direction, np.minimum(effect_high, directed_high), np.nan
+    contrast_highs = np.where(
+        has_known_direction, np.minimum(effect_highs, directed_high), np.nan
     )
-    return contrast_low, contrast_high
+    return contrast_lows, contrast_highs
 
 
 def _count_people(column_values: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
@@ -748,13 +767,13 @@ def _count_people(column_values: np.ndarray, person_codes: np.ndarray) -> np.nda
 
 
 def _correlation_interval(
-    r: np.ndarray, n_people: np.ndarray
+    r: np.ndarray, person_counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Fisher's 95% interval; `n_people` is without one for every covariate."""
-    degrees_of_freedom = np.where(n_people > 3, n_people - 3.0, np.nan)
+    """Return Fisher's 95% interval; `person_counts` lacks one for each covariate."""
+    degrees_of_freedom = np.where(person_counts > 3, person_counts - 3.0, np.nan)
     z = np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))
-    half_width = _Z_95 / np.sqrt(degrees_of_freedom)
-    return np.tanh(z - half_width), np.tanh(z + half_width)
+    half_widths = _Z_95 / np.sqrt(degrees_of_freedom)
+    return np.tanh(z - half_widths), np.tanh(z + half_widths)
 
 
 def _eta_interval(
@@ -767,25 +786,27 @@ def _eta_interval(
     lie above both, because chance alone makes eta larger than 0; the interval is then
     extended to eta, which only raises its coverage.
     """
-    n_people = n_contrasts + error_dof + 1
+    person_counts = n_contrasts + error_dof + 1
     has_interval = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
     eta_squared = np.where(has_interval, eta, 0.5) ** 2
     degrees_of_freedom = np.where(has_interval, error_dof, 1)
     F = eta_squared / n_contrasts / ((1 - eta_squared) / degrees_of_freedom)
     eta_bounds = []
     for probability in (0.975, 0.025):
-        lower_bound = np.zeros_like(F)
-        upper_bound = 10 * n_contrasts * F + 100.0
+        lower_bounds = np.zeros_like(F)
+        upper_bounds = 10 * n_contrasts * F + 100.0
         for _ in range(60):
-            middle_value = (lower_bound + upper_bound) / 2
+            middle_values = (lower_bounds + upper_bounds) / 2
             is_above = (
-                ncfdtr(n_contrasts, degrees_of_freedom, middle_value, F) > probability
+                ncfdtr(n_contrasts, degrees_of_freedom, middle_values, F) > probability
             )
-            lower_bound = np.where(is_above, middle_value, lower_bound)
-            upper_bound = np.where(is_above, upper_bound, middle_value)
+            lower_bounds = np.where(is_above, middle_values, lower_bounds)
+            upper_bounds = np.where(is_above, upper_bounds, middle_values)
         eta_bounds.append(
             np.where(
-                has_interval, np.sqrt(lower_bound / (lower_bound + n_people)), np.nan
+                has_interval,
+                np.sqrt(lower_bounds / (lower_bounds + person_counts)),
+                np.nan,
             )
         )
     return np.minimum(eta_bounds[0], eta), np.maximum(eta_bounds[1], eta)
@@ -827,13 +848,13 @@ def family_wise_p(statistics: np.ndarray) -> np.ndarray:
     if len(statistics) < 2 or not is_tested.any():
         return np.full(statistics.shape[1], np.nan)
     largest_statistics = statistics[1:, is_tested].max(axis=1)
-    n_exceeding = (largest_statistics[:, None] >= statistics[0] - _SAME_STATISTIC).sum(
-        axis=0
-    )
-    return np.where(is_tested, (1 + n_exceeding) / len(statistics), np.nan)
+    exceedance_counts = (
+        largest_statistics[:, None] >= statistics[0] - _SAME_STATISTIC
+    ).sum(axis=0)
+    return np.where(is_tested, (1 + exceedance_counts) / len(statistics), np.nan)
 
 
-def contrast_p(statistics: PermutedStatistics) -> np.ndarray:
+def contrast_p(permuted_statistics: PermutedStatistics) -> np.ndarray:
     r"""Return the p-value of every contrast: the largest of two or three p-values.
 
     They are of two or three null hypotheses:
@@ -855,15 +876,17 @@ def contrast_p(statistics: PermutedStatistics) -> np.ndarray:
     array of shape (n_values,)
         NaN for contrasts that are not tested, and without permutations.
     """
-    p = family_wise_p(standardize_statistics(statistics.contrasts))
-    effects = statistics.effects
-    n_exceeding = (effects[1:] >= effects[0] - _SAME_STATISTIC).sum(axis=0)
-    is_candidate = (1 + n_exceeding) / len(effects) < SCREENING_LEVEL
-    for excesses in (statistics.excesses, statistics.unit_excesses):
+    p = family_wise_p(standardize_statistics(permuted_statistics.contrasts))
+    effects = permuted_statistics.effects
+    exceedance_counts = (effects[1:] >= effects[0] - _SAME_STATISTIC).sum(axis=0)
+    is_candidate = (1 + exceedance_counts) / len(effects) < SCREENING_LEVEL
+    for excesses in (permuted_statistics.excesses, permuted_statistics.unit_excesses):
         is_known = np.isfinite(excesses).all(axis=0)
         candidate_excesses = np.where(is_candidate, excesses, np.nan)
-        p_equal = np.where(is_candidate, family_wise_p(candidate_excesses), 1.0)
-        p = np.where(is_known, np.maximum(p, p_equal), p)
+        candidate_p_values = np.where(
+            is_candidate, family_wise_p(candidate_excesses), 1.0
+        )
+        p = np.where(is_known, np.maximum(p, candidate_p_values), p)
     return p
 
 
@@ -886,56 +909,58 @@ def standardized_differences(
         difference, from the reference in pooled standard deviations (Cohen's d), with
         its 95% interval, difference_low and difference_high (NaN for the reference).
     """
-    first_columns = ["feature", "region", "class", "people", "mean", "sd"]
+    reference_columns = ["feature", "region", "class", "people", "mean", "sd"]
     feature_table: Any = class_features[class_features["people"] >= MIN_PEOPLE_SHOWN]
     reference_features = feature_table.loc[
-        feature_table["class"] == reference_class, first_columns
+        feature_table["class"] == reference_class, reference_columns
     ]
     feature_table = feature_table.merge(
-        reference_features, "left", on=first_columns[:2], suffixes=("", "_first")
+        reference_features, "left", on=reference_columns[:2], suffixes=("", "_first")
     )
-    n_people = feature_table["people"]
-    class_mean = feature_table["mean"]
-    class_sd = feature_table["sd"]
-    n_first, mean_first, sd_first = (
-        feature_table[f"{column_name}_first"] for column_name in first_columns[3:]
+    person_counts = feature_table["people"]
+    class_means = feature_table["mean"]
+    class_sds = feature_table["sd"]
+    reference_counts, reference_means, reference_sds = (
+        feature_table[f"{column_name}_first"] for column_name in reference_columns[3:]
     )
     # Estimating the slopes of covariates widens the intervals.
-    mean_factor, difference_factor = (
+    mean_factors, difference_factors = (
         feature_table.get(f"{column_name}_factor", 1.0)
         for column_name in ("mean", "difference")
     )
-    half_width = (
-        student.ppf(0.975, n_people - 1) * class_sd * np.sqrt(mean_factor / n_people)
+    half_widths = (
+        student.ppf(0.975, person_counts - 1)
+        * class_sds
+        * np.sqrt(mean_factors / person_counts)
     )
-    pooled_squares = (n_people - 1) * class_sd**2 + (n_first - 1) * sd_first**2
-    class_difference = (class_mean - mean_first) / np.sqrt(
-        pooled_squares / (n_people + n_first - 2)
+    pooled_squares = (person_counts - 1) * class_sds**2 + (
+        reference_counts - 1
+    ) * reference_sds**2
+    class_differences = (class_means - reference_means) / np.sqrt(
+        pooled_squares / (person_counts + reference_counts - 2)
     )
-    class_difference[feature_table["class"] == reference_class] = np.nan
-    difference_variance = difference_factor * (n_people + n_first) / (
-        n_people * n_first
-    ) + class_difference**2 / (2 * (n_people + n_first))
-    half_interval = _Z_95 * np.sqrt(difference_variance)
-    return feature_table[first_columns[:5]].assign(
-        low=class_mean - half_width,
-        high=class_mean + half_width,
-        difference=class_difference,
-        difference_low=class_difference - half_interval,
-        difference_high=class_difference + half_interval,
+    class_differences[feature_table["class"] == reference_class] = np.nan
+    difference_variances = difference_factors * (person_counts + reference_counts) / (
+        person_counts * reference_counts
+    ) + class_differences**2 / (2 * (person_counts + reference_counts))
+    difference_half_widths = _Z_95 * np.sqrt(difference_variances)
+    return feature_table[reference_columns[:5]].assign(
+        low=class_means - half_widths,
+        high=class_means + half_widths,
+        difference=class_differences,
+        difference_low=class_differences - difference_half_widths,
+        difference_high=class_differences + difference_half_widths,
     )
 
 
 def _join_differences(
     region_table: pd.DataFrame,
     cohort: Cohort,
-    confound_steps: Deconfounder,
+    deconfounder: Deconfounder,
     reference_class: str,
 ) -> pd.DataFrame:
     """Add Cohen's d of every class but the reference, with its interval."""
-    features, variance_factors = adjust_features(
-        cohort, confound_steps, reference_class
-    )
+    features, variance_factors = adjust_features(cohort, deconfounder, reference_class)
     class_features = summarize_features(cohort, features, variance_factors)
     class_differences = standardized_differences(class_features, reference_class)
     suffix_of_column = {
@@ -946,10 +971,8 @@ def _join_differences(
     for class_name in cohort.classes:
         if class_name == reference_class:
             continue
-        differences_of_class = class_differences[
-            class_differences["class"] == class_name
-        ]
-        differences_of_class = differences_of_class[
+        difference_table = class_differences[class_differences["class"] == class_name]
+        difference_table = difference_table[
             ["region", "feature", *suffix_of_column]
         ].rename(
             columns={
@@ -958,18 +981,18 @@ def _join_differences(
             }
         )
         region_table = region_table.merge(
-            differences_of_class, "left", ["region", "feature"]
+            difference_table, "left", ["region", "feature"]
         )
     return region_table
 
 
 def _join_scales(
-    region_table: pd.DataFrame, evaluation: Evaluation, model: str | None
+    region_table: pd.DataFrame, evaluation: Evaluation, model_name: str | None
 ) -> pd.DataFrame:
     """Add the scales of a model, if the evaluation has one."""
     from brainlsap.evaluation.ranking import rank_regions
 
-    if evaluation.scales.empty and model is None:
+    if evaluation.scales.empty and model_name is None:
         return region_table
     ranking_columns = [
         "rank",
@@ -978,5 +1001,7 @@ def _join_scales(
         "relative_high",
         "scale",
     ]
-    scale_table = rank_regions(evaluation, model)[["region", "model", *ranking_columns]]
+    scale_table = rank_regions(evaluation, model_name)[
+        ["region", "model", *ranking_columns]
+    ]
     return region_table.merge(scale_table, "left", "region")

@@ -110,13 +110,13 @@ class CohortSummary:
 
     @classmethod
     def from_cohort(
-        cls, cohort: Cohort, features: np.ndarray, factors: pd.DataFrame | None
+        cls, cohort: Cohort, features: np.ndarray, variance_factors: pd.DataFrame | None
     ) -> "CohortSummary":
         """Summarise a cohort, and these features of it by class.
 
-        `factors`: by class, of the variance of means and of differences.
+        `variance_factors`: by class, of the variance of means and of differences.
         """
-        class_features = summarize_features(cohort, features, factors)
+        class_features = summarize_features(cohort, features, variance_factors)
         folder = cohort.atlas.folder
         return cls(
             table=cohort.table,
@@ -201,38 +201,40 @@ def data_hash(cohort: Cohort) -> str:
     """Return the SHA-256 of a cohort's arrays and labels."""
     sha256_hash = hashlib.sha256()
     n_matrices = 1 if cohort.shares_connectome else cohort.n_scans
-    for hashed_array in (cohort.connectomes[:n_matrices], cohort.features):
-        sha256_hash.update(repr(hashed_array.shape).encode())
-        for scan in hashed_array:
-            sha256_hash.update(np.ascontiguousarray(scan).data)
+    for data_array in (cohort.connectomes[:n_matrices], cohort.features):
+        sha256_hash.update(repr(data_array.shape).encode())
+        for scan_array in data_array:
+            sha256_hash.update(np.ascontiguousarray(scan_array).data)
     sha256_hash.update("\x00".join(map(str, cohort.y)).encode())
     return sha256_hash.hexdigest()
 
 
 def summarize_features(
-    cohort: Cohort, features: np.ndarray, factors: pd.DataFrame | None = None
+    cohort: Cohort, features: np.ndarray, variance_factors: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Return people, mean and s.d. of every feature by region and class.
 
-    `features` and `factors` are those of :func:`.adjust_features`.
+    `features` and `variance_factors` are those of :func:`.adjust_features`.
     """
-    scan_values = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
-    value_table = pd.DataFrame(scan_values.astype(float))
+    value_matrix = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
+    value_table = pd.DataFrame(value_matrix.astype(float))
     person_means = value_table.groupby([cohort.groups, cohort.y]).mean()
-    by_class = person_means.groupby(level=1)
-    n_people_of_class = by_class.count()
+    class_groups = person_means.groupby(level=1)
+    n_people_of_class = class_groups.count()
     # A row per class, feature and region, in the order of the columns above.
-    row_index = pd.MultiIndex.from_product(
+    row_multiindex = pd.MultiIndex.from_product(
         [n_people_of_class.index, cohort.feature_names, cohort.region_names],
         names=["class", "feature", "region"],
     )
-    summary_table = row_index.to_frame(index=False)
+    summary_table = row_multiindex.to_frame(index=False)
     summary_table["people"] = n_people_of_class.to_numpy().ravel()
-    summary_table["mean"] = by_class.mean().to_numpy().ravel()
-    summary_table["sd"] = by_class.std().to_numpy().ravel()
-    if factors is None:
+    summary_table["mean"] = class_groups.mean().to_numpy().ravel()
+    summary_table["sd"] = class_groups.std().to_numpy().ravel()
+    if variance_factors is None:
         return summary_table
-    return summary_table.merge(factors, left_on="class", right_index=True, how="left")
+    return summary_table.merge(
+        variance_factors, left_on="class", right_index=True, how="left"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -320,17 +322,20 @@ class Evaluation:
         the other way round.
         """
         names_by_role = self.fits.sort_values("role", kind="stable")["model"].unique()
-        rows_of_model = {
-            model_name: prediction_rows.reset_index(drop=True)
-            for model_name, prediction_rows in self.predictions.groupby("model")
+        predictions_of_model = {
+            model_name: prediction_table.reset_index(drop=True)
+            for model_name, prediction_table in self.predictions.groupby("model")
         }
         first_of_model: dict[str, str] = {}
         for model_name in names_by_role:
-            if model_name not in rows_of_model:
+            if model_name not in predictions_of_model:
                 continue
             first_of_model[model_name] = model_name
             for candidate_name in [*first_of_model.values()][:-1]:
-                if _are_same(rows_of_model[model_name], rows_of_model[candidate_name]):
+                if _are_same(
+                    predictions_of_model[model_name],
+                    predictions_of_model[candidate_name],
+                ):
                     first_of_model[model_name] = candidate_name
                     break
         return {
@@ -357,42 +362,44 @@ class Evaluation:
     def _scores(self) -> pd.DataFrame:
         key_columns = ["model", "repeat", "fold"]
         score_names = fold_scores()
-        score_rows = []
-        for fold_key, prediction_rows in self.predictions.groupby(key_columns):
-            unit_weights = np.ones((1, len(prediction_rows)))
+        score_records = []
+        for fold_key, prediction_table in self.predictions.groupby(key_columns):
+            unit_weights = np.ones((1, len(prediction_table)))
             value_of_score = weighted_scores(
-                self.as_predictions(prediction_rows), unit_weights
+                self.as_predictions(prediction_table), unit_weights
             )
-            score_rows.append(
+            score_records.append(
                 (
                     *fold_key,
                     *(value_of_score[score_name].item() for score_name in score_names),
                 )
             )
-        scores = pd.DataFrame(score_rows, columns=[*key_columns, *score_names])
-        scores = scores.astype(dict.fromkeys(score_names, float))
-        return self.fits[[*key_columns, "n_test"]].merge(scores, "left", key_columns)
+        score_table = pd.DataFrame(score_records, columns=[*key_columns, *score_names])
+        score_table = score_table.astype(dict.fromkeys(score_names, float))
+        return self.fits[[*key_columns, "n_test"]].merge(
+            score_table, "left", key_columns
+        )
 
-    def as_predictions(self, prediction_rows: pd.DataFrame) -> Predictions:
+    def as_predictions(self, prediction_table: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays, classes as codes."""
-        classes = pd.Index(self.cohort.classes)
+        class_names = pd.Index(self.cohort.classes)
         class_probabilities = _complete_values(
-            prediction_rows, [f"p_{class_name}" for class_name in classes]
+            prediction_table, [f"p_{class_name}" for class_name in class_names]
         )
         decision_values = _complete_values(
-            prediction_rows, [f"d_{class_name}" for class_name in classes]
+            prediction_table, [f"d_{class_name}" for class_name in class_names]
         )
         return Predictions(
-            actual_codes=classes.get_indexer(prediction_rows["truth"]),
-            predicted_codes=classes.get_indexer(prediction_rows["predicted"]),
+            actual_codes=class_names.get_indexer(prediction_table["truth"]),
+            predicted_codes=class_names.get_indexer(prediction_table["predicted"]),
             class_probabilities=class_probabilities,
             ranking_scores=decision_values
             if class_probabilities is None
             else class_probabilities,
             fold_numbers=_number_folds(
-                prediction_rows["repeat"], prediction_rows["fold"]
+                prediction_table["repeat"], prediction_table["fold"]
             ),
-            n_classes=len(classes),
+            n_classes=len(class_names),
             is_ordered=self.cohort.classes_ordered,
         )
 
@@ -433,14 +440,18 @@ class Evaluation:
         score_table = self._scores.melt(
             ["model"], fold_scores(), var_name="score", value_name="value"
         )
-        fold_values = score_table.groupby(["model", "score"], sort=False)["value"]
-        summary_table = fold_values.agg(mean="mean", sd="std", n_folds="size")
+        value_groups = score_table.groupby(["model", "score"], sort=False)["value"]
+        summary_table = value_groups.agg(mean="mean", sd="std", n_folds="size")
         summary_table = summary_table.reindex(self.models, level="model").reset_index()
-        by_model = self.fits.assign(failed=self.fits["failed"] != "").groupby("model")
-        summary_table.insert(
-            1, "role", summary_table["model"].map(by_model["role"].first())
+        model_groups = self.fits.assign(failed=self.fits["failed"] != "").groupby(
+            "model"
         )
-        summary_table["n_failed"] = summary_table["model"].map(by_model["failed"].sum())
+        summary_table.insert(
+            1, "role", summary_table["model"].map(model_groups["role"].first())
+        )
+        summary_table["n_failed"] = summary_table["model"].map(
+            model_groups["failed"].sum()
+        )
         summary_table.loc[summary_table["n_failed"] > 0, ["mean", "sd"]] = np.nan
         return summary_table
 
@@ -458,13 +469,13 @@ class Evaluation:
             ],
             summary_table.index,
         )
-        shown_titles = score_titles(
+        title_of_shown_score = score_titles(
             len(self.cohort.classes), is_ordered=self.cohort.classes_ordered
         )
         title_of_score = {
-            score_name: shown_titles[score_name]
+            score_name: title_of_shown_score[score_name]
             for score_name in main_scores()
-            if score_name in shown_titles
+            if score_name in title_of_shown_score
         }
         text_table = score_texts.unstack().reindex(self.models)[list(title_of_score)]
         text_table = text_table.rename(columns=title_of_score).rename_axis(
@@ -505,10 +516,10 @@ class Evaluation:
         types_of_table = {
             table_name: {
                 str(column_name): str(column_type)
-                for column_name, column_type in frame.dtypes.items()
+                for column_name, column_type in table.dtypes.items()
             }
-            for table_name, frame in table_of_name.items()
-            if frame is not None
+            for table_name, table in table_of_name.items()
+            if table is not None
         }
         value_of_cohort_field = {
             cohort_field.name: getattr(self.cohort, cohort_field.name)
@@ -577,28 +588,32 @@ class Evaluation:
                 ).astype(type_of_column)  # numbers from text keep their last bit
                 for table_name, type_of_column in json_content["columns"].items()
             }
-            cohort = json_content["cohort"] | {"table": table_of_name.pop("cohort")}
-            cohort |= {
+            cohort_fields = json_content["cohort"] | {
+                "table": table_of_name.pop("cohort")
+            }
+            cohort_fields |= {
                 table_name: table_of_name.pop(table_name, None)
                 for table_name in COHORT_TABLES
             }
-            for table_name, stored_value in cohort.items():
-                cohort[table_name] = (
+            for table_name, stored_value in cohort_fields.items():
+                cohort_fields[table_name] = (
                     tuple(stored_value)
                     if isinstance(stored_value, list)
                     else stored_value
                 )
             # Evaluations of earlier versions have texts.
-            jsonable_findings = cohort.pop("findings", None) or cohort.pop("notes", ())
-            cohort["findings"] = [
+            jsonable_findings = cohort_fields.pop(
+                "findings", None
+            ) or cohort_fields.pop("notes", ())
+            cohort_fields["findings"] = [
                 Finding.from_jsonable(jsonable_finding)
                 for jsonable_finding in jsonable_findings
             ]
-            cohort["reading_options"] = ReadingOptions.from_jsonable(
-                cohort.pop("reading_options", None)
+            cohort_fields["reading_options"] = ReadingOptions.from_jsonable(
+                cohort_fields.pop("reading_options", None)
             )
-            cohort["measured"] = np.array(cohort["measured"], dtype=bool)
-            cohort_summary = CohortSummary(**cohort)
+            cohort_fields["measured"] = np.array(cohort_fields["measured"], dtype=bool)
+            cohort_summary = CohortSummary(**cohort_fields)
             return cls(
                 cohort=cohort_summary,
                 settings=json_content["settings"],
@@ -613,33 +628,33 @@ class Evaluation:
             ) from error
 
 
-def _are_same(prediction_rows: pd.DataFrame, other_rows: pd.DataFrame) -> bool:
+def _are_same(prediction_table: pd.DataFrame, other_table: pd.DataFrame) -> bool:
     """Return whether two models predict the same, but for rounding."""
     # Most pairs of models differ in the first of these columns.
     for column_name in ("predicted", "scan", "repeat", "fold"):
-        if not prediction_rows[column_name].equals(other_rows[column_name]):
+        if not prediction_table[column_name].equals(other_table[column_name]):
             return False
-    class_values = prediction_rows.filter(regex="^[pd]_").to_numpy(float)
-    other_values = other_rows.filter(regex="^[pd]_").to_numpy(float)
+    class_values = prediction_table.filter(regex="^[pd]_").to_numpy(float)
+    other_values = other_table.filter(regex="^[pd]_").to_numpy(float)
     return np.allclose(
         class_values, other_values, rtol=0, atol=_SAME_PROBABILITY, equal_nan=True
     )
 
 
-def _number_folds(repeats: pd.Series, folds: pd.Series) -> np.ndarray:
+def _number_folds(repeat_numbers: pd.Series, fold_labels: pd.Series) -> np.ndarray:
     """Return the number of each row's fold, from 0, counted over all repeats."""
-    _, repeat_codes = np.unique(repeats, return_inverse=True)
-    fold_names, fold_codes = np.unique(folds, return_inverse=True)
+    _, repeat_codes = np.unique(repeat_numbers, return_inverse=True)
+    fold_names, fold_codes = np.unique(fold_labels, return_inverse=True)
     pair_codes = repeat_codes * len(fold_names) + fold_codes
     return np.unique(pair_codes, return_inverse=True)[1]
 
 
 def _complete_values(
-    prediction_rows: pd.DataFrame, column_names: list[str]
+    prediction_table: pd.DataFrame, column_names: list[str]
 ) -> np.ndarray | None:
     """Return columns as an array, None where a value is missing."""
-    column_values = prediction_rows[column_names].to_numpy(float)
-    return None if np.isnan(column_values).any() else column_values
+    value_matrix = prediction_table[column_names].to_numpy(float)
+    return None if np.isnan(value_matrix).any() else value_matrix
 
 
 def check_evaluation_given(evaluation: object) -> None:

@@ -38,71 +38,79 @@ class Predictions(NamedTuple):
         ]
 
 
-def weighted_counts(predictions: Predictions, row_weights: np.ndarray) -> np.ndarray:
+def weighted_counts(
+    coded_predictions: Predictions, row_weights: np.ndarray
+) -> np.ndarray:
     """Return weighted confusion counts (n_draws, n_true, n_predicted)."""
-    n_classes = predictions.n_classes
-    cell_codes = predictions.actual_codes * n_classes + predictions.predicted_codes
+    n_classes = coded_predictions.n_classes
+    cell_codes = (
+        coded_predictions.actual_codes * n_classes + coded_predictions.predicted_codes
+    )
     confusion_counts = row_weights @ np.eye(n_classes * n_classes)[cell_codes]
     return confusion_counts.reshape(-1, n_classes, n_classes)
 
 
 def class_aucs(
-    actual_classes: np.ndarray, ranking_scores: np.ndarray, row_weights: np.ndarray
+    actual_codes: np.ndarray, ranking_scores: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return the AUC (n_draws, n_classes) of every class against the rest.
 
     Ties count half. NaN where a draw holds nobody of the class. `row_weights` (n_draws,
     n_scans) is how often each scan counts.
     """
-    scan_weight = np.ascontiguousarray(row_weights.T)
-    n_scans, n_draws = scan_weight.shape
+    scan_weights = np.ascontiguousarray(row_weights.T)
+    n_scans, n_draws = scan_weights.shape
     # Row i: weight of the i scans of the rest with the smallest values.
-    weight_below = np.zeros((n_scans + 1, n_draws))
-    auc_of_class = []
+    cumulative_weights = np.zeros((n_scans + 1, n_draws))
+    auc_by_class = []
     for class_code in range(ranking_scores.shape[1]):
         class_scores = ranking_scores[:, class_code]
-        class_rows = np.flatnonzero(actual_classes == class_code)
-        rest_rows = np.flatnonzero(actual_classes != class_code)
-        rest_rows = rest_rows[np.argsort(class_scores[rest_rows])]
-        rest_below = weight_below[: len(rest_rows) + 1]
-        np.cumsum(scan_weight[rest_rows], axis=0, out=rest_below[1:])
+        class_indices = np.flatnonzero(actual_codes == class_code)
+        rest_indices = np.flatnonzero(actual_codes != class_code)
+        rest_indices = rest_indices[np.argsort(class_scores[rest_indices])]
+        rest_weights_below = cumulative_weights[: len(rest_indices) + 1]
+        np.cumsum(scan_weights[rest_indices], axis=0, out=rest_weights_below[1:])
         first_bounds, last_bounds = (
             np.searchsorted(
-                class_scores[rest_rows], class_scores[class_rows], search_side
+                class_scores[rest_indices], class_scores[class_indices], search_side
             )
             for search_side in ("left", "right")
         )
-        twice_below = rest_below[first_bounds]
-        twice_below += rest_below[last_bounds]
-        weights_of_class = scan_weight[class_rows]
-        n_ordered_pairs = np.einsum("ij,ij->j", weights_of_class, twice_below) / 2
-        class_totals = weights_of_class.sum(axis=0)
-        n_pairs = class_totals * rest_below[-1]
-        auc = n_ordered_pairs / np.maximum(n_pairs, SMALLEST_DENOMINATOR)
-        auc_of_class.append(np.where(class_totals > 0, auc, np.nan))
-    return np.stack(auc_of_class, 1)
+        weights_below = rest_weights_below[first_bounds]
+        weights_below += rest_weights_below[last_bounds]
+        weights_of_class = scan_weights[class_indices]
+        ordered_pair_weights = (
+            np.einsum("ij,ij->j", weights_of_class, weights_below) / 2
+        )
+        class_weight_sums = weights_of_class.sum(axis=0)
+        pair_weights = class_weight_sums * rest_weights_below[-1]
+        class_auc = ordered_pair_weights / np.maximum(
+            pair_weights, SMALLEST_DENOMINATOR
+        )
+        auc_by_class.append(np.where(class_weight_sums > 0, class_auc, np.nan))
+    return np.stack(auc_by_class, 1)
 
 
 def macro_auc(
-    actual_classes: np.ndarray, ranking_scores: np.ndarray, row_weights: np.ndarray
+    actual_codes: np.ndarray, ranking_scores: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return the mean AUC (n_draws,) of the classes that a draw holds.
 
     NaN where it holds fewer than two.
     """
-    aucs = class_aucs(actual_classes, ranking_scores, row_weights)
-    return mean_over(aucs, ~np.isnan(aucs), min_values=2)
+    auc_by_class = class_aucs(actual_codes, ranking_scores, row_weights)
+    return mean_over_classes(auc_by_class, ~np.isnan(auc_by_class), min_n_values=2)
 
 
-def mean_over(
-    class_values: np.ndarray, is_present: np.ndarray, min_values: int = 1
+def mean_over_classes(
+    class_values: np.ndarray, is_present: np.ndarray, min_n_values: int = 1
 ) -> np.ndarray:
     """Return the mean of what is present in each row, NaN of too few values."""
-    n_present_values = is_present.sum(axis=1)
+    present_counts = is_present.sum(axis=1)
     value_sums = np.where(is_present, class_values, 0).sum(axis=1)
     return np.where(
-        n_present_values >= min_values,
-        value_sums / np.maximum(n_present_values, 1),
+        present_counts >= min_n_values,
+        value_sums / np.maximum(present_counts, 1),
         np.nan,
     )
 
@@ -237,7 +245,7 @@ def _count_hits(confusion_counts: np.ndarray) -> np.ndarray:
 def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean sensitivity of the classes that the rows hold."""
     n_true_by_class = confusion_counts.sum(axis=2)
-    return mean_over(
+    return mean_over_classes(
         _count_hits(confusion_counts)
         / np.maximum(n_true_by_class, SMALLEST_DENOMINATOR),
         n_true_by_class > 0,
@@ -251,22 +259,29 @@ def accuracy(confusion_counts: np.ndarray) -> np.ndarray:
 
 def macro_precision(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean precision; 0 for a class that is never predicted."""
-    n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
-    return mean_over(
-        _count_hits(confusion_counts) / np.maximum(n_predicted, SMALLEST_DENOMINATOR),
-        n_true > 0,
+    true_counts, predicted_counts = (
+        confusion_counts.sum(axis=2),
+        confusion_counts.sum(axis=1),
+    )
+    return mean_over_classes(
+        _count_hits(confusion_counts)
+        / np.maximum(predicted_counts, SMALLEST_DENOMINATOR),
+        true_counts > 0,
     )
 
 
 def macro_f1(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean F1 of the classes that the rows hold."""
-    n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
+    true_counts, predicted_counts = (
+        confusion_counts.sum(axis=2),
+        confusion_counts.sum(axis=1),
+    )
     f1 = (
         2
         * _count_hits(confusion_counts)
-        / np.maximum(n_true + n_predicted, SMALLEST_DENOMINATOR)
+        / np.maximum(true_counts + predicted_counts, SMALLEST_DENOMINATOR)
     )
-    return mean_over(f1, n_true > 0)
+    return mean_over_classes(f1, true_counts > 0)
 
 
 def _stage_distances(n_classes: int) -> np.ndarray:
@@ -277,15 +292,20 @@ def _stage_distances(n_classes: int) -> np.ndarray:
 
 def weighted_kappa(confusion_counts: np.ndarray) -> np.ndarray:
     """Return quadratic weighted kappa: agreement beyond that of the two margins."""
-    n_true, n_predicted = confusion_counts.sum(axis=2), confusion_counts.sum(axis=1)
-    n_predictions = confusion_counts.sum(axis=(1, 2))
+    true_counts, predicted_counts = (
+        confusion_counts.sum(axis=2),
+        confusion_counts.sum(axis=1),
+    )
+    prediction_counts = confusion_counts.sum(axis=(1, 2))
     expected_counts = (
-        n_true[:, :, None] * n_predicted[:, None, :] / n_predictions[:, None, None]
+        true_counts[:, :, None]
+        * predicted_counts[:, None, :]
+        / prediction_counts[:, None, None]
     )
     squared_distances = _stage_distances(confusion_counts.shape[1]) ** 2
-    observed_error = (confusion_counts * squared_distances).sum(axis=(1, 2))
-    chance_error = (expected_counts * squared_distances).sum(axis=(1, 2))
-    return np.where(chance_error > 0, 1 - observed_error / chance_error, np.nan)
+    observed_errors = (confusion_counts * squared_distances).sum(axis=(1, 2))
+    chance_errors = (expected_counts * squared_distances).sum(axis=(1, 2))
+    return np.where(chance_errors > 0, 1 - observed_errors / chance_errors, np.nan)
 
 
 def mean_stage_error(confusion_counts: np.ndarray) -> np.ndarray:
@@ -305,70 +325,76 @@ def adjacent_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
 
 
 def fold_auc(
-    predictions: Predictions, ranking_scores: np.ndarray, row_weights: np.ndarray
+    coded_predictions: Predictions, ranking_scores: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return the macro AUC averaged over folds: two fits' values do not compare."""
     auc_of_folds = []
-    for fold in np.unique(predictions.fold_numbers):
-        is_in_fold = predictions.fold_numbers == fold
+    for fold_number in np.unique(coded_predictions.fold_numbers):
+        is_in_fold = coded_predictions.fold_numbers == fold_number
         auc_of_draws = macro_auc(
-            predictions.actual_codes[is_in_fold],
+            coded_predictions.actual_codes[is_in_fold],
             ranking_scores[is_in_fold],
             row_weights[:, is_in_fold],
         )
         auc_of_folds.append(auc_of_draws)
     fold_aucs = np.transpose(auc_of_folds)
-    return mean_over(fold_aucs, ~np.isnan(fold_aucs))
+    return mean_over_classes(fold_aucs, ~np.isnan(fold_aucs))
 
 
 def fold_class_aucs(
-    predictions: Predictions, ranking_scores: np.ndarray, row_weights: np.ndarray
+    coded_predictions: Predictions, ranking_scores: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return the AUC (n_draws, n_classes) of every class, averaged over folds.
 
     Folds of a draw without people of the class, or without others, do not count.
     """
     aucs_of_fold = []
-    for fold in np.unique(predictions.fold_numbers):
-        is_in_fold = predictions.fold_numbers == fold
-        actual_classes = predictions.actual_codes[is_in_fold]
+    for fold_number in np.unique(coded_predictions.fold_numbers):
+        is_in_fold = coded_predictions.fold_numbers == fold_number
+        actual_codes = coded_predictions.actual_codes[is_in_fold]
         fold_weights = row_weights[:, is_in_fold]
-        aucs = class_aucs(actual_classes, ranking_scores[is_in_fold], fold_weights)
-        weight_of_class = fold_weights @ np.eye(predictions.n_classes)[actual_classes]
+        auc_by_class = class_aucs(
+            actual_codes, ranking_scores[is_in_fold], fold_weights
+        )
+        weight_of_class = (
+            fold_weights @ np.eye(coded_predictions.n_classes)[actual_codes]
+        )
         has_others = fold_weights.sum(axis=1, keepdims=True) > weight_of_class
-        aucs_of_fold.append(np.where(has_others, aucs, np.nan))
+        aucs_of_fold.append(np.where(has_others, auc_by_class, np.nan))
     fold_aucs = np.array(aucs_of_fold)  # (n_folds, n_draws, n_classes)
-    n_defined_folds = (~np.isnan(fold_aucs)).sum(axis=0)
-    mean_aucs = np.nansum(fold_aucs, axis=0) / np.maximum(n_defined_folds, 1)
-    return np.where(n_defined_folds > 0, mean_aucs, np.nan)
+    defined_fold_counts = (~np.isnan(fold_aucs)).sum(axis=0)
+    mean_aucs = np.nansum(fold_aucs, axis=0) / np.maximum(defined_fold_counts, 1)
+    return np.where(defined_fold_counts > 0, mean_aucs, np.nan)
 
 
 def brier_score(
-    predictions: Predictions, class_probabilities: np.ndarray, row_weights: np.ndarray
+    coded_predictions: Predictions,
+    class_probabilities: np.ndarray,
+    row_weights: np.ndarray,
 ) -> np.ndarray:
     r"""Return the mean of :math:`\sum_c (p_c - e_c)^2`, e the true class as 0 and 1."""
-    one_hot_labels = np.eye(predictions.n_classes)[predictions.actual_codes]
+    one_hot_labels = np.eye(coded_predictions.n_classes)[coded_predictions.actual_codes]
     squared_errors = (class_probabilities - one_hot_labels) ** 2
     return row_weights @ squared_errors.sum(axis=1) / row_weights.sum(axis=1)
 
 
 def calibration_error(
-    predictions: Predictions, class_probabilities: np.ndarray, row_weights: np.ndarray
+    coded_predictions: Predictions,
+    class_probabilities: np.ndarray,
+    row_weights: np.ndarray,
 ) -> np.ndarray:
     r"""Return the expected calibration error over bins b of confidence.
 
     .. math:: \sum_b \frac{n_b}{n} |\mathrm{accuracy}_b - \mathrm{confidence}_b|
     """
-    predicted_classes = predictions.predicted_codes
-    confidences = class_probabilities[
-        np.arange(len(predicted_classes)), predicted_classes
-    ]
-    confidence_gaps = (predicted_classes == predictions.actual_codes) - confidences
-    confidence_bins = np.minimum(
+    predicted_codes = coded_predictions.predicted_codes
+    confidences = class_probabilities[np.arange(len(predicted_codes)), predicted_codes]
+    confidence_gaps = (predicted_codes == coded_predictions.actual_codes) - confidences
+    bin_codes = np.minimum(
         (confidences * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1
     )
     bin_gaps = row_weights @ (
-        np.eye(N_CALIBRATION_BINS)[confidence_bins] * confidence_gaps[:, None]
+        np.eye(N_CALIBRATION_BINS)[bin_codes] * confidence_gaps[:, None]
     )
     return np.abs(bin_gaps).sum(axis=1) / row_weights.sum(axis=1)
 
@@ -489,7 +515,7 @@ def score_titles(n_classes: int, *, is_ordered: bool) -> dict[str, str]:
 
 
 def weighted_scores(
-    predictions: Predictions, row_weights: np.ndarray
+    coded_predictions: Predictions, row_weights: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return every score for each row of weights (n_draws, n_rows).
 
@@ -497,30 +523,31 @@ def weighted_scores(
     the rest) count the classes that the rows hold. NaN where a score does not exist:
     without probabilities, or without an order of the classes.
     """
-    count_values = score_counts(
-        weighted_counts(predictions, row_weights), is_ordered=predictions.is_ordered
+    count_scores = score_counts(
+        weighted_counts(coded_predictions, row_weights),
+        is_ordered=coded_predictions.is_ordered,
     )
     values_of_score = {
         score_name: np.full(len(row_weights), np.nan) for score_name in SCORES
-    } | count_values
+    } | count_scores
     for score_name, score_entry in SCORES.items():
         score_formula, model_outputs = (
             score_entry.of_probability,
-            predictions.class_probabilities,
+            coded_predictions.class_probabilities,
         )
         if score_entry.of_ranking is not None:
             score_formula, model_outputs = (
                 score_entry.of_ranking,
-                predictions.ranking_scores,
+                coded_predictions.ranking_scores,
             )
-        is_defined = predictions.is_ordered or not score_entry.needs_order
+        is_defined = coded_predictions.is_ordered or not score_entry.needs_order
         if score_formula is not None and model_outputs is not None and is_defined:
             values_of_score[score_name] = score_formula(
-                predictions, model_outputs, row_weights
+                coded_predictions, model_outputs, row_weights
             )
         _check_draws(score_name, values_of_score[score_name], len(row_weights))
         values_of_score[score_name] = _clip_to_range(
-            score_name, values_of_score[score_name], predictions.n_classes
+            score_name, values_of_score[score_name], coded_predictions.n_classes
         )
     return values_of_score
 

@@ -203,28 +203,30 @@ def _assign_folds(
             1e-3 * n_visits_of_person / n_visits_of_person.sum(),
         ]
     )
-    tie_noise = np.where(has_one_kind_per_class, 1e-12, (class_shares**2).sum(axis=1))
+    tie_noise_scales = np.where(
+        has_one_kind_per_class, 1e-12, (class_shares**2).sum(axis=1)
+    )
     # One matrix for each column, because most columns of a person are 0.
-    fold_load = np.zeros((class_shares.shape[1], n_draws, n_folds))
+    fold_loads = np.zeros((class_shares.shape[1], n_draws, n_folds))
     fold_of_person = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
     first_fold_of_draw = np.arange(n_draws) * n_folds
     for person_code in np.lexsort(
         (rng.random(len(n_visits_of_person)), class_of_person, -n_visits_of_person)
     ):
-        fold_costs = tie_noise[person_code] * rng.random((n_draws, n_folds))
-        class_columns = np.flatnonzero(class_shares[person_code])
-        for class_column in class_columns:
+        fold_costs = tie_noise_scales[person_code] * rng.random((n_draws, n_folds))
+        column_indices = np.flatnonzero(class_shares[person_code])
+        for column_index in column_indices:
             fold_costs += (
-                fold_load[class_column] * class_shares[person_code, class_column]
+                fold_loads[column_index] * class_shares[person_code, column_index]
             )
         fold_of_draw = fold_costs.argmin(axis=1)
         fold_of_person[:, person_code] = fold_of_draw
-        for class_column in class_columns:
-            load_of_draws = fold_load[class_column].reshape(-1)
+        for column_index in column_indices:
+            load_of_draws = fold_loads[column_index].reshape(-1)
             load_of_draws[first_fold_of_draw + fold_of_draw] += class_shares[
-                person_code, class_column
+                person_code, column_index
             ]
-    fold_class_counts = np.moveaxis(fold_load[:-1], 0, 2) * class_totals
+    fold_class_counts = np.moveaxis(fold_loads[:-1], 0, 2) * class_totals
     fold_class_shares = fold_class_counts / np.maximum(
         fold_class_counts.sum(axis=2, keepdims=True), 1
     )
@@ -243,20 +245,22 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
     """Return folds as integer arrays; raise where one is empty or shares a person."""
     groups = np.asarray(groups, dtype=object).astype(str)
     index_splits = []
-    for fold_number, (train_rows, test_rows) in enumerate(splits, start=1):
-        train_index = np.asarray(train_rows, dtype=np.int64)
-        test_index = np.asarray(test_rows, dtype=np.int64)
+    for fold_number, (train_entry, test_entry) in enumerate(splits, start=1):
+        train_index = np.asarray(train_entry, dtype=np.int64)
+        test_index = np.asarray(test_entry, dtype=np.int64)
         if not (len(train_index) and len(test_index)):
             raise SplitError(
                 f"fold {fold_number} has no training scans or no test scans. Correct "
                 "this fold."
             )
-        if shared_people := sorted(set(groups[train_index]) & set(groups[test_index])):
+        if shared_person_ids := sorted(
+            set(groups[train_index]) & set(groups[test_index])
+        ):
             raise SplitError(
-                f"fold {fold_number} has {count(len(shared_people), 'person')} in both "
-                f"training and test scans ({', '.join(shared_people[:3])}). All "
-                "scans of a person must be training scans or all must be test scans. "
-                "Use make_splits to create such folds."
+                f"fold {fold_number} has {count(len(shared_person_ids), 'person')} in "
+                f"both training and test scans ({', '.join(shared_person_ids[:3])}). "
+                "All scans of a person must be training scans or all must be test "
+                "scans. Use make_splits to create such folds."
             )
         index_splits.append((train_index, test_index))
     if not index_splits:
@@ -266,12 +270,12 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
 
 def count_repeats(splits: Sequence[Split]) -> int:
     """Return the number of tests of every scan, or 1 if it differs between scans."""
-    test_rows_of_folds = np.concatenate(
-        [fold_test_rows for _, fold_test_rows in splits]
-    )
-    _, n_tests = np.unique(test_rows_of_folds, return_counts=True)
-    is_constant = (n_tests == n_tests[0]).all() and len(splits) % n_tests[0] == 0
-    return int(n_tests[0]) if is_constant else 1
+    test_indices = np.concatenate([test_index for _, test_index in splits])
+    _, test_counts = np.unique(test_indices, return_counts=True)
+    is_constant = (test_counts == test_counts[0]).all() and len(splits) % test_counts[
+        0
+    ] == 0
+    return int(test_counts[0]) if is_constant else 1
 
 
 def join_groups(*groupings: ArrayLike) -> np.ndarray:
@@ -326,24 +330,25 @@ def leave_one_out_splits(
     SplitError
         If a site is missing, there is only one, or nobody is left to train on.
     """
-    group_values = group_names(pd.Series(np.asarray(group_column, dtype=object)))
+    group_labels = group_names(pd.Series(np.asarray(group_column, dtype=object)))
     groups = np.asarray(groups)
-    fold_names = sorted(group_values.dropna().unique(), key=str)
-    if group_values.isna().any() or len(fold_names) < 2:
+    fold_names = sorted(group_labels.dropna().unique(), key=str)
+    if group_labels.isna().any() or len(fold_names) < 2:
         raise SplitError(
             "leaving one site out requires at least two sites, and a site for "
             f"every scan; got {count(len(fold_names), 'site')} and "
-            f"{count(group_values.isna().sum(), 'scan')} without a site. Add the "
+            f"{count(group_labels.isna().sum(), 'scan')} without a site. Add the "
             "sites, or leave these scans out."
         )
-    test_rows = [
-        fold_test_rows
-        for _, fold_test_rows in _splits_of_folds(group_values.to_numpy(), fold_names)
+    test_indices = [
+        test_index
+        for _, test_index in _splits_of_folds(group_labels.to_numpy(), fold_names)
     ]
-    train_rows = [
-        np.flatnonzero(~np.isin(groups, groups[fold_rows])) for fold_rows in test_rows
+    train_indices = [
+        np.flatnonzero(~np.isin(groups, groups[test_index]))
+        for test_index in test_indices
     ]
-    return check_splits([*zip(train_rows, test_rows, strict=True)], groups)
+    return check_splits([*zip(train_indices, test_indices, strict=True)], groups)
 
 
 def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
@@ -379,19 +384,19 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     splits_table["repeat"] = splits_table.get("repeat", "1")
     splits_table = splits_table.drop_duplicates(["repeat", "fold", "scan"])
     splits = []
-    for repeat_number, repeat_rows in splits_table.groupby("repeat", sort=False):
-        fold_of = repeat_rows.set_index("scan")["fold"]
-        unmatched_scans = sorted(set(fold_of.index) ^ set(scans))
-        if unmatched_scans or not fold_of.index.is_unique:
+    for repeat_number, repeat_table in splits_table.groupby("repeat", sort=False):
+        fold_by_scan = repeat_table.set_index("scan")["fold"]
+        unmatched_names = sorted(set(fold_by_scan.index) ^ set(scans))
+        if unmatched_names or not fold_by_scan.index.is_unique:
             raise SplitError(
                 f"{path}: repeat {repeat_number} does not match the cohort. "
-                f"{count(len(unmatched_scans), 'scan', 'occur')} only in the table or "
-                f"only in the cohort ({', '.join(unmatched_scans[:3])}), and "
-                f"{count(fold_of.index.duplicated().sum(), 'scan', 'occur')} in two "
-                "folds."
+                f"{count(len(unmatched_names), 'scan', 'occur')} only in the table or "
+                f"only in the cohort ({', '.join(unmatched_names[:3])}), and "
+                f"{count(fold_by_scan.index.duplicated().sum(), 'scan', 'occur')} in "
+                "two folds."
             )
-        fold_of_scan = fold_of.loc[list(scans)].to_numpy()
-        splits += _splits_of_folds(fold_of_scan, repeat_rows["fold"].unique())
+        fold_of_scan = fold_by_scan.loc[list(scans)].to_numpy()
+        splits += _splits_of_folds(fold_of_scan, repeat_table["fold"].unique())
     return tuple(splits)
 
 
@@ -408,10 +413,10 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
 
     The rows of all people with n scans are one array (n_people, n).
     """
-    _, person_index = np.unique(np.asarray(groups), return_inverse=True)
-    person_order = np.argsort(person_index, kind="stable")
-    n_rows_of_person = np.bincount(person_index)
-    block_sizes = n_rows_of_person[person_index[person_order]]
+    _, person_codes = np.unique(np.asarray(groups), return_inverse=True)
+    person_order = np.argsort(person_codes, kind="stable")
+    n_rows_of_person = np.bincount(person_codes)
+    block_sizes = n_rows_of_person[person_codes[person_order]]
     return [
         person_order[block_sizes == block_size].reshape(-1, block_size)
         for block_size in np.unique(block_sizes)
@@ -419,7 +424,7 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
 
 
 def permute_labels(
-    labels: ArrayLike, row_blocks: Sequence[np.ndarray], rng: np.random.Generator
+    labels: ArrayLike, index_blocks: Sequence[np.ndarray], rng: np.random.Generator
 ) -> np.ndarray:
     """Permute labels among the people of each block, all scans of a person together.
 
@@ -433,7 +438,7 @@ def permute_labels(
     ----------
     labels : array-like of length n_scans
         The label of each scan.
-    row_blocks : sequence of int arrays of shape (n_people, n_scans_of_person)
+    index_blocks : sequence of int arrays of shape (n_people, n_scans_of_person)
         Rows of the people whose labels are permuted, from :func:`person_blocks`.
     rng : numpy.random.Generator
         Source of the permutation.
@@ -443,11 +448,11 @@ def permute_labels(
     array of length n_scans
         A permuted copy of `labels`.
     """
-    return np.asarray(labels)[permute_rows(row_blocks, rng)]
+    return np.asarray(labels)[permute_rows(index_blocks, rng)]
 
 
 def permute_rows(
-    row_blocks: Sequence[np.ndarray], rng: np.random.Generator
+    index_blocks: Sequence[np.ndarray], rng: np.random.Generator
 ) -> np.ndarray:
     """Return an order of all rows in which the people of each block are permuted.
 
@@ -455,19 +460,19 @@ def permute_rows(
     they contain every row once.
     """
     row_order = np.empty(
-        sum(block_rows.size for block_rows in row_blocks), dtype=np.intp
+        sum(block_indices.size for block_indices in index_blocks), dtype=np.intp
     )
-    for block_rows in row_blocks:
-        row_order[block_rows] = rng.permutation(block_rows)
+    for block_indices in index_blocks:
+        row_order[block_indices] = rng.permutation(block_indices)
     return row_order
 
 
 class _IdSplit(NamedTuple):
     """All ids split at one position into a stem and a part; equal stems are a group."""
 
-    rows: np.ndarray
+    id_indices: np.ndarray
     """Indices of the ids in groups of two or more."""
-    groups: np.ndarray
+    group_codes: np.ndarray
     """Group of each of these ids."""
     visit_parts: list[str]
     """Part of each of these ids that may be a visit, in lower case; "" if none."""
@@ -476,7 +481,7 @@ class _IdSplit(NamedTuple):
 
     @property
     def n_groups(self) -> int:
-        return len(np.unique(self.groups))
+        return len(np.unique(self.group_codes))
 
     @property
     def n_distinct_parts(self) -> int:
@@ -484,7 +489,7 @@ class _IdSplit(NamedTuple):
 
 
 def find_session_ids(
-    scan_ids: Sequence[str], labels: Sequence[str], sexes: Sequence[object] = ()
+    scan_ids: Sequence[str], class_labels: Sequence[str], sexes: Sequence[object] = ()
 ) -> tuple[np.ndarray, int]:
     """Return the ids that may name sessions, and the number of their people.
 
@@ -492,7 +497,7 @@ def find_session_ids(
     ----------
     scan_ids : sequence of str
         One for each person, no two alike.
-    labels : sequence of str
+    class_labels : sequence of str
         The class of each.
     sexes : sequence, optional
         The sex of each, where it is known: it does not change between visits.
@@ -505,48 +510,52 @@ def find_session_ids(
 
     Examples
     --------
-    >>> labels = ["CN", "CN", "AD", "AD"]
-    >>> rows, n_people = find_session_ids(["1_V1", "1_V2", "2_V1", "2_V2"], labels)
+    >>> class_labels = ["CN", "CN", "AD", "AD"]
+    >>> visits = ["1_V1", "1_V2", "2_V1", "2_V2"]
+    >>> rows, n_people = find_session_ids(visits, class_labels)
     >>> len(rows), n_people
     (4, 2)
     """
     best_split = None
     best_rank = (_NO_VISITS, 0, 0)
     for id_split in _split_ids(scan_ids):
-        visit_certainty = _visit_certainty(id_split, scan_ids, labels, sexes)
-        split_rank = (visit_certainty, len(id_split.rows), id_split.n_groups)
+        visit_certainty = _visit_certainty(id_split, scan_ids, class_labels, sexes)
+        split_rank = (visit_certainty, len(id_split.id_indices), id_split.n_groups)
         if visit_certainty != _NO_VISITS and split_rank > best_rank:
             best_split, best_rank = id_split, split_rank
     if best_split is None:
         return np.array([], dtype=np.int64), 0
-    return np.sort(best_split.rows), best_split.n_groups
+    return np.sort(best_split.id_indices), best_split.n_groups
 
 
 def _split_ids(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
     """Yield the split at each position where two or more groups of ids agree."""
     members_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
-    for id_row, scan_id in enumerate(scan_ids):
+    for id_index, scan_id in enumerate(scan_ids):
         for position, person_stem, id_part in _split_id(scan_id):
             members_by_stem = members_by_position.setdefault(position, {})
-            members_by_stem.setdefault(person_stem, []).append((id_row, id_part))
+            members_by_stem.setdefault(person_stem, []).append((id_index, id_part))
     for members_by_stem in members_by_position.values():
-        rows_of_group = {
+        members_of_group = {
             person_stem: group_members
             for person_stem, group_members in members_by_stem.items()
             if len(group_members) > 1
         }
-        if len(rows_of_group) < 2:
+        if len(members_of_group) < 2:
             continue
-        split_rows = []
+        split_indices = []
         visit_parts = []
-        group_index = []
-        for group_code, group_members in enumerate(rows_of_group.values()):
-            for id_row, id_part in group_members:
-                split_rows.append(id_row)
+        group_codes = []
+        for group_code, group_members in enumerate(members_of_group.values()):
+            for id_index, id_part in group_members:
+                split_indices.append(id_index)
                 visit_parts.append(id_part.lower())
-                group_index.append(group_code)
+                group_codes.append(group_code)
         yield _IdSplit(
-            np.array(split_rows), np.array(group_index), visit_parts, [*rows_of_group]
+            np.array(split_indices),
+            np.array(group_codes),
+            visit_parts,
+            [*members_of_group],
         )
 
 
@@ -594,7 +603,7 @@ def _is_boundary(scan_id: str, character_index: int) -> bool:
 def _visit_certainty(
     id_split: _IdSplit,
     scan_ids: Sequence[str],
-    labels: Sequence[str],
+    class_labels: Sequence[str],
     sexes: Sequence[object],
 ) -> int:
     """Return the certainty (2, 1 or 0) that parts are visits, and stems people.
@@ -615,14 +624,16 @@ def _visit_certainty(
         person_stem.replace("*", "").strip("-_. ").lower()
         for person_stem in id_split.person_stems
     ]
-    has_few_ids = len(id_split.rows) < _MIN_SHARE_OF_IDS * len(scan_ids)
+    has_few_ids = len(id_split.id_indices) < _MIN_SHARE_OF_IDS * len(scan_ids)
     if has_few_ids or all(map(_is_visit, person_stems)):
         return _NO_VISITS
-    label_texts = [str(labels[id_row]) for id_row in id_split.rows]
+    label_texts = [str(class_labels[id_index]) for id_index in id_split.id_indices]
     if len(sexes):
         label_texts = [
-            f"{label_text} {sexes[id_row]}"
-            for label_text, id_row in zip(label_texts, id_split.rows, strict=True)
+            f"{label_text} {sexes[id_index]}"
+            for label_text, id_index in zip(
+                label_texts, id_split.id_indices, strict=True
+            )
         ]
     fact_codes = np.unique(label_texts, return_inverse=True)[1]
     return _BY_AGREEMENT if _agree_within_groups(id_split, fact_codes) else _NO_VISITS
@@ -631,12 +642,14 @@ def _visit_certainty(
 def _has_mixed_sexes(id_split: _IdSplit, sexes: Sequence[object]) -> bool:
     """Return whether more groups have two sexes than mistakes explain."""
     group_sex_pairs = set()
-    for id_row, group_index in zip(id_split.rows, id_split.groups, strict=True):
-        sex = sexes[id_row]
+    for id_index, group_code in zip(
+        id_split.id_indices, id_split.group_codes, strict=True
+    ):
+        sex = sexes[id_index]
         is_known_sex = sex == sex and bool(sex)  # NaN differs from itself
         if is_known_sex:
-            group_sex_pairs.add((group_index, sex))
-    n_known_groups = len({group_index for group_index, _ in group_sex_pairs})
+            group_sex_pairs.add((group_code, sex))
+    n_known_groups = len({group_code for group_code, _ in group_sex_pairs})
     n_mixed_groups = len(group_sex_pairs) - n_known_groups
     return n_mixed_groups > _MAX_SHARE_OF_MIXED_SEX * id_split.n_groups
 
@@ -667,9 +680,9 @@ def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
     groups, the agreement must also exceed the mean of chance and perfect agreement.
     The test permutes facts among all scans, because the people are not yet known.
     """
-    group_sizes = np.bincount(id_split.groups).astype(float)
+    group_sizes = np.bincount(id_split.group_codes).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()
-    n_agreeing_pairs = _count_agreeing_pairs(id_split.groups, fact_codes)
+    n_agreeing_pairs = _count_agreeing_pairs(id_split.group_codes, fact_codes)
     fact_frequencies = np.bincount(fact_codes) / len(fact_codes)
     expected_agreement = (fact_frequencies**2).sum()
     rng = np.random.default_rng(0)
@@ -677,7 +690,8 @@ def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
     for _ in range(_N_PERMUTATIONS):
         permuted_codes = rng.permutation(fact_codes)
         n_exceeding += (
-            _count_agreeing_pairs(id_split.groups, permuted_codes) >= n_agreeing_pairs
+            _count_agreeing_pairs(id_split.group_codes, permuted_codes)
+            >= n_agreeing_pairs
         )
         # Stop where p can no longer fall below the larger level.
         if 1 + n_exceeding >= _ALPHA_RECURRING * (1 + _N_PERMUTATIONS):
@@ -689,11 +703,11 @@ def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
         agrees_always = n_agreeing_pairs == n_pairs and id_split.n_groups >= _MIN_PEOPLE
         return bool(agrees_mostly and (p_value < _ALPHA_RECURRING or agrees_always))
     # Stems such as HC and AD differ in words, those of people in numbers.
-    stem_numbers = {
+    stem_digits = {
         re.sub(r"\D+", " ", person_stem) for person_stem in id_split.person_stems
     }
     are_people = (
-        len(stem_numbers) >= 0.75 * id_split.n_groups
+        len(stem_digits) >= 0.75 * id_split.n_groups
         and np.median(group_sizes) <= _MAX_SCANS_PER_PERSON
     )
     return bool(are_people and p_value < _ALPHA_UNIQUE)
@@ -706,5 +720,5 @@ def _count_agreeing_pairs(group_codes: np.ndarray, fact_codes: np.ndarray) -> fl
     cell_counts = np.bincount(
         group_codes * n_codes + fact_codes, minlength=n_groups * n_codes
     )
-    count_table = cell_counts.astype(float)
-    return float((count_table * (count_table - 1)).sum())
+    group_fact_counts = cell_counts.astype(float)
+    return float((group_fact_counts * (group_fact_counts - 1)).sum())

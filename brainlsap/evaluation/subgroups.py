@@ -97,11 +97,11 @@ def describe_people(cohort: Cohort) -> CaseMix:
         region_values = cohort.features[is_first_scan.to_numpy(), :, feature_index]
         is_measured = ~np.isnan(region_values)
         n_measured_by_scan = is_measured.sum(axis=1)
-        totals = np.where(is_measured, region_values, 0.0).sum(axis=1)
-        means = pd.Series(totals / np.maximum(n_measured_by_scan, 1)).where(
+        region_sums = np.where(is_measured, region_values, 0.0).sum(axis=1)
+        scan_means = pd.Series(region_sums / np.maximum(n_measured_by_scan, 1)).where(
             n_measured_by_scan > 0
         )
-        numbers_of_name[f"{feature}, mean over regions"] = _describe_numbers(means)
+        numbers_of_name[f"{feature}, mean over regions"] = _describe_numbers(scan_means)
     return {
         "n_people": int(is_first_scan.sum()),
         "n_scans": cohort.n_scans,
@@ -123,13 +123,13 @@ def _describe_numbers(person_values: pd.Series) -> dict[str, float]:
 
 
 def case_mix_table(
-    training: Mapping[str, Any], test: Mapping[str, Any]
+    training_mix: Mapping[str, Any], test_mix: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Compare the people of the training with those of the test.
 
     Parameters
     ----------
-    training, test : mapping
+    training_mix, test_mix : mapping
         From :func:`describe_people`.
 
     Returns
@@ -139,16 +139,18 @@ def case_mix_table(
         standard deviations of the training people; empty for counts). Numbers are
         mean (s.d.), counts people (share).
     """
-    table_rows: list[tuple[str, str, str, str]] = [
-        ("people", str(training["n_people"]), str(test["n_people"]), ""),
-        ("scans", str(training["n_scans"]), str(test["n_scans"]), ""),
+    table_records: list[tuple[str, str, str, str]] = [
+        ("people", str(training_mix["n_people"]), str(test_mix["n_people"]), ""),
+        ("scans", str(training_mix["n_scans"]), str(test_mix["n_scans"]), ""),
     ]
-    table_rows += _case_mix_rows("class", training["classes"], test["classes"])
-    quantity_names = dict.fromkeys([*training["numbers"], *test["numbers"]])
+    table_records += _case_mix_rows(
+        "class", training_mix["classes"], test_mix["classes"]
+    )
+    quantity_names = dict.fromkeys([*training_mix["numbers"], *test_mix["numbers"]])
     for quantity_name in quantity_names:
         training_facts, test_facts = (
-            training["numbers"].get(quantity_name),
-            test["numbers"].get(quantity_name),
+            training_mix["numbers"].get(quantity_name),
+            test_mix["numbers"].get(quantity_name),
         )
         difference_text = ""
         if (
@@ -160,7 +162,7 @@ def case_mix_table(
         ):
             difference = test_facts["mean"] - training_facts["mean"]
             difference_text = f"{difference / training_facts['sd']:+.2f}"
-        table_rows.append(
+        table_records.append(
             (
                 quantity_name,
                 _mean_sd_text(training_facts),
@@ -170,19 +172,19 @@ def case_mix_table(
         )
     for covariate_kind in COUNTED_KINDS:
         training_facts, test_facts = (
-            training["counts"].get(covariate_kind),
-            test["counts"].get(covariate_kind),
+            training_mix["counts"].get(covariate_kind),
+            test_mix["counts"].get(covariate_kind),
         )
         if covariate_kind == "sex" and training_facts and test_facts:
             test_facts = _spell_sexes(test_facts, training_facts)
             if not training_facts.keys() & test_facts.keys():
-                table_rows.append(("sex: no value occurs in both", "", "", ""))
+                table_records.append(("sex: no value occurs in both", "", "", ""))
         if training_facts or test_facts:
-            table_rows += _case_mix_rows(
+            table_records += _case_mix_rows(
                 covariate_kind, training_facts or {}, test_facts or {}
             )
     return pd.DataFrame(
-        table_rows, columns=["characteristic", "training", "test", "difference"]
+        table_records, columns=["characteristic", "training", "test", "difference"]
     )
 
 
@@ -214,12 +216,12 @@ def _case_mix_rows(
     ]
 
 
-def _category_share_text(counts: Mapping[str, int], category: str) -> str:
+def _category_share_text(count_of_category: Mapping[str, int], category: str) -> str:
     """Return people and share of a value; "n/a" where nobody has any."""
-    n_people = sum(counts.values())
+    n_people = sum(count_of_category.values())
     if n_people == 0:
         return "n/a"
-    n_in_category = counts.get(category, 0)
+    n_in_category = count_of_category.get(category, 0)
     return f"{n_in_category} ({n_in_category / n_people:.0%})"
 
 
@@ -256,21 +258,25 @@ class _GroupCounts(NamedTuple):
         class_hits = self.correct_counts.sum(axis=0)
         n_people_by_class = (self.prediction_counts > 0).sum(axis=0)
         # An added person has the mean number of scans.
-        scans_of_person = class_totals / n_people_by_class
-        n_added_scans = n_added_people * scans_of_person
-        padded_totals = class_totals + 2 * n_added_scans
-        rates = (class_hits + n_added_scans) / padded_totals
+        scans_per_person = class_totals / n_people_by_class
+        added_scan_counts = n_added_people * scans_per_person
+        padded_totals = class_totals + 2 * added_scan_counts
+        padded_recalls = (class_hits + added_scan_counts) / padded_totals
         # Few people vary too little around their own mean.
-        inflation = np.sqrt(n_people_by_class / (n_people_by_class - 1))
-        residuals = self.correct_counts - rates * self.prediction_counts
-        residuals = residuals * inflation / padded_totals
+        inflation_factors = np.sqrt(n_people_by_class / (n_people_by_class - 1))
+        residuals = self.correct_counts - padded_recalls * self.prediction_counts
+        residuals = residuals * inflation_factors / padded_totals
         variance = ((residuals.sum(axis=1) / n_classes) ** 2).sum()
-        added_residuals = scans_of_person * inflation / padded_totals / n_classes
-        added_squares = added_residuals**2 * ((1 - rates) ** 2 + rates**2)
+        added_residuals = (
+            scans_per_person * inflation_factors / padded_totals / n_classes
+        )
+        added_squares = added_residuals**2 * (
+            (1 - padded_recalls) ** 2 + padded_recalls**2
+        )
         variance += n_added_people * added_squares.sum()
         return _GroupScore(
             float((class_hits / class_totals).mean()),
-            float(rates.mean()),
+            float(padded_recalls.mean()),
             float(np.sqrt(variance)),
         )
 
@@ -304,22 +310,25 @@ def choose_subgroups(
             find_covariate_column(table, column_name) for column_name in columns
         ]
         for column_name in column_names:
-            groups = group_people(table, column_name)
-            if 2 * groups.nunique() > len(groups):
+            group_of_person = group_people(table, column_name)
+            if 2 * group_of_person.nunique() > len(group_of_person):
                 raise ParameterError(
                     f"{option_text('subgroups')} names {column_name}, which has "
-                    f"{groups.nunique()} values among {len(groups)} people. Name a "
-                    "column with few groups, for example sex."
+                    f"{group_of_person.nunique()} values among "
+                    f"{len(group_of_person)} people. Name a column with few groups, "
+                    "for example sex."
                 )
         return tuple(dict.fromkeys(column_names))
     column_of_kind: dict[str, str] = {}
-    for column in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
-        covariate_kind = acquisition_kind(column)
+    for column_name in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
+        covariate_kind = acquisition_kind(column_name)
         if covariate_kind not in SUBGROUP_KINDS or covariate_kind in column_of_kind:
             continue
-        groups = group_people(table, column)
-        if groups.nunique() > 1 and 2 * groups.nunique() <= len(groups):
-            column_of_kind[covariate_kind] = str(column)
+        group_of_person = group_people(table, column_name)
+        if group_of_person.nunique() > 1 and 2 * group_of_person.nunique() <= len(
+            group_of_person
+        ):
+            column_of_kind[covariate_kind] = str(column_name)
     return tuple(
         column_of_kind[covariate_kind]
         for covariate_kind in SUBGROUP_KINDS
@@ -327,14 +336,14 @@ def choose_subgroups(
     )
 
 
-def group_people(table: pd.DataFrame, column: str) -> pd.Series:
+def group_people(table: pd.DataFrame, column_name: str) -> pd.Series:
     """Return the group of every person by a column: its values, or thirds of numbers.
 
     Parameters
     ----------
     table : DataFrame
         Of a cohort.
-    column : str
+    column_name : str
         Its column.
 
     Returns
@@ -345,19 +354,20 @@ def group_people(table: pd.DataFrame, column: str) -> pd.Series:
         people, rounded to three digits; the names of the groups have the cut points.
         Groups are categories, in order.
     """
-    known_scans = table.dropna(subset=column).drop_duplicates("participant")
-    value_of_person = known_scans.set_index("participant")[column]
-    if not len(value_of_person) or has_groups(column, table[column]):
+    known_table = table.dropna(subset=column_name).drop_duplicates("participant")
+    value_of_person = known_table.set_index("participant")[column_name]
+    if not len(value_of_person) or has_groups(column_name, table[column_name]):
         group_titles = group_names(value_of_person)
         return group_titles.astype("category")
-    number_of_person = pd.to_numeric(value_of_person)
+    numeric_values = pd.to_numeric(value_of_person)
     cut_points = [
-        float(f"{cut:.3g}") for cut in number_of_person.quantile([1 / 3, 2 / 3])
+        float(f"{cut_point:.3g}")
+        for cut_point in numeric_values.quantile([1 / 3, 2 / 3])
     ]
     cut_points = [
-        cut
-        for cut in dict.fromkeys(cut_points)
-        if number_of_person.min() < cut <= number_of_person.max()
+        cut_point
+        for cut_point in dict.fromkeys(cut_points)
+        if numeric_values.min() < cut_point <= numeric_values.max()
     ]
     if not cut_points:
         return pd.Series("all", value_of_person.index).astype("category")
@@ -368,7 +378,7 @@ def group_people(table: pd.DataFrame, column: str) -> pd.Series:
     ]
     group_titles.append(f"{cut_points[-1]:g} and over")
     group_codes = np.searchsorted(
-        cut_points, number_of_person.to_numpy(float), side="right"
+        cut_points, numeric_values.to_numpy(float), side="right"
     )
     categories = pd.Categorical.from_codes(group_codes, group_titles, ordered=True)
     return pd.Series(categories, value_of_person.index)
@@ -408,41 +418,43 @@ def subgroup_table(
     ParameterError
         As of :func:`choose_subgroups`, or for an unknown model.
     """
-    table_rows: list[dict[str, Any]] = []
+    table_records: list[dict[str, Any]] = []
     for column_name, column_counts in _count_columns(
         evaluation, columns, model
     ).items():
-        group_of_person, counts_of_group, classes, chance_score = column_counts
-        all_groups = np.nan
+        group_of_person, counts_of_group, class_names, chance_score = column_counts
+        pooled_score = np.nan
         if counts_of_group:
-            all_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
-            all_groups = _GroupCounts(*all_counts).score(2 / len(classes)).estimate
+            stacked_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
+            pooled_score = (
+                _GroupCounts(*stacked_counts).score(2 / len(class_names)).estimate
+            )
         for group_name, n_people in group_of_person.value_counts(sort=False).items():
-            table_row = {
+            table_record = {
                 "column": column_name,
                 "group": str(group_name),
                 "people": int(n_people),
             }
-            table_row["classes"] = ", ".join(classes)
-            table_row["all_groups"] = all_groups
-            table_row["chance"] = chance_score
-            table_row |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
-            table_row["note"] = (
+            table_record["classes"] = ", ".join(class_names)
+            table_record["all_groups"] = pooled_score
+            table_record["chance"] = chance_score
+            table_record |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
+            table_record["note"] = (
                 TOO_FEW_PEOPLE if n_people < MIN_PEOPLE_OF_GROUP else TOO_FEW_CLASSES
             )
             if group_name in counts_of_group:
                 group_counts = counts_of_group[group_name]
-                table_row["people"] = group_counts.n_people
-                group_score = group_counts.score(2 / len(classes))
+                table_record["people"] = group_counts.n_people
+                group_score = group_counts.score(2 / len(class_names))
                 half_width = NORMAL_QUANTILE * group_score.standard_error
-                table_row["balanced_accuracy"] = group_score.estimate
-                table_row["low"] = max(0.0, group_score.center - half_width)
-                table_row["high"] = min(1.0, group_score.center + half_width)
-                table_row["note"] = ""
-            table_rows.append(table_row)
-    column_titles = ["column", "group", "people", "classes", "balanced_accuracy"]
-    column_titles += ["low", "high", "all_groups", "chance", "note"]
-    return pd.DataFrame(table_rows, columns=column_titles)
+                table_record["balanced_accuracy"] = group_score.estimate
+                table_record["low"] = max(0.0, group_score.center - half_width)
+                table_record["high"] = min(1.0, group_score.center + half_width)
+                table_record["note"] = ""
+            table_records.append(table_record)
+    column_names = ["column", "group", "people", "classes", "balanced_accuracy"]
+    column_names += ["low", "high", "all_groups", "chance", "note"]
+    return pd.DataFrame(table_records, columns=column_names)
 
 
 def subgroup_gaps(
@@ -474,22 +486,24 @@ def subgroup_gaps(
     for column_name, column_counts in _count_columns(
         evaluation, columns, model
     ).items():
-        _, counts_of_group, classes, _ = column_counts
+        _, counts_of_group, class_names, _ = column_counts
         if len(counts_of_group) > 1:
             scores_of_column[column_name] = {
-                group_name: counts.score(1 / len(classes))
-                for group_name, counts in counts_of_group.items()
+                group_name: group_counts.score(1 / len(class_names))
+                for group_name, group_counts in counts_of_group.items()
             }
-    gap_rows = []
+    gap_records = []
     for column_name, score_of_group in scores_of_column.items():
         standard_errors = np.array([s.standard_error for s in score_of_group.values()])
-        level = 1 - _ALPHA / len(scores_of_column)
+        confidence_level = 1 - _ALPHA / len(scores_of_column)
         rng = np.random.default_rng(random_state)
-        critical_value = _largest_difference(standard_errors, level, rng)
-        gap_rows.append(
+        critical_value = _simulate_critical_value(
+            standard_errors, confidence_level, rng
+        )
+        gap_records.append(
             {"column": column_name} | _find_largest_gap(score_of_group, critical_value)
         )
-    column_titles = [
+    column_names = [
         "column",
         "higher",
         "lower",
@@ -498,7 +512,7 @@ def subgroup_gaps(
         "high",
         "n_pairs",
     ]
-    return pd.DataFrame(gap_rows, columns=column_titles)
+    return pd.DataFrame(gap_records, columns=column_names)
 
 
 class _ColumnCounts(NamedTuple):
@@ -512,53 +526,55 @@ class _ColumnCounts(NamedTuple):
 
 
 def _count_columns(
-    evaluation: Evaluation, columns: str | Sequence[str] | None, model: str | None
+    evaluation: Evaluation, columns: str | Sequence[str] | None, model_name: str | None
 ) -> dict[str, _ColumnCounts]:
     """Return the groups of people by each column, and their counts."""
     if columns is None:
         columns = evaluation.settings.get("subgroups")
     subgroup_columns = choose_subgroups(evaluation.cohort.table, columns)
     return {
-        column_name: _count_column(evaluation, column_name, model)
+        column_name: _count_column(evaluation, column_name, model_name)
         for column_name in subgroup_columns
     }
 
 
 @lru_cache(maxsize=16)  # hashed by identity; tables, checklist and figure use it
 def _count_column(
-    evaluation: Evaluation, column_name: str, model: str | None
+    evaluation: Evaluation, column_name: str, model_name: str | None
 ) -> _ColumnCounts:
     """Return the groups of people by a column, and their counts; only to be read."""
     group_of_person = group_people(evaluation.cohort.table, column_name)
     return _ColumnCounts(
-        group_of_person, *_count_groups(evaluation, group_of_person, model)
+        group_of_person, *_count_groups(evaluation, group_of_person, model_name)
     )
 
 
 def _count_groups(
-    evaluation: Evaluation, group_of_person: pd.Series, model: str | None
+    evaluation: Evaluation, group_of_person: pd.Series, model_name: str | None
 ) -> tuple[dict[str, _GroupCounts], tuple[str, ...], float]:
     """Return counts of the scored groups, classes that count, and score by chance."""
-    model = evaluation.models[0] if model is None else model
-    check_choice("model", model, evaluation.models)
-    fits, predictions = evaluation.fits, evaluation.predictions
-    is_failed = (fits.loc[fits["model"] == model, "failed"] != "").any()
-    prediction_rows = predictions[predictions["model"] == model]
-    if is_failed or prediction_rows.empty:
+    model_name = evaluation.models[0] if model_name is None else model_name
+    check_choice("model", model_name, evaluation.models)
+    fit_table, predictions = evaluation.fits, evaluation.predictions
+    is_failed = (fit_table.loc[fit_table["model"] == model_name, "failed"] != "").any()
+    prediction_table = predictions[predictions["model"] == model_name]
+    if is_failed or prediction_table.empty:
         return {}, (), np.nan
-    correct_groups = prediction_rows.assign(
-        is_correct=prediction_rows["truth"] == prediction_rows["predicted"]
+    correct_groups = prediction_table.assign(
+        is_correct=prediction_table["truth"] == prediction_table["predicted"]
     ).groupby(["participant", "truth"])["is_correct"]
-    correct_counts, prediction_counts = (
-        counts.unstack(fill_value=0).reindex(
+    correct_count_table, prediction_count_table = (
+        person_counts.unstack(fill_value=0).reindex(
             columns=list(evaluation.cohort.classes), fill_value=0
         )
-        for counts in (correct_groups.sum(), correct_groups.size())
+        for person_counts in (correct_groups.sum(), correct_groups.size())
     )
-    group_of_row = group_of_person.reindex(correct_counts.index)
+    group_of_row = group_of_person.reindex(correct_count_table.index)
     has_class_of_group: dict[str, np.ndarray] = {}
     for group_name, n_people in group_of_person.value_counts(sort=False).items():
-        n_people_by_class = (prediction_counts[group_of_row == group_name] > 0).sum()
+        n_people_by_class = (
+            prediction_count_table[group_of_row == group_name] > 0
+        ).sum()
         is_class_scored = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
         if n_people >= MIN_PEOPLE_OF_GROUP and is_class_scored.sum() > 1:
             has_class_of_group[str(group_name)] = is_class_scored
@@ -567,52 +583,53 @@ def _count_groups(
         return {}, (), np.nan
     counts_of_group = {
         group_name: _GroupCounts(
-            correct_counts.loc[
+            correct_count_table.loc[
                 group_of_row == group_name, is_scored_in_all_groups
             ].to_numpy(float),
-            prediction_counts.loc[
+            prediction_count_table.loc[
                 group_of_row == group_name, is_scored_in_all_groups
             ].to_numpy(float),
         )
         for group_name in has_class_of_group
     }
-    classes = tuple(correct_counts.columns[is_scored_in_all_groups])
+    class_names = tuple(correct_count_table.columns[is_scored_in_all_groups])
     is_scored_person = group_of_row.isin(list(counts_of_group))
-    chance_score = _chance_of_classes(
-        prediction_rows, group_of_row.index[is_scored_person], classes
+    chance_score = _compute_chance_score(
+        prediction_table, group_of_row.index[is_scored_person], class_names
     )
-    return counts_of_group, classes, chance_score
+    return counts_of_group, class_names, chance_score
 
 
-def _chance_of_classes(
-    prediction_rows: pd.DataFrame, people: pd.Index, classes: Sequence[str]
+def _compute_chance_score(
+    prediction_table: pd.DataFrame, person_ids: pd.Index, class_names: Sequence[str]
 ) -> float:
     """Return the expected mean recall of some classes for permuted labels.
 
     The recall of a class is then the share of scans that are predicted in it.
     """
-    is_scored = prediction_rows["participant"].isin(people) & prediction_rows[
+    is_scored = prediction_table["participant"].isin(person_ids) & prediction_table[
         "truth"
-    ].isin(classes)
+    ].isin(class_names)
     return float(
-        prediction_rows.loc[is_scored, "predicted"].isin(classes).mean() / len(classes)
+        prediction_table.loc[is_scored, "predicted"].isin(class_names).mean()
+        / len(class_names)
     )
 
 
-def _largest_difference(
-    standard_errors: np.ndarray, level: float, rng: np.random.Generator
+def _simulate_critical_value(
+    standard_errors: np.ndarray, confidence_level: float, rng: np.random.Generator
 ) -> float:
     """Return a quantile of the largest difference of groups in standard errors."""
-    draws = rng.normal(size=(_N_DRAWS, len(standard_errors))) * standard_errors
+    normal_draws = rng.normal(size=(_N_DRAWS, len(standard_errors))) * standard_errors
     largest_differences = np.zeros(_N_DRAWS)
     for i, j in combinations(range(len(standard_errors)), 2):
         standard_error = np.hypot(standard_errors[i], standard_errors[j])
         np.maximum(
             largest_differences,
-            np.abs(draws[:, i] - draws[:, j]) / standard_error,
+            np.abs(normal_draws[:, i] - normal_draws[:, j]) / standard_error,
             out=largest_differences,
         )
-    return float(np.quantile(largest_differences, level))
+    return float(np.quantile(largest_differences, confidence_level))
 
 
 def _find_largest_gap(
@@ -620,9 +637,9 @@ def _find_largest_gap(
 ) -> dict[str, Any]:
     """Return the difference that is largest in its standard error, with interval."""
     gaps = []
-    for first_group, second_group in combinations(score_of_group, 2):
+    for first_group_name, second_group_name in combinations(score_of_group, 2):
         group_pair = sorted(
-            (first_group, second_group),
+            (first_group_name, second_group_name),
             key=lambda group_name: -score_of_group[group_name].estimate,
         )
         higher_score, lower_score = (
@@ -633,13 +650,13 @@ def _find_largest_gap(
         )
         center = higher_score.center - lower_score.center
         half_width = critical_value * standard_error
-        gap = {
+        gap_record = {
             "higher": group_pair[0],
             "lower": group_pair[1],
             "difference": higher_score.estimate - lower_score.estimate,
             "low": max(-1.0, center - half_width),
             "high": min(1.0, center + half_width),
         }
-        gaps.append((center / standard_error, gap))
+        gaps.append((center / standard_error, gap_record))
     _, largest_gap = max(gaps, key=lambda item: item[0])
     return largest_gap | {"n_pairs": len(gaps)}

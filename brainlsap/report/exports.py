@@ -139,7 +139,9 @@ def export_maps(
         volume_names = {atlas.names[i] for i in label_image.index_of_label.values()}
         image_of_file |= _make_volume_images(map_table, atlas, label_image)
     file_paths = [folder / file_name for file_name in ("regions.tsv", *image_of_file)]
-    check_outputs(file_paths, input_values=(parcellation, *atlas_paths), overwrite=overwrite)
+    check_outputs(
+        file_paths, input_values=(parcellation, *atlas_paths), overwrite=overwrite
+    )
     write_tsv(export_table.join(map_table, on="name"), file_paths[0])
     for file_name, image in image_of_file.items():
         with replace_when_whole(folder / file_name) as partial_path:
@@ -227,8 +229,8 @@ def _explain_omissions(
         ]
     if has_surfaces and parcellation is None and undrawn_names:
         omission_texts.append(
-            f"the surfaces (.gii) leave out {len(undrawn_names)} of {len(valued_names)} "
-            f"regions with values: {listed(undrawn_names)}. "
+            f"the surfaces (.gii) leave out {len(undrawn_names)} of "
+            f"{len(valued_names)} regions with values: {listed(undrawn_names)}. "
             f"{option_text('parcellation')} writes NIfTI maps of them; {remedy_text}."
         )
     names_without_voxels = [
@@ -236,10 +238,10 @@ def _explain_omissions(
     ]
     if parcellation is not None and names_without_voxels:
         omission_texts.append(
-            f"the NIfTI maps leave out {len(names_without_voxels)} of {len(valued_names)} "
-            f"regions with values, which {Path(parcellation).name} does not have: "
-            f"{listed(names_without_voxels)}. Give an image that contains these "
-            f"regions; {remedy_text}."
+            f"the NIfTI maps leave out {len(names_without_voxels)} of "
+            f"{len(valued_names)} regions with values, which {Path(parcellation).name} "
+            f"does not have: {listed(names_without_voxels)}. Give an image that "
+            f"contains these regions; {remedy_text}."
         )
     return omission_texts
 

@@ -11,8 +11,8 @@ from brainlsap.data import Cohort
 from brainlsap.evaluation import ConnectomeGain, connectome_gain, connectome_worth
 from brainlsap.evaluation.connectome_worth import (
     MIN_LOG_CREDIT,
-    _diffuse_all,
     _GainComputation,
+    _iter_diffused_signals,
     _multiply_columns,
     _OwnValueModel,
     _PersonRows,
@@ -184,7 +184,7 @@ def test_connectomes_are_diffused_relabelled_and_exchanged_between_people():
     cohort = make_own_cohort(W, x, np.array([0, 0, 1, 0, 0, 0]), groups)
     is_measured = np.array([True, True, True, True, False])
     diffused = {}
-    for name, values in _diffuse_all(
+    for name, values in _iter_diffused_signals(
         cohort, x[:, :, None], is_measured, Preparation(), 1, np.random.default_rng(1)
     ):
         diffused[name] = values[..., 0]

@@ -39,7 +39,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.cross_validation import (
     _reads_two_dimensions,
     configure_for_cohort,
-    cross_validate_before,
+    cross_validate_with_calls,
     warn_of_divided_people,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
@@ -354,7 +354,9 @@ def test_later_calls_give_their_results_and_change_nothing(tiny_cohort, n_jobs):
     calls = {"sum": delayed(sum)([1, 2]), "text": delayed(str)(3)}
     how = {"cv": 2, "baselines": False}
     with parallel_config("threading", n_jobs=n_jobs):
-        evaluation, results = cross_validate_before(calls, LINEAR, tiny_cohort, **how)
+        evaluation, results = cross_validate_with_calls(
+            calls, LINEAR, tiny_cohort, **how
+        )
     assert dict(results) == {"sum": 3, "text": "3"}
     alone = cross_validate(LINEAR, tiny_cohort, **how)
     pd.testing.assert_frame_equal(evaluation.predictions, alone.predictions)

@@ -10,7 +10,7 @@ import pytest
 
 from brainlsap import Cohort, report
 from brainlsap.evaluation import audit, leakage, leave_one_out_splits, make_splits
-from brainlsap.evaluation.leakage import column_score
+from brainlsap.evaluation.leakage import score_column
 from brainlsap.evaluation.splits import find_session_ids
 from brainlsap.simulation import make_cohort
 
@@ -334,7 +334,7 @@ def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap
     (finding,) = findings[findings.str.startswith(f"{column} alone")]
     assert f" {column} is missing for 1 person" in finding
     columns = cohort.table[column], cohort.y, cohort.groups
-    score, _, _ = column_score(*(one[has_value] for one in columns))
+    score, _, _ = score_column(*(one[has_value] for one in columns))
     assert f"balanced accuracy {score:.2f}" in finding
 
 
@@ -374,7 +374,7 @@ def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
         (0.9, 0.0005, usual_advice),
     ):
         result = accuracy, 0.2, p
-        monkeypatch.setattr(leakage, "column_score", lambda *_, score=result: score)
+        monkeypatch.setattr(leakage, "score_column", lambda *_, score=result: score)
         row = checks(cohort).loc["covariate_predicts_label"].iloc[0]
         assert row["what_to_do"] == advice
         assert (row["severity"] == "warning") == (accuracy == 0.9)
@@ -385,14 +385,14 @@ def test_a_covariate_is_warned_of_by_its_own_p_value(cohort, monkeypatch):
     values = np.array(cohort.features)
     values[0, 5] = np.nan
     incomplete = replace(cohort, features=values)
-    monkeypatch.setattr(leakage, "column_score", lambda *_: (0.3, 0.2, 0.03))
+    monkeypatch.setattr(leakage, "score_column", lambda *_: (0.3, 0.2, 0.03))
     findings = checks(incomplete)
     covariate_findings = findings.loc[["covariate_predicts_label"]]
     assert set(covariate_findings["severity"]) == {"warning"}
     for finding in covariate_findings["finding"]:
         assert "p = 0.030, Holm p = 0." in finding
     assert "missing_values_predict_label" not in findings.index
-    monkeypatch.setattr(leakage, "column_score", lambda *_: (0.3, 0.2, 0.06))
+    monkeypatch.setattr(leakage, "score_column", lambda *_: (0.3, 0.2, 0.06))
     assert "warning" not in set(checks(incomplete)["severity"])
 
 
@@ -407,8 +407,8 @@ def test_missing_values_that_tell_the_label_are_found(cohort):
 def test_the_score_of_a_column_is_chance_or_one():
     rng, people = np.random.default_rng(0), np.arange(200)
     y = rng.choice(["a", "b"], 200)
-    assert column_score(y, y, people) == (1.0, 0.5, pytest.approx(1e-4))
-    score, _, p = column_score(rng.normal(size=200), y, people)
+    assert score_column(y, y, people) == (1.0, 0.5, pytest.approx(1e-4))
+    score, _, p = score_column(rng.normal(size=200), y, people)
     assert abs(score - 0.5) < 0.1
     assert p > 0.05
 

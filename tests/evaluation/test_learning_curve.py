@@ -75,7 +75,7 @@ def test_smaller_shares_are_nested_and_test_people_the_same(cohort, splits):
 def test_subsets_differ_and_every_second_is_the_rest_of_one_before(cohort, splits):
     people = cohort.groups
     subsets = [
-        set(people[reduce_training(cohort, splits, 0.5, subset=k)[0][0]])
+        set(people[reduce_training(cohort, splits, 0.5, subset_number=k)[0][0]])
         for k in range(4)
     ]
     n_classes = len(cohort.classes)

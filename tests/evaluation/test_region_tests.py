@@ -349,7 +349,7 @@ def test_labels_that_change_move_between_people_with_as_many_scans():
     n_scans = np.array([people.count(person) for person in people])
     y = np.array([label == "AD" for label in labels], float)
     x = cohort.features[:, :, 0]
-    for row, order in enumerate(draw_orders(prepared.persons, n_scans, 8, 2)):
+    for row, order in enumerate(draw_orders(prepared.person_codes, n_scans, 8, 2)):
         assert len(set(zip(people, np.array(people)[order], strict=True))) == 7
         covariance = np.cov(np.column_stack([y[order], x]).T, aweights=1 / n_scans)
         sd = np.sqrt(np.diag(covariance))
@@ -449,9 +449,9 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
                 values=x,
                 contrasts=contrasts,
                 unit_contrasts=contrasts,
-                codes=codes,
-                design=intercept,
-                persons=people,
+                class_codes=codes,
+                covariate_design=intercept,
+                person_codes=people,
                 n_scans_of_person=people * 0 + 1,
                 is_ordered=is_ordered,
             )
