@@ -29,8 +29,8 @@ from brainlsap.evaluation.results import check_evaluation_given
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures
 from brainlsap.report.brain_layout import (
-    KEY_HEIGHT,
     LABEL_HEIGHT,
+    LEGEND_HEIGHT,
     MAP_NAME_HEIGHT,
     MIN_VIEW_HEIGHT,
     NO_REGION,
@@ -213,59 +213,59 @@ def plot_regions(
     ParameterError
         If there is nothing to draw, or a value, view, limit or width cannot be used.
     """
-    max_width, max_height = _available_size(width, figure)
+    max_width_mm, max_height_mm = _available_size(width, figure)
     atlas = load_atlas(atlas)
     map_table = region_maps(values, atlas)
-    color_scales, bar_labels = _color_scales(
+    color_scales, bar_labels = _make_color_scales(
         map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
-    outline_labels = _outline_labels(outline, atlas)
-    marked_regions = sorted(_outline_labels(mark, atlas))
+    label_of_region = _match_outlined_regions(outline, atlas)
+    marked_indices = sorted(_match_outlined_regions(mark, atlas))
     if highlighted_maps is None:
         highlighted_maps = list(map_table.columns)
-    key_entries = {
-        key_kind: wrap_text(entry_label, max_width - SWATCH_WIDTH - 4)
-        for key_kind, entry_label, key_regions in (
-            ("outline", outline_label, outline_labels),
-            ("mark", mark_label, marked_regions),
+    legend_entries = {
+        legend_kind: wrap_text(entry_label, max_width_mm - SWATCH_WIDTH - 4)
+        for legend_kind, entry_label, legend_indices in (
+            ("outline", outline_label, label_of_region),
+            ("mark", mark_label, marked_indices),
         )
-        if entry_label and key_regions
+        if entry_label and legend_indices
     }
     has_value = map_table.notna().any(axis=1).to_numpy()
     is_located = np.isfinite(atlas.coordinates).all(axis=1)
-    title = wrap_text(title or "", (max_width - 4) * 7 / 9)
+    title = wrap_text(title or "", (max_width_mm - 4) * 7 / 9)
     picture_of_view: dict[str, RegionPicture] = {}
     # Axes of dots have no room for more: small numbers as 2.5, and "1e-4" below.
     with styled(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces or is_located.any():
             if atlas.has_surfaces:
-                available_views, is_located, coverage_note = _surface_views(
+                available_views, is_located, coverage_note = _list_available_views(
                     atlas, map_table, views
                 )
                 for view_name in _choose_views(views, available_views):
                     picture_of_view[view_name] = region_picture(atlas, view_name)
-                min_view_height = MIN_VIEW_HEIGHT
+                min_view_height_mm = MIN_VIEW_HEIGHT
             else:
                 coverage_note = (
                     f"Atlas {atlas.name} has no surfaces, so markers show the centres "
                     "of regions."
                 )
                 for view_name in _choose_views(views, list(GLASS_VIEWS)):
-                    picture_of_view[view_name] = _glass_picture(atlas, view_name)
-                min_view_height = MARKER_VIEW_SCALE * MIN_VIEW_HEIGHT
+                    picture_of_view[view_name] = _make_glass_picture(atlas, view_name)
+                min_view_height_mm = MARKER_VIEW_SCALE * MIN_VIEW_HEIGHT
             figure_layout = layout_figure(
                 picture_of_view,
                 list(map_table.columns),
                 bar_labels,
                 _tick_texts(color_scales),
                 _has_no_value(map_table, picture_of_view, len(color_scales)),
-                outline_labels,
+                label_of_region,
                 title=title,
-                figure_width=max_width,
-                max_height=max_height,
-                min_view_height=min_view_height,
+                figure_width_mm=max_width_mm,
+                max_height_mm=max_height_mm,
+                min_view_height_mm=min_view_height_mm,
                 fills_height=figure is not None,
-                n_key_lines=_count_key_lines(key_entries, max_width),
+                n_legend_lines=_count_legend_lines(legend_entries, max_width_mm),
             )
             figure = figure or new_figure(figure_layout.width, figure_layout.height)
             _draw_layout(
@@ -275,33 +275,33 @@ def plot_regions(
                 map_table,
                 color_scales,
                 picture_of_view,
-                outline_labels,
-                marked_regions,
+                label_of_region,
+                marked_indices,
                 highlighted_maps,
             )
-            _draw_key(
+            _draw_region_legend(
                 figure,
                 figure_layout,
-                key_entries,
+                legend_entries,
                 are_markers=not atlas.has_surfaces,
             )
-            visible_regions = {
-                region
+            visible_indices = {
+                region_index
                 for view_picture in picture_of_view.values()
-                for region in view_picture.centres
+                for region_index in view_picture.centres
             }
         else:
-            figure, coverage_note, visible_regions = _plot_dots(
+            figure, coverage_note, visible_indices = _plot_dots(
                 map_table,
                 color_scales,
                 title,
                 bar_labels,
-                max_width,
+                max_width_mm,
                 figure,
-                outlined_regions=sorted(outline_labels),
-                marked_regions=marked_regions,
-                highlighted_maps=highlighted_maps,
-                key_entries=key_entries,
+                outlined_indices=sorted(label_of_region),
+                marked_indices=marked_indices,
+                highlighted_names=highlighted_maps,
+                legend_entries=legend_entries,
             )
             coverage_note = (
                 f"Atlas {atlas.name} has neither surfaces nor coordinates, so dots "
@@ -312,10 +312,10 @@ def plot_regions(
     drawing_figure.note = _describe_undrawn(
         atlas,
         coverage_note.strip(),
-        visible_regions,
+        visible_indices,
         has_value,
         is_located,
-        [*outline_labels, *marked_regions],
+        [*label_of_region, *marked_indices],
         is_view=bool(picture_of_view),
     )
     return drawing_figure
@@ -332,11 +332,11 @@ def _available_size(width: float, figure: object) -> tuple[float, float]:
             "axes. To draw brains beside axes, pass one of fig.subfigures(1, 2)."
         )
     root_figure: Any = figure.get_figure(root=True)
-    width, available_height = np.array(figure.bbox.size) / root_figure.dpi / MM
-    return width, available_height
+    width, available_height_mm = np.array(figure.bbox.size) / root_figure.dpi / MM
+    return width, available_height_mm
 
 
-def _color_scales(
+def _make_color_scales(
     map_table: pd.DataFrame,
     is_shared: bool,
     cmap: Any,
@@ -345,14 +345,14 @@ def _color_scales(
     colorbar_label: Any,
 ) -> tuple[list[ScalarMappable], list[str]]:
     """Return the colours and the label of every colour bar: of all maps, or of each."""
-    maps_of_bars = (
+    tables_of_bars = (
         [map_table] if is_shared else [map_table[[map_name]] for map_name in map_table]
     )
-    n_bars = len(maps_of_bars)
+    n_bars = len(tables_of_bars)
     color_scales = [
-        color_scale(bar_maps, *color_limits)
-        for bar_maps, *color_limits in zip(
-            maps_of_bars,
+        make_color_scale(bar_table, *scale_arguments)
+        for bar_table, *scale_arguments in zip(
+            tables_of_bars,
             _spread_over_bars("cmap", cmap, n_bars),
             _spread_over_bars("vmin", vmin, n_bars),
             _spread_over_bars("vmax", vmax, n_bars),
@@ -362,10 +362,12 @@ def _color_scales(
     return color_scales, _spread_over_bars("colorbar_label", colorbar_label, n_bars)
 
 
-def _spread_over_bars(argument_name: str, given_value: Any, n_bars: int) -> list[Any]:
+def _spread_over_bars(
+    argument_name: str, argument_value: Any, n_bars: int
+) -> list[Any]:
     """Return a value for every colour bar; a single value holds for all."""
-    is_single = isinstance(given_value, str) or not np.iterable(given_value)
-    bar_values = [given_value] * n_bars if is_single else [*given_value]
+    is_single = isinstance(argument_value, str) or not np.iterable(argument_value)
+    bar_values = [argument_value] * n_bars if is_single else [*argument_value]
     if len(bar_values) != n_bars:
         raise ParameterError(
             f"{argument_name}: there are {len(bar_values)} for {n_bars} colour bars "
@@ -374,25 +376,25 @@ def _spread_over_bars(argument_name: str, given_value: Any, n_bars: int) -> list
     return bar_values
 
 
-def _outline_labels(
-    outlined_regions: str | Sequence[str] | Mapping[str, str], atlas: Atlas
+def _match_outlined_regions(
+    outlined_names: str | Sequence[str] | Mapping[str, str], atlas: Atlas
 ) -> dict[int, str]:
     """Return the labels of the regions to outline, by position; "" for none."""
-    if isinstance(outlined_regions, str):
-        outlined_regions = [outlined_regions]
-    if not isinstance(outlined_regions, Mapping):
-        outlined_regions = dict.fromkeys(outlined_regions, "")
-    region_rows = atlas.match(list(outlined_regions)).tolist()
-    return dict(zip(region_rows, map(str, outlined_regions.values()), strict=True))
+    if isinstance(outlined_names, str):
+        outlined_names = [outlined_names]
+    if not isinstance(outlined_names, Mapping):
+        outlined_names = dict.fromkeys(outlined_names, "")
+    region_indices = atlas.match(list(outlined_names)).tolist()
+    return dict(zip(region_indices, map(str, outlined_names.values()), strict=True))
 
 
 def _describe_undrawn(
     atlas: Atlas,
     coverage_note: str,
-    visible_regions: set[int],
+    visible_indices: set[int],
     has_value: np.ndarray,
     is_located: np.ndarray,
-    highlighted_regions: Collection[int],
+    highlighted_indices: Collection[int],
     *,
     is_view: bool,
 ) -> str:
@@ -402,7 +404,7 @@ def _describe_undrawn(
     """
     note_texts = [coverage_note] if coverage_note else []
     n_hidden_regions = len(
-        set(np.flatnonzero(has_value & is_located)) - visible_regions
+        set(np.flatnonzero(has_value & is_located)) - visible_indices
     )
     if is_view and n_hidden_regions:
         note_texts.append(
@@ -415,21 +417,21 @@ def _describe_undrawn(
         raise ParameterError(
             f"atlas {atlas.name} does not contain the positions of {region_names}."
         )
-    regions_by_reason = {
+    indices_by_reason = {
         f"drawn, because atlas {atlas.name} gives no position": unlocated_indices,
         "outlined or marked, because they are not drawn": sorted(
-            {*highlighted_regions} - visible_regions
+            {*highlighted_indices} - visible_indices
         ),
     }
-    for omission_reason, undrawn_regions in regions_by_reason.items():
-        if undrawn_regions:
-            region_names = ", ".join(atlas.full_names[k] for k in undrawn_regions)
+    for omission_reason, undrawn_indices in indices_by_reason.items():
+        if undrawn_indices:
+            region_names = ", ".join(atlas.full_names[k] for k in undrawn_indices)
             note_texts.append(f"Not {omission_reason}: {region_names}.")
             warnings.warn(note_texts[-1], UserWarning, stacklevel=3)
     return " ".join(note_texts)
 
 
-def _surface_views(
+def _list_available_views(
     atlas: Atlas, map_table: pd.DataFrame, views: str | Sequence[str]
 ) -> tuple[list[str], np.ndarray, str]:
     """Return the views that there are, whether they show each region, and a note.
@@ -437,14 +439,14 @@ def _surface_views(
     Of "all" and "compact", those of the cortex or the subcortex are left out if no
     region there has a value.
     """
-    cortex_labels = np.concatenate(
+    cortex_vertex_labels = np.concatenate(
         [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
     )
-    subcortex_rows = atlas.match(list(atlas.meshes()))
+    subcortex_indices = atlas.match(list(atlas.meshes()))
     region_indices = np.arange(len(atlas))
     is_in_structure = {
-        "cortex": np.isin(region_indices, cortex_labels),
-        "subcortex": np.isin(region_indices, subcortex_rows),
+        "cortex": np.isin(region_indices, cortex_vertex_labels),
+        "subcortex": np.isin(region_indices, subcortex_indices),
     }
     structures_with_regions = [
         structure_name
@@ -487,8 +489,8 @@ def _choose_views(views: str | Sequence[str], available_views: list[str]) -> lis
         *(view_name.split()[0] for view_name in available_views),
     ]
     views_of_name = {
-        group_name: [v for v in available_views if v.startswith(group_name)]
-        for group_name in view_names
+        name_or_group: [v for v in available_views if v.startswith(name_or_group)]
+        for name_or_group in view_names
     }
     views_of_name["all"] = available_views
     views_of_name["cortex"] = [
@@ -503,12 +505,12 @@ def _choose_views(views: str | Sequence[str], available_views: list[str]) -> lis
     view_names = [views] if isinstance(views, str) else [*views]
     if not view_names:
         check_choice("views", views, [*views_of_name])
-    for group_name in view_names:
-        check_choice("views", group_name, [*views_of_name])
+    for name_or_group in view_names:
+        check_choice("views", name_or_group, [*views_of_name])
     return [
         view_name
-        for group_name in view_names
-        for view_name in views_of_name[group_name]
+        for name_or_group in view_names
+        for view_name in views_of_name[name_or_group]
     ]
 
 
@@ -545,9 +547,9 @@ def plot_scales_at_quarters(
     ParameterError
         If the model is unknown or has no scales during training.
     """
-    models = list(evaluation.scales.query("share < 1")["model"].unique())
-    model = model or next(iter(models), "none")
-    check_choice("model with scales during training", model, models)
+    model_names = list(evaluation.scales.query("share < 1")["model"].unique())
+    model = model or next(iter(model_names), "none")
+    check_choice("model with scales during training", model, model_names)
     map_table = scales_in_training(evaluation, model).rename(columns=QUARTERS)
     options = {"colorbar_label": "relative scale", **options}
     return plot_regions(map_table, atlas or evaluation.cohort, **options)
@@ -588,14 +590,14 @@ def plot_effects(
         If the evaluation has no `region_tests`, or the feature is unknown.
     """
     check_evaluation_given(evaluation)
-    features = evaluation.cohort.feature_names
-    feature = feature or features[0]
-    check_choice("feature", feature, features)
-    column_titles = difference_columns(evaluation)
+    feature_names = evaluation.cohort.feature_names
+    feature = feature or feature_names[0]
+    check_choice("feature", feature, feature_names)
+    title_of_column = difference_columns(evaluation)
     region_tests: Any = evaluation.region_tests
     feature_tests = region_tests[region_tests["feature"] == feature]
-    map_table = feature_tests.set_index("region")[list(column_titles)]
-    map_table = map_table.rename(columns=column_titles).dropna(axis=1, how="all")
+    map_table = feature_tests.set_index("region")[list(title_of_column)]
+    map_table = map_table.rename(columns=title_of_column).dropna(axis=1, how="all")
     if map_table.empty:
         raise ParameterError(
             f"no class has at least three people with a value of {feature}, so "
@@ -603,7 +605,11 @@ def plot_effects(
         )
     largest_difference = float(map_table.abs().max(axis=None))
     color_limit = next(
-        (limit for limit in EFFECT_LIMITS if limit >= largest_difference),
+        (
+            candidate_limit
+            for candidate_limit in EFFECT_LIMITS
+            if candidate_limit >= largest_difference
+        ),
         EFFECT_LIMITS[-1],
     )
     test_title = "corrected p < 0.05"
@@ -625,9 +631,9 @@ def plot_effects(
     }
     drawn_atlas: Any = atlas or evaluation.cohort
     effects_figure: Any = plot_regions(map_table, drawn_atlas, **options)
-    reference = evaluation.cohort.classes[0]
+    reference_class = evaluation.cohort.classes[0]
     color_note = (
-        f"Blue is lower and red is higher than {reference}. "
+        f"Blue is lower and red is higher than {reference_class}. "
         f"Colours end at ±{color_limit:g}"
     )
     if largest_difference > color_limit:
@@ -657,24 +663,24 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     for title, map_values in values_of_title.items():
         # Match before anything becomes a dict: an index may hold a name twice.
         region_indices = atlas.match(list(map_values.keys()))
-        map_column = np.full(len(atlas), np.nan)
+        region_values = np.full(len(atlas), np.nan)
         try:
-            map_column[region_indices] = list(dict(map_values).values())
+            region_values[region_indices] = list(dict(map_values).values())
         except (TypeError, ValueError) as error:
             map_title = f"values {title}".rstrip()
             raise ParameterError(
                 f"{map_title} must be numbers ({error}). If the numbers of a file have "
                 "decimal commas, read it with pandas.read_csv(..., decimal=',')."
             ) from error
-        map_table[str(title)] = map_column
+        map_table[str(title)] = region_values
     for title in map_table.columns[np.isinf(map_table).any() | map_table.isna().all()]:
-        infinite_regions = (
+        infinite_names = (
             map_table.index[np.isinf(map_table[title])].tolist()[:5] or "every region"
         )
         map_title = title or "the map"
         raise ParameterError(
             f"values of {map_title}: the value is missing or infinite in "
-            f"{infinite_regions}."
+            f"{infinite_names}."
         )
     return map_table
 
@@ -691,7 +697,7 @@ def _find_colormap(cmap: str | Colormap) -> Colormap:
     return get_cmap(cmap)
 
 
-def color_scale(
+def make_color_scale(
     map_table: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any
 ) -> ScalarMappable:
     """Return the colours of all maps; their bar says where values are beyond it."""
@@ -707,8 +713,8 @@ def color_scale(
         raise ParameterError(
             f"vmin must be less than vmax, got {lower_limit:g} and {upper_limit:g}."
         )
-    default_name = "RdBu_r" if lower_limit < 0 < upper_limit else "viridis"
-    colormap: Any = _find_colormap(cmap or default_name)
+    colormap_name = "RdBu_r" if lower_limit < 0 < upper_limit else "viridis"
+    colormap: Any = _find_colormap(cmap or colormap_name)
     n_integers = max_value - min_value + 1
     is_qualitative = (
         vmin is vmax is None
@@ -747,19 +753,19 @@ def color_scale(
     return ScalarMappable(Normalize(lower_limit, upper_limit, clip=True), colormap)
 
 
-def region_colors(values: np.ndarray, scale: ScalarMappable) -> np.ndarray:
+def region_colors(region_values: np.ndarray, color_scale: ScalarMappable) -> np.ndarray:
     """Return RGBA of every region (n_rois + 1, 4); the last, -1, is of no region."""
-    return np.vstack([scale.to_rgba(values), to_rgba(NO_REGION_COLOR)])
+    return np.vstack([color_scale.to_rgba(region_values), to_rgba(NO_REGION_COLOR)])
 
 
 def _has_no_value(
     map_table: pd.DataFrame, picture_of_view: Mapping[str, RegionPicture], n_bars: int
 ) -> np.ndarray:
     """Return for every colour bar whether its maps show a region without a value."""
-    visible_regions = sorted(
+    visible_indices = sorted(
         {k for view_picture in picture_of_view.values() for k in view_picture.centres}
     )
-    is_missing = map_table.iloc[visible_regions].isna().any().to_numpy()
+    is_missing = map_table.iloc[visible_indices].isna().any().to_numpy()
     return is_missing.reshape(-1, n_bars).any(axis=0)
 
 
@@ -770,16 +776,16 @@ def _draw_layout(
     map_table: pd.DataFrame,
     color_scales: Sequence[ScalarMappable],
     picture_of_view: Mapping[str, RegionPicture],
-    outline_labels: Mapping[int, str],
-    marked_regions: Collection[int],
-    highlighted_maps: Collection[str],
+    label_of_region: Mapping[int, str],
+    marked_indices: Collection[int],
+    highlighted_names: Collection[str],
 ) -> None:
     """Draw views, names, colour bars and the title at their places."""
-    for placed_view in figure_layout.views:
+    for placed_view in figure_layout.placed_views:
         axes = _add_axes(figure, figure_layout, placed_view.box, placed_view.name)
         axes.set_axis_off()
         map_name = map_table.columns[placed_view.map_index]
-        is_highlighted = map_name in highlighted_maps
+        is_highlighted = map_name in highlighted_names
         _draw_view(
             atlas,
             axes,
@@ -787,8 +793,8 @@ def _draw_layout(
             f"{map_name}.{placed_view.name}".strip("."),
             map_table[map_name],
             color_scales[placed_view.map_index % len(color_scales)],
-            outline_labels.keys() if is_highlighted else (),
-            marked_regions if is_highlighted else (),
+            label_of_region.keys() if is_highlighted else (),
+            marked_indices if is_highlighted else (),
         )
         for side_letter, (x, text_alignment) in zip(
             placed_view.side_letters, ((0, "left"), (1, "right")), strict=False
@@ -804,7 +810,7 @@ def _draw_layout(
                 pad=placed_view.title_pad,
                 fontsize=7,
             )
-    for placed_name in figure_layout.map_names:
+    for placed_name in figure_layout.placed_names:
         name_position = (
             placed_name.x / figure_layout.width,
             placed_name.y / figure_layout.height,
@@ -816,10 +822,12 @@ def _draw_layout(
             "fontsize": 8,
         }
         figure.text(*name_position, placed_name.text, **text_style)
-    for bar_scale, placed_bar in zip(color_scales, figure_layout.bars, strict=True):
+    for color_scale, placed_bar in zip(
+        color_scales, figure_layout.placed_bars, strict=True
+    ):
         _draw_color_bar(
             _add_axes(figure, figure_layout, placed_bar.box, "colour bar"),
-            bar_scale,
+            color_scale,
             placed_bar,
         )
     text_style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
@@ -835,8 +843,8 @@ def _add_axes(
     figure: Any, figure_layout: FigureLayout, axes_box: Box, axes_label: str
 ) -> Axes:
     """Return new axes at a place in mm."""
-    figure_size = np.array([figure_layout.width, figure_layout.height] * 2)
-    return figure.add_axes(np.array(axes_box) / figure_size, label=axes_label)
+    figure_size_mm = np.array([figure_layout.width, figure_layout.height] * 2)
+    return figure.add_axes(np.array(axes_box) / figure_size_mm, label=axes_label)
 
 
 def _tick_texts(color_scales: Sequence[ScalarMappable]) -> list[str]:
@@ -910,28 +918,28 @@ def _draw_view(
     svg_id_prefix: str,
     region_values: pd.Series,
     color_scale: ScalarMappable,
-    outlined_regions: Collection[int],
-    marked_regions: Collection[int],
+    outlined_indices: Collection[int],
+    marked_indices: Collection[int],
 ) -> None:
     """Draw the regions of one view; ids in SVG begin with `svg_id_prefix`."""
     color_of_region = region_colors(region_values, color_scale)
     region_names = (*atlas.names, "brain")
     view_name = axes.get_label()
     shape_of_region = view_picture.shapes
-    in_view = (
+    view_transform = (
         Affine2D().scale(1 / view_picture.width, 1 / view_picture.height)
         + axes.transAxes
     )
-    drawing_order = [*shape_of_region]
+    drawing_indices = [*shape_of_region]
     if NO_REGION not in shape_of_region:  # markers on a glass brain
-        glass_name, x_range, y_range = GLASS_VIEWS[view_name]
-        glass_lines, edge_colors = _glass_lines(glass_name)
+        projection_name, x_range, y_range = GLASS_VIEWS[view_name]
+        glass_shapes, edge_colors = _list_glass_shapes(projection_name)
         patch_style: Any = {
             "edgecolors": edge_colors,
             "facecolors": "none",
             "linewidths": 0.5,
         }
-        axes.add_collection(PathCollection(glass_lines, **patch_style), autolim=False)
+        axes.add_collection(PathCollection(glass_shapes, **patch_style), autolim=False)
         axes.set(xlim=x_range, ylim=y_range)
         # Draw markers that stand out above the others.
         central_value = (
@@ -939,35 +947,35 @@ def _draw_view(
             if region_values.min() < 0 < region_values.max()
             else region_values.median()
         )
-        drawing_order.sort(
+        drawing_indices.sort(
             key=(region_values - central_value).abs().fillna(-1).to_numpy().__getitem__
         )
-    for region in drawing_order:  # -1: all of the brain, below its regions
+    for region_index in drawing_indices:  # -1: all of the brain, below its regions
         # lines at the edge of a view are not clipped
         patch_style = {
-            "facecolor": color_of_region[region],
+            "facecolor": color_of_region[region_index],
             "edgecolor": LINE_COLOR,
             "clip_on": False,
         }
         # no "$", "(" or "²", which ids of XML and CSS cannot hold
         id_words = re.sub(
-            r"[^\w\s.-]|[²³]", "", f"{svg_id_prefix}.{region_names[region]}"
+            r"[^\w\s.-]|[²³]", "", f"{svg_id_prefix}.{region_names[region_index]}"
         ).split()
         patch_style |= {
             "linewidth": 0.25,
-            "transform": in_view,
+            "transform": view_transform,
             "gid": "-".join(id_words),
         }
-        if region in outlined_regions:  # above other regions, below the shade
+        if region_index in outlined_indices:  # above other regions, below the shade
             patch_style |= {"zorder": 1.5, "path_effects": OUTLINE_STYLE}
-        axes.add_artist(PathPatch(shape_of_region[region], **patch_style))
+        axes.add_artist(PathPatch(shape_of_region[region_index], **patch_style))
     if view_picture.shade is not None:
         axes.imshow(view_picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
     view_size = (view_picture.width, view_picture.height)
     mark_positions = [
-        np.divide(mark_spot, view_size)
-        for region in marked_regions
-        for mark_spot in view_picture.mark_spots.get(region, [])
+        np.divide(mark_xy, view_size)
+        for region_index in marked_indices
+        for mark_xy in view_picture.mark_spots.get(region_index, [])
     ]
     if mark_positions:
         axes.plot(*np.transpose(mark_positions), **DOT_STYLE, transform=axes.transAxes)
@@ -975,10 +983,10 @@ def _draw_view(
         _name_subcortex_lines(axes)
 
 
-def _draw_key(
+def _draw_region_legend(
     figure: Any,
     figure_layout: FigureLayout,
-    key_entries: Mapping[str, str],
+    legend_entries: Mapping[str, str],
     *,
     are_markers: bool,
 ) -> None:
@@ -986,30 +994,32 @@ def _draw_key(
 
     The outline of a region that is drawn as a marker is a ring.
     """
-    if not key_entries:
+    if not legend_entries:
         return
-    is_stacked = _is_key_stacked(key_entries, figure_layout.width)
-    entry_widths = _key_widths(key_entries)
-    key_width = max(entry_widths) if is_stacked else sum(entry_widths)
-    key_height = KEY_HEIGHT * _count_key_lines(key_entries, figure_layout.width)
+    is_stacked = _is_legend_stacked(legend_entries, figure_layout.width)
+    entry_widths_mm = _legend_entry_widths(legend_entries)
+    legend_width_mm = max(entry_widths_mm) if is_stacked else sum(entry_widths_mm)
+    legend_height_mm = LEGEND_HEIGHT * _count_legend_lines(
+        legend_entries, figure_layout.width
+    )
     axes_box = Box(
-        max(1.0, (figure_layout.width - key_width) / 2),
-        figure_layout.key_y - key_height / 2,
-        key_width,
-        key_height,
+        max(1.0, (figure_layout.width - legend_width_mm) / 2),
+        figure_layout.legend_y_mm - legend_height_mm / 2,
+        legend_width_mm,
+        legend_height_mm,
     )
     axes = _add_axes(figure, figure_layout, axes_box, "key")
-    axes.set(xlim=(0, key_width), ylim=(-key_height, 0))
+    axes.set(xlim=(0, legend_width_mm), ylim=(-legend_height_mm, 0))
     axes.set_axis_off()
     x, entry_top = 0.0, 0.0
-    for (key_kind, entry_label), entry_width in zip(
-        key_entries.items(), entry_widths, strict=True
+    for (legend_kind, entry_label), entry_width in zip(
+        legend_entries.items(), entry_widths_mm, strict=True
     ):
-        entry_height = key_height
+        entry_height = legend_height_mm
         if is_stacked:
-            entry_height = KEY_HEIGHT * (1 + entry_label.count("\n"))
+            entry_height = LEGEND_HEIGHT * (1 + entry_label.count("\n"))
         y = entry_top - entry_height / 2
-        if key_kind == "outline":
+        if legend_kind == "outline":
             swatch_style: Any = {"facecolor": NO_REGION_COLOR, "edgecolor": LINE_COLOR}
             swatch_style |= {"linewidth": 0.25, "path_effects": OUTLINE_STYLE}
             if are_markers:
@@ -1025,36 +1035,40 @@ def _draw_key(
             x += entry_width
 
 
-def _key_widths(key_entries: Mapping[str, str]) -> list[float]:
+def _legend_entry_widths(legend_entries: Mapping[str, str]) -> list[float]:
     """Return the width of every entry of a key, with the gap after it, in mm."""
     return [
         SWATCH_WIDTH + max(map(text_width, entry_label.split("\n"))) + KEY_GAP
-        for entry_label in key_entries.values()
+        for entry_label in legend_entries.values()
     ]
 
 
-def _is_key_stacked(key_entries: Mapping[str, str], figure_width: float) -> bool:
+def _is_legend_stacked(
+    legend_entries: Mapping[str, str], figure_width_mm: float
+) -> bool:
     """Return whether the entries of a key are too wide to stand side by side."""
-    return sum(_key_widths(key_entries)) - KEY_GAP > figure_width - 2
+    return sum(_legend_entry_widths(legend_entries)) - KEY_GAP > figure_width_mm - 2
 
 
-def _count_key_lines(key_entries: Mapping[str, str], figure_width: float) -> int:
+def _count_legend_lines(
+    legend_entries: Mapping[str, str], figure_width_mm: float
+) -> int:
     """Return on how many lines of text a key stands."""
     n_lines_by_entry = [
-        1 + entry_label.count("\n") for entry_label in key_entries.values()
+        1 + entry_label.count("\n") for entry_label in legend_entries.values()
     ]
-    if _is_key_stacked(key_entries, figure_width):
+    if _is_legend_stacked(legend_entries, figure_width_mm):
         return sum(n_lines_by_entry)
     return max(n_lines_by_entry, default=0)
 
 
 def _name_subcortex_lines(axes: Axes) -> None:
     """Write lateral and medial beside the two lines of drawings if there is room."""
-    axes_height = axes.bbox.height / axes.figure.dpi / MM
+    axes_height_mm = axes.bbox.height / axes.figure.dpi / MM
     line_titles: tuple[str, ...] = ()
-    if axes_height > 17:
+    if axes_height_mm > 17:
         line_titles = ("lateral", "medial")
-    elif axes_height > 9:
+    elif axes_height_mm > 9:
         line_titles = ("lat.", "med.")
     text_style: Any = {"ha": "right", "va": "center", "rotation": 90, "fontsize": 6}
     for k, line_title in enumerate(line_titles):
@@ -1062,38 +1076,45 @@ def _name_subcortex_lines(axes: Axes) -> None:
 
 
 @lru_cache
-def _glass_lines(glass_name: str) -> tuple[list[Shape], list[Any]]:
+def _list_glass_shapes(projection_name: str) -> tuple[list[Shape], list[Any]]:
     """Return the lines of nilearn's glass brain, in mm, and their colours."""
     from nilearn.plotting.displays import GlassBrainAxes
 
     axes = Figure().add_subplot()
-    GlassBrainAxes(axes, glass_name, 0)
+    GlassBrainAxes(axes, projection_name, 0)
     line_shapes, edge_colors = list[Shape](), list[Any]()
     for brain_patch in axes.patches:
-        to_mm = brain_patch.get_transform() - axes.transData
-        line_shapes.append(to_mm.transform_path(brain_patch.get_path()))
+        mm_transform = brain_patch.get_transform() - axes.transData
+        line_shapes.append(mm_transform.transform_path(brain_patch.get_path()))
         edge_colors.append(brain_patch.get_edgecolor())
     return line_shapes, edge_colors
 
 
-def _glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
+def _make_glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     """Return the markers that a view of the glass brain shows."""
     centroids = atlas.coordinates
-    glass_name, x_range, y_range = GLASS_VIEWS[view_name]
+    projection_name, x_range, y_range = GLASS_VIEWS[view_name]
     x, y, z = centroids.T
-    axes = {"z": (x, y, z), "y": (x, z, -y), "l": (y, z, -x), "r": (y, z, x)}
-    right_direction, up_direction, towards_viewer = axes[glass_name]
+    axes_of_projection = {
+        "z": (x, y, z),
+        "y": (x, z, -y),
+        "l": (y, z, -x),
+        "r": (y, z, x),
+    }
+    right_coordinates, up_coordinates, viewer_coordinates = axes_of_projection[
+        projection_name
+    ]
     is_visible = np.isfinite(centroids).all(axis=1)
-    if glass_name in "lr":
-        is_visible &= towards_viewer >= 0
+    if projection_name in "lr":
+        is_visible &= viewer_coordinates >= 0
     visible_indices = np.flatnonzero(is_visible).tolist()
     marker_centres = {
-        k: (abs(right_direction[k] - x_range[0]), up_direction[k] - y_range[0])
+        k: (abs(right_coordinates[k] - x_range[0]), up_coordinates[k] - y_range[0])
         for k in visible_indices
     }
     marker_shapes = {
-        k: Shape.circle(x_y, 0.0275 * np.ptp(y_range))
-        for k, x_y in marker_centres.items()
+        k: Shape.circle(marker_xy, 0.0275 * np.ptp(y_range))
+        for k, marker_xy in marker_centres.items()
     }
     # The fewer markers, the more room each one has.
     marker_areas = dict.fromkeys(visible_indices, 1 / max(1, len(visible_indices)))
@@ -1167,10 +1188,10 @@ def _plot_dots(
     width: float,
     figure: Any,
     *,
-    outlined_regions: Collection[int],
-    marked_regions: Collection[int],
-    highlighted_maps: Collection[str],
-    key_entries: Mapping[str, str],
+    outlined_indices: Collection[int],
+    marked_indices: Collection[int],
+    highlighted_names: Collection[str],
+    legend_entries: Mapping[str, str],
 ) -> tuple[Any, str, set[int]]:
     """Draw a dot for each region that stands out in a map.
 
@@ -1178,43 +1199,43 @@ def _plot_dots(
     Outlined and marked regions come before all others.
     """
     outlined_names = {
-        map_table.index[region_index] for region_index in outlined_regions
+        map_table.index[region_index] for region_index in outlined_indices
     }
-    marked_names = {map_table.index[region_index] for region_index in marked_regions}
-    shown_maps = map_table.dropna(how="all")
-    is_signed = (shown_maps.min() < 0) & (shown_maps.max() > 0)
-    map_deviations = (shown_maps - shown_maps.median().mask(is_signed, 0)).abs()
-    region_ranks = map_deviations.rank(ascending=False).min(axis=1)
+    marked_names = {map_table.index[region_index] for region_index in marked_indices}
+    shown_table = map_table.dropna(how="all")
+    is_signed = (shown_table.min() < 0) & (shown_table.max() > 0)
+    deviation_table = (shown_table - shown_table.median().mask(is_signed, 0)).abs()
+    region_ranks = deviation_table.rank(ascending=False).min(axis=1)
     is_highlighted = region_ranks.index.isin(outlined_names | marked_names)
     region_ranks -= len(region_ranks) * is_highlighted
-    shown_regions = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
-    n_omitted_regions, omission_note = len(region_ranks) - len(shown_regions), ""
+    shown_names = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
+    n_omitted_regions, omission_note = len(region_ranks) - len(shown_names), ""
     if n_omitted_regions:
         omission_note = (
             f"{n_omitted_regions} of {len(region_ranks)} regions with values nearest "
             "to the middle are left out."
         )
-    shown_maps = map_table.loc[shown_regions].sort_values([*map_table])
+    shown_table = map_table.loc[shown_names].sort_values([*map_table])
     max_letters = max(30, int(0.4 * width / LETTER_WIDTH))
     short_names = [
-        shorten_name(region_name, max_letters) for region_name in shown_maps.index
+        shorten_name(region_name, max_letters) for region_name in shown_table.index
     ]
     figure = figure or new_figure(
         width, 22 + 3.6 * len(short_names), layout="constrained"
     )
     map_axes = figure.subplots(
         1,
-        shown_maps.shape[1],
+        shown_table.shape[1],
         sharex=len(color_scales) == 1,
         sharey=True,
         squeeze=False,
     )[0]
-    is_outlined = shown_maps.index.isin(outlined_names)
-    is_marked = shown_maps.index.isin(marked_names)
+    is_outlined = shown_table.index.isin(outlined_names)
+    is_marked = shown_table.index.isin(marked_names)
     for k, (axes, (map_name, map_values)) in enumerate(
-        zip(map_axes, shown_maps.items(), strict=True)
+        zip(map_axes, shown_table.items(), strict=True)
     ):
-        has_highlights = map_name in highlighted_maps
+        has_highlights = map_name in highlighted_names
         dot_colors = color_scales[k % len(color_scales)].to_rgba(map_values.to_numpy())
         row_positions = np.arange(len(short_names))
         axes.scatter(
@@ -1235,14 +1256,14 @@ def _plot_dots(
             axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
         axes.set_xlabel(bar_labels[k] if len(bar_labels) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)
-    dot_of_kind = {"outline": "Thick ring", "mark": "White centre"}
+    text_of_kind = {"outline": "Thick ring", "mark": "White centre"}
     footer_lines = [
         bar_labels[0] if len(bar_labels) == 1 else "",
         "\n".join(
-            f"{dot_of_kind[dot_kind]}: {key_entries[dot_kind]}"
-            for dot_kind in key_entries
+            f"{text_of_kind[legend_kind]}: {legend_entries[legend_kind]}"
+            for legend_kind in legend_entries
         ),
         wrap_text(omission_note, width - 4),
     ]
     figure.supxlabel("\n".join(filter(None, footer_lines)), fontsize=7, parse_math=True)
-    return figure, omission_note, {*map_table.index.get_indexer(shown_regions).tolist()}
+    return figure, omission_note, {*map_table.index.get_indexer(shown_names).tolist()}

@@ -13,7 +13,12 @@ from matplotlib.colors import Colormap, to_hex
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
-from brainlsap.report.brain import RegionValues, color_scale, region_colors, region_maps
+from brainlsap.report.brain import (
+    RegionValues,
+    make_color_scale,
+    region_colors,
+    region_maps,
+)
 from brainlsap.report.brain_layout import CAMERAS, VIEWS, region_mesh
 
 _VIEWER_DISTANCE = 1.7  # in sizes of the brain
@@ -25,7 +30,7 @@ _LIGHTING = {"ambient": 0.95, "diffuse": 0.1, "specular": 0.0, "roughness": 0.9}
 class _RegionSurface(NamedTuple):
     """The surface of a region (-1: of none), with its points and triangles."""
 
-    region: int
+    region_index: int
     side: str
     is_subcortex: bool
     mesh: dict[str, np.ndarray]
@@ -70,15 +75,15 @@ def interactive_brain(
             "plot_regions."
         )
     map_table = region_maps(maps, atlas)
-    color_scale_of_maps = color_scale(map_table, cmap, vmin, vmax)
-    region_surfaces = _region_surfaces(atlas)
-    region_indices = [region_surface.region for region_surface in region_surfaces]
+    map_color_scale = make_color_scale(map_table, cmap, vmin, vmax)
+    region_surfaces = _make_region_surfaces(atlas)
+    region_indices = [region_surface.region_index for region_surface in region_surfaces]
     trace_indices = [*range(len(region_surfaces))]
     styles_of_maps: dict[str, list[Any]] = {}
     for map_name, map_values in map_table.items():
         color_of_region = [
             to_hex(region_color)
-            for region_color in region_colors(map_values, color_scale_of_maps)
+            for region_color in region_colors(map_values, map_color_scale)
         ]
         hover_texts = [
             _hover_text(atlas, region_index, x)
@@ -90,7 +95,7 @@ def interactive_brain(
             "hovertext": [hover_texts[region_index] for region_index in region_indices],
         }
         styles_of_maps[_escape_tags(map_name)] = [surface_style, trace_indices]
-    view_buttons = _view_buttons(region_surfaces)
+    view_buttons = _make_view_buttons(region_surfaces)
     button_menus = []
     for update_method, button_choices, y in (
         ("restyle", styles_of_maps, 0.99),
@@ -103,7 +108,7 @@ def interactive_brain(
         if len(menu_buttons) > 1:
             menu_position = {"x": 0.01, "xanchor": "left", "y": y, "yanchor": "top"}
             button_menus.append({"buttons": menu_buttons, **menu_position})
-    figure_layout = {
+    layout_settings = {
         "title": {"text": _escape_tags(title)},
         "scene": {f"{axis_letter}axis": {"visible": False} for axis_letter in "xyz"},
         "showlegend": False,
@@ -117,9 +122,9 @@ def interactive_brain(
     figure = go.Figure(
         [
             *surface_traces,
-            _color_bar(color_scale_of_maps, _escape_tags(colorbar_label)),
+            _make_color_bar(map_color_scale, _escape_tags(colorbar_label)),
         ],
-        figure_layout,
+        layout_settings,
     )
     figure.update_scenes(aspectmode="data")
     figure.plotly_restyle(*next(iter(styles_of_maps.values())))
@@ -165,9 +170,9 @@ def interactive_page(
     return figure.to_html(config={"displaylogo": False}, div_id="brain")
 
 
-def _escape_tags(shown_text: str | None) -> str:
+def _escape_tags(plain_text: str | None) -> str:
     """Return a text in which Plotly reads no tags."""
-    return escape(shown_text or "", quote=False)
+    return escape(plain_text or "", quote=False)
 
 
 def _hover_text(atlas: Atlas, region_index: int, region_value: float) -> str:
@@ -179,7 +184,7 @@ def _hover_text(atlas: Atlas, region_index: int, region_value: float) -> str:
 
 
 @lru_cache(maxsize=4)  # an atlas is hashed by identity
-def _region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
+def _make_region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
     """Return the surfaces of all regions, and of the cortex that belongs to none."""
     region_surfaces = []
     for is_subcortex in (False, True) if atlas.meshes() else (False,):
@@ -199,12 +204,12 @@ def _region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
                     faces[region_of_face == region_index]
                 ].reshape(-1, 3)
                 # Cut points stand once in each triangle; merged, light falls smoothly.
-                vertices, vertex_index = np.unique(
+                vertices, vertex_indices = np.unique(
                     corner_points.round(3).astype(np.float32),
                     axis=0,
                     return_inverse=True,
                 )
-                vertex_triangles = vertex_index.reshape(-1, 3).astype(np.int32)
+                vertex_triangles = vertex_indices.reshape(-1, 3).astype(np.int32)
                 mesh_columns = [*vertices.T, *vertex_triangles.T]
                 mesh_arrays = dict(zip("xyzijk", mesh_columns, strict=True))
                 region_surfaces.append(
@@ -215,7 +220,9 @@ def _region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
     return tuple(region_surfaces)
 
 
-def _view_buttons(region_surfaces: Sequence[_RegionSurface]) -> dict[str, list[Any]]:
+def _make_view_buttons(
+    region_surfaces: Sequence[_RegionSurface],
+) -> dict[str, list[Any]]:
     """Return the contents of each view, and its direction."""
     buttons_by_view = {}
     for view_name, view_lines in VIEWS.items():
@@ -244,7 +251,7 @@ def _view_buttons(region_surfaces: Sequence[_RegionSurface]) -> dict[str, list[A
     return buttons_by_view
 
 
-def _color_bar(color_scale: Any, bar_label: str) -> dict[str, Any]:
+def _make_color_bar(color_scale: Any, bar_label: str) -> dict[str, Any]:
     """Return a trace without points that carries the colour bar."""
     lower_limit, upper_limit = color_scale.get_clim()
     color_positions = np.linspace(0, 1, 33)

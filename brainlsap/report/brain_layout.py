@@ -76,7 +76,7 @@ NO_VALUE_HEIGHT = 5.0  # of the key to grey regions, below a bar
 SIDE_VIEW_SCALE = 0.8  # height of views from the side, relative to the others
 SUBCORTEX_SCALE = 1.1  # height of the subcortex, which is small, relative to the others
 LOW_SUBCORTEX_SCALE = 0.88  # of 3 maps or more, whose rows are as high as the subcortex
-KEY_HEIGHT = 4.2  # of each line below all views that explains marks
+LEGEND_HEIGHT = 4.2  # of each line below all views that explains marks
 TOLERANCE = 0.1
 
 
@@ -88,7 +88,7 @@ class RegionMesh(NamedTuple):
 
     points: np.ndarray
     faces: np.ndarray
-    region: np.ndarray
+    region_of_face: np.ndarray
 
 
 class RegionPicture(NamedTuple):
@@ -133,69 +133,76 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionM
             f"{hemisphere}; expected the {len(mesh_points)} of fsaverage5."
         )
     vertex_labels = np.where(vertex_labels < 0, NO_REGION, vertex_labels)
-    label_values, label_columns = np.unique(vertex_labels, return_inverse=True)
+    label_values, label_indices = np.unique(vertex_labels, return_inverse=True)
     # List each edge in both directions.
     edge_starts, edge_ends = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T
-    neighbour_mean = coo_array(
+    averaging_matrix = coo_array(
         (1 / np.bincount(edge_starts)[edge_starts], (edge_starts, edge_ends))
     ).tocsr()
-    label_membership = np.eye(len(label_values))[label_columns]
+    label_membership = np.eye(len(label_values))[label_indices]
     for _ in range(_SMOOTHING):  # along the surface
-        label_membership = (label_membership + neighbour_mean @ label_membership) / 2
-    mesh_points, faces, label_columns = cut_at_borders(
+        label_membership = (label_membership + averaging_matrix @ label_membership) / 2
+    mesh_points, faces, label_indices = cut_at_borders(
         mesh_points, faces, label_membership
     )
-    return RegionMesh(mesh_points, faces, label_values[label_columns])
+    return RegionMesh(mesh_points, faces, label_values[label_indices])
 
 
 def _join_meshes(region_meshes: list[RegionMesh]) -> RegionMesh:
     point_offsets = np.cumsum([0, *(len(mesh.points) for mesh in region_meshes)])
-    renumbered_faces = [
+    renumbered_meshes = [
         mesh._replace(faces=mesh.faces + point_offset)
         for mesh, point_offset in zip(region_meshes, point_offsets, strict=False)
     ]
-    return RegionMesh(*map(np.concatenate, zip(*renumbered_faces, strict=True)))
+    return RegionMesh(*map(np.concatenate, zip(*renumbered_meshes, strict=True)))
 
 
 def cut_at_borders(
-    vertices: np.ndarray, faces: np.ndarray, membership: np.ndarray
+    vertices: np.ndarray, faces: np.ndarray, label_membership: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut triangles where regions meet, so that borders are lines and no teeth.
 
-    Returns points, faces, and the column of `membership` (n_vertices, n_regions) that
-    each face belongs to. An edge is cut where its two regions' memberships are equal,
-    a triangle from there to its middle.
+    Returns points, faces, and the column of `label_membership` (n_vertices, n_regions)
+    that each face belongs to. An edge is cut where its two regions' memberships are
+    equal, a triangle from there to its middle.
     """
-    vertex_labels = membership.argmax(axis=1)
+    vertex_labels = label_membership.argmax(axis=1)
     corner_labels = vertex_labels[faces]
     is_at_border = (corner_labels != corner_labels[:, :1]).any(axis=1)
     # both ends of each of the three edges of a triangle
-    start_vertex = faces[is_at_border]
-    end_vertex = np.roll(start_vertex, -1, axis=1)
-    start_label, end_label = vertex_labels[start_vertex], vertex_labels[end_vertex]
-    start_lead = (
-        membership[start_vertex, start_label] - membership[start_vertex, end_label]
+    start_vertices = faces[is_at_border]
+    end_vertices = np.roll(start_vertices, -1, axis=1)
+    start_labels, end_labels = (
+        vertex_labels[start_vertices],
+        vertex_labels[end_vertices],
     )
-    end_lead = membership[end_vertex, end_label] - membership[end_vertex, start_label]
-    lead_sums = start_lead + end_lead
+    start_leads = (
+        label_membership[start_vertices, start_labels]
+        - label_membership[start_vertices, end_labels]
+    )
+    end_leads = (
+        label_membership[end_vertices, end_labels]
+        - label_membership[end_vertices, start_labels]
+    )
+    lead_sums = start_leads + end_leads
     cut_shares = np.where(
-        lead_sums > 1e-9, start_lead / np.maximum(lead_sums, 1e-9), 0.5
+        lead_sums > 1e-9, start_leads / np.maximum(lead_sums, 1e-9), 0.5
     )[..., None]
     # (n_border, 3, 3): where each edge is cut
-    cut_points = (1 - cut_shares) * vertices[start_vertex] + cut_shares * vertices[
-        end_vertex
+    cut_points = (1 - cut_shares) * vertices[start_vertices] + cut_shares * vertices[
+        end_vertices
     ]
-    is_edge_cut = (start_label != end_label)[..., None]
+    is_edge_cut = (start_labels != end_labels)[..., None]
     triangle_centres = (cut_points * is_edge_cut).sum(axis=1) / is_edge_cut.sum(axis=1)
     # Add four points to every cut triangle.
     new_points = np.concatenate([cut_points, triangle_centres[:, None]], axis=1)
-    first_new_index = len(vertices) + 4 * np.arange(len(start_vertex))[:, None]
-    cut_vertices = first_new_index + np.arange(3)
-    centre_vertices = np.repeat(first_new_index + 3, 3, axis=1)
+    first_new_indices = len(vertices) + 4 * np.arange(len(start_vertices))[:, None]
+    cut_vertices = first_new_indices + np.arange(3)
+    centre_vertices = np.repeat(first_new_indices + 3, 3, axis=1)
     new_triangles = [
-        np.stack([start_vertex, cut_vertices, centre_vertices], axis=-1),
+        np.stack([start_vertices, cut_vertices, centre_vertices], axis=-1),
         np.stack(
-            [start_vertex, centre_vertices, np.roll(cut_vertices, 1, axis=1)], axis=-1
+            [start_vertices, centre_vertices, np.roll(cut_vertices, 1, axis=1)], axis=-1
         ),
     ]
     return (
@@ -207,7 +214,11 @@ def cut_at_borders(
             ]
         ),
         np.concatenate(
-            [corner_labels[~is_at_border, 0], start_label.ravel(), start_label.ravel()]
+            [
+                corner_labels[~is_at_border, 0],
+                start_labels.ravel(),
+                start_labels.ravel(),
+            ]
         ),
     )
 
@@ -216,29 +227,29 @@ def cut_at_borders(
 def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     """Draw the regions of an atlas in one view: its drawings side by side."""
     is_subcortex = view_name == "subcortex"
-    drawing_meshes, drawing_top = list[RegionMesh](), 0.0
-    line_tops = []  # mm
+    drawing_meshes, drawing_top_mm = list[RegionMesh](), 0.0
+    line_tops_mm = []
     for view_line in VIEWS[view_name]:
-        x, drawing_bottom = 0.0, drawing_top
-        line_tops.append(drawing_top)
+        x, drawing_bottom_mm = 0.0, drawing_top_mm
+        line_tops_mm.append(drawing_top_mm)
         for hemisphere, camera_name in view_line:
             view_mesh = region_mesh(atlas, hemisphere, is_subcortex=is_subcortex)
             view_points = view_mesh.points @ CAMERAS[camera_name].T
             lower_corner = view_points.min(axis=0)
             upper_corner = view_points.max(axis=0)
-            view_points += (x - lower_corner[0], drawing_top - upper_corner[1], 0)
+            view_points += (x - lower_corner[0], drawing_top_mm - upper_corner[1], 0)
             drawing_meshes.append(view_mesh._replace(points=view_points))
             x += upper_corner[0] - lower_corner[0] + _GAP
-            drawing_bottom = min(
-                drawing_bottom, drawing_top - upper_corner[1] + lower_corner[1]
+            drawing_bottom_mm = min(
+                drawing_bottom_mm, drawing_top_mm - upper_corner[1] + lower_corner[1]
             )
-        drawing_top = drawing_bottom - _GAP
+        drawing_top_mm = drawing_bottom_mm - _GAP
     view_mesh = _join_meshes(drawing_meshes)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
     pixels_per_mm = 5.0 if is_subcortex else 3.0
     face_of_pixel = rasterise(view_mesh.points, view_mesh.faces, pixels_per_mm)
-    region_of_pixel = _without_slivers(
-        np.append(view_mesh.region, BACKGROUND)[face_of_pixel]
+    region_of_pixel = _remove_slivers(
+        np.append(view_mesh.region_of_face, BACKGROUND)[face_of_pixel]
     )
     shape_of_region = {
         NO_REGION: _trace_outline(region_of_pixel != BACKGROUND, pixels_per_mm, 0.0)
@@ -247,50 +258,52 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     centre_of_region: dict[int, Any] = {}
     mark_spots: dict[int, list[Any]] = {}
     # The row of pixels above which each line of drawings ends; row 0 is at the top.
-    line_rows = [round(-line_top * pixels_per_mm) for line_top in line_tops]
-    line_rows.append(len(region_of_pixel))
+    line_pixel_rows = [
+        round(-line_top_mm * pixels_per_mm) for line_top_mm in line_tops_mm
+    ]
+    line_pixel_rows.append(len(region_of_pixel))
     distance_of_pixel = _measure_border_distance(region_of_pixel)
     # `find_objects` lists the labels from 1.
     region_boxes = ndimage.find_objects(region_of_pixel - BACKGROUND)
     for region_index in np.unique(region_of_pixel[region_of_pixel >= 0]).tolist():
-        box_rows, box_columns = region_boxes[region_index - BACKGROUND - 1]
-        box_corner = (
-            np.array([box_columns.start, len(region_of_pixel) - box_rows.stop])
+        row_slice, column_slice = region_boxes[region_index - BACKGROUND - 1]
+        box_corner_mm = (
+            np.array([column_slice.start, len(region_of_pixel) - row_slice.stop])
             / pixels_per_mm
         )
-        is_region_pixel = region_of_pixel[box_rows, box_columns] == region_index
+        is_region_pixel = region_of_pixel[row_slice, column_slice] == region_index
         shape_of_region[region_index] = _trace_outline(
-            is_region_pixel, pixels_per_mm, box_corner
+            is_region_pixel, pixels_per_mm, box_corner_mm
         )
         area_of_region[region_index] = is_region_pixel.sum() / pixels_per_mm**2
-        border_distance = np.where(
-            is_region_pixel, distance_of_pixel[box_rows, box_columns], 0.0
+        border_distances = np.where(
+            is_region_pixel, distance_of_pixel[row_slice, column_slice], 0.0
         )[::-1]
         mark_spots[region_index] = [
-            box_corner + (inmost_point + 0.5) / pixels_per_mm
+            box_corner_mm + (inmost_point + 0.5) / pixels_per_mm
             for inmost_point in _find_inmost_points(
-                border_distance,
-                [len(is_region_pixel) - (r - box_rows.start) for r in line_rows],
+                border_distances,
+                [len(is_region_pixel) - (r - row_slice.start) for r in line_pixel_rows],
             )
         ]
         # Prefer places high up in the region.
-        border_distance *= np.linspace(1, 2, len(border_distance))[:, None]
+        border_distances *= np.linspace(1, 2, len(border_distances))[:, None]
         inmost_pixel = np.unravel_index(
-            border_distance.argmax(), border_distance.shape
+            border_distances.argmax(), border_distances.shape
         )[::-1]
         centre_of_region[region_index] = (
-            box_corner + (np.array(inmost_pixel) + 0.5) / pixels_per_mm
+            box_corner_mm + (np.array(inmost_pixel) + 0.5) / pixels_per_mm
         )
     pixel_shade = None
     if is_subcortex:
-        face_orientation = np.append(
+        face_orientations = np.append(
             face_normals(view_mesh.points, view_mesh.faces)[:, 2], 0
         )[face_of_pixel]
         # Smooth the shade, so that triangles do not show.
-        face_orientation = ndimage.gaussian_filter(face_orientation, 2)
+        face_orientations = ndimage.gaussian_filter(face_orientations, 2)
         pixel_shade = np.zeros((*region_of_pixel.shape, 4), dtype=np.float32)
         pixel_shade[..., 3] = (
-            _SHADE * (1 - face_orientation) ** 2 * (region_of_pixel >= 0)
+            _SHADE * (1 - face_orientations) ** 2 * (region_of_pixel >= 0)
         )
     picture_height, picture_width = np.array(region_of_pixel.shape) / pixels_per_mm
     return RegionPicture(
@@ -315,7 +328,9 @@ def _measure_border_distance(region_of_pixel: np.ndarray) -> np.ndarray:
     return ndimage.distance_transform_edt(~is_border) + 1
 
 
-def _find_inmost_points(border_distance: np.ndarray, line_ends: list[int]) -> list[Any]:
+def _find_inmost_points(
+    border_distances: np.ndarray, line_ends: list[int]
+) -> list[Any]:
     """Return the pixel (x, y) farthest from the border in every line of drawings.
 
     Lines lie between consecutive `line_ends`, which count rows from the bottom and
@@ -323,18 +338,18 @@ def _find_inmost_points(border_distance: np.ndarray, line_ends: list[int]) -> li
     """
     inmost_points = []
     for upper_end, lower_end in pairwise(line_ends):
-        line_distance = border_distance.copy()
-        line_distance[max(upper_end, 0) :] = 0
-        line_distance[: max(lower_end, 0)] = 0
-        if line_distance.any():
+        line_distances = border_distances.copy()
+        line_distances[max(upper_end, 0) :] = 0
+        line_distances[: max(lower_end, 0)] = 0
+        if line_distances.any():
             inmost_row, inmost_column = np.unravel_index(
-                line_distance.argmax(), line_distance.shape
+                line_distances.argmax(), line_distances.shape
             )
             inmost_points.append(np.array([inmost_column, inmost_row]))
     return inmost_points
 
 
-def _without_slivers(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
+def _remove_slivers(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
     """Give pixels where a region is not `n` of them wide to the nearest other one."""
     is_uniform = ndimage.maximum_filter(region_of_pixel, n) == ndimage.minimum_filter(
         region_of_pixel, n
@@ -350,7 +365,7 @@ def _without_slivers(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
 
 
 def _trace_outline(
-    region_mask: np.ndarray, pixels_per_mm: float, lower_left: Any
+    region_mask: np.ndarray, pixels_per_mm: float, origin_mm: Any
 ) -> Path:
     """Return the outline of pixels in mm; `corner` is the mask's lower left one."""
     padded_mask = np.pad(region_mask[::-1].astype(float), 1)
@@ -363,7 +378,7 @@ def _trace_outline(
     # Pixel 1 of the padded mask begins at 0.
     closed_rings = [
         (np.append(contour_part, contour_part[:1], axis=0) - 0.5) / pixels_per_mm
-        + lower_left
+        + origin_mm
         for contour_part in contour_points
     ]
     return Path.make_compound_path(
@@ -395,16 +410,18 @@ def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> 
     front_face_indices = front_face_indices[
         np.argsort(vertices[faces[front_face_indices], 2].mean(axis=1))
     ]
-    span_ranks, span_rows, first_columns, last_columns = _find_face_spans(
+    span_ranks, span_rows, first_pixel_columns, last_pixel_columns = _find_face_spans(
         face_corners[front_face_indices]
     )
-    span_of_pixel, span_offset = _number_repeats(last_columns - first_columns + 1)
-    pixel_index = (span_rows * n_pixel_columns + first_columns)[
+    span_of_pixel, span_offsets = _number_repeats(
+        last_pixel_columns - first_pixel_columns + 1
+    )
+    pixel_indices = (span_rows * n_pixel_columns + first_pixel_columns)[
         span_of_pixel
-    ] + span_offset
-    highest_rank = np.full(n_pixel_rows * n_pixel_columns, -1)
-    np.maximum.at(highest_rank, pixel_index, span_ranks[span_of_pixel])
-    face_of_pixel = np.append(front_face_indices, -1)[highest_rank]
+    ] + span_offsets
+    highest_ranks = np.full(n_pixel_rows * n_pixel_columns, -1)
+    np.maximum.at(highest_ranks, pixel_indices, span_ranks[span_of_pixel])
+    face_of_pixel = np.append(front_face_indices, -1)[highest_ranks]
     return face_of_pixel.reshape(n_pixel_rows, n_pixel_columns)
 
 
@@ -415,51 +432,53 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
     A pixel is in a triangle if its centre, at whole numbers, is in it or on its border.
     """
     rounding_error = 1e-9
-    first_pixel_row = np.ceil(face_corners[..., 1].min(axis=1) - rounding_error).astype(
-        int
-    )
-    last_pixel_row = np.floor(face_corners[..., 1].max(axis=1) + rounding_error).astype(
-        int
-    )
-    face, row_offset = _number_repeats(last_pixel_row - first_pixel_row + 1)
-    pixel_row = first_pixel_row[face] + row_offset
-    first_pixel_column = np.full(len(pixel_row), -np.inf)
-    last_pixel_column = np.full(len(pixel_row), np.inf)
+    first_pixel_rows = np.ceil(
+        face_corners[..., 1].min(axis=1) - rounding_error
+    ).astype(int)
+    last_pixel_rows = np.floor(
+        face_corners[..., 1].max(axis=1) + rounding_error
+    ).astype(int)
+    face_indices, row_offsets = _number_repeats(last_pixel_rows - first_pixel_rows + 1)
+    pixel_rows = first_pixel_rows[face_indices] + row_offsets
+    first_pixel_columns = np.full(len(pixel_rows), -np.inf)
+    last_pixel_columns = np.full(len(pixel_rows), np.inf)
     for k in range(3):
         x, y = face_corners[:, k].T
         next_x, next_y = face_corners[:, (k + 1) % 3].T
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = (next_x - x) / (next_y - y)
-            border_column = (x - slope * y)[face] + slope[face] * pixel_row
+            slopes = (next_x - x) / (next_y - y)
+            border_columns = (x - slopes * y)[face_indices] + slopes[
+                face_indices
+            ] * pixel_rows
         # Counter-clockwise, edges go down at the left and up at the right.
-        is_left, is_right = (next_y > y)[face], (next_y < y)[face]
+        is_left, is_right = (next_y > y)[face_indices], (next_y < y)[face_indices]
         np.maximum(
-            first_pixel_column, border_column, out=first_pixel_column, where=is_left
+            first_pixel_columns, border_columns, out=first_pixel_columns, where=is_left
         )
         np.minimum(
-            last_pixel_column, border_column, out=last_pixel_column, where=is_right
+            last_pixel_columns, border_columns, out=last_pixel_columns, where=is_right
         )
-    first_pixel_column = np.ceil(first_pixel_column - rounding_error)
-    last_pixel_column = np.floor(last_pixel_column + rounding_error)
-    covers_pixels = first_pixel_column <= last_pixel_column
-    first_pixel_column, last_pixel_column = (
-        first_pixel_column[covers_pixels],
-        last_pixel_column[covers_pixels],
+    first_pixel_columns = np.ceil(first_pixel_columns - rounding_error)
+    last_pixel_columns = np.floor(last_pixel_columns + rounding_error)
+    covers_pixels = first_pixel_columns <= last_pixel_columns
+    first_pixel_columns, last_pixel_columns = (
+        first_pixel_columns[covers_pixels],
+        last_pixel_columns[covers_pixels],
     )
     return (
-        face[covers_pixels],
-        pixel_row[covers_pixels],
-        first_pixel_column.astype(int),
-        last_pixel_column.astype(int),
+        face_indices[covers_pixels],
+        pixel_rows[covers_pixels],
+        first_pixel_columns.astype(int),
+        last_pixel_columns.astype(int),
     )
 
 
-def _number_repeats(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _number_repeats(repeat_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each position as often as its count says, and the number of the repeat."""
-    counts = np.maximum(counts, 0)
-    positions = np.repeat(np.arange(len(counts)), counts)
-    first_indices = np.cumsum(counts) - counts
-    return positions, np.arange(len(positions)) - first_indices[positions]
+    repeat_counts = np.maximum(repeat_counts, 0)
+    item_indices = np.repeat(np.arange(len(repeat_counts)), repeat_counts)
+    first_indices = np.cumsum(repeat_counts) - repeat_counts
+    return item_indices, np.arange(len(item_indices)) - first_indices[item_indices]
 
 
 def face_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
@@ -543,23 +562,23 @@ class FigureLayout:
 
     width: float
     height: float
-    views: tuple[PlacedView, ...]
-    map_names: tuple[PlacedText, ...]
-    bars: tuple[PlacedBar, ...]
+    placed_views: tuple[PlacedView, ...]
+    placed_names: tuple[PlacedText, ...]
+    placed_bars: tuple[PlacedBar, ...]
     title: PlacedText
-    key_y: float  # middle of the lines that explain marks
+    legend_y_mm: float  # middle of the lines that explain marks
 
 
 class _Line(NamedTuple):
     """One line of views of one map; top and bottom are measured down from the first."""
 
     map_index: int
-    line: int
+    line_number: int
     top: float
     bottom: float
     view_height: float  # of its tallest view, in units
     label_room: float
-    footer: float
+    footer_height: float
     has_titles: bool
 
 
@@ -596,14 +615,14 @@ def layout_figure(
     bar_labels: Sequence[str],
     tick_texts: Sequence[str],
     has_no_value: np.ndarray,
-    region_labels: Mapping[int, str],
+    label_of_region: Mapping[int, str],
     *,
     title: str,
-    figure_width: float,
-    max_height: float,
-    min_view_height: float = MIN_VIEW_HEIGHT,
+    figure_width_mm: float,
+    max_height_mm: float,
+    min_view_height_mm: float = MIN_VIEW_HEIGHT,
     fills_height: bool = False,
-    n_key_lines: int = 0,
+    n_legend_lines: int = 0,
 ) -> FigureLayout:
     """Place views, names, colour bars and labels of regions.
 
@@ -619,29 +638,29 @@ def layout_figure(
         Numbers at the ticks of all bars.
     has_no_value : ndarray of bool
         For every bar, whether its maps show a region without a value.
-    region_labels : mapping of int to str
+    label_of_region : mapping of int to str
         Labels by position of the region in the atlas; "" for none.
     title : str
         Already wrapped; "" for none.
-    figure_width, max_height : float
+    figure_width_mm, max_height_mm : float
         Of the figure, in mm.
-    min_view_height : float
+    min_view_height_mm : float
         Views that would be lower wrap onto another line.
     fills_height : bool
-        Whether the figure is `max_height` tall, whatever it needs: views are then as
+        Whether the figure is `max_height_mm` tall, whatever it needs: views are then as
         large as possible.
-    n_key_lines : int
+    n_legend_lines : int
         Number of lines below all views that explain marks.
 
     Returns
     -------
     FigureLayout
     """
-    target_height = np.inf if fills_height else min_view_height
+    target_height_mm = np.inf if fills_height else min_view_height_mm
     n_maps, n_bars = len(map_names), len(bar_labels)
     header_height = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
-    footer_height = KEY_HEIGHT * n_key_lines
-    labels_of_view = _locate_labels(picture_of_view, region_labels)
+    footer_height = LEGEND_HEIGHT * n_legend_lines
+    labels_of_view = _locate_labels(picture_of_view, label_of_region)
     no_value_heights = NO_VALUE_HEIGHT * has_no_value
     row_height = MAP_NAME_HEIGHT
     bar_heights = MAP_NAME_HEIGHT - no_value_heights
@@ -651,29 +670,33 @@ def layout_figure(
         wrapped_names = [
             wrap_text(map_name, row_height * 7 / 8) for map_name in map_names
         ]
-        wrapped_bars = [
+        wrapped_bar_labels = [
             wrap_text(bar_label, bar_height + 3)
             for bar_label, bar_height in zip(bar_labels, bar_heights, strict=True)
         ]
-        left_margin, right_margin = _side_margins(
-            wrapped_names, wrapped_bars, tick_texts
+        left_margin, right_margin = _measure_side_margins(
+            wrapped_names, wrapped_bar_labels, tick_texts
         )
         right_margin = max(right_margin, 18.0 * has_no_value.any())
-        available_size = (
-            figure_width - left_margin - right_margin,
-            max_height - header_height - footer_height,
+        available_size_mm = (
+            figure_width_mm - left_margin - right_margin,
+            max_height_mm - header_height - footer_height,
         )
         candidate_grids = [
             _arrange_views(
-                line_split, picture_of_view, labels_of_view, n_maps, *available_size
+                line_of_view,
+                picture_of_view,
+                labels_of_view,
+                n_maps,
+                *available_size_mm,
             )
-            for line_split in _line_splits(list(picture_of_view))
+            for line_of_view in _list_line_splits(list(picture_of_view))
         ]
         best_grid = max(
             candidate_grids,
             key=lambda best_grid: (
                 best_grid.is_fitting,
-                min(best_grid.unit_height, target_height),
+                min(best_grid.unit_height, target_height_mm),
             ),
         )
         map_extents = best_grid.map_extents()
@@ -691,11 +714,14 @@ def layout_figure(
         bar_heights = np.minimum(bar_heights, MAX_BAR_HEIGHT)
         if attempt_number and row_height >= previous_height:
             break
-    needed_height = header_height + best_grid.height + footer_height
-    figure_height = max_height if fills_height else needed_height
-    x = left_margin + (figure_width - left_margin - right_margin - best_grid.width) / 2
-    views_top = (figure_height + needed_height) / 2 - header_height + 2
-    name_places = [
+    needed_height_mm = header_height + best_grid.height + footer_height
+    figure_height_mm = max_height_mm if fills_height else needed_height_mm
+    x = (
+        left_margin
+        + (figure_width_mm - left_margin - right_margin - best_grid.width) / 2
+    )
+    views_top = (figure_height_mm + needed_height_mm) / 2 - header_height + 2
+    placed_names = [
         PlacedText(
             map_name, x - 2 - 1.7 * map_name.count("\n"), views_top - map_extent.mean()
         )
@@ -714,53 +740,57 @@ def layout_figure(
             bool(is_grey),
         )
         for bar_label, bar_middle, bar_height, is_grey in zip(
-            wrapped_bars, bar_middles, bar_heights, has_no_value, strict=True
+            wrapped_bar_labels, bar_middles, bar_heights, has_no_value, strict=True
         )
     ]
     return FigureLayout(
-        width=figure_width,
-        height=figure_height,
-        views=tuple(_place_views(best_grid, list(picture_of_view), x, views_top)),
-        map_names=tuple(name_places),
-        bars=tuple(placed_bars),
-        title=PlacedText(title, figure_width / 2, views_top + header_height - 4),
-        key_y=(figure_height - needed_height) / 2 + footer_height / 2,
+        width=figure_width_mm,
+        height=figure_height_mm,
+        placed_views=tuple(
+            _place_views(best_grid, list(picture_of_view), x, views_top)
+        ),
+        placed_names=tuple(placed_names),
+        placed_bars=tuple(placed_bars),
+        title=PlacedText(title, figure_width_mm / 2, views_top + header_height - 4),
+        legend_y_mm=(figure_height_mm - needed_height_mm) / 2 + footer_height / 2,
     )
 
 
-def _side_margins(
+def _measure_side_margins(
     map_names: Sequence[str], bar_labels: Sequence[str], tick_texts: Sequence[str]
 ) -> tuple[float, float]:
     """Return the mm that names of maps take at the left, and bars at the right."""
     n_line_breaks = max(map_name.count("\n") for map_name in map_names)
     left_margin = 4.5 + 3.4 * n_line_breaks if any(map_names) else 0.0
-    longest_text = max(
+    tick_text_width = max(
         text_width(tick_text.replace("-", "\N{MINUS SIGN}")) for tick_text in tick_texts
     )
-    label_width = 3.0 * max(
+    bar_label_width = 3.0 * max(
         bool(bar_label) + bar_label.count("\n") + is_short_label(bar_label)
         for bar_label in bar_labels
     )
     # numbers on a screen are wider than in print
-    return left_margin, max(14.0, 7.4 + 1.1 * longest_text) + label_width
+    return left_margin, max(14.0, 7.4 + 1.1 * tick_text_width) + bar_label_width
 
 
-def _line_splits(view_names: Sequence[str]) -> list[tuple[int, ...]]:
+def _list_line_splits(view_names: Sequence[str]) -> list[tuple[int, ...]]:
     """Return ways to wrap views onto lines, one for every number of lines.
 
     Of those with as many lines, the one whose longest line has fewest views.
     """
-    splits = [
+    lines_of_views = [
         _wrap_views(view_names, n_views) for n_views in range(len(view_names), 0, -1)
     ]
-    return list({split[-1]: split for split in splits}.values())
+    return list(
+        {line_of_view[-1]: line_of_view for line_of_view in lines_of_views}.values()
+    )
 
 
 def _wrap_views(view_names: Sequence[str], views_per_line: int) -> tuple[int, ...]:
     """Return the line of every view; left and right of a pair stay together."""
     line_of_view: list[int] = []
-    for _, view_pair in groupby(view_names, lambda view: view.split()[0]):
-        n_views = len([*view_pair])
+    for _, view_group in groupby(view_names, lambda view: view.split()[0]):
+        n_views = len([*view_group])
         line_number = line_of_view[-1] if line_of_view else 0
         if line_of_view and line_of_view.count(line_number) + n_views > views_per_line:
             line_number += 1
@@ -781,12 +811,12 @@ def _arrange_views(
     picture_of_view: Mapping[str, RegionPicture],
     labels_of_view: Mapping[str, Sequence[RegionLabel]],
     n_maps: int,
-    max_width: float,
-    max_height: float,
+    max_width_mm: float,
+    max_height_mm: float,
 ) -> _Grid:
     """Place views on these lines, as large as the space allows."""
-    view_names, view_line_index = list(picture_of_view), np.array(line_of_view)
-    n_lines = view_line_index[-1] + 1
+    view_names, view_line_numbers = list(picture_of_view), np.array(line_of_view)
+    n_lines = view_line_numbers[-1] + 1
     is_side = np.array([view_name.startswith(SIDE_VIEWS) for view_name in view_names])
     view_heights = np.where(is_side, SIDE_VIEW_SCALE, 1.0)
     subcortex_scale = SUBCORTEX_SCALE if n_maps < 3 else LOW_SUBCORTEX_SCALE
@@ -807,30 +837,30 @@ def _arrange_views(
     )
     title_widths = np.array([text_width(view_name) + 1 for view_name in view_names])
     line_heights = np.array(
-        [view_heights[view_line_index == k].max() for k in range(n_lines)]
+        [view_heights[view_line_numbers == k].max() for k in range(n_lines)]
     )
     line_footers = np.array(
-        [footer_heights[view_line_index == k].max() for k in range(n_lines)]
+        [footer_heights[view_line_numbers == k].max() for k in range(n_lines)]
     )
-    line_gaps = np.bincount(view_line_index, view_gaps)
+    line_gaps = np.bincount(view_line_numbers, view_gaps)
     mm_per_unit = max(MAX_VIEW_HEIGHT, MAX_MAP_HEIGHT / (n_lines * n_maps))
     mm_per_unit = min(
         mm_per_unit,
-        *((max_width - line_gaps) / np.bincount(view_line_index, view_widths)),
+        *((max_width_mm - line_gaps) / np.bincount(view_line_numbers, view_widths)),
     )
     for _ in range(3):  # lower views are narrower, and leave labels less room
         column_widths = np.maximum(mm_per_unit * view_widths + view_gaps, title_widths)
-        line_widths = np.bincount(view_line_index, column_widths)
-        grid_width = min(line_widths.max(), max_width)
-        is_fitting = bool(line_widths.max() <= max_width + TOLERANCE)
+        line_widths = np.bincount(view_line_numbers, column_widths)
+        grid_width_mm = min(line_widths.max(), max_width_mm)
+        is_fitting = bool(line_widths.max() <= max_width_mm + TOLERANCE)
         column_widths = (
             column_widths
-            + ((grid_width - line_widths) / np.bincount(view_line_index))[
-                view_line_index
+            + ((grid_width_mm - line_widths) / np.bincount(view_line_numbers))[
+                view_line_numbers
             ]
         )
         column_ends = np.concatenate(
-            [np.cumsum(column_widths[view_line_index == k]) for k in range(n_lines)]
+            [np.cumsum(column_widths[view_line_numbers == k]) for k in range(n_lines)]
         )
         spare_widths = column_widths - mm_per_unit * view_widths - view_gaps
         x = column_ends - spare_widths / 2 - mm_per_unit * view_widths
@@ -865,8 +895,8 @@ def _arrange_views(
                     LABEL_HEIGHT * max(region_label.top for region_label in new_labels)
                     + 0.8
                 )
-                room_of_lines[view_line_index[k]] = max(
-                    room_of_lines[view_line_index[k]], label_room
+                room_of_lines[view_line_numbers[k]] = max(
+                    room_of_lines[view_line_numbers[k]], label_room
                 )
         fixed_heights = []  # heights of what does not scale with the views
         for map_index in range(n_maps):
@@ -874,35 +904,37 @@ def _arrange_views(
                 has_titles = map_index == 0 or n_lines > 1
                 map_gap = MAP_GAP if map_index and k == 0 and n_lines > 1 else 0.0
                 heading_height = VIEW_TITLE_HEIGHT if has_titles else 2.0
-                line_extras = room_above[k] + line_footers[k] + room_below[k]
-                fixed_heights.append(line_extras + heading_height + map_gap)
+                extra_height = room_above[k] + line_footers[k] + room_below[k]
+                fixed_heights.append(extra_height + heading_height + map_gap)
         all_heights = np.tile(line_heights, n_maps)
         line_bottoms = np.cumsum(fixed_heights + mm_per_unit * all_heights)
-        grid_height = line_bottoms[-1]
-        if grid_height <= max_height + TOLERANCE:
+        grid_height_mm = line_bottoms[-1]
+        if grid_height_mm <= max_height_mm + TOLERANCE:
             break
-        mm_per_unit = max(1.0, (max_height - np.sum(fixed_heights)) / all_heights.sum())
+        mm_per_unit = max(
+            1.0, (max_height_mm - np.sum(fixed_heights)) / all_heights.sum()
+        )
     grid_lines = []
-    for line_row, line_end in enumerate(line_bottoms):
-        map_index, k = divmod(line_row, n_lines)
-        view_bottom = line_end - line_footers[k] - room_below[k]
+    for line_index, line_bottom in enumerate(line_bottoms):
+        map_index, k = divmod(line_index, n_lines)
+        view_bottom = line_bottom - line_footers[k] - room_below[k]
         grid_lines.append(
             _Line(
                 map_index=map_index,
-                line=k,
+                line_number=k,
                 top=view_bottom - mm_per_unit * line_heights[k],
                 bottom=view_bottom,
                 view_height=line_heights[k],
                 label_room=room_above[k],
-                footer=line_footers[k],
+                footer_height=line_footers[k],
                 has_titles=map_index == 0 or n_lines > 1,
             )
         )
     return _Grid(
         mm_per_unit,
-        grid_width,
-        grid_height,
-        view_line_index,
+        grid_width_mm,
+        grid_height_mm,
+        view_line_numbers,
         x,
         view_widths,
         view_heights,
@@ -919,7 +951,9 @@ def _place_views(
     placed_views = []
     for grid_line in view_grid.lines:
         y = grid_top - grid_line.bottom
-        for k in np.flatnonzero(view_grid.line_of_view == grid_line.line).tolist():
+        for k in np.flatnonzero(
+            view_grid.line_of_view == grid_line.line_number
+        ).tolist():
             # lower views stand in the middle of their line
             vertical_shift = (
                 view_grid.unit_height
@@ -946,7 +980,7 @@ def _place_views(
                     side_letters=side_letters(view_names[k]),
                     title_pad=title_pad if grid_line.has_titles else None,
                     labels=tuple(placed_labels),
-                    lower_edge=y - grid_line.footer - 0.6,
+                    lower_edge=y - grid_line.footer_height - 0.6,
                     upper_edge=y + view_grid.unit_height * grid_line.view_height + 0.6,
                 )
             )
@@ -962,7 +996,7 @@ def _group_by_map(grid_lines: Sequence[_Line]) -> list[list[_Line]]:
 
 
 def _locate_labels(
-    picture_of_view: Mapping[str, RegionPicture], region_labels: Mapping[int, str]
+    picture_of_view: Mapping[str, RegionPicture], label_of_region: Mapping[int, str]
 ) -> dict[str, list[RegionLabel]]:
     """Return the labels of every view.
 
@@ -972,19 +1006,20 @@ def _locate_labels(
     labels_of_view: dict[str, list[RegionLabel]] = {
         view_name: [] for view_name in picture_of_view
     }
-    for region, label_text in region_labels.items():
+    for region_index, label_text in label_of_region.items():
         area_of_region = {
-            view_name: view_picture.areas[region]
+            view_name: view_picture.areas[region_index]
             * (2 if view_name.startswith(SIDE_VIEWS) else 1)
             for view_name, view_picture in picture_of_view.items()
-            if region in view_picture.areas
+            if region_index in view_picture.areas
         }
         if not label_text or not area_of_region:
             continue
         view_name = max(area_of_region, key=area_of_region.__getitem__)
         view_picture = picture_of_view[view_name]
         x, y = np.divide(
-            view_picture.centres[region], (view_picture.width, view_picture.height)
+            view_picture.centres[region_index],
+            (view_picture.width, view_picture.height),
         )
         is_above = bool(y > 0.5) or view_name == "subcortex"
         labels_of_view[view_name].append(RegionLabel(label_text, x, y, is_above))
@@ -992,7 +1027,7 @@ def _locate_labels(
 
 
 def _place_labels(
-    labels: Sequence[RegionLabel],
+    region_labels: Sequence[RegionLabel],
     region_x: Sequence[float],
     start_x: float,
     end_x: float,
@@ -1004,13 +1039,16 @@ def _place_labels(
     labels beside the view lines go straight.
     """
     label_order = np.argsort(region_x, kind="stable")
-    labels, spot_x = [labels[k] for k in label_order], np.array(region_x)[label_order]
-    label_steps = LABEL_STEP * np.arange(len(labels))
+    region_labels, spot_x = (
+        [region_labels[k] for k in label_order],
+        np.array(region_x)[label_order],
+    )
+    label_steps = LABEL_STEP * np.arange(len(region_labels))
     label_room = end_x - start_x - label_steps
     wrapped_texts = [
         wrap_text(region_label.text, label_width)
         for region_label, label_width in zip(
-            labels, label_room - LETTER_WIDTH, strict=True
+            region_labels, label_room - LETTER_WIDTH, strict=True
         )
     ]
     text_widths = np.array(
@@ -1021,8 +1059,11 @@ def _place_labels(
     )
     left_x = np.minimum(spot_x, end_x - text_widths) - label_steps
     left_x = np.minimum.accumulate(left_x[::-1])[::-1].clip(min=start_x) + label_steps
-    label_levels, label_tops = np.zeros(len(labels), int), np.zeros(len(labels), int)
-    for k in reversed(range(len(labels))):
+    label_levels, label_tops = (
+        np.zeros(len(region_labels), int),
+        np.zeros(len(region_labels), int),
+    )
+    for k in reversed(range(len(region_labels))):
         is_overlapping = left_x[k + 1 :] < left_x[k] + text_widths[k]
         label_levels[k] = max(label_tops[k + 1 :][is_overlapping], default=0)
         label_tops[k] = label_levels[k] + 1 + wrapped_texts[k].count("\n")
@@ -1042,7 +1083,7 @@ def _place_labels(
             top=int(label_tops[k]),
             is_fitting=bool(text_widths[k] <= label_room[k]),
         )
-        for k, region_label in enumerate(labels)
+        for k, region_label in enumerate(region_labels)
     ]
 
 
@@ -1059,12 +1100,12 @@ def text_width(label_text: str) -> float:
     return text_path.vertices[:, 0].max() / (72 * MM)
 
 
-def wrap_text(label_text: str, max_width: float) -> str:
-    """Break a text into lines of at most `max_width` mm, but not within its math."""
+def wrap_text(label_text: str, max_width_mm: float) -> str:
+    """Break a text into lines of at most `max_width_mm`, but not within its math."""
     label_text = re.sub(
         r"\$[^$]*\$", lambda math: math[0].replace(" ", "\0"), label_text
     )
-    max_letters = max(8, int(max_width / LETTER_WIDTH))
+    max_letters = max(8, int(max_width_mm / LETTER_WIDTH))
     return textwrap.fill(label_text, max_letters, break_long_words=False).replace(
         "\0", " "
     )

@@ -81,16 +81,16 @@ def _describe_objective(evaluation: Evaluation) -> str:
 
 
 def _count_sites(evaluation: Evaluation) -> str:
-    n_sites = _n_values(evaluation, "site")
+    n_sites = _count_values(evaluation, "site")
     return count(n_sites, "site") if n_sites else ""
 
 
-def _n_values(evaluation: Evaluation, covariate_name: str) -> int:
+def _count_values(evaluation: Evaluation, covariate_name: str) -> int:
     """Return the number of values of a covariate, 0 where the cohort lacks it."""
     from brainlsap.report.demographics import find_covariate
 
-    covariate_column = find_covariate(evaluation.cohort.table, covariate_name)
-    return 0 if covariate_column is None else int(covariate_column.nunique())
+    covariate_values = find_covariate(evaluation.cohort.table, covariate_name)
+    return 0 if covariate_values is None else int(covariate_values.nunique())
 
 
 def _describe_sample(evaluation: Evaluation) -> str:
@@ -120,10 +120,12 @@ def _describe_missing_values(evaluation: Evaluation) -> str:
 
 
 def _describe_size(evaluation: Evaluation) -> str:
-    class_counts = evaluation.cohort.class_counts()
-    counts = zip(class_counts["class"], class_counts["participants"], strict=True)
+    count_table = evaluation.cohort.class_counts()
+    name_count_pairs = zip(
+        count_table["class"], count_table["participants"], strict=True
+    )
     sizes_text = ", ".join(
-        f"{class_name} {n_people}" for class_name, n_people in counts
+        f"{class_name} {n_people}" for class_name, n_people in name_count_pairs
     )
     return f"Participants by class: {sizes_text}."
 
@@ -154,10 +156,13 @@ def _name_models(evaluation: Evaluation) -> str:
 
 
 def _describe_clusters(evaluation: Evaluation) -> str:
-    left_out = evaluation.settings.get("leave_out")
-    if left_out:
-        return f"All scans with the same value of {left_out} were held out together."
-    if is_external(evaluation) or _n_values(evaluation, "site") < 2:
+    left_out_column = evaluation.settings.get("leave_out")
+    if left_out_column:
+        return (
+            f"All scans with the same value of {left_out_column} were held out "
+            "together."
+        )
+    if is_external(evaluation) or _count_values(evaluation, "site") < 2:
         return ""
     if "site" in tables.adjusted_kinds(evaluation):
         return "Features were adjusted for site."
@@ -167,7 +172,10 @@ def _describe_clusters(evaluation: Evaluation) -> str:
 def _describe_site_scores(evaluation: Evaluation) -> str:
     if evaluation.settings.get("leave_out"):
         return _describe_clusters(evaluation)
-    if any(kind_of(name) == "site" for name in subgroup_table(evaluation)["column"]):
+    if any(
+        kind_of(column_name) == "site"
+        for column_name in subgroup_table(evaluation)["column"]
+    ):
         return "The model was scored in each site."
     return ""
 
@@ -177,29 +185,31 @@ def _name_scores(evaluation: Evaluation) -> str:
 
 
 def _describe_prior(evaluation: Evaluation) -> str:
-    main_model = evaluation.models[0]
-    model_fits = evaluation.fits[evaluation.fits["model"] == main_model]
+    main_model_name = evaluation.models[0]
+    model_fits = evaluation.fits[evaluation.fits["model"] == main_model_name]
     sentences = [prior_text(evaluation)]
     if settings_of_model(model_fits).get("class_weight") == "balanced":
-        sentences.insert(0, f"{main_model} gives all classes the same total weight.")
+        sentences.insert(
+            0, f"{main_model_name} gives all classes the same total weight."
+        )
     return " ".join(filter(None, sentences))
 
 
 def _describe_output(evaluation: Evaluation) -> str:
-    predictions = evaluation.predictions
-    is_main = predictions["model"] == evaluation.models[0]
-    if predictions[is_main].filter(regex="^p_").isna().all(axis=None):
+    prediction_table = evaluation.predictions
+    is_main = prediction_table["model"] == evaluation.models[0]
+    if prediction_table[is_main].filter(regex="^p_").isna().all(axis=None):
         return "The output is the class with the largest decision value."
     return "The output is a probability of every class, and the predicted class."
 
 
 def _describe_folds(evaluation: Evaluation) -> str:
-    fits = evaluation.fits
-    if is_external(evaluation) or "n_train_people" not in fits:
+    fit_table = evaluation.fits
+    if is_external(evaluation) or "n_train_people" not in fit_table:
         return ""
     return (
-        f"Models were trained on {fits['n_train_people'].mean():.0f} participants per "
-        f"fold on average; {evaluation.cohort.n_participants} participants were "
+        f"Models were trained on {fit_table['n_train_people'].mean():.0f} participants "
+        f"per fold on average; {evaluation.cohort.n_participants} participants were "
         "tested."
     )
 
@@ -222,11 +232,14 @@ def _name_subgroups(evaluation: Evaluation) -> str:
 
 
 def _describe_performance(evaluation: Evaluation) -> str:
-    model = evaluation.models[0]
-    interval = tables.score_intervals(evaluation, model).loc["balanced_accuracy"]
-    interval_phrase = tables.interval_text(*interval)
+    model_name = evaluation.models[0]
+    estimate_and_bounds = tables.score_intervals(evaluation, model_name).loc[
+        "balanced_accuracy"
+    ]
+    interval_phrase = tables.interval_text(*estimate_and_bounds)
     score_sentence = (
-        f"{model}: balanced accuracy {interval_phrase}, 95% interval over participants."
+        f"{model_name}: balanced accuracy {interval_phrase}, 95% interval over "
+        "participants."
     )
     return f"{score_sentence} {_name_subgroups(evaluation)}".strip()
 
@@ -665,14 +678,16 @@ ITEMS = (
 """The 52 items, in the order of the statement."""
 
 
-def checklist_table(evaluation: Evaluation, files: Collection[str]) -> pd.DataFrame:
+def checklist_table(
+    evaluation: Evaluation, report_places: Collection[str]
+) -> pd.DataFrame:
     """Return the items of TRIPOD+AI with what a run answers, and where.
 
     Parameters
     ----------
     evaluation : Evaluation
         For example from :func:`brainlsap.report.read_results`.
-    files : collection of str
+    report_places : collection of str
         Files of the report, as paths in its folder, and sections of its page
         ("report.html#people").
 
@@ -683,17 +698,17 @@ def checklist_table(evaluation: Evaluation, files: Collection[str]) -> pd.DataFr
         "not applicable"), value, where, and the authors write. The last row says what
         the table is.
     """
-    study = EVALUATION if is_external(evaluation) else DEVELOPMENT
-    checklist_rows = []
+    study_kind = EVALUATION if is_external(evaluation) else DEVELOPMENT
+    checklist_records = []
     for checklist_item in ITEMS:
-        checklist_row = {
+        checklist_record = {
             "item": checklist_item.number,
             "section": checklist_item.section,
             "topic": checklist_item.topic,
         }
-        if checklist_item.study not in (BOTH, study):
-            checklist_rows.append(
-                checklist_row
+        if checklist_item.study not in (BOTH, study_kind):
+            checklist_records.append(
+                checklist_record
                 | {"state": NOT_APPLICABLE, "value": f"for {checklist_item.study}"}
             )
             continue
@@ -701,18 +716,20 @@ def checklist_table(evaluation: Evaluation, files: Collection[str]) -> pd.DataFr
         if callable(answer_text):
             answer_text = answer_text(evaluation)
         item_places = [
-            item_place for item_place in checklist_item.places if item_place in files
+            item_place
+            for item_place in checklist_item.places
+            if item_place in report_places
         ]
-        state = AUTHORS
+        item_state = AUTHORS
         if answer_text and item_places:
-            state = PARTLY if checklist_item.to_write else ANSWERED
-            checklist_row |= {"value": answer_text, "where": "; ".join(item_places)}
-        checklist_rows.append(
-            checklist_row
-            | {"state": state, "the authors write": checklist_item.to_write}
+            item_state = PARTLY if checklist_item.to_write else ANSWERED
+            checklist_record |= {"value": answer_text, "where": "; ".join(item_places)}
+        checklist_records.append(
+            checklist_record
+            | {"state": item_state, "the authors write": checklist_item.to_write}
         )
-    checklist_rows.append({"item": "about", "value": ABOUT})
+    checklist_records.append({"item": "about", "value": ABOUT})
     column_names = ["item", "section", "topic", "state", "value", "where"]
     return pd.DataFrame(
-        checklist_rows, columns=[*column_names, "the authors write"]
+        checklist_records, columns=[*column_names, "the authors write"]
     ).fillna("")

@@ -337,10 +337,10 @@ def sample_text(evaluation: Evaluation) -> str:
 def class_text(evaluation: Evaluation) -> str:
     """Return the numbers of participants and scans, by class."""
     cohort = evaluation.cohort
-    class_counts = cohort.class_counts()
+    count_table = cohort.class_counts()
     class_texts = []
     for class_name, n_people in zip(
-        class_counts["class"], class_counts["participants"], strict=True
+        count_table["class"], count_table["participants"], strict=True
     ):
         class_title = CLASS_TITLES.get(class_name, "")
         class_texts.append(
@@ -358,30 +358,34 @@ def left_out_text(evaluation: Evaluation) -> str:
     """Return the numbers of people and scans that were left out, with the reasons."""
     if evaluation.cohort.truth is not None:
         return "nobody (simulated data)."
-    left_out = _list_left_out(evaluation)
-    return f"{'; '.join(left_out) or 'none of the scans that were read'}."
+    exclusion_phrases = _list_exclusion_phrases(evaluation)
+    return f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}."
 
 
 def excluded_text(evaluation: Evaluation) -> str:
     """Return who was left out, as the first sentence on excluded participants."""
-    left_out = _list_left_out(evaluation)
-    if evaluation.cohort.truth is not None or not left_out:
+    exclusion_phrases = _list_exclusion_phrases(evaluation)
+    if evaluation.cohort.truth is not None or not exclusion_phrases:
         return "Nobody was excluded."
-    return f"Excluded: {'; '.join(left_out)}."
+    return f"Excluded: {'; '.join(exclusion_phrases)}."
 
 
-def _list_left_out(evaluation: Evaluation) -> list[str]:
+def _list_exclusion_phrases(evaluation: Evaluation) -> list[str]:
     """Return who was left out and why, in one phrase for each reason."""
     cohort = evaluation.cohort
-    fates = cohort.flow().to_dict("records")
-    n_scans_left_out = fates[0]["scans"] - fates[-1]["scans"]
-    left_out = list[str]()
+    flow_records = cohort.flow().to_dict("records")
+    n_scans_left_out = flow_records[0]["scans"] - flow_records[-1]["scans"]
+    exclusion_phrases = list[str]()
     if n_scans_left_out:
-        n_people_left_out = fates[0]["participants"] - fates[-1]["participants"]
-        fates_text = ", ".join(
-            f"{fate['fate']} {fate['scans']}" for fate in fates[1:-1] if fate["scans"]
+        n_people_left_out = (
+            flow_records[0]["participants"] - flow_records[-1]["participants"]
         )
-        left_out.append(
+        fates_text = ", ".join(
+            f"{flow_record['fate']} {flow_record['scans']}"
+            for flow_record in flow_records[1:-1]
+            if flow_record["scans"]
+        )
+        exclusion_phrases.append(
             f"{count(n_people_left_out, 'participant')}, "
             f"{count(n_scans_left_out, 'scan')} (scans: {fates_text})"
         )
@@ -389,7 +393,7 @@ def _list_left_out(evaluation: Evaluation) -> list[str]:
         *(BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE),
         *(EXCLUDED, FAULTY, NO_LABEL),
     )
-    left_out += [
+    exclusion_phrases += [
         finding.shareable_text()
         for finding in as_findings(cohort.findings)
         if (finding.kind in is_in_flow and not n_scans_left_out)
@@ -399,17 +403,17 @@ def _list_left_out(evaluation: Evaluation) -> list[str]:
             and finding.kind not in is_in_flow
         )
     ]
-    return left_out
+    return exclusion_phrases
 
 
 def method_text(evaluation: Evaluation) -> str:
     """Return a description of the main model and of its test."""
-    main_model, study_settings = evaluation.models[0], evaluation.settings
-    is_main = evaluation.fits["model"] == main_model
+    main_model_name, study_settings = evaluation.models[0], evaluation.settings
+    is_main = evaluation.fits["model"] == main_model_name
     model_settings = settings_of_model(evaluation.fits[is_main])
     method_key = model_settings.get("scales") or ""
     if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
-        network_weights = tables.known_network_weights(evaluation, main_model)
+        network_weights = tables.known_network_weights(evaluation, main_model_name)
         method_key = "ridge and network" if network_weights.size else "network"
     method_title = METHOD_TITLES.get(method_key, "")
     scale_sentence = ""
@@ -418,25 +422,25 @@ def method_text(evaluation: Evaluation) -> str:
             " A small scale means little averaging; it indicates neither a difference "
             "between classes nor importance."
         )
-    ridge_model = "LSAP-R"
+    ridge_name = "LSAP-R"
     ridge_sentence = ""
-    has_ridge = ridge_model in evaluation.models
-    if has_ridge and main_model != ridge_model:
-        ridge_sentence = f" {ridge_model} is {METHOD_TITLES['auto']}."
+    has_ridge = ridge_name in evaluation.models
+    if has_ridge and main_model_name != ridge_name:
+        ridge_sentence = f" {ridge_name} is {METHOD_TITLES['auto']}."
         # Without a network, only the same settings give the same predictions.
         is_network_of_ridge = not tables.has_unused_network(
-            evaluation, main_model
-        ) or evaluation.have_same_predictions(main_model, ridge_model)
+            evaluation, main_model_name
+        ) or evaluation.have_same_predictions(main_model_name, ridge_name)
         if method_key == "ridge and network" and is_network_of_ridge:
-            method_title = f"{ridge_model} plus {METHOD_TITLES['network']}"
+            method_title = f"{ridge_name} plus {METHOD_TITLES['network']}"
     unused_sentence = ""
-    if tables.has_unused_network(evaluation, main_model):
+    if tables.has_unused_network(evaluation, main_model_name):
         source_text = "its ridge regression"
-        if has_ridge and evaluation.have_same_predictions(main_model, ridge_model):
-            source_text = ridge_model
-        without_model = NESTED_RIDGES[0]
-        if without_model in evaluation.models and evaluation.have_same_predictions(
-            main_model, without_model
+        if has_ridge and evaluation.have_same_predictions(main_model_name, ridge_name):
+            source_text = ridge_name
+        baseline_name = NESTED_RIDGES[0]
+        if baseline_name in evaluation.models and evaluation.have_same_predictions(
+            main_model_name, baseline_name
         ):
             source_text = "a ridge regression that uses no connectome"
         unused_sentence = (
@@ -444,11 +448,11 @@ def method_text(evaluation: Evaluation) -> str:
             f"{source_text}."
         )
     folds_text = f"{study_settings['n_folds']}-fold cross-validation"
-    test_unit = "scan" if study_settings["people_shared"] else "participant"
-    definition = f" is {method_title}, and" if method_title else ""
+    unit_noun = "scan" if study_settings["people_shared"] else "participant"
+    definition_text = f" is {method_title}, and" if method_title else ""
     return (
-        f"{main_model}{definition} was tested by {folds_text} with folds divided by "
-        f"{test_unit}.{ridge_sentence}{unused_sentence}{scale_sentence}"
+        f"{main_model_name}{definition_text} was tested by {folds_text} with folds "
+        f"divided by {unit_noun}.{ridge_sentence}{unused_sentence}{scale_sentence}"
     )
 
 
@@ -457,10 +461,10 @@ def predictor_text(evaluation: Evaluation) -> str:
 
     A network without weight in any fold predicts nothing.
     """
-    main_model = evaluation.models[0]
-    if tables.has_unused_network(evaluation, main_model):
-        return f"the ridge regression of {main_model}"
-    return main_model
+    main_model_name = evaluation.models[0]
+    if tables.has_unused_network(evaluation, main_model_name):
+        return f"the ridge regression of {main_model_name}"
+    return main_model_name
 
 
 def judge_difference(low: float, high: float, p_value: float) -> str:
@@ -480,42 +484,44 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     cross-validation alone can cause it.
     """
     question_text = "Better than chance?"
-    main_model = evaluation.models[0]
-    chance = 1 / len(evaluation.cohort.classes)
+    main_model_name = evaluation.models[0]
+    chance_score = 1 / len(evaluation.cohort.classes)
     estimate, lower_bound, upper_bound = tables.score_intervals(
-        evaluation, main_model
+        evaluation, main_model_name
     ).loc["balanced_accuracy", ["estimate", "low", "high"]]
-    is_failed = evaluation.fits.query("model == @main_model")["failed"].ne("").any()
+    is_failed = (
+        evaluation.fits.query("model == @main_model_name")["failed"].ne("").any()
+    )
     if is_failed or not np.isfinite(estimate):
         answer_sentence = (
-            f"{main_model} could not be trained in every fold, so it has no score."
+            f"{main_model_name} could not be trained in every fold, so it has no score."
         )
         return Conclusion(question_text, NOT_SHOWN, answer_sentence)
-    p_value = tables.chance_p_values(evaluation)[main_model]
-    answer_text = NOT_SHOWN
-    if p_value < ALPHA and lower_bound > chance:
-        answer_text = YES
+    p_value = tables.chance_p_values(evaluation)[main_model_name]
+    verdict = NOT_SHOWN
+    if p_value < ALPHA and lower_bound > chance_score:
+        verdict = YES
     answer_sentence = (
         f"balanced accuracy {estimate:.3f} (95%: {lower_bound:.3f} to "
-        f"{upper_bound:.3f}), chance {chance:.3f}, one-sided "
+        f"{upper_bound:.3f}), chance {chance_score:.3f}, one-sided "
         f"{p_phrase(p_value)}."
     )
-    answer_sentence += tables.frequent_prediction_text(evaluation, main_model)
-    if answer_text == NOT_SHOWN and p_value < ALPHA:
+    answer_sentence += tables.frequent_prediction_text(evaluation, main_model_name)
+    if verdict == NOT_SHOWN and p_value < ALPHA:
         answer_sentence += (
             " The interval includes chance, so the small one-sided p is weak evidence."
         )
-    elif upper_bound < chance:
+    elif upper_bound < chance_score:
         answer_sentence += (
             " Cross-validation of small samples can give scores below chance."
         )
-    elif answer_text == NOT_SHOWN and lower_bound > chance:
+    elif verdict == NOT_SHOWN and lower_bound > chance_score:
         answer_sentence += (
             " The interval is above chance, but the test is not significant."
         )
     return Conclusion(
         question_text,
-        answer_text,
+        verdict,
         answer_sentence,
         estimate,
         lower_bound,
@@ -543,32 +549,32 @@ def judge_covariates(
     """
     question_text = "Could age, sex or site explain the score?"
     if added_value_conclusion is not None:
-        asked_names = [
+        requested_names = [
             *evaluation.settings["covariates"],
             *_names_not_compared(evaluation),
         ]
-        question_text = f"Could {_with_or(asked_names)} explain the score?"
-    findings = _covariate_findings(evaluation)
-    if findings is None and added_value_conclusion is None:
+        question_text = f"Could {_join_with_or(requested_names)} explain the score?"
+    finding_table = _covariate_finding_table(evaluation)
+    if finding_table is None and added_value_conclusion is None:
         sentence = "No leakage audit was made."
         if evaluation.audit is not None:
             sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     if chance_conclusion.answer != YES:
-        has_warning = not _select_warnings(findings).empty
+        has_warning = not _select_warnings(finding_table).empty
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            _text_of_findings(findings) if has_warning else "",
+            _join_findings(finding_table) if has_warning else "",
             reason="There is no score above chance to explain.",
             label=NOTHING_TO_EXPLAIN,
         )
-    conclusion = _judge_by_audit(question_text, findings)
+    conclusion = _judge_by_audit(question_text, finding_table)
     if added_value_conclusion is not None:
         conclusion = _judge_by_comparison(
             evaluation,
             conclusion,
-            findings,
+            finding_table,
             added_value_conclusion,
             chance_conclusion.estimate,
         )
@@ -582,23 +588,25 @@ def judge_covariates(
     return replace(conclusion, sentence=sentence)
 
 
-def _judge_by_audit(question: str, findings: pd.DataFrame | None) -> Conclusion:
+def _judge_by_audit(
+    question_text: str, finding_table: pd.DataFrame | None
+) -> Conclusion:
     """Answer by the warnings of the audit whether a covariate explains the score."""
     label = NO_WARNING
     reason = "The audit gave no warning, but it cannot exclude such an explanation."
-    if not _select_warnings(findings).empty:
+    if not _select_warnings(finding_table).empty:
         label = POSSIBLY
         reason = "Something other than the brain may explain the score."
-    sentence = _text_of_findings(findings)
-    return Conclusion(question, NOT_SHOWN, sentence, reason=reason, label=label)
+    sentence = _join_findings(finding_table)
+    return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason, label=label)
 
 
 def _judge_by_comparison(
     evaluation: Evaluation,
     audit_conclusion: Conclusion,
-    findings: pd.DataFrame | None,
+    finding_table: pd.DataFrame | None,
     added_value_conclusion: Conclusion,
-    score_of_model: float,
+    main_score: float,
 ) -> Conclusion:
     """Answer from the gain of brain data whether covariates explain the score."""
     if added_value_conclusion.answer != YES:
@@ -608,8 +616,8 @@ def _judge_by_comparison(
             f"{covariates_phrase}."
         )
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
-    model_columns = evaluation.settings["covariates"]
-    absent_names = _absent_names(_select_warnings(findings), model_columns)
+    modelled_covariates = evaluation.settings["covariates"]
+    absent_names = _absent_names(_select_warnings(finding_table), modelled_covariates)
     if absent_names:
         reason = (
             f"The audit warns of {with_and(absent_names)}, which this comparison does "
@@ -619,8 +627,8 @@ def _judge_by_comparison(
     return replace(
         audit_conclusion,
         label=_name_not_explaining(evaluation),
-        reason=_score_of_covariates(evaluation, score_of_model),
-        sentence=" ".join(_describe_covariates(evaluation, findings)),
+        reason=_score_of_covariates(evaluation, main_score),
+        sentence=" ".join(_describe_covariates(evaluation, finding_table)),
     )
 
 
@@ -631,10 +639,10 @@ def _name_not_explaining(evaluation: Evaluation) -> str:
     """
     if not _names_not_compared(evaluation):
         return NOT_EXPLAINED
-    model_columns = evaluation.settings["covariates"]
-    if len(model_columns) > N_COVARIATES:
+    modelled_covariates = evaluation.settings["covariates"]
+    if len(modelled_covariates) > N_COVARIATES:
         return "NOT BY THOSE COMPARED"
-    return f"NOT BY {with_and(model_columns)}".upper()
+    return f"NOT BY {with_and(modelled_covariates)}".upper()
 
 
 def _names_not_compared(evaluation: Evaluation) -> list[str]:
@@ -647,31 +655,31 @@ def _names_not_compared(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _with_or(names: Sequence[str]) -> str:
+def _join_with_or(name_list: Sequence[str]) -> str:
     """Return alternatives as text: "age, sex or site"."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+    if len(name_list) < 2:
+        return "".join(name_list)
+    return f"{', '.join(name_list[:-1])} or {name_list[-1]}"
 
 
-def _select_warnings(findings: pd.DataFrame | None) -> pd.DataFrame:
+def _select_warnings(finding_table: pd.DataFrame | None) -> pd.DataFrame:
     """Return the warnings among findings; an empty table without findings."""
-    if findings is None:
+    if finding_table is None:
         return pd.DataFrame()
-    return findings[findings["severity"] == "warning"]
+    return finding_table[finding_table["severity"] == "warning"]
 
 
-def _text_of_findings(findings: pd.DataFrame | None) -> str:
+def _join_findings(finding_table: pd.DataFrame | None) -> str:
     """Return the warnings of the audit on covariates, or else its first notes."""
-    if findings is None:
+    if finding_table is None:
         return ""
-    shown_findings = list(_select_warnings(findings)["finding"])
-    if not shown_findings:
-        shown_findings = list(findings["finding"])[:N_COVARIATES]
-    return capitalize_first(f"{'; '.join(shown_findings)}.")
+    finding_texts = list(_select_warnings(finding_table)["finding"])
+    if not finding_texts:
+        finding_texts = list(finding_table["finding"])[:N_COVARIATES]
+    return capitalize_first(f"{'; '.join(finding_texts)}.")
 
 
-def _covariate_findings(evaluation: Evaluation) -> pd.DataFrame | None:
+def _covariate_finding_table(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return the findings of the audit on covariates; None if there are none."""
     if evaluation.audit is None:
         return None
@@ -679,52 +687,63 @@ def _covariate_findings(evaluation: Evaluation) -> pd.DataFrame | None:
     return evaluation.audit[is_covariate] if is_covariate.any() else None
 
 
-def _absent_names(findings: pd.DataFrame, model_columns: Sequence[str]) -> list[str]:
+def _absent_names(
+    finding_table: pd.DataFrame, modelled_covariates: Sequence[str]
+) -> list[str]:
     """Return the covariates of findings that are not in the model of covariates."""
-    if findings.empty:
+    if finding_table.empty:
         return []
-    if "covariate" not in findings:  # Results of old versions.
+    if "covariate" not in finding_table:  # Results of old versions.
         return ["a variable"]
-    return [name for name in findings["covariate"] if name not in model_columns]
+    return [
+        covariate_name
+        for covariate_name in finding_table["covariate"]
+        if covariate_name not in modelled_covariates
+    ]
 
 
-def _score_of_covariates(evaluation: Evaluation, score_of_model: float) -> str:
+def _score_of_covariates(evaluation: Evaluation, main_score: float) -> str:
     """Return the score of all covariates together beside that of the main model."""
-    score = tables.score_intervals(evaluation, ADDED_VALUE_MODELS[0]).loc[
+    covariates_score = tables.score_intervals(evaluation, ADDED_VALUE_MODELS[0]).loc[
         "balanced_accuracy", "estimate"
     ]
-    names = capitalize_first(tables.covariates_text(evaluation))
-    chance = 1 / len(evaluation.cohort.classes)
+    covariates_phrase = capitalize_first(tables.covariates_text(evaluation))
+    chance_score = 1 / len(evaluation.cohort.classes)
     verb = verb_form(len(evaluation.settings["covariates"]), "score")
     return (
-        f"{names} alone {verb} {score:.3f} (chance {chance:.3f}); "
-        f"{evaluation.models[0]} scores {score_of_model:.3f}."
+        f"{covariates_phrase} alone {verb} {covariates_score:.3f} (chance "
+        f"{chance_score:.3f}); {evaluation.models[0]} scores {main_score:.3f}."
     )
 
 
 def _describe_covariates(
-    evaluation: Evaluation, findings: pd.DataFrame | None
+    evaluation: Evaluation, finding_table: pd.DataFrame | None
 ) -> list[str]:
     """Return which covariates differ, and which were not compared, as sentences."""
     sentences = []
     score_of_name = dict[str, float]()
-    if findings is not None and "covariate" in findings:
+    if finding_table is not None and "covariate" in finding_table:
         score_of_name = dict(
-            zip(findings["covariate"], findings["balanced_accuracy"], strict=True)
+            zip(
+                finding_table["covariate"],
+                finding_table["balanced_accuracy"],
+                strict=True,
+            )
         )
         # Also those of which the audit does not warn, because they predict little.
         difference_texts = [
-            f"{row['covariate']} ({p_phrase(row['p_value'])}, uncorrected)"
-            for row in findings.to_dict("records")
-            if row["p_value"] < ALPHA
+            f"{finding_record['covariate']} ({p_phrase(finding_record['p_value'])}, "
+            "uncorrected)"
+            for finding_record in finding_table.to_dict("records")
+            if finding_record["p_value"] < ALPHA
         ]
         if difference_texts:
             sentences.append(f"Classes differ in {with_and(difference_texts)}.")
     # All of them: a low score of one variable would be a selection.
     score_texts = [
-        f"{name} {score_of_name[name]:.2f}"
-        for name in _known_covariates(evaluation)
-        if name in score_of_name
+        f"{covariate_name} {score_of_name[covariate_name]:.2f}"
+        for covariate_name in _known_covariates(evaluation)
+        if covariate_name in score_of_name
     ]
     if score_texts:
         sentences.append(
@@ -733,7 +752,7 @@ def _describe_covariates(
     names_not_compared = _names_not_compared(evaluation)
     if names_not_compared:
         sentences.append(
-            f"Confounding by {_with_or(names_not_compared)} is not excluded."
+            f"Confounding by {_join_with_or(names_not_compared)} is not excluded."
         )
     return sentences
 
@@ -749,9 +768,9 @@ def _known_covariates(evaluation: Evaluation) -> list[str]:
         if demographics.find_covariate(evaluation.cohort.table, covariate_name)
         is not None
     ]
-    warnings = _select_warnings(_covariate_findings(evaluation))
+    warning_table = _select_warnings(_covariate_finding_table(evaluation))
     # Results of old versions have no column of covariates.
-    warned_columns = list(warnings.get("covariate", ()))
+    warned_columns = list(warning_table.get("covariate", ()))
     return known_covariates + [
         column_name
         for column_name in warned_columns
@@ -773,7 +792,7 @@ def confounding_text(
     evaluation: Evaluation, conclusions: StudyConclusions | None
 ) -> str:
     """Return what may be confounded with the label, in agreement with the answers."""
-    possible_names = ["site", "scanner", "age", "sex"]
+    covariate_names = ["site", "scanner", "age", "sex"]
     compared_text = ""
     if (
         conclusions is not None
@@ -782,8 +801,12 @@ def confounding_text(
         and conclusions.chance.answer == YES
     ):
         compared_kinds = set(map(kind_of, evaluation.settings["covariates"]))
-        possible_names = [name for name in possible_names if name not in compared_kinds]
-        possible_names.append("another variable")
+        covariate_names = [
+            covariate_name
+            for covariate_name in covariate_names
+            if covariate_name not in compared_kinds
+        ]
+        covariate_names.append("another variable")
         verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
         compared_text = (
             f"{capitalize_first(tables.covariates_text(evaluation))} alone {verb} not "
@@ -792,8 +815,8 @@ def confounding_text(
         )
     return (
         f"{compared_text}It cannot be excluded that the label is confounded with "
-        f"{_with_or(possible_names)}, or that settings were chosen by looking at these "
-        "scores."
+        f"{_join_with_or(covariate_names)}, or that settings were chosen by looking at "
+        "these scores."
     )
 
 
@@ -805,8 +828,8 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     folds of permuted labels as well.
     """
     question_text = "Does the neural network help?"
-    main_model = evaluation.models[0]
-    network_weights = tables.known_network_weights(evaluation, main_model)
+    main_model_name = evaluation.models[0]
+    network_weights = tables.known_network_weights(evaluation, main_model_name)
     if not network_weights.size:
         return None
     n_used_networks = int((network_weights > 0).sum())
@@ -820,30 +843,30 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
             label=NOT_USED,
         )
     reason_text = f"The network had a weight in {n_used_networks} of {folds_text}"
-    n_hardly_trained = count_hardly_trained(evaluation, main_model)
+    n_hardly_trained = count_hardly_trained(evaluation, main_model_name)
     if n_hardly_trained:
         reason_text += f", and was hardly trained in {n_hardly_trained} of them"
     reason_text += "."
     if "LSAP-R" not in evaluation.models:
         sentence = "The study contains no ridge regression for comparison."
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
-    comparison_rows = tables.person_comparisons(evaluation, main_model)
-    comparison_row = comparison_rows.set_index("model").loc["LSAP-R"]
-    answer = judge_difference(
+    comparison_table = tables.person_comparisons(evaluation, main_model_name)
+    comparison_row = comparison_table.set_index("model").loc["LSAP-R"]
+    verdict = judge_difference(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
-    difference = _difference_text(comparison_row)
+    difference_text = _difference_text(comparison_row)
     sentence = (
-        f"Balanced accuracy of {main_model} minus that of LSAP-R: {difference} "
-        f"(95%; {_holm_phrase(comparison_row)})."
+        f"Balanced accuracy of {main_model_name} minus that of LSAP-R: "
+        f"{difference_text} (95%; {_holm_phrase(comparison_row)})."
     )
-    if answer != YES:
+    if verdict != YES:
         sentence += (
             " A weight alone is no evidence, because networks also have a weight in "
             "some folds with permuted labels."
         )
     return _conclude_difference(
-        question_text, answer, sentence, comparison_row, reason_text
+        question_text, verdict, sentence, comparison_row, reason_text
     )
 
 
@@ -851,7 +874,7 @@ def judge_probabilities(
     evaluation: Evaluation, chance_conclusion: Conclusion
 ) -> Conclusion:
     """Answer whether one patient's probability can be trusted, which no study shows."""
-    main_model, class_priors = evaluation.models[0], evaluation.class_priors()
+    main_model_name, class_priors = evaluation.models[0], evaluation.class_priors()
     question_text = "Can one patient's probability be trusted?"
     disagreement_text = _count_less_probable(evaluation)
     if chance_conclusion.answer != YES:
@@ -860,8 +883,8 @@ def judge_probabilities(
             question_text, NOT_SHOWN, disagreement_text, reason=reason_text, label=NO
         )
     sentence = "Probabilities were not tested in another sample."
-    if main_model in class_priors:
-        class_prior = class_priors[main_model]
+    if main_model_name in class_priors:
+        class_prior = class_priors[main_model_name]
         # Shares that the user gives may be those of a clinic.
         is_given = isinstance(class_prior, Mapping)
         clinic_text = "" if is_given else ", which may differ from those of a clinic"
@@ -875,47 +898,54 @@ def _count_less_probable(evaluation: Evaluation) -> str:
     """Return how many predicted classes are not the most probable one; may be ""."""
     cohort = evaluation.cohort
     is_main = evaluation.predictions["model"] == evaluation.models[0]
-    predictions = evaluation.predictions[is_main]
-    probabilities = predictions.reindex(
+    prediction_table = evaluation.predictions[is_main]
+    class_probabilities = prediction_table.reindex(
         columns=[f"p_{class_name}" for class_name in cohort.classes]
     ).to_numpy(float)
-    if not len(predictions) or not np.isfinite(probabilities).all():
+    if not len(prediction_table) or not np.isfinite(class_probabilities).all():
         return ""
-    class_index = {class_name: index for index, class_name in enumerate(cohort.classes)}
-    predicted_index = predictions["predicted"].map(class_index).to_numpy()
-    predicted = probabilities[np.arange(len(predictions)), predicted_index]
-    n_less_probable = int((predicted < probabilities.max(axis=1)).sum())
+    code_of_class = {
+        class_name: class_code for class_code, class_name in enumerate(cohort.classes)
+    }
+    predicted_codes = prediction_table["predicted"].map(code_of_class).to_numpy()
+    predicted_probabilities = class_probabilities[
+        np.arange(len(prediction_table)), predicted_codes
+    ]
+    n_less_probable = int(
+        (predicted_probabilities < class_probabilities.max(axis=1)).sum()
+    )
     if not n_less_probable:
         return ""
-    unit = "scan" if len(predictions) == cohort.n_scans else "prediction"
+    unit_noun = "scan" if len(prediction_table) == cohort.n_scans else "prediction"
     return (
-        f"In {n_less_probable} of {count(len(predictions), unit)}, the predicted class "
-        "is not the most probable one, because small classes have more weight."
+        f"In {n_less_probable} of {count(len(prediction_table), unit_noun)}, the "
+        "predicted class is not the most probable one, because small classes have more "
+        "weight."
     )
 
 
 def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
     """Compare the main model with each of the simple models that were run."""
-    main_model = evaluation.models[0]
-    comparison_rows = tables.person_comparisons(evaluation, main_model).set_index(
+    main_model_name = evaluation.models[0]
+    comparison_table = tables.person_comparisons(evaluation, main_model_name).set_index(
         "model"
     )
     conclusions = []
     for model_name in SIMPLE_MODELS:
-        if model_name not in comparison_rows.index:
+        if model_name not in comparison_table.index:
             continue
-        comparison_row = comparison_rows.loc[model_name]
+        comparison_row = comparison_table.loc[model_name]
         if not np.isfinite(comparison_row["difference"]):
             continue
-        answer_text = judge_difference(
+        verdict = judge_difference(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
         comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
         conclusion = _conclude_difference(
-            model_name, answer_text, comparison_sentence, comparison_row
+            model_name, verdict, comparison_sentence, comparison_row
         )
-        if evaluation.have_same_predictions(main_model, model_name):
+        if evaluation.have_same_predictions(main_model_name, model_name):
             conclusion = replace(
                 conclusion, sentence=tables.SAME_PREDICTIONS, label=SAME
             )
@@ -923,73 +953,83 @@ def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
     return conclusions
 
 
-def judge_simple_models(comparisons: Sequence[Conclusion]) -> Conclusion:
+def judge_simple_models(model_conclusions: Sequence[Conclusion]) -> Conclusion:
     """Answer whether the main model is better than every simple model that was run.
 
     "NO": it is worse than at least one of them. A model that is better than some has
     their number as verdict.
     """
     question_text = "Better than simple models?"
-    if not comparisons:
+    if not model_conclusions:
         answer_sentence = "No simple model was run on the same folds."
         return Conclusion(question_text, NOT_SHOWN, answer_sentence)
-    names_by_answer = _names_by_answer(comparisons)
+    names_by_verdict = _group_names_by_verdict(model_conclusions)
     # The comparison that is nearest to a loss gives the numbers.
-    hardest_comparison = min(comparisons, key=lambda comparison: comparison.estimate)
-    answer_text, label = NOT_SHOWN, ""
-    if names_by_answer[NO]:
-        answer_text = NO
-    elif len(names_by_answer[YES]) == len(comparisons):
-        answer_text = YES
-    elif names_by_answer[YES]:
-        label = f"{len(names_by_answer[YES])} OF {len(comparisons)}"
+    hardest_conclusion = min(
+        model_conclusions, key=lambda comparison: comparison.estimate
+    )
+    verdict, label = NOT_SHOWN, ""
+    if names_by_verdict[NO]:
+        verdict = NO
+    elif len(names_by_verdict[YES]) == len(model_conclusions):
+        verdict = YES
+    elif names_by_verdict[YES]:
+        label = f"{len(names_by_verdict[YES])} OF {len(model_conclusions)}"
     return replace(
-        hardest_comparison,
+        hardest_conclusion,
         question=question_text,
-        answer=answer_text,
-        reason=_summarize_comparisons(comparisons, names_by_answer),
+        answer=verdict,
+        reason=_summarize_comparisons(model_conclusions, names_by_verdict),
         sentence=_COMPARISON_HEADING,
         label=label,
-        partial_conclusions=tuple(comparisons),
+        partial_conclusions=tuple(model_conclusions),
     )
 
 
-def _names_by_answer(comparisons: Sequence[Conclusion]) -> dict[str, list[str]]:
+def _group_names_by_verdict(
+    model_conclusions: Sequence[Conclusion],
+) -> dict[str, list[str]]:
     """Return the models with each answer."""
     return {
-        answer_text: [
-            comparison.question
-            for comparison in comparisons
-            if comparison.answer == answer_text
+        verdict: [
+            model_conclusion.question
+            for model_conclusion in model_conclusions
+            if model_conclusion.answer == verdict
         ]
-        for answer_text in (YES, NO, NOT_SHOWN)
+        for verdict in (YES, NO, NOT_SHOWN)
     }
 
 
 def _summarize_comparisons(
-    comparisons: Sequence[Conclusion], names_by_answer: Mapping[str, list[str]]
+    model_conclusions: Sequence[Conclusion], names_by_verdict: Mapping[str, list[str]]
 ) -> str:
     """Return over which models a gain was shown, and over which not."""
-    if len(names_by_answer[YES]) == len(comparisons):
-        return f"Better than each of these {len(comparisons)} models."
+    if len(names_by_verdict[YES]) == len(model_conclusions):
+        return f"Better than each of these {len(model_conclusions)} models."
     equal_names = [
-        comparison.question for comparison in comparisons if comparison.label == SAME
+        model_conclusion.question
+        for model_conclusion in model_conclusions
+        if model_conclusion.label == SAME
     ]
     unclear_names = [
-        name for name in names_by_answer[NOT_SHOWN] if name not in equal_names
+        model_name
+        for model_name in names_by_verdict[NOT_SHOWN]
+        if model_name not in equal_names
     ]
     lower_names = [
-        comparison.question
-        for comparison in comparisons
-        if comparison.question in unclear_names and comparison.estimate < 0
+        model_conclusion.question
+        for model_conclusion in model_conclusions
+        if model_conclusion.question in unclear_names and model_conclusion.estimate < 0
     ]
     phrases = []
-    if names_by_answer[NO]:
-        phrases.append(f"worse than {with_and(names_by_answer[NO])}")
-    if names_by_answer[YES]:
-        phrases.append(f"better than {with_and(names_by_answer[YES])}")
-    if len(unclear_names) == len(comparisons) > 2:
-        phrases.append(f"not shown against any of these {len(comparisons)} models")
+    if names_by_verdict[NO]:
+        phrases.append(f"worse than {with_and(names_by_verdict[NO])}")
+    if names_by_verdict[YES]:
+        phrases.append(f"better than {with_and(names_by_verdict[YES])}")
+    if len(unclear_names) == len(model_conclusions) > 2:
+        phrases.append(
+            f"not shown against any of these {len(model_conclusions)} models"
+        )
     elif unclear_names:
         phrases.append(f"not shown against {with_and(unclear_names)}")
     if lower_names:
@@ -1007,42 +1047,42 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     None if models of covariates were not run. LSAP-R with the covariates is compared
     with the covariates alone. "NO": brain data make the score worse.
     """
-    comparisons = tables.added_value_comparisons(evaluation)
+    comparison_table = tables.added_value_comparisons(evaluation)
     covariates_phrase = tables.covariates_text(evaluation)
-    if comparisons.empty or not covariates_phrase:
+    if comparison_table.empty or not covariates_phrase:
         return None
-    question = f"Do brain data improve the prediction from {covariates_phrase}?"
+    question_text = f"Do brain data improve the prediction from {covariates_phrase}?"
     covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
-    comparison_row = comparisons.set_index("model").loc[covariates_name]
+    comparison_row = comparison_table.set_index("model").loc[covariates_name]
     if not np.isfinite(comparison_row["difference"]):
         sentence = "The models could not be trained in every fold."
-        return Conclusion(question, NOT_SHOWN, sentence)
-    answer = judge_difference(
+        return Conclusion(question_text, NOT_SHOWN, sentence)
+    verdict = judge_difference(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
-    difference = _difference_text(comparison_row)
-    score_with, score_without = (
+    difference_text = _difference_text(comparison_row)
+    score_with_brain, score_without_brain = (
         tables.score_intervals(evaluation, model_name).loc[
             "balanced_accuracy", "estimate"
         ]
         for model_name in (both_name, covariates_name)
     )
     sentence = (
-        f"Brain data with {covariates_phrase} ({score_with:.3f}) minus "
-        f"{covariates_phrase} alone ({score_without:.3f}): {difference} balanced "
-        f"accuracy (95%; {_holm_phrase(comparison_row)})."
+        f"Brain data with {covariates_phrase} ({score_with_brain:.3f}) minus "
+        f"{covariates_phrase} alone ({score_without_brain:.3f}): {difference_text} "
+        f"balanced accuracy (95%; {_holm_phrase(comparison_row)})."
     )
     if evaluation.have_same_predictions(covariates_name, both_name):
         sentence = (
             f"{capitalize_first(covariates_phrase)} with and without {brain_name} gave "
             "the same predictions."
         )
-    return _conclude_difference(question, answer, sentence, comparison_row)
+    return _conclude_difference(question_text, verdict, sentence, comparison_row)
 
 
 def _conclude_difference(
     question_text: str,
-    answer: str,
+    verdict: str,
     sentence: str,
     comparison_row: pd.Series,
     reason: str = "",
@@ -1050,7 +1090,7 @@ def _conclude_difference(
     """Return the answer with the numbers of a comparison of two models."""
     return Conclusion(
         question_text,
-        answer,
+        verdict,
         sentence,
         comparison_row["difference"],
         comparison_row["low"],
@@ -1068,25 +1108,31 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     connectome is not enough, because averages over random connectomes gain as well; a
     worse one means "NO" or, beside such a gain, "NOT SHOWN".
     """
-    with_model = "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
-    without_model = NESTED_RIDGES[0]
-    answer_text = NOT_SHOWN
+    connectome_model_name = (
+        "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
+    )
+    baseline_name = NESTED_RIDGES[0]
+    verdict = NOT_SHOWN
     reason_text = ""
     answer_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
     estimate = interval_low = interval_high = p_value = np.nan
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
-        network = connectome_gain.network
-        estimate, interval_low, interval_high = network.lead, network.low, network.high
-        if network.answer == "yes":
-            answer_text = YES
+        network_verdict = connectome_gain.network
+        estimate, interval_low, interval_high = (
+            network_verdict.lead,
+            network_verdict.low,
+            network_verdict.high,
+        )
+        if network_verdict.answer == "yes":
+            verdict = YES
         reason_text = {
             "yes": "The connectome adds more information than random connectomes.",
             "no": "No gain over random connectomes was shown.",
             "unclear": "It is unclear whether the connectome adds more than random "
             "connectomes.",
-        }[network.answer]
+        }[network_verdict.answer]
         partial_conclusions = _compare_connectomes(connectome_gain)
         random_texts = [
             f"{connectome} connectomes {part.sentence}"
@@ -1098,16 +1144,18 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "Log evidence with one common scale, minus that of "
             f"{with_and(random_texts)} nats (90%; YES needs {MIN_LOG_CREDIT:.1f})."
         )
-    if without_model in evaluation.models and with_model != without_model:
-        comparison_rows = tables.person_comparisons(evaluation, with_model)
-        comparison_row = comparison_rows.set_index("model").loc[without_model]
-        score_answer = judge_difference(
+    if baseline_name in evaluation.models and connectome_model_name != baseline_name:
+        comparison_table = tables.person_comparisons(evaluation, connectome_model_name)
+        comparison_row = comparison_table.set_index("model").loc[baseline_name]
+        score_verdict = judge_difference(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
-        if score_answer == NO:
-            answer_text = NOT_SHOWN if answer_text == YES else NO
+        if score_verdict == NO:
+            verdict = NOT_SHOWN if verdict == YES else NO
         answer_sentences.append(
-            _score_with_connectome(evaluation, with_model, comparison_row, score_answer)
+            _score_with_connectome(
+                evaluation, connectome_model_name, comparison_row, score_verdict
+            )
         )
         if evaluation.connectome_gain is None:
             comparison_columns = ["difference", "low", "high", "p_holm"]
@@ -1121,7 +1169,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         )
     return Conclusion(
         "Does the connectome help?",
-        answer_text,
+        verdict,
         " ".join(filter(None, answer_sentences)),
         estimate,
         interval_low,
@@ -1134,55 +1182,65 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
 
 
 def _score_with_connectome(
-    evaluation: Evaluation, with_model: str, comparison_row: pd.Series, answer: str
+    evaluation: Evaluation,
+    connectome_model_name: str,
+    comparison_row: pd.Series,
+    verdict: str,
 ) -> str:
     """Return the score minus that without the connectome, and what it is worth."""
-    without_model = NESTED_RIDGES[0]
-    if evaluation.have_same_predictions(with_model, without_model):
-        subject = _name_with_connectome(evaluation, with_model)
-        return f"{subject} made the same predictions as {without_model}."
+    baseline_name = NESTED_RIDGES[0]
+    if evaluation.have_same_predictions(connectome_model_name, baseline_name):
+        subject_phrase = _name_with_connectome(evaluation, connectome_model_name)
+        return f"{subject_phrase} made the same predictions as {baseline_name}."
     if not np.isfinite(comparison_row["difference"]):
         return ""
     numbers_text = (
         f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)})."
     )
-    subject = (
-        f"Balanced accuracy of {_name_with_connectome(evaluation, with_model)} minus "
-        f"that of {without_model}: {numbers_text}"
+    subject_phrase = (
+        "Balanced accuracy of "
+        f"{_name_with_connectome(evaluation, connectome_model_name)} minus that of "
+        f"{baseline_name}: {numbers_text}"
     )
-    if answer != YES:
-        return subject
-    return f"{subject} The balanced accuracy of random connectomes was not measured."
+    if verdict != YES:
+        return subject_phrase
+    return (
+        f"{subject_phrase} The balanced accuracy of random connectomes was not "
+        "measured."
+    )
 
 
-def _name_with_connectome(evaluation: Evaluation, with_model: str) -> str:
+def _name_with_connectome(evaluation: Evaluation, connectome_model_name: str) -> str:
     """Return the ridge regression with the connectome, apart from its network."""
-    main_model = evaluation.models[0]
-    has_network = tables.known_network_weights(evaluation, main_model).size > 0
-    if not has_network or evaluation.have_same_predictions(main_model, with_model):
-        return with_model
-    return f"{with_model} ({main_model} without its network)"
+    main_model_name = evaluation.models[0]
+    has_network = tables.known_network_weights(evaluation, main_model_name).size > 0
+    if not has_network or evaluation.have_same_predictions(
+        main_model_name, connectome_model_name
+    ):
+        return connectome_model_name
+    return f"{connectome_model_name} ({main_model_name} without its network)"
 
 
-def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
+def _compare_connectomes(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
     """Return the gain of the study's connectome over none and over random ones.
 
     Each gain is a requirement; the gains of random connectomes are in Figure 3.
     """
     partial_conclusions = []
-    gain_table = gain.table.set_index("connectome")
-    for connectome in COMPARED_CONNECTOMES:
-        gain_row = gain_table.loc[connectome]
-        is_random = connectome != "original"
-        statistic = "evidence_lead" if is_random else "evidence_gain"
+    gain_table = connectome_gain.table.set_index("connectome")
+    for connectome_name in COMPARED_CONNECTOMES:
+        gain_row = gain_table.loc[connectome_name]
+        is_random = connectome_name != "original"
+        statistic_name = "evidence_lead" if is_random else "evidence_gain"
         estimate, low, high = (
-            gain_row[f"{statistic}{suffix}"] for suffix in ("", "_low", "_high")
+            gain_row[f"{statistic_name}{bound_suffix}"]
+            for bound_suffix in ("", "_low", "_high")
         )
         has_gain = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
         partial_conclusions.append(
             Conclusion(
                 "study's connectome minus "
-                + (connectome if is_random else "no connectome"),
+                + (connectome_name if is_random else "no connectome"),
                 YES if has_gain else NOT_SHOWN,
                 _nats_text(estimate, low, high),
                 estimate,
@@ -1196,40 +1254,39 @@ def _compare_connectomes(gain: ConnectomeGain) -> tuple[Conclusion, ...]:
 def _nats_text(estimate: float, low: float, high: float) -> str:
     """Return a gain with its interval; each bound shows on which side of 0 it is."""
     is_near_zero = any(abs(bound) < 0.05 for bound in (low, high))
-    digits = 2 if is_near_zero else 1
-    return f"{estimate:+z.{digits}f} [{low:+z.{digits}f}, {high:+z.{digits}f}]"
+    n_digits = 2 if is_near_zero else 1
+    return f"{estimate:+z.{n_digits}f} [{low:+z.{n_digits}f}, {high:+z.{n_digits}f}]"
 
 
 def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
     """Answer in which regions classes differ, and where more than in connected ones."""
-    questions = {
+    question_of_column = {
         "p_effect": "Which regions differ?",
         "p_contrast": "Which stand out from connected regions?",
     }
-    region_p_values = _region_p_values(evaluation)
-    if region_p_values is None:
+    p_value_table = _region_p_value_table(evaluation)
+    if p_value_table is None:
         sentence = (
             "Regions were not tested, because there were fewer than "
             f"{FEWEST_PERMUTATIONS} permutations."
         )
         difference_conclusion, contrast_conclusion = (
-            Conclusion(question, NOT_SHOWN, sentence, label=NOT_TESTED)
-            for question in questions.values()
+            Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
+            for question_text in question_of_column.values()
         )
         return difference_conclusion, contrast_conclusion
     difference_conclusion, contrast_conclusion = (
-        _judge_region_test(evaluation, question, region_p_values, p_column)
-        for p_column, question in questions.items()
+        _judge_region_test(evaluation, question_text, p_value_table, p_column)
+        for p_column, question_text in question_of_column.items()
     )
-    differing_regions, outstanding_regions = (
-        _sort_significant_regions(region_p_values, p_column) for p_column in questions
+    differing_names, outstanding_names = (
+        _sort_significant_regions(p_value_table, p_column)
+        for p_column in question_of_column
     )
-    exception_text = _name_exceptions(
-        evaluation, differing_regions, outstanding_regions
-    )
+    exception_text = _name_exceptions(evaluation, differing_names, outstanding_names)
     if contrast_conclusion.answer == YES and exception_text is not None:
         borderline_text = name_borderline(
-            region_p_values,
+            p_value_table,
             "p_contrast",
             _count_permutations(evaluation),
             evaluation.cohort.atlas,
@@ -1258,19 +1315,25 @@ def _count_permutations(evaluation: Evaluation) -> int:
 
 
 def _name_exceptions(
-    evaluation: Evaluation, differing_regions: list[str], outstanding_regions: list[str]
+    evaluation: Evaluation, differing_names: list[str], outstanding_names: list[str]
 ) -> str | None:
     """Return which of the regions that differ do not stand out; "" for none.
 
     None if another region stands out, or if most that differ do not.
     """
-    exceptions = [
-        region for region in differing_regions if region not in outstanding_regions
+    exception_names = [
+        region_name
+        for region_name in differing_names
+        if region_name not in outstanding_names
     ]
-    has_other = not set(outstanding_regions) <= set(differing_regions)
-    if has_other or 2 * len(exceptions) >= len(differing_regions):
+    has_other = not set(outstanding_names) <= set(differing_names)
+    if has_other or 2 * len(exception_names) >= len(differing_names):
         return None
-    return name_regions(exceptions, evaluation.cohort.atlas) if exceptions else ""
+    return (
+        name_regions(exception_names, evaluation.cohort.atlas)
+        if exception_names
+        else ""
+    )
 
 
 def _same_regions_sentence(evaluation: Evaluation, exception_text: str) -> str:
@@ -1284,21 +1347,26 @@ def _same_regions_sentence(evaluation: Evaluation, exception_text: str) -> str:
     )
 
 
-def _region_p_values(evaluation: Evaluation) -> pd.DataFrame | None:
+def _region_p_value_table(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return p-values and sizes of both tests by region; None without enough draws."""
     region_table = _region_test_table(evaluation)
     if region_table is None or _count_permutations(evaluation) < FEWEST_PERMUTATIONS:
         return None
     # The largest of several features counts: p-values are corrected over all.
-    by_region = region_table.groupby("region", sort=False)
-    p_values = by_region[["p_effect", "p_contrast"]].min()
+    region_groups = region_table.groupby("region", sort=False)
+    p_value_table = region_groups[["p_effect", "p_contrast"]].min()
     # Contrasts of equal p-values are ordered by their standardised size.
-    for statistic, size_column in (("effect", "effect"), ("contrast", "contrast_z")):
-        statistic_sizes = pd.Series(0.0, index=region_table.index)
+    for statistic_name, size_column in (
+        ("effect", "effect"),
+        ("contrast", "contrast_z"),
+    ):
+        size_of_row = pd.Series(0.0, index=region_table.index)
         if size_column in region_table:
-            statistic_sizes = region_table[size_column].abs()
-        p_values[statistic] = statistic_sizes.groupby(region_table["region"]).max()
-    return p_values.reset_index()
+            size_of_row = region_table[size_column].abs()
+        p_value_table[statistic_name] = size_of_row.groupby(
+            region_table["region"]
+        ).max()
+    return p_value_table.reset_index()
 
 
 def difference_term(evaluation: Evaluation) -> str:
@@ -1311,19 +1379,19 @@ def difference_term(evaluation: Evaluation) -> str:
 def _judge_region_test(
     evaluation: Evaluation,
     question_text: str,
-    region_p_values: pd.DataFrame,
+    p_value_table: pd.DataFrame,
     p_column: str,
 ) -> Conclusion:
     """Count and name the regions that pass one corrected test."""
-    tested_regions = region_p_values.dropna(subset=p_column)
-    n_tested_text = count(len(tested_regions), "region")
-    smallest_p = float(tested_regions[p_column].min())
-    regions = _sort_significant_regions(tested_regions, p_column)
-    n_significant_regions = len(regions)
+    tested_table = p_value_table.dropna(subset=p_column)
+    tested_text = count(len(tested_table), "region")
+    smallest_p = float(tested_table[p_column].min())
+    region_names = _sort_significant_regions(tested_table, p_column)
+    n_significant_regions = len(region_names)
     n_permutations = _count_permutations(evaluation)
     if not n_significant_regions:
         answer_sentence = (
-            f"0 of {n_tested_text} have a corrected p below {ALPHA} (smallest "
+            f"0 of {tested_text} have a corrected p below {ALPHA} (smallest "
             f"{p_phrase(smallest_p)} with {count(n_permutations, 'permutation')})."
         )
         return Conclusion(
@@ -1334,21 +1402,21 @@ def _judge_region_test(
             p_value=smallest_p,
             label=NONE_SHOWN,
         )
-    corrected_text = f"p corrected for {n_tested_text}"
+    corrected_text = f"p corrected for {tested_text}"
     borderline_text = name_borderline(
-        tested_regions, p_column, n_permutations, evaluation.cohort.atlas
+        tested_table, p_column, n_permutations, evaluation.cohort.atlas
     )
     if borderline_text:
         corrected_text += f"; {borderline_text}"
     if p_column == "p_effect":
-        direction_text = _direction_parts(evaluation, regions, is_past=False)
-        size_text = _effect_range_text(evaluation, regions)
+        direction_text = _direction_parts(evaluation, region_names, is_past=False)
+        size_text = _effect_range_text(evaluation, region_names)
         answer_sentence = (
             f"{direction_text} ({difference_term(evaluation)}{size_text}; "
             f"{corrected_text})."
         )
     else:
-        region_text = name_regions(regions, evaluation.cohort.atlas)
+        region_text = name_regions(region_names, evaluation.cohort.atlas)
         subject_text = (
             "the region is" if n_significant_regions == 1 else "the regions are"
         )
@@ -1359,19 +1427,22 @@ def _judge_region_test(
         capitalize_first(answer_sentence),
         float(n_significant_regions),
         p_value=smallest_p,
-        label=f"{n_significant_regions} OF {len(tested_regions)}",
+        label=f"{n_significant_regions} OF {len(tested_table)}",
     )
 
 
-def _effect_range_text(evaluation: Evaluation, regions: list[str]) -> str:
+def _effect_range_text(evaluation: Evaluation, region_names: list[str]) -> str:
     """Return the range of the correlations with the class number, or ""."""
-    signed_effects = _signed_effects(evaluation)
-    if signed_effects is None:
+    effect_of_region = _effect_by_region(evaluation)
+    if effect_of_region is None:
         return ""
-    smallest, largest = signed_effects[regions].min(), signed_effects[regions].max()
-    range_text = f"{smallest:z.2f}"
-    if f"{largest:z.2f}" != range_text:
-        range_text += f" to {largest:z.2f}"
+    smallest_effect, largest_effect = (
+        effect_of_region[region_names].min(),
+        effect_of_region[region_names].max(),
+    )
+    range_text = f"{smallest_effect:z.2f}"
+    if f"{largest_effect:z.2f}" != range_text:
+        range_text += f" to {largest_effect:z.2f}"
     return f", correlation {range_text}"
 
 
@@ -1380,17 +1451,19 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     cautions = []
     if leak_text:
         cautions.append(leak_text)
-    audit = evaluation.audit
-    if audit is None:
+    audit_table = evaluation.audit
+    if audit_table is None:
         cautions.append("No leakage audit was made.")
     else:
-        warnings = _select_warnings(audit)
-        is_covariate = warnings["check"] == Check.COVARIATE_PREDICTS_LABEL
-        other_warnings = warnings[~is_covariate]
+        warning_table = _select_warnings(audit_table)
+        is_covariate = warning_table["check"] == Check.COVARIATE_PREDICTS_LABEL
+        other_warning_table = warning_table[~is_covariate]
         cautions += [
-            f"{check_title(check).capitalize()}: {finding}."
-            for check, finding in zip(
-                other_warnings["check"], other_warnings["finding"], strict=True
+            f"{check_title(check_key).capitalize()}: {finding_text}."
+            for check_key, finding_text in zip(
+                other_warning_table["check"],
+                other_warning_table["finding"],
+                strict=True,
             )
         ]
     cautions += _list_subgroup_gaps(evaluation)
@@ -1400,37 +1473,37 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
             f"{count(n_incomplete_folds, 'test fold')} had no scans of at least one "
             "class."
         )
-    settings = evaluation.settings
-    division_text = f"one division into {settings['n_folds']} folds"
-    if settings["n_repeats"] > 1:
-        division_text = f"{settings['n_repeats']} divisions into folds"
+    study_settings = evaluation.settings
+    division_text = f"one division into {study_settings['n_folds']} folds"
+    if study_settings["n_repeats"] > 1:
+        division_text = f"{study_settings['n_repeats']} divisions into folds"
     cautions.append(f"The study has one sample, {division_text} and no external test.")
-    class_counts = evaluation.cohort.class_counts()
-    smallest = class_counts.loc[class_counts["participants"].idxmin()]
-    if smallest["participants"] < SMALL_CLASS:
+    count_table = evaluation.cohort.class_counts()
+    smallest_class_row = count_table.loc[count_table["participants"].idxmin()]
+    if smallest_class_row["participants"] < SMALL_CLASS:
         cautions.append(
-            f"The class {smallest['class']} has only "
-            f"{count(smallest['participants'], 'participant')}."
+            f"The class {smallest_class_row['class']} has only "
+            f"{count(smallest_class_row['participants'], 'participant')}."
         )
     return tuple(cautions)
 
 
 def _list_subgroup_gaps(evaluation: Evaluation) -> list[str]:
     """Return the differences between groups whose simultaneous interval excludes 0."""
-    group_scores = subgroup_table(evaluation)
+    group_table = subgroup_table(evaluation)
     gap_texts = []
-    for gap in subgroup_gaps(evaluation).to_dict("records"):
-        if not gap["low"] > 0 and not gap["high"] < 0:
+    for gap_record in subgroup_gaps(evaluation).to_dict("records"):
+        if not gap_record["low"] > 0 and not gap_record["high"] < 0:
             continue
-        is_column = group_scores["column"] == gap["column"]
-        score_of_group = group_scores[is_column].set_index("group")["balanced_accuracy"]
-        bounds_text = f"[{gap['low']:+z.3f}, {gap['high']:+z.3f}]"
+        is_column = group_table["column"] == gap_record["column"]
+        score_of_group = group_table[is_column].set_index("group")["balanced_accuracy"]
+        bounds_text = f"[{gap_record['low']:+z.3f}, {gap_record['high']:+z.3f}]"
         gap_texts.append(
-            f"The score differs by {gap['column']}: {gap['higher']} "
-            f"{score_of_group[gap['higher']]:.3f}, {gap['lower']} "
-            f"{score_of_group[gap['lower']]:.3f} (difference "
-            f"{gap['difference']:+z.3f} {bounds_text}, 95% interval corrected for all "
-            "pairs of groups)."
+            f"The score differs by {gap_record['column']}: {gap_record['higher']} "
+            f"{score_of_group[gap_record['higher']]:.3f}, {gap_record['lower']} "
+            f"{score_of_group[gap_record['lower']]:.3f} (difference "
+            f"{gap_record['difference']:+z.3f} {bounds_text}, 95% interval corrected "
+            "for all pairs of groups)."
         )
     return gap_texts
 
@@ -1482,35 +1555,36 @@ def _write_quote(
     evaluation: Evaluation, conclusions: StudyConclusions, leak_text: str
 ) -> str:
     """Return the sentences that a manuscript may quote."""
-    cohort, chance = evaluation.cohort, conclusions.chance
+    cohort, chance_conclusion = evaluation.cohort, conclusions.chance
     quote_start = "In simulated data, " if cohort.truth is not None else ""
-    predictor = predictor_text(evaluation)
-    n_people = count(cohort.n_participants, "participant")
+    predictor_phrase = predictor_text(evaluation)
+    people_text = count(cohort.n_participants, "participant")
     task_text = (
-        f"{n_people} ({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} classes "
-        f"of {cohort.label_name}) by their {tables.feature_text(cohort)}"
+        f"{people_text} ({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} "
+        f"classes of {cohort.label_name}) by their {tables.feature_text(cohort)}"
     )
     quote_sentences = []
-    if np.isfinite(chance.estimate):
+    if np.isfinite(chance_conclusion.estimate):
         numbers_text = (
-            f"balanced accuracy {chance.estimate:.3f}, 95% interval {chance.low:.3f} "
-            f"to {chance.high:.3f}, chance {1 / len(cohort.classes):.3f}, one-sided "
-            f"{p_phrase(chance.p_value)}"
+            f"balanced accuracy {chance_conclusion.estimate:.3f}, 95% interval "
+            f"{chance_conclusion.low:.3f} to {chance_conclusion.high:.3f}, chance "
+            f"{1 / len(cohort.classes):.3f}, one-sided "
+            f"{p_phrase(chance_conclusion.p_value)}"
         )
-        if chance.answer == YES:
+        if chance_conclusion.answer == YES:
             quote_sentences.append(
-                f"{predictor} classified {task_text} better than chance under "
+                f"{predictor_phrase} classified {task_text} better than chance under "
                 f"cross-validation ({numbers_text})."
             )
         elif not leak_text:
             quote_sentences.append(
-                f"{predictor} was not shown to classify {task_text} better than "
+                f"{predictor_phrase} was not shown to classify {task_text} better than "
                 f"chance under cross-validation ({numbers_text})."
             )
-        main_model = evaluation.models[0]
-        network_weights = tables.known_network_weights(evaluation, main_model)
+        main_model_name = evaluation.models[0]
+        network_weights = tables.known_network_weights(evaluation, main_model_name)
         n_unused_networks = int((network_weights == 0).sum())
-        is_unused = tables.has_unused_network(evaluation, main_model)
+        is_unused = tables.has_unused_network(evaluation, main_model_name)
         if quote_sentences and n_unused_networks and not is_unused:
             folds_text = count(network_weights.size, "fold")
             quote_sentences.append(
@@ -1522,27 +1596,27 @@ def _write_quote(
         quote_sentences.append(baseline_sentence)
     # A finding without effect is reported as well.
     if (
-        chance.answer == YES
+        chance_conclusion.answer == YES
         and conclusions.connectome.answer != YES
         and conclusions.connectome.partial_conclusions
     ):
         quote_sentences.append(
             "The connectome was not shown to improve the classification."
         )
-    regions_answer = conclusions.regions_differ
+    regions_conclusion = conclusions.regions_differ
     unadjusted_names = _unadjusted_names(evaluation)
     unadjusted_text = (
         f"; not adjusted for {with_and(unadjusted_names)}" if unadjusted_names else ""
     )
-    region_p_values = _region_p_values(evaluation)
-    if regions_answer.answer == YES and region_p_values is not None:
+    p_value_table = _region_p_value_table(evaluation)
+    if regions_conclusion.answer == YES and p_value_table is not None:
         quote_sentences += _quote_regions(
             evaluation,
             conclusions,
-            region_p_values,
+            p_value_table,
             f"family-wise p < {ALPHA}{unadjusted_text}",
         )
-    elif np.isfinite(regions_answer.estimate) and not leak_text:
+    elif np.isfinite(regions_conclusion.estimate) and not leak_text:
         quote_sentences.append("No region was shown to differ between classes.")
     if not quote_sentences:
         return "Nothing: no score or test of this study is valid."
@@ -1552,12 +1626,14 @@ def _write_quote(
 
 def _quote_comparisons(conclusions: StudyConclusions) -> str:
     """Return over which simple models a gain was shown; "" without any."""
-    names_by_answer = _names_by_answer(conclusions.simple_models.partial_conclusions)
-    better_names = names_by_answer[YES]
+    names_by_verdict = _group_names_by_verdict(
+        conclusions.simple_models.partial_conclusions
+    )
+    better_names = names_by_verdict[YES]
     if conclusions.chance.answer != YES or not better_names:
         return ""
     sentence = f"It scored higher than {with_and(better_names)} (Holm p < {ALPHA})"
-    other_names = [*names_by_answer[NO], *names_by_answer[NOT_SHOWN]]
+    other_names = [*names_by_verdict[NO], *names_by_verdict[NOT_SHOWN]]
     if other_names:
         sentence += f", but not demonstrably higher than {with_and(other_names)}"
     return f"{sentence}."
@@ -1566,25 +1642,23 @@ def _quote_comparisons(conclusions: StudyConclusions) -> str:
 def _quote_regions(
     evaluation: Evaluation,
     conclusions: StudyConclusions,
-    region_p_values: pd.DataFrame,
+    p_value_table: pd.DataFrame,
     test_text: str,
 ) -> list[str]:
     """Return the regions that differ and stand out, as sentences for a manuscript."""
     atlas = evaluation.cohort.atlas
-    differing_regions, outstanding_regions = (
-        _sort_significant_regions(region_p_values, p_column)
+    differing_names, outstanding_names = (
+        _sort_significant_regions(p_value_table, p_column)
         for p_column in ("p_effect", "p_contrast")
     )
-    n_regions = count(int(evaluation.cohort.measured.sum()), "region")
-    direction_text = _direction_parts(evaluation, differing_regions, is_past=True)
+    regions_text = count(int(evaluation.cohort.measured.sum()), "region")
+    direction_text = _direction_parts(evaluation, differing_names, is_past=True)
     n_permutations = _count_permutations(evaluation)
-    borderline_text = name_borderline(
-        region_p_values, "p_effect", n_permutations, atlas
-    )
+    borderline_text = name_borderline(p_value_table, "p_effect", n_permutations, atlas)
     if borderline_text:
         test_text = f"{test_text}; {borderline_text}"
     difference_sentence = (
-        f"{direction_text} ({len(differing_regions)} of {n_regions}; "
+        f"{direction_text} ({len(differing_names)} of {regions_text}; "
         f"{difference_term(evaluation)}, {test_text})."
     )
     if conclusions.regions_stand_out.answer != YES:
@@ -1593,24 +1667,24 @@ def _quote_regions(
         )
     else:
         exception_text = _name_exceptions(
-            evaluation, differing_regions, outstanding_regions
+            evaluation, differing_names, outstanding_names
         )
-        n_outstanding = count(len(outstanding_regions), "region")
+        outstanding_text = count(len(outstanding_names), "region")
         borderline_text = name_borderline(
-            region_p_values, "p_contrast", n_permutations, atlas
+            p_value_table, "p_contrast", n_permutations, atlas
         )
         if borderline_text:
             borderline_text = f"; {borderline_text}"
-        if len(differing_regions) > 1 and exception_text is not None:
-            subject = f"These {n_outstanding}"
+        if len(differing_names) > 1 and exception_text is not None:
+            subject_phrase = f"These {outstanding_text}"
             if exception_text:
-                subject = f"These regions except {exception_text}"
+                subject_phrase = f"These regions except {exception_text}"
         else:
-            subject = name_regions(outstanding_regions, atlas)
-        pronoun = "it" if len(outstanding_regions) == 1 else "them"
+            subject_phrase = name_regions(outstanding_names, atlas)
+        pronoun = "it" if len(outstanding_names) == 1 else "them"
         stand_out_sentence = (
-            f"{subject} stood out from the regions connected to {pronoun} "
-            f"({n_outstanding}, family-wise p < {ALPHA}{borderline_text})."
+            f"{subject_phrase} stood out from the regions connected to {pronoun} "
+            f"({outstanding_text}, family-wise p < {ALPHA}{borderline_text})."
         )
     return [
         capitalize_first(difference_sentence),
@@ -1618,19 +1692,17 @@ def _quote_regions(
     ]
 
 
-def _sort_significant_regions(
-    region_p_values: pd.DataFrame, p_column: str
-) -> list[str]:
+def _sort_significant_regions(p_value_table: pd.DataFrame, p_column: str) -> list[str]:
     """Return regions with a small corrected p, from the largest statistic."""
-    is_significant = region_p_values[p_column] < ALPHA
-    significant_regions = region_p_values[is_significant].sort_values(
+    is_significant = p_value_table[p_column] < ALPHA
+    significant_table = p_value_table[is_significant].sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
-    return list(significant_regions["region"])
+    return list(significant_table["region"])
 
 
 def _direction_parts(
-    evaluation: Evaluation, regions: list[str], *, is_past: bool
+    evaluation: Evaluation, region_names: list[str], *, is_past: bool
 ) -> str:
     """Return in which regions values are lower and higher in later classes.
 
@@ -1638,10 +1710,10 @@ def _direction_parts(
     classes differ.
     """
     cohort = evaluation.cohort
-    signs = _effect_signs(evaluation)
-    if signs is None:
+    sign_of_region = _effect_sign_by_region(evaluation)
+    if sign_of_region is None:
         verb = "differed" if is_past else "differ"
-        return f"classes {verb} in {name_regions(regions, cohort.atlas)}"
+        return f"classes {verb} in {name_regions(region_names, cohort.atlas)}"
     first_class, last_class = cohort.classes[0], cohort.classes[-1]
     classes_text = f"towards {last_class}"
     if len(cohort.classes) == 2:
@@ -1650,32 +1722,36 @@ def _direction_parts(
     verb = "was" if is_past else "is"
     direction_phrases = []
     for sign, direction in ((-1, "lower"), (1, "higher")):
-        regions_of_sign = [region for region in regions if signs[region] == sign]
-        if regions_of_sign:
-            region_names = name_regions(regions_of_sign, cohort.atlas)
+        names_of_sign = [
+            region_name
+            for region_name in region_names
+            if sign_of_region[region_name] == sign
+        ]
+        if names_of_sign:
+            regions_text = name_regions(names_of_sign, cohort.atlas)
             direction_phrases.append(
-                f"{verb} {direction} {classes_text} in {region_names}"
+                f"{verb} {direction} {classes_text} in {regions_text}"
             )
     return f"{tables.feature_text(cohort)} {', and '.join(direction_phrases)}"
 
 
-def _effect_signs(evaluation: Evaluation) -> pd.Series | None:
+def _effect_sign_by_region(evaluation: Evaluation) -> pd.Series | None:
     """Return -1 (values fall) or 1 (they rise) by region; None without directions."""
-    signed_effects = _signed_effects(evaluation)
-    return None if signed_effects is None else np.sign(signed_effects)
+    effect_of_region = _effect_by_region(evaluation)
+    return None if effect_of_region is None else np.sign(effect_of_region)
 
 
-def _signed_effects(evaluation: Evaluation) -> pd.Series | None:
+def _effect_by_region(evaluation: Evaluation) -> pd.Series | None:
     """Return the effect of every region; None if effects have no direction.
 
     Eta of classes without an order has no sign, and features can differ in theirs.
     """
-    region_tests = evaluation.region_tests
-    if region_tests is None or "F" in region_tests:
+    test_table = evaluation.region_tests
+    if test_table is None or "F" in test_table:
         return None
-    if region_tests["feature"].nunique() > 1:
+    if test_table["feature"].nunique() > 1:
         return None
-    return region_tests.set_index("region")["effect"]
+    return test_table.set_index("region")["effect"]
 
 
 def _list_forbidden(
@@ -1687,8 +1763,8 @@ def _list_forbidden(
     if conclusions.chance.answer != YES:
         phrases.append(f"predicts {cohort.label_name}")
     phrases += _list_not_outperformed(conclusions)
-    added_value = conclusions.added_value
-    if added_value is not None and added_value.answer != YES:
+    added_value_conclusion = conclusions.added_value
+    if added_value_conclusion is not None and added_value_conclusion.answer != YES:
         covariates_text = tables.covariates_text(evaluation)
         phrases.append(f"brain data improve the prediction from {covariates_text}")
     network_conclusion = conclusions.network
@@ -1719,14 +1795,16 @@ def _list_forbidden(
 
 def _list_not_outperformed(conclusions: StudyConclusions) -> list[str]:
     """Return the claims of gains over simple models that were not shown."""
-    simple_models = conclusions.simple_models
-    if simple_models.answer == YES:
+    simple_models_conclusion = conclusions.simple_models
+    if simple_models_conclusion.answer == YES:
         return []
-    names_by_answer = _names_by_answer(simple_models.partial_conclusions)
-    if not names_by_answer[YES]:
+    names_by_verdict = _group_names_by_verdict(
+        simple_models_conclusion.partial_conclusions
+    )
+    if not names_by_verdict[YES]:
         return ["outperforms simple models"]
-    other_names = [*names_by_answer[NO], *names_by_answer[NOT_SHOWN]]
-    return [f"outperforms {_with_or(other_names)}"]
+    other_names = [*names_by_verdict[NO], *names_by_verdict[NOT_SHOWN]]
+    return [f"outperforms {_join_with_or(other_names)}"]
 
 
 def _difference_text(comparison_row: pd.Series) -> str:

@@ -114,14 +114,15 @@ def demographics_table(
     column_names = find_characteristics(cohort_table, columns)
     scan_table = sort_by_visit(cohort_table)
     scan_table = scan_table.assign(label=scan_table["label"].astype(str))
-    visitors = scan_table.drop_duplicates(["participant", "label"])
+    visitor_table = scan_table.drop_duplicates(["participant", "label"])
     people_table = scan_table.drop_duplicates("participant")
     table_of_group = {
-        class_name: visitors[visitors["label"] == class_name] for class_name in classes
+        class_name: visitor_table[visitor_table["label"] == class_name]
+        for class_name in classes
     }
     table_of_group["total"] = people_table
     n_scans_by_class = scan_table["label"].value_counts()
-    table_rows: list[dict[str, str]] = [
+    table_records: list[dict[str, str]] = [
         {"characteristic": "participants"}
         | {
             class_name: str(len(group_table))
@@ -141,37 +142,37 @@ def demographics_table(
             class_name: covariate_values(group_table, column_name)
             for class_name, group_table in table_of_group.items()
         }
-        first_row_index = len(table_rows)
+        first_row_index = len(table_records)
         characteristic_test = CharacteristicTest("", np.nan)
-        if is_counted(column_name, column_values):
-            table_rows += _count_rows(column_name, values_of_group)
+        if is_categorical(column_name, column_values):
+            table_records += _make_count_records(column_name, values_of_group)
             if len(classes) > 1:
                 characteristic_test = compare_counts(
                     column_values, people_table["label"], random_state=random_state
                 )
         else:
-            number_values = pd.to_numeric(column_values, errors="coerce")
+            numeric_values = pd.to_numeric(column_values, errors="coerce")
             is_skewed = (
-                abs(_skewness(number_values, people_table["label"])) > MAX_SKEWNESS
+                abs(_skewness(numeric_values, people_table["label"])) > MAX_SKEWNESS
             )
-            table_rows.append(
-                _number_row(column_name, values_of_group, is_skewed=is_skewed)
+            table_records.append(
+                _make_number_record(column_name, values_of_group, is_skewed=is_skewed)
             )
             if len(classes) > 1:
                 characteristic_test = compare_numbers(
-                    number_values, people_table["label"], is_skewed=is_skewed
+                    numeric_values, people_table["label"], is_skewed=is_skewed
                 )
-        table_rows[first_row_index]["missing"] = str(int(column_values.isna().sum()))
-        table_rows[first_row_index]["test"] = characteristic_test.name
+        table_records[first_row_index]["missing"] = str(int(column_values.isna().sum()))
+        table_records[first_row_index]["test"] = characteristic_test.name
         p_value_of_row[first_row_index] = characteristic_test.p_value
-    shown_table = pd.DataFrame(table_rows).fillna("")
+    shown_table = pd.DataFrame(table_records).fillna("")
     if len(classes) < 2 or not p_value_of_row:
         return shown_table.drop(columns="test", errors="ignore")
-    p_column = pd.Series(p_value_of_row)
-    shown_table["p"] = p_column.map(p_text).reindex(shown_table.index, fill_value="")
+    p_values = pd.Series(p_value_of_row)
+    shown_table["p"] = p_values.map(p_text).reindex(shown_table.index, fill_value="")
     if is_corrected:
-        corrected_p = pd.Series(adjust_p_values(p_column), p_column.index)
-        shown_table["Holm p"] = corrected_p.map(p_text).reindex(
+        corrected_p_values = pd.Series(adjust_p_values(p_values), p_values.index)
+        shown_table["Holm p"] = corrected_p_values.map(p_text).reindex(
             shown_table.index, fill_value=""
         )
     return shown_table
@@ -208,16 +209,17 @@ def find_characteristics(
     """
     if columns is None:
         return [
-            str(covariate_column.name)
+            str(matching_values.name)
             for column_name in DEFAULT_COLUMNS
-            if (covariate_column := find_covariate(cohort_table, column_name))
+            if (matching_values := find_covariate(cohort_table, column_name))
             is not None
         ]
     # The code of a scan and its quality are columns of a report, not of the study.
     cohort_table = cohort_table.drop(columns=["code", "quality"], errors="ignore")
-    given_names = [columns] if isinstance(columns, str) else [*columns]
+    requested_names = [columns] if isinstance(columns, str) else [*columns]
     column_names = [
-        find_covariate_column(cohort_table, given_name) for given_name in given_names
+        find_covariate_column(cohort_table, requested_name)
+        for requested_name in requested_names
     ]
     for column_name in column_names:
         if column_name in KEY_COLUMNS or kind_of(column_name) == "family":
@@ -262,7 +264,7 @@ def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
     ]
 
 
-def is_counted(column_name: str, column_values: pd.Series) -> bool:
+def is_categorical(column_name: str, column_values: pd.Series) -> bool:
     """Return whether the values of a column are counted as categories.
 
     They are where audit and regression take them for groups (`has_groups`: text, known
@@ -275,41 +277,41 @@ def is_counted(column_name: str, column_values: pd.Series) -> bool:
     return known_values.nunique() <= MAX_COUNTED_VALUES
 
 
-def _skewness(number_values: pd.Series, labels: pd.Series) -> float:
+def _skewness(numeric_values: pd.Series, class_labels: pd.Series) -> float:
     """Return the skewness of deviations from the class means; 0 where undefined."""
     deviations = (
-        number_values - number_values.groupby(labels).transform("mean")
+        numeric_values - numeric_values.groupby(class_labels).transform("mean")
     ).dropna()
     if len(deviations) < 3 or np.ptp(deviations) < 1e-12:
         return 0.0
     return float(skew(deviations, bias=False))
 
 
-def _number_row(
+def _make_number_record(
     column_title: str, values_of_group: dict[str, pd.Series], *, is_skewed: bool
 ) -> dict[str, str]:
     """Return a column of numbers as one row: mean ± s.d., or median [quartiles]."""
     statistic_title = "median [quartiles]" if is_skewed else "mean ± s.d."
-    table_row = {"characteristic": f"{column_title}, {statistic_title}"}
+    table_record = {"characteristic": f"{column_title}, {statistic_title}"}
     for group_name, group_values in values_of_group.items():
-        number_values = pd.to_numeric(group_values, errors="coerce").dropna()
-        if len(number_values) < MIN_PEOPLE_SHOWN:
-            table_row[group_name] = "n/a"
+        numeric_values = pd.to_numeric(group_values, errors="coerce").dropna()
+        if len(numeric_values) < MIN_PEOPLE_SHOWN:
+            table_record[group_name] = "n/a"
         elif is_skewed:
             lower_quartile, median, upper_quartile = np.quantile(
-                number_values, [0.25, 0.5, 0.75]
+                numeric_values, [0.25, 0.5, 0.75]
             )
-            table_row[group_name] = (
+            table_record[group_name] = (
                 f"{median:z.1f} [{lower_quartile:z.1f}, {upper_quartile:z.1f}]"
             )
         else:
-            table_row[group_name] = (
-                f"{number_values.mean():z.1f} ± {number_values.std():.1f}"
+            table_record[group_name] = (
+                f"{numeric_values.mean():z.1f} ± {numeric_values.std():.1f}"
             )
-    return table_row
+    return table_record
 
 
-def _count_rows(
+def _make_count_records(
     column_title: str, values_of_group: dict[str, pd.Series]
 ) -> list[dict[str, str]]:
     """Return a column of categories as one row each, or their number if too many."""
@@ -317,27 +319,27 @@ def _count_rows(
         group_name: group_values.map(_category_text)
         for group_name, group_values in values_of_group.items()
     }
-    all_texts = texts_of_group["total"].dropna()
-    categories = sorted(all_texts.unique())
-    if len(categories) > MAX_CATEGORIES or len(categories) > len(all_texts) / 2:
+    total_texts = texts_of_group["total"].dropna()
+    categories = sorted(total_texts.unique())
+    if len(categories) > MAX_CATEGORIES or len(categories) > len(total_texts) / 2:
         count_text_of_group = {
             group_name: str(group_texts.nunique())
             for group_name, group_texts in texts_of_group.items()
         }
-        table_row = {"characteristic": f"{column_title}, different values"}
-        return [table_row | count_text_of_group]
-    table_rows = []
+        table_record = {"characteristic": f"{column_title}, different values"}
+        return [table_record | count_text_of_group]
+    table_records = []
     for category in categories:
-        table_row = {"characteristic": f"{column_title}: {category}, n"}
+        table_record = {"characteristic": f"{column_title}: {category}, n"}
         for group_name, group_texts in texts_of_group.items():
             n_in_category = int((group_texts == category).sum())
             n_known_cells = group_texts.notna().sum()
             share_text = (
                 f" ({n_in_category / n_known_cells:.0%})" if n_known_cells else ""
             )
-            table_row[group_name] = f"{n_in_category}{share_text}"
-        table_rows.append(table_row)
-    return table_rows
+            table_record[group_name] = f"{n_in_category}{share_text}"
+        table_records.append(table_record)
+    return table_records
 
 
 def _category_text(cell_value: object) -> object:
@@ -350,7 +352,7 @@ def _category_text(cell_value: object) -> object:
 
 
 def compare_numbers(
-    numbers: pd.Series, labels: pd.Series, *, is_skewed: bool
+    numeric_values: pd.Series, class_labels: pd.Series, *, is_skewed: bool
 ) -> CharacteristicTest:
     """Test a number between classes: Welch's analysis of variance, or by ranks.
 
@@ -359,12 +361,12 @@ def compare_numbers(
     """
     values_of_classes = [
         class_values.to_numpy(float)
-        for _, class_values in numbers.dropna().groupby(labels)
+        for _, class_values in numeric_values.dropna().groupby(class_labels)
     ]
     if is_skewed:
         test_name, can_test = (
             KRUSKAL_WALLIS,
-            len(values_of_classes) > 1 and numbers.nunique() > 1,
+            len(values_of_classes) > 1 and numeric_values.nunique() > 1,
         )
         return CharacteristicTest(
             test_name, float(kruskal(*values_of_classes).pvalue) if can_test else np.nan
@@ -372,7 +374,7 @@ def compare_numbers(
     return CharacteristicTest(WELCH, welch_p(values_of_classes))
 
 
-def welch_p(groups: Sequence[np.ndarray]) -> float:
+def welch_p(group_arrays: Sequence[np.ndarray]) -> float:
     r"""Return p of Welch's analysis of variance, for classes of unequal variance.
 
     With weights :math:`w_i = n_i / s_i^2`, their sum :math:`w` and the weighted mean
@@ -384,20 +386,20 @@ def welch_p(groups: Sequence[np.ndarray]) -> float:
 
     with k - 1 and :math:`(k^2 - 1) / (3 \lambda)` degrees of freedom (Welch 1951).
     """
-    n_classes = len(groups)
-    if n_classes < 2 or min(map(len, groups)) < 2:
+    n_classes = len(group_arrays)
+    if n_classes < 2 or min(map(len, group_arrays)) < 2:
         return float("nan")
-    n_people_by_group = np.array([len(group) for group in groups])
-    means = np.array([group.mean() for group in groups])
-    variances = np.array([group.var(ddof=1) for group in groups])
+    n_people_by_group = np.array([len(group_values) for group_values in group_arrays])
+    means = np.array([group_values.mean() for group_values in group_arrays])
+    variances = np.array([group_values.var(ddof=1) for group_values in group_arrays])
     if (variances < 1e-12).any():
         return float("nan")
     group_weights = n_people_by_group / variances
-    shares = group_weights / group_weights.sum()
-    between_variance = (group_weights * (means - shares @ means) ** 2).sum() / (
+    weight_shares = group_weights / group_weights.sum()
+    between_variance = (group_weights * (means - weight_shares @ means) ** 2).sum() / (
         n_classes - 1
     )
-    welch_correction = ((1 - shares) ** 2 / (n_people_by_group - 1)).sum()
+    welch_correction = ((1 - weight_shares) ** 2 / (n_people_by_group - 1)).sum()
     statistic = between_variance / (
         1 + 2 * (n_classes - 2) * welch_correction / (n_classes**2 - 1)
     )
@@ -406,7 +408,7 @@ def welch_p(groups: Sequence[np.ndarray]) -> float:
 
 
 def compare_counts(
-    values: pd.Series, labels: pd.Series, *, random_state: int = 0
+    column_values: pd.Series, class_labels: pd.Series, *, random_state: int = 0
 ) -> CharacteristicTest:
     """Test counts of categories between classes by chi-squared.
 
@@ -414,12 +416,14 @@ def compare_counts(
     permutations of the labels with a statistic as large, which keep both margins as
     Fisher's exact test does. The observed labels count as one of them.
     """
-    category_texts = values.map(_category_text)
+    category_texts = column_values.map(_category_text)
     is_known = category_texts.notna()
-    counts = pd.crosstab(category_texts[is_known], labels[is_known]).to_numpy()
-    if min(counts.shape, default=0) < 2:
+    contingency_counts = pd.crosstab(
+        category_texts[is_known], class_labels[is_known]
+    ).to_numpy()
+    if min(contingency_counts.shape, default=0) < 2:
         return CharacteristicTest(CHI_SQUARED, np.nan)
-    chi_squared_result = chi2_contingency(counts, correction=False)
+    chi_squared_result = chi2_contingency(contingency_counts, correction=False)
     expected_counts = chi_squared_result.expected_freq
     if expected_counts.min() >= MIN_EXPECTED_COUNT:
         return CharacteristicTest(CHI_SQUARED, float(chi_squared_result.pvalue))
@@ -427,25 +431,25 @@ def compare_counts(
     category_codes = np.unique(
         category_texts[is_known].astype(str), return_inverse=True
     )[1]
-    label_codes = np.unique(labels[is_known], return_inverse=True)[1]
-    n_rows, n_columns = counts.shape
+    label_codes = np.unique(class_labels[is_known], return_inverse=True)[1]
+    n_rows, n_columns = contingency_counts.shape
     n_cells = n_rows * n_columns
     n_exceeding = 1
     n_permutations_per_block = max(1, _MAX_DRAWN_LABELS // len(label_codes))
     for start_permutation in range(0, N_LABEL_PERMUTATIONS, n_permutations_per_block):
-        n_drawn_permutations = min(
+        n_block_permutations = min(
             n_permutations_per_block, N_LABEL_PERMUTATIONS - start_permutation
         )
-        drawn_labels = rng.permuted(
-            np.tile(label_codes, (n_drawn_permutations, 1)), axis=1
+        permuted_codes = rng.permuted(
+            np.tile(label_codes, (n_block_permutations, 1)), axis=1
         )
-        cell_codes = category_codes * n_columns + drawn_labels
-        cell_codes += n_cells * np.arange(n_drawn_permutations)[:, None]
+        cell_codes = category_codes * n_columns + permuted_codes
+        cell_codes += n_cells * np.arange(n_block_permutations)[:, None]
         drawn_counts = np.bincount(
-            cell_codes.ravel(), minlength=n_drawn_permutations * n_cells
+            cell_codes.ravel(), minlength=n_block_permutations * n_cells
         )
         deviations = (
-            drawn_counts.reshape(n_drawn_permutations, n_cells)
+            drawn_counts.reshape(n_block_permutations, n_cells)
             - expected_counts.ravel()
         )
         statistics = (deviations**2 / expected_counts.ravel()).sum(axis=1)

@@ -31,16 +31,16 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     if not is_external(evaluation):
         return {}
     external_facts = evaluation.settings["external"]
-    case_mix = pd.DataFrame(external_facts["case_mix"])
-    calibration = _number_table(external_facts["calibration"])
-    coverage = _number_table(external_facts["coverage"])
-    text_tables = {
-        "case_mix": case_mix.rename(
+    case_mix_table = pd.DataFrame(external_facts["case_mix"])
+    calibration_table = _make_number_table(external_facts["calibration"])
+    coverage_table = _make_number_table(external_facts["coverage"])
+    text_table_of_name = {
+        "case_mix": case_mix_table.rename(
             columns={"difference": "difference (s.d. of training)"}
         )
     }
-    if len(calibration):
-        column_titles = {
+    if len(calibration_table):
+        title_of_column = {
             "class": "class",
             "people": "people",
             "frequency": "frequency",
@@ -48,22 +48,26 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             "slope": "slope [95%]",
             "intercept": "intercept [95%]",
         }
-        text_tables["calibration"] = tables.number_texts(calibration, column_titles)
-    if len(coverage):
-        coverage = coverage.rename(
+        text_table_of_name["calibration"] = tables.number_texts(
+            calibration_table, title_of_column
+        )
+    if len(coverage_table):
+        coverage_table = coverage_table.rename(
             columns={"low": "coverage_low", "high": "coverage_high"}
         )
-        column_titles = {
+        title_of_column = {
             "class": "class",
             "people": "people",
             "coverage": "coverage [95%]",
             "mean_size": "classes in a set",
         }
-        text_tables["coverage"] = tables.number_texts(coverage, column_titles)
-    return text_tables
+        text_table_of_name["coverage"] = tables.number_texts(
+            coverage_table, title_of_column
+        )
+    return text_table_of_name
 
 
-def _number_table(table_records: list[dict[str, object]]) -> pd.DataFrame:
+def _make_number_table(table_records: list[dict[str, object]]) -> pd.DataFrame:
     """Return stored rows of classes; a number that is null in the file is NaN."""
     number_table = pd.DataFrame(table_records)
     number_columns = number_table.columns.drop(["class", "people"], errors="ignore")
@@ -73,19 +77,19 @@ def _number_table(table_records: list[dict[str, object]]) -> pd.DataFrame:
 def external_headline(evaluation: Evaluation) -> list[str]:
     """Return the first sentences of the report of an external evaluation."""
     external_facts, cohort = evaluation.settings["external"], evaluation.cohort
-    card = external_facts["card"]
+    model_card = external_facts["card"]
     model = evaluation.models[0]
-    score_intervals = tables.score_intervals(evaluation, model)
-    accuracy = tables.interval_text(*score_intervals.loc["balanced_accuracy"])
-    auc = tables.interval_text(*score_intervals.loc["auc"])
+    interval_table = tables.score_intervals(evaluation, model)
+    accuracy_text = tables.interval_text(*interval_table.loc["balanced_accuracy"])
+    auc_text = tables.interval_text(*interval_table.loc["auc"])
     n_present_classes = cohort.table["label"].nunique()
-    training = card["training"]
+    training_facts = model_card["training"]
     first_paragraph = (
         f"External evaluation: {model}, which was trained on "
-        f"{count(training['n_people'], 'other participant')}, predicts "
+        f"{count(training_facts['n_people'], 'other participant')}, predicts "
         f"{cohort.label_name} ({', '.join(cohort.classes)}) with a balanced accuracy "
-        f"of {accuracy} and an AUC of {auc} (95% intervals over participants). The "
-        f"test contains {count(cohort.n_scans, 'scan')} of "
+        f"of {accuracy_text} and an AUC of {auc_text} (95% intervals over "
+        f"participants). The test contains {count(cohort.n_scans, 'scan')} of "
         f"{count(cohort.n_participants, 'participant')}. A model that predicts the "
         f"same class for everybody reaches at most {1 / n_present_classes:.3f}, "
         f"because {n_present_classes} classes are present."
@@ -94,7 +98,7 @@ def external_headline(evaluation: Evaluation) -> list[str]:
         first_paragraph += (
             " The data are simulated, so no conclusion about people is possible."
         )
-    paragraphs = [first_paragraph, _cross_validation_text(card)]
+    paragraphs = [first_paragraph, _cross_validation_text(model_card)]
     n_unlike_of_kind = {
         difference_kind: n_scans
         for difference_kind, n_scans in external_facts["n_unlike"].items()
@@ -119,7 +123,9 @@ def external_headline(evaluation: Evaluation) -> list[str]:
     if external_facts["no_sets"]:
         paragraphs.append(f"Prediction sets: {external_facts['no_sets']}.")
     paragraphs += _coverage_sentences(external_facts["coverage"], cohort.classes)
-    paragraphs += _calibration_sentences(_number_table(external_facts["calibration"]))
+    paragraphs += _calibration_sentences(
+        _make_number_table(external_facts["calibration"])
+    )
     return paragraphs
 
 
@@ -136,48 +142,48 @@ def _unharmonized_sentence(external_facts: Mapping[str, Any]) -> str:
 
 
 def _coverage_sentences(
-    coverage_rows: Sequence[Mapping[str, Any]], classes: Sequence[str]
+    coverage_records: Sequence[Mapping[str, Any]], class_names: Sequence[str]
 ) -> list[str]:
     """Return for which classes the prediction sets do not reach their coverage."""
-    class_rows = [
-        coverage_row
-        for coverage_row in coverage_rows
-        if coverage_row["class"] in classes
+    class_records = [
+        coverage_record
+        for coverage_record in coverage_records
+        if coverage_record["class"] in class_names
     ]
-    if not class_rows:
+    if not class_records:
         return []
     low_texts = [
-        f"{coverage_row['class']} ({coverage_row['coverage']:.0%} of "
-        f"{coverage_row['people']})"
-        for coverage_row in class_rows
-        if coverage_row["high"] < NOMINAL_COVERAGE
+        f"{coverage_record['class']} ({coverage_record['coverage']:.0%} of "
+        f"{coverage_record['people']})"
+        for coverage_record in class_records
+        if coverage_record["high"] < NOMINAL_COVERAGE
     ]
     if low_texts:
         return [
             "The 90% prediction sets contain the true class of too few participants "
             f"of {with_and(low_texts)}: the 95% interval of this share lies below 90%."
         ]
-    smallest_n = min(coverage_row["people"] for coverage_row in class_rows)
+    min_n_people = min(coverage_record["people"] for coverage_record in class_records)
     return [
         "In every class, the 95% interval of the coverage of the 90% prediction sets "
-        f"reaches 90%; the smallest class has {count(smallest_n, 'participant')}."
+        f"reaches 90%; the smallest class has {count(min_n_people, 'participant')}."
     ]
 
 
-def _calibration_sentences(calibration: pd.DataFrame) -> list[str]:
+def _calibration_sentences(calibration_table: pd.DataFrame) -> list[str]:
     """Return for which classes intervals exclude perfect calibration."""
-    if calibration.empty or calibration["slope"].isna().all():
+    if calibration_table.empty or calibration_table["slope"].isna().all():
         return []
-    verdicts = {
-        "too extreme": calibration["slope_high"] < 1,
-        "not extreme enough": calibration["slope_low"] > 1,
-        "too small": calibration["intercept_low"] > 0,
-        "too large": calibration["intercept_high"] < 0,
+    mask_of_verdict = {
+        "too extreme": calibration_table["slope_high"] < 1,
+        "not extreme enough": calibration_table["slope_low"] > 1,
+        "too small": calibration_table["intercept_low"] > 0,
+        "too large": calibration_table["intercept_high"] < 0,
     }
     verdict_texts = [
-        f"{verdict} for {with_and(calibration.loc[is_true, 'class'])}"
-        for verdict, is_true in verdicts.items()
-        if is_true.any()
+        f"{verdict} for {with_and(calibration_table.loc[verdict_mask, 'class'])}"
+        for verdict, verdict_mask in mask_of_verdict.items()
+        if verdict_mask.any()
     ]
     if not verdict_texts:
         return [
@@ -187,33 +193,35 @@ def _calibration_sentences(calibration: pd.DataFrame) -> list[str]:
     return [f"Calibration: probabilities are {'; '.join(verdict_texts)}."]
 
 
-def _cross_validation_text(card: dict) -> str:
+def _cross_validation_text(model_card: dict) -> str:
     """Return the score of the model in cross-validation, if its card has it."""
-    if card["scores"] is None:
+    if model_card["scores"] is None:
         return (
             "The model card contains no cross-validated score for comparison. "
             "`brainlsap fit --scores RESULTS` adds the scores of a run to the card."
         )
-    accuracy = tables.interval_text(*card["scores"]["values"]["balanced_accuracy"])
+    accuracy_text = tables.interval_text(
+        *model_card["scores"]["values"]["balanced_accuracy"]
+    )
     return (
         "In the training participants, the cross-validated balanced accuracy was "
-        f"{accuracy}."
+        f"{accuracy_text}."
     )
 
 
 def external_methods(evaluation: Evaluation) -> list[str]:
     """Return paragraphs of methods of an external evaluation, for a manuscript."""
     external_facts, cohort = evaluation.settings["external"], evaluation.cohort
-    card = external_facts["card"]
-    training = card["training"]
-    class_counts = ", ".join(
-        f"{count_row['class']} {count_row['participants']}"
-        for count_row in cohort.class_counts().to_dict("records")
+    model_card = external_facts["card"]
+    training_facts = model_card["training"]
+    counts_text = ", ".join(
+        f"{count_record['class']} {count_record['participants']}"
+        for count_record in cohort.class_counts().to_dict("records")
     )
-    step_phrases = list_step_phrases(card["steps"])
+    step_phrases = list_step_phrases(model_card["steps"])
     steps_text = "The features were not adjusted."
     if step_phrases:
-        reference_class = card["steps"].get("reference_class")
+        reference_class = model_card["steps"].get("reference_class")
         of_class_text = f" of class {reference_class}" if reference_class else ""
         steps_text = (
             f"The features were adjusted by {with_and(step_phrases)}, which were "
@@ -230,11 +238,11 @@ def external_methods(evaluation: Evaluation) -> list[str]:
             "authors stated that equal identifiers belong to different people."
         )
     paragraphs = [
-        f"A model fitted earlier ({card['model']}, brainlsap {card['version']}) to "
-        f"{count(training['n_scans'], 'scan')} of "
-        f"{count(training['n_people'], 'participant')} was applied without any change "
-        f"to {count(cohort.n_scans, 'scan')} of "
-        f"{count(cohort.n_participants, 'other participant')} ({class_counts}). "
+        f"A model fitted earlier ({model_card['model']}, brainlsap "
+        f"{model_card['version']}) to {count(training_facts['n_scans'], 'scan')} of "
+        f"{count(training_facts['n_people'], 'participant')} was applied without any "
+        f"change to {count(cohort.n_scans, 'scan')} of "
+        f"{count(cohort.n_participants, 'other participant')} ({counts_text}). "
         f"{identity_sentence} {steps_text}",
         "Intervals are 95% percentile bootstrap intervals that resample participants "
         "with all their scans. The calibration slope of a class is the slope of a "

@@ -65,12 +65,12 @@ class PaperFigure(Figure):
     note = ""
     """A remark for the caption, for example on what was not drawn."""
 
-    def savefig(self, *arguments: Any, **save_options: Any) -> None:
+    def savefig(self, *positional_arguments: Any, **save_options: Any) -> None:
         """Save the figure; arguments are those of matplotlib."""
         if save_options.get("format") == "png":
             save_options = {"pil_kwargs": _PNG_COMPRESSION, **save_options}
         with plt.rc_context(_SAVED), self._laid_out(save_options):
-            super().savefig(*arguments, **save_options)
+            super().savefig(*positional_arguments, **save_options)
 
     @contextmanager
     def _laid_out(self, save_options: dict[str, Any]) -> Iterator[None]:
@@ -98,7 +98,9 @@ class PaperFigure(Figure):
         raise NotImplementedError  # Let the notebook show it as any figure.
 
 
-def add_lines(axes: Axes, n_text_lines: float, is_side_by_side: bool = False) -> None:
+def add_text_lines(
+    axes: Axes, n_text_lines: float, is_side_by_side: bool = False
+) -> None:
     """Make a figure with one panel, or one row of panels, taller by lines of text.
 
     A row of panels needs `is_side_by_side`. Figures of the user keep their size.
@@ -114,43 +116,47 @@ def add_lines(axes: Axes, n_text_lines: float, is_side_by_side: bool = False) ->
 
 
 @contextmanager
-def styled(**parameters: Any) -> Iterator[None]:
+def styled(**rc_parameters: Any) -> Iterator[None]:
     """Draw in the style of all figures."""
     # Load the backend before the context: that of a notebook turns interactive mode on,
     # which leaving the context would undo, so that no figure would be shown.
     plt.draw_if_interactive()
-    with plt.rc_context(STYLE | parameters):
+    with plt.rc_context(STYLE | rc_parameters):
         yield
 
 
-def check_width(width: object) -> None:
+def check_width(width_mm: object) -> None:
     """Raise unless the width of a figure is allowed."""
-    if not (isinstance(width, Real) and 60 <= float(width) <= 400):
+    if not (isinstance(width_mm, Real) and 60 <= float(width_mm) <= 400):
         raise ParameterError(
             "width must be a number from 60 to 400, in mm, for example 85 (one column "
-            f"of a journal) or 180 (two); got {width!r}."
+            f"of a journal) or 180 (two); got {width_mm!r}."
         )
 
 
-def new_figure(width: float, height: float, **options: Any) -> Any:
+def new_figure(width_mm: float, height_mm: float, **figure_options: Any) -> Any:
     """Return a new pyplot figure; width and height in mm."""
-    size_inches = (width * MM, height * MM)
-    return plt.figure(figsize=size_inches, dpi=150, FigureClass=PaperFigure, **options)
+    size_inches = (width_mm * MM, height_mm * MM)
+    return plt.figure(
+        figsize=size_inches, dpi=150, FigureClass=PaperFigure, **figure_options
+    )
 
 
 @styled()
-def own_axes(axes: Any, width: float, height: float = 0, n_panels: int = 1) -> Any:
+def own_axes(
+    axes: Any, width_mm: float, height_mm: float = 0, n_panels: int = 1
+) -> Any:
     """Return an array of axes: those given, or those of a new figure.
 
     Width and height are in mm; without a height, axes are about square. Several new
     axes have letters and stand side by side, or stacked in a narrow figure.
     """
     if axes is None:
-        check_width(width)
-        n_panel_rows = n_panels if width < 50 * n_panels else 1
-        height = height or min(width / 1.2, MAX_FIGURE_HEIGHT)
+        check_width(width_mm)
+        n_panel_rows = n_panels if width_mm < 50 * n_panels else 1
+        height_mm = height_mm or min(width_mm / 1.2, MAX_FIGURE_HEIGHT)
         # "constrained" cuts off labels beside axes of equal aspect when first drawn.
-        figure = new_figure(width, n_panel_rows * height, layout="compressed")
+        figure = new_figure(width_mm, n_panel_rows * height_mm, layout="compressed")
         panel_axes = figure.subplots(
             n_panel_rows, n_panels // n_panel_rows, squeeze=False
         ).ravel()
@@ -159,20 +165,20 @@ def own_axes(axes: Any, width: float, height: float = 0, n_panels: int = 1) -> A
         ):
             panel_ax.set_title(panel_letter, loc="left", weight="bold")
         return panel_axes
-    panels_given = np.ravel(axes)
-    if len(panels_given) != n_panels or not all(
-        isinstance(panel_ax, Axes) for panel_ax in panels_given
+    user_axes = np.ravel(axes)
+    if len(user_axes) != n_panels or not all(
+        isinstance(panel_ax, Axes) for panel_ax in user_axes
     ):
         expected_text = (
             f"{n_panels} Axes of matplotlib, such as plt.subplots(1, {n_panels})[1]"
         )
         raise ParameterError(f"axes must be {expected_text}; got {axes!r}.")
-    if (smallest_side := min(cell_size(panels_given[0]))) < SMALLEST_PANEL:
+    if (smallest_side_mm := min(cell_size_mm(user_axes[0]))) < SMALLEST_PANEL:
         size_warning = (
-            f"a panel of {smallest_side:.0f} mm may be too small for its letters"
+            f"a panel of {smallest_side_mm:.0f} mm may be too small for its letters"
         )
         warnings.warn(f"{size_warning}. Use about 60 mm.", UserWarning, stacklevel=4)
-    for panel_ax in panels_given:  # They may have been made in another style.
+    for panel_ax in user_axes:  # They may have been made in another style.
         panel_ax.tick_params(labelsize=FONT_SIZE)
         plt.setp(
             [panel_ax.xaxis.label, panel_ax.yaxis.label],
@@ -180,10 +186,10 @@ def own_axes(axes: Any, width: float, height: float = 0, n_panels: int = 1) -> A
             parse_math=False,
         )
         panel_ax.spines[["top", "right"]].set_visible(False)
-    return panels_given
+    return user_axes
 
 
-def cell_size(axes: Any) -> Any:
+def cell_size_mm(axes: Any) -> Any:
     """Return width and height in mm of axes with their labels.
 
     The size of axes in a grid is that of their cell, before they are laid out.

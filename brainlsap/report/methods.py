@@ -177,19 +177,19 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     if is_external(evaluation):
         return external_methods(evaluation)
     cohort = evaluation.cohort
-    class_counts = cohort.class_counts()
-    class_sizes = with_and(
+    count_table = cohort.class_counts()
+    class_sizes_text = with_and(
         f"{n_people} {class_name}"
         for class_name, n_people in zip(
-            class_counts["class"], class_counts["participants"], strict=True
+            count_table["class"], count_table["participants"], strict=True
         )
     )
     return _render_paragraphs(
         "methods",
         evaluation,
         age_text=_describe_ages(evaluation)[0],
-        class_sizes=class_sizes,
-        has_connectome=_reading_settings(evaluation).get("connectome") != "none",
+        class_sizes=class_sizes_text,
+        has_connectome=_list_reading_settings(evaluation).get("connectome") != "none",
         has_network=any(
             settings_of_model(model_fits).get("kernel")
             for _, model_fits in evaluation.fits.groupby("model")
@@ -222,22 +222,22 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
     is_compared = evaluation.fits["role"] != "model"
     comparison_names = evaluation.fits.loc[is_compared, "model"].unique()
-    comparison_models = ""
+    comparison_models_text = ""
     if 0 < len(comparison_names) < len(evaluation.models):
-        comparison_models = with_and(comparison_names)
-    ridge_names, is_numeric, ridge_phrases = _describe_ridges(evaluation)
+        comparison_models_text = with_and(comparison_names)
+    ridge_name_of_type, is_numeric, ridge_phrases = _describe_ridges(evaluation)
     return _render_paragraphs(
         "supplement",
         evaluation,
         age_text=age_text,
         n_missing_ages=n_missing_ages,
-        reading=SettingPhrases(_reading_settings(evaluation)),
+        reading=SettingPhrases(_list_reading_settings(evaluation)),
         networks=_describe_networks(evaluation),
-        ridge_names=ridge_names,
+        ridge_names=ridge_name_of_type,
         are_classes_numeric=is_numeric,
         ridge_phrases=ridge_phrases,
         study=SettingPhrases(study_settings),
-        comparison_models=comparison_models,
+        comparison_models=comparison_models_text,
         scores=_list_score_texts(evaluation),
     )
 
@@ -251,11 +251,17 @@ def _list_score_texts(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     interval_table = tables.score_table(
         evaluation, ["balanced_accuracy", "auc"], intervals=True
     )
-    fits = evaluation.fits
-    failed_models = {*fits.loc[fits["failed"] != "", "model"]}
+    fit_table = evaluation.fits
+    failed_names = {*fit_table.loc[fit_table["failed"] != "", "model"]}
     return [
-        (model_name, "failed" if model_name in failed_models else accuracy, area)
-        for model_name, accuracy, area in interval_table.iloc[:, :3].to_numpy().tolist()
+        (
+            model_name,
+            "failed" if model_name in failed_names else accuracy_text,
+            auc_text,
+        )
+        for model_name, accuracy_text, auc_text in interval_table.iloc[:, :3]
+        .to_numpy()
+        .tolist()
     ]
 
 
@@ -270,7 +276,7 @@ def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
     return spread_text(ages.mean(), ages.std(), 1), int(ages.isna().sum())
 
 
-def _reading_settings(evaluation: Evaluation) -> dict[str, Any]:
+def _list_reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     """Return notes on reading: the findings, or otherwise the options given."""
     cohort = evaluation.cohort
     # What was read overrides the option: one array may hold the connectomes of all.
@@ -299,7 +305,7 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     if evaluation.connectome_gain is None:
         return []
     connectome_gain = ConnectomeGain(evaluation.connectome_gain)
-    network_verdict, own_connectome = (
+    network_verdict, own_verdict = (
         connectome_gain.network,
         connectome_gain.own_connectome,
     )
@@ -308,32 +314,32 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     ]
     sentences = [
         f"{NETWORK_PHRASES[network_verdict.answer]}. The gain in log evidence is "
-        f"{spread_text(evidence_gain, digits=1)}, which is "
-        f"{_lead_text(network_verdict)} the gain of "
+        f"{spread_text(evidence_gain, n_digits=1)}, which is "
+        f"{_lead_phrase(network_verdict)} the gain of "
         f"{NULL_PHRASES[network_verdict.compared_with]}."
     ]
-    if own_connectome is None:
+    if own_verdict is None:
         sentences.append(
             "All participants have the same connectome, so the gain of a "
             "participant's own connectome is unknown."
         )
     else:
         sentences.append(
-            f"{OWN_PHRASES[own_connectome.answer]}. The gain of participants' own "
+            f"{OWN_PHRASES[own_verdict.answer]}. The gain of participants' own "
             "connectomes "
-            f"is {_lead_text(own_connectome)} the gain of "
-            f"{NULL_PHRASES[own_connectome.compared_with]}."
+            f"is {_lead_phrase(own_verdict)} the gain of "
+            f"{NULL_PHRASES[own_verdict.compared_with]}."
         )
     return sentences
 
 
-def _lead_text(verdict: Verdict) -> str:
+def _lead_phrase(verdict: Verdict) -> str:
     """Return by how much a gain is larger than that of a null connectome."""
     low_text, high_text = (
-        spread_text(bound, digits=1) for bound in (verdict.low, verdict.high)
+        spread_text(bound, n_digits=1) for bound in (verdict.low, verdict.high)
     )
     direction = "more" if verdict.lead >= 0 else "less"
-    size_text = spread_text(abs(verdict.lead), digits=1)
+    size_text = spread_text(abs(verdict.lead), n_digits=1)
     return (
         f"{size_text} {direction} (90% interval of the difference {low_text} to "
         f"{high_text}) than"
@@ -343,7 +349,7 @@ def _lead_text(verdict: Verdict) -> str:
 def chosen_text(evaluation: Evaluation) -> str:
     """Return in how many folds each selecting model chose which nested ridge."""
     choice_sentences = []
-    for model_name, model_fits in _selecting_fits(evaluation):
+    for model_name, model_fits in _list_selecting_fits(evaluation):
         choice_phrases = pd.Series(reported_values(model_fits, "chosen")).map(
             MODEL_PHRASES
         )
@@ -370,26 +376,26 @@ def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
 
     None if the main model does not choose among the nested ridges.
     """
-    for model_name, model_fits in _selecting_fits(evaluation):
+    for model_name, model_fits in _list_selecting_fits(evaluation):
         if model_name == evaluation.models[0]:
-            choices = reported_values(model_fits, "chosen")
-            n_folds_without = len(choices) - choices.count("regions")
-            return FoldsWithoutScales(model_name, n_folds_without, len(choices))
+            chosen_kinds = reported_values(model_fits, "chosen")
+            n_folds_without = len(chosen_kinds) - chosen_kinds.count("regions")
+            return FoldsWithoutScales(model_name, n_folds_without, len(chosen_kinds))
     return None
 
 
-def count_chosen(evaluation: Evaluation, choice: str) -> int | None:
+def count_chosen(evaluation: Evaluation, chosen_kind: str) -> int | None:
     """Return in how many fits a nested ridge was chosen; None if no model chooses."""
-    selecting_fits = _selecting_fits(evaluation)
+    selecting_fits = _list_selecting_fits(evaluation)
     if not selecting_fits:
         return None
     return sum(
-        reported_values(model_fits, "chosen").count(choice)
+        reported_values(model_fits, "chosen").count(chosen_kind)
         for _, model_fits in selecting_fits
     )
 
 
-def _selecting_fits(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
+def _list_selecting_fits(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
     """Return names and fits of the models that choose among the nested ridges."""
     return [
         (str(model_name), model_fits)
@@ -419,15 +425,15 @@ def phrase_prior(class_prior: str | Mapping[str, float]) -> str:
 def prior_text(evaluation: Evaluation) -> str:
     """Return the meaning of probabilities; "" if no model has probabilities."""
     prior_of_model = evaluation.class_priors()
-    models_by_phrase: dict[str, list[str]] = {}
+    names_by_phrase: dict[str, list[str]] = {}
     for model_name, class_prior in prior_of_model.items():
         prior_phrase = phrase_prior(class_prior)
-        models_by_phrase.setdefault(prior_phrase, []).append(model_name)
-    prior_phrases = list(models_by_phrase)
-    if len(models_by_phrase) > 1:
+        names_by_phrase.setdefault(prior_phrase, []).append(model_name)
+    prior_phrases = list(names_by_phrase)
+    if len(names_by_phrase) > 1:
         prior_phrases = [
             f"{prior_phrase} ({with_and(model_names)})"
-            for prior_phrase, model_names in models_by_phrase.items()
+            for prior_phrase, model_names in names_by_phrase.items()
         ]
     sentences = []
     if prior_phrases:
@@ -442,20 +448,22 @@ def prior_text(evaluation: Evaluation) -> str:
 
 def training_text(evaluation: Evaluation) -> str:
     """Return the changes of scales in training, and their initial values, as text."""
-    initial_scales = evaluation.scales.query("share == 0")
+    initial_scale_table = evaluation.scales.query("share == 0")
     training_sentences = []
     has_ridge_start = False
-    for model_name, model_scales in initial_scales.groupby("model", sort=False):
-        region_ranking = ranks.rank_regions(evaluation, str(model_name))
-        smallest_moved = region_ranking.nsmallest(N_SMALLEST, "rank")["moved"]
+    for model_name, model_scale_table in initial_scale_table.groupby(
+        "model", sort=False
+    ):
+        ranking_table = ranks.rank_regions(evaluation, str(model_name))
+        has_moved = ranking_table.nsmallest(N_SMALLEST, "rank")["moved"]
         has_common_value = (
-            model_scales.groupby(["repeat", "fold"])["scale"].nunique() == 1
+            model_scale_table.groupby(["repeat", "fold"])["scale"].nunique() == 1
         )
         has_ridge_start |= not has_common_value.all()
         training_sentences.append(
-            f"Training changed {region_ranking['moved'].mean():.0%} of the scales of "
-            f"{model_name} by more than 5% ({smallest_moved.mean():.0%} of its "
-            f"{len(smallest_moved)} smallest scales). All scales had the same initial "
+            f"Training changed {ranking_table['moved'].mean():.0%} of the scales of "
+            f"{model_name} by more than 5% ({has_moved.mean():.0%} of its "
+            f"{len(has_moved)} smallest scales). All scales had the same initial "
             f"value in {has_common_value.sum()} of "
             f"{count(len(has_common_value), 'fold')}."
         )
@@ -464,10 +472,10 @@ def training_text(evaluation: Evaluation) -> str:
     training_sentences.append(
         "These percentages refer to means over random initialisations."
     )
-    if unused_texts := unused_networks(evaluation):
+    if unused_text := unused_networks(evaluation):
         training_sentences.append(
             "The scales of these networks are not used, because the networks have no "
-            f"weight in the prediction: {unused_texts}."
+            f"weight in the prediction: {unused_text}."
         )
     if has_ridge_start:
         training_sentences.append(
@@ -488,11 +496,11 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
     their ridge are neither early nor late.
     """
     network_texts = []
-    for model_name, training in _count_kept_networks(evaluation).items():
-        n_folds = training.n_folds_of_condition[fit_condition]
-        if 2 * n_folds > training.n_fits:
-            epoch_text = count(training.n_epochs, "epoch")
-            fold_text = f"in {n_folds} of {count(training.n_fits, 'fold')}"
+    for model_name, kept_networks in _count_kept_networks(evaluation).items():
+        n_folds = kept_networks.n_folds_of_condition[fit_condition]
+        if 2 * n_folds > kept_networks.n_fits:
+            epoch_text = count(kept_networks.n_epochs, "epoch")
+            fold_text = f"in {n_folds} of {count(kept_networks.n_fits, 'fold')}"
             network_texts.append(f"{model_name} ({epoch_text}; {fold_text})")
     return with_and(network_texts) if network_texts else ""
 
@@ -514,25 +522,27 @@ class _KeptNetworks(NamedTuple):
 @lru_cache(maxsize=4)  # hashed by identity; remarks, page and supplement use it
 def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
     """Return in how many folds each network meets the conditions of networks_kept."""
-    fits = evaluation.fits
+    fit_table = evaluation.fits
     kept_of_model = {}
-    for model_name, model_fits in fits[fits["epochs"].notna()].groupby("model"):
-        fit_settings = pd.DataFrame(reported_values(model_fits, "settings"))
-        if "n_epochs" not in fit_settings:
+    for model_name, model_fits in fit_table[fit_table["epochs"].notna()].groupby(
+        "model"
+    ):
+        setting_table = pd.DataFrame(reported_values(model_fits, "settings"))
+        if "n_epochs" not in setting_table:
             continue
         is_unchecked = np.array(
             [_lacks_validation(report_text) for report_text in model_fits["report"]]
         )
         is_trained = ~is_unchecked & (tables.network_weights(model_fits) != 0)
-        patience = fit_settings.get("patience", pd.Series(0)).clip(lower=1)
-        best_epoch, n_epochs = (
+        patience = setting_table.get("patience", pd.Series(0)).clip(lower=1)
+        best_epochs, n_epochs = (
             model_fits["epochs"].to_numpy() + 1,
-            fit_settings["n_epochs"],
+            setting_table["n_epochs"],
         )
-        is_cut_short = best_epoch + patience >= n_epochs
-        is_near_end = best_epoch > (1 - LATE_SHARE) * n_epochs
+        is_cut_short = best_epochs + patience >= n_epochs
+        is_near_end = best_epochs > (1 - LATE_SHARE) * n_epochs
         is_late = is_trained & is_cut_short & is_near_end
-        is_early = is_trained & (best_epoch <= N_EARLY_EPOCHS)
+        is_early = is_trained & (best_epochs <= N_EARLY_EPOCHS)
         kept_of_model[str(model_name)] = _KeptNetworks(
             n_fits=len(model_fits),
             n_epochs=n_epochs.iloc[0],
@@ -556,8 +566,8 @@ def unused_networks(evaluation: Evaluation) -> str:
 
 def _lacks_validation(report_text: str) -> bool:
     """Return whether the report of a fit has losses, but none of validation."""
-    losses = (json.loads(report_text) or {}).get("losses") or {}
-    return {*losses.get("validation", "")} == {None}
+    loss_record = (json.loads(report_text) or {}).get("losses") or {}
+    return {*loss_record.get("validation", "")} == {None}
 
 
 def _describe_networks(
@@ -581,15 +591,15 @@ def _describe_networks(
         model_settings = settings_of_model(model_fits)
         if "kernel" not in model_settings:
             continue
-        network, sentence = model_settings.get("network", "heat"), ""
-        if network != "heat":
-            sentence = NETWORKS[network].sentence
+        network_kind, sentence = model_settings.get("network", "heat"), ""
+        if network_kind != "heat":
+            sentence = NETWORKS[network_kind].sentence
             # Options that were not given concern heat kernels alone.
             option_names = {
                 *_flatten_options(json.loads(model_fits["settings"].iloc[0])),
                 "head",
             }
-            option_names -= {"n_layers"} | NETWORKS[network].unused_settings
+            option_names -= {"n_layers"} | NETWORKS[network_kind].unused_settings
             own_settings = {
                 k: v for k, v in model_settings.items() if k in option_names
             }
@@ -597,7 +607,7 @@ def _describe_networks(
         if "kernel" in model_settings:
             model_settings["kernel"] = kernel_title(model_settings["kernel"])
         first_name, first_settings = first_network_of_type.get(
-            network == "heat", ("", {})
+            network_kind == "heat", ("", {})
         )
         differing_settings = {
             k: v for k, v in model_settings.items() if first_settings.get(k) != v
@@ -606,7 +616,7 @@ def _describe_networks(
             (str(model_name), sentence, SettingPhrases(differing_settings), first_name)
         )
         first_network_of_type.setdefault(
-            network == "heat", (str(model_name), model_settings)
+            network_kind == "heat", (str(model_name), model_settings)
         )
     return network_descriptions
 
@@ -639,19 +649,19 @@ def _describe_ridges(
 
 def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:
     """Return the options of a model, completed by what its fits chose."""
-    model_options = _flatten_options(json.loads(model_fits["settings"].iloc[0]))
-    fit_settings = [
+    model_settings = _flatten_options(json.loads(model_fits["settings"].iloc[0]))
+    settings_of_fits = [
         _flatten_options(settings_of_fit)
         for settings_of_fit in reported_values(model_fits, "settings")
     ]
-    for settings_of_fit in (model_options, *fit_settings):
+    for settings_of_fit in (model_settings, *settings_of_fits):
         if (settings_of_fit.get("patience") or 0) >= (
             settings_of_fit.get("n_epochs") or np.inf
         ):
             settings_of_fit["patience"] = 0
     setting_names = dict.fromkeys(
         setting_name
-        for settings_of_fit in fit_settings
+        for settings_of_fit in settings_of_fits
         for setting_name in settings_of_fit
     )
     setting_names.pop("random_state", None)
@@ -659,18 +669,18 @@ def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:
         setting_texts = sorted(
             {
                 value_text(settings_of_fit.get(setting_name))
-                for settings_of_fit in fit_settings
+                for settings_of_fit in settings_of_fits
             }
         )
         if len(setting_texts) > 1:
-            model_options[setting_name] = (
+            model_settings[setting_name] = (
                 f"{' or '.join(setting_texts)} (chosen in each training fold)"
             )
-        elif model_options.get(setting_name) is None:
-            model_options[setting_name] = fit_settings[0][setting_name]
-    if model_options.get("scale_penalty") == "none":
-        model_options.pop("penalty_weight", None)
-    return model_options
+        elif model_settings.get(setting_name) is None:
+            model_settings[setting_name] = settings_of_fits[0][setting_name]
+    if model_settings.get("scale_penalty") == "none":
+        model_settings.pop("penalty_weight", None)
+    return model_settings
 
 
 def _flatten_options(nested_settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -695,9 +705,9 @@ def _render_paragraphs(
     return [paragraph_text for paragraph_text in paragraph_texts if paragraph_text]
 
 
-def with_article(model: str) -> str:
+def with_article(model_name: str) -> str:
     """Return a model as in a sentence: "LSAP-C", but "the ridge with one scale"."""
-    return f"the {model}" if model[:1].islower() else model
+    return f"the {model_name}" if model_name[:1].islower() else model_name
 
 
 def capitalize_first(text: str) -> str:
@@ -705,18 +715,18 @@ def capitalize_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def value_text(value: object) -> str:
+def value_text(setting_value: object) -> str:
     """Return a value as text for a sentence: short numbers, lists with commas."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"{value:g}"
-    if isinstance(value, Mapping):
+    if isinstance(setting_value, int | float) and not isinstance(setting_value, bool):
+        return f"{setting_value:g}"
+    if isinstance(setting_value, Mapping):
         return ", ".join(
             f"{item_name}: {value_text(item_value)}"
-            for item_name, item_value in value.items()
+            for item_name, item_value in setting_value.items()
         )
-    if isinstance(value, list | tuple):
-        return with_and(map(value_text, value))
-    return " ".join(str(value).split())
+    if isinstance(setting_value, list | tuple):
+        return with_and(map(value_text, setting_value))
+    return " ".join(str(setting_value).split())
 
 
 def keep_numbers(sentence_text: str) -> str:

@@ -88,7 +88,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 
     Scans are given by their codes.
     """
-    code_of_scan, withhold_names = _make_withholder(evaluation)
+    pseudonym_of_scan, withhold_names = _make_withholder(evaluation)
     cohort = evaluation.cohort
     model_names = list(evaluation.predictions["model"].unique())
     page_tables = {
@@ -98,32 +98,32 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         "intervals": tables.interval_table(evaluation),
     }
     if evaluation.connectome_gain is not None:
-        gain = ConnectomeGain(evaluation.connectome_gain)
-        page_tables["connectome_gain"] = tables.connectome_gain_table(gain)
+        connectome_gain = ConnectomeGain(evaluation.connectome_gain)
+        page_tables["connectome_gain"] = tables.connectome_gain_table(connectome_gain)
     page_tables["learning_curve"] = tables.learning_curve_table(evaluation)
     if model_names:
         page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
         page_tables["subgroups"] = tables.subgroup_text(evaluation).map(withhold_names)
     page_tables |= external_tables(evaluation)
     # An external test may lack people of a class that the model knows.
-    class_counts = cohort.class_counts()
-    present_classes = class_counts["class"][class_counts["scans"] > 0]
-    table1 = evaluation.settings.get("table1", {})
+    count_table = cohort.class_counts()
+    present_class_names = count_table["class"][count_table["scans"] > 0]
+    table1_settings = evaluation.settings.get("table1", {})
     page_tables |= {
         "demographics": demographics_table(
             cohort.table,
-            list(present_classes),
-            table1.get("columns"),
-            is_corrected=table1.get("is_corrected", False),
+            list(present_class_names),
+            table1_settings.get("columns"),
+            is_corrected=table1_settings.get("is_corrected", False),
         ).map(withhold_names),
         "flow": tables.flow_text_table(evaluation),
-        "audit": tables.audit_table(evaluation, code_of_scan).map(withhold_names),
+        "audit": tables.audit_table(evaluation, pseudonym_of_scan).map(withhold_names),
         "fits": tables.fit_table(evaluation),
     }
     if "quality" in cohort.table:
-        unusual_scans = tables.unusual_scans_table(evaluation, code_of_scan)
-        page_tables["quality"] = unusual_scans.map(withhold_names)
-    page_tables |= _region_tables(evaluation)
+        unusual_table = tables.unusual_scans_table(evaluation, pseudonym_of_scan)
+        page_tables["quality"] = unusual_table.map(withhold_names)
+    page_tables |= _make_region_tables(evaluation)
     return {
         table_name: page_table
         for table_name, page_table in page_tables.items()
@@ -131,9 +131,9 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     }
 
 
-def _region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
+def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that concern regions, by name."""
-    atlas, region_ranking = evaluation.cohort.atlas, evaluation.ranking
+    atlas, ranking_table = evaluation.cohort.atlas, evaluation.ranking
     table_of_name: dict[str, pd.DataFrame] = {}
     if evaluation.region_tests is not None:
         table_of_name["regions"] = regions.region_tests_table(evaluation, atlas)
@@ -141,30 +141,30 @@ def _region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         table_of_name["directions"] = tables.direction_table(
             evaluation, _selected_ranking(evaluation), atlas, MOST_ROWS
         )
-    elif region_ranking is not None:
+    elif ranking_table is not None:
         table_of_name["directions"] = tables.direction_table(
-            evaluation, region_ranking, atlas
+            evaluation, ranking_table, atlas
         )
-    if region_ranking is None:
+    if ranking_table is None:
         return table_of_name
     if regions.ranks_by_varied_scales(evaluation):
         if evaluation.region_tests is not None:  # p-values are in the table of tests.
-            region_ranking = region_ranking.drop(
+            ranking_table = ranking_table.drop(
                 columns=["p_effect", "p_contrast"], errors="ignore"
             )
-        table_of_name["scales"] = tables.region_table(region_ranking, atlas)
-        table_of_name["confounds"] = tables.confound_text(region_ranking)
-    varied_models = regions.models_of_varied_scales(evaluation)
-    if not varied_models:
+        table_of_name["scales"] = tables.region_table(ranking_table, atlas)
+        table_of_name["confounds"] = tables.confound_text(ranking_table)
+    varied_names = regions.models_of_varied_scales(evaluation)
+    if not varied_names:
         return table_of_name
     # The order of scales that hardly differ means nothing.
-    is_varied = evaluation.scales["model"].isin(varied_models)
+    is_varied = evaluation.scales["model"].isin(varied_names)
     varied_evaluation = replace(evaluation, scales=evaluation.scales[is_varied])
     table_of_name["agreement"] = tables.agreement_text(varied_evaluation)
-    if len(varied_models) > 1:
-        common_regions = tables.common_region_table(varied_evaluation, atlas)
-        if len(common_regions) > 1:  # The last row has the distances.
-            table_of_name["common_regions"] = common_regions
+    if len(varied_names) > 1:
+        common_table = tables.common_region_table(varied_evaluation, atlas)
+        if len(common_table) > 1:  # The last row has the distances.
+            table_of_name["common_regions"] = common_table
     return table_of_name
 
 
@@ -175,12 +175,12 @@ def _selected_ranking(
 
     With the columns of the ranking by scale, where there is one.
     """
-    selected_regions = regions.select_regions(evaluation, feature=feature)
-    region_names = list(dict.fromkeys(selected_regions["region"]))
+    selected_table = regions.select_regions(evaluation, feature=feature)
+    region_names = list(dict.fromkeys(selected_table["region"]))
     selected_ranking = pd.DataFrame({"region": region_names})
     if evaluation.ranking is not None:
-        scale_columns = evaluation.ranking.drop(columns="rank")
-        selected_ranking = selected_ranking.merge(scale_columns, "left", "region")
+        scale_table = evaluation.ranking.drop(columns="rank")
+        selected_ranking = selected_ranking.merge(scale_table, "left", "region")
     return selected_ranking.assign(rank=np.arange(1, len(region_names) + 1))
 
 
@@ -191,12 +191,12 @@ def _list_region_marks(evaluation: Evaluation) -> list[str]:
     if not regions.ranks_by_varied_scales(evaluation):  # There is no panel of scales.
         return []
     selected_ranking = _selected_ranking(evaluation, evaluation.cohort.feature_names[0])
-    marks = []
+    mark_texts = []
     if "planted" in selected_ranking and selected_ranking["planted"].eq(True).any():
-        marks.append("planted")
+        mark_texts.append("planted")
     if (selected_ranking["moved"] < 0.5).any():
-        marks.append("not learned")
-    return marks
+        mark_texts.append("not learned")
+    return mark_texts
 
 
 def _has_moved_scales(evaluation: Evaluation) -> bool:
@@ -204,10 +204,10 @@ def _has_moved_scales(evaluation: Evaluation) -> bool:
 
     If it changed few, the maps of all quarters look alike.
     """
-    trained_models = evaluation.scales.query("share < 1")["model"].unique()
-    if not set(trained_models[:1]) & set(regions.models_of_varied_scales(evaluation)):
+    trained_names = evaluation.scales.query("share < 1")["model"].unique()
+    if not set(trained_names[:1]) & set(regions.models_of_varied_scales(evaluation)):
         return False
-    return bool(rank_regions(evaluation, trained_models[0])["moved"].mean() >= 0.5)
+    return bool(rank_regions(evaluation, trained_names[0])["moved"].mean() >= 0.5)
 
 
 def _plot_first_effects(evaluation: Evaluation, atlas: Atlas | None) -> Any:
@@ -223,7 +223,7 @@ def _plot_first_effects(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     return plot_effects(evaluation, feature, atlas, figure=low_figure)
 
 
-def _effects_name(feature: str) -> str:
+def _effects_figure_name(feature: str) -> str:
     """Return the name of the map of class differences in a further feature."""
     return f"effects_{re.sub(r'[^A-Za-z0-9]+', '-', feature)}"
 
@@ -234,7 +234,7 @@ def _plot_further_effects(
     """Draw a map of class differences in each further feature, by name."""
     figure_of_name = {}
     for feature in evaluation.cohort.feature_names[1:]:
-        figure_name = _effects_name(feature)
+        figure_name = _effects_figure_name(feature)
         with suppress(ParameterError):  # No two classes may have a value of it.
             figure_of_name[figure_name] = plot_effects(evaluation, feature, atlas)
     return figure_of_name
@@ -242,12 +242,12 @@ def _plot_further_effects(
 
 def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     """Draw the relative scales of every model that distinguishes regions."""
-    scale_maps = relative_scales(evaluation)
-    scale_maps = scale_maps[regions.models_of_varied_scales(evaluation)]
+    scale_map_table = relative_scales(evaluation)
+    scale_map_table = scale_map_table[regions.models_of_varied_scales(evaluation)]
     # Use one range from 0 for all maps, so that a map of similar scales looks even.
-    largest_scale = max(1.0, float(scale_maps.max(axis=None)))
+    largest_scale = max(1.0, float(scale_map_table.max(axis=None)))
     brain_figure = plot_regions(
-        scale_maps,
+        scale_map_table,
         atlas,
         colorbar_label="relative scale",
         views="compact",
@@ -257,40 +257,46 @@ def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     for axes in brain_figure.axes:
         if axes.get_label() == "colour bar":
             # The text below the bar stands in place of its number.
-            axes.set_yticks([tick for tick in axes.get_yticks() if tick > 0])
+            axes.set_yticks(
+                [
+                    tick_position
+                    for tick_position in axes.get_yticks()
+                    if tick_position > 0
+                ]
+            )
             axes.set_ylim(0, largest_scale)
-            text_options: Any = {"transform": axes.transAxes, "fontsize": FONT_SIZE}
-            axes.text(0, 1.02, "averaged", va="bottom", **text_options)
-            axes.text(0, -0.02, "own value", va="top", **text_options)
+            text_style: Any = {"transform": axes.transAxes, "fontsize": FONT_SIZE}
+            axes.text(0, 1.02, "averaged", va="bottom", **text_style)
+            axes.text(0, -0.02, "own value", va="top", **text_style)
     return brain_figure
 
 
 def _plot_class_panels(evaluation: Evaluation) -> Any:
     """Draw confusion matrix, ROC and calibration of the first model side by side."""
-    model = evaluation.predictions["model"].iloc[0]
+    model_name = evaluation.predictions["model"].iloc[0]
     plot_functions = (plots.plot_confusion, plots.plot_roc, plots.plot_calibration)
     # Panels with long class names are too wide to stand side by side.
     has_long_names = max(map(len, evaluation.cohort.classes)) > 10
-    panel_width, panel_height = (
+    figure_width_mm, figure_height_mm = (
         (MIDDLE_WIDTH, 75) if has_long_names else (PAGE_WIDTH, 62)
     )
-    axes_of_panels = own_axes(None, panel_width, panel_height, n_panels=3)
-    for plot_function, axes in zip(plot_functions, axes_of_panels, strict=True):
+    panel_axes = own_axes(None, figure_width_mm, figure_height_mm, n_panels=3)
+    for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
         try:
-            plot_function(evaluation, model, axes=axes)
+            plot_function(evaluation, model_name, axes=axes)
         except ParameterError:  # The model has no probabilities or decision values.
             axes.remove()
-    return axes_of_panels[0].figure
+    return panel_axes[0].figure
 
 
 def _plot_gain_panels(evaluation: Evaluation) -> Any:
     """Draw what the connectome adds in log evidence and in left-out error."""
     gain_table: Any = evaluation.connectome_gain
-    gain = ConnectomeGain(gain_table)
+    connectome_gain = ConnectomeGain(gain_table)
     panel_axes = own_axes(None, PAGE_WIDTH, 24 + 5 * len(gain_table), n_panels=2)
-    scores = ("evidence_gain", "error_gain")
-    for score, axes in zip(scores, panel_axes, strict=True):
-        plots.plot_connectome_gain(gain, score, axes=axes)
+    score_columns = ("evidence_gain", "error_gain")
+    for score_column, axes in zip(score_columns, panel_axes, strict=True):
+        plots.plot_connectome_gain(connectome_gain, score_column, axes=axes)
     panel_axes[1].set_yticklabels([])
     return panel_axes[0].figure
 
@@ -323,14 +329,16 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
 
 def _plot_scale_panels(evaluation: Evaluation) -> Any:
     """Draw scales and directions of the same regions side by side."""
-    region_ranking, atlas = evaluation.ranking, evaluation.cohort.atlas
-    n_rows = len(tables.ranked_regions(region_ranking, plots.N_SHOWN))
-    features = evaluation.cohort.feature_names[:2]  # Further ones are in a table.
-    panel_axes = own_axes(None, PAGE_WIDTH, 19 + 9 * n_rows, n_panels=1 + len(features))
-    plots.plot_scales(region_ranking, atlas, axes=panel_axes[0])
-    for axes, feature in zip(panel_axes[1:], features, strict=True):
+    ranking_table, atlas = evaluation.ranking, evaluation.cohort.atlas
+    n_rows = len(tables.ranked_regions(ranking_table, plots.N_SHOWN))
+    feature_names = evaluation.cohort.feature_names[:2]  # Further ones are in a table.
+    panel_axes = own_axes(
+        None, PAGE_WIDTH, 19 + 9 * n_rows, n_panels=1 + len(feature_names)
+    )
+    plots.plot_scales(ranking_table, atlas, axes=panel_axes[0])
+    for axes, feature in zip(panel_axes[1:], feature_names, strict=True):
         plots.plot_directions(
-            evaluation, region_ranking, atlas, feature=feature, axes=axes
+            evaluation, ranking_table, atlas, feature=feature, axes=axes
         )
     _fit_panels(panel_axes)
     return panel_axes[0].figure
@@ -345,7 +353,9 @@ def _plot_selected_regions(evaluation: Evaluation) -> Any:
 
 def _fit_panels(panel_axes: Any) -> None:
     """Keep the names of rows in the first panel; wrap labels to its width."""
-    row_names = [label.get_text() for label in panel_axes[0].get_yticklabels()]
+    row_names = [
+        tick_label.get_text() for tick_label in panel_axes[0].get_yticklabels()
+    ]
     panel_axes[0].set_yticklabels(
         [fill(" ".join(row_name.split()), 40) for row_name in row_names]
     )
@@ -474,7 +484,7 @@ def list_figures(evaluation: Evaluation) -> list[str]:
         if figure_entry.is_on_page(evaluation)
     ]
     if evaluation.region_tests is not None:
-        figure_names += map(_effects_name, evaluation.cohort.feature_names[1:])
+        figure_names += map(_effects_figure_name, evaluation.cohort.feature_names[1:])
     return figure_names
 
 
@@ -488,9 +498,9 @@ def report_figures(
     for figure_name, figure_entry in FIGURES.items():
         if figure_name not in figure_names or not figure_entry.is_on_page(evaluation):
             continue
-        atlas_keyword = {"atlas": atlas} if figure_entry.needs_atlas else {}
+        atlas_arguments = {"atlas": atlas} if figure_entry.needs_atlas else {}
         try:
-            figure_or_axes = figure_entry.draw(evaluation, **atlas_keyword)
+            figure_or_axes = figure_entry.draw(evaluation, **atlas_arguments)
         except ParameterError:
             if not figure_entry.may_lack_data:
                 raise
@@ -510,17 +520,19 @@ def start_drawing(
     Several processes draw while this one does other work; a single one draws when the
     results are read.
     """
-    map_figures = {name for name in FIGURES if FIGURES[name].needs_atlas}
-    other_figures = FIGURES.keys() - map_figures - _INTERVAL_FIGURES
+    map_figure_names = {
+        figure_name for figure_name in FIGURES if FIGURES[figure_name].needs_atlas
+    }
+    other_figure_names = FIGURES.keys() - map_figure_names - _INTERVAL_FIGURES
     draw_tasks: list[Any] = [
-        delayed(_draw_figures)(evaluation, atlas, map_figures),
-        delayed(_draw_figures)(evaluation, atlas, other_figures),
+        delayed(_draw_figures)(evaluation, atlas, map_figure_names),
+        delayed(_draw_figures)(evaluation, atlas, other_figure_names),
     ]
-    varied_models = regions.models_of_varied_scales(evaluation)
-    if evaluation.ranking is not None and varied_models and atlas.has_surfaces:
+    varied_names = regions.models_of_varied_scales(evaluation)
+    if evaluation.ranking is not None and varied_names and atlas.has_surfaces:
         draw_tasks.append(
             delayed(interactive_page)(
-                relative_scales(evaluation)[varied_models],
+                relative_scales(evaluation)[varied_names],
                 atlas,
                 title="Relative scale",
                 colorbar_label="relative scale",
@@ -528,31 +540,33 @@ def start_drawing(
         )
     if getattr(get_active_backend()[0], "uses_threads", False):
         n_jobs = 1  # Pyplot is not safe for several threads.
-    drawn_outputs: Iterator[Any] = Parallel(n_jobs, return_as="generator")(draw_tasks)
-    return drawn_outputs
+    drawing_iterator: Iterator[Any] = Parallel(n_jobs, return_as="generator")(
+        draw_tasks
+    )
+    return drawing_iterator
 
 
 def write_page(
-    evaluation: Evaluation, folder: Path, atlas: Any, drawn_outputs: Iterator[Any]
+    evaluation: Evaluation, folder: Path, atlas: Any, drawing_iterator: Iterator[Any]
 ) -> None:
     """Write what may be shared: page, tables, figures, predictions and settings.
 
     The outputs are those of :func:`start_drawing`.
     """
     (folder / "figures").mkdir(parents=True)
-    code_of_scan, withhold_names = _make_withholder(evaluation)
+    pseudonym_of_scan, withhold_names = _make_withholder(evaluation)
     page_tables = report_tables(evaluation)
     file_tables = dict(page_tables)
     if evaluation.region_tests is not None:
         file_tables["regions"] = regions.region_tests_table(
             evaluation, evaluation.cohort.atlas, marks_smallest_p=False
         )
-    for item_name, file_table in file_tables.items():
-        write_tsv(file_table, folder / table_file(item_name))
+    for table_name, file_table in file_tables.items():
+        write_tsv(file_table, folder / table_file(table_name))
     write_tsv(evaluation.scores(), folder / table_file("fold_scores"))
     if evaluation.region_tests is not None:
-        signed_tests = regions.sign_contrasts(evaluation.region_tests)
-        write_tsv(signed_tests, folder / table_file("region_tests"))
+        signed_test_table = regions.sign_contrasts(evaluation.region_tests)
+        write_tsv(signed_test_table, folder / table_file("region_tests"))
         group_table = regions.region_group_table(evaluation)
         write_tsv(group_table, folder / table_file("group_differences"))
     if evaluation.ranking is not None:
@@ -563,19 +577,19 @@ def write_page(
         ["METHODS", *methods_paragraphs, "SUPPLEMENT", *supplement_paragraphs]
     )
     (folder / "methods.txt").write_text(f"{methods_file_text}\n", "utf-8")
-    summary_context = _first_screen(evaluation, withhold_names)
+    summary_context = _make_screen_context(evaluation, withhold_names)
     page_template = TEMPLATES.get_template("report.html.j2")
     region_answers = regions.answer_region_questions(
         evaluation, evaluation.cohort.atlas
     )
-    _write_predictions(evaluation, folder / "predictions.tsv", code_of_scan)
-    interval_figures = _draw_figures(evaluation, atlas, _INTERVAL_FIGURES)
-    saved_maps, other_figures, *interactive_pages = drawn_outputs
-    saved_figures = other_figures | saved_maps | interval_figures
+    _write_predictions(evaluation, folder / "predictions.tsv", pseudonym_of_scan)
+    encoded_intervals = _draw_figures(evaluation, atlas, _INTERVAL_FIGURES)
+    encoded_maps, encoded_others, *interactive_pages = drawing_iterator
+    encoded_figures = encoded_others | encoded_maps | encoded_intervals
     for interactive_html in interactive_pages:
         (folder / "brain.html").write_text(interactive_html, "utf-8")
-    for figure_name, saved_figure in saved_figures.items():
-        png_bytes = base64.b64decode(saved_figure["png"])
+    for figure_name, encoded_figure in encoded_figures.items():
+        png_bytes = base64.b64decode(encoded_figure["png"])
         (folder / "figures" / f"{figure_name}.png").write_bytes(png_bytes)
     page_html = page_template.render(
         evaluation=evaluation,
@@ -587,11 +601,11 @@ def write_page(
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **summary_context,
         features=tables.feature_text(evaluation.cohort),
-        training=training_text(evaluation) if "brain" in saved_figures else "",
+        training=training_text(evaluation) if "brain" in encoded_figures else "",
         has_varied_scales=regions.ranks_by_varied_scales(evaluation),
         notes=_shareable_notes(evaluation, withhold_names),
         page_tables=page_tables,
-        figures=saved_figures,
+        figures=encoded_figures,
         methods=methods_paragraphs,
         supplement=supplement_paragraphs,
         fold_warnings=_count_warnings(evaluation, withhold_names).items(),
@@ -606,7 +620,9 @@ def write_page(
         marked_regions_of_feature=regions.marked_regions(
             evaluation, evaluation.cohort.feature_names[0]
         ),
-        further_effects=[name for name in saved_figures if name.startswith("effects_")],
+        further_effects=[
+            name for name in encoded_figures if name.startswith("effects_")
+        ],
         atlas=atlas,
     )
     (folder / "report.html").write_text(page_html, "utf-8")
@@ -619,27 +635,29 @@ def _count_warnings(
 ) -> "pd.Series[int]":
     """Return in how many folds each model gave each warning, by model and text."""
     warning_texts = evaluation.fits["warnings"].map(json.loads)
-    warning_rows = (
+    warning_table = (
         evaluation.fits[["model"]].assign(text=warning_texts).explode("text").dropna()
     )
-    return warning_rows.assign(
-        text=warning_rows["text"].map(withhold_names)
+    return warning_table.assign(
+        text=warning_table["text"].map(withhold_names)
     ).value_counts(sort=False)
 
 
 def _write_predictions(
-    evaluation: Evaluation, table_path: Path, code_of_scan: Mapping[str, str]
+    evaluation: Evaluation, table_path: Path, pseudonym_of_scan: Mapping[str, str]
 ) -> None:
     """Write the out-of-fold predictions, with codes for scans and people."""
-    predictions = evaluation.predictions.rename(columns={"participant": "person"})
-    predictions["scan"] = predictions["scan"].map(code_of_scan)
+    prediction_table = evaluation.predictions.rename(columns={"participant": "person"})
+    prediction_table["scan"] = prediction_table["scan"].map(pseudonym_of_scan)
     # The code of a person is the first of those of the person's scans.
-    person_codes = evaluation.cohort.table.groupby("participant")["code"].min()
-    predictions["person"] = predictions["person"].map(person_codes)
-    model_index = predictions["model"].map(evaluation.models.index)
+    pseudonym_of_person = evaluation.cohort.table.groupby("participant")["code"].min()
+    prediction_table["person"] = prediction_table["person"].map(pseudonym_of_person)
+    model_ranks = prediction_table["model"].map(evaluation.models.index)
     # Sort by code: the order of the cohort would reveal who is who.
-    row_order = np.lexsort((predictions["scan"], predictions["repeat"], model_index))
-    write_tsv(predictions.iloc[row_order], table_path, n_digits=PREDICTION_DIGITS)
+    row_order = np.lexsort(
+        (prediction_table["scan"], prediction_table["repeat"], model_ranks)
+    )
+    write_tsv(prediction_table.iloc[row_order], table_path, n_digits=PREDICTION_DIGITS)
 
 
 def _write_checklist(
@@ -656,8 +674,8 @@ def _write_checklist(
     }
     report_places |= {
         page_place
-        for section, page_place in PAGE_SECTIONS.items()
-        if f'<section id="{section}">' in page_html
+        for section_id, page_place in PAGE_SECTIONS.items()
+        if f'<section id="{section_id}">' in page_html
     }
     item_table = checklist_table(evaluation, {*report_places, "settings.json"})
     write_tsv(item_table.map(withhold_names), folder / "checklist.tsv")
@@ -672,19 +690,19 @@ def _write_settings(
         field_name: getattr(cohort, field_name) for field_name in COHORT_FIELDS
     }
     cohort_facts["provenance"] = withhold_paths(cohort.provenance)
-    reading_options = cohort.reading_options.to_jsonable()
-    cohort_facts["reading_options"] = withhold_paths(reading_options)
-    model_settings = evaluation.fits.drop_duplicates("model").set_index("model")
+    reading_option_values = cohort.reading_options.to_jsonable()
+    cohort_facts["reading_options"] = withhold_paths(reading_option_values)
+    settings_by_model = evaluation.fits.drop_duplicates("model").set_index("model")
     setting_facts = {
         "title": study_settings["title"],
         "cohort": cohort_facts,
         "settings": withhold_paths(
             {k: v for k, v in study_settings.items() if k not in REPORT_SETTINGS}
         ),
-        "models": model_settings["settings"].map(json.loads).to_dict(),
+        "models": settings_by_model["settings"].map(json.loads).to_dict(),
     }
     results_folder = folder.parent
-    file_records = [
+    file_names = [
         file_path.relative_to(results_folder).as_posix()
         for file_path in results_folder.rglob("*")
         if file_path.is_file()
@@ -694,36 +712,36 @@ def _write_settings(
         field_name: study_settings[field_name] for field_name in REPORT_SETTINGS
     }
     settings_record |= _withhold_texts(setting_facts, withhold_names)
-    settings_record["files"] = sorted([*file_records, "report/settings.json"])
+    settings_record["files"] = sorted([*file_names, "report/settings.json"])
     settings_text = json.dumps(settings_record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(settings_text + "\n", "utf-8")
 
 
 def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     """Write ranking and features by class of all regions, as numbers."""
-    region_ranking: Any = evaluation.ranking
-    region_ranking = region_ranking.sort_values("rank", kind="stable")
-    atlas_index = atlas.match(list(region_ranking["region"]))
-    region_ranking.insert(2, "full_name", np.array(atlas.full_names)[atlas_index])
-    region_ranking[[*"xyz"]] = atlas.coordinates[atlas_index]
-    model_maps = relative_scales(evaluation).add_prefix("relative_scale of ")
-    region_ranking = region_ranking.join(model_maps, on="region").dropna(
+    ranking_table: Any = evaluation.ranking
+    ranking_table = ranking_table.sort_values("rank", kind="stable")
+    atlas_indices = atlas.match(list(ranking_table["region"]))
+    ranking_table.insert(2, "full_name", np.array(atlas.full_names)[atlas_indices])
+    ranking_table[[*"xyz"]] = atlas.coordinates[atlas_indices]
+    scale_map_table = relative_scales(evaluation).add_prefix("relative_scale of ")
+    ranking_table = ranking_table.join(scale_map_table, on="region").dropna(
         axis=1, how="all"
     )
-    write_tsv(region_ranking, folder / table_file("ranking"))
-    class_differences = tables.class_differences(evaluation)
+    write_tsv(ranking_table, folder / table_file("ranking"))
+    difference_table = tables.class_differences(evaluation)
     feature_region_pairs = zip(
-        class_differences["feature"], class_differences["region"], strict=True
+        difference_table["feature"], difference_table["region"], strict=True
     )
     measure_titles = [
         tables.feature_title(evaluation.cohort, *feature_and_region)
         for feature_and_region in feature_region_pairs
     ]
-    class_differences.insert(2, "measure", measure_titles)
-    write_tsv(class_differences, folder / table_file("class_features"))
+    difference_table.insert(2, "measure", measure_titles)
+    write_tsv(difference_table, folder / table_file("class_features"))
 
 
-def _first_screen(
+def _make_screen_context(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> dict[str, Any]:
     """Return the first screen of the page, without names of people, files and days."""
@@ -780,8 +798,8 @@ def _make_withholder(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], Callable[[str], str]]:
     """Return the codes of scans, and the function that withholds names in free text."""
-    scans = evaluation.cohort.table
-    return scans.set_index("scan")["code"].to_dict(), withholder(scans)
+    scan_table = evaluation.cohort.table
+    return scan_table.set_index("scan")["code"].to_dict(), withholder(scan_table)
 
 
 def _shareable_notes(
@@ -795,17 +813,17 @@ def _shareable_notes(
     ]
 
 
-def _withhold_texts(record_value: Any, withhold_names: Callable[[str], str]) -> Any:
+def _withhold_texts(nested_value: Any, withhold_names: Callable[[str], str]) -> Any:
     """Withhold names in every text of a record, keys included."""
-    if isinstance(record_value, Mapping):
+    if isinstance(nested_value, Mapping):
         return {
             withhold_names(str(item_name)): _withhold_texts(item_value, withhold_names)
-            for item_name, item_value in record_value.items()
+            for item_name, item_value in nested_value.items()
         }
-    if isinstance(record_value, list | tuple):
+    if isinstance(nested_value, list | tuple):
         return [
-            _withhold_texts(item_value, withhold_names) for item_value in record_value
+            _withhold_texts(item_value, withhold_names) for item_value in nested_value
         ]
     return (
-        withhold_names(record_value) if isinstance(record_value, str) else record_value
+        withhold_names(nested_value) if isinstance(nested_value, str) else nested_value
     )

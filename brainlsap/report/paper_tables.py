@@ -219,30 +219,30 @@ def latex_table(
     True
     """
     has_groups = frame.columns[0] == "group"
-    groups = frame["group"] if has_groups else None
-    body = frame.drop(columns="group") if has_groups else frame
-    cell_rows, heads = latex_cells(body)
-    widths = _wrapped_widths(body)
-    tabular_parts = []
-    for column_block in _split_columns(widths, width):
-        block_body = body.iloc[:, column_block]
-        block_widths = _fit_widths(block_body, widths, column_block, width)
-        for start_row in range(0, max(len(body), 1), MAX_ROWS):
-            row_slice = slice(start_row, start_row + MAX_ROWS)
-            tabular_parts.append(
+    group_names = frame["group"] if has_groups else None
+    body_table = frame.drop(columns="group") if has_groups else frame
+    cell_rows, column_heads = latex_cells(body_table)
+    column_widths_mm = _wrapped_widths(body_table)
+    tabular_texts = []
+    for column_indices in _split_columns(column_widths_mm, width):
+        block_body = body_table.iloc[:, column_indices]
+        block_widths = _fit_widths(block_body, column_widths_mm, column_indices, width)
+        for start_index in range(0, max(len(body_table), 1), MAX_ROWS):
+            row_slice = slice(start_index, start_index + MAX_ROWS)
+            tabular_texts.append(
                 _write_tabular(
-                    [heads[column_index] for column_index in column_block],
+                    [column_heads[column_index] for column_index in column_indices],
                     [
-                        [cell_row[column_index] for column_index in column_block]
+                        [cell_row[column_index] for column_index in column_indices]
                         for cell_row in cell_rows[row_slice]
                     ],
                     block_widths,
-                    None if groups is None else list(groups.iloc[row_slice]),
+                    None if group_names is None else list(group_names.iloc[row_slice]),
                 )
             )
     escaped_caption, escaped_note = _escape(caption), _escape(note)
     table_texts = []
-    for part_number, tabular in enumerate(tabular_parts):
+    for part_number, tabular_text in enumerate(tabular_texts):
         continuation = " (continued)" if part_number else ""
         latex_lines = [
             r"\begin{table}[htbp]",
@@ -254,8 +254,8 @@ def latex_table(
         latex_lines.append(rf"\caption{{{escaped_caption}{continuation}}}")
         if label and not part_number:
             latex_lines.append(rf"\label{{{label}}}")
-        latex_lines.append(tabular)
-        if escaped_note and part_number == len(tabular_parts) - 1:
+        latex_lines.append(tabular_text)
+        if escaped_note and part_number == len(tabular_texts) - 1:
             latex_lines.append(
                 rf"\par\smallskip\parbox{{{width:.0f}mm}}{{{escaped_note}}}"
             )
@@ -274,20 +274,20 @@ def paper_tables(
     """Return every table of a report as LaTeX, by name, with caption and note."""
     cohort, study_settings = evaluation.cohort, evaluation.settings
     n_folds = study_settings["n_folds"] * study_settings["n_repeats"]
-    sample = (
+    sample_phrase = (
         f"{count(cohort.n_scans, 'scan')} of "
         f"{count(cohort.n_participants, 'participant')}"
     )
     if n_folds > 1:
-        sample += f", {count(n_folds, 'fold')}"
+        sample_phrase += f", {count(n_folds, 'fold')}"
     if cohort.truth is not None:
-        sample += "; simulated data"
+        sample_phrase += "; simulated data"
     latex_of_name = {}
     for table_name, report_table in table_of_name.items():
         paper_text = PAPER_TEXTS.get(table_name, PaperText(table_name))
         latex_of_name[table_name] = latex_table(
             report_table,
-            f"{paper_text.caption} ({sample}).",
+            f"{paper_text.caption} ({sample_phrase}).",
             paper_text.note,
             label=f"tab:{table_name}",
         )
@@ -296,17 +296,17 @@ def paper_tables(
 
 def cell_text_width(text: str) -> float:
     """Return the width of a line of text in a table, in mm (rather too large)."""
-    ems = 0.0
+    width_in_ems = 0.0
     for letter in mark_signs(text):
         if letter in _NARROW:
-            ems += _NARROW_WIDTH
+            width_in_ems += _NARROW_WIDTH
         elif letter in _WIDE or ord(letter) > 0x250:
-            ems += _WIDE_WIDTH
+            width_in_ems += _WIDE_WIDTH
         elif letter.isupper():
-            ems += _CAPITAL_WIDTH
+            width_in_ems += _CAPITAL_WIDTH
         else:
-            ems += _COMMON_WIDTH
-    return ems * _MM_PER_EM
+            width_in_ems += _COMMON_WIDTH
+    return width_in_ems * _MM_PER_EM
 
 
 def _widest_word(cell_texts: Sequence[str]) -> float:
@@ -317,50 +317,55 @@ def _widest_word(cell_texts: Sequence[str]) -> float:
     return max(map(cell_text_width, all_words), default=0.0)
 
 
-def _wrapped_widths(body: pd.DataFrame) -> list[float]:
+def _wrapped_widths(body_table: pd.DataFrame) -> list[float]:
     """Return the smallest width (mm) of each column: longer texts are wrapped.
 
     Numbers with their interval stay in one line; heads are wrapped at blanks.
     """
-    widths = []
-    for column_title in body:
+    column_widths_mm = []
+    for column_title in body_table:
         cell_texts = [
-            " ".join(str(cell_value).split()) for cell_value in body[column_title]
+            " ".join(str(cell_value).split()) for cell_value in body_table[column_title]
         ]
-        cell_width = max(map(cell_text_width, cell_texts), default=0.0)
-        if cell_width > _MAX_UNBROKEN:
-            cell_width = max(_MAX_UNBROKEN * 0.7, _widest_word(cell_texts))
-        widths.append(max(cell_width, _widest_word([str(column_title)])))
-    return widths
+        cell_width_mm = max(map(cell_text_width, cell_texts), default=0.0)
+        if cell_width_mm > _MAX_UNBROKEN:
+            cell_width_mm = max(_MAX_UNBROKEN * 0.7, _widest_word(cell_texts))
+        column_widths_mm.append(max(cell_width_mm, _widest_word([str(column_title)])))
+    return column_widths_mm
 
 
-def _split_columns(widths: Sequence[float], width: float) -> list[list[int]]:
+def _split_columns(column_widths_mm: Sequence[float], width: float) -> list[list[int]]:
     """Return the columns of each part of a table; the first is in all of them."""
-    column_blocks, column_block = [], [0]
-    for column_index in range(1, len(widths)):
-        block_width = sum(
-            widths[i] + _COLUMN_GAP for i in [*column_block, column_index]
+    blocks_of_indices, column_indices = [], [0]
+    for column_index in range(1, len(column_widths_mm)):
+        block_width_mm = sum(
+            column_widths_mm[i] + _COLUMN_GAP for i in [*column_indices, column_index]
         )
-        if block_width > width and len(column_block) > 1:
-            column_blocks.append(column_block)
-            column_block = [0]
-        column_block.append(column_index)
-    return [*column_blocks, column_block]
+        if block_width_mm > width and len(column_indices) > 1:
+            blocks_of_indices.append(column_indices)
+            column_indices = [0]
+        column_indices.append(column_index)
+    return [*blocks_of_indices, column_indices]
 
 
 def _fit_widths(
-    body: pd.DataFrame,
-    widths: Sequence[float],
-    column_block: Sequence[int],
+    body_table: pd.DataFrame,
+    column_widths_mm: Sequence[float],
+    column_indices: Sequence[int],
     width: float,
 ) -> list[float]:
     """Widen columns of wrapped texts into the space that is left, within the width."""
-    block_widths = np.array([widths[column_index] for column_index in column_block])
+    block_widths = np.array(
+        [column_widths_mm[column_index] for column_index in column_indices]
+    )
     natural_widths = []
-    for column_title in body:
+    for column_title in body_table:
         cell_texts = [
             str(column_title),
-            *(" ".join(str(cell_value).split()) for cell_value in body[column_title]),
+            *(
+                " ".join(str(cell_value).split())
+                for cell_value in body_table[column_title]
+            ),
         ]
         natural_widths.append(max(map(cell_text_width, cell_texts)))
     missing_widths = np.maximum(np.array(natural_widths) - block_widths, 0.0)
@@ -376,26 +381,28 @@ def _fit_widths(
 
 
 def _write_tabular(
-    heads: Sequence[str],
+    column_heads: Sequence[str],
     cell_rows: Sequence[Sequence[str]],
-    widths: Sequence[float],
-    groups: Sequence[str] | None,
+    column_widths_mm: Sequence[float],
+    group_names: Sequence[str] | None,
 ) -> str:
     """Return a tabular with columns of these widths (mm) and headings of groups."""
     column_format = "".join(
-        rf">{{\raggedright\arraybackslash}}p{{{column_width:.1f}mm}}"
-        for column_width in widths
+        rf">{{\raggedright\arraybackslash}}p{{{column_width_mm:.1f}mm}}"
+        for column_width_mm in column_widths_mm
     )
     latex_lines = [rf"\begin{{tabular}}{{@{{}}{column_format}@{{}}}}", r"\toprule"]
-    latex_lines += [" & ".join(heads) + r" \\", r"\midrule"]
-    shown_group = None
+    latex_lines += [" & ".join(column_heads) + r" \\", r"\midrule"]
+    shown_group_name = None
     for row_number, cell_row in enumerate(cell_rows):
-        if groups is not None and groups[row_number] != shown_group:
-            if shown_group is not None:
+        if group_names is not None and group_names[row_number] != shown_group_name:
+            if shown_group_name is not None:
                 latex_lines.append(r"\addlinespace")
-            shown_group = groups[row_number]
-            group_text = rf"\textit{{{_escape(str(shown_group))}}}"
-            heading = rf"\multicolumn{{{len(heads)}}}{{@{{}}l@{{}}}}{{{group_text}}}"
+            shown_group_name = group_names[row_number]
+            group_text = rf"\textit{{{_escape(str(shown_group_name))}}}"
+            heading = (
+                rf"\multicolumn{{{len(column_heads)}}}{{@{{}}l@{{}}}}{{{group_text}}}"
+            )
             latex_lines.append(heading + r" \\")
         latex_lines.append(" & ".join(cell_row) + r" \\")
     return "\n".join([*latex_lines, r"\bottomrule", r"\end{tabular}"])

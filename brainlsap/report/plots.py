@@ -103,28 +103,28 @@ N_CONTRIBUTIONS = 15
 
 def _draw_box(
     axes: Axes,
-    centre: tuple[float, float],
-    width: float,
+    centre_mm: tuple[float, float],
+    width_mm: float,
     text_lines: Sequence[str],
     *,
-    height: float = FLOW_BOX,
+    height_mm: float = FLOW_BOX,
 ) -> None:
     """Draw a box with centred lines of text, the first in bold; lengths in mm."""
-    x, y = centre
-    corner = x - width / 2, y - height / 2
-    box_patch = Rectangle(corner, width, height, facecolor="white", edgecolor=INK)
+    x, y = centre_mm
+    corner = x - width_mm / 2, y - height_mm / 2
+    box_patch = Rectangle(corner, width_mm, height_mm, facecolor="white", edgecolor=INK)
     box_patch.set_linewidth(0.6)
     axes.add_patch(box_patch)
-    text_options: Any = {"ha": "center", "va": "center", "zorder": 3}
+    text_style: Any = {"ha": "center", "va": "center", "zorder": 3}
     n_lines = len(text_lines)
     for line_number, line_text in enumerate(text_lines):
-        offset = (line_number - (n_lines - 1) / 2) * LINE_HEIGHT
+        line_offset = (line_number - (n_lines - 1) / 2) * LINE_HEIGHT
         font_weight = "bold" if line_number == 0 else "normal"
-        axes.text(x, y + offset, line_text, fontweight=font_weight, **text_options)
+        axes.text(x, y + line_offset, line_text, fontweight=font_weight, **text_style)
 
 
 def _draw_arrow(
-    axes: Axes, start: tuple[float, float], end: tuple[float, float]
+    axes: Axes, start_point: tuple[float, float], end_point: tuple[float, float]
 ) -> None:
     """Draw an arrow between two points."""
     line_style = {
@@ -132,7 +132,7 @@ def _draw_arrow(
         "linewidth": 0.7,
     }
     arrow_style = {**line_style, "color": INK, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", end, start, arrowprops=arrow_style)
+    axes.annotate("", end_point, start_point, arrowprops=arrow_style)
 
 
 @styled()
@@ -151,69 +151,82 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
         Boxes from above: listed; to the right everybody left out, in order; analysed;
         analysed by class. In each the number of participants (n) and of scans.
     """
-    flow = evaluation.cohort.flow()
-    class_counts = evaluation.cohort.class_counts()
-    class_counts = class_counts[class_counts["scans"] > 0]
+    flow_table = evaluation.cohort.flow()
+    count_table = evaluation.cohort.class_counts()
+    count_table = count_table[count_table["scans"] > 0]
     box_distance = FLOW_BOX + FLOW_GAP
-    n_side_boxes = len(flow) - 2
+    n_side_boxes = len(flow_table) - 2
     first_y = FLOW_MARGIN + FLOW_BOX / 2
     last_y = first_y + (n_side_boxes + 1) * box_distance
-    figure_height = last_y + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE_HEIGHT + FLOW_MARGIN
-    figure = figures.new_figure(width, figure_height, layout="none")
+    figure_height_mm = (
+        last_y + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE_HEIGHT + FLOW_MARGIN
+    )
+    figure = figures.new_figure(width, figure_height_mm, layout="none")
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(figure_height, 0))
+    axes.set(xlim=(0, width), ylim=(figure_height_mm, 0))
     axes.axis("off")
     main_x, main_width = 0.25 * width, 0.42 * width
     side_x, side_width = 0.75 * width, 0.47 * width
     _draw_arrow(axes, (main_x, first_y + FLOW_BOX / 2), (main_x, last_y - FLOW_BOX / 2))
-    flow_rows = [*flow.itertuples()]
-    for row_number, flow_row in enumerate(flow_rows):
-        counts_text = f"n = {flow_row.participants} ({count(flow_row.scans, 'scan')})"
+    flow_records = [*flow_table.itertuples()]
+    for row_number, flow_record in enumerate(flow_records):
+        counts_text = (
+            f"n = {flow_record.participants} ({count(flow_record.scans, 'scan')})"
+        )
         if 0 < row_number <= n_side_boxes:
             box_y = first_y + row_number * box_distance
             _draw_arrow(axes, (main_x, box_y), (side_x - side_width / 2, box_y))
-            box_title = flow_row.title[:1].upper() + flow_row.title[1:]
+            box_title = flow_record.title[:1].upper() + flow_record.title[1:]
             _draw_box(axes, (side_x, box_y), side_width, [box_title, counts_text])
         else:
             box_y = first_y if row_number == 0 else last_y
             box_title = "Listed in the tables" if row_number == 0 else "Analysed"
             _draw_box(axes, (main_x, box_y), main_width, [box_title, counts_text])
-    _draw_class_boxes(axes, class_counts, (main_x, last_y), width)
+    _draw_class_boxes(axes, count_table, (main_x, last_y), width)
     return figure
 
 
 def _draw_class_boxes(
-    axes: Axes, class_counts: pd.DataFrame, parent: tuple[float, float], width: float
+    axes: Axes,
+    count_table: pd.DataFrame,
+    parent_centre: tuple[float, float],
+    width_mm: float,
 ) -> None:
     """Draw a row of boxes with the participants and scans of each class."""
-    parent_x, parent_y = parent
-    n_classes = len(class_counts)
+    parent_x, parent_y = parent_centre
+    n_classes = len(count_table)
     # The row is as wide as the boxes above it.
-    left, right = 0.04 * width, 0.985 * width
-    box_distance = (right - left + FLOW_GAP / 2) / n_classes
+    left_x, right_x = 0.04 * width_mm, 0.985 * width_mm
+    box_distance = (right_x - left_x + FLOW_GAP / 2) / n_classes
     box_width = box_distance - FLOW_GAP / 2
-    first_x = left + box_width / 2
+    first_x = left_x + box_width / 2
     if n_classes <= 2:
-        first_x, box_distance, box_width = parent_x, 0.5 * width, 0.42 * width
+        first_x, box_distance, box_width = parent_x, 0.5 * width_mm, 0.42 * width_mm
     box_height = FLOW_BOX + LINE_HEIGHT
     line_y = parent_y + FLOW_BOX / 2 + FLOW_GAP
-    top = line_y + FLOW_GAP
+    top_y = line_y + FLOW_GAP
     axes.plot([parent_x] * 2, [parent_y + FLOW_BOX / 2, line_y], color=INK, lw=0.7)
     last_x = first_x + (n_classes - 1) * box_distance
     line_ends = [min(first_x, parent_x), max(last_x, parent_x)]
     axes.plot(line_ends, [line_y] * 2, color=INK, lw=0.7)
-    for position, class_row in enumerate(class_counts.to_dict("records")):
-        x = first_x + position * box_distance
-        _draw_arrow(axes, (x, line_y), (x, top))
+    for class_index, class_record in enumerate(count_table.to_dict("records")):
+        x = first_x + class_index * box_distance
+        _draw_arrow(axes, (x, line_y), (x, top_y))
         n_letters = int(box_width / LETTER_WIDTH)
-        class_title = textwrap.shorten(class_row["class"], n_letters, placeholder="...")
+        class_title = textwrap.shorten(
+            class_record["class"], n_letters, placeholder="..."
+        )
         text_lines = [
             class_title,
-            f"n = {class_row['participants']}",
-            count(class_row["scans"], "scan"),
+            f"n = {class_record['participants']}",
+            count(class_record["scans"], "scan"),
         ]
         _draw_box(
-            axes, (x, top + box_height / 2), box_width, text_lines, height=box_height
+            axes,
+            (x, top_y + box_height / 2),
+            box_width,
+            text_lines,
+            height_mm=box_height,
         )
 
 
@@ -261,47 +274,47 @@ def plot_scores(
     score_title = tables.shown_scores(evaluation).get(
         score_name, SCORES[score_name].title
     )
-    scores_of_folds = evaluation.scores()
-    score_summary = tables.summary_of(evaluation, score_name)
+    fold_score_table = evaluation.scores()
+    summary_table = tables.summary_of(evaluation, score_name)
     # Order models as the table of scores does.
-    group_order = [
+    group_ranks = [
         tables.MODEL_GROUPS.index(tables.group_of_model(str(model_name), role))
-        for model_name, role in score_summary["role"].items()
+        for model_name, role in summary_table["role"].items()
     ]
-    score_summary = score_summary.iloc[np.argsort(group_order, kind="stable")]
+    summary_table = summary_table.iloc[np.argsort(group_ranks, kind="stable")]
     axis_label = f"{score_title} (small dots: folds; bar: 95% interval)"
     twin_of_model = evaluation.twin_of_model
     row_names = [
         f"{model_name} (= {twin_of_model[model_name]})"
         if model_name in twin_of_model
         else str(model_name)
-        for model_name in score_summary.index
+        for model_name in summary_table.index
     ]
-    axes = _named_rows(axes, width, row_names, axis_label)
+    axes = _make_row_axes(axes, width, row_names, axis_label)
     if score_name == "balanced_accuracy":
         _draw_reference(axes, 1 / len(evaluation.cohort.classes), "chance")
-    for bar_position, (model_name, summary_row) in enumerate(score_summary.iterrows()):
-        model_scores = scores_of_folds.loc[
-            scores_of_folds["model"] == model_name, score_name
+    for bar_position, (model_name, summary_row) in enumerate(summary_table.iterrows()):
+        fold_values = fold_score_table.loc[
+            fold_score_table["model"] == model_name, score_name
         ].to_numpy()
         bar_color = BLUE if summary_row["role"] == "model" else GREY
         # Draw each fold at the same height in every row.
-        dot_heights = bar_position + np.linspace(-0.2, 0.2, len(model_scores))
+        dot_positions = bar_position + np.linspace(-0.2, 0.2, len(fold_values))
         axes.plot(
-            model_scores, dot_heights, ".", color=bar_color, alpha=0.45, markersize=4
+            fold_values, dot_positions, ".", color=bar_color, alpha=0.45, markersize=4
         )
-        score_interval = tables.score_intervals(evaluation, str(model_name)).loc[
+        estimate_and_bounds = tables.score_intervals(evaluation, str(model_name)).loc[
             score_name
         ]
         _draw_errorbars(
             axes,
-            score_interval["estimate"],
+            estimate_and_bounds["estimate"],
             bar_position,
-            score_interval["low"],
-            score_interval["high"],
+            estimate_and_bounds["low"],
+            estimate_and_bounds["high"],
             color=bar_color,
         )
-        score_text = tables.spread_text(score_interval["estimate"])
+        score_text = tables.spread_text(estimate_and_bounds["estimate"])
         if summary_row["n_failed"]:
             score_text = (
                 f"failed: {summary_row['n_failed']} of {summary_row['n_folds']}"
@@ -351,7 +364,7 @@ def plot_connectome_gain(
         tables.CONNECTOME_TITLES[connectome_name]
         for connectome_name in gain_table["connectome"]
     ]
-    axes = _named_rows(axes, width, row_names, GAIN_LABELS[score])
+    axes = _make_row_axes(axes, width, row_names, GAIN_LABELS[score])
     axes.locator_params("x", nbins=5)
     _draw_reference(axes, 0, "no gain")
     if score == "evidence_gain":
@@ -363,12 +376,12 @@ def plot_connectome_gain(
             linestyle="dotted",
         )
     percent_factor = 100 if score == "error_gain" else 1
-    for row_position, gain_row in enumerate(gain_table.to_dict("records")):
-        dot_color = GREY if gain_row["connectome"] in RANDOM_CONNECTOMES else ORANGE
-        if gain_row["connectome"] == "original":
+    for row_position, gain_record in enumerate(gain_table.to_dict("records")):
+        dot_color = GREY if gain_record["connectome"] in RANDOM_CONNECTOMES else ORANGE
+        if gain_record["connectome"] == "original":
             dot_color = BLUE
         x, lower_bound, upper_bound = (
-            percent_factor * gain_row[f"{score}{bound_suffix}"]
+            percent_factor * gain_record[f"{score}{bound_suffix}"]
             for bound_suffix in ("", "_low", "_high")
         )
         _draw_errorbars(
@@ -401,27 +414,27 @@ def plot_learning_curve(
     ParameterError
         If the evaluation has no learning curve.
     """
-    curve = evaluation.learning_curve
-    if curve is None:
+    curve_table = evaluation.learning_curve
+    if curve_table is None:
         raise ParameterError(
             "the evaluation has no learning curve; run the study with "
             f"{option_text('learning_curve', True)}."
         )
     (axes,) = own_axes(axes, width)
     axes.axhline(1 / len(evaluation.cohort.classes), color=GREY, linestyle="--")
-    line_styles = zip((BLUE, ORANGE), ("o", "s"), ("-", ":"), strict=True)
-    shifts = (0.985, 1.015)  # of dots, so that bars do not cover each other
-    for (model_name, model_curve), (color, marker, line_style), shift in zip(
-        curve.groupby("model", sort=False), line_styles, shifts, strict=False
+    curve_styles = zip((BLUE, ORANGE), ("o", "s"), ("-", ":"), strict=True)
+    x_factors = (0.985, 1.015)  # of dots, so that bars do not cover each other
+    for (model_name, model_table), (color, marker, line_style), x_factor in zip(
+        curve_table.groupby("model", sort=False), curve_styles, x_factors, strict=False
     ):
-        n_people = model_curve["n_train_people"] * shift
+        person_counts = model_table["n_train_people"] * x_factor
         lower_errors, upper_errors = (
-            model_curve["estimate"] - model_curve["low"],
-            model_curve["high"] - model_curve["estimate"],
+            model_table["estimate"] - model_table["low"],
+            model_table["high"] - model_table["estimate"],
         )
         axes.errorbar(
-            n_people,
-            model_curve["estimate"],
+            person_counts,
+            model_table["estimate"],
             [lower_errors, upper_errors],
             color=color,
             marker=marker,
@@ -430,8 +443,8 @@ def plot_learning_curve(
             label=str(model_name),
         )
     axes.set_xscale("log")
-    ticks = sorted(set(curve["n_train_people"]))
-    axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
+    tick_values = sorted(set(curve_table["n_train_people"]))
+    axes.set_xticks(tick_values, [f"{tick_value:.0f}" for tick_value in tick_values])
     axes.minorticks_off()
     axes.set_xlabel("training participants of a fold")
     axes.set_ylabel("balanced accuracy")
@@ -481,27 +494,30 @@ def plot_subgroups(
     if group_table.empty:
         raise ParameterError("no group of people has a score.")
     row_names = [
-        f"{group_row['column']}: {group_row['group']} (n = {group_row['people']})"
-        for group_row in group_table.to_dict("records")
+        f"{group_record['column']}: {group_record['group']} (n = "
+        f"{group_record['people']})"
+        for group_record in group_table.to_dict("records")
     ]
     axis_label = "balanced accuracy (dashed: groups together; dotted: chance)"
-    axes = _named_rows(axes, width, row_names, axis_label)
-    for _, column_groups in group_table.groupby("column"):
-        ends = column_groups.index.min() - 0.4, column_groups.index.max() + 0.4
+    axes = _make_row_axes(axes, width, row_names, axis_label)
+    for _, column_table in group_table.groupby("column"):
+        line_ends = column_table.index.min() - 0.4, column_table.index.max() + 0.4
         axes.vlines(
-            column_groups["all_groups"].iloc[0], *ends, linewidth=1, **DASH_STYLE
+            column_table["all_groups"].iloc[0], *line_ends, linewidth=1, **DASH_STYLE
         )
-        chance = column_groups["chance"].iloc[0]
-        axes.vlines(chance, *ends, linewidth=1, color="black", linestyle="dotted")
-    colors = dict(zip(group_table["column"].unique(), cycle(COLORS)))
-    for position, group_row in enumerate(group_table.to_dict("records")):
+        chance_score = column_table["chance"].iloc[0]
+        axes.vlines(
+            chance_score, *line_ends, linewidth=1, color="black", linestyle="dotted"
+        )
+    color_of_column = dict(zip(group_table["column"].unique(), cycle(COLORS)))
+    for row_position, group_record in enumerate(group_table.to_dict("records")):
         _draw_errorbars(
             axes,
-            group_row["balanced_accuracy"],
-            position,
-            group_row["low"],
-            group_row["high"],
-            color=colors[group_row["column"]],
+            group_record["balanced_accuracy"],
+            row_position,
+            group_record["low"],
+            group_record["high"],
+            color=color_of_column[group_record["column"]],
         )
     return axes
 
@@ -536,12 +552,12 @@ def plot_confusion(
     ParameterError
         If no such model was evaluated.
     """
-    _, predictions = _select_predictions(evaluation, model)
-    classes = evaluation.cohort.classes
+    _, coded_predictions = _select_predictions(evaluation, model)
+    class_names = evaluation.cohort.classes
     confusion_counts = confusion_matrix(
-        predictions.actual_codes,
-        predictions.predicted_codes,
-        labels=range(len(classes)),
+        coded_predictions.actual_codes,
+        coded_predictions.predicted_codes,
+        labels=range(len(class_names)),
     )
     class_totals = confusion_counts.sum(axis=1)
     row_shares = confusion_counts / np.maximum(class_totals[:, None], 1)
@@ -549,27 +565,27 @@ def plot_confusion(
     # Dark letters are easy to read on the lighter half of the colours.
     light_blues = plt.get_cmap("Blues")(np.linspace(0, 0.5, 256))
     axes.imshow(row_shares, cmap=ListedColormap(light_blues), vmin=0, vmax=1)
-    for (matrix_row, matrix_column), cell_count in np.ndenumerate(confusion_counts):
-        row_share = row_shares[matrix_row, matrix_column]
+    for (row_index, column_index), cell_count in np.ndenumerate(confusion_counts):
+        row_share = row_shares[row_index, column_index]
         # Round 12.5 up, not to even.
         cell_text = f"{int(100 * row_share + 0.5)}%\n{cell_count}"
         axes.text(
-            matrix_column,
-            matrix_row,
+            column_index,
+            row_index,
             cell_text,
             color=INK,
             ha="center",
             va="center",
         )
     rotated_style: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-    label_style = rotated_style if max(map(len, classes)) > 7 else {}
-    wrapped_names = [textwrap.fill(class_name, 24) for class_name in classes]
-    axes.set_xticks(range(len(classes)), wrapped_names, **label_style)
+    label_style = rotated_style if max(map(len, class_names)) > 7 else {}
+    wrapped_names = [textwrap.fill(class_name, 24) for class_name in class_names]
+    axes.set_xticks(range(len(class_names)), wrapped_names, **label_style)
     class_labels = [
         f"{class_name}\nn = {n}"
         for class_name, n in zip(wrapped_names, class_totals, strict=True)
     ]
-    axes.set_yticks(range(len(classes)), class_labels)
+    axes.set_yticks(range(len(class_names)), class_labels)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
@@ -607,34 +623,34 @@ def plot_roc(
     ParameterError
         If the model gives neither probabilities nor decision values.
     """
-    model, predictions = _select_predictions(evaluation, model)
-    classes = evaluation.cohort.classes
-    ranking_scores = predictions.ranking_scores
+    model, coded_predictions = _select_predictions(evaluation, model)
+    class_names = evaluation.cohort.classes
+    ranking_scores = coded_predictions.ranking_scores
     if ranking_scores is None:
         raise ParameterError(f"{model} has no ROC curve.")
-    axes = _unit_square(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
+    axes = _make_square_axes(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
     false_positive_rates = np.linspace(0, 1, 1001)
     color_of_class = class_colors(evaluation)
-    fold_rows = [
-        np.flatnonzero(predictions.fold_numbers == fold_number)
-        for fold_number in np.unique(predictions.fold_numbers)
+    fold_indices = [
+        np.flatnonzero(coded_predictions.fold_numbers == fold_number)
+        for fold_number in np.unique(coded_predictions.fold_numbers)
     ]
-    for class_code, class_name in enumerate(classes):
-        is_class = predictions.actual_codes == class_code
-        scored_folds = [
-            test_rows
-            for test_rows in fold_rows
-            if 0 < is_class[test_rows].sum() < len(test_rows)
+    for class_code, class_name in enumerate(class_names):
+        is_class = coded_predictions.actual_codes == class_code
+        scored_indices = [
+            test_index
+            for test_index in fold_indices
+            if 0 < is_class[test_index].sum() < len(test_index)
         ]
         roc_curves = [
-            roc_curve(is_class[test_rows], ranking_scores[test_rows, class_code])[:2]
-            for test_rows in scored_folds
+            roc_curve(is_class[test_index], ranking_scores[test_index, class_code])[:2]
+            for test_index in scored_indices
         ]
-        if roc_curves and (len(classes) > 2 or class_code == 1):
+        if roc_curves and (len(class_names) > 2 or class_code == 1):
             fold_aucs = pd.Series(
                 [auc(*roc_curve_points) for roc_curve_points in roc_curves]
             )
-            mean_curve = np.mean(
+            mean_true_rates = np.mean(
                 [
                     np.interp(false_positive_rates, *roc_curve_points)
                     for roc_curve_points in roc_curves
@@ -645,16 +661,16 @@ def plot_roc(
             legend_text = f"{class_name} {auc_text}"
             axes.plot(
                 [0, *false_positive_rates],
-                [0, *mean_curve],
+                [0, *mean_true_rates],
                 c=color_of_class[class_name],
                 linestyle=CLASS_LINES[class_code % len(CLASS_LINES)],
                 label=legend_text,
                 clip_on=False,
             )
-    auc_title = "AUC ± s.d. over folds" if len(fold_rows) > 1 else "AUC"
+    auc_title = "AUC ± s.d. over folds" if len(fold_indices) > 1 else "AUC"
     # Beside other panels, a legend of one column would be as high as half a panel.
-    overhang = 8.0 if len(axes.figure.axes) > 1 else 0.0
-    _draw_legend(axes, auc_title, overhang)
+    overhang_mm = 8.0 if len(axes.figure.axes) > 1 else 0.0
+    _draw_legend(axes, auc_title, overhang_mm)
     return axes
 
 
@@ -693,28 +709,28 @@ def plot_calibration(
     ParameterError
         If the model gives no probabilities.
     """
-    model, predictions = _select_predictions(evaluation, model)
-    if predictions.class_probabilities is None:
+    model, coded_predictions = _select_predictions(evaluation, model)
+    if coded_predictions.class_probabilities is None:
         raise ParameterError(
             f"{model} gives no probabilities, so it has no calibration."
         )
-    confidences = predictions.confidence()
-    is_correct = predictions.actual_codes == predictions.predicted_codes
+    confidences = coded_predictions.confidence()
+    is_correct = coded_predictions.actual_codes == coded_predictions.predicted_codes
     confidence_order = np.argsort(confidences, kind="stable")
     class_prior = evaluation.class_priors().get(model)
     axis_label = "probability of the predicted class"
     if class_prior is not None:
         prior_label = PRIOR_LABELS.get(str(class_prior), "given class shares")
         axis_label += f"\n({prior_label})"
-    axes = _unit_square(axes, width, axis_label, "share of correct predictions")
-    for bin_rows in np.array_split(
+    axes = _make_square_axes(axes, width, axis_label, "share of correct predictions")
+    for bin_indices in np.array_split(
         confidence_order, min(N_BINS, len(confidence_order))
     ):
-        bin_accuracy = is_correct[bin_rows].mean()
+        bin_accuracy = is_correct[bin_indices].mean()
         lower_bound, upper_bound = wilson_interval(
-            is_correct[bin_rows].sum(), len(bin_rows)
+            is_correct[bin_indices].sum(), len(bin_indices)
         )
-        mean_confidence = confidences[bin_rows].mean()
+        mean_confidence = confidences[bin_indices].mean()
         _draw_errorbars(
             axes,
             mean_confidence,
@@ -762,12 +778,12 @@ def plot_scales(
     ParameterError
         If no region has a rank.
     """
-    top_regions = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
+    top_table = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
     axis_label = "relative scale (bars: range over folds)"
-    region_names = tables.region_labels(list(top_regions["region"]), atlas)
-    axes = _named_rows(axes, width, region_names, axis_label)
+    region_names = tables.region_labels(list(top_table["region"]), atlas)
+    axes = _make_row_axes(axes, width, region_names, axis_label)
     axes.axvline(1, **DASH_STYLE, label="median region")
-    for row_position, region_row in top_regions.iterrows():
+    for row_position, region_row in top_table.iterrows():
         is_planted = bool(region_row.get("planted"))
         is_learned = not region_row["moved"] < 0.5
         dot_color = INK if is_planted else GREY
@@ -819,38 +835,35 @@ def plot_directions(
         with 95% intervals over people (:func:`brainlsap.report.class_differences`).
         Each class has its own colour and shape of marks.
     """
-    top_regions = list(tables.ranked_regions(ranking, n_regions)["region"])
+    top_names = list(tables.ranked_regions(ranking, n_regions)["region"])
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    class_differences = tables.class_differences(evaluation).query(
-        "feature == @feature"
-    )
+    difference_table = tables.class_differences(evaluation).query("feature == @feature")
     first_class, *other_classes = evaluation.cohort.classes
     feature_text = tables.feature_title(evaluation.cohort, feature)
     axis_label = f"{feature_text}: difference from {first_class} (s.d., 95% CI)"
-    axes = _named_rows(
-        axes, width, tables.region_labels(top_regions, atlas), axis_label
+    axes = _make_row_axes(
+        axes, width, tables.region_labels(top_names, atlas), axis_label
     )
     axes.axvline(0, **ZERO_STYLE)
     color_of_class = class_colors(evaluation)
     # Space classes so that those of one region are closer than neighbouring regions.
     middle_offset = (len(other_classes) - 1) / 2
     class_spacing = min(0.16, 0.5 / len(other_classes))
-    for class_position, class_name in enumerate(other_classes):
-        region_rows = (
-            class_differences[class_differences["class"] == class_name]
+    for class_index, class_name in enumerate(other_classes):
+        class_table = (
+            difference_table[difference_table["class"] == class_name]
             .set_index("region")
-            .reindex(top_regions)
+            .reindex(top_names)
         )
         _draw_errorbars(
             axes,
-            region_rows["difference"],
-            np.arange(len(top_regions))
-            + class_spacing * (class_position - middle_offset),
-            region_rows["difference_low"],
-            region_rows["difference_high"],
+            class_table["difference"],
+            np.arange(len(top_names)) + class_spacing * (class_index - middle_offset),
+            class_table["difference_low"],
+            class_table["difference_high"],
             color=color_of_class[class_name],
-            fmt=CLASS_MARKERS[class_position % len(CLASS_MARKERS)],
+            fmt=CLASS_MARKERS[class_index % len(CLASS_MARKERS)],
             markersize=3.5,
             capsize=0,
             label=class_name,
@@ -897,23 +910,29 @@ def plot_region_tests(
     """
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    selected_regions = regions.select_regions(evaluation, n_regions, feature)
-    region_names = tables.region_labels(list(selected_regions["region"]), atlas)
+    selected_table = regions.select_regions(evaluation, n_regions, feature)
+    region_names = tables.region_labels(list(selected_table["region"]), atlas)
     axis_label = "correlation with the class number (95%)"
-    if "F" in selected_regions:
+    if "F" in selected_table:
         axis_label = "eta (95%)"
-    axes = _named_rows(axes, width, region_names, axis_label)
+    axes = _make_row_axes(axes, width, region_names, axis_label)
     axes.axvline(0, **ZERO_STYLE)
-    effect_bounds = selected_regions[["effect", "effect_low", "effect_high"]].to_numpy()
-    contrast_bounds = selected_regions[
+    effect_bounds = selected_table[["effect", "effect_low", "effect_high"]].to_numpy()
+    contrast_bounds = selected_table[
         ["contrast", "contrast_low", "contrast_high"]
     ].to_numpy()
     mark_style: Any = {"markersize": 3.5, "capsize": 0}
-    for statistic, interval_bounds, statistic_color, statistic_marker, row_offset in (
+    for (
+        statistic_name,
+        interval_bounds,
+        statistic_color,
+        statistic_marker,
+        row_offset,
+    ) in (
         ("effect", effect_bounds, BLUE, "o", -0.15),
         ("contrast", contrast_bounds, GREEN, "s", 0.15),
     ):
-        is_significant = selected_regions[f"p_{statistic}"].to_numpy() < ALPHA
+        is_significant = selected_table[f"p_{statistic_name}"].to_numpy() < ALPHA
         for is_shown, face_color in (
             (~is_significant, "white"),
             (is_significant, statistic_color),
@@ -929,10 +948,10 @@ def plot_region_tests(
                 fmt=statistic_marker,
                 color=statistic_color,
                 markerfacecolor=face_color,
-                label=statistic,
+                label=statistic_name,
                 **mark_style,
             )
-    p_values = selected_regions[["p_effect", "p_contrast"]].to_numpy(float)
+    p_values = selected_table[["p_effect", "p_contrast"]].to_numpy(float)
     if (p_values >= ALPHA).any():
         hollow_style: Any = {"fmt": "o", "color": GREY, "markerfacecolor": "white"}
         axes.errorbar(
@@ -980,8 +999,8 @@ def plot_training(
     model = _check_model(evaluation, model)
     model_fits = evaluation.fits[evaluation.fits["model"] == model]
     loss_records = tables.reported_values(model_fits, "losses")
-    scale_paths = scales_in_training(evaluation, model)
-    if not loss_records and scale_paths.empty:
+    scale_path_table = scales_in_training(evaluation, model)
+    if not loss_records and scale_path_table.empty:
         raise ParameterError(
             f"{model} has no record of training (losses, scales); name another model."
         )
@@ -992,27 +1011,27 @@ def plot_training(
             for loss_record in loss_records
         ]
         if any(loss_curve.notna().any() for loss_curve in loss_curves):
-            fold_losses = pd.concat(loss_curves, axis=1)
+            loss_table = pd.concat(loss_curves, axis=1)
             thin_line, *_ = loss_axes.plot(
-                fold_losses, color=curve_color, lw=0.4, alpha=0.7
+                loss_table, color=curve_color, lw=0.4, alpha=0.7
             )
             thin_line.set_label("_" if curve_color == BLUE else "each fold")
             loss_axes.plot(
-                fold_losses.dropna().median(axis=1),
+                loss_table.dropna().median(axis=1),
                 color=curve_color,
                 lw=1.6,
                 label=loss_kind,
             )
-    if len(scale_paths):
-        training_shares = scale_paths.columns
-        is_small = scale_paths.iloc[:, -1].rank() <= N_SHOWN
-        for path_rows, curve_color, legend_label in (
+    if len(scale_path_table):
+        training_shares = scale_path_table.columns
+        is_small = scale_path_table.iloc[:, -1].rank() <= N_SHOWN
+        for row_mask, curve_color, legend_label in (
             (~is_small, "#c4c4c4", "other regions"),
             (is_small, BLUE, f"{N_SHOWN} smallest"),
         ):
             scale_axes.plot(
                 training_shares,
-                scale_paths[path_rows].T,
+                scale_path_table[row_mask].T,
                 curve_color,
                 lw=0.6,
                 label=legend_label,
@@ -1046,16 +1065,16 @@ def plot_contributions(
         A bar per region, and one for the sum of all others.
     """
     region_contributions = contributions.set_index("region")["contribution"]
-    contribution_order = (
+    ordered_names = (
         region_contributions.abs().sort_values(ascending=False, kind="stable").index
     )
-    shown_regions = list(contribution_order[:N_CONTRIBUTIONS])
-    other_regions = contribution_order[N_CONTRIBUTIONS:]
-    row_names = tables.region_labels(shown_regions, atlas)
-    bar_lengths = region_contributions[shown_regions].tolist()
-    if len(other_regions):
-        row_names.append(f"{len(other_regions)} other regions")
-        bar_lengths.append(float(region_contributions[other_regions].sum()))
+    shown_names = list(ordered_names[:N_CONTRIBUTIONS])
+    other_names = ordered_names[N_CONTRIBUTIONS:]
+    row_names = tables.region_labels(shown_names, atlas)
+    bar_lengths = region_contributions[shown_names].tolist()
+    if len(other_names):
+        row_names.append(f"{len(other_names)} other regions")
+        bar_lengths.append(float(region_contributions[other_names].sum()))
     (axes,) = own_axes(None, COLUMN_WIDTH, 18 + 5 * len(row_names))
     axes.barh(np.arange(len(row_names)), bar_lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
@@ -1064,32 +1083,34 @@ def plot_contributions(
     return axes.figure
 
 
-def scales_in_training(evaluation: Evaluation, model: str) -> pd.DataFrame:
+def scales_in_training(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return relative scales during training: rows are regions, columns shares.
 
     The values are those of :func:`rank_regions` (means over folds) at every recorded
     share of the training. Without such records the frame is empty.
     """
-    model_scales = evaluation.scales.query("model == @model and start == 'mean'")
-    if not (model_scales["share"] < 1).any():
+    scale_table = evaluation.scales.query("model == @model_name and start == 'mean'")
+    if not (scale_table["share"] < 1).any():
         return pd.DataFrame()
     scales_of_share = {}
-    for training_share, share_scales in model_scales.groupby("share"):
-        scales_at_share = replace(evaluation, scales=share_scales.assign(share=1.0))
-        region_ranking = rank_regions(scales_at_share, model).set_index("region")
-        scales_of_share[training_share] = region_ranking["relative_scale"]
+    for training_share, share_table in scale_table.groupby("share"):
+        share_evaluation = replace(evaluation, scales=share_table.assign(share=1.0))
+        ranking_table = rank_regions(share_evaluation, model_name).set_index("region")
+        scales_of_share[training_share] = ranking_table["relative_scale"]
     return pd.DataFrame(scales_of_share).dropna()
 
 
 def class_colors(evaluation: Evaluation) -> dict[str, str]:
     """Return a colour for every class; ordered classes go from light to dark."""
-    classes = evaluation.cohort.classes
+    class_names = evaluation.cohort.classes
     color_list: list[Any] = list(COLORS)
-    if evaluation.cohort.classes_ordered and len(classes) > 2:
-        color_list = list(plt.get_cmap("inferno_r")(np.linspace(0.23, 1, len(classes))))
+    if evaluation.cohort.classes_ordered and len(class_names) > 2:
+        color_list = list(
+            plt.get_cmap("inferno_r")(np.linspace(0.23, 1, len(class_names)))
+        )
     return {
-        class_name: color_list[class_position % len(color_list)]
-        for class_position, class_name in enumerate(classes)
+        class_name: color_list[class_index % len(color_list)]
+        for class_index, class_name in enumerate(class_names)
     }
 
 
@@ -1137,7 +1158,9 @@ def _draw_reference(
     )
 
 
-def _unit_square(axes: Axes | None, width: float, xlabel: str, ylabel: str) -> Axes:
+def _make_square_axes(
+    axes: Axes | None, width: float, xlabel: str, ylabel: str
+) -> Axes:
     """Return square axes from 0 to 1, with their diagonal."""
     (axes,) = own_axes(axes, width)
     axes.plot([0, 1], [0, 1], **DASH_STYLE)
@@ -1145,47 +1168,51 @@ def _unit_square(axes: Axes | None, width: float, xlabel: str, ylabel: str) -> A
     return axes
 
 
-def _draw_legend(axes: Axes, title: str = "", overhang: float = 0.0) -> None:
+def _draw_legend(axes: Axes, title: str = "", overhang_mm: float = 0.0) -> None:
     """Draw a legend above the axes that names each kind of mark once.
 
     It may be wider than the axes with their labels by an overhang in mm.
     """
     legend_handles, mark_names = axes.get_legend_handles_labels()
     mark_of_name = dict(zip(mark_names, legend_handles, strict=True))
-    cell_width = figures.cell_size(axes)[0]
+    cell_width_mm = figures.cell_size_mm(axes)[0]
     wrapped_names = [
-        textwrap.fill(mark_name, max(8, int((cell_width - 12) / LETTER_WIDTH)))
+        textwrap.fill(mark_name, max(8, int((cell_width_mm - 12) / LETTER_WIDTH)))
         for mark_name in mark_of_name
     ]
     is_ours = isinstance(axes.figure, figures.PaperFigure)
-    entry_width = 6.2 + max(map(text_width, mark_of_name), default=0)
+    entry_width_mm = 6.2 + max(map(text_width, mark_of_name), default=0)
     # The last entry of a row has no space behind it. The axes of a panel of the user
     # end before the panel, so a legend as wide as the panel would be cut at its left.
     legend_margin = -2.0
-    if is_ours or overhang:
-        legend_margin = 2.0 + overhang
-    legend_width = cell_width + legend_margin
-    per_line = max(1, int(legend_width / entry_width))
-    n_lines = -(-len(wrapped_names) // per_line) + sum(
+    if is_ours or overhang_mm:
+        legend_margin = 2.0 + overhang_mm
+    legend_width_mm = cell_width_mm + legend_margin
+    n_per_line = max(1, int(legend_width_mm / entry_width_mm))
+    n_lines = -(-len(wrapped_names) // n_per_line) + sum(
         mark_name.count("\n") for mark_name in wrapped_names
     )
     n_lines += bool(title)
-    figures.add_lines(axes, n_lines - 1, is_side_by_side=True)
+    figures.add_text_lines(axes, n_lines - 1, is_side_by_side=True)
     legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # Leave room for the letter of a panel, of up to 12 points.
-    is_narrow = min(per_line, len(wrapped_names)) * entry_width < cell_width - 20
+    is_narrow = (
+        min(n_per_line, len(wrapped_names)) * entry_width_mm < cell_width_mm - 20
+    )
     has_letter = not (is_ours and len(axes.figure.axes) == 1)
-    title_height = 12 / 72 if has_letter and not is_narrow else 3 / 72
-    title_offset = ScaledTranslation(0, title_height, axes.figure.dpi_scale_trans)
+    title_height_inches = 12 / 72 if has_letter and not is_narrow else 3 / 72
+    title_offset = ScaledTranslation(
+        0, title_height_inches, axes.figure.dpi_scale_trans
+    )
     legend_style |= {
         "bbox_to_anchor": (1, 1),
         "bbox_transform": axes.transAxes + title_offset,
     }
-    legend_style |= {"loc": "lower right", "ncols": per_line, "handlelength": 1.6}
+    legend_style |= {"loc": "lower right", "ncols": n_per_line, "handlelength": 1.6}
     legend_style |= {"title": title or None, "alignment": "left"}
     legend_style |= {"title_fontsize": figures.FONT_SIZE}
     # Order the entries by rows, as they are read; matplotlib fills column by column.
-    n_columns = min(per_line, len(wrapped_names))
+    n_columns = min(n_per_line, len(wrapped_names))
     legend_entries = list(zip(mark_of_name.values(), wrapped_names, strict=True))
     ordered_entries = [
         legend_entry
@@ -1193,28 +1220,32 @@ def _draw_legend(axes: Axes, title: str = "", overhang: float = 0.0) -> None:
         for legend_entry in legend_entries[column_index::n_columns]
     ]
     axes.legend(
-        [mark for mark, _ in ordered_entries],
+        [legend_handle for legend_handle, _ in ordered_entries],
         [mark_name for _, mark_name in ordered_entries],
         **legend_style,
     )
 
 
-def _named_rows(axes: Any, width: float, row_names: list[str], axis_label: str) -> Axes:
+def _make_row_axes(
+    axes: Any, width: float, row_names: list[str], axis_label: str
+) -> Axes:
     """Return axes with one named row per name; a new figure is as high as they need."""
     (axes,) = own_axes(axes, width, 19)
-    width = figures.cell_size(axes)[0]
-    per_line = int(17 + width / 6.4)
-    plot_width = width - 8 - LETTER_WIDTH * min(per_line, max(map(len, row_names)))
+    width = figures.cell_size_mm(axes)[0]
+    n_letters_per_line = int(17 + width / 6.4)
+    plot_width_mm = (
+        width - 8 - LETTER_WIDTH * min(n_letters_per_line, max(map(len, row_names)))
+    )
     row_names = [
-        textwrap.fill(tables.shorten_name(row_name, 72), per_line)
+        textwrap.fill(tables.shorten_name(row_name, 72), n_letters_per_line)
         for row_name in row_names
     ]
-    axis_label = textwrap.fill(axis_label, max(12, int(plot_width / LETTER_WIDTH)))
+    axis_label = textwrap.fill(axis_label, max(12, int(plot_width_mm / LETTER_WIDTH)))
     row_height = max(1.3, 1 + max(row_name.count("\n") for row_name in row_names))
-    figures.add_lines(axes, axis_label.count("\n") + row_height * len(row_names))
+    figures.add_text_lines(axes, axis_label.count("\n") + row_height * len(row_names))
     label_rows(axes, row_names)
     axes.set_xlabel(axis_label)
-    axes.locator_params("x", nbins=int(np.clip(plot_width / 13, 1, 9)))
+    axes.locator_params("x", nbins=int(np.clip(plot_width_mm / 13, 1, 9)))
     return axes
 
 
@@ -1231,10 +1262,10 @@ def _select_predictions(
 ) -> tuple[str, Predictions]:
     """Return name and predictions of a model, by default of the first."""
     model = _check_model(evaluation, model)
-    prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    if prediction_rows.empty:
+    prediction_table = evaluation.predictions[evaluation.predictions["model"] == model]
+    if prediction_table.empty:
         raise ParameterError(f"{model} failed in every fold, so it has no predictions.")
-    return model, evaluation.as_predictions(prediction_rows)
+    return model, evaluation.as_predictions(prediction_table)
 
 
 def label_rows(axes: Axes, row_names: list[str]) -> None:

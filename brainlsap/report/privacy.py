@@ -120,10 +120,10 @@ def withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
     letters ("1", "b") occur in any text by chance; they are withheld only after a
     prefix ("sub-", "session ").
     """
-    id_columns = cohort_table.filter(["scan", "participant", "session"])
+    id_table = cohort_table.filter(["scan", "participant", "session"])
     private_names = {
         normalize("NFC", str(private_name))
-        for private_name in id_columns.to_numpy().ravel()
+        for private_name in id_table.to_numpy().ravel()
     }
     private_names |= {
         re.sub("^(sub|ses)-", "", private_name) for private_name in private_names
@@ -145,11 +145,11 @@ def withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
         # Large cohorts have many names, of few lengths: look up each part of the text.
         matching_names: list[str] = []
         for name_length in name_lengths:
-            text_parts = {
-                lower_text[start : start + name_length]
-                for start in range(len(lower_text) - name_length + 1)
+            text_substrings = {
+                lower_text[start_index : start_index + name_length]
+                for start_index in range(len(lower_text) - name_length + 1)
             }
-            matching_names += sorted(text_parts & pattern_text_of_name.keys())
+            matching_names += sorted(text_substrings & pattern_text_of_name.keys())
         matching_patterns = [pattern_text_of_name[name] for name in matching_names]
         if matching_patterns:
             name_pattern = "|".join(matching_patterns)

@@ -90,7 +90,7 @@ def are_region_tests_valid(evaluation: Evaluation) -> bool:
 
 
 def significant_regions(
-    evaluation: Evaluation, test: str, feature: str | None = None
+    evaluation: Evaluation, statistic_name: str, feature: str | None = None
 ) -> list[str]:
     """Return regions with a family-wise p below 0.05, in the order of the atlas.
 
@@ -98,7 +98,7 @@ def significant_regions(
     ----------
     evaluation : Evaluation
         With `region_tests`.
-    test : {"effect", "contrast"}
+    statistic_name : {"effect", "contrast"}
         Test that gives the p-value.
     feature : str, optional
         Feature in which they were tested; by default any.
@@ -111,7 +111,7 @@ def significant_regions(
     if not has_region_tests(evaluation):
         return []
     region_tests = _region_tests_of(evaluation, feature)
-    is_significant = region_tests[f"p_{test}"] < ranks.ALPHA
+    is_significant = region_tests[f"p_{statistic_name}"] < ranks.ALPHA
     return list(region_tests.loc[is_significant, "region"].unique())
 
 
@@ -140,15 +140,17 @@ def sign_contrasts(region_tests: pd.DataFrame) -> pd.DataFrame:
         relative to the connected regions, and positive if they rise. Contrasts of
         classes without an order have no direction and are not changed.
     """
-    signed_tests = region_tests.copy()
+    signed_test_table = region_tests.copy()
     if "F" in region_tests:
-        return signed_tests
+        return signed_test_table
     is_falling = region_tests["effect"] < 0
-    bounds = region_tests.loc[is_falling, ["contrast", "contrast_high", "contrast_low"]]
-    signed_tests.loc[
+    swapped_bounds = region_tests.loc[
+        is_falling, ["contrast", "contrast_high", "contrast_low"]
+    ]
+    signed_test_table.loc[
         is_falling, ["contrast", "contrast_low", "contrast_high"]
-    ] = -bounds.to_numpy()
-    return signed_tests
+    ] = -swapped_bounds.to_numpy()
+    return signed_test_table
 
 
 def _region_tests_of(
@@ -194,15 +196,15 @@ def select_regions(
     region_tests = _region_tests_of(evaluation, feature).dropna(subset="effect")
     if not has_region_tests(evaluation):
         region_tests = region_tests.assign(p_effect=np.nan, p_contrast=np.nan)
-    effect_order = region_tests.assign(
+    ordered_table = region_tests.assign(
         effect_size=region_tests["effect"].abs()
     ).sort_values(["p_effect", "effect_size"], ascending=[True, False], kind="stable")
-    top_regions = effect_order.head(n_regions)
-    other_regions = effect_order.iloc[n_regions:]
-    is_peak = other_regions["p_contrast"] < ranks.ALPHA
-    extra_regions = other_regions[is_peak].head(N_EXTRA)
-    selected_regions = pd.concat([top_regions, extra_regions])
-    return selected_regions.drop(columns="effect_size").reset_index(drop=True)
+    top_table = ordered_table.head(n_regions)
+    other_table = ordered_table.iloc[n_regions:]
+    is_peak = other_table["p_contrast"] < ranks.ALPHA
+    extra_table = other_table[is_peak].head(N_EXTRA)
+    selected_table = pd.concat([top_table, extra_table])
+    return selected_table.drop(columns="effect_size").reset_index(drop=True)
 
 
 def region_tests_table(
@@ -241,44 +243,44 @@ def region_tests_table(
     ParameterError
         If the evaluation has no `region_tests`.
     """
-    selected_regions = select_regions(evaluation, n_regions)
+    selected_table = select_regions(evaluation, n_regions)
     smallest_p = _smallest_p(evaluation) if marks_smallest_p else 0.0
-    region_names = list(selected_regions["region"])
+    region_names = list(selected_table["region"])
     paper_table = pd.DataFrame({"region": region_labels(region_names, atlas)})
     if len(evaluation.cohort.feature_names) > 1:
         paper_table["feature"] = [
-            feature_title(evaluation.cohort, feature_name, region)
-            for feature_name, region in zip(
-                selected_regions["feature"], region_names, strict=True
+            feature_title(evaluation.cohort, feature_name, region_name)
+            for feature_name, region_name in zip(
+                selected_table["feature"], region_names, strict=True
             )
         ]
     if atlas is not None:
-        centroids = centroid_texts(region_names, load_atlas(atlas))
-        if any(centroids):
-            paper_table["x, y, z"] = centroids
-    for statistic in ("effect", "contrast"):
-        estimates_and_bounds = selected_regions[
-            [statistic, f"{statistic}_low", f"{statistic}_high"]
+        coordinate_texts = centroid_texts(region_names, load_atlas(atlas))
+        if any(coordinate_texts):
+            paper_table["x, y, z"] = coordinate_texts
+    for statistic_name in ("effect", "contrast"):
+        estimates_and_bounds = selected_table[
+            [statistic_name, f"{statistic_name}_low", f"{statistic_name}_high"]
         ].to_numpy()
-        paper_table[f"{statistic} [95%]"] = [
+        paper_table[f"{statistic_name} [95%]"] = [
             interval_text(estimate, lower_bound, upper_bound, 2)
             for estimate, lower_bound, upper_bound in estimates_and_bounds
         ]
-        paper_table[f"p ({statistic})"] = [
+        paper_table[f"p ({statistic_name})"] = [
             p_text(p_value, smallest_p)
-            for p_value in selected_regions[f"p_{statistic}"]
+            for p_value in selected_table[f"p_{statistic_name}"]
         ]
     if ranks_by_varied_scales(evaluation):
-        scale_rows = scale_ranking(evaluation).set_index("region").loc[region_names]
+        scale_table = scale_ranking(evaluation).set_index("region").loc[region_names]
         paper_table["relative scale [range]"] = [
             interval_text(mean_scale, lower_bound, upper_bound, 2)
-            for mean_scale, lower_bound, upper_bound in scale_rows[
+            for mean_scale, lower_bound, upper_bound in scale_table[
                 ["relative_scale", "relative_low", "relative_high"]
             ].to_numpy()
         ]
-    if selected_regions.get("planted", pd.Series(dtype=bool)).any():
+    if selected_table.get("planted", pd.Series(dtype=bool)).any():
         paper_table["simulation"] = np.where(
-            selected_regions["planted"].astype(bool), "planted", ""
+            selected_table["planted"].astype(bool), "planted", ""
         )
     return paper_table
 
@@ -288,10 +290,10 @@ def scale_ranges(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
     """Return the smallest and the largest relative scale of every model with scales."""
     range_of_model = {}
     for model_name in models_with_scales(evaluation):
-        relative_scales = rank_regions(evaluation, model_name)["relative_scale"]
+        scale_values = rank_regions(evaluation, model_name)["relative_scale"]
         range_of_model[model_name] = (
-            float(relative_scales.min()),
-            float(relative_scales.max()),
+            float(scale_values.min()),
+            float(scale_values.max()),
         )
     return range_of_model
 
@@ -304,8 +306,10 @@ def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
     """
     return [
         model_name
-        for model_name, (smallest, largest) in scale_ranges(evaluation).items()
-        if largest - smallest >= MIN_SCALE_RANGE
+        for model_name, (smallest_scale, largest_scale) in scale_ranges(
+            evaluation
+        ).items()
+        if largest_scale - smallest_scale >= MIN_SCALE_RANGE
         and not has_unused_network(evaluation, model_name)
     ]
 
@@ -314,8 +318,8 @@ def ranks_by_varied_scales(evaluation: Evaluation) -> bool:
     """Return whether the scales of the model that ranks regions differ enough."""
     if not models_with_scales(evaluation):
         return False
-    ranking_model = str(scale_ranking(evaluation)["model"].iloc[0])
-    return ranking_model in models_of_varied_scales(evaluation)
+    ranking_model_name = str(scale_ranking(evaluation)["model"].iloc[0])
+    return ranking_model_name in models_of_varied_scales(evaluation)
 
 
 def scale_ranking(evaluation: Evaluation) -> pd.DataFrame:
@@ -343,38 +347,39 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         (regions with family-wise p < 0.05; NaN with fewer than 99 permutations).
     """
     region_tests = _region_tests_of(evaluation).dropna(subset="effect")
-    region_facts: Any = evaluation.cohort.regions
-    groupings = [
-        grouping
-        for grouping in ("lobe", "network", "hemisphere")
-        if grouping in region_facts and _has_group(region_facts[grouping]).any()
+    atlas_table: Any = evaluation.cohort.regions
+    grouping_columns = [
+        grouping_column
+        for grouping_column in ("lobe", "network", "hemisphere")
+        if grouping_column in atlas_table
+        and _has_group(atlas_table[grouping_column]).any()
     ]
-    groups_of_region = region_facts.set_index("name")[list({*groupings, "hemisphere"})]
-    region_tests = region_tests.join(groups_of_region, on="region")
-    group_rows: list[dict[str, Any]] = []
-    shown_differences = [*difference_columns(evaluation)]
+    group_table = atlas_table.set_index("name")[list({*grouping_columns, "hemisphere"})]
+    region_tests = region_tests.join(group_table, on="region")
+    group_records: list[dict[str, Any]] = []
+    difference_names = [*difference_columns(evaluation)]
     has_tests = has_region_tests(evaluation)
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
-        for grouping in groupings:
-            is_grouped = _has_group(feature_tests[grouping])
+        for grouping_column in grouping_columns:
+            is_grouped = _has_group(feature_tests[grouping_column])
             for group_name, group_tests in feature_tests[is_grouped].groupby(
-                grouping, sort=False
+                grouping_column, sort=False
             ):
                 tests_by_hemisphere = {"all": group_tests}
-                if grouping != "hemisphere":
+                if grouping_column != "hemisphere":
                     tests_by_hemisphere |= dict(list(group_tests.groupby("hemisphere")))
                 for hemisphere, hemisphere_tests in tests_by_hemisphere.items():
-                    group_keys = {
+                    group_key = {
                         "feature": feature_name,
-                        "grouping": grouping,
+                        "grouping": grouping_column,
                         "group": group_name,
                         "hemisphere": hemisphere,
                     }
-                    group_summary = _summarize_group(
-                        hemisphere_tests, shown_differences, has_tests=has_tests
+                    group_record = _summarize_group(
+                        hemisphere_tests, difference_names, has_tests=has_tests
                     )
-                    group_rows.append(group_keys | group_summary)
-    return pd.DataFrame(group_rows)
+                    group_records.append(group_key | group_record)
+    return pd.DataFrame(group_records)
 
 
 def _has_group(group_names: pd.Series) -> pd.Series:
@@ -386,13 +391,15 @@ def _summarize_group(
     group_tests: pd.DataFrame, difference_names: Sequence[str], *, has_tests: bool
 ) -> dict[str, float]:
     """Return mean differences of classes, and how many regions are significant."""
-    group_summary: dict[str, float] = {"n_regions": len(group_tests)}
+    group_record: dict[str, float] = {"n_regions": len(group_tests)}
     for column_name in difference_names:
-        group_summary[column_name] = float(group_tests[column_name].mean())
-    for statistic in ("effect", "contrast"):
-        n_significant = (group_tests[f"p_{statistic}"] < ranks.ALPHA).sum()
-        group_summary[f"n_{statistic}"] = float(n_significant) if has_tests else np.nan
-    return group_summary
+        group_record[column_name] = float(group_tests[column_name].mean())
+    for statistic_name in ("effect", "contrast"):
+        n_significant = (group_tests[f"p_{statistic_name}"] < ranks.ALPHA).sum()
+        group_record[f"n_{statistic_name}"] = (
+            float(n_significant) if has_tests else np.nan
+        )
+    return group_record
 
 
 def difference_columns(evaluation: Evaluation) -> dict[str, str]:
@@ -423,25 +430,26 @@ def region_group_text(evaluation: Evaluation) -> pd.DataFrame:
     group_table = region_group_table(evaluation)
     if group_table.empty:
         return group_table
-    first_feature = evaluation.cohort.feature_names[0]
+    first_feature_name = evaluation.cohort.feature_names[0]
     group_table = group_table[
-        (group_table["feature"] == first_feature) & (group_table["hemisphere"] == "all")
+        (group_table["feature"] == first_feature_name)
+        & (group_table["hemisphere"] == "all")
     ]
-    hemisphere_titles = {"L": "left", "R": "right", "M": "midline"}
-    shown_groups = group_table["group"].where(
+    title_of_hemisphere = {"L": "left", "R": "right", "M": "midline"}
+    group_cells = group_table["group"].where(
         group_table["grouping"] != "hemisphere",
-        group_table["group"].replace(hemisphere_titles),
+        group_table["group"].replace(title_of_hemisphere),
     )
     paper_table = pd.DataFrame(
         {
             "by": group_table["grouping"],
-            "group": shown_groups,
+            "group": group_cells,
             "regions": group_table["n_regions"].astype(int).astype(str),
         }
     )
     for column_name, difference_title in difference_columns(evaluation).items():
         paper_table[difference_title] = [
-            spread_text(d, digits=2) for d in group_table[column_name]
+            spread_text(d, n_digits=2) for d in group_table[column_name]
         ]
     if has_region_tests(evaluation):
         paper_table["differ"] = group_table["n_effect"].astype(int).astype(str)
@@ -453,40 +461,40 @@ def answer_region_questions(
     evaluation: Evaluation, atlas: AtlasSource | None = None
 ) -> list[RegionAnswer]:
     """Return the three questions of the report's section on regions, with answers."""
-    answers = []
+    region_answers = []
     if evaluation.region_tests is not None:
-        answers += [
+        region_answers += [
             _answer_effect(evaluation, atlas),
             _answer_contrast(evaluation, atlas),
         ]
     if models_with_scales(evaluation):
-        answers.append(_answer_scale(evaluation, atlas))
+        region_answers.append(_answer_scale(evaluation, atlas))
     if not are_region_tests_valid(evaluation):
         return [
-            answer._replace(
+            region_answer._replace(
                 answer=f"This result is not valid, because the leakage audit found an "
-                f"error in the data. {answer.answer}",
+                f"error in the data. {region_answer.answer}",
                 claim=NO_CLAIM,
             )
-            for answer in answers
+            for region_answer in region_answers
         ]
-    return answers
+    return region_answers
 
 
 def name_regions(
-    regions: Sequence[str], atlas: AtlasSource | None, max_named: int = MAX_NAMED
+    region_names: Sequence[str], atlas: AtlasSource | None, max_names: int = MAX_NAMED
 ) -> str:
     """Return all names of a list, or of a long list the first, and how many others.
 
     Both sides of a structure are one name: "left and right amygdala".
     """
-    unique_regions = list(dict.fromkeys(regions))
-    n_named = len(unique_regions)
-    if n_named > max_named:
-        n_named = min(N_NAMED, max_named)
-    named_regions = region_labels(unique_regions[:n_named], atlas)
-    region_texts = _pair_sides(named_regions)
-    n_other_regions = len(unique_regions) - len(named_regions)
+    unique_names = list(dict.fromkeys(region_names))
+    n_named = len(unique_names)
+    if n_named > max_names:
+        n_named = min(N_NAMED, max_names)
+    label_texts = region_labels(unique_names[:n_named], atlas)
+    region_texts = _pair_sides(label_texts)
+    n_other_regions = len(unique_names) - len(label_texts)
     if n_other_regions:
         region_texts = [*region_texts, count(n_other_regions, "other")]
     if len(region_texts) > 1 and any(
@@ -509,39 +517,39 @@ def is_borderline(p_value: float, n_permutations: int) -> bool:
 
 
 def name_borderline(
-    region_p_values: pd.DataFrame,
+    p_value_table: pd.DataFrame,
     p_column: str,
     n_permutations: int,
     atlas: AtlasSource | None,
 ) -> str:
     """Return which significant regions are borderline, with their p; "" for none."""
-    is_near = region_p_values[p_column].map(
+    is_near = p_value_table[p_column].map(
         lambda p_value: is_borderline(p_value, n_permutations)
     )
-    is_significant = region_p_values[p_column] < ranks.ALPHA
-    near_regions = region_p_values[is_near & is_significant]
-    if near_regions.empty:
+    is_significant = p_value_table[p_column] < ranks.ALPHA
+    near_table = p_value_table[is_near & is_significant]
+    if near_table.empty:
         return ""
-    largest_p = near_regions[p_column].max()
+    largest_p = near_table[p_column].max()
     p_phrase_text = p_phrase(largest_p)
-    if len(near_regions) > 1:
+    if len(near_table) > 1:
         p_phrase_text = f"largest {p_phrase_text}"
     return (
-        f"borderline in {name_regions(list(near_regions['region']), atlas)}: "
+        f"borderline in {name_regions(list(near_table['region']), atlas)}: "
         f"{p_phrase_text} with {count(n_permutations, 'permutation')}"
     )
 
 
-def _pair_sides(names: list[str]) -> list[str]:
+def _pair_sides(label_texts: list[str]) -> list[str]:
     """Return names with both sides of a structure as one, at the first of the two."""
     region_texts = []
-    for name in names:
-        side, _, structure = name.partition(" ")
+    for label_text in label_texts:
+        side, _, structure = label_text.partition(" ")
         opposite_side = {"left": "right", "right": "left"}.get(side)
         opposite_name = f"{opposite_side} {structure}"
-        if opposite_side is None or opposite_name not in names:
-            region_texts.append(name)
-        elif names.index(name) < names.index(opposite_name):
+        if opposite_side is None or opposite_name not in label_texts:
+            region_texts.append(label_text)
+        elif label_texts.index(label_text) < label_texts.index(opposite_name):
             region_texts.append(f"left and right {structure}")
     return region_texts
 
@@ -600,18 +608,18 @@ def _family_text(evaluation: Evaluation) -> str:
 def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
     """Answer whether regions differ between classes."""
     question_text = "Does the region differ between classes?"
-    selected_regions = select_regions(evaluation, 1)
+    selected_table = select_regions(evaluation, 1)
     n_measured_regions = int(
         _region_tests_of(evaluation).dropna(subset="effect")["region"].nunique()
     )
-    if selected_regions.empty:
+    if selected_table.empty:
         return RegionAnswer(
             question_text,
             "No answer is possible, because covariates explain the classes completely.",
             NO_CLAIM,
             "This does not mean that the classes are equal.",
         )
-    largest_row = selected_regions.iloc[0]
+    largest_row = selected_table.iloc[0]
     largest_text = (
         f"{name_regions([largest_row['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest_row)}: "
@@ -628,13 +636,13 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
         caution_text = "A large effect without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
-    all_regions = select_regions(evaluation, len(_region_tests_of(evaluation)))
-    is_significant = all_regions["p_effect"] < ranks.ALPHA
-    significant_names = list(all_regions.loc[is_significant, "region"].unique())
+    full_table = select_regions(evaluation, len(_region_tests_of(evaluation)))
+    is_significant = full_table["p_effect"] < ranks.ALPHA
+    significant_names = list(full_table.loc[is_significant, "region"].unique())
     family_text = _family_text(evaluation)
     if significant_names:
         borderline_text = name_borderline(
-            all_regions.drop_duplicates("region"),
+            full_table.drop_duplicates("region"),
             "p_effect",
             int(largest_row["n_permutations"]),
             atlas,
@@ -735,10 +743,10 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         answer_text = "This was not tested, because there were too few permutations."
         caution_text = "A large contrast without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
-    peak_rows = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
+    peak_table = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
         ["p_contrast", "contrast_z"], ascending=[True, False]
     )
-    peak_names = list(peak_rows["region"].unique())
+    peak_names = list(peak_table["region"].unique())
     if not peak_names:
         answer_text = (
             "This was not shown for any region. The largest contrast, which is not "
@@ -751,13 +759,13 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         )
         claim_text = "No region was shown to stand out from connected regions."
         return RegionAnswer(question_text, answer_text, claim_text, caution_text)
-    largest_peak: Any = peak_rows.loc[peak_rows["contrast_z"].idxmax()]
+    largest_peak_row: Any = peak_table.loc[peak_table["contrast_z"].idxmax()]
     answer_text = (
         f"Yes, in {count(len(peak_names), 'region')}: "
         f"{name_regions(peak_names, atlas)}. The largest contrast of these is in "
-        f"{name_regions([largest_peak['region']], atlas)}"
-        f"{_feature_suffix(evaluation, largest_peak)}: "
-        f"{_statistic_text(evaluation, largest_peak, 'contrast')}."
+        f"{name_regions([largest_peak_row['region']], atlas)}"
+        f"{_feature_suffix(evaluation, largest_peak_row)}: "
+        f"{_statistic_text(evaluation, largest_peak_row, 'contrast')}."
     )
     claim_text = (
         "In each region with p (contrast) < 0.05, the difference is larger, in the "
@@ -775,8 +783,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "that classes differ in the region, that the region is important, or that "
         "disease has spread from it."
     )
-    ranking = scale_ranking(evaluation)
-    model_name = str(ranking["model"].iloc[0])
+    ranking_table = scale_ranking(evaluation)
+    model_name = str(ranking_table["model"].iloc[0])
     if not ranks_by_varied_scales(evaluation):
         smallest_scale, largest_scale = scale_ranges(evaluation)[model_name]
         answer_text = (
@@ -788,10 +796,8 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
             "drawn."
         )
         return RegionAnswer(question_text, answer_text, "", caution_text)
-    measured_regions = ranking.dropna(subset="relative_scale")
-    smallest_row: Any = measured_regions.loc[
-        measured_regions["relative_scale"].idxmin()
-    ]
+    measured_table = ranking_table.dropna(subset="relative_scale")
+    smallest_row: Any = measured_table.loc[measured_table["relative_scale"].idxmin()]
     range_text = interval_text(
         smallest_row["relative_scale"],
         smallest_row["relative_low"],
@@ -852,19 +858,19 @@ def scale_warning(evaluation: Evaluation) -> str:
     """
     if not models_with_scales(evaluation):
         return ""
-    main_model = evaluation.models[0]
-    ranking_model = str(scale_ranking(evaluation)["model"].iloc[0])
+    main_model_name = evaluation.models[0]
+    ranking_model_name = str(scale_ranking(evaluation)["model"].iloc[0])
     n_folds_chosen = count_chosen(evaluation, "regions")
     if (
-        ranking_model != NESTED_RIDGES[2]
-        or main_model == ranking_model
+        ranking_model_name != NESTED_RIDGES[2]
+        or main_model_name == ranking_model_name
         or n_folds_chosen is None
         or n_folds_chosen > 0
     ):
         return ""
     return (
-        f"These are scales of a model ({ranking_model}) that made no prediction of "
-        f"{main_model} here; do not report them."
+        f"These are scales of a model ({ranking_model_name}) that made no prediction "
+        f"of {main_model_name} here; do not report them."
     )
 
 
@@ -877,21 +883,25 @@ def planted_text(evaluation: Evaluation) -> str:
     planted_names: list[str] = []
     if evaluation.region_tests is not None and "planted" in evaluation.region_tests:
         effect_symbol = "eta" if "F" in evaluation.region_tests else "|r|"
-        for statistic, statistic_title in (
+        for statistic_name, statistic_title in (
             ("effect", effect_symbol),
             ("contrast", "contrast"),
         ):
-            ranking = rank_regions(evaluation, by=statistic)
-            if ranking["planted"].any():
-                auc_of_statistic[statistic_title] = ranks.ranking_auc(ranking)
-                planted_names = list(ranking.loc[ranking["planted"], "region"])
+            ranking_table = rank_regions(evaluation, by=statistic_name)
+            if ranking_table["planted"].any():
+                auc_of_statistic[statistic_title] = ranks.ranking_auc(ranking_table)
+                planted_names = list(
+                    ranking_table.loc[ranking_table["planted"], "region"]
+                )
     # A small scale is not a statistic of differences, so tests replace it.
-    scale_models = [] if auc_of_statistic else models_of_varied_scales(evaluation)
-    for model_name in scale_models:
-        ranking = rank_regions(evaluation, model_name)
-        if "planted" in ranking and ranking["planted"].any():
-            auc_of_statistic[f"small scale ({model_name})"] = ranks.ranking_auc(ranking)
-            planted_names = list(ranking.loc[ranking["planted"], "region"])
+    scale_model_names = [] if auc_of_statistic else models_of_varied_scales(evaluation)
+    for model_name in scale_model_names:
+        ranking_table = rank_regions(evaluation, model_name)
+        if "planted" in ranking_table and ranking_table["planted"].any():
+            auc_of_statistic[f"small scale ({model_name})"] = ranks.ranking_auc(
+                ranking_table
+            )
+            planted_names = list(ranking_table.loc[ranking_table["planted"], "region"])
     if not auc_of_statistic:
         return ""
     planted_sentence = (
@@ -928,11 +938,11 @@ def replicability_text(evaluation: Evaluation) -> str:
     if evaluation.replicability is None:
         return ""
     statistic_texts = [
-        f"{replicability_row['statistic']} {replicability_row['spearman']:z.2f} "
-        f"[{replicability_row['spearman_low']:z.2f}, "
-        f"{replicability_row['spearman_high']:z.2f}]"
-        for replicability_row in evaluation.replicability.to_dict("records")
-        if replicability_row["statistic"] != "scale"
+        f"{replicability_record['statistic']} {replicability_record['spearman']:z.2f} "
+        f"[{replicability_record['spearman_low']:z.2f}, "
+        f"{replicability_record['spearman_high']:z.2f}]"
+        for replicability_record in evaluation.replicability.to_dict("records")
+        if replicability_record["statistic"] != "scale"
         or ranks_by_varied_scales(evaluation)
     ]
     return (

@@ -110,12 +110,12 @@ def write_report(
     with lock_folder(folder), fill_folder(folder, replace=True) as new_folder:
         atlas = atlas or evaluation.cohort.atlas
         n_jobs = choose_n_jobs(n_jobs, evaluation.cohort)
-        drawn_outputs = start_drawing(evaluation, atlas, n_jobs)
+        drawing_iterator = start_drawing(evaluation, atlas, n_jobs)
         _write_private(evaluation, new_folder / PRIVATE_FOLDER)
-        write_page(evaluation, new_folder / REPORT_FOLDER, atlas, drawn_outputs)
-        finished_fits = folder / PRIVATE_FOLDER / FITS_FOLDER
-        if finished_fits.is_dir():
-            finished_fits.rename(new_folder / PRIVATE_FOLDER / FITS_FOLDER)
+        write_page(evaluation, new_folder / REPORT_FOLDER, atlas, drawing_iterator)
+        finished_fits_path = folder / PRIVATE_FOLDER / FITS_FOLDER
+        if finished_fits_path.is_dir():
+            finished_fits_path.rename(new_folder / PRIVATE_FOLDER / FITS_FOLDER)
     return folder / REPORT_FOLDER / "report.html"
 
 
@@ -166,7 +166,7 @@ def check_results_folder(folder: str | Path) -> Path:
     if folder.is_file() or folder.is_mount():  # Neither can be replaced.
         raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
     check_writable(folder)
-    top_names = {parent_path.name for parent_path in folder.glob("*")}
+    top_names = {entry_path.name for entry_path in folder.glob("*")}
     foreign_names = sorted(top_names - {REPORT_FOLDER, PRIVATE_FOLDER})
     # Walk the folder only if it looks like results: a home folder would take long.
     if not foreign_names:
@@ -181,27 +181,27 @@ def check_results_folder(folder: str | Path) -> Path:
 
 def _find_foreign_files(folder: Path) -> list[str]:
     """Return the files of a results folder that its report does not list."""
-    listed_files: list[str] = []
+    listed_names: list[str] = []
     with suppress(OSError, ValueError, LookupError, TypeError):
         settings_record = json.loads(
             (folder / REPORT_FOLDER / "settings.json").read_bytes()
         )
-        listed_files = settings_record["files"]
-    folder_files = [
+        listed_names = settings_record["files"]
+    relative_paths = [
         file_path.relative_to(folder)
         for file_path in folder.rglob("*")
         if file_path.is_file()
     ]
-    found_files = {
+    found_names = {
         file_path.as_posix()
-        for file_path in folder_files
+        for file_path in relative_paths
         if not file_path.is_relative_to(f"{PRIVATE_FOLDER}/{FITS_FOLDER}")
     }
-    return sorted(found_files.difference(listed_files))
+    return sorted(found_names.difference(listed_names))
 
 
 def check_same_study(
-    folder: Path, settings: Mapping[str, object], data_hash: str
+    folder: Path, study_settings: Mapping[str, object], data_hash: str
 ) -> None:
     """Raise if a results folder holds a report of other settings or other data.
 
@@ -218,8 +218,8 @@ def check_same_study(
             )
         return
     stored_record = json.loads(stored_path.read_text(encoding="utf-8"))
-    earlier_options = _study_options(stored_record["settings"])
-    study_options = _study_options(to_jsonable(settings))
+    earlier_options = _select_study_options(stored_record["settings"])
+    study_options = _select_study_options(to_jsonable(study_settings))
     difference_texts = [
         f"{option_text(option_name)} ({earlier_options.get(option_name)}, now "
         f"{study_options.get(option_name)})"
@@ -237,15 +237,15 @@ def check_same_study(
         )
 
 
-def _study_options(settings: Mapping[str, object]) -> Mapping[str, object]:
+def _select_study_options(study_settings: Mapping[str, object]) -> Mapping[str, object]:
     """Return the options that identify a study, else all settings but the report's."""
-    study_options = settings.get("study_options")
+    study_options = study_settings.get("study_options")
     if isinstance(study_options, Mapping) and study_options:
         return study_options
     excluded_names = (*REPORT_SETTINGS, "version")
     return {
         setting_name: setting_value
-        for setting_name, setting_value in settings.items()
+        for setting_name, setting_value in study_settings.items()
         if setting_name not in excluded_names
     }
 
@@ -260,9 +260,9 @@ def _add_report_facts(
     The evaluation is stored with them, so that a report made again is the same.
     """
     cohort, study_settings = evaluation.cohort, dict(evaluation.settings)
-    features = feature_text(cohort)
-    predictor = predictor_text(evaluation).removeprefix("the ")
-    default_title = f"{cohort.label_name} from {features}: {predictor}"
+    features_text = feature_text(cohort)
+    predictor_phrase = predictor_text(evaluation).removeprefix("the ")
+    default_title = f"{cohort.label_name} from {features_text}: {predictor_phrase}"
     default_title = default_title[:1].upper() + default_title[1:]
     study_settings["title"] = title or study_settings.get("title") or default_title
     study_settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
@@ -279,15 +279,18 @@ def _add_report_facts(
         )
         n_digits = max(4, len(str(len(cohort_table))))
         cohort_table["code"] = [
-            f"S{code_number + 1:0{n_digits}d}" for code_number in random_numbers
+            f"S{pseudonym_number + 1:0{n_digits}d}"
+            for pseudonym_number in random_numbers
         ]
     if quality is not None:
-        missing_scans = cohort_table["scan"][~cohort_table["scan"].isin(quality.index)]
-        if len(missing_scans):
+        missing_scan_names = cohort_table["scan"][
+            ~cohort_table["scan"].isin(quality.index)
+        ]
+        if len(missing_scan_names):
             raise ParameterError(
                 f"{option_text('quality')} must have a row for every scan, indexed by "
-                f"its name; it has none for {listed(missing_scans, 3)}. Compute the "
-                "table with brainlsap.data.quality_table(cohort)."
+                f"its name; it has none for {listed(missing_scan_names, 3)}. Compute "
+                "the table with brainlsap.data.quality_table(cohort)."
             )
         cohort_table["quality"] = cohort_table["scan"].map(quality["flags"])
     if evaluation.ranking is None and not evaluation.scales.empty:
@@ -416,9 +419,9 @@ def _write_private(evaluation: Evaluation, folder: Path) -> None:
     evaluation.save(folder / EVALUATION_FOLDER)
     scan_codes = evaluation.cohort.table[["code", "scan", "participant"]]
     write_tsv(scan_codes, folder / "codes.tsv")
-    left_out = evaluation.cohort.left_out
-    if left_out is not None and len(left_out):
-        write_tsv(left_out, folder / "left_out.tsv")
+    left_out_table = evaluation.cohort.left_out
+    if left_out_table is not None and len(left_out_table):
+        write_tsv(left_out_table, folder / "left_out.tsv")
     if evaluation.audit is not None:
         write_tsv(audit_table(evaluation), folder / "audit.tsv")
     for file_path in folder.rglob("*"):

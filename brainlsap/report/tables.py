@@ -100,7 +100,9 @@ _SIGN = r"(?<![\w.)\]-])-(?=\.?\d)"
 """A hyphen that is the sign of a number, unlike the hyphens of 1-2 and HRF-2."""
 
 
-def feature_title(cohort: Any, feature_name: str, region: str | None = None) -> str:
+def feature_title(
+    cohort: Any, feature_name: str, region_name: str | None = None
+) -> str:
     """Return the title of a feature, of one region or of all.
 
     In the subcortex another measure may be substituted for one of the cortical surface.
@@ -109,13 +111,13 @@ def feature_title(cohort: Any, feature_name: str, region: str | None = None) -> 
     subcortex_substitute = find_subcortex_substitute(cohort, feature_name)
     if not subcortex_substitute:
         return feature_name_text
-    if region is None:
+    if region_name is None:
         measure_name = subcortex_substitute.partition(" in ")[0]  # Without its unit.
         return f"{feature_name_text} (subcortex: {measure_name})"
     structure_of_region = cohort.regions.set_index("name")["structure"]
     return (
         subcortex_substitute
-        if structure_of_region[region] == "subcortex"
+        if structure_of_region[region_name] == "subcortex"
         else feature_name_text
     )
 
@@ -129,12 +131,13 @@ def feature_text(cohort: CohortSummary) -> str:
 
 def measured_text(cohort: CohortSummary) -> str:
     """Return in how many regions each feature was measured, and how much is missing."""
-    all_regions = count(len(cohort.region_names), "region")
+    all_regions_text = count(len(cohort.region_names), "region")
     feature_texts = []
     for feature_name in cohort.feature_names:
-        n_regions, missing_share = _measured_regions(cohort, feature_name)
+        n_regions, missing_share = _count_measured_regions(cohort, feature_name)
         feature_sentence = (
-            f"{feature_title(cohort, feature_name)} in {n_regions} of {all_regions}"
+            f"{feature_title(cohort, feature_name)} in {n_regions} of "
+            f"{all_regions_text}"
         )
         if missing_share > 0:
             feature_sentence += f" ({max(missing_share, 0.001):.1%} of values missing)"
@@ -145,35 +148,35 @@ def measured_text(cohort: CohortSummary) -> str:
 def has_missing_values(cohort: CohortSummary) -> bool:
     """Return whether a feature is missing in some people of the regions measured."""
     return any(
-        _measured_regions(cohort, feature_name)[1] > 0
+        _count_measured_regions(cohort, feature_name)[1] > 0
         for feature_name in cohort.feature_names
     )
 
 
-def _measured_regions(cohort: Any, feature_name: str) -> tuple[int, float]:
+def _count_measured_regions(cohort: Any, feature_name: str) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
     class_features = cohort.class_features
     has_mean = class_features["mean"].notna()
-    feature_rows = class_features[
+    feature_table = class_features[
         has_mean & (class_features["feature"] == feature_name)
     ]
-    n_regions = feature_rows["region"].nunique()
+    n_regions = feature_table["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
-    return n_regions, 1 - feature_rows["people"].sum() / (n_regions * n_people)
+    return n_regions, 1 - feature_table["people"].sum() / (n_regions * n_people)
 
 
-def spread_text(mean: float, sd: float = np.nan, digits: int = 3) -> str:
+def spread_text(mean: float, sd: float = np.nan, n_digits: int = 3) -> str:
     """Return "mean ± s.d.", without the s.d. where it is unknown."""
     mean += np.copysign(1e-12, mean)  # round halves up as in figures: 0.125 is 0.13
-    mean_text = f"{mean:z.{digits}f}" if np.isfinite(mean) else "n/a"
-    return f"{mean_text} ± {sd:.{digits}f}" if np.isfinite(sd) else mean_text
+    mean_text = f"{mean:z.{n_digits}f}" if np.isfinite(mean) else "n/a"
+    return f"{mean_text} ± {sd:.{n_digits}f}" if np.isfinite(sd) else mean_text
 
 
-def interval_text(estimate: float, low: float, high: float, digits: int = 3) -> str:
+def interval_text(estimate: float, low: float, high: float, n_digits: int = 3) -> str:
     """Return "estimate [low, high]", without bounds that are unknown."""
     ordered_values = (estimate, min(low, estimate), max(high, estimate))
     value_texts = [
-        spread_text(shown_value, digits=digits) for shown_value in ordered_values
+        spread_text(shown_value, n_digits=n_digits) for shown_value in ordered_values
     ]
     are_known = np.isfinite([estimate, low, high]).all()
     return "{} [{}, {}]".format(*value_texts) if are_known else value_texts[0]
@@ -208,13 +211,13 @@ def shorten_name(long_name: str, max_length: int) -> str:
 
 
 def number_texts(
-    frame: pd.DataFrame, titles: Mapping[str, str], digits: int = 3
+    frame: pd.DataFrame, title_of_column: Mapping[str, str], n_digits: int = 3
 ) -> pd.DataFrame:
     """Return columns as text for a paper, under these titles.
 
     Numbers with bounds, `<name>_low` or else `low`, are written with them.
     """
-    text_table = frame[list(titles)].copy()
+    text_table = frame[list(title_of_column)].copy()
     for column_name in text_table.select_dtypes("float"):
         column_stem = column_name.removesuffix("_scale")
         bound_columns = [f"{column_stem}_low", f"{column_stem}_high"]
@@ -224,14 +227,14 @@ def number_texts(
         elif bound_columns[0] in frame:
             estimates_and_bounds = frame[[column_name, *bound_columns]].to_numpy()
             text_table[column_name] = [
-                interval_text(a, b, c, digits) for a, b, c in estimates_and_bounds
+                interval_text(a, b, c, n_digits) for a, b, c in estimates_and_bounds
             ]
         else:
             text_table[column_name] = [
-                spread_text(cell_value, digits=digits)
+                spread_text(cell_value, n_digits=n_digits)
                 for cell_value in text_table[column_name]
             ]
-    return text_table.rename(columns=titles)
+    return text_table.rename(columns=title_of_column)
 
 
 def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
@@ -268,28 +271,28 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     \end{tabular}
     """
     check_choice("style", style, ("latex", "markdown"))
-    cell_texts = frame.astype(object).where(frame.notna(), "")
-    cell_texts = cell_texts.map(lambda cell_text: " ".join(str(cell_text).split()))
+    cell_table = frame.astype(object).where(frame.notna(), "")
+    cell_table = cell_table.map(lambda cell_text: " ".join(str(cell_text).split()))
     is_numeric = [
         pd.api.types.is_numeric_dtype(column_dtype) for column_dtype in frame.dtypes
     ]
     if style == "latex":
         is_long = [
-            cell_texts[column_name].str.len().max() > 40 for column_name in cell_texts
+            cell_table[column_name].str.len().max() > 40 for column_name in cell_table
         ]
         column_kinds = zip(is_numeric, is_long, strict=True)
-        column_alignment = "".join(
+        alignment_text = "".join(
             "r" if n else "p{45mm}" if x else "l" for n, x in column_kinds
         )
-        cell_texts = cell_texts.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
-        latex_text = cell_texts.to_latex(
-            index=False, escape=True, column_format=column_alignment
+        cell_table = cell_table.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
+        latex_text = cell_table.to_latex(
+            index=False, escape=True, column_format=alignment_text
         )
         return _keep_hyphens(latex_text.translate(str.maketrans(LATEX_SIGNS)))
     markdown_alignments = ["---:" if is_number else "---" for is_number in is_numeric]
     escaped_rows = [
         [cell_text.replace("\\", r"\\").replace("|", r"\|") for cell_text in cell_row]
-        for cell_row in [list(cell_texts), *cell_texts.to_numpy()]
+        for cell_row in [list(cell_table), *cell_table.to_numpy()]
     ]
     escaped_rows.insert(1, markdown_alignments)
     return "".join(f"| {' | '.join(cell_row)} |\n" for cell_row in escaped_rows)
@@ -297,11 +300,11 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
 
 def latex_cells(frame: pd.DataFrame) -> tuple[list[list[str]], list[str]]:
     """Return cells, row by row, and titles of a table as escaped LaTeX."""
-    cell_texts = frame.astype(object).where(frame.notna(), "")
-    cell_texts = cell_texts.map(lambda cell_text: " ".join(str(cell_text).split()))
+    cell_table = frame.astype(object).where(frame.notna(), "")
+    cell_table = cell_table.map(lambda cell_text: " ".join(str(cell_text).split()))
     cell_rows = [
-        [_escape_latex(cell) for cell in cell_texts_of_row]
-        for cell_texts_of_row in cell_texts.to_numpy().tolist()
+        [_escape_latex(cell) for cell in row_cells]
+        for row_cells in cell_table.to_numpy().tolist()
     ]
     return cell_rows, [_escape_latex(str(column_title)) for column_title in frame]
 
@@ -334,39 +337,39 @@ def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
     ]
 
 
-def network_weights(fits: pd.DataFrame) -> np.ndarray:
+def network_weights(model_fits: pd.DataFrame) -> np.ndarray:
     """Return the weight of the networks beside their ridge in every fit.
 
     NaN where a model has no ridge to start from.
     """
-    weight_list = []
-    for report_text in fits["report"]:
+    fit_weights = []
+    for report_text in model_fits["report"]:
         fit_report = json.loads(report_text) or {}
         has_ridge = (fit_report.get("settings") or {}).get("start") == "ridge"
-        weight_list.append(fit_report.get("network_weight") if has_ridge else None)
-    return np.array(weight_list, dtype=float)
+        fit_weights.append(fit_report.get("network_weight") if has_ridge else None)
+    return np.array(fit_weights, dtype=float)
 
 
-def known_network_weights(evaluation: Evaluation, model: str) -> np.ndarray:
+def known_network_weights(evaluation: Evaluation, model_name: str) -> np.ndarray:
     """Return the weight of a model's network in every fit that adds one.
 
     Fits that failed have no weight and are left out.
     """
-    weights = network_weights(evaluation.fits[evaluation.fits["model"] == model])
+    weights = network_weights(evaluation.fits[evaluation.fits["model"] == model_name])
     return weights[np.isfinite(weights)]
 
 
-def has_unused_network(evaluation: Evaluation, model: str) -> bool:
+def has_unused_network(evaluation: Evaluation, model_name: str) -> bool:
     """Return whether a model adds a network that has no weight in any fold."""
-    weights = known_network_weights(evaluation, model)
+    weights = known_network_weights(evaluation, model_name)
     return weights.size > 0 and not weights.any()
 
 
-def unused_network_text(fits: pd.DataFrame) -> str:
+def unused_network_text(model_fits: pd.DataFrame) -> str:
     """Return in how many fits networks have no weight ("in 2 of 5 folds"), or ""."""
-    n_unused_networks = int((network_weights(fits) == 0).sum())
+    n_unused_networks = int((network_weights(model_fits) == 0).sum())
     return (
-        f"in {n_unused_networks} of {count(len(fits), 'fold')}"
+        f"in {n_unused_networks} of {count(len(model_fits), 'fold')}"
         if n_unused_networks
         else ""
     )
@@ -374,8 +377,8 @@ def unused_network_text(fits: pd.DataFrame) -> str:
 
 def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
-    score_summary = evaluation.summary()
-    return score_summary[score_summary["score"] == score_name].set_index("model")
+    summary_table = evaluation.summary()
+    return summary_table[summary_table["score"] == score_name].set_index("model")
 
 
 def folds_lacking(evaluation: Evaluation) -> int:
@@ -435,23 +438,23 @@ def score_table(
     scores = [scores] if isinstance(scores, str) else [*scores]
     for score_name in scores:
         check_choice("scores", score_name, fold_scores())
-    title_of_score, score_summary = shown_scores(evaluation), evaluation.summary()
+    title_of_score, summary_table = shown_scores(evaluation), evaluation.summary()
     shown_names = [score_name for score_name in scores if score_name in title_of_score]
     if intervals:
-        interval_texts = _interval_texts(evaluation)
+        interval_text_table = _make_interval_text_table(evaluation)
         score_titles = [title_of_score[score_name] for score_name in shown_names]
-        joined_table = interval_texts[score_titles].reset_index()
+        joined_table = interval_text_table[score_titles].reset_index()
         if tests:
             joined_table = _add_tests(joined_table, evaluation)
         return _mark_limits(joined_table, evaluation)
     score_texts = [
         spread_text(*mean_and_sd)
-        for mean_and_sd in score_summary[["mean", "sd"]].to_numpy()
+        for mean_and_sd in summary_table[["mean", "sd"]].to_numpy()
     ]
-    score_summary["text"] = np.where(
-        score_summary["n_failed"] > 0, "failed", score_texts
+    summary_table["text"] = np.where(
+        summary_table["n_failed"] > 0, "failed", score_texts
     )
-    score_text_table = score_summary.pivot(
+    score_text_table = summary_table.pivot(
         index="model", columns="score", values="text"
     )
     score_text_table = score_text_table.loc[
@@ -463,58 +466,58 @@ def score_table(
     return _mark_limits(fold_table, evaluation)
 
 
-def _interval_texts(evaluation: Evaluation) -> pd.DataFrame:
+def _make_interval_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return every score of all test scans as "estimate [low, high]", by model."""
     title_of_score = shown_scores(evaluation)
-    score_columns = [
-        number_texts(score_intervals(evaluation, model), {"estimate": model})
-        for model in evaluation.models
+    model_tables = [
+        number_texts(score_intervals(evaluation, model_name), {"estimate": model_name})
+        for model_name in evaluation.models
     ]
-    score_texts = pd.concat(score_columns, axis=1).T[list(title_of_score)]
-    return score_texts.rename(columns=title_of_score).rename_axis("model")
+    score_text_table = pd.concat(model_tables, axis=1).T[list(title_of_score)]
+    return score_text_table.rename(columns=title_of_score).rename_axis("model")
 
 
-def _difference_texts(
-    comparisons: pd.DataFrame,
-    titles: Mapping[str, str],
+def _make_difference_text_table(
+    test_table: pd.DataFrame,
+    title_of_column: Mapping[str, str],
     has_same_predictions: Sequence[bool],
 ) -> pd.DataFrame:
     """Return comparisons of two models as text; no test if they predict the same.
 
     The titles are those of :func:`number_texts`.
     """
-    text_table = number_texts(comparisons, titles)
-    difference_title = titles["difference"]
+    text_table = number_texts(test_table, title_of_column)
+    difference_title = title_of_column["difference"]
     is_same = np.array(has_same_predictions, dtype=bool)
     text_table[difference_title] = text_table[difference_title].mask(
         is_same, SAME_PREDICTIONS
     )
-    p_title = titles["p_holm"]
+    p_title = title_of_column["p_holm"]
     text_table[p_title] = text_table[p_title].mask(is_same, NO_TEST)
     return text_table
 
 
 def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     """Add p against chance, and the difference of the first model from each other."""
-    main_model = evaluation.models[0]
+    main_model_name = evaluation.models[0]
     chance_texts = chance_p_values(evaluation).map(p_text)
     model_table[CHANCE_TITLE] = model_table["model"].map(chance_texts)
-    comparisons = person_comparisons(evaluation, main_model)
-    if len(comparisons):
-        column_titles = {
+    test_table = person_comparisons(evaluation, main_model_name)
+    if len(test_table):
+        title_of_column = {
             "model": "model",
-            "difference": f"{main_model} minus this [95%]",
-            "p_holm": _holm_title(comparisons),
+            "difference": f"{main_model_name} minus this [95%]",
+            "p_holm": _holm_title(test_table),
         }
-        difference_texts = _difference_texts(
-            comparisons,
-            column_titles,
+        difference_text_table = _make_difference_text_table(
+            test_table,
+            title_of_column,
             [
-                evaluation.have_same_predictions(main_model, model_name)
-                for model_name in comparisons["model"]
+                evaluation.have_same_predictions(main_model_name, model_name)
+                for model_name in test_table["model"]
             ],
         )
-        model_table = model_table.merge(difference_texts, how="left", on="model")
+        model_table = model_table.merge(difference_text_table, how="left", on="model")
     return model_table.astype(object).fillna("")
 
 
@@ -528,9 +531,11 @@ def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=32)  # hashed by identity; tables, figure and answers use it
-def score_intervals(evaluation: Evaluation, model: str) -> pd.DataFrame:
+def score_intervals(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return scores of all test scans with their 95% intervals, a row a score."""
-    return comparison.bootstrap_scores(evaluation, model, N_DRAWS).set_index("score")
+    return comparison.bootstrap_scores(evaluation, model_name, N_DRAWS).set_index(
+        "score"
+    )
 
 
 def model_remarks(evaluation: Evaluation) -> dict[str, str]:
@@ -551,11 +556,11 @@ def model_remarks(evaluation: Evaluation) -> dict[str, str]:
 def identical_models(evaluation: Evaluation) -> list[list[str]]:
     """Return the groups of models with the same predictions, in the order of models."""
     twin_of_model = evaluation.twin_of_model
-    models_of_first: dict[str, list[str]] = {}
+    names_of_first: dict[str, list[str]] = {}
     for model_name in evaluation.models:
         first_name = twin_of_model.get(model_name, model_name)
-        models_of_first.setdefault(first_name, []).append(model_name)
-    return [group for group in models_of_first.values() if len(group) > 1]
+        names_of_first.setdefault(first_name, []).append(model_name)
+    return [name_group for name_group in names_of_first.values() if len(name_group) > 1]
 
 
 def comparisons_text(evaluation: Evaluation) -> str:
@@ -563,30 +568,32 @@ def comparisons_text(evaluation: Evaluation) -> str:
     n_identical = len(evaluation.twin_of_model)
     if not n_identical:
         return ""
-    comparisons = person_comparisons(evaluation, evaluation.models[0])
-    n_comparisons = int(comparisons["n_comparisons"].max())
+    test_table = person_comparisons(evaluation, evaluation.models[0])
+    n_comparisons = int(test_table["n_comparisons"].max())
     return (
         f"{count(n_comparisons, 'comparison')}, because {count(n_identical, 'model')} "
         "made the same predictions as another"
     )
 
 
-def frequent_prediction_text(evaluation: Evaluation, model: str) -> str:
+def frequent_prediction_text(evaluation: Evaluation, model_name: str) -> str:
     """Return which class is predicted too often, and which never; "" for none.
 
     The sentence begins with a space.
     """
-    prediction_rows = evaluation.predictions[evaluation.predictions["model"] == model]
-    predicted_shares = prediction_rows["predicted"].value_counts(normalize=True)
+    prediction_table = evaluation.predictions[
+        evaluation.predictions["model"] == model_name
+    ]
+    predicted_shares = prediction_table["predicted"].value_counts(normalize=True)
     if predicted_shares.empty:
         return ""
     class_name = predicted_shares.index[0]
     predicted_share = predicted_shares.iloc[0]
-    true_share = (prediction_rows["truth"] == class_name).mean()
+    true_share = (prediction_table["truth"] == class_name).mean()
     absent_classes = [
-        other_name
-        for other_name in evaluation.cohort.classes
-        if other_name not in predicted_shares.index
+        other_class
+        for other_class in evaluation.cohort.classes
+        if other_class not in predicted_shares.index
     ]
     absent_text = f"never predicts {with_and(absent_classes)}" if absent_classes else ""
     if predicted_share < 0.5 or predicted_share - true_share < MIN_EXCESS:
@@ -613,7 +620,7 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         if SCORES[score_name].is_shown_with_interval
     ]
     return _mark_limits(
-        _interval_texts(evaluation)[score_titles].reset_index(), evaluation
+        _make_interval_text_table(evaluation)[score_titles].reset_index(), evaluation
     )
 
 
@@ -641,9 +648,9 @@ def group_of_model(model_name: str, role: str) -> str:
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and the answers use it
-def person_comparisons(evaluation: Evaluation, reference: str) -> pd.DataFrame:
+def person_comparisons(evaluation: Evaluation, reference_name: str) -> pd.DataFrame:
     """Return the comparisons of one model with all others, by person."""
-    return comparison.compare_by_person(evaluation, reference, N_SWAPS)
+    return comparison.compare_by_person(evaluation, reference_name, N_SWAPS)
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and the answer use it
@@ -668,9 +675,9 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
         :func:`brainlsap.evaluation.added_value_table`. Empty where these models were
         not run.
     """
-    comparisons = added_value_comparisons(evaluation)
+    test_table = added_value_comparisons(evaluation)
     covariates_phrase = covariates_text(evaluation)
-    if comparisons.empty or not covariates_phrase:
+    if test_table.empty or not covariates_phrase:
         return pd.DataFrame()
     covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
     title_of_model = {
@@ -678,27 +685,31 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
         brain_name: f"brain alone ({brain_name})",
         both_name: "both",
     }
-    input_rows = []
+    input_records = []
     for model_name, inputs_title in title_of_model.items():
-        bounds = score_intervals(evaluation, model_name).loc["balanced_accuracy"]
-        score_text = interval_text(*bounds[["estimate", "low", "high"]])
-        input_rows.append(
+        estimate_and_bounds = score_intervals(evaluation, model_name).loc[
+            "balanced_accuracy"
+        ]
+        score_text = interval_text(*estimate_and_bounds[["estimate", "low", "high"]])
+        input_records.append(
             {"name": model_name, "inputs": inputs_title, "score": score_text}
         )
-    column_titles = {
+    title_of_column = {
         "model": "name",
         "difference": "both minus this [95%]",
-        "p_holm": _holm_title(comparisons),
+        "p_holm": _holm_title(test_table),
     }
-    difference_texts = _difference_texts(
-        comparisons,
-        column_titles,
+    difference_text_table = _make_difference_text_table(
+        test_table,
+        title_of_column,
         [
             evaluation.have_same_predictions(both_name, model_name)
-            for model_name in comparisons["model"]
+            for model_name in test_table["model"]
         ],
     )
-    text_table = pd.DataFrame(input_rows).merge(difference_texts, how="left", on="name")
+    text_table = pd.DataFrame(input_records).merge(
+        difference_text_table, how="left", on="name"
+    )
     text_table = text_table.drop(columns="name").fillna("")
     text_table = text_table.rename(columns={"score": "balanced accuracy [95%]"})
     return _mark_limits(text_table, evaluation)
@@ -723,24 +734,26 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
         :func:`brainlsap.evaluation.compare_by_person`; the main scores as
         mean ± s.d. over folds. Rows are sorted by group.
     """
-    roles = evaluation.fits.groupby("model")["role"].first()
+    role_of_model = evaluation.fits.groupby("model")["role"].first()
     score_texts = []
     for model_name in evaluation.models:
-        score_interval = score_intervals(evaluation, model_name).loc[
+        estimate_and_bounds = score_intervals(evaluation, model_name).loc[
             "balanced_accuracy"
         ]
-        score_texts.append(interval_text(*score_interval[["estimate", "low", "high"]]))
-    score_table_rows = pd.DataFrame(
+        score_texts.append(
+            interval_text(*estimate_and_bounds[["estimate", "low", "high"]])
+        )
+    model_table = pd.DataFrame(
         {
             "group": [
-                group_of_model(shown_model, roles[shown_model])
+                group_of_model(shown_model, role_of_model[shown_model])
                 for shown_model in evaluation.models
             ],
             "model": list(evaluation.models),
             "balanced accuracy [95%]": score_texts,
         }
     )
-    score_table_rows = _add_tests(score_table_rows, evaluation)
+    model_table = _add_tests(model_table, evaluation)
     fold_scores_table = score_table(evaluation)
     fold_columns = fold_scores_table.columns.drop(["remark"], errors="ignore")
     fold_scores_table = fold_scores_table[fold_columns]
@@ -753,16 +766,16 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
                 if fold_title not in ("model", "folds")
             }
         )
-    score_table_rows = score_table_rows.merge(fold_scores_table, on="model")
-    group_order = score_table_rows["group"].map(MODEL_GROUPS.index)
-    score_table_rows = score_table_rows.iloc[np.argsort(group_order, kind="stable")]
-    covariate_names = covariates_text(evaluation)
-    if covariate_names:
-        title = f"covariates ({covariate_names} alone)"
-        score_table_rows["model"] = score_table_rows["model"].replace(
-            ADDED_VALUE_MODELS[0], title
+    model_table = model_table.merge(fold_scores_table, on="model")
+    group_ranks = model_table["group"].map(MODEL_GROUPS.index)
+    model_table = model_table.iloc[np.argsort(group_ranks, kind="stable")]
+    covariates_phrase = covariates_text(evaluation)
+    if covariates_phrase:
+        covariates_title = f"covariates ({covariates_phrase} alone)"
+        model_table["model"] = model_table["model"].replace(
+            ADDED_VALUE_MODELS[0], covariates_title
         )
-    return score_table_rows.astype(object).fillna("").reset_index(drop=True)
+    return model_table.astype(object).fillna("").reset_index(drop=True)
 
 
 def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -778,65 +791,73 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
         empty where there is one model. Tests are those of
         :func:`brainlsap.evaluation.compare_models`.
     """
-    main_model = evaluation.models[0]
-    model_comparisons = comparison.compare_models(evaluation)
-    column_titles = {"model": "model", "difference": f"model minus {main_model} [95%]"}
-    column_titles["p_holm"] = _holm_title(model_comparisons)
-    column_titles["better"] = f"better than {main_model}"
-    return _mark_limits(number_texts(model_comparisons, column_titles), evaluation)
+    main_model_name = evaluation.models[0]
+    test_table = comparison.compare_models(evaluation)
+    title_of_column = {
+        "model": "model",
+        "difference": f"model minus {main_model_name} [95%]",
+    }
+    title_of_column["p_holm"] = _holm_title(test_table)
+    title_of_column["better"] = f"better than {main_model_name}"
+    return _mark_limits(number_texts(test_table, title_of_column), evaluation)
 
 
-def _holm_title(comparisons: pd.DataFrame) -> str:
+def _holm_title(test_table: pd.DataFrame) -> str:
     """Return the title of a column of p, with how many comparisons it corrects for."""
-    n_comparisons = comparisons["n_comparisons"].max()
+    n_comparisons = test_table["n_comparisons"].max()
     return f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
 
 
 def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return the gain of each step from no network to averaging by region."""
-    column_titles = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    model_steps = _weaken_steps(
+    title_of_column = {"below": "from", "above": "to", "difference": "difference [95%]"}
+    step_table = _weaken_steps(
         evaluation, comparison.nested_model_table(evaluation, N_SWAPS)
     )
-    column_titles |= {
-        "p_holm": "Holm p" if len(model_steps) > 1 else "p",
+    title_of_column |= {
+        "p_holm": "Holm p" if len(step_table) > 1 else "p",
         "adds": "gain",
     }
     has_same_predictions = [
-        evaluation.have_same_predictions(simpler_model, richer_model)
-        for simpler_model, richer_model in zip(
-            model_steps["below"], model_steps["above"], strict=True
+        evaluation.have_same_predictions(simpler_name, richer_name)
+        for simpler_name, richer_name in zip(
+            step_table["below"], step_table["above"], strict=True
         )
     ]
-    step_texts = _difference_texts(model_steps, column_titles, has_same_predictions)
-    return _mark_limits(step_texts, evaluation)
+    step_text_table = _make_difference_text_table(
+        step_table, title_of_column, has_same_predictions
+    )
+    return _mark_limits(step_text_table, evaluation)
 
 
-def _weaken_steps(evaluation: Evaluation, model_steps: pd.DataFrame) -> pd.DataFrame:
+def _weaken_steps(evaluation: Evaluation, step_table: pd.DataFrame) -> pd.DataFrame:
     """Return steps of nested ridges with the verdict of the table of scores, if weaker.
 
     A step is a comparison of that table if one of its models made the predictions of
     the main model. Both tables then have the larger of two corrected p-values.
     """
-    main_model = evaluation.models[0]
-    comparisons = person_comparisons(evaluation, main_model).set_index("model")
-    weaker_rows = []
-    for step in model_steps.to_dict("records"):
+    main_model_name = evaluation.models[0]
+    test_table = person_comparisons(evaluation, main_model_name).set_index("model")
+    weaker_records = []
+    for step_record in step_table.to_dict("records"):
         for twin_name, other_name in (
-            (step["above"], step["below"]),
-            (step["below"], step["above"]),
+            (step_record["above"], step_record["below"]),
+            (step_record["below"], step_record["above"]),
         ):
-            is_same = twin_name == main_model or evaluation.have_same_predictions(
-                main_model, twin_name
+            is_same = twin_name == main_model_name or evaluation.have_same_predictions(
+                main_model_name, twin_name
             )
-            if is_same and other_name in comparisons.index:
-                step["p_holm"] = np.fmax(
-                    step["p_holm"], comparisons.loc[other_name, "p_holm"]
+            if is_same and other_name in test_table.index:
+                step_record["p_holm"] = np.fmax(
+                    step_record["p_holm"], test_table.loc[other_name, "p_holm"]
                 )
-        if step["p_holm"] >= ranks.ALPHA or step["low"] <= 0 <= step["high"]:
-            step["adds"] = "unclear"
-        weaker_rows.append(step)
-    return pd.DataFrame(weaker_rows, columns=model_steps.columns)
+        if (
+            step_record["p_holm"] >= ranks.ALPHA
+            or step_record["low"] <= 0 <= step_record["high"]
+        ):
+            step_record["adds"] = "unclear"
+        weaker_records.append(step_record)
+    return pd.DataFrame(weaker_records, columns=step_table.columns)
 
 
 CURVE_ANSWERS = {
@@ -849,14 +870,14 @@ CURVE_ANSWERS = {
 
 def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the balanced accuracy by the number of training people, as text."""
-    curve = evaluation.learning_curve
-    if curve is None:
+    curve_table = evaluation.learning_curve
+    if curve_table is None:
         return pd.DataFrame()
-    curve = curve.assign(
-        share=curve["share"].map("{:.0%}".format),
-        n_train_people=curve["n_train_people"].map("{:.0f}".format),
+    curve_table = curve_table.assign(
+        share=curve_table["share"].map("{:.0%}".format),
+        n_train_people=curve_table["n_train_people"].map("{:.0f}".format),
     )
-    column_titles = {
+    title_of_column = {
         "model": "model",
         "share": "share of training",
         "n_train_people": "training participants",
@@ -864,26 +885,26 @@ def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
         "slope": "gain by a doubling [95%]",
         "answer": "would more help?",
     }
-    text_table = number_texts(curve, column_titles)
-    is_last = ~curve["model"].duplicated(keep="last")
-    slope_titles = [column_titles["slope"], column_titles["answer"]]
+    text_table = number_texts(curve_table, title_of_column)
+    is_last = ~curve_table["model"].duplicated(keep="last")
+    slope_titles = [title_of_column["slope"], title_of_column["answer"]]
     text_table[slope_titles] = text_table[slope_titles].where(is_last, "")
     return text_table
 
 
 def learning_curve_sentence(evaluation: Evaluation) -> str:
     """Return whether more people would help the first model, in one sentence."""
-    curve = evaluation.learning_curve
-    if curve is None or curve.empty:
+    curve_table = evaluation.learning_curve
+    if curve_table is None or curve_table.empty:
         return ""
-    curve_row = curve.iloc[0]
-    slope = interval_text(
+    curve_row = curve_table.iloc[0]
+    slope_text = interval_text(
         curve_row["slope"], curve_row["slope_low"], curve_row["slope_high"]
     )
     return (
         f"{CURVE_ANSWERS[curve_row['answer']]}. From half to all training "
         f"participants, which is a doubling, the balanced accuracy of "
-        f"{curve_row['model']} changes by {slope} (95% interval over "
+        f"{curve_row['model']} changes by {slope_text} (95% interval over "
         "test participants and random training subsets)."
     )
 
@@ -913,15 +934,15 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
         minus this gain, and the part of the left-out squared error that the connectome
         removes, in percent; each with its 90% interval.
     """
-    gain_rows = gain.table.copy()
+    gain_table = gain.table.copy()
     error_columns = [
-        column_name for column_name in gain_rows if column_name.startswith("error_")
+        column_name for column_name in gain_table if column_name.startswith("error_")
     ]
-    gain_rows[error_columns] *= 100
-    gain_rows["connectome"] = gain_rows["connectome"].map(CONNECTOME_TITLES)
-    gain_rows = gain_rows.rename(columns={"n_draws": "draws"})
+    gain_table[error_columns] *= 100
+    gain_table["connectome"] = gain_table["connectome"].map(CONNECTOME_TITLES)
+    gain_table = gain_table.rename(columns={"n_draws": "draws"})
     text_table = number_texts(
-        gain_rows,
+        gain_table,
         {
             "connectome": "connectome",
             "draws": "draws",
@@ -929,7 +950,7 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
             "evidence_lead": "study minus this [90%]",
             "error_gain": "left-out squared error removed (%) [90%]",
         },
-        digits=1,
+        n_digits=1,
     )
     return text_table.replace("n/a", "")
 
@@ -947,41 +968,55 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
         stands the score by chance. Groups of
         fewer than ten people share a row. Empty without columns of groups.
     """
-    gaps = subgroup_gaps(evaluation).set_index("column")
-    all_classes = ", ".join(evaluation.cohort.classes)
-    table_rows: list[tuple[str, str, str, str]] = []
+    gap_table = subgroup_gaps(evaluation).set_index("column")
+    all_classes_text = ", ".join(evaluation.cohort.classes)
+    table_records: list[tuple[str, str, str, str]] = []
     for column_name, group_table in subgroup_table(evaluation).groupby(
         "column", sort=False
     ):
-        classes = str(group_table["classes"].iloc[0])
+        classes_text = str(group_table["classes"].iloc[0])
         column_title = str(column_name)
-        if classes not in ("", all_classes):
-            column_title += f" (over {classes})"
+        if classes_text not in ("", all_classes_text):
+            column_title += f" (over {classes_text})"
         is_small = group_table["note"] == TOO_FEW_PEOPLE
-        for group_row in group_table[~is_small].to_dict("records"):
-            bounds = group_row["low"], group_row["high"]
-            score_text = interval_text(group_row["balanced_accuracy"], *bounds)
-            if group_row["note"]:
-                score_text = f"not scored: {group_row['note']}"
-            table_rows.append(
-                (column_title, group_row["group"], str(group_row["people"]), score_text)
+        for group_record in group_table[~is_small].to_dict("records"):
+            bounds = group_record["low"], group_record["high"]
+            score_text = interval_text(group_record["balanced_accuracy"], *bounds)
+            if group_record["note"]:
+                score_text = f"not scored: {group_record['note']}"
+            table_records.append(
+                (
+                    column_title,
+                    group_record["group"],
+                    str(group_record["people"]),
+                    score_text,
+                )
             )
         if is_small.any():
-            small_groups = listed(group_table.loc[is_small, "group"])
+            small_groups_text = listed(group_table.loc[is_small, "group"])
             # A count of very few people might tell who they are.
             unscored_text = f"not scored: {TOO_FEW_PEOPLE}"
-            table_rows.append(
-                (column_title, small_groups, f"< {MIN_PEOPLE_OF_GROUP}", unscored_text)
+            table_records.append(
+                (
+                    column_title,
+                    small_groups_text,
+                    f"< {MIN_PEOPLE_OF_GROUP}",
+                    unscored_text,
+                )
             )
-        if column_name in gaps.index:
+        if column_name in gap_table.index:
             chance_text = spread_text(group_table["chance"].iloc[0])
-            table_rows.append((column_title, "by chance", "", chance_text))
-            gap = gaps.loc[column_name]
-            gap_title = f"largest difference: {gap['higher']} minus {gap['lower']}"
-            gap_text = interval_text(gap["difference"], gap["low"], gap["high"])
-            table_rows.append((column_title, gap_title, "", gap_text))
-    column_titles = ["group", "participants", "number", "balanced accuracy [95%]"]
-    return _mark_limits(pd.DataFrame(table_rows, columns=column_titles), evaluation)
+            table_records.append((column_title, "by chance", "", chance_text))
+            gap_row = gap_table.loc[column_name]
+            gap_title = (
+                f"largest difference: {gap_row['higher']} minus {gap_row['lower']}"
+            )
+            gap_text = interval_text(
+                gap_row["difference"], gap_row["low"], gap_row["high"]
+            )
+            table_records.append((column_title, gap_title, "", gap_text))
+    column_names = ["group", "participants", "number", "balanced accuracy [95%]"]
+    return _mark_limits(pd.DataFrame(table_records, columns=column_names), evaluation)
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -1001,19 +1036,19 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         (positive and negative predictive value) and AUC (against the rest, mean over
         folds) as "estimate [low, high]", 95% intervals over people.
     """
-    class_rates = comparison.class_table(
+    rate_table = comparison.class_table(
         evaluation, model or evaluation.models[0], N_DRAWS
     )
-    column_titles = {
+    title_of_column = {
         rate_name: CLASS_RATE_TITLES.get(rate_name, rate_name)
-        for rate_name in class_rates
+        for rate_name in rate_table
         if not rate_name.endswith(("_low", "_high"))
     }
-    return _mark_limits(number_texts(class_rates, column_titles, 2), evaluation)
+    return _mark_limits(number_texts(rate_table, title_of_column, 2), evaluation)
 
 
 def region_labels(
-    regions: Sequence[str], atlas: Any, label_kind: str = "brief"
+    region_names: Sequence[str], atlas: Any, label_kind: str = "brief"
 ) -> list[str]:
     """Return names of regions: "short", "full", or "brief", to the first comma.
 
@@ -1021,39 +1056,40 @@ def region_labels(
     atlas, else of what load_atlas takes.
     """
     if atlas is None:
-        return list(regions)
+        return list(region_names)
     atlas = load_atlas(atlas)
-    region_names = atlas.short_names if label_kind == "short" else atlas.full_names
+    atlas_names = atlas.short_names if label_kind == "short" else atlas.full_names
     full_labels = [
-        region_names[region_row] for region_row in _match_region_rows(regions, atlas)
+        atlas_names[region_index]
+        for region_index in _match_region_indices(region_names, atlas)
     ]
     if label_kind != "brief":
         return full_labels
-    brief_name_of = {
-        region_name: region_name.partition(", ")[0] for region_name in region_names
+    brief_of_name = {
+        region_name: region_name.partition(", ")[0] for region_name in atlas_names
     }
-    n_uses = Counter(brief_name_of.values())
+    use_counts = Counter(brief_of_name.values())
     return [
-        brief_name_of[region_label]
-        if n_uses[brief_name_of[region_label]] == 1
+        brief_of_name[region_label]
+        if use_counts[brief_of_name[region_label]] == 1
         else region_label
         for region_label in full_labels
     ]
 
 
-def _match_region_rows(regions: Sequence[str], atlas: Atlas) -> list[int]:
+def _match_region_indices(region_names: Sequence[str], atlas: Atlas) -> list[int]:
     """Return the row of every region; one of several features has several rows."""
-    different_regions = list(dict.fromkeys(regions))
-    atlas_rows = atlas.match(different_regions).tolist()
-    row_of_region = dict(zip(different_regions, atlas_rows, strict=True))
-    return [row_of_region[region_name] for region_name in regions]
+    unique_names = list(dict.fromkeys(region_names))
+    atlas_indices = atlas.match(unique_names).tolist()
+    index_of_name = dict(zip(unique_names, atlas_indices, strict=True))
+    return [index_of_name[region_name] for region_name in region_names]
 
 
-def centroid_texts(regions: Sequence[str], atlas: Atlas) -> list[str]:
+def centroid_texts(region_names: Sequence[str], atlas: Atlas) -> list[str]:
     """Return the centroid of each region in whole mm; "" where it is unknown."""
-    centroids = atlas.coordinates[_match_region_rows(regions, atlas)]
+    centroids = atlas.coordinates[_match_region_indices(region_names, atlas)]
     return [
-        ", ".join(f"{coordinate:z.0f}" for coordinate in centroid)
+        ", ".join(f"{coordinate_mm:z.0f}" for coordinate_mm in centroid)
         if np.isfinite(centroid).all()
         else ""
         for centroid in centroids
@@ -1063,11 +1099,13 @@ def centroid_texts(regions: Sequence[str], atlas: Atlas) -> list[str]:
 def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     """Return measured regions, smallest scale first; few ties with the last stay."""
     check_at_least("n_regions", n_regions, 1)
-    ranked_rows = ranking.dropna(subset="rank").sort_values("rank", kind="stable")
-    if ranked_rows.empty:
+    ranked_table = ranking.dropna(subset="rank").sort_values("rank", kind="stable")
+    if ranked_table.empty:
         raise ParameterError("the ranking contains no measured region.")
-    top_rows = ranked_rows[ranked_rows["rank"] <= n_regions]
-    return top_rows if len(top_rows) <= 2 * n_regions else ranked_rows.head(n_regions)
+    top_table = ranked_table[ranked_table["rank"] <= n_regions]
+    return (
+        top_table if len(top_table) <= 2 * n_regions else ranked_table.head(n_regions)
+    )
 
 
 def region_table(
@@ -1102,9 +1140,9 @@ def region_table(
     ParameterError
         If `n_regions` is less than 1, or no region has a rank.
     """
-    top_regions = ranked_regions(ranking, n_regions).reset_index(drop=True)
-    ranked_names = list(top_regions["region"])
-    paper_table = pd.DataFrame({"rank": top_regions["rank"].astype(int)})
+    top_table = ranked_regions(ranking, n_regions).reset_index(drop=True)
+    ranked_names = list(top_table["region"])
+    paper_table = pd.DataFrame({"rank": top_table["rank"].astype(int)})
     paper_table["region"] = region_names = region_labels(ranked_names, atlas, "full")
     if atlas is not None:
         atlas = load_atlas(atlas)
@@ -1116,33 +1154,33 @@ def region_table(
         )
         paper_table["x, y, z"] = centroid_texts(ranked_names, atlas)
     paper_table = paper_table.join(
-        number_texts(top_regions, {"relative_scale": "relative scale"})
+        number_texts(top_table, {"relative_scale": "relative scale"})
     )
-    rank_bounds = top_regions[["rank_low", "rank_high"]].astype(int).astype(str)
-    remark_texts = rank_bounds.agg("\N{EN DASH}".join, axis=1)
+    rank_bound_table = top_table[["rank_low", "rank_high"]].astype(int).astype(str)
+    remark_texts = rank_bound_table.agg("\N{EN DASH}".join, axis=1)
     paper_table["ranks of fits"] = remark_texts.mask(
-        rank_bounds.nunique(axis=1) == 1, rank_bounds["rank_low"]
+        rank_bound_table.nunique(axis=1) == 1, rank_bound_table["rank_low"]
     )
-    paper_table["scale"] = top_regions["scale"].map(spread_text)
-    if "fit_low" in top_regions:
+    paper_table["scale"] = top_table["scale"].map(spread_text)
+    if "fit_low" in top_table:
         paper_table["scale, one fit [95%]"] = number_texts(
-            top_regions, {"fit_scale": "scale"}, 2
+            top_table, {"fit_scale": "scale"}, 2
         )
-    if "p_effect" in top_regions:
-        is_tested = top_regions["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
+    if "p_effect" in top_table:
+        is_tested = top_table["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
         requirement_text = f", needs {ranks.FEWEST_PERMUTATIONS} permutations"
         title_ending = "" if is_tested.all() else requirement_text
-        for statistic in ("effect", "contrast"):
-            p_values = top_regions[f"p_{statistic}"].where(is_tested)
-            paper_table[f"p ({statistic}{title_ending})"] = p_values.map(p_text)
-    region_remarks = pd.DataFrame(
-        {"planted": top_regions.get("planted", False)}, top_regions.index
+        for statistic_name in ("effect", "contrast"):
+            p_values = top_table[f"p_{statistic_name}"].where(is_tested)
+            paper_table[f"p ({statistic_name}{title_ending})"] = p_values.map(p_text)
+    remark_table = pd.DataFrame(
+        {"planted": top_table.get("planted", False)}, top_table.index
     )
-    region_remarks["tied"] = top_regions["rank"].duplicated(keep=False)
-    region_remarks["not learned"] = top_regions["moved"] < 0.5
+    remark_table["tied"] = top_table["rank"].duplicated(keep=False)
+    remark_table["not learned"] = top_table["moved"] < 0.5
     remark_texts = [
-        ", ".join(region_remarks.columns[has_remark])
-        for has_remark in region_remarks.to_numpy(bool)
+        ", ".join(remark_table.columns[has_remark])
+        for has_remark in remark_table.to_numpy(bool)
     ]
     return paper_table.assign(remark=remark_texts) if any(remark_texts) else paper_table
 
@@ -1171,19 +1209,22 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
 
 def regressed_text(evaluation: Evaluation) -> str:
     """Return the covariates that were removed from the features inside the folds."""
-    covariate_names = _list_adjusted(evaluation)
+    covariate_names = _list_adjusted_covariates(evaluation)
     return with_and(covariate_names) if covariate_names else ""
 
 
 def adjusted_kinds(evaluation: Evaluation) -> set[str]:
     """Return the kinds of the covariates of :func:`regressed_text`, such as "age"."""
-    return {kind_of(covariate_name) for covariate_name in _list_adjusted(evaluation)}
+    return {
+        kind_of(covariate_name)
+        for covariate_name in _list_adjusted_covariates(evaluation)
+    }
 
 
-def _list_adjusted(evaluation: Evaluation) -> list[str]:
+def _list_adjusted_covariates(evaluation: Evaluation) -> list[str]:
     """Return the covariates that were removed from the features, each once."""
-    confound_steps = evaluation.settings["steps"]
-    covariate_names = [confound_steps["harmonize"], *confound_steps["regress_out"]]
+    step_settings = evaluation.settings["steps"]
+    covariate_names = [step_settings["harmonize"], *step_settings["regress_out"]]
     return [*dict.fromkeys(filter(None, covariate_names))]
 
 
@@ -1200,11 +1241,11 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
         if get_measure(feature_name).is_independent_of_size
     ]
     if names_in_unit:
-        feature_texts = with_and(
+        features_text = with_and(
             FEATURE_TITLES.get(feature_name, feature_name)
             for feature_name in names_in_unit
         )
-        null_texts.append(f"all regions differ by the same amount of {feature_texts}")
+        null_texts.append(f"all regions differ by the same amount of {features_text}")
     return (
         "; ".join(null_texts) + ". This p-value can be smaller than that of the effect "
         "of the same region, because each permutation contributes its largest contrast "
@@ -1244,29 +1285,33 @@ def direction_table(
         :func:`class_differences`.
     """
     ranked_names = list(ranked_regions(ranking, n_regions)["region"])
-    features, classes = evaluation.cohort.feature_names, evaluation.cohort.classes
-    row_keys = pd.MultiIndex.from_product([ranked_names, features])
+    feature_names, class_names = (
+        evaluation.cohort.feature_names,
+        evaluation.cohort.classes,
+    )
+    row_multiindex = pd.MultiIndex.from_product([ranked_names, feature_names])
     difference_table = class_differences(evaluation).set_index(["region", "feature"])
     region_names = region_labels(ranked_names, atlas, "full")
     feature_titles = [
-        feature_title(evaluation.cohort, f, region_name) for region_name, f in row_keys
+        feature_title(evaluation.cohort, f, region_name)
+        for region_name, f in row_multiindex
     ]
-    region_names = np.repeat(region_names, len(features)).tolist()
+    region_names = np.repeat(region_names, len(feature_names)).tolist()
     paper_table = pd.DataFrame({"region": region_names, "feature": feature_titles})
-    for class_name in classes:
-        class_rows = (
+    for class_name in class_names:
+        class_table = (
             difference_table[difference_table["class"] == class_name]
-            .reindex(row_keys)
+            .reindex(row_multiindex)
             .reset_index(drop=True)
         )
-        paper_table = paper_table.join(number_texts(class_rows, {"mean": class_name}))
-        if class_name != classes[0]:
-            difference_title = f"{class_name} \N{MINUS SIGN} {classes[0]} (s.d.)"
+        paper_table = paper_table.join(number_texts(class_table, {"mean": class_name}))
+        if class_name != class_names[0]:
+            difference_title = f"{class_name} \N{MINUS SIGN} {class_names[0]} (s.d.)"
             paper_table = paper_table.join(
-                number_texts(class_rows, {"difference": difference_title}, 2)
+                number_texts(class_table, {"difference": difference_title}, 2)
             )
     # A measure may be missing in a region, for example thickness in the subcortex.
-    has_difference = (paper_table[list(classes)] != "n/a").any(axis=1)
+    has_difference = (paper_table[list(class_names)] != "n/a").any(axis=1)
     return paper_table[has_difference | (not has_difference.any())].reset_index(
         drop=True
     )
@@ -1302,33 +1347,33 @@ def common_region_table(
     ParameterError
         If fewer than two models have scales.
     """
-    common_regions, rmse_of_model = ranks.common_regions(evaluation, n_smallest)
+    common_table, rmse_of_model = ranks.common_regions(evaluation, n_smallest)
     model_names = sorted(rmse_of_model.index, key=lambda name: name != "Exact")
-    scale_texts = common_regions[model_names].map(spread_text).replace("n/a", "-")
-    scale_texts.insert(0, "models", common_regions["n_models"].astype(str))
-    scale_texts.insert(
-        1, "region", region_labels(list(common_regions["region"]), atlas, "short")
+    scale_text_table = common_table[model_names].map(spread_text).replace("n/a", "-")
+    scale_text_table.insert(0, "models", common_table["n_models"].astype(str))
+    scale_text_table.insert(
+        1, "region", region_labels(list(common_table["region"]), atlas, "short")
     )
     rmse_texts = ["-", *rmse_of_model[model_names[1:]].map(spread_text)]
-    scale_texts.loc[len(scale_texts)] = ["", "RMSE", *rmse_texts]
-    return scale_texts
+    scale_text_table.loc[len(scale_text_table)] = ["", "RMSE", *rmse_texts]
+    return scale_text_table
 
 
 def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return the agreement of folds, and of models, on the order of regions."""
-    agreement_rows = ranks.agreement_table(evaluation)
-    model_pairs = zip(agreement_rows["first"], agreement_rows["second"], strict=True)
+    agreement_table = ranks.agreement_table(evaluation)
+    model_pairs = zip(agreement_table["first"], agreement_table["second"], strict=True)
     pair_texts = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in model_pairs]
-    column_titles = {
+    title_of_column = {
         "what": "what",
         "kendall_w": "Kendall's W",
         "chance_w": "W by chance",
     }
-    column_titles |= {
+    title_of_column |= {
         "spearman": "Spearman",
         "jaccard": "overlap of ten smallest (Jaccard)",
     }
-    return number_texts(agreement_rows.assign(what=pair_texts), column_titles, 2)
+    return number_texts(agreement_table.assign(what=pair_texts), title_of_column, 2)
 
 
 def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
@@ -1337,26 +1382,26 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     The columns degree, strength and variance_<feature>, as of
     :func:`brainlsap.evaluation.region_properties`; empty where there are none.
     """
-    region_properties = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
-    property_correlations = ranks.confound_table(ranking, region_properties)
-    property_titles = {
+    property_table = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
+    correlation_table = ranks.confound_table(ranking, property_table)
+    title_of_property = {
         f"variance_{k}": f"variance of {feature_label}"
         for k, feature_label in FEATURE_TITLES.items()
     }
-    property_correlations["property"] = (
-        property_correlations["property"]
-        .replace(property_titles)
+    correlation_table["property"] = (
+        correlation_table["property"]
+        .replace(title_of_property)
         .str.replace("_", " of ")
     )
-    property_correlations["remark"] = np.where(
-        property_correlations["flagged"], "scales depend on it", ""
+    correlation_table["remark"] = np.where(
+        correlation_table["flagged"], "scales depend on it", ""
     )
-    column_titles = {"property": "property", "n_regions": "regions"}
-    column_titles |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}
-    column_titles |= (
-        {"remark": "remark"} if property_correlations["flagged"].any() else {}
+    title_of_column = {"property": "property", "n_regions": "regions"}
+    title_of_column |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}
+    title_of_column |= (
+        {"remark": "remark"} if correlation_table["flagged"].any() else {}
     )
-    return number_texts(property_correlations, column_titles, 2)
+    return number_texts(correlation_table, title_of_column, 2)
 
 
 def flow_text_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -1371,46 +1416,54 @@ def flow_text_table(evaluation: Evaluation) -> pd.DataFrame:
     DataFrame
         fate, participants and scans.
     """
-    flow = evaluation.cohort.flow().drop(columns="fate")
-    is_worth_a_table = len(flow) > 2
-    return flow.rename(columns={"title": "fate"}) if is_worth_a_table else flow[:0]
+    flow_table = evaluation.cohort.flow().drop(columns="fate")
+    is_worth_a_table = len(flow_table) > 2
+    return (
+        flow_table.rename(columns={"title": "fate"})
+        if is_worth_a_table
+        else flow_table[:0]
+    )
 
 
 def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return fits, failures, epochs, weights, kernel's error and scales by model."""
-    final_scales = evaluation.scales.query("start == 'mean' and share == 1")
-    fit_rows = []
+    scale_table = evaluation.scales.query("start == 'mean' and share == 1")
+    fit_records = []
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
-        model_scales = final_scales.query("model == @model_name")["scale"]
+        scale_values = scale_table.query("model == @model_name")["scale"]
         mean_epochs = model_fits["epochs"].mean() + 1  # counted from 0
         kernel_error = max(reported_values(model_fits, "error_bound"), default=0.0)
-        fit_row = {
+        fit_record = {
             "model": model_name,
             "role": model_fits["role"].iloc[0],
             "fits": len(model_fits),
         }
-        fit_row["failed"] = int((model_fits["failed"] != "").sum())
-        fit_row["epoch kept"] = f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
+        fit_record["failed"] = int((model_fits["failed"] != "").sum())
+        fit_record["epoch kept"] = (
+            f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
+        )
         fit_weights = network_weights(model_fits)
-        fit_row["weight of the network"] = ""
+        fit_record["weight of the network"] = ""
         if np.isfinite(fit_weights).any():
             lowest_weight, highest_weight = (
                 np.nanmin(fit_weights),
                 np.nanmax(fit_weights),
             )
-            fit_row["weight of the network"] = (
+            fit_record["weight of the network"] = (
                 f"{lowest_weight:.1f} to {highest_weight:.1f}"
             )
-        fit_row["error of the kernel"] = f"{kernel_error:.1e}" if kernel_error else ""
-        scale_range_text = f"{model_scales.min():.2f} to {model_scales.max():.2f}"
-        fit_rows.append(
-            fit_row | {"scales": scale_range_text if len(model_scales) else ""}
+        fit_record["error of the kernel"] = (
+            f"{kernel_error:.1e}" if kernel_error else ""
         )
-    return pd.DataFrame(fit_rows)
+        scale_range_text = f"{scale_values.min():.2f} to {scale_values.max():.2f}"
+        fit_records.append(
+            fit_record | {"scales": scale_range_text if len(scale_values) else ""}
+        )
+    return pd.DataFrame(fit_records)
 
 
 def audit_table(
-    evaluation: Evaluation, code_of_scan: Mapping[str, str] | None = None
+    evaluation: Evaluation, pseudonym_of_scan: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
     """Return the findings of the leakage audit, gravest first.
 
@@ -1418,7 +1471,7 @@ def audit_table(
     ----------
     evaluation : Evaluation
         With or without an audit.
-    code_of_scan : mapping of str to str, optional
+    pseudonym_of_scan : mapping of str to str, optional
         Maps scans to the codes that replace them in a table that may be shared.
 
     Returns
@@ -1427,11 +1480,11 @@ def audit_table(
         The columns severity, check, finding, what to do and scans.
     """
     audit_columns = ["severity", "check", "finding", "what_to_do", "scans"]
-    audit_findings = pd.DataFrame() if evaluation.audit is None else evaluation.audit
-    finding_table = audit_findings.reindex(columns=audit_columns, fill_value="")
+    source_table = pd.DataFrame() if evaluation.audit is None else evaluation.audit
+    finding_table = source_table.reindex(columns=audit_columns, fill_value="")
     finding_table["check"] = finding_table["check"].map(check_title)
     finding_table["scans"] = _encode_scans(
-        finding_table["scans"], code_of_scan, "[name withheld]"
+        finding_table["scans"], pseudonym_of_scan, "[name withheld]"
     )
     empty_columns = ["scans"] if (finding_table["scans"] == "").all() else []
     return finding_table.drop(columns=empty_columns).rename(
@@ -1440,7 +1493,7 @@ def audit_table(
 
 
 def unusual_scans_table(
-    evaluation: Evaluation, code_of_scan: Mapping[str, str] | None = None
+    evaluation: Evaluation, pseudonym_of_scan: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
     """Return the scans that quality control flagged, under their codes and sorted so.
 
@@ -1448,7 +1501,7 @@ def unusual_scans_table(
     ----------
     evaluation : Evaluation
         Its cohort's table has the column quality, as in results of `run_study`.
-    code_of_scan : mapping of str to str, optional
+    pseudonym_of_scan : mapping of str to str, optional
         Maps scans to their codes; by default the table has names.
 
     Returns
@@ -1456,21 +1509,21 @@ def unusual_scans_table(
     DataFrame
         The columns scan and what is unusual; codes also replace scans in the latter.
     """
-    unusual_scans = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
-    unusual_table = unusual_scans.apply(
-        _encode_scans, code_of_scan=code_of_scan
+    source_table = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
+    unusual_table = source_table.apply(
+        _encode_scans, pseudonym_of_scan=pseudonym_of_scan
     ).sort_values("scan", ignore_index=True)
     return unusual_table.rename(columns={"quality": "what is unusual"})
 
 
 def _encode_scans(
-    scan_texts: pd.Series, code_of_scan: Any, other_text: str | None = None
+    scan_texts: pd.Series, pseudonym_of_scan: Any, other_text: str | None = None
 ) -> pd.Series:
     """Replace scans by their codes, and any other word by `other_text`."""
-    if code_of_scan is None or scan_texts.empty:
+    if pseudonym_of_scan is None or scan_texts.empty:
         return scan_texts
     return scan_texts.str.replace(
         r"[^\s,;()]+",
-        lambda word: code_of_scan.get(word[0], other_text or word[0]),
+        lambda word: pseudonym_of_scan.get(word[0], other_text or word[0]),
         regex=True,
     )

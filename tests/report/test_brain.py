@@ -13,7 +13,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.report import plot_regions, plot_scales_at_quarters
-from brainlsap.report.brain import NO_VALUE, color_scale
+from brainlsap.report.brain import NO_VALUE, make_color_scale
 from brainlsap.report.brain_layout import (
     NO_REGION,
     VIEWS,
@@ -202,13 +202,13 @@ def test_a_diverging_map_has_its_middle_at_zero_and_two_limits_are_kept(cmap):
     values = pd.DataFrame({"": {"lh_S_central": -1.2, "rh_S_central": 6.0}})
     low, middle, high = plt.get_cmap(cmap)([0.25, 0.5, 1.0])
     for limits, expected in (((None, None), (-6, 6)), ((-2, np.float64(4)), (-2, 4))):
-        scale = color_scale(values, cmap, *limits)
+        scale = make_color_scale(values, cmap, *limits)
         assert scale.get_clim() == expected
         found = scale.to_rgba([expected[1] / -2, 0.0, 9.0])
         np.testing.assert_allclose(found, [low, middle, high], atol=0.02)
-    positive = color_scale(values.abs(), cmap, None, None)
+    positive = make_color_scale(values.abs(), cmap, None, None)
     assert positive.get_clim() == (1.2, 6)
-    same = color_scale(pd.DataFrame({"": [0.3, 0.1 + 0.2]}), cmap, None, None)
+    same = make_color_scale(pd.DataFrame({"": [0.3, 0.1 + 0.2]}), cmap, None, None)
     assert np.ptp(same.get_clim()) == pytest.approx(0.3)
     np.testing.assert_array_equal(positive.to_rgba([1.2])[0], plt.get_cmap(cmap)(0.0))
 
@@ -318,7 +318,9 @@ def test_dots_of_an_atlas_of_names_are_outlined_and_marked():
 
 
 def test_whole_numbers_have_a_colour_each_of_a_qualitative_map():
-    scale = color_scale(pd.DataFrame({"": [2.0, 5.0, np.nan]}), "tab10", None, None)
+    scale = make_color_scale(
+        pd.DataFrame({"": [2.0, 5.0, np.nan]}), "tab10", None, None
+    )
     tab10 = plt.get_cmap("tab10")
     np.testing.assert_allclose(scale.to_rgba([2, 3, 5]), tab10([0, 1, 3]))
     figure = plot_regions({"lh_G_cuneus": 2, "lh_G_precuneus": 5}, ATLAS, cmap="tab10")

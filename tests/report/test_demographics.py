@@ -125,7 +125,7 @@ def test_small_counts_are_permuted_as_in_fishers_test():
     ],
 )
 def test_kind_of_a_column(column_name, values, is_counted):
-    assert demographics.is_counted(column_name, pd.Series(values)) == is_counted
+    assert demographics.is_categorical(column_name, pd.Series(values)) == is_counted
 
 
 def test_many_categories_are_counted_not_listed():

@@ -31,9 +31,9 @@ def test_numbers_become_text():
     assert texts == "< 0.001 0.0496 0.050 1.000 n/a"
     assert spread_text(0.6251, 0.0449) == "0.625 ± 0.045"
     assert spread_text(0.6251) == "0.625"
-    assert spread_text(0.125, digits=2) == "0.13"  # 13% in figures
+    assert spread_text(0.125, n_digits=2) == "0.13"  # 13% in figures
     assert spread_text(-1e-9) == "0.000"
-    assert interval_text(0.6251, 0.58, 0.669, digits=2) == "0.63 [0.58, 0.67]"
+    assert interval_text(0.6251, 0.58, 0.669, n_digits=2) == "0.63 [0.58, 0.67]"
     assert interval_text(np.nan, 0, 1) == "n/a"
 
 
