@@ -676,7 +676,7 @@ def _batch_tasks(
         ridge_classifier = _find_ridge(model)
         batch_key = fit_name
         if ridge_classifier is not None:
-            batch_key = _ridge_key(ridge_classifier)
+            batch_key = _ridge_settings_key(ridge_classifier)
         is_network = ridge_classifier is not model and not hasattr(
             model, "covariate_names"
         )
@@ -693,7 +693,7 @@ def _find_ridge(model: Any) -> Any:
     return model.make_ridge() if hasattr(model, "make_ridge") else None
 
 
-def _ridge_key(ridge_classifier: Any) -> str:
+def _ridge_settings_key(ridge_classifier: Any) -> str:
     """Return the common settings of ridges that are fitted at once, as text."""
     ridge_settings = ridge_classifier.get_params() | {"scales": None}
     ridge_settings["connectome"] = ridge_settings["connectome"] or "own"

@@ -338,12 +338,12 @@ def _find_inmost_points(
     """
     inmost_points = []
     for upper_end, lower_end in pairwise(line_ends):
-        line_distances = border_distances.copy()
-        line_distances[max(upper_end, 0) :] = 0
-        line_distances[: max(lower_end, 0)] = 0
-        if line_distances.any():
+        distances_in_line = border_distances.copy()
+        distances_in_line[max(upper_end, 0) :] = 0
+        distances_in_line[: max(lower_end, 0)] = 0
+        if distances_in_line.any():
             inmost_row, inmost_column = np.unravel_index(
-                line_distances.argmax(), line_distances.shape
+                distances_in_line.argmax(), distances_in_line.shape
             )
             inmost_points.append(np.array([inmost_column, inmost_row]))
     return inmost_points

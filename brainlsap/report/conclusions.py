@@ -549,11 +549,11 @@ def judge_covariates(
     """
     question_text = "Could age, sex or site explain the score?"
     if added_value_conclusion is not None:
-        requested_names = [
+        covariate_names = [
             *evaluation.settings["covariates"],
             *_names_not_compared(evaluation),
         ]
-        question_text = f"Could {_join_with_or(requested_names)} explain the score?"
+        question_text = f"Could {_join_with_or(covariate_names)} explain the score?"
     finding_table = _covariate_finding_table(evaluation)
     if finding_table is None and added_value_conclusion is None:
         sentence = "No leakage audit was made."

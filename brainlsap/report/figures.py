@@ -69,11 +69,11 @@ class PaperFigure(Figure):
         """Save the figure; arguments are those of matplotlib."""
         if save_options.get("format") == "png":
             save_options = {"pil_kwargs": _PNG_COMPRESSION, **save_options}
-        with plt.rc_context(_SAVED), self._laid_out(save_options):
+        with plt.rc_context(_SAVED), self._fix_layout(save_options):
             super().savefig(*positional_arguments, **save_options)
 
     @contextmanager
-    def _laid_out(self, save_options: dict[str, Any]) -> Iterator[None]:
+    def _fix_layout(self, save_options: dict[str, Any]) -> Iterator[None]:
         """Lay the figure out for a PNG file, and save it without a layout engine.
 
         With one, matplotlib draws all of a figure twice.

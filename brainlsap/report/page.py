@@ -634,9 +634,12 @@ def _count_warnings(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> "pd.Series[int]":
     """Return in how many folds each model gave each warning, by model and text."""
-    warning_texts = evaluation.fits["warnings"].map(json.loads)
+    lists_of_warnings = evaluation.fits["warnings"].map(json.loads)
     warning_table = (
-        evaluation.fits[["model"]].assign(text=warning_texts).explode("text").dropna()
+        evaluation.fits[["model"]]
+        .assign(text=lists_of_warnings)
+        .explode("text")
+        .dropna()
     )
     return warning_table.assign(
         text=warning_table["text"].map(withhold_names)
