@@ -21,8 +21,6 @@ pytestmark = [
 BRIEF_FLAGS = {
     "simulate": "--people 16 --atlas desikan82",
     "check": "--atlas desikan82",
-    "run": "--atlas desikan82 --folds 2 --epochs 2 --permutations 0 --jobs 1 "
-    "--config brief.toml",
 }
 """Flags that make the commands of the README faster; they stand behind its own."""
 
@@ -94,15 +92,14 @@ def test_python_runs(text, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.tutorial
-@pytest.mark.usefixtures("scores_figure_alone")
 def test_commands_run(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "brief.toml").write_text("baselines = false\nn_starts = 1\n")
-    commands = commands_of(text)
-    assert [command[0] for command in commands] == list(BRIEF_FLAGS)
-    for command in commands:
+    *brief_commands, run_command = commands_of(text)
+    assert [command[0] for command in brief_commands] == list(BRIEF_FLAGS)
+    for command in brief_commands:
         assert main([*command, *BRIEF_FLAGS[command[0]].split()]) == 0
-    assert (tmp_path / "results" / "report" / "report.html").is_file()
+    # test_cli.py runs such a study by `demo`.
+    assert build_parser().parse_args(run_command).out == "results"
 
 
 def test_make_targets_exist(text):
