@@ -637,8 +637,8 @@ class Atlas:
         n_cortical, n_known_regions, _ = count_known_regions(best_atlas)
         n_own_cortical, n_own_regions, _ = count_known_regions(self)
         is_exact = n_known_regions == len(best_atlas) and n_own_regions < len(self)
-        is_better = n_cortical > n_own_cortical or is_exact
-        return best_atlas.name if is_better and n_cortical >= _MIN_KNOWN_NAMES else None
+        is_better = n_cortical > n_own_cortical and n_cortical >= _MIN_KNOWN_NAMES
+        return best_atlas.name if is_exact or is_better else None
 
     def rows(
         self, names: Iterable[str | bytes], hemisphere: str | None = None

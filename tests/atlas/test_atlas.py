@@ -118,6 +118,8 @@ def test_an_atlas_of_parts_shares_the_cortex_of_another():
 
 def test_lobes_agree_with_where_regions_lie(atlas):
     centre = atlas.regions.groupby("lobe")[["y", "z"]].mean()
+    if not {"frontal", "occipital", "parietal"} <= {*centre.index}:
+        pytest.skip("an atlas of a part of the brain")
     assert centre["y"].idxmax() == "frontal"
     assert centre["y"].idxmin() == "occipital"
     assert centre["z"].idxmax() == "parietal"
@@ -381,7 +383,8 @@ def test_atlases_of_different_regions_have_different_settings(atlas):
     for other in map(load_atlas, {*SIZES} - {atlas.name}):
         assert atlas.settings != other.settings, f"atlas.json is that of {other.name}"
         assert atlas.names != other.names, f"the regions are those of {other.name}"
-        if cortex <= {*other.names}:
+        other_cortex = {*np.array(other.names)[other.cortex]}
+        if cortex <= {*other.names} or other_cortex <= {*atlas.names}:
             continue
         shared = [
             key
