@@ -244,7 +244,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     assert (card["model"], card["settings"]["kernel"]) == ("LSAP-C", "chebyshev")
     assert "\nnumber of scans by diagnosis: unimpaired (" in printed
     nowhere = refused(capsys, "predict", tmp_path, study, "--out", table)
-    assert "Give the model file before the study" in nowhere
+    assert "Write the model file first" in nowhere
     explain = ("--out", table, "--explain", "sub-0001")
     assert "is not linear" in refused(capsys, "predict", model, study, *explain)
     assert not table.exists()
