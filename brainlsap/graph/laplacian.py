@@ -72,22 +72,6 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     return laplacian + 0.0  # no -0.0 where two regions are not joined
 
 
-def shift_laplacians(W: np.ndarray) -> np.ndarray:
-    """Return L - I of prepared connectomes (n_graphs, n_rois, n_rois).
-
-    They are symmetric, finite and not negative, so that nothing is checked. The
-    spectrum of L - I is in [-1, 1].
-    """
-    node_degrees = W.sum(axis=2)
-    is_isolated = node_degrees == 0
-    inverse_sqrt_degrees = 1 / np.sqrt(np.where(is_isolated, np.inf, node_degrees))
-    shifted_laplacians = W * -inverse_sqrt_degrees[:, :, None]
-    shifted_laplacians *= inverse_sqrt_degrees[:, None, :]
-    # An isolated region keeps its value: its row of L is 0.
-    np.einsum("nii->ni", shifted_laplacians)[...] -= is_isolated
-    return shifted_laplacians
-
-
 def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
     _check_square("W", W)
     W = W.astype(np.result_type(W.dtype, np.float32))

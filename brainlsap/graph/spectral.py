@@ -28,14 +28,14 @@ from torch.nn.functional import pad
 from brainlsap.arrays import SelectedRows
 from brainlsap.graph.connectomes import Preparation
 from brainlsap.graph.kernels import EXPANSIONS, choose_degree, polynomial_values
-from brainlsap.graph.laplacian import Spectrum, shift_laplacians
+from brainlsap.graph.laplacian import Spectrum
 
 # Smallest error asked of the series of the exact kernel: rounding of float64.
 _EXACT = 1e-13
 
 
 # Connectomes of their own whose polynomials are computed at once: in cache.
-_GRAPHS_AT_ONCE = 8
+_GRAPHS_AT_ONCE = 4
 # Scans of one shared connectome whose polynomials are computed at once.
 _SCANS_AT_ONCE = 256
 
@@ -70,7 +70,7 @@ def iter_polynomials(
     """
     n_scans, n_rois, n_columns = signals.shape
     if is_shared:
-        W = shift_laplacians(connectome_preparation.apply(connectomes[:1]))[0]
+        W = connectome_preparation.apply(connectomes[:1])[0]
     n_at_once = _SCANS_AT_ONCE if is_shared else _GRAPHS_AT_ONCE
     for block_start in range(0, n_scans, n_at_once):
         scan_slice = slice(block_start, min(block_start + n_at_once, n_scans))
@@ -81,19 +81,34 @@ def iter_polynomials(
             shape = degree + 1, n_rois, -1, n_columns
             yield scan_slice, polynomials.reshape(shape).transpose(0, 2, 1, 3)
         else:
-            A = shift_laplacians(connectome_preparation.apply(connectomes[scan_slice]))
-            yield scan_slice, _apply_polynomials(A, signals[scan_slice], degree)
+            W = connectome_preparation.apply(connectomes[scan_slice])
+            yield scan_slice, _apply_polynomials(W, signals[scan_slice], degree)
 
 
-def _apply_polynomials(A: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
-    """Return T_0(A) x to T_degree(A) x on a first axis."""
+def _apply_polynomials(W: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
+    """Return T_0(L - I) x to T_degree(L - I) x on a first axis.
+
+    Connectomes W are prepared: symmetric, finite and not negative. L is not formed.
+    """
+    node_degrees = W.sum(axis=-1)[..., None]
+    is_isolated = node_degrees == 0
+    inverse_sqrt_degrees = 1 / np.sqrt(np.where(is_isolated, np.inf, node_degrees))
+    has_isolated = bool(is_isolated.any())
+
+    def apply_shifted_laplacian(signal: np.ndarray, product: np.ndarray) -> None:
+        # (L - I) x = -D^(-1/2) W D^(-1/2) x
+        np.matmul(W, inverse_sqrt_degrees * signal, out=product)
+        product *= -inverse_sqrt_degrees
+        if has_isolated:  # It keeps its value: its row of L is 0.
+            product -= is_isolated * signal
+
     polynomials = np.empty((degree + 1, *x.shape))
     polynomials[0] = x
     if degree:
-        np.matmul(A, x, out=polynomials[1])
-    # T_(n+1) x = 2 A T_n x - T_(n-1) x
+        apply_shifted_laplacian(x, polynomials[1])
+    # T_(n+1) x = 2 (L - I) T_n x - T_(n-1) x
     for n in range(2, degree + 1):
-        np.matmul(A, polynomials[n - 1], out=polynomials[n])
+        apply_shifted_laplacian(polynomials[n - 1], polynomials[n])
         polynomials[n] *= 2
         polynomials[n] -= polynomials[n - 2]
     return polynomials
