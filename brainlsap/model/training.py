@@ -820,8 +820,11 @@ def networks_are_futile(
     expected_gain = finished_share.gain * np.sqrt(n_people_of_starts / n_people)
     if expected_gain > _MIN_STANDARD_ERRORS * finished_share.standard_error:
         return False
+    averaged_runs = usable_runs(training_runs)
+    if averaged_runs == trained_runs:
+        return finished_share.weight == 0
     full_share = choose_network_share(
-        usable_runs(training_runs), class_codes, groups, ridge_logits, settings
+        averaged_runs, class_codes, groups, ridge_logits, settings
     )
     return full_share.weight == 0
 
