@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -415,7 +416,9 @@ def evaluate_model(
         results_folder = check_results_folder(out)
         if not overwrite:
             compared_settings = {"study_options": study_options}
-            check_same_study(results_folder, compared_settings, data_hash(cohort))
+            check_same_study(
+                results_folder, compared_settings, partial(data_hash, cohort)
+            )
     start_seconds = time.perf_counter()
     # People of the training are excluded already.
     prediction_table = predict_people(

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -246,7 +247,7 @@ def run_study(
         }
     if not overwrite:
         compared_settings = {"study_options": study_options}
-        check_same_study(results_folder, compared_settings, data_hash(cohort))
+        check_same_study(results_folder, compared_settings, partial(data_hash, cohort))
     finished_fits_path = results_folder / "private" / "folds"
     has_all_fits = False
     with lock_folder(results_folder):

@@ -128,7 +128,7 @@ def test_a_report_is_compared_by_every_option_that_changes_results(
     class ComparedError(Exception):
         """Raised in place of the comparison, with the options that it compares."""
 
-    def refuse(_folder, settings, _data_hash):
+    def refuse(_folder, settings, _hash_data):
         raise ComparedError(settings["study_options"])
 
     monkeypatch.setattr("brainlsap.workflow.check_same_study", refuse)

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import platform
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -105,7 +105,8 @@ def write_report(
     if ranking is not None:
         evaluation = replace(evaluation, ranking=ranking)
     if not overwrite:
-        check_same_study(folder, evaluation.settings, evaluation.cohort.data_hash)
+        data_hash = evaluation.cohort.data_hash
+        check_same_study(folder, evaluation.settings, lambda: data_hash)
     evaluation = _add_report_facts(evaluation, title, quality)
     with lock_folder(folder), fill_folder(folder, replace=True) as new_folder:
         atlas = atlas or evaluation.cohort.atlas
@@ -201,11 +202,15 @@ def _find_foreign_files(folder: Path) -> list[str]:
 
 
 def check_same_study(
-    folder: Path, study_settings: Mapping[str, object], data_hash: str
+    folder: Path,
+    study_settings: Mapping[str, object],
+    hash_data: Callable[[], str],
 ) -> None:
     """Raise if a results folder holds a report of other settings or other data.
 
     Compares the options given to :func:`brainlsap.run_study`, if they were recorded.
+    `hash_data` returns the hash of the data. It is called only if there is a report,
+    because hashing reads all connectomes.
     """
     stored_path = folder / PRIVATE_FOLDER / EVALUATION_FOLDER / "evaluation.json"
     if not stored_path.is_file():
@@ -226,7 +231,7 @@ def check_same_study(
         for option_name in sorted(study_options.keys() | earlier_options.keys())
         if study_options.get(option_name) != earlier_options.get(option_name)
     ]
-    if stored_record["cohort"]["data_hash"] != data_hash:
+    if stored_record["cohort"]["data_hash"] != hash_data():
         difference_texts = difference_texts or ["data"]
     if difference_texts:
         differences_text = ", ".join(difference_texts).replace("None", "not given")
