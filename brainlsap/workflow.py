@@ -1,5 +1,7 @@
 """Run a whole study, from a cohort to its report, as `brainlsap run` does."""
 
+import atexit
+import gc
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -330,6 +332,9 @@ def _importing_processes(n_jobs: int | None) -> Iterator[None]:
 def _import_models() -> None:
     """Import what fits need: this module and the models."""
     import_module("brainlsap.model")
+    # At its end a process looks for cycles in all that it has imported, and the study
+    # waits for that.
+    atexit.register(gc.freeze)
 
 
 def _record_options(**option_values: object) -> dict[str, Any]:
