@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
 from brainlsap.atlas import Atlas
@@ -517,7 +517,7 @@ def start_drawing(
 ) -> Iterator[Any]:
     """Begin to draw most figures of a page; return the results to come.
 
-    Several processes draw while this one does other work; a single one draws when the
+    Other processes draw while this one does other work; a single one draws when the
     results are read.
     """
     map_figure_names = {
@@ -540,9 +540,13 @@ def start_drawing(
         )
     if getattr(get_active_backend()[0], "uses_threads", False):
         n_jobs = 1  # Pyplot is not safe for several threads.
-    drawing_iterator: Iterator[Any] = Parallel(n_jobs, return_as="generator")(
-        draw_tasks
-    )
+    # One of the processors is for this process, which makes the tables meanwhile.
+    n_drawing_processes = max(1, effective_n_jobs(n_jobs) - 1)
+    drawing_iterator: Iterator[Any] = Parallel(
+        n_jobs,
+        return_as="generator",
+        batch_size=-(-len(draw_tasks) // n_drawing_processes),
+    )(draw_tasks)
     return drawing_iterator
 
 
