@@ -219,105 +219,116 @@ def run_study(
         named_models = _make_estimators(
             models, covariate_names, adds_baselines=baselines, **model_settings
         )
-    cv = choose_folds(cohort, cv, leave_out)
-    table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
-    if not isinstance(cv, int) and not hasattr(cv, "split"):
-        cv = list(cv)
-    analysis_options = _record_options(
-        models=list(named_models),
-        preset=preset,
-        cv=cv if isinstance(cv, int) else hash_of(cv),
-        n_repeats=n_repeats,
-        leave_out=leave_out,
-        random_state=random_state,
-        harmonize=harmonize,
-        regress_out=regress_out,
-        reference_class=reference_class,
-        covariates=list(covariate_names),
-        subgroups=list(subgroup_columns),
-        merge_classes=cohort.provenance.get("merged_classes"),
-        learning_curve=learning_curve or None,
-        n_permutations=n_permutations,
-    )
-    study_options = to_jsonable(cohort.reading_options.to_jsonable() | model_settings)
-    study_options |= analysis_options | {"feature": list(cohort.feature_names)}
-    for model_name, model in user_models.items():
-        model_parameters = to_jsonable(split_role(model)[0].get_params())
-        study_options |= {
-            f"{model_name}__{parameter_name}": parameter_value
-            for parameter_name, parameter_value in model_parameters.items()
-        }
-    if not overwrite:
-        compared_settings = {"study_options": study_options}
-        check_same_study(results_folder, compared_settings, partial(data_hash, cohort))
-    finished_fits_path = results_folder / "private" / "folds"
-    has_all_fits = False
-    with lock_folder(results_folder):
-        try:
-            ridge_classifier, _ = named_models.get(NESTED_RIDGES[-1], (None, ""))
-            deconfounder = Deconfounder(harmonize, regress_out, reference_class)
-            evaluation, result_iterator = cross_validate_with_calls(
-                _list_table_calls(cohort, deconfounder, ridge_classifier, random_state),
-                named_models,
-                cohort,
-                cv,
-                baselines=False,  # They are among the estimators.
-                n_repeats=n_repeats,
-                random_state=random_state,
-                harmonize=harmonize,
-                regress_out=regress_out,
-                reference_class=reference_class,
-                n_jobs=n_jobs,
-                verbose=verbose,
-                memory=finished_fits_path,
+        cv = choose_folds(cohort, cv, leave_out)
+        table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
+        if not isinstance(cv, int) and not hasattr(cv, "split"):
+            cv = list(cv)
+        analysis_options = _record_options(
+            models=list(named_models),
+            preset=preset,
+            cv=cv if isinstance(cv, int) else hash_of(cv),
+            n_repeats=n_repeats,
+            leave_out=leave_out,
+            random_state=random_state,
+            harmonize=harmonize,
+            regress_out=regress_out,
+            reference_class=reference_class,
+            covariates=list(covariate_names),
+            subgroups=list(subgroup_columns),
+            merge_classes=cohort.provenance.get("merged_classes"),
+            learning_curve=learning_curve or None,
+            n_permutations=n_permutations,
+        )
+        study_options = to_jsonable(
+            cohort.reading_options.to_jsonable() | model_settings
+        )
+        study_options |= analysis_options | {"feature": list(cohort.feature_names)}
+        for model_name, model in user_models.items():
+            model_parameters = to_jsonable(split_role(model)[0].get_params())
+            study_options |= {
+                f"{model_name}__{parameter_name}": parameter_value
+                for parameter_name, parameter_value in model_parameters.items()
+            }
+        if not overwrite:
+            compared_settings = {"study_options": study_options}
+            check_same_study(
+                results_folder, compared_settings, partial(data_hash, cohort)
             )
-            has_all_fits = True
-            evaluation, scan_quality = _add_tables(
-                evaluation,
-                cohort,
-                result_iterator,
-                n_permutations=n_permutations,
-                random_state=random_state,
-            )
-            if learning_curve:
-                curve_table = _compute_learning_curve(
-                    cohort,
-                    evaluation,
+        finished_fits_path = results_folder / "private" / "folds"
+        has_all_fits = False
+        with lock_folder(results_folder):
+            try:
+                ridge_classifier, _ = named_models.get(NESTED_RIDGES[-1], (None, ""))
+                deconfounder = Deconfounder(harmonize, regress_out, reference_class)
+                evaluation, result_iterator = cross_validate_with_calls(
+                    _list_table_calls(
+                        cohort, deconfounder, ridge_classifier, random_state
+                    ),
                     named_models,
-                    split_cohort(cohort, cv, random_state, n_repeats),
+                    cohort,
+                    cv,
+                    baselines=False,  # They are among the estimators.
+                    n_repeats=n_repeats,
+                    random_state=random_state,
+                    harmonize=harmonize,
+                    regress_out=regress_out,
+                    reference_class=reference_class,
                     n_jobs=n_jobs,
                     verbose=verbose,
                     memory=finished_fits_path,
                 )
-                evaluation = replace(evaluation, learning_curve=curve_table)
-            # The evaluation's own record of steps, folds and models comes first.
-            study_settings = analysis_options | evaluation.settings["steps"]
-            study_settings |= evaluation.settings
-            study_settings |= {"study_options": study_options} | table1_settings
-            evaluation = replace(evaluation, settings=study_settings)
-            write_report(
-                evaluation,
-                results_folder,
-                title=title,
-                atlas=cohort.atlas,
-                quality=scan_quality,
-                overwrite=overwrite,
-                n_jobs=n_jobs,
-            )
-        except KeyboardInterrupt as interruption:
-            if has_all_fits:
-                interruption.add_note("All fits of the cross-validation are stored.")
-            raise
-        finally:
-            _remove_empty_folders(
-                finished_fits_path, results_folder / "private", results_folder
-            )
+                has_all_fits = True
+                evaluation, scan_quality = _add_tables(
+                    evaluation,
+                    cohort,
+                    result_iterator,
+                    n_permutations=n_permutations,
+                    random_state=random_state,
+                )
+                if learning_curve:
+                    curve_table = _compute_learning_curve(
+                        cohort,
+                        evaluation,
+                        named_models,
+                        split_cohort(cohort, cv, random_state, n_repeats),
+                        n_jobs=n_jobs,
+                        verbose=verbose,
+                        memory=finished_fits_path,
+                    )
+                    evaluation = replace(evaluation, learning_curve=curve_table)
+                # The evaluation's own record of steps, folds and models comes first.
+                study_settings = analysis_options | evaluation.settings["steps"]
+                study_settings |= evaluation.settings
+                study_settings |= {"study_options": study_options} | table1_settings
+                evaluation = replace(evaluation, settings=study_settings)
+                write_report(
+                    evaluation,
+                    results_folder,
+                    title=title,
+                    atlas=cohort.atlas,
+                    quality=scan_quality,
+                    overwrite=overwrite,
+                    n_jobs=n_jobs,
+                )
+            except KeyboardInterrupt as interruption:
+                if has_all_fits:
+                    interruption.add_note(
+                        "All fits of the cross-validation are stored."
+                    )
+                raise
+            finally:
+                _remove_empty_folders(
+                    finished_fits_path, results_folder / "private", results_folder
+                )
     return evaluation
 
 
 @contextmanager
 def _importing_processes(n_jobs: int | None) -> Iterator[None]:
-    """Start the processes of a study, which import what fits need, beside this one."""
+    """Start the processes of a study, which import what fits need, beside this one.
+
+    This one does not wait for them: it audits the cohort meanwhile.
+    """
     n_processes = effective_n_jobs(n_jobs)
     import_calls = [delayed(_import_models)()] * n_processes
     import_iterator = iter(())
@@ -326,7 +337,9 @@ def _importing_processes(n_jobs: int | None) -> Iterator[None]:
     try:
         yield
     finally:
-        deque(import_iterator, maxlen=0)  # Wait for all of them.
+        # Wait for them if something was refused. The first fit tells what failed here.
+        with suppress(Exception):
+            deque(import_iterator, maxlen=0)
 
 
 def _import_models() -> None:
