@@ -261,9 +261,11 @@ class _OptionSearch:
     """Opened studies, or the errors of opening them, by the options used."""
 
     def __post_init__(self) -> None:
-        feature_names = self.options.get("feature") or "thickness"
+        feature_option = self.options.get("feature") or "thickness"
         self.features = (
-            [feature_names] if isinstance(feature_names, str) else list(feature_names)
+            [feature_option]
+            if isinstance(feature_option, str)
+            else list(feature_option)
         )
         self.progress = tqdm(
             desc="looking for other files", unit="", delay=2, disable=None

@@ -306,7 +306,9 @@ class Cohort:
         connectomes = _to_series_by_scan(connectomes)
         _check_order_of_arguments(connectomes, features)
         W, findings = _stack_connectomes(connectomes, atlas, negative)
-        name_list, features_by_argument = _name_features(features, feature_names)
+        feature_name_list, features_by_argument = _name_features(
+            features, feature_names
+        )
         findings = [*findings, *_note_outside_columns(features_by_argument, atlas)]
         features_by_argument = {
             column_name: _order_by_region(column_name, x, atlas)
@@ -362,8 +364,8 @@ class Cohort:
         connectome_origin = "array" if W.strides[0] == 0 else "one per scan"
         if connectomes is None:
             connectome_origin = NO_CONNECTOME
-        if name_list is None:
-            name_list = _default_feature_names(X.shape[-1])
+        if feature_name_list is None:
+            feature_name_list = _default_feature_names(X.shape[-1])
         scan_names, index_person_ids, session_ids = _ids_from_index(scan_index, n_scans)
         label_texts = _to_texts(labels)
         participant_ids = _to_texts(index_person_ids if groups is None else groups)
@@ -403,7 +405,7 @@ class Cohort:
             features=X,
             table=scan_table,
             atlas=atlas,
-            feature_names=tuple(name_list),
+            feature_names=tuple(feature_name_list),
             classes=class_order,
             classes_ordered=is_ordered,
             label_name=label_name,
@@ -829,19 +831,23 @@ def _name_features(
     features: Any, feature_names: str | Sequence[str] | None
 ) -> tuple[Sequence[str] | None, dict[str, Any]]:
     """Return the names of features, if they are known, and the values by argument."""
-    name_list = [feature_names] if isinstance(feature_names, str) else feature_names
+    feature_name_list = (
+        [feature_names] if isinstance(feature_names, str) else feature_names
+    )
     if not isinstance(features, Mapping):
-        return name_list, {"features": features}
-    name_list = [*features] if name_list is None else [*name_list]
-    if {*name_list} != {*features}:
+        return feature_name_list, {"features": features}
+    feature_name_list = (
+        [*features] if feature_name_list is None else [*feature_name_list]
+    )
+    if {*feature_name_list} != {*features}:
         raise ParameterError(
             f"features contains {', '.join(map(str, features))}; expected "
-            f"{', '.join(name_list)}. Use the name of each feature as the key of "
-            "its array."
+            f"{', '.join(feature_name_list)}. Use the name of each feature as the key "
+            "of its array."
         )
-    return name_list, {
+    return feature_name_list, {
         f"features[{feature_name!r}]": features[feature_name]
-        for feature_name in name_list
+        for feature_name in feature_name_list
     }
 
 
@@ -1296,10 +1302,10 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             f"table must have a row for every scan and the columns "
             f"{', '.join(KEY_COLUMNS)}, each once"
         )
-        table_text = (
+        columns_text = (
             f"{len(scan_table)} rows with the columns {', '.join(column_names)}"
         )
-        return [Finding(message, FAULT, got=table_text)]
+        return [Finding(message, FAULT, got=columns_text)]
     texts_of_key = {
         key_column: _to_texts(scan_table[key_column]) for key_column in KEY_COLUMNS
     }

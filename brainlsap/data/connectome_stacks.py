@@ -62,8 +62,8 @@ def read_stack(
     stack_path: Path,
     atlas: Atlas,
     scan_keys: Sequence[tuple[str, str]],
-    labels: str | Path | Sequence[str] | None = None,
-    row_order: str | None = None,
+    label_source: str | Path | Sequence[str] | None = None,
+    order_name: str | None = None,
 ) -> ConnectomeStack | None:
     """Read the array of all connectomes; None where the file holds no such array.
 
@@ -113,13 +113,13 @@ def read_stack(
         stack_path,
         mean_matrix,
         atlas,
-        row_order,
-        labels,
+        order_name,
+        label_source,
         file_row_names,
         raw_matrices[0].comments,
     )
     order_check = OrderCheck(atlas)
-    if row_order != UNCHECKED_NAMES or not row_naming.names:
+    if order_name != UNCHECKED_NAMES or not row_naming.names:
         order_check.add(mean_matrix, row_naming, stack_path)
     order_check.raise_refusal()
     if row_naming.adds_parts:

@@ -242,7 +242,9 @@ def read_connectome(
 
 
 def _read_source(
-    source: str | Path | np.ndarray | pd.DataFrame, atlas: Atlas, measure: str | None
+    source: str | Path | np.ndarray | pd.DataFrame,
+    atlas: Atlas,
+    measure_name: str | None,
 ) -> tuple[Path, RawMatrix, list[str]]:
     """Return the path of a matrix, the matrix, and how it was chosen among others.
 
@@ -262,10 +264,10 @@ def _read_source(
         )
     with reading(connectome_path, f"a {connectome_path.suffix} file"):
         raw_matrix, *further_matrices = matrix_format.read(connectome_path)
-    if further_matrices or (raw_matrix.measure and measure):
+    if further_matrices or (raw_matrix.measure and measure_name):
         raw_matrices = [raw_matrix, *further_matrices]
         raw_matrix, choice_notes = _choose_matrix(
-            raw_matrices, atlas, measure, connectome_path
+            raw_matrices, atlas, measure_name, connectome_path
         )
         return connectome_path, raw_matrix, choice_notes
     return connectome_path, raw_matrix, []
@@ -391,7 +393,7 @@ def _is_edge_list(number_array: np.ndarray) -> bool:
 def _choose_matrix(
     raw_matrices: Sequence[RawMatrix],
     atlas: Atlas,
-    measure: str | None,
+    measure_name: str | None,
     connectome_path: Path,
 ) -> tuple[RawMatrix, list[str]]:
     """Return the matrix of a measure, or else of a usual one, and notes on the choice.
@@ -403,15 +405,15 @@ def _choose_matrix(
             {raw_matrix.measure for raw_matrix in raw_matrices if raw_matrix.measure}
         )
     )
-    if measure is not None and measures_text:
+    if measure_name is not None and measures_text:
         raw_matrices = [
             raw_matrix
             for raw_matrix in raw_matrices
-            if raw_matrix.measure.lower() == measure.lower()
+            if raw_matrix.measure.lower() == measure_name.lower()
         ]
         if not raw_matrices:
             raise FileFormatError(
-                f"the file does not contain the measure {measure!r}; it contains "
+                f"the file does not contain the measure {measure_name!r}; it contains "
                 f"{measures_text}. Choose one of these.",
                 path=connectome_path,
                 kind="no such measure",
@@ -795,15 +797,19 @@ def _refuse_other_layouts(
             kind="connectogram",
         )
     body_rows = cell_rows[1:] or cell_rows  # the first row may name the columns
-    word_counts = {_count_words(row_cells) for row_cells in body_rows}
-    row_widths = {len(row_cells) for row_cells in body_rows}
+    distinct_word_counts = {_count_words(row_cells) for row_cells in body_rows}
+    distinct_row_lengths = {len(row_cells) for row_cells in body_rows}
     is_large_enough = len(cell_rows) > 1 or len(cell_rows[0]) > 2
-    if word_counts == {2} and len(row_widths) == 1 and is_large_enough:
+    if (
+        distinct_word_counts == {2}
+        and len(distinct_row_lengths) == 1
+        and is_large_enough
+    ):
         raise FileFormatError(
             "the file is a list of connections, whose lines contain two regions and "
-            f"{count(row_widths.pop() - 2, 'number')}; expected a square matrix. Write "
-            "one row and one column for each region, with the names of the regions. "
-            "Write 0 for each missing connection.",
+            f"{count(distinct_row_lengths.pop() - 2, 'number')}; expected a square "
+            "matrix. Write one row and one column for each region, with the names of "
+            "the regions. Write 0 for each missing connection.",
             path=connectome_path,
             kind="list of connections",
         )

@@ -193,10 +193,10 @@ def read_feature(
     if path.is_dir():
         region_values, reading_notes = read_stats(path, atlas, measure, subcortex)
     else:
-        region_values, reading_notes, region_index = read_region_values(
+        region_values, reading_notes, region_indices = read_region_values(
             path, atlas, measure, frames=frames, reference=reference
         )
-        check_structures(region_index, atlas, str(path))
+        check_structures(region_indices, atlas, str(path))
     region_values, policy_notes = apply_subcortex_policy(
         region_values, measure, atlas, subcortex
     )
@@ -312,7 +312,7 @@ def _read_stats_column(
     if was_just_modified(file_status.st_mtime_ns):
         read_table = _read_stats_table.__wrapped__
     stats_table = read_table(stats_path, file_status.st_mtime_ns, file_status.st_size)
-    header = stats_table.header
+    header_fields = stats_table.header
     if not stats_table.is_complete or column_name not in stats_table.column_names:
         raise FileFormatError(
             f"expected a FreeSurfer stats file with {stats_table.n_rows_text} rows "
@@ -322,7 +322,7 @@ def _read_stats_column(
             "incomplete.",
             path=stats_path,
         )
-    if HEMISPHERES.get(header.get("hemi", ""), side) != side:
+    if HEMISPHERES.get(header_fields.get("hemi", ""), side) != side:
         raise FileFormatError(
             "the content of the file belongs to the other hemisphere. The files of "
             "the two hemispheres may have been swapped.",
@@ -341,7 +341,9 @@ def _read_stats_column(
         stats_table.columns.get("NumVert", ()) if missing_region_indices.size else ()
     )
     n_labelled_vertices = np.array(vertex_counts, dtype=float).sum()
-    n_vertices = float(header.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2])
+    n_vertices = float(
+        header_fields.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2]
+    )
     if missing_region_indices.size and n_labelled_vertices < n_vertices * (
         1 - _MAX_UNLABELLED
     ):
@@ -353,7 +355,7 @@ def _read_stats_column(
         )
     has_row = is_in_file & (row_of_region >= 0)
     column_values = np.where(has_row, column_numbers[row_of_region], np.nan)
-    return column_values, header.get("subjectname", "")
+    return column_values, header_fields.get("subjectname", "")
 
 
 class _StatsTable(NamedTuple):
@@ -382,13 +384,13 @@ def _read_stats_table(
     file_lines = read_lines(stats_path, keeps_comments=True)
     comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
     cell_rows = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
-    header = {
+    header_fields = {
         header_key: header_value.strip()
         for header_key, header_value in _HEADER.findall("\n".join(comment_lines))
     }
-    column_names = _share_texts(tuple(header.pop("ColHeaders", "").split()))
+    column_names = _share_texts(tuple(header_fields.pop("ColHeaders", "").split()))
     row_lengths = [len(cells_of_row) for cells_of_row in cell_rows]
-    n_rows_text = header.pop("NRows", f"{len(cell_rows)}")
+    n_rows_text = header_fields.pop("NRows", f"{len(cell_rows)}")
     is_complete = (
         {*row_lengths} == {len(column_names)}
         and n_rows_text == f"{len(cell_rows)}"
@@ -406,7 +408,7 @@ def _read_stats_table(
             with suppress(ValueError):
                 columns[column_name] = np.array(columns[column_name], dtype=float)
     return _StatsTable(
-        header,
+        header_fields,
         column_names,
         n_rows_text,
         len(cell_rows),
@@ -935,13 +937,13 @@ class FeatureSources:
         Return its values with counts as a note, and nothing if the table of people has
         the column.
         """
-        scale_names = [
+        scale_texts = [
             listed(sorted(tracer.name for tracer in find_tracers(scale_value)))
             or scale_value
             for scale_value in scale_values
             if scale_value
         ]
-        scale_counts = Counter(scale_names)
+        scale_counts = Counter(scale_texts)
         if len(scale_counts) < 2 or scale_column_name in self.people_column_names:
             return []
         if len(scale_counts) <= _MAX_SCALES:

@@ -125,8 +125,8 @@ def parse_scan_name(name_text: str) -> ScanName:
     """
     base_name = name_text.strip().replace("\\", "/").rstrip("/").rpartition("/")[2]
     base_name, _, template_name = base_name.partition(".long.")
-    for name_pattern in (_PTID, _BIDS):
-        name_match = name_pattern.fullmatch(base_name)
+    for compiled_pattern in (_PTID, _BIDS):
+        name_match = compiled_pattern.fullmatch(base_name)
         if name_match:
             return ScanName(
                 name_match["person"], name_match["visit"] or "", template_name
@@ -224,10 +224,10 @@ def _pop_scan_names(
     """Remove the column of ids, and return its names; raise where a row has none."""
     id_texts = table_columns.pop(id_column)
     scan_identities = [parse_scan_name(id_text or "") for id_text in id_texts]
-    missing_words = table_columns.missing_words.get(id_column, {})
+    word_of_row = table_columns.missing_words.get(id_column, {})
     row_texts = [
         f"row {table_columns.line_numbers[row_index]} "
-        f"({id_text or missing_words.get(row_index, 'empty')})"
+        f"({id_text or word_of_row.get(row_index, 'empty')})"
         for row_index, (id_text, scan_identity) in enumerate(
             zip(id_texts, scan_identities, strict=True)
         )
@@ -544,10 +544,10 @@ class StudyFiles:
         Folders are listed to a depth of six. Tables in the root itself are added to
         `tables`.
         """
-        for folder, folder_names, file_names in os.walk(
+        for folder_text, folder_names, file_names in os.walk(
             data_set_path, followlinks=True
         ):
-            folder_path = Path(folder)
+            folder_path = Path(folder_text)
             relative_parts = folder_path.parts[len(data_set_path.parts) :]
             # in place, so that os.walk goes on with these folders only
             folder_names[:] = sorted(

@@ -87,7 +87,7 @@ def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
     n_people_by_fate = furthest_ranks.value_counts()
     n_scans_by_fate = fate_ranks.value_counts()
     title_of_fate = FATE_TITLES | {ANALYSED: "analysed"}
-    fate_rows = [
+    fate_entries = [
         (
             fate,
             title_of_fate[fate],
@@ -97,9 +97,9 @@ def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
         for rank, fate in enumerate(fate_order)
         if rank in n_scans_by_fate.index or fate == ANALYSED
     ]
-    first_row = (LISTED, "listed", len(furthest_ranks), len(fate_ranks))
+    first_entry = (LISTED, "listed", len(furthest_ranks), len(fate_ranks))
     column_names = ["fate", "title", "participants", "scans"]
-    return pd.DataFrame([first_row, *fate_rows], columns=column_names)
+    return pd.DataFrame([first_entry, *fate_entries], columns=column_names)
 
 
 def read_exclusions(exclude: str | Path | Sequence[str] | None) -> list[str]:

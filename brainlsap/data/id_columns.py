@@ -227,15 +227,15 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     possible_ids = _find_possible_ids(cells_by_column)
     group_columns = _find_group_columns(cells_by_column)
     for column_name in _find_index_columns(cells_by_column)[:1]:
-        is_number = are_row_numbers(cells_by_column[column_name])
-        if is_number:
+        are_only_numbers = are_row_numbers(cells_by_column[column_name])
+        if are_only_numbers:
             rival_names = [*group_columns, *possible_ids]
         else:
             rival_names = [
                 *group_columns,
                 *_find_coarser_columns(cells_by_column, column_name, possible_ids),
             ]
-        if is_number and (
+        if are_only_numbers and (
             rival_names or not _have_one_width(cells_by_column[column_name])
         ):
             sentence_start = "the first column has no name, and its cells"
@@ -244,7 +244,7 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
             return IdChoice(
                 None, f"{sentence_start} only number the rows", tuple(rival_names)
             )
-        if rival_names or not column_name or not is_number:
+        if rival_names or not column_name or not are_only_numbers:
             return _refuse_rivals(column_name, rival_names)
     problem_text = "no column names the scans"
     return IdChoice(None, problem_text, (*group_columns, *possible_ids))

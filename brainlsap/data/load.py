@@ -498,14 +498,14 @@ def open_study(
     if people_paths:
         parsed_sheets = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
     # Of several sheets, that with the label.
-    people_tables = [
+    parsed_people_tables = [
         parsed_sheet
         for parsed_sheet in parsed_sheets
         if parsed_sheet.has_column(people_column_name)
     ][:1] or parsed_sheets[:1]
     people_identities = [
         scan_identity
-        for candidate_table in people_tables
+        for candidate_table in parsed_people_tables
         for scan_identity in candidate_table.scan_names
     ]
     list_study_files = partial(
@@ -523,15 +523,15 @@ def open_study(
         table_paths,
         chosen_columns=chosen_columns,
     )
-    if not people_tables:
+    if not parsed_people_tables:
         people_sources, people_column_name = _choose_people_sources(
             feature_sources, label_name, people_column_name
         )
         parsed_sheets = people_sources.tables
-        people_tables = [people_sources.people_table(people_column_name)]
-        people_identities = people_tables[0].scan_names
+        parsed_people_tables = [people_sources.people_table(people_column_name)]
+        people_identities = parsed_people_tables[0].scan_names
         feature_sources.study_files = list_study_files(people=people_identities)
-    people_table = people_tables[0]
+    people_table = parsed_people_tables[0]
     feature_sources.people = people_table
     feature_sources.people_column_names = {*people_table.text_table}
     _check_chosen_columns(feature_sources)
@@ -911,10 +911,10 @@ def _describe_no_connectome(
     if study_files.patterns.get("connectome"):
         message = study_files.unmatched_pattern_message("connectome", scans)
         return Finding(message, FAULT, kind=NO_IMAGE)
-    scan_names = listed((scan.name for scan in scans), 3)
+    scan_names_text = listed((scan.name for scan in scans), 3)
     message = (
         f"no connectome: none of {len(scans)} scans has {expected_text}; the scans "
-        f"are named {scan_names}"
+        f"are named {scan_names_text}"
     )
     advice = (
         f"Give one connectome for all participants with {option_text('connectome')}; "
@@ -1000,8 +1000,8 @@ def _report_orders(
     # One with a row more is rather damaged than of another tool.
     if len(scan_names_by_order) > 1:
         orders_text = ", ".join(
-            f"{row_order} ({listed(scan_names, 3)})"
-            for row_order, scan_names in scan_names_by_order.items()
+            f"{order_name} ({listed(scan_names, 3)})"
+            for order_name, scan_names in scan_names_by_order.items()
         )
         scan_list.add_fault(
             f"connectomes have different orders of rows, {orders_text}; write all "

@@ -111,8 +111,10 @@ class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
 
     def find_word(self, participant_id: str, session_id: str, column_name: str) -> str:
         """Return the word in a cell that counts as missing; empty if there is none."""
-        for visit_key in ((participant_id, session_id), (participant_id, "")):
-            if cell_text := self.missing_words.get(visit_key, {}).get(column_name):
+        for person_visit_key in ((participant_id, session_id), (participant_id, "")):
+            if cell_text := self.missing_words.get(person_visit_key, {}).get(
+                column_name
+            ):
                 return cell_text
         return ""
 
@@ -219,7 +221,7 @@ def _find_people_tables(
             parsed_table.missing_words,
         )
     ]
-    table_faults = list[Finding]()
+    table_findings = list[Finding]()
     participant_of_key = {
         scan_identity.key[0]: scan_identity.participant
         for scan_identity in parsed_table.scan_names
@@ -234,7 +236,7 @@ def _find_people_tables(
             try:
                 session_ids, other_columns = _read_sessions(sessions_path)
             except FileFormatError as error:
-                table_faults.append(Finding.from_error(error))
+                table_findings.append(Finding.from_error(error))
                 continue
             visit_identities = [
                 ScanName(participant, session_id) for session_id in session_ids
@@ -247,7 +249,7 @@ def _find_people_tables(
                     other_columns.missing_words,
                 )
             )
-    return people_tables, table_faults
+    return people_tables, table_findings
 
 
 def list_people(parsed_table: ScanTable) -> tuple[People, list[Finding]]:
@@ -255,16 +257,16 @@ def list_people(parsed_table: ScanTable) -> tuple[People, list[Finding]]:
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
-    people_tables, table_faults = _find_people_tables(parsed_table)
+    people_tables, table_findings = _find_people_tables(parsed_table)
     people = People()
     for people_table in people_tables:
-        table_faults += _add_rows(people, people_table)
-    return people, table_faults
+        table_findings += _add_rows(people, people_table)
+    return people, table_findings
 
 
 def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
     """Add the rows of one table to `people`; return the rows that stand twice."""
-    row_faults = list[Finding]()
+    row_findings = list[Finding]()
     lower_names = [column_name.lower() for column_name in people_table.columns]
     column_names = [
         people.covariate_spellings.setdefault(lower_name, column_name)
@@ -308,7 +310,7 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                     "person"
                 )
                 advice = "Delete one of the rows"
-            row_faults.append(
+            row_findings.append(
                 Finding(
                     message,
                     FAULT,
@@ -342,7 +344,7 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
             session_id, (scan_identity, Facts())
         )
         visits_of_person[session_id] = written_identity, earlier_facts | cell_of_column
-    return row_faults
+    return row_findings
 
 
 def _describe_differences(

@@ -313,12 +313,12 @@ def _read_list_rows(
         map(len, cell_rows)
     ):  # names are numbers, too
         n_columns_behind = 0
-    name_cells = [
+    name_cell_rows = [
         row_cells[n_columns_before : len(row_cells) - n_columns_behind]
         for row_cells in cell_rows
     ]
     # a short name and a long one, or a name and a side, need no header
-    if has_header or (has_delimiter and max(map(len, name_cells)) > 2):
+    if has_header or (has_delimiter and max(map(len, name_cell_rows)) > 2):
         raise FileFormatError(
             f"none of the columns {', '.join(map(repr, cell_rows[0]))} contains "
             f"names. Accepted column names are {', '.join(NAME_COLUMNS)} (or "
@@ -337,9 +337,9 @@ def _read_list_rows(
     values_of_axis = _pop_coordinates(
         list_path, columns_before_name, columns_behind_name
     )
-    region_names = [" ".join(cell_texts) for cell_texts in name_cells]
+    region_names = [" ".join(cell_texts) for cell_texts in name_cell_rows]
     if not values_of_axis:
-        if _is_part_of_name(columns_behind_name, 0, name_cells, has_delimiter):
+        if _is_part_of_name(columns_behind_name, 0, name_cell_rows, has_delimiter):
             name_suffixes = columns_behind_name.pop(0)
             region_names = [
                 f"{region_name} {name_affix}"
@@ -347,7 +347,7 @@ def _read_list_rows(
                     region_names, name_suffixes, strict=True
                 )
             ]
-        if _is_part_of_name(columns_before_name, -1, name_cells, has_delimiter):
+        if _is_part_of_name(columns_before_name, -1, name_cell_rows, has_delimiter):
             name_prefixes = columns_before_name.pop(-1)
             region_names = [
                 f"{name_affix} {region_name}"
@@ -357,7 +357,7 @@ def _read_list_rows(
             ]
     has_numbers_behind = bool(columns_behind_name) and not values_of_axis
     if has_delimiter or has_numbers_behind:
-        region_names = _choose_long_names(name_cells, has_delimiter) or region_names
+        region_names = _choose_long_names(name_cell_rows, has_delimiter) or region_names
     integer_columns = [
         column_cells
         for column_cells in (*columns_before_name, *columns_behind_name)
@@ -404,18 +404,18 @@ def _drop_synonyms(
 
 def _has_unknown_header(cell_rows: list[list[str]], has_delimiter: bool) -> bool:
     """Return whether the first line is a header, with no known column name."""
-    first_row, *other_rows = cell_rows
+    first_cells, *other_rows = cell_rows
     is_table = has_delimiter or any(
         map(_are_any_numbers, zip(*other_rows, strict=False))
     )
-    has_numbers = any(map(_NUMBER.fullmatch, first_row))
-    return is_table and len(first_row) > 1 and not has_numbers
+    has_numbers = any(map(_NUMBER.fullmatch, first_cells))
+    return is_table and len(first_cells) > 1 and not has_numbers
 
 
 def _is_part_of_name(
     number_columns: list[list[str]],
     column_index: int,
-    name_cells: list[list[str]],
+    name_cell_rows: list[list[str]],
     has_delimiter: bool,
 ) -> bool:
     """Return whether a column of numbers beside the names belongs to them.
@@ -425,11 +425,11 @@ def _is_part_of_name(
     """
     if not number_columns:
         return False
-    name_texts = [" ".join(cell_texts) for cell_texts in name_cells]
+    name_texts = [" ".join(cell_texts) for cell_texts in name_cell_rows]
     number_texts = number_columns[column_index]
     can_be_index = len(set(number_texts)) == len(number_texts)
     if len(set(name_texts)) == len(name_texts):
-        has_many_words = min(map(len, name_cells)) > 1 and not has_delimiter
+        has_many_words = min(map(len, name_cell_rows)) > 1 and not has_delimiter
         is_only_column_behind = column_index == 0 and len(number_columns) == 1
         return has_many_words and is_only_column_behind and not can_be_index
     # the number of two regions of one name may be an index; of more it is not
@@ -453,11 +453,11 @@ def _choose_long_names(
         for name_cells in name_cell_rows
         for cell_text in name_cells
     )
-    cell_counts = {len(name_cells) for name_cells in name_cell_rows}
+    row_lengths = {len(name_cells) for name_cells in name_cell_rows}
     short_names = {name_cells[0] for name_cells in name_cell_rows}
     long_names = {name_cells[-1] for name_cells in name_cell_rows}
     has_two_names = has_delimiter or (
-        cell_counts == {2} and len(short_names) == len(name_cell_rows)
+        row_lengths == {2} and len(short_names) == len(name_cell_rows)
     )
     if (
         has_side
@@ -784,9 +784,9 @@ def _list_unchanged_folder(
     return _scan_folder(folder_and_time[0], name_ending)
 
 
-def _scan_folder(folder: str, name_ending: str) -> dict[str, None]:
+def _scan_folder(folder_text: str, name_ending: str) -> dict[str, None]:
     """Return the names in a folder that end so, sorted."""
-    with os.scandir(folder) as folder_entries:
+    with os.scandir(folder_text) as folder_entries:
         file_names = [
             folder_entry.name
             for folder_entry in folder_entries

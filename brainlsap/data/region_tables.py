@@ -392,15 +392,15 @@ def _find_row_regions(
         return None
     side_column_names = _find_side_columns(cell_table)
     region_names = [region_name or "" for region_name in cell_table[name_column]]
-    row_indices_by_scan: dict[ScanName, list[int]] = {}
+    row_indices_by_identity: dict[ScanName, list[int]] = {}
     for row_index, scan_identity in enumerate(scan_rows.names):
-        row_indices_by_scan.setdefault(scan_identity, []).append(row_index)
+        row_indices_by_identity.setdefault(scan_identity, []).append(row_index)
     # Most scans have the same rows, so that sides are found once for all of them.
     names_by_rows_key: dict[tuple[object, ...], list[str]] = {}
     side_cells_by_column = {
         column_name: list(cell_table[column_name]) for column_name in side_column_names
     }
-    for row_indices in row_indices_by_scan.values():
+    for row_indices in row_indices_by_identity.values():
         names_of_scan = [region_names[row_index] for row_index in row_indices]
         side_cells_of_scan = {
             column_name: [column_cells[row_index] for row_index in row_indices]
@@ -961,8 +961,8 @@ def _sort_column_names(
                 measure_name = _combine_with_unit(measure_name, unit)
                 if unitless_measure_name not in ("", measure_name):
                     sorted_columns.measures_in_other_units.add(measure_name)
-            measure_and_region = (measure_name, region_index)
-            sorted_columns.by_region.setdefault(measure_and_region, []).append(
+            measure_and_index = (measure_name, region_index)
+            sorted_columns.by_region.setdefault(measure_and_index, []).append(
                 column_name
             )
         elif is_excluded and unitless_column_name.lower() not in _HEAD_SIZES:

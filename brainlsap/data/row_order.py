@@ -482,30 +482,34 @@ def name_rows(
     matrix_path: Path,
     weight_matrix: np.ndarray,
     atlas: Atlas,
-    row_order: str | None = None,
-    labels: str | Path | Sequence[str] | None = None,
+    order_name: str | None = None,
+    label_source: str | Path | Sequence[str] | None = None,
     file_row_names: Sequence[str] = (),
     comments: str = "",
 ) -> RowNames:
     """Return the names of the rows of a matrix, and what decided them.
 
-    In this order: `labels`; the names in the file; lists beside the matrix (BIDS writes
-    a `.json` of its name, scilpy and Connectoflow a `labels_list.txt`, brainlife a
-    `label.json`, The Virtual Brain a `centres.txt`); `row_order`; words of one tool in
-    the path or the comment lines (`comments`). Where nothing decides, the result has no
-    names.
+    In this order: `label_source`; the names in the file; lists beside the matrix (BIDS
+    writes a `.json` of its name, scilpy and Connectoflow a `labels_list.txt`, brainlife
+    a `label.json`, The Virtual Brain a `centres.txt`); `order_name`; words of one tool
+    in the path or the comment lines (`comments`). Where nothing decides, the result has
+    no names.
 
     Raises
     ------
     FileFormatError
         If a list has another length than the matrix, or lists contradict each other
-        or `row_order`, or no order of that name has so many rows.
+        or `order_name`, or no order of that name has so many rows.
     """
     n_rows = len(weight_matrix)
-    if row_order is not None:
-        check_choice("row_order", row_order, ROW_ORDERS)
-    if labels is not None:
-        row_names = read_names(labels) if isinstance(labels, str | Path) else labels
+    if order_name is not None:
+        check_choice("row_order", order_name, ROW_ORDERS)
+    if label_source is not None:
+        row_names = (
+            read_names(label_source)
+            if isinstance(label_source, str | Path)
+            else label_source
+        )
         row_names = drop_background(row_names, n_rows)
         order_note = f"rows named with {option_text('labels')}"
         check_length(matrix_path, n_rows, row_names, order_note)
@@ -514,8 +518,8 @@ def name_rows(
         check_length(matrix_path, n_rows, file_row_names, "read by name")
         return RowNames(tuple(file_row_names), "read by name", "names")
     chosen_order = None
-    if row_order is not None and row_order != UNCHECKED_NAMES:
-        chosen_order = _look_up_order(matrix_path, weight_matrix, atlas, row_order)
+    if order_name is not None and order_name != UNCHECKED_NAMES:
+        chosen_order = _look_up_order(matrix_path, weight_matrix, atlas, order_name)
     names_of_list = find_lists_beside(matrix_path, n_rows)
     if names_of_list:
         return _name_rows_by_lists(matrix_path, names_of_list, atlas, chosen_order)
@@ -533,7 +537,7 @@ def name_rows(
 def unknown_order_message(
     weight_matrix: np.ndarray,
     atlas: Atlas,
-    row_order: str | None = None,
+    order_name: str | None = None,
     fit_text_of_order: Mapping[RowOrder, str] | None = None,
     best_order: RowOrder | None = None,
 ) -> str:
@@ -545,7 +549,7 @@ def unknown_order_message(
         The matrix.
     atlas : Atlas
         Names the regions.
-    row_order : str, optional
+    order_name : str, optional
         The order that was asked for and has another number of rows.
     fit_text_of_order : mapping of RowOrder to str, optional
         Fit of the weights to each order, the best first.
@@ -578,8 +582,8 @@ def unknown_order_message(
         f"a matrix of {n_rows} x {n_rows} without names cannot be mapped to "
         f"{atlas.name} ({len(atlas)} regions)"
     )
-    if row_order:
-        message += f" as {option_text('row_order', row_order)}"
+    if order_name:
+        message += f" as {option_text('row_order', order_name)}"
     advice_text = (
         f"Name the rows in the first row and column or with {option_text('labels')}, "
         f"choose their order with {option_text('row_order')}, or choose another "
@@ -589,7 +593,7 @@ def unknown_order_message(
         return f"{message}. {advice_text}"
     if any(fit_text_of_order.values()):
         advice_text = f"{FIGURES_TEXT} {advice_text}"
-    elif row_order:
+    elif order_name:
         advice_text += (
             f" Without {option_text('row_order')}, the message shows how well the "
             "weights fit each order."

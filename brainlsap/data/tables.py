@@ -236,13 +236,13 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
         cell_texts = [_missing_to_none(cell_text.strip()) for cell_text in column_cells]
         table_columns[column_name] = cell_texts
-        missing_words = {
+        word_of_row = {
             row_index: column_cells[row_index].strip()
             for row_index, cell_text in enumerate(cell_texts)
             if cell_text is None and is_missing_word(column_cells[row_index])
         }
-        if missing_words:
-            words_of_column[column_name] = missing_words
+        if word_of_row:
+            words_of_column[column_name] = word_of_row
     table_columns.missing_words = words_of_column
     return table_columns
 
@@ -320,7 +320,9 @@ def _group_instances(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
     """
     columns_of_field: dict[str, dict[int, str]] = {}
     for column_name in column_names:
-        header_matches = (pattern.fullmatch(column_name) for pattern in _FIELD_HEADS)
+        header_matches = (
+            header_pattern.fullmatch(column_name) for header_pattern in _FIELD_HEADS
+        )
         header_match = next(filter(None, header_matches), None)
         field_name, instance = column_name, 0
         if header_match is not None:
@@ -539,14 +541,14 @@ def describe_dataset(
     dataset_type: str = "derivative",
 ) -> None:
     """Write the `dataset_description.json` that BIDS asks for."""
-    description = {
+    description_fields = {
         "Name": dataset_name,
         "BIDSVersion": "1.10.0",
         "DatasetType": dataset_type,
         "GeneratedBy": [generated_by],
     }
     with replace_when_whole(folder / "dataset_description.json") as partial_path:
-        json_text = json.dumps(description, indent=2) + "\n"
+        json_text = json.dumps(description_fields, indent=2) + "\n"
         partial_path.write_text(json_text, encoding="utf-8")
 
 

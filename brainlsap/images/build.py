@@ -199,11 +199,11 @@ def build_study(
     check_writable(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     _check_owner(out, folder, study_key)
-    people_tables = people_files(folder)
+    people_paths = people_files(folder)
     participant_ids = list[str]()
-    if people_tables:
+    if people_paths:
         people_scan_rows = read_scan_rows(
-            people_tables[0], chosen_columns=ChosenColumns.from_options(id_column)
+            people_paths[0], chosen_columns=ChosenColumns.from_options(id_column)
         )
         participant_ids = [
             scan_identity.participant for scan_identity in people_scan_rows.names

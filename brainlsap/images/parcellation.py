@@ -129,22 +129,22 @@ class LabelImage(NamedTuple):
 
 
 def read_label_image(
-    image_path: str | Path, atlas: Atlas, labels: Labels | None = None
+    image_path: str | Path, atlas: Atlas, label_source: Labels | None = None
 ) -> LabelImage:
     """Read a parcellation, and match its labels to the regions of the atlas by name.
 
-    Without `labels`, names come from a `<name>.tsv` (BIDS) beside `<name>.nii.gz`;
-    otherwise labels are FreeSurfer's numbers, the nodes of MRtrix's `labelconvert`, or
-    counted in the order of the atlas. Raises FileFormatError if the file is not an
-    image of labels or they are unknown, RegionNameError if a name is not a region, two
-    labels are one region, or regions are missing.
+    Without `label_source`, names come from a `<name>.tsv` (BIDS) beside
+    `<name>.nii.gz`; otherwise labels are FreeSurfer's numbers, the nodes of MRtrix's
+    `labelconvert`, or counted in the order of the atlas. Raises FileFormatError if the
+    file is not an image of labels or they are unknown, RegionNameError if a name is not
+    a region, two labels are one region, or regions are missing.
     """
     image_path = Path(image_path)
     label_values, affine = _read_label_values(image_path)
     voxel_counts = np.bincount(label_values.ravel())
     used_label_numbers = np.flatnonzero(voxel_counts[1:]) + 1
     name_of_label, label_note, is_order = _name_labels(
-        image_path, used_label_numbers.tolist(), atlas, labels
+        image_path, used_label_numbers.tolist(), atlas, label_source
     )
     index_of_label, absent_names = _locate_regions(image_path, name_of_label, atlas)
     label_image = LabelImage(
@@ -343,25 +343,28 @@ class LabelNames(NamedTuple):
 
 
 def _name_labels(
-    image_path: Path, used_label_numbers: list[int], atlas: Atlas, labels: Labels | None
+    image_path: Path,
+    used_label_numbers: list[int],
+    atlas: Atlas,
+    label_source: Labels | None,
 ) -> LabelNames:
     """Return the name of every label in the image."""
     file_stem = image_path.name.removesuffix(".gz").removesuffix(".nii")
     table_path = image_path.with_name(f"{file_stem}.tsv")
-    if labels is None and table_path.is_file():
-        labels = table_path
-    if labels is not None:
-        name_of_label = read_label_table(labels, atlas, used_label_numbers)
-        nameless_labels = [
+    if label_source is None and table_path.is_file():
+        label_source = table_path
+    if label_source is not None:
+        name_of_label = read_label_table(label_source, atlas, used_label_numbers)
+        nameless_texts = [
             str(label_number)
             for label_number in used_label_numbers
             if label_number not in name_of_label
         ]
-        if nameless_labels:
+        if nameless_texts:
             raise FileFormatError(
                 f"{option_text('labels')} names "
                 f"{count(len(name_of_label), 'label')}, but not "
-                f"{listed(nameless_labels, 8)}, which occur in the image. Add their "
+                f"{listed(nameless_texts, 8)}, which occur in the image. Add their "
                 "names, or set these voxels to 0.",
                 path=image_path,
             )
@@ -373,14 +376,14 @@ def _name_labels(
     label_names = recognize_labels(used_label_numbers, atlas)
     if label_names is not None:
         return label_names
-    known_labels = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
-    unknown_labels = [
+    known_label_numbers = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
+    unknown_label_numbers = [
         label_number
         for label_number in used_label_numbers
-        if label_number not in known_labels
+        if label_number not in known_label_numbers
     ] or used_label_numbers
     raise FileFormatError(
-        f"the labels {listed(map(str, unknown_labels), 8)} of the image do not "
+        f"the labels {listed(map(str, unknown_label_numbers), 8)} of the image do not "
         f"belong to {atlas.name}. Choose the atlas of the image. Or write a table "
         "with the columns index and name, and give this table with "
         f"{option_text('labels')} or as {table_path.name} in the folder of the image. "
@@ -577,7 +580,7 @@ def make_atlas(
 
 
 def _note_no_grey_matter(
-    region_names: list[str], labels: str | Path, image: str | Path | None
+    region_names: list[str], labels_path: str | Path, image_path: str | Path | None
 ) -> list[str]:
     """Return a note on names of white matter and fluid, or raise without an image.
 
@@ -590,13 +593,13 @@ def _note_no_grey_matter(
         f"{len(names_without_grey)} of the {len(region_names)} names are of white "
         f"matter, fluid or unknown tissue: {listed(names_without_grey, 5)}"
     )
-    if image is not None:
+    if image_path is not None:
         return [f"{message}. They count as regions"]
     raise FileFormatError(
         f"{message}; expected the regions of the matrices, in the order of their rows. "
         "Remove these lines, or, if this is the lookup table of a tool, give "
         f"{option_text('image')}, whose labels say which lines are regions.",
-        path=labels,
+        path=labels_path,
     )
 
 
@@ -661,13 +664,13 @@ def _write_annotations(annotations: Annotations, folder: Path) -> None:
 
 
 def _list_regions(
-    labels: str | Path | None,
+    labels_path: str | Path | None,
     label_nifti: nibabel.Nifti1Image | None,
     annotations: Annotations,
 ) -> RegionList:
     """Return the regions of a table of labels, or else those of annotations."""
-    if labels is not None:
-        region_table, has_header = _read_label_regions(labels, label_nifti)
+    if labels_path is not None:
+        region_table, has_header = _read_label_regions(labels_path, label_nifti)
     else:
         region_table, has_header = _list_annotated_regions(annotations), True
     for column_name, column_spellings in _HEADS.items():
@@ -678,13 +681,13 @@ def _list_regions(
 
 
 def _read_label_regions(
-    labels: str | Path, label_nifti: nibabel.Nifti1Image | None
+    labels_path: str | Path, label_nifti: nibabel.Nifti1Image | None
 ) -> RegionList:
     """Return the regions of a table of labels, without the background."""
     used_label_numbers = []
     if label_nifti is not None:
         used_label_numbers = np.setdiff1d(label_nifti.dataobj, [0]).tolist()
-    label_table, has_header = read_labels(labels, used_label_numbers)
+    label_table, has_header = read_labels(labels_path, used_label_numbers)
     is_background_name = label_table["name"].map(is_background)
     is_label_zero = label_table["index"] == "0"
     # A list without numbers may begin with the background.
@@ -696,19 +699,19 @@ def _read_label_regions(
             f"the region {zero_names[0]} has the number 0, which is reserved for "
             "the background. Give each region the number of its voxels in the "
             "image.",
-            path=labels,
+            path=labels_path,
         )
     label_table = label_table[~is_label_zero].reset_index(drop=True)
     label_table["freesurfer_id"] = label_table.pop("index")
     if not has_header:
-        _check_repeated_numbers(label_table, labels)
+        _check_repeated_numbers(label_table, labels_path)
     # Without an image, the annotations of each side may count their own labels.
     if label_nifti is None and label_table["freesurfer_id"].duplicated().any():
         label_table["freesurfer_id"] = "n/a"
     return RegionList(label_table, has_header)
 
 
-def _check_repeated_numbers(label_table: pd.DataFrame, labels: str | Path) -> None:
+def _check_repeated_numbers(label_table: pd.DataFrame, labels_path: str | Path) -> None:
     """Raise where a list gives one number to two regions that are not of two sides."""
     is_numbered = label_table["freesurfer_id"] != ""
     name_groups = label_table[is_numbered].groupby("freesurfer_id")["name"]
@@ -720,7 +723,7 @@ def _check_repeated_numbers(label_table: pd.DataFrame, labels: str | Path) -> No
                 f"the number {label_number} is given to "
                 f"{listed(map(repr, repeated_names))}; expected one region for each "
                 "number, or one on each side. Keep one of these lines.",
-                path=labels,
+                path=labels_path,
             )
 
 
@@ -776,17 +779,17 @@ def _locate_label_regions(
             "numbers.",
             path=labels_name,
         )
-    nameless_labels = np.setdiff1d(voxels, [0, *label_numbers])
-    if len(nameless_labels):
+    nameless_label_numbers = np.setdiff1d(voxels, [0, *label_numbers])
+    if len(nameless_label_numbers):
         unused_names_text = listed(region_table["name"][~is_in_image], 8)
         unused_note = ""
         if unused_names_text:
             unused_note = f", of which the image does not hold {unused_names_text}"
         raise FileFormatError(
             f"{option_text('labels')} has no name for "
-            f"{listed(map('{:.9g}'.format, nameless_labels), 8)}; it contains names "
-            f"for {label_numbers.min():g} to {label_numbers.max():g} (a list without "
-            f"numbers is numbered from 1){unused_note}. Add one line for each "
+            f"{listed(map('{:.9g}'.format, nameless_label_numbers), 8)}; it contains "
+            f"names for {label_numbers.min():g} to {label_numbers.max():g} (a list "
+            f"without numbers is numbered from 1){unused_note}. Add one line for each "
             "missing label, or set these voxels to 0.",
             path=image_name,
         )

@@ -855,10 +855,10 @@ def run_nodes(
                     partial_path, sep=column_separator, index=False, float_format="%.7g"
                 )
         if verbose:
-            scores = "validation {validation:.1f} %, test {test:.1f} %".format(
+            scores_text = "validation {validation:.1f} %, test {test:.1f} %".format(
                 **run_row
             )
-            print(f"{model_title} seed {seed}: {scores}", flush=True)  # noqa: T201
+            print(f"{model_title} seed {seed}: {scores_text}", flush=True)  # noqa: T201
     return pd.DataFrame([row_of_run_key[run_key] for run_key in run_keys])
 
 
