@@ -1,7 +1,4 @@
-"""The same bytes, whatever the locale, hash seed and threads.
-
-Tutorial 12 shows that processes change nothing.
-"""
+"""The same bytes, whatever the processes, locale, hash seed and threads."""
 
 import json
 import locale
@@ -9,6 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pandas as pd
+
+from brainlsap.evaluation import cross_validate, make_models
+from brainlsap.simulation import make_cohort
 
 PROGRAM = """
 import hashlib, json, locale, sys, tempfile
@@ -85,3 +87,16 @@ def test_predictions_scales_and_tables_are_the_same_bytes(tmp_path):
     kept = ("predictions", "scales", "fits", "ranking", "audit")
     assert {f"{name}.tsv" for name in kept} <= set(found[0])
     assert found[0] == found[1]
+
+
+def test_processes_of_joblib_change_nothing():
+    cohort = make_cohort(
+        12, atlas="desikan82", feature="fdg", shares={"CN": 0.5, "AD": 0.5}
+    )
+    # torch is not imported by the processes that are started
+    models = make_models(["global means", "edges only"])
+    one, two = (
+        cross_validate(models, cohort, 2, baselines=False, n_jobs=n_jobs)
+        for n_jobs in (1, 2)
+    )
+    pd.testing.assert_frame_equal(one.predictions, two.predictions, check_exact=True)
