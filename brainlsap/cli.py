@@ -1000,6 +1000,7 @@ def predict(
         )
         if "label" in prediction_table:
             _print_label_coverage(prediction_table, list(classifier.origin_.classes))
+    _print_choices(cohort.findings)
     _print_notes(prediction_table.attrs["side_notes"])
     if prediction_table["remark"].notna().any():
         print("The column remark says which predictions are unreliable, and why.")
@@ -1025,10 +1026,23 @@ def _print_label_coverage(
     """Print the coverage in labelled people, and the labels that are no classes."""
     known_labels = prediction_table["label"].dropna()
     is_class = prediction_table["label"].isin(class_names)
-    coverage_table = brainlsap.external.measure_coverage(
-        prediction_table[is_class].rename(columns={"label": "truth"}), class_names
-    )
-    _print_coverage(coverage_table.to_dict("records"))
+    is_in_training = prediction_table.attrs["is_in_training"]
+    is_measured = [
+        has_class and not is_known
+        for has_class, is_known in zip(is_class, is_in_training, strict=True)
+    ]
+    if any(is_measured):
+        coverage_table = brainlsap.external.measure_coverage(
+            prediction_table[is_measured].rename(columns={"label": "truth"}),
+            class_names,
+        )
+        _print_coverage(coverage_table.to_dict("records"))
+    if any(is_in_training):
+        n_in_training = count(sum(is_in_training), "scan", "were")
+        print(
+            f"Note: {n_in_training} in the training, so the measured coverage does "
+            "not count them."
+        )
     unknown_label_counts = known_labels[~known_labels.isin(class_names)].value_counts()
     if len(unknown_label_counts):
         labels_text = brainlsap.external.list_label_counts(unknown_label_counts)

@@ -570,7 +570,8 @@ def _measure_class_coverage(
     """Return the row of :func:`coverage_table` of people of one class, or of all."""
     n_people = len(person_coverage)
     n_covered_people = float(person_coverage["covered"].sum())
-    lower_bound, upper_bound = wilson_interval(round(n_covered_people), n_people)
+    # A person with several visits can be covered in part.
+    lower_bound, upper_bound = wilson_interval(n_covered_people, n_people)
     return {
         "class": class_name,
         "people": n_people,

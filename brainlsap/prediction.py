@@ -866,7 +866,8 @@ def predict_people(
         known); remark, why a prediction is unreliable (`REMARKS`; None: nothing
         was noticed).
         `attrs["class_prior"]` holds the class shares that the probabilities assume,
-        `attrs["side_notes"]` the values whose sides could not be verified.
+        `attrs["side_notes"]` the values whose sides could not be verified,
+        `attrs["is_in_training"]` a bool for each scan.
         `predicted` does not depend on them. As in cross-validation it is the likeliest
         class under the class weights of the fit, so that rare classes are predicted,
         too; another class can have the largest probability.
@@ -977,6 +978,7 @@ def predict_people(
     }
     prediction_table.attrs["no_sets"] = reason_without_set
     prediction_table.attrs["side_notes"] = side_notes
+    prediction_table.attrs["is_in_training"] = is_in_training.tolist()
     prediction_table.attrs["n_unlike"] = {
         "features": int(is_outlier.sum()),
         "connectomes": int(is_unlike_connectome.sum()),

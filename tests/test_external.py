@@ -480,7 +480,9 @@ def test_the_commands_of_the_page_run(sites, tmp_path, monkeypatch, capsys):
 def test_labels_that_are_no_classes_are_named_beside_the_coverage(capsys):
     labels = ["CN", "AD", "Control", "Control", None]
     rows = {"participant": list("abcde"), "label": labels, SET_COLUMN: "CN"}
-    cli._print_label_coverage(pd.DataFrame(rows), ["CN", "AD"])
+    table = pd.DataFrame(rows)
+    table.attrs["is_in_training"] = [False] * 5
+    cli._print_label_coverage(table, ["CN", "AD"])
     printed = capsys.readouterr().out
     assert re.search("in class CN: .* of 1 participant ", printed)
     assert "in all classes: " in printed
@@ -490,11 +492,19 @@ def test_labels_that_are_no_classes_are_named_beside_the_coverage(capsys):
         "label": ["CN"] * 3,
         SET_COLUMN: ["CN", "AD", "CN"],
     }
-    cli._print_label_coverage(pd.DataFrame(rows), ["CN", "AD"])
+    table = pd.DataFrame(rows)
+    table.attrs["is_in_training"] = [False] * 3
+    cli._print_label_coverage(table, ["CN", "AD"])
     printed_of_visits = capsys.readouterr().out
     assert "75% of 2 participants" in printed_of_visits
     assert "several scans counts with the share of these scans" in printed_of_visits
     assert "the labels Control (2 scans) are not classes" in printed
+    # People of the training do not measure anything.
+    table.attrs["is_in_training"] = [False, False, True]
+    cli._print_label_coverage(table, ["CN", "AD"])
+    printed = capsys.readouterr().out
+    assert "50% of 1 participant" in printed
+    assert "1 scan was in the training" in printed
 
 
 class TestPredictionSets:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
+from scipy.stats import norm
 from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
@@ -885,9 +885,17 @@ def _interval_of_draws(
     )
 
 
-def wilson_interval(n_hits: int, n: int) -> tuple[float, float]:
-    """Return Wilson's 95% interval of a proportion: 0 of 14 gives 0 to 0.22."""
-    return tuple(binomtest(int(n_hits), int(n)).proportion_ci(method="wilson"))
+def wilson_interval(n_hits: float, n: int) -> tuple[float, float]:
+    """Return Wilson's 95% interval of a proportion: 0 of 14 gives 0 to 0.22.
+
+    The number of hits can be a fraction, if people with several scans count once.
+    """
+    proportion, z_squared = n_hits / n, norm.ppf(0.975) ** 2
+    centre = (proportion + z_squared / (2 * n)) / (1 + z_squared / n)
+    half_width = np.sqrt(
+        z_squared * (proportion * (1 - proportion) + z_squared / (4 * n)) / n
+    ) / (1 + z_squared / n)
+    return max(0.0, float(centre - half_width)), min(1.0, float(centre + half_width))
 
 
 def bound_count_scores(

@@ -578,7 +578,8 @@ def write_page(
     methods_paragraphs = list(map(withhold_names, methods_text(evaluation)))
     supplement_paragraphs = list(map(withhold_names, supplement_text(evaluation)))
     methods_file_text = "\n\n".join(
-        ["METHODS", *methods_paragraphs, "SUPPLEMENT", *supplement_paragraphs]
+        ["METHODS", *methods_paragraphs]
+        + (["SUPPLEMENT", *supplement_paragraphs] if supplement_paragraphs else [])
     )
     (folder / "methods.txt").write_text(f"{methods_file_text}\n", "utf-8")
     summary_context = _make_screen_context(evaluation, withhold_names)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import binomtest, ttest_1samp
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import GroupShuffleSplit
 
@@ -285,6 +285,9 @@ def test_guessing_has_an_auc_of_half_and_intervals_of_some_width(example_evaluat
     n = never["people"]
     assert never["sensitivity_high"] == pytest.approx(wilson_interval(0, n)[1])
     assert wilson_interval(0, 14)[1] == pytest.approx(0.215, abs=1e-3)
+    truth = binomtest(5, 14).proportion_ci(method="wilson")
+    assert wilson_interval(5, 14) == pytest.approx(tuple(truth))
+    assert wilson_interval(5.5, 14)[0] > truth.low
     assert wilson_interval(14, 14)[0] == pytest.approx(1 - 0.215, abs=1e-3)
 
 
