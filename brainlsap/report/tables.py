@@ -497,6 +497,28 @@ def _make_difference_text_table(
     return text_table
 
 
+def _compare_with_others(
+    evaluation: Evaluation,
+    model_name: str,
+    test_table: pd.DataFrame,
+    name_title: str,
+    difference_title: str,
+) -> pd.DataFrame:
+    """Return the comparisons of a model with others as text, a row per other model."""
+    title_of_column = {
+        "model": name_title,
+        "difference": difference_title,
+        "p_holm": _holm_title(test_table),
+    }
+    has_same_predictions = [
+        evaluation.have_same_predictions(model_name, other_name)
+        for other_name in test_table["model"]
+    ]
+    return _make_difference_text_table(
+        test_table, title_of_column, has_same_predictions
+    )
+
+
 def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     """Add p against chance, and the difference of the first model from each other."""
     main_model_name = evaluation.models[0]
@@ -504,18 +526,12 @@ def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFram
     model_table[CHANCE_TITLE] = model_table["model"].map(chance_texts)
     test_table = person_comparisons(evaluation, main_model_name)
     if len(test_table):
-        title_of_column = {
-            "model": "model",
-            "difference": f"{main_model_name} minus this [95%]",
-            "p_holm": _holm_title(test_table),
-        }
-        difference_text_table = _make_difference_text_table(
+        difference_text_table = _compare_with_others(
+            evaluation,
+            main_model_name,
             test_table,
-            title_of_column,
-            [
-                evaluation.have_same_predictions(main_model_name, model_name)
-                for model_name in test_table["model"]
-            ],
+            "model",
+            f"{main_model_name} minus this [95%]",
         )
         model_table = model_table.merge(difference_text_table, how="left", on="model")
     return model_table.astype(object).fillna("")
@@ -694,18 +710,8 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
         input_records.append(
             {"name": model_name, "inputs": inputs_title, "score": score_text}
         )
-    title_of_column = {
-        "model": "name",
-        "difference": "both minus this [95%]",
-        "p_holm": _holm_title(test_table),
-    }
-    difference_text_table = _make_difference_text_table(
-        test_table,
-        title_of_column,
-        [
-            evaluation.have_same_predictions(both_name, model_name)
-            for model_name in test_table["model"]
-        ],
+    difference_text_table = _compare_with_others(
+        evaluation, both_name, test_table, "name", "both minus this [95%]"
     )
     text_table = pd.DataFrame(input_records).merge(
         difference_text_table, how="left", on="name"

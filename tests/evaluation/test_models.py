@@ -39,6 +39,8 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.model import NETWORKS, LSAPRidgeClassifier
 from brainlsap.model.network import NetworkKind
 
+VARIANTS = [name for name, entry in MODELS.items() if entry.is_variant]
+
 
 def draw(seed=0, n=60):
     """Return packed scans of six regions, labels told by one region, and people."""
@@ -62,7 +64,7 @@ def test_every_model_is_made_by_its_name_or_a_group():
     assert list(make_models(["controls"])) == ["LSAP-C", *controls]
 
 
-@pytest.mark.parametrize("name", [n for n, entry in MODELS.items() if entry.is_variant])
+@pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_differs_from_lsap_c_in_one_input_or_setting(name):
     study_models = make_models(["LSAP-C", name], random_state=3)
     variant, reference = study_models[name][0], study_models["LSAP-C"][0]
@@ -83,7 +85,7 @@ def test_a_variant_differs_from_lsap_c_in_one_input_or_setting(name):
         assert (made[name][0].threshold, made[name][0].weights) == (3.0, "log")
 
 
-@pytest.mark.parametrize("name", [n for n, entry in MODELS.items() if entry.is_variant])
+@pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_predicts_a_scan_alone_as_among_others(name):
     X, y, _ = draw(n=24)
     variant = make_models([name], n_epochs=1, n_starts=1, random_state=0)[name][0]
