@@ -525,7 +525,7 @@ def _gain_verdicts(p_values: pd.Series, is_better: pd.Series) -> np.ndarray:
 
 @threadpool_limits.wrap(limits=1)
 def bootstrap_scores(
-    evaluation: Evaluation, model: str, n_draws: int = 2000, random_state: int = 0
+    evaluation: Evaluation, model: str, n_draws: int = 1000, random_state: int = 0
 ) -> pd.DataFrame:
     r"""Score all out-of-fold predictions of a model together, with 95% intervals.
 
