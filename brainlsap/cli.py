@@ -1002,6 +1002,7 @@ def predict(
             _print_label_coverage(prediction_table, list(classifier.origin_.classes))
     _print_choices(cohort.findings)
     _print_notes(prediction_table.attrs["side_notes"])
+    _print_learned_sites(prediction_table.attrs["learned_sites"])
     if prediction_table["remark"].notna().any():
         print("The column remark says which predictions are unreliable, and why.")
     with owner_only():  # The table contains participant IDs.
@@ -1018,6 +1019,13 @@ def _print_notes(note_texts: Iterable[str]) -> None:
     """Print what could not be verified, a line each."""
     for note_text in note_texts:
         print(f"Note: {note_text}.")
+
+
+def _print_learned_sites(site_names: Sequence[str]) -> None:
+    """Print that sites were harmonised as sites of the training, if there are any."""
+    site_sentence = brainlsap.report.external.describe_learned_sites(site_names)
+    if site_sentence:
+        print(f"Note: {site_sentence}")
 
 
 def _print_label_coverage(
@@ -1164,6 +1172,7 @@ def evaluate(
         print(f"Prediction sets: {external_facts['no_sets']}.")
     _print_coverage(external_facts["coverage"])
     _print_notes(external_facts["side_notes"])
+    _print_learned_sites(external_facts["learned_sites"])
     report_path = brainlsap.write_report(
         evaluation,
         out,

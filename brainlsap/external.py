@@ -496,6 +496,7 @@ def evaluate_model(
         "no_sets": prediction_table.attrs["no_sets"],
         "n_unlike": prediction_table.attrs["n_unlike"],
         "n_unharmonized": prediction_table.attrs["n_unharmonized"],
+        "learned_sites": prediction_table.attrs["learned_sites"],
         "side_notes": prediction_table.attrs["side_notes"],
         "ids_are_new": ids_are_new,
     }

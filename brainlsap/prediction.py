@@ -912,7 +912,8 @@ def predict_people(
         is_in_training = is_in_training | has_training_id
     _warn_of_training(cohort, is_in_training, ids_are_new=ids_are_new)
     features = _deconfound_features(model, cohort, features)
-    is_unharmonized = ~_load_deconfounder(model).has_learned_site(cohort.table)
+    deconfounder = _load_deconfounder(model)
+    is_unharmonized = ~deconfounder.has_learned_site(cohort.table)
     lacks_covariate = np.zeros(cohort.n_scans, dtype=bool)
     for covariate_name, fit_range in model_origin.facts.get("ranges", {}).items():
         lacks_covariate |= _check_covariate(cohort, covariate_name, fit_range)
@@ -984,6 +985,9 @@ def predict_people(
         "connectomes": int(is_unlike_connectome.sum()),
     }
     prediction_table.attrs["n_unharmonized"] = int(is_unharmonized.sum())
+    prediction_table.attrs["learned_sites"] = deconfounder.list_learned_sites(
+        cohort.table
+    )
     return prediction_table
 
 

@@ -21,6 +21,7 @@ from brainlsap import (
     fit_model,
     load_model,
     make_cohort,
+    merge_classes,
     predict_people,
     read_labelled_people,
     read_new_people,
@@ -34,6 +35,7 @@ from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
+    bootstrap_scores,
     leave_one_out_splits,
     make_models,
 )
@@ -48,8 +50,13 @@ from brainlsap.model.prediction_sets import (
     rebalance_scores,
 )
 from brainlsap.prediction import REMARKS, SET_COLUMN, hash_people
-from brainlsap.report import export_maps, read_results
-from brainlsap.report.external import external_headline, external_methods
+from brainlsap.report import (
+    export_maps,
+    methods_text,
+    read_results,
+    supplement_text,
+)
+from brainlsap.report.conclusions import draw_external_conclusions
 from brainlsap.report.tables import model_score_table
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page
@@ -128,8 +135,11 @@ def test_a_site_without_training_is_not_called_harmonised(sites, tmp_path):
         evaluation = evaluate_model(model, sites[0])
     n_scans = evaluation.settings["external"]["n_unharmonized"]
     assert n_scans == sites[0].n_scans
-    for paragraphs in (external_headline(evaluation), external_methods(evaluation)):
-        assert f"{n_scans} scans were not harmonised" in " ".join(paragraphs)
+    likeness = draw_external_conclusions(evaluation).answers[-1]
+    assert likeness.label == "WARNING"
+    assert f"{n_scans} of {n_scans} scans were not harmonised" in likeness.sentence
+    assert f"{n_scans} scans of sites without" in " ".join(methods_text(evaluation))
+    assert evaluation.settings["external"]["learned_sites"] == []
     with pytest.warns(UserWarning, match="not harmonised"):
         table = predict_people(model, sites[0])
     assert (table["remark"] == REMARKS[3]).all()
@@ -600,7 +610,7 @@ def test_sets_and_their_coverage_are_in_the_evaluation(model, sites, evaluation)
 
 
 @pytest.mark.parametrize("is_low", [True, False])
-def test_the_first_lines_say_whether_sets_and_probabilities_hold(evaluation, is_low):
+def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, is_low):
     external_facts = evaluation.settings["external"]
     coverage = [row | {"high": 0.95} for row in external_facts["coverage"]]
     calibration = [
@@ -613,14 +623,80 @@ def test_the_first_lines_say_whether_sets_and_probabilities_hold(evaluation, is_
     calibration[2]["intercept_low"] = 0.5 if is_low else -0.5
     changed = {"coverage": coverage, "calibration": calibration}
     settings = evaluation.settings | {"external": external_facts | changed}
-    lines = external_headline(replace(evaluation, settings=settings))
-    text = " ".join(lines)
-    is_named_low = bool(
-        re.search(r"sets contain .* too few participants of EMCI", text)
+    conclusions = draw_external_conclusions(replace(evaluation, settings=settings))
+    calibration_answer, coverage_answer = conclusions.answers[2:4]
+    expected = "NO" if is_low else "NO WARNING"
+    assert calibration_answer.verdict == coverage_answer.verdict == expected
+    assert ("EMCI" in coverage_answer.sentence) == is_low
+    assert ("too small for AD" in calibration_answer.sentence) == is_low
+
+
+def test_a_decline_needs_intervals_that_do_not_overlap(evaluation):
+    lower_bound, upper_bound = (
+        bootstrap_scores(evaluation, evaluation.models[0])
+        .set_index("score")
+        .loc["balanced_accuracy", ["low", "high"]]
     )
-    assert is_named_low == is_low
-    assert ("probabilities are too small for AD." in text) == is_low
-    assert ("no slope differs clearly from 1" in text) != is_low
+
+    def answer_of(*own_interval):
+        facts = evaluation.settings["external"]
+        scores = {"values": {"balanced_accuracy": own_interval}}
+        facts = facts | {"card": facts["card"] | {"scores": scores}}
+        settings = evaluation.settings | {"external": facts}
+        conclusions = draw_external_conclusions(replace(evaluation, settings=settings))
+        is_forbidden = any(
+            "as well as" in phrase for phrase in conclusions.may_not_write
+        )
+        return conclusions.answers[1].answer, is_forbidden
+
+    assert answer_of(1.2, upper_bound + 0.1, 1.3) == ("NO", True)
+    assert answer_of(0.5, lower_bound - 0.1, upper_bound + 0.1) == ("NOT SHOWN", True)
+    assert answer_of(-0.2, -0.3, lower_bound - 0.1) == ("YES", False)
+
+
+def test_absent_classes_change_chance_and_what_can_be_compared(model, sites):
+    two_classes = sites[0].select(sites[0].y != "AD")
+    evaluation = evaluate_model(model, two_classes)
+    conclusions = draw_external_conclusions(evaluation)
+    assert "chance 0.500" in conclusions.answers[0].sentence
+    assert any("AD" in caution for caution in conclusions.cautions)
+    one_class = evaluate_model(model, sites[0].select(sites[0].y == "AD"))
+    answer = draw_external_conclusions(one_class).answers[0]
+    assert answer.verdict == "NOT TESTED"
+    assert "Nothing" in draw_external_conclusions(one_class).may_write
+
+
+def test_sites_of_the_names_of_the_training_are_told(cohort, tmp_path):
+    path = tmp_path / "model.safetensors"
+    is_training = np.isin(cohort.groups, np.unique(cohort.groups)[::2])
+    fit_model(cohort.select(is_training), path, ridge(), harmonize="site")
+    evaluation = evaluate_model(path, cohort.select(~is_training))
+    site_names = evaluation.settings["external"]["learned_sites"]
+    assert site_names == sorted(set(cohort.table["site"]))
+    likeness = draw_external_conclusions(evaluation).answers[-1]
+    assert all(site_name in likeness.sentence for site_name in site_names)
+
+
+def test_methods_state_what_the_checklist_sends_to_them(model, sites):
+    labels = sites[0].table["label"].replace({"CN": "Control"})
+    cohort = replace(
+        sites[0],
+        table=sites[0].table.assign(label=labels),
+        classes=("Control", "EMCI", "AD"),
+    )
+    features = cohort.features.copy()
+    features[0, 0] = np.nan
+    cohort = merge_classes(
+        replace(cohort, features=features),
+        {"CN": ["Control"], "EMCI": ["EMCI"], "AD": ["AD"]},
+    )
+    evaluation = evaluate_model(model, cohort)
+    text = " ".join(methods_text(evaluation))
+    for fact in ("CN = Control", "mean of the training", "class shares", "age"):
+        assert fact in text
+    assert "AD = AD" not in text
+    assert len(text.split()) <= 300
+    assert "ridge regressions" in " ".join(supplement_text(evaluation))
 
 
 def test_contributions_of_regions_sum_to_the_score(model, sites):

@@ -333,6 +333,12 @@ class Deconfounder(BaseEstimator):
             return np.ones(len(table), dtype=bool)
         return np.isin(self._site_labels(table), self.sites_)
 
+    def list_learned_sites(self, table: pd.DataFrame) -> list[str]:
+        """Return the sites of a table that ComBat has learned; none without ComBat."""
+        if not self.harmonize:
+            return []
+        return sorted({*self._site_labels(table)} & {*map(str, self.sites_)})
+
     def fit_transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
         """Learn each step, and return the features of the same scans after it."""
         return self.fit(features, table).transform(features, table)

@@ -162,7 +162,15 @@ def _describe_clusters(evaluation: Evaluation) -> str:
             f"All scans with the same value of {left_out_column} were held out "
             "together."
         )
-    if is_external(evaluation) or _count_values(evaluation, "site") < 2:
+    if is_external(evaluation):
+        site_column = evaluation.settings["steps"].get("harmonize")
+        if not site_column:
+            return ""
+        return (
+            f"Features were adjusted by ComBat of {site_column}, which was fitted to "
+            "the training participants."
+        )
+    if _count_values(evaluation, "site") < 2:
         return ""
     if "site" in tables.adjusted_kinds(evaluation):
         return "Features were adjusted for site."

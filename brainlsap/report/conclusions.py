@@ -33,7 +33,13 @@ from brainlsap.findings import (
     as_findings,
 )
 from brainlsap.report import demographics, tables
-from brainlsap.report.external import external_headline, is_external
+from brainlsap.report.external import (
+    NOMINAL_COVERAGE,
+    describe_learned_sites,
+    is_external,
+    is_simulated,
+    make_number_table,
+)
 from brainlsap.report.methods import (
     capitalize_first,
     count_hardly_trained,
@@ -96,7 +102,7 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
-NO_WARNING, NOT_USED = "NO WARNING", "NOT USED"
+WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN, NOT_EXPLAINED = "NOTHING TO EXPLAIN", "NOT EXPLAINED"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
 
@@ -279,6 +285,314 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     )
 
 
+@dataclass(frozen=True)
+class ExternalConclusions:
+    """Answers to the questions of the first screen of an external evaluation.
+
+    Parameters
+    ----------
+    answers : tuple of Conclusion
+        Is the model better than chance in these people, and as good as in the
+        cross-validation of its training? Are its probabilities calibrated, and do its
+        prediction sets contain the true classes? Are the scans like those of the
+        training?
+    may_write, may_not_write, cautions
+        As of :class:`StudyConclusions`.
+    """
+
+    answers: tuple[Conclusion, ...]
+    may_write: str
+    may_not_write: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+
+def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
+    """Return the conclusions of an external evaluation.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        From :func:`brainlsap.evaluate_model`.
+
+    Returns
+    -------
+    ExternalConclusions
+        Answers rest on intervals over the new participants; the model is fixed.
+    """
+    chance_conclusion = judge_chance(evaluation)
+    decline_conclusion = judge_decline(evaluation)
+    calibration_conclusion = judge_calibration(evaluation)
+    conclusions = ExternalConclusions(
+        answers=(
+            chance_conclusion,
+            decline_conclusion,
+            calibration_conclusion,
+            judge_coverage(evaluation),
+            judge_likeness(evaluation),
+        ),
+        may_write=_write_external_quote(evaluation, chance_conclusion),
+        may_not_write=_list_externally_forbidden(
+            evaluation, chance_conclusion, decline_conclusion
+        ),
+        cautions=_list_external_cautions(evaluation),
+    )
+    return conclusions
+
+
+def external_model_text(evaluation: Evaluation) -> str:
+    """Return the stored model of an external evaluation, and on whom it was fitted."""
+    model_card = evaluation.settings["external"]["card"]
+    training_facts = model_card["training"]
+    counts_text = ", ".join(
+        f"{class_name}: {n_people}"
+        for class_name, n_people in training_facts["classes"].items()
+    )
+    return (
+        f"{model_card['model']}, fitted earlier to "
+        f"{count(training_facts['n_people'], 'other participant')} ({counts_text}) and "
+        "not changed."
+    )
+
+
+def judge_decline(evaluation: Evaluation) -> Conclusion:
+    """Answer whether a stored model is as good as in the cross-validation of its study.
+
+    Two separate 95% intervals are compared, which is a stricter criterion than a test
+    of the difference; if they overlap, no difference is shown.
+    """
+    question_text = "As in cross-validation?"
+    model_card = evaluation.settings["external"]["card"]
+    if model_card["scores"] is None:
+        return Conclusion(
+            question_text,
+            NOT_SHOWN,
+            "The model file has no cross-validated score. `brainlsap fit --scores "
+            "RESULTS` stores the scores of a run in the file.",
+            label=NOT_TESTED,
+        )
+    own_interval = model_card["scores"]["values"]["balanced_accuracy"]
+    own_text = (
+        f"Cross-validated balanced accuracy of its study {own_interval[0]:.3f} (95%: "
+        f"{own_interval[1]:.3f} to {own_interval[2]:.3f})"
+    )
+    absent_names = _list_absent_classes(evaluation)
+    if absent_names:
+        return Conclusion(
+            question_text,
+            NOT_SHOWN,
+            f"{own_text}. The two scores cannot be compared, because these "
+            f"participants include nobody of class {with_and(absent_names)}.",
+            label=NOT_TESTED,
+        )
+    lower_bound, upper_bound = tables.score_intervals(
+        evaluation, evaluation.models[0]
+    ).loc["balanced_accuracy", ["low", "high"]]
+    if upper_bound < own_interval[1]:
+        return Conclusion(
+            question_text,
+            NO,
+            f"{own_text}. The interval in these participants lies below that interval.",
+        )
+    if lower_bound > own_interval[2]:
+        return Conclusion(
+            question_text,
+            YES,
+            f"{own_text}. The interval in these participants lies above that interval.",
+        )
+    return Conclusion(
+        question_text,
+        NOT_SHOWN,
+        f"{own_text}. The intervals of the two samples overlap, so neither a loss nor "
+        "an equal score is shown.",
+    )
+
+
+def judge_calibration(evaluation: Evaluation) -> Conclusion:
+    """Answer whether the probabilities of a stored model are right for new people."""
+    question_text = "Probabilities right?"
+    number_table = make_number_table(evaluation.settings["external"]["calibration"])
+    if number_table.empty or number_table["slope"].isna().all():
+        return Conclusion(
+            question_text,
+            NOT_SHOWN,
+            "Calibration could not be computed, because the model gives no "
+            "probabilities or the classes have too few participants.",
+            label=NOT_TESTED,
+        )
+    is_class_of_error = {
+        "too extreme": number_table["slope_high"] < 1,
+        "not extreme enough": number_table["slope_low"] > 1,
+        "too small": number_table["intercept_low"] > 0,
+        "too large": number_table["intercept_high"] < 0,
+    }
+    error_texts = [
+        f"{error_phrase} for {with_and(number_table.loc[is_class, 'class'])}"
+        for error_phrase, is_class in is_class_of_error.items()
+        if is_class.any()
+    ]
+    if error_texts:
+        return Conclusion(
+            question_text,
+            NO,
+            f"They are {'; '.join(error_texts)} (95% intervals of calibration "
+            "slope and intercept).",
+        )
+    min_n_people = int(number_table["people"].min())
+    return Conclusion(
+        question_text,
+        NOT_SHOWN,
+        "No class has a calibration slope that differs clearly from 1 or an intercept "
+        "that differs clearly from 0. The smallest class has "
+        f"{count(min_n_people, 'participant')}.",
+        label=NO_WARNING,
+    )
+
+
+def judge_coverage(evaluation: Evaluation) -> Conclusion:
+    """Answer whether prediction sets contain the true classes of new people."""
+    question_text = "Do 90% sets hold?"
+    external_facts = evaluation.settings["external"]
+    class_records = [
+        coverage_record
+        for coverage_record in external_facts["coverage"]
+        if coverage_record["class"] in evaluation.cohort.classes
+    ]
+    if not class_records:
+        reason_text = external_facts["no_sets"] or "the model gives none"
+        return Conclusion(
+            question_text,
+            NOT_SHOWN,
+            f"There are no prediction sets: {reason_text}.",
+            label=NOT_TESTED,
+        )
+    low_texts = [
+        f"{coverage_record['class']} ({coverage_record['coverage']:.0%} of "
+        f"{coverage_record['people']})"
+        for coverage_record in class_records
+        if coverage_record["high"] < NOMINAL_COVERAGE
+    ]
+    if low_texts:
+        return Conclusion(
+            question_text,
+            NO,
+            "The sets contain the true class of too few participants of "
+            f"{with_and(low_texts)}: the 95% interval of this share lies below 90%.",
+        )
+    min_n_people = min(coverage_record["people"] for coverage_record in class_records)
+    return Conclusion(
+        question_text,
+        NOT_SHOWN,
+        "In every class, the 95% interval of the share of sets with the true class "
+        f"reaches 90%. The smallest class has {count(min_n_people, 'participant')}.",
+        label=NO_WARNING,
+    )
+
+
+def judge_likeness(evaluation: Evaluation) -> Conclusion:
+    """Answer whether the scans of new people are like those of the training."""
+    question_text = "Scans as in training?"
+    external_facts = evaluation.settings["external"]
+    n_scans_text = count(evaluation.cohort.n_scans, "scan")
+    difference_sentences = [
+        f"{n_scans} of {n_scans_text} have {difference_kind} unlike those of the "
+        "training scans, so their predictions are less reliable."
+        for difference_kind, n_scans in external_facts["n_unlike"].items()
+        if n_scans
+    ]
+    n_unharmonized = external_facts.get("n_unharmonized", 0)
+    if n_unharmonized:
+        difference_sentences.append(
+            f"{n_unharmonized} of {n_scans_text} were not harmonised, because the "
+            "training contained no scans of their site."
+        )
+    site_sentence = describe_learned_sites(external_facts["learned_sites"])
+    if difference_sentences:
+        sentence = " ".join([*difference_sentences, site_sentence]).strip()
+        return Conclusion(question_text, NO, sentence, label=WARNING)
+    sentence = (
+        "No scan has features or a connectome far from those of the training scans. "
+        f"{site_sentence}"
+    )
+    return Conclusion(question_text, NOT_SHOWN, sentence.strip(), label=NO_WARNING)
+
+
+def _list_absent_classes(evaluation: Evaluation) -> list[str]:
+    """Return the classes of a model that no participant has."""
+    present_names = {*evaluation.cohort.table["label"]}
+    return [name for name in evaluation.cohort.classes if name not in present_names]
+
+
+def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion) -> str:
+    """Return the sentences on an external evaluation that a manuscript may quote."""
+    cohort = evaluation.cohort
+    training_facts = evaluation.settings["external"]["card"]["training"]
+    if not np.isfinite(chance_conclusion.estimate):
+        return "Nothing: no score of this evaluation is valid."
+    verb_phrase = "was not shown to classify"
+    if chance_conclusion.answer == YES:
+        verb_phrase = "classified"
+    n_classes = cohort.table["label"].nunique()
+    sentence = (
+        f"{evaluation.models[0]}, which had been fitted to "
+        f"{count(training_facts['n_people'], 'other participant')}, {verb_phrase} "
+        f"{count(cohort.n_participants, 'new participant')} "
+        f"({count(cohort.n_scans, 'scan')}; {n_classes} classes of "
+        f"{cohort.label_name}) by their {tables.feature_text(cohort)} better than "
+        f"chance (balanced accuracy {chance_conclusion.estimate:.3f}, 95% interval "
+        f"{chance_conclusion.low:.3f} to {chance_conclusion.high:.3f}, chance "
+        f"{1 / n_classes:.3f}, one-sided {p_phrase(chance_conclusion.p_value)})."
+    )
+    if is_simulated(evaluation):
+        return f"In simulated data, {sentence}"
+    return capitalize_first(sentence)
+
+
+def _list_externally_forbidden(
+    evaluation: Evaluation,
+    chance_conclusion: Conclusion,
+    decline_conclusion: Conclusion,
+) -> tuple[str, ...]:
+    """Return the phrases that an external evaluation does not support."""
+    phrases = []
+    if chance_conclusion.answer != YES:
+        phrases.append(f"predicts {evaluation.cohort.label_name}")
+    if decline_conclusion.answer != YES:
+        phrases.append("performs as well as in the training study")
+    phrases += [
+        "works in every hospital",
+        "the probability of one patient can be trusted",
+        f"diagnoses {evaluation.cohort.classes[-1]}",
+    ]
+    return tuple(phrases)
+
+
+def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return what limits the conclusions of an external evaluation."""
+    cohort = evaluation.cohort
+    cautions = []
+    if is_simulated(evaluation):
+        cautions.append("The data are simulated: no conclusion about people.")
+    n_people_by_class = cohort.class_counts().set_index("class")["participants"]
+    small_names = [
+        f"{class_name} ({n_people})"
+        for class_name, n_people in n_people_by_class.items()
+        if 0 < n_people < SMALL_CLASS
+    ]
+    if small_names:
+        cautions.append(
+            f"Few participants: {with_and(small_names)}; their scores are imprecise."
+        )
+    absent_names = _list_absent_classes(evaluation)
+    if absent_names:
+        cautions.append(f"Nobody has the class {with_and(absent_names)}.")
+    cautions.append(
+        "One sample was tested, and its classes, ages, sexes and sites may differ from "
+        "those of the training (table of case mix)."
+    )
+    cautions += _list_subgroup_gaps(evaluation)
+    return tuple(cautions)
+
+
 def headline(evaluation: Evaluation) -> list[str]:
     """Return the first screen of a report as lines of text.
 
@@ -293,9 +607,13 @@ def headline(evaluation: Evaluation) -> list[str]:
         Sample, method, one line for each question with its answer, what may be written
         and what not, and cautions.
     """
+    conclusions: StudyConclusions | ExternalConclusions
     if is_external(evaluation):
-        return external_headline(evaluation)
-    conclusions = draw_conclusions(evaluation)
+        conclusions = draw_external_conclusions(evaluation)
+        description = f"Model: {external_model_text(evaluation)}"
+    else:
+        conclusions = draw_conclusions(evaluation)
+        description = f"Method: {method_text(evaluation)}"
     answer_lines = [
         " ".join(
             filter(
@@ -321,7 +639,7 @@ def headline(evaluation: Evaluation) -> list[str]:
     )
     return [
         sample_text(evaluation),
-        f"Method: {method_text(evaluation)}",
+        description,
         *answer_lines,
         f"You may write: {conclusions.may_write}",
         f"You may not write: {phrases_text}.",
@@ -356,16 +674,16 @@ def class_text(evaluation: Evaluation) -> str:
 
 def left_out_text(evaluation: Evaluation) -> str:
     """Return the numbers of people and scans that were left out, with the reasons."""
-    if evaluation.cohort.truth is not None:
-        return "nobody (simulated data)."
     exclusion_phrases = _list_exclusion_phrases(evaluation)
+    if evaluation.cohort.truth is not None and not exclusion_phrases:
+        return "nobody (simulated data)."
     return f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}."
 
 
 def excluded_text(evaluation: Evaluation) -> str:
     """Return who was left out, as the first sentence on excluded participants."""
     exclusion_phrases = _list_exclusion_phrases(evaluation)
-    if evaluation.cohort.truth is not None or not exclusion_phrases:
+    if not exclusion_phrases:
         return "Nobody was excluded."
     return f"Excluded: {'; '.join(exclusion_phrases)}."
 
@@ -485,7 +803,12 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     """
     question_text = "Better than chance?"
     main_model_name = evaluation.models[0]
-    chance_score = 1 / len(evaluation.cohort.classes)
+    # An external evaluation may lack classes that the model knows.
+    n_present_classes = evaluation.cohort.table["label"].nunique()
+    if n_present_classes < 2:
+        answer_sentence = "only one class is present, so no score can be above chance."
+        return Conclusion(question_text, NOT_SHOWN, answer_sentence, label=NOT_TESTED)
+    chance_score = 1 / n_present_classes
     estimate, lower_bound, upper_bound = tables.score_intervals(
         evaluation, main_model_name
     ).loc["balanced_accuracy", ["estimate", "low", "high"]]
@@ -511,7 +834,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         answer_sentence += (
             " The interval includes chance, so the small one-sided p is weak evidence."
         )
-    elif upper_bound < chance_score:
+    elif upper_bound < chance_score and not is_external(evaluation):
         answer_sentence += (
             " Cross-validation of small samples can give scores below chance."
         )
@@ -788,15 +1111,12 @@ def _unadjusted_names(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def confounding_text(
-    evaluation: Evaluation, conclusions: StudyConclusions | None
-) -> str:
+def confounding_text(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
     """Return what may be confounded with the label, in agreement with the answers."""
     covariate_names = ["site", "scanner", "age", "sex"]
     compared_text = ""
     if (
-        conclusions is not None
-        and conclusions.added_value is not None
+        conclusions.added_value is not None
         and conclusions.added_value.answer == YES
         and conclusions.chance.answer == YES
     ):

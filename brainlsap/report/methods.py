@@ -16,6 +16,7 @@ from brainlsap.evaluation import (
     Evaluation,
 )
 from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.confounds import list_step_phrases
 from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import (
@@ -26,10 +27,7 @@ from brainlsap.evaluation.models import (
 )
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.report import demographics, tables
-from brainlsap.report.external import (
-    external_methods,
-    is_external,
-)
+from brainlsap.report.external import is_external, is_simulated
 from brainlsap.report.privacy import withhold_paths
 from brainlsap.report.tables import reported_values, spread_text
 from brainlsap.text import count, with_and
@@ -175,7 +173,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         :func:`supplement_text` has every setting.
     """
     if is_external(evaluation):
-        return external_methods(evaluation)
+        return _render_external_methods(evaluation)
     cohort = evaluation.cohort
     count_table = cohort.class_counts()
     class_sizes_text = with_and(
@@ -198,6 +196,20 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     )
 
 
+def _render_external_methods(evaluation: Evaluation) -> list[str]:
+    """Return paragraphs of methods of a test of a stored model."""
+    external_facts = evaluation.settings["external"]
+    return _render_paragraphs(
+        "external_methods",
+        evaluation,
+        age_text=_describe_ages(evaluation)[0],
+        external=external_facts,
+        step_phrases=list_step_phrases(external_facts["card"]["steps"]),
+        has_connectome=_list_reading_settings(evaluation).get("connectome") != "none",
+        is_simulated=is_simulated(evaluation),
+    )
+
+
 def supplement_text(evaluation: Evaluation) -> list[str]:
     """Return paragraphs that state every setting, and the scores of all models.
 
@@ -216,8 +228,6 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
     list of str
         Participants and data, models, evaluation, regions, results.
     """
-    if is_external(evaluation):
-        return []
     age_text, n_missing_ages = _describe_ages(evaluation)
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
     is_compared = evaluation.fits["role"] != "model"
@@ -238,7 +248,8 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
         ridge_phrases=ridge_phrases,
         study=SettingPhrases(study_settings),
         comparison_models=comparison_models_text,
-        scores=_list_score_texts(evaluation),
+        scores=[] if is_external(evaluation) else _list_score_texts(evaluation),
+        is_external=is_external(evaluation),
     )
 
 
@@ -353,6 +364,10 @@ def chosen_text(evaluation: Evaluation) -> str:
         choice_phrases = pd.Series(reported_values(model_fits, "chosen")).map(
             MODEL_PHRASES
         )
+        if is_external(evaluation):
+            sentence = f"{model_name} chose a model with {choice_phrases.iloc[0]}."
+            choice_sentences.append(sentence)
+            continue
         choice_texts = [
             f"{choice_phrase} in {count(n_folds, 'fold')}"
             for choice_phrase, n_folds in choice_phrases.value_counts().items()

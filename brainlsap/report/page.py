@@ -40,7 +40,9 @@ from brainlsap.report.conclusions import (
     class_text,
     confounding_text,
     draw_conclusions,
+    draw_external_conclusions,
     excluded_text,
+    external_model_text,
     left_out_text,
     method_text,
     predictor_text,
@@ -48,7 +50,6 @@ from brainlsap.report.conclusions import (
 from brainlsap.report.demographics import demographics_table
 from brainlsap.report.exports import relative_scales
 from brainlsap.report.external import (
-    external_headline,
     external_tables,
     is_external,
     is_simulated,
@@ -617,7 +618,9 @@ def write_page(
         region_answers=region_answers,
         planted_text=regions.planted_text(evaluation),
         scale_warning=regions.scale_warning(evaluation),
-        confounding=confounding_text(evaluation, summary_context["conclusions"]),
+        confounding=""
+        if is_external(evaluation)
+        else confounding_text(evaluation, summary_context["conclusions"]),
         excluded=withhold_names(excluded_text(evaluation)),
         region_notes=regions.list_test_notes(evaluation),
         has_region_tests=regions.has_region_tests(evaluation),
@@ -754,8 +757,21 @@ def _make_screen_context(
 ) -> dict[str, Any]:
     """Return the first screen of the page, without names of people, files and days."""
     if is_external(evaluation):
-        paragraphs = list(map(withhold_names, external_headline(evaluation)))
-        return {"conclusions": None, "summary": paragraphs}
+        external_conclusions = draw_external_conclusions(evaluation)
+        return {
+            "conclusions": replace(
+                external_conclusions,
+                may_write=withhold_names(external_conclusions.may_write),
+                cautions=tuple(map(withhold_names, external_conclusions.cautions)),
+            ),
+            "summary": [
+                [
+                    ("Participants", withhold_names(class_text(evaluation))),
+                    ("Left out", withhold_names(left_out_text(evaluation))),
+                ],
+                [("Model", withhold_names(external_model_text(evaluation)))],
+            ],
+        }
     conclusions = draw_conclusions(evaluation)
     conclusions = replace(
         conclusions,
