@@ -331,7 +331,7 @@ def long_run() -> str:
         torch.manual_seed(fold)
         measured = torch.ones(N_ROIS, dtype=torch.bool)
         network = GraphNetwork(N_ROIS, 1, N_CLASSES, settings, measured, 2.0)
-        some = (batch.select(train), codes[train])
+        some = (batch.select_items(train), codes[train])
         epoch = make_epoch(network, some, settings)
         for _ in range(300):
             epoch()

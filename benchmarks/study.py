@@ -55,7 +55,7 @@ class Clock:
 
 
 def decompose_all(cohort: Any) -> None:
-    for _ in SpectrumCache().blocks(cohort.connectomes, Preparation()):
+    for _ in SpectrumCache().iter_spectra(cohort.connectomes, Preparation()):
         pass
 
 

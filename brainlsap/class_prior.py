@@ -57,37 +57,37 @@ def resolve_class_prior(
     """
     class_names = [str(class_name) for class_name in classes]
     if isinstance(class_prior, Mapping):
-        share_of_class = {
+        share_by_class = {
             str(class_name): class_share
             for class_name, class_share in class_prior.items()
         }
         missing_classes = [
-            class_name for class_name in class_names if class_name not in share_of_class
+            class_name for class_name in class_names if class_name not in share_by_class
         ]
         if missing_classes:
             raise ParameterError(
                 f"{option_name('class_prior')} contains shares for "
-                f"{', '.join(share_of_class) or 'no class'} but not for "
+                f"{', '.join(share_by_class) or 'no class'} but not for "
                 f"{', '.join(missing_classes)}. Give a share for each of the classes "
                 f"{', '.join(class_names)}."
             )
         try:
-            share_values = np.array(
-                [float(class_share) for class_share in share_of_class.values()]
+            share_array = np.array(
+                [float(class_share) for class_share in share_by_class.values()]
             )
         except (TypeError, ValueError):
-            share_values = np.array([np.nan])
-        if not (share_values > 0).all() or abs(share_values.sum() - 1) > _SUM_TOLERANCE:
+            share_array = np.array([np.nan])
+        if not (share_array > 0).all() or abs(share_array.sum() - 1) > _SUM_TOLERANCE:
             shares_text = ", ".join(
                 f"{class_name}={class_share}"
-                for class_name, class_share in share_of_class.items()
+                for class_name, class_share in share_by_class.items()
             )
             raise ParameterError(
                 f"{option_name('class_prior')} must have shares above 0 that sum to "
                 f"1; got {shares_text}."
             )
         prior_shares = np.array(
-            [float(share_of_class[class_name]) for class_name in class_names]
+            [float(share_by_class[class_name]) for class_name in class_names]
         )
         return prior_shares / prior_shares.sum()
     if class_prior == TRAINING:
@@ -157,11 +157,11 @@ class ClassPriorMixin:
             class_prior, self.classes_, self.training_shares_
         )
 
-    def _assume_prior(self, class_probabilities: np.ndarray) -> np.ndarray:
+    def _reweight_probabilities(self, class_probabilities: np.ndarray) -> np.ndarray:
         """Convert probabilities of the fit to the assumed class shares."""
         return change_prior(class_probabilities, self.learned_prior_, self.class_prior_)
 
-    def _prior_report(self) -> dict[str, float]:
+    def _prior_share_by_class(self) -> dict[str, float]:
         """Return the class shares that probabilities assume, by class."""
         class_names = [str(class_name) for class_name in self.classes_]
         return dict(zip(class_names, self.class_prior_.tolist(), strict=True))
@@ -174,7 +174,7 @@ class ClassPriorMixin:
         class_probabilities : array of shape (n_scans, n_classes)
             Probabilities from `predict_proba`.
         """
-        fit_probabilities = class_probabilities * (
+        fit_prior_probabilities = class_probabilities * (
             self.learned_prior_ / self.class_prior_
         )
-        return fit_probabilities.argmax(axis=1)
+        return fit_prior_probabilities.argmax(axis=1)

@@ -64,7 +64,7 @@ from brainlsap.evaluation.subgroups import describe_people
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
 from brainlsap.findings import FAULT, Finding, group_findings
-from brainlsap.graph.connectomes import find_unlike, learn_kind
+from brainlsap.graph.connectomes import flag_unlike_scans, learn_connectome_profile
 from brainlsap.model import (
     LSAPClassifier,
     LSAPRidgeClassifier,
@@ -323,7 +323,7 @@ def _summarize_connectomes(
     """Return the properties of the connectomes, or None if the model stores one."""
     if not _uses_own_connectomes(model):
         return None
-    return learn_kind(cohort.connectomes)
+    return learn_connectome_profile(cohort.connectomes)
 
 
 def _side_values(
@@ -455,7 +455,7 @@ def _find_unlike_connectomes(
     connectome_facts = model.origin_.facts.get("connectomes")
     if connectome_facts is None:
         return is_unlike
-    masks_of_difference = find_unlike(connectomes, connectome_facts)
+    masks_of_difference = flag_unlike_scans(connectomes, connectome_facts)
     if masks_of_difference:
         is_unlike = np.any([*masks_of_difference.values()], axis=0)
         message = (

@@ -656,7 +656,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         class_probabilities = self.model_.predict_proba(
             self._read_inputs(X, covariates)
         )
-        return self._assume_prior(class_probabilities)
+        return self._reweight_probabilities(class_probabilities)
 
     @available_if(lambda self: self.kind == "svm")
     def decision_function(self, X: np.ndarray) -> np.ndarray:

@@ -101,28 +101,28 @@ class Preparation:
         array of shape (n_scans, n_rois, n_rois)
             In float64; of one scan where one network serves all.
         """
-        prepared_weights = (
+        prepared_connectomes = (
             self._symmetrize_weights(W)
             if self.network is None
             else self.network[None].copy()
         )
         if self.weights == "log":
-            np.log1p(prepared_weights, out=prepared_weights)
+            np.log1p(prepared_connectomes, out=prepared_connectomes)
         elif self.weights == "binary":
-            prepared_weights = (prepared_weights > 0).astype(np.float64)
-        return prepared_weights
+            prepared_connectomes = (prepared_connectomes > 0).astype(np.float64)
+        return prepared_connectomes
 
     def _symmetrize_weights(self, W: np.ndarray) -> np.ndarray:
         """Average both directions, clear the diagonal, threshold."""
         W = np.asarray(as_number_array(W))
         # Conversion of a few numbers at a time takes a third of a copy in float64.
-        symmetric_weights = np.add(W, np.swapaxes(W, -1, -2), dtype=np.float64)
-        symmetric_weights /= 2
+        symmetric_connectomes = np.add(W, np.swapaxes(W, -1, -2), dtype=np.float64)
+        symmetric_connectomes /= 2
         diagonal_indices = np.arange(W.shape[-1])
-        symmetric_weights[..., diagonal_indices, diagonal_indices] = 0.0
+        symmetric_connectomes[..., diagonal_indices, diagonal_indices] = 0.0
         if self.threshold:
-            symmetric_weights[symmetric_weights < self.threshold] = 0.0
-        return symmetric_weights
+            symmetric_connectomes[symmetric_connectomes < self.threshold] = 0.0
+        return symmetric_connectomes
 
 
 @threadpool_limits.wrap(limits=1)
@@ -175,11 +175,15 @@ def covariance_connectome(
         )
     network = np.zeros((features.shape[1], features.shape[1]))
     for feature_values in np.moveaxis(np.asarray(features, dtype=np.float64), 2, 0):
-        person_means = pd.DataFrame(feature_values).groupby(person_of_scan).mean()
+        person_mean_table = pd.DataFrame(feature_values).groupby(person_of_scan).mean()
         # means over visits leave a constant region a spread of rounding
-        is_varying = person_means.std() > 1e-9 * person_means.mean().abs()
+        is_varying_region = (
+            person_mean_table.std() > 1e-9 * person_mean_table.mean().abs()
+        )
         correlation_table = (
-            person_means.where(is_varying, axis=1).corr(min_periods=3).fillna(0.0)
+            person_mean_table.where(is_varying_region, axis=1)
+            .corr(min_periods=3)
+            .fillna(0.0)
         )
         network += correlation_table.clip(0.0, 1.0).to_numpy()
     network /= features.shape[2]
@@ -202,24 +206,24 @@ def summarize_connectomes(W: np.ndarray) -> dict[str, np.ndarray]:
         links; `spread`, the standard deviation of their natural logarithms; 0 where
         there is no link.
     """
-    upper_rows, upper_columns = np.triu_indices(W.shape[-1], 1)
-    summaries = np.zeros((3, len(W)))
+    upper_row_indices, upper_column_indices = np.triu_indices(W.shape[-1], 1)
+    summary_matrix = np.zeros((3, len(W)))
     for scan_index, connectome in enumerate(W):
         edge_weights = np.asarray(
-            connectome[upper_rows, upper_columns], dtype=np.float64
+            connectome[upper_row_indices, upper_column_indices], dtype=np.float64
         )
         positive_weights = edge_weights[edge_weights > 0]
         if positive_weights.size:
             log_weight_sd = np.log(positive_weights).std()
-            summaries[:, scan_index] = (
+            summary_matrix[:, scan_index] = (
                 positive_weights.size / edge_weights.size,
                 positive_weights.mean(),
                 log_weight_sd,
             )
-    return dict(zip(("density", "weight", "spread"), summaries, strict=True))
+    return dict(zip(("density", "weight", "spread"), summary_matrix, strict=True))
 
 
-def learn_kind(W: np.ndarray) -> dict[str, Any]:
+def learn_connectome_profile(W: np.ndarray) -> dict[str, Any]:
     """Learn what connectomes a model is fitted on, as JSON takes it.
 
     Parameters
@@ -233,30 +237,32 @@ def learn_kind(W: np.ndarray) -> dict[str, Any]:
         the mean rank of every region by its strength; `least_correlation` of a scan's
         ranks with these.
     """
-    range_of_summary = {
+    range_by_summary = {
         summary_name: [float(summary_values.min()), float(summary_values.max())]
         for summary_name, summary_values in summarize_connectomes(W).items()
     }
-    strength_ranks = _strength_ranks(W)
-    mean_ranks = strength_ranks.mean(axis=0)
+    strength_ranks = _rank_node_strengths(W)
+    mean_strength_ranks = strength_ranks.mean(axis=0)
     return {
-        "ranges": range_of_summary,
-        "strength_ranks": mean_ranks.round(2).tolist(),
-        "least_correlation": float(_correlate_ranks(strength_ranks, mean_ranks).min()),
+        "ranges": range_by_summary,
+        "strength_ranks": mean_strength_ranks.round(2).tolist(),
+        "least_correlation": float(
+            _correlate_ranks(strength_ranks, mean_strength_ranks).min()
+        ),
     }
 
 
-def find_unlike(
-    W: np.ndarray, training_kind: Mapping[str, Any]
+def flag_unlike_scans(
+    W: np.ndarray, training_profile: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Return whether connectomes are unlike those of :func:`learn_kind`, by reason.
+    """Return whether connectomes are unlike those of the training, by reason.
 
     Parameters
     ----------
     W : array of shape (n_scans, n_rois, n_rois)
         The same regions in the same order as in the fit.
-    training_kind : mapping
-        From :func:`learn_kind`.
+    training_profile : mapping
+        From :func:`learn_connectome_profile`.
 
     Returns
     -------
@@ -264,66 +270,70 @@ def find_unlike(
         By what differs, in words, reasons that hold for at least one scan, with the
         median of these scans.
     """
-    scan_summaries = summarize_connectomes(W)
-    lower_bound, upper_bound = training_kind["ranges"]["weight"]
-    mean_weights = scan_summaries["weight"]
-    is_other_unit = (mean_weights * WEIGHT_FACTOR < lower_bound) | (
-        mean_weights > WEIGHT_FACTOR * upper_bound
+    scan_values_by_summary = summarize_connectomes(W)
+    lower_bound, upper_bound = training_profile["ranges"]["weight"]
+    mean_edge_weights = scan_values_by_summary["weight"]
+    unlike_weight_mask = (mean_edge_weights * WEIGHT_FACTOR < lower_bound) | (
+        mean_edge_weights > WEIGHT_FACTOR * upper_bound
     )
-    lower_bound, upper_bound = training_kind["ranges"]["density"]
-    densities = scan_summaries["density"]
-    is_other_density = densities < lower_bound - DENSITY_MARGIN
-    is_other_density |= densities > upper_bound + DENSITY_MARGIN
-    lower_bound, upper_bound = training_kind["ranges"]["spread"]
-    weight_spreads = scan_summaries["spread"]
-    is_other_spread = (weight_spreads * SPREAD_FACTOR < lower_bound) | (
-        weight_spreads > SPREAD_FACTOR * upper_bound
+    lower_bound, upper_bound = training_profile["ranges"]["density"]
+    edge_densities = scan_values_by_summary["density"]
+    unlike_density_mask = edge_densities < lower_bound - DENSITY_MARGIN
+    unlike_density_mask |= edge_densities > upper_bound + DENSITY_MARGIN
+    lower_bound, upper_bound = training_profile["ranges"]["spread"]
+    log_weight_sds = scan_values_by_summary["spread"]
+    unlike_spread_mask = (log_weight_sds * SPREAD_FACTOR < lower_bound) | (
+        log_weight_sds > SPREAD_FACTOR * upper_bound
     )
-    mean_strength_ranks = np.array(training_kind["strength_ranks"])
-    rank_correlations = _correlate_ranks(_strength_ranks(W), mean_strength_ranks)
-    is_other_pattern = (
-        rank_correlations < training_kind["least_correlation"] - CORRELATION_MARGIN
+    mean_strength_ranks = np.array(training_profile["strength_ranks"])
+    rank_correlations = _correlate_ranks(_rank_node_strengths(W), mean_strength_ranks)
+    unlike_ranks_mask = (
+        rank_correlations < training_profile["least_correlation"] - CORRELATION_MARGIN
     )
-    is_unlike_by_reason = dict[str, np.ndarray]()
-    for summary_title, summary_name, is_unlike in (
-        ("mean weight", "weight", is_other_unit),
-        ("density", "density", is_other_density),
-        ("spread of log weights", "spread", is_other_spread),
+    unlike_mask_by_reason = dict[str, np.ndarray]()
+    for summary_title, summary_name, unlike_scan_mask in (
+        ("mean weight", "weight", unlike_weight_mask),
+        ("density", "density", unlike_density_mask),
+        ("spread of log weights", "spread", unlike_spread_mask),
     ):
-        if is_unlike.any():
-            lower_bound, upper_bound = training_kind["ranges"][summary_name]
-            unlike_median = np.median(scan_summaries[summary_name][is_unlike])
-            range_text = f"(fit {lower_bound:.3g} to {upper_bound:.3g})"
-            is_unlike_by_reason[f"{summary_title} {unlike_median:.3g} {range_text}"] = (
-                is_unlike
+        if unlike_scan_mask.any():
+            lower_bound, upper_bound = training_profile["ranges"][summary_name]
+            unlike_scan_median = np.median(
+                scan_values_by_summary[summary_name][unlike_scan_mask]
             )
-    if is_other_pattern.any():
-        unlike_median = np.median(rank_correlations[is_other_pattern])
+            range_text = f"(fit {lower_bound:.3g} to {upper_bound:.3g})"
+            unlike_mask_by_reason[
+                f"{summary_title} {unlike_scan_median:.3g} {range_text}"
+            ] = unlike_scan_mask
+    if unlike_ranks_mask.any():
+        unlike_scan_median = np.median(rank_correlations[unlike_ranks_mask])
         reason = (
-            f"correlation of regions' strengths with the fit {unlike_median:.2f} (fit "
-            f"at least {training_kind['least_correlation']:.2f})"
+            f"correlation of regions' strengths with the fit {unlike_scan_median:.2f} "
+            f"(fit at least {training_profile['least_correlation']:.2f})"
         )
-        is_unlike_by_reason[reason] = is_other_pattern
-    return is_unlike_by_reason
+        unlike_mask_by_reason[reason] = unlike_ranks_mask
+    return unlike_mask_by_reason
 
 
-def _strength_ranks(W: np.ndarray) -> np.ndarray:
+def _rank_node_strengths(W: np.ndarray) -> np.ndarray:
     """Return the rank of every region by its strength, (n_scans, n_rois)."""
     diagonal_weights = W.diagonal(axis1=1, axis2=2)
     node_strengths = W.sum(axis=2, dtype=np.float64) - diagonal_weights
     return rankdata(node_strengths, axis=1)
 
 
-def _correlate_ranks(strength_ranks: np.ndarray, mean_ranks: np.ndarray) -> np.ndarray:
+def _correlate_ranks(
+    strength_ranks: np.ndarray, mean_strength_ranks: np.ndarray
+) -> np.ndarray:
     """Return the correlation of every scan's ranks with mean ranks; 1 of no spread."""
     rank_deviations = strength_ranks - strength_ranks.mean(axis=1, keepdims=True)
-    mean_rank_deviations = mean_ranks - mean_ranks.mean()
+    mean_rank_deviations = mean_strength_ranks - mean_strength_ranks.mean()
     norm_products = np.sqrt(
         (rank_deviations**2).sum(axis=1) * (mean_rank_deviations**2).sum()
     )
-    cross_products = rank_deviations @ mean_rank_deviations
+    rank_dot_products = rank_deviations @ mean_rank_deviations
     return np.divide(
-        cross_products,
+        rank_dot_products,
         norm_products,
         out=np.ones(len(strength_ranks)),
         where=norm_products > 0,

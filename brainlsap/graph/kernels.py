@@ -32,7 +32,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.graph.laplacian import as_float, as_operator, check_operator
+from brainlsap.graph.laplacian import as_float, as_square_tensor, check_operator
 
 Recurrence = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -64,7 +64,7 @@ class Expansion:
     log_tail : callable
         `(scale, degree) -> float`: log of a bound on the truncation error over
         `[0, 2]`.
-    recurrence_limit : dict
+    max_scale_by_dtype : dict
         Largest scale at which the recurrence may be run in each precision, whatever
         the degree, where it shall be lower than that of
         :func:`find_largest_accurate_scale`.
@@ -77,12 +77,12 @@ class Expansion:
     coefficients: Callable[[Tensor, int], tuple[Tensor, Tensor]]
     recurrence: Callable[[int], Recurrence]
     log_tail: Callable[[float, int], float]
-    recurrence_limit: dict[torch.dtype, float] = field(default_factory=dict)
+    max_scale_by_dtype: dict[torch.dtype, float] = field(default_factory=dict)
     max_scale: float = 10.0
 
 
-def scaled_bessel(z: Tensor, order: int) -> Tensor:
-    r"""Return :math:`e^{-z} I_n(z)` for n = 0..order, shape `(len(z), order + 1)`.
+def scaled_bessel(z: Tensor, max_order: int) -> Tensor:
+    r"""Return :math:`e^{-z} I_n(z)` for n = 0..max_order, one column each.
 
     The ratios :math:`I_n / I_{n-1} = z / (2n + z\, I_{n+1}/I_n)` are run downwards
     from a high order and normalised by :math:`e^{-z}(I_0 + 2\sum I_n) = 1`: only
@@ -91,20 +91,29 @@ def scaled_bessel(z: Tensor, order: int) -> Tensor:
     max_argument = float(z.max()) if z.numel() else 0.0
     # e^-z I_n(z) falls about as exp(-n^2 / 2z), to e^-40 at n = sqrt(80 z). The other
     # terms are a margin, because it falls more slowly where n is not small against z.
-    start_order = max(order, int(np.sqrt(80.0 * max_argument) + max_argument / 4)) + 16
+    start_order = (
+        max(max_order, int(np.sqrt(80.0 * max_argument) + max_argument / 4)) + 16
+    )
     # NumPy's operations on few numbers cost a fraction of those of PyTorch.
     arguments = z.numpy(force=True)
-    order_ratios = np.empty((len(arguments), start_order))
-    order_ratio = np.zeros_like(arguments)
+    order_ratio_matrix = np.empty((len(arguments), start_order))
+    single_order_ratios = np.zeros_like(arguments)
     for n in range(start_order, 0, -1):
-        order_ratio = arguments / (2 * n + arguments * order_ratio)
-        order_ratios[:, n - 1] = order_ratio
-    relative_values = torch.cumprod(torch.from_numpy(order_ratios).to(z.device), dim=1)
-    order_zero = 1.0 / (1.0 + 2.0 * relative_values.sum(dim=1, keepdim=True))
-    return torch.cat([order_zero, order_zero * relative_values[:, :order]], dim=1)
+        single_order_ratios = arguments / (2 * n + arguments * single_order_ratios)
+        order_ratio_matrix[:, n - 1] = single_order_ratios
+    ratios_to_order_zero = torch.cumprod(
+        torch.from_numpy(order_ratio_matrix).to(z.device), dim=1
+    )
+    order_zero_values = 1.0 / (
+        1.0 + 2.0 * ratios_to_order_zero.sum(dim=1, keepdim=True)
+    )
+    return torch.cat(
+        [order_zero_values, order_zero_values * ratios_to_order_zero[:, :max_order]],
+        dim=1,
+    )
 
 
-def _chebyshev_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _chebyshev_coefs_and_slopes(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of :math:`T_n(\lambda - 1)` and their slopes.
 
     .. math::
@@ -127,18 +136,18 @@ def _chebyshev_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]
     )
     alternating_signs[1::2] = -1.0
     alternating_signs[1:] *= 2.0
-    scale_slopes = (previous_order_values + bessel_values[:, 1:]) / 2 - bessel_values[
+    bessel_slopes = (previous_order_values + bessel_values[:, 1:]) / 2 - bessel_values[
         :, :-1
     ]
     return alternating_signs * bessel_values[
         :, :-1
-    ] + 0.0, alternating_signs * scale_slopes + 0.0  # no -0.0
+    ] + 0.0, alternating_signs * bessel_slopes + 0.0  # no -0.0
 
 
 def _chebyshev_recurrence(degree: int) -> Recurrence:
-    alpha, beta = np.full(degree, 2.0), np.full(degree, -2.0)
-    alpha[:1], beta[:1] = 1.0, -1.0
-    return alpha, beta, np.full(degree, -1.0)
+    alphas, betas = np.full(degree, 2.0), np.full(degree, -2.0)
+    alphas[:1], betas[:1] = 1.0, -1.0
+    return alphas, betas, np.full(degree, -1.0)
 
 
 def _chebyshev_log_tail(scale: float, degree: int) -> float:
@@ -149,7 +158,7 @@ def _chebyshev_log_tail(scale: float, degree: int) -> float:
         return float(np.logaddexp.reduce(np.log(2.0 * bessel_values.numpy())))
 
 
-def _hermite_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _hermite_coefs_and_slopes(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of the physicists' :math:`H_n(\lambda)` and their slopes.
 
     .. math::
@@ -164,9 +173,9 @@ def _hermite_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     polynomial_orders = torch.arange(
         1, degree + 1, dtype=torch.float64, device=s.device
     )
-    power_ratios = -s[:, None] / torch.sqrt(2.0 * polynomial_orders)
+    term_ratios = -s[:, None] / torch.sqrt(2.0 * polynomial_orders)
     scale_powers = torch.cat(
-        [torch.ones_like(s)[:, None], torch.cumprod(power_ratios, 1)], dim=1
+        [torch.ones_like(s)[:, None], torch.cumprod(term_ratios, 1)], dim=1
     )
     c = scale_powers * torch.exp(s**2 / 4)[:, None]
     dc = c * (s / 2)[:, None]
@@ -188,16 +197,16 @@ def _hermite_log_tail(scale: float, degree: int) -> float:
     if scale == 0:
         return -np.inf
     omitted_orders = np.arange(degree + 1, degree + 201 + int(2 * scale**2))
-    log_factorial = np.cumsum(np.log(np.maximum(np.arange(omitted_orders[-1] + 1), 1)))
+    log_factorials = np.cumsum(np.log(np.maximum(np.arange(omitted_orders[-1] + 1), 1)))
     log_terms = (
         omitted_orders * np.log(scale / np.sqrt(2.0))
-        - log_factorial[omitted_orders] / 2
+        - log_factorials[omitted_orders] / 2
     )
     log_sum = float(np.logaddexp.reduce(log_terms))
     return log_sum + np.log(1.086435) + 2.0 + scale**2 / 4
 
 
-def _laguerre_coefficients(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _laguerre_coefs_and_slopes(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of :math:`L_n(\lambda)` and their slopes.
 
     .. math::
@@ -232,18 +241,21 @@ def _laguerre_log_tail(scale: float, degree: int) -> float:
 
 EXPANSIONS = {
     "chebyshev": Expansion(
-        "Chebyshev", _chebyshev_coefficients, _chebyshev_recurrence, _chebyshev_log_tail
+        "Chebyshev",
+        _chebyshev_coefs_and_slopes,
+        _chebyshev_recurrence,
+        _chebyshev_log_tail,
     ),
     "hermite": Expansion(
         "Hermite",
-        _hermite_coefficients,
+        _hermite_coefs_and_slopes,
         _hermite_recurrence,
         _hermite_log_tail,
-        recurrence_limit={torch.float32: 2.5, torch.float64: 6.0},
+        max_scale_by_dtype={torch.float32: 2.5, torch.float64: 6.0},
         max_scale=5.0,  # beyond, its terms cancel ever worse
     ),
     "laguerre": Expansion(
-        "Laguerre", _laguerre_coefficients, _laguerre_recurrence, _laguerre_log_tail
+        "Laguerre", _laguerre_coefs_and_slopes, _laguerre_recurrence, _laguerre_log_tail
     ),
 }
 """The expansions by name. A further one is one more entry."""
@@ -284,11 +296,11 @@ def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) ->
     -------
     Tensor of shape (..., degree + 1, n_rois)
     """
-    alpha, beta, gamma = expansion.recurrence(degree)
+    alphas, betas, gammas = expansion.recurrence(degree)
     previous_polynomial = torch.zeros_like(eigenvalues)
     current_polynomial = torch.ones_like(eigenvalues)
     polynomials = [current_polynomial]
-    for a, b, c in zip(alpha, beta, gamma, strict=True):
+    for a, b, c in zip(alphas, betas, gammas, strict=True):
         previous_polynomial, current_polynomial = (
             current_polynomial,
             (float(a) * eigenvalues + float(b)) * current_polynomial
@@ -412,10 +424,10 @@ def choose_degree(kernel: str, max_scale: float, tolerance: float = 1e-4) -> int
     """
     check_choice("kernel", kernel, tuple(EXPANSIONS))
 
-    def is_accurate(degree: int) -> bool:
+    def meets_tolerance(degree: int) -> bool:
         return error_bound(kernel, max_scale, degree, dtype=torch.float64) <= tolerance
 
-    degree = bisect_left(range(_HIGHEST_DEGREE + 1), True, key=is_accurate)
+    degree = bisect_left(range(_HIGHEST_DEGREE + 1), True, key=meets_tolerance)
     if degree > _HIGHEST_DEGREE:
         raise ParameterError(
             f"the {kernel} kernel cannot reach the tolerance {tolerance:g} at scale "
@@ -448,25 +460,25 @@ def find_largest_accurate_scale(kernel: str, dtype: torch.dtype) -> float:
     """
     rounding_unit = torch.finfo(dtype).eps / 2
 
-    def is_accurate(scale: float) -> bool:
-        factor = _rounding_error_factor(kernel, scale, _HIGHEST_DEGREE)
-        return rounding_unit * factor <= _MAX_ROUNDING
+    def meets_tolerance(scale: float) -> bool:
+        rounding_error_factor = _rounding_error_factor(kernel, scale, _HIGHEST_DEGREE)
+        return rounding_unit * rounding_error_factor <= _MAX_ROUNDING
 
-    computed_limit = _bisect_scale(is_accurate)
-    if computed_limit == _LARGEST_SCALE:
-        computed_limit = np.inf
-    declared_limit = EXPANSIONS[kernel].recurrence_limit.get(dtype, np.inf)
-    return min(computed_limit, declared_limit)
+    computed_max_scale = _bisect_scale(meets_tolerance)
+    if computed_max_scale == _LARGEST_SCALE:
+        computed_max_scale = np.inf
+    declared_max_scale = EXPANSIONS[kernel].max_scale_by_dtype.get(dtype, np.inf)
+    return min(computed_max_scale, declared_max_scale)
 
 
-def _bisect_scale(is_accurate: Callable[[float], bool]) -> float:
+def _bisect_scale(is_accurate_function: Callable[[float], bool]) -> float:
     """Return the largest scale, at most `_LARGEST_SCALE`, up to which a test holds."""
-    if is_accurate(_LARGEST_SCALE):
+    if is_accurate_function(_LARGEST_SCALE):
         return _LARGEST_SCALE
     lower_scale, upper_scale = 0.0, _LARGEST_SCALE
     while upper_scale - lower_scale > 1e-6 * upper_scale:
         middle_scale = (lower_scale + upper_scale) / 2
-        if is_accurate(middle_scale):
+        if is_accurate_function(middle_scale):
             lower_scale = middle_scale
         else:
             upper_scale = middle_scale
@@ -499,10 +511,10 @@ def largest_scale(
     (3.1, 1000.0)
     """
 
-    def is_accurate(scale: float) -> bool:
+    def meets_tolerance(scale: float) -> bool:
         return error_bound(kernel, scale, degree, dtype=torch.float64) <= tolerance
 
-    return _bisect_scale(is_accurate)
+    return _bisect_scale(meets_tolerance)
 
 
 def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
@@ -537,7 +549,7 @@ def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
     >>> exact_heat_kernel(L, 0.5).round(decimals=4).tolist()
     [[0.6839, 0.3161], [0.3161, 0.6839]]
     """
-    L, scale = _check_scale(L, scale)
+    L, scale = _as_operator_and_scale(L, scale)
     check_operator(L)
     eigenvalues, U = torch.linalg.eigh(L.to_dense().double())
     spectral_response = torch.exp(-scale.double()[:, None] * eigenvalues[..., None, :])
@@ -545,7 +557,7 @@ def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
 
 
 def heat_kernel(
-    L: Tensor | np.ndarray, scale: Tensor | float, **options: Any
+    L: Tensor | np.ndarray, scale: Tensor | float, **diffuse_options: Any
 ) -> Tensor:
     r"""Return the heat kernel :math:`\sum_n \mathrm{diag}(c_n(s)) P_n(L)`.
 
@@ -556,7 +568,7 @@ def heat_kernel(
     scale : Tensor of shape (n_rois,) or float
         Heat scale of every region; row p of the kernel is row p of
         :math:`e^{-s_p L}`. Dimensionless, not negative.
-    **options
+    **diffuse_options
         `kernel`, `degree` and `tolerance` of :func:`diffuse`.
 
     Returns
@@ -571,11 +583,11 @@ def heat_kernel(
     tensor([[0.68..., 0.31...],
             [0.0000, 1.0000]])
     """
-    L = as_operator(L)
+    L = as_square_tensor(L)
     identity_matrix = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device).expand(
         L.shape
     )
-    return diffuse(L, identity_matrix, scale, **options)
+    return diffuse(L, identity_matrix, scale, **diffuse_options)
 
 
 def diffuse(
@@ -630,7 +642,7 @@ def diffuse(
     tensor([[0.68...],
             [0.31...]])
     """
-    L, scale = _check_scale(L, scale)
+    L, scale = _as_operator_and_scale(L, scale)
     X = as_float(X).to(L.device)
     dtype = torch.promote_types(L.dtype, X.dtype)
     L, X = L.to(dtype), X.to(dtype)
@@ -650,12 +662,12 @@ def diffuse(
     max_scale = float(scale.detach().max())
     if degree is None:
         degree = choose_degree(kernel, max_scale, tolerance)
-    kernel_error = error_bound(kernel, max_scale, degree)
-    if kernel_error > _REFUSED_ERROR:
+    kernel_error_bound = error_bound(kernel, max_scale, degree)
+    if kernel_error_bound > _REFUSED_ERROR:
         raise ParameterError(
             f"the {kernel} kernel of degree {degree} can have an error of "
-            f"{kernel_error:.2g} at scale {max_scale:g}. Use a higher degree, or the "
-            "chebyshev kernel."
+            f"{kernel_error_bound:.2g} at scale {max_scale:g}. Use a higher degree, or "
+            "the chebyshev kernel."
         )
     check_operator(L)
     max_recurrence_scale = find_largest_accurate_scale(kernel, dtype)
@@ -668,11 +680,11 @@ def diffuse(
     return diffuse_recurrence(L, X, scale, kernel, degree)
 
 
-def _check_scale(
+def _as_operator_and_scale(
     L: Tensor | np.ndarray, scale: Tensor | float | np.ndarray
 ) -> tuple[Tensor, Tensor]:
     """Return both as Tensors, one scale for every region."""
-    L = as_operator(L)
+    L = as_square_tensor(L)
     scale = as_float(scale).to(L.device)
     if scale.shape not in ((), L.shape[-1:]):
         scale_shape = tuple(scale.shape)
@@ -721,27 +733,27 @@ class _RecurrenceDiffusion(torch.autograd.Function):
         expansion = EXPANSIONS[kernel]
         coefficients_and_slopes = expansion.coefficients(scale.detach(), degree)
         c, dc = (coefficients.to(H.dtype) for coefficients in coefficients_and_slopes)
-        recurrence_weights = expansion.recurrence(degree)
+        recurrence_arrays = expansion.recurrence(degree)
         needs_slope = ctx.needs_input_grad[1]
         previous_term, current_term = torch.zeros_like(H), H
         Y = c[:, :1] * H
         scale_slope = dc[:, :1] * H if needs_slope else H[:0]
-        for n, step_weights in enumerate(
-            zip(*recurrence_weights, strict=True), start=1
-        ):
+        for n, step_weights in enumerate(zip(*recurrence_arrays, strict=True), start=1):
             # Do not overwrite the input.
             output_buffer = (
                 previous_term if previous_term is not H else torch.empty_like(H)
             )
             previous_term, current_term = (
                 current_term,
-                _next_term(L, current_term, previous_term, step_weights, output_buffer),
+                _compute_next_term(
+                    L, current_term, previous_term, step_weights, output_buffer
+                ),
             )
             Y.addcmul_(c[:, n : n + 1], current_term)
             if needs_slope:
                 scale_slope.addcmul_(dc[:, n : n + 1], current_term)
         ctx.save_for_backward(scale_slope, c, L, scale)
-        ctx.steps = recurrence_weights
+        ctx.steps = recurrence_arrays
         return Y
 
     @staticmethod
@@ -753,11 +765,11 @@ class _RecurrenceDiffusion(torch.autograd.Function):
             scale_grads = (grad_output * scale_slope).sum(-1).reshape(-1, len(scale))
             grad_scale = scale_grads.sum(0).to(scale.dtype)
         if ctx.needs_input_grad[0]:
-            grad_H = _clenshaw(L, grad_output.contiguous(), c, ctx.steps)
+            grad_H = _sum_by_clenshaw(L, grad_output.contiguous(), c, ctx.steps)
         return grad_H, grad_scale, None, None, None
 
 
-def _next_term(
+def _compute_next_term(
     L: Tensor,
     current_term: Tensor,
     previous_term: Tensor,
@@ -780,22 +792,26 @@ def _next_term(
     return next_term.add_(current_term, alpha=beta) if beta else next_term
 
 
-def _clenshaw(
+def _sum_by_clenshaw(
     L: Tensor,
     grad_output: Tensor,
     c: Tensor,
-    recurrence_weights: tuple[np.ndarray, ...],
+    recurrence_arrays: tuple[np.ndarray, ...],
 ) -> Tensor:
     """Sum P_n(L) (c_n * grad) from the highest degree down."""
-    alpha, beta, gamma = recurrence_weights
-    degree = len(alpha)
+    alphas, betas, gammas = recurrence_arrays
+    degree = len(alphas)
     previous_sum = torch.zeros_like(grad_output)
     current_sum = c[:, degree:] * grad_output
     for n in range(degree - 1, -1, -1):
         # The weight of the last term of P_(n+2) belongs to step n + 1.
-        skip_weight = float(gamma[n + 1]) if n + 1 < degree else 0.0
-        next_sum = _next_term(
-            L, current_sum, previous_sum, (alpha[n], beta[n], skip_weight), previous_sum
+        previous_sum_weight = float(gammas[n + 1]) if n + 1 < degree else 0.0
+        next_sum = _compute_next_term(
+            L,
+            current_sum,
+            previous_sum,
+            (alphas[n], betas[n], previous_sum_weight),
+            previous_sum,
         )
         previous_sum = current_sum
         current_sum = next_sum.addcmul_(c[:, n : n + 1], grad_output)

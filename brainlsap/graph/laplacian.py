@@ -57,8 +57,8 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     W = as_float(W)
     _check_square("W", W)
     # relative to the largest weight: sums in another order differ by rounding
-    max_asymmetry = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
-    is_symmetric = bool(((W - W.mT).abs() <= max_asymmetry).all())
+    asymmetry_tolerances = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
+    is_symmetric = bool(((W - W.mT).abs() <= asymmetry_tolerances).all())
     _check_weight_range(float(W.min()), float(W.max()), is_symmetric)
     node_degrees = W.sum(dim=-1)
     inverse_sqrt_degrees = torch.where(
@@ -88,7 +88,7 @@ def _sparse_laplacian(W: sparse.csr_array) -> Tensor:
         @ sparse.diags_array(inverse_sqrt_degrees)
     )
     identity_matrix = sparse.diags_array((node_degrees > 0).astype(W.dtype))
-    return csr_tensor(sparse.csr_array(identity_matrix - normalized_weights))
+    return make_csr_tensor(sparse.csr_array(identity_matrix - normalized_weights))
 
 
 def _check_square(argument_name: str, matrix: Tensor | sparse.csr_array) -> None:
@@ -103,7 +103,7 @@ def _check_square(argument_name: str, matrix: Tensor | sparse.csr_array) -> None
 def _check_weight_range(
     min_weight: float, max_weight: float, is_symmetric: bool
 ) -> None:
-    for is_met, requirement in (
+    for is_met, requirement_text in (
         (
             np.isfinite([min_weight, max_weight]).all(),
             "be finite, but it contains NaN or infinite weights",
@@ -112,41 +112,43 @@ def _check_weight_range(
         (is_symmetric, "be symmetric. Symmetrise it, for example by (W + W.T) / 2"),
     ):
         if not is_met:
-            raise ParameterError(f"W must {requirement}.")
+            raise ParameterError(f"W must {requirement_text}.")
 
 
-def as_float(values: Tensor | np.ndarray | float) -> Tensor:
+def as_float(tensor_like: Tensor | np.ndarray | float) -> Tensor:
     """Return a Tensor of float32 or float64, which integers become."""
-    if isinstance(values, np.ndarray) and not values.flags.writeable:
-        values = values.copy()  # PyTorch warns of read-only arrays
-    values = torch.as_tensor(values)
-    if not values.is_floating_point():
-        return values.double()
-    return values.float() if values.element_size() < 4 else values
+    if isinstance(tensor_like, np.ndarray) and not tensor_like.flags.writeable:
+        tensor_like = tensor_like.copy()  # PyTorch warns of read-only arrays
+    tensor_like = torch.as_tensor(tensor_like)
+    if not tensor_like.is_floating_point():
+        return tensor_like.double()
+    return tensor_like.float() if tensor_like.element_size() < 4 else tensor_like
 
 
-def as_operator(L: Tensor | np.ndarray) -> Tensor:
+def as_square_tensor(L: Tensor | np.ndarray) -> Tensor:
     """Return a square operator as a Tensor."""
     L = as_float(L)
     _check_square("L", L)
     return L
 
 
-def csr_tensor(matrix: sparse.csr_array, values: Tensor | None = None) -> Tensor:
-    """Return a SciPy CSR matrix as a tensor, or the pattern of one with `values`."""
-    if values is None:
+def make_csr_tensor(
+    matrix: sparse.csr_array, csr_values: Tensor | None = None
+) -> Tensor:
+    """Return a CSR matrix as a tensor, or the pattern of one with `csr_values`."""
+    if csr_values is None:
         row_pointers, column_indices = (
             index_array.astype(np.int32)
             for index_array in (matrix.indptr, matrix.indices)
         )
-        values = matrix.data
+        csr_values = matrix.data
     else:
         row_pointers, column_indices = matrix.crow_indices(), matrix.col_indices()
     with warnings.catch_warnings():
         # Silence PyTorch's beta warning: our tests cover products and gradients
         warnings.filterwarnings("ignore", "Sparse ", UserWarning)
         return torch.sparse_csr_tensor(
-            row_pointers, column_indices, values, matrix.shape
+            row_pointers, column_indices, csr_values, matrix.shape
         )
 
 
@@ -159,22 +161,24 @@ def check_operator(L: Tensor) -> None:
     # a private generator: the caller's random state must not change
     random_vectors = np.random.default_rng(0).standard_normal((2, L.shape[-1], 1))
     x, y = torch.from_numpy(random_vectors).to(L.device, L.dtype)
-    asymmetry = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
-    operator_norm = x.norm() * (L @ y).norm(dim=(-2, -1))
-    if not bool((asymmetry <= _FLOAT32_TOLERANCE * operator_norm).all()):
+    asymmetries = ((y * (L @ x)).sum((-2, -1)) - (x * (L @ y)).sum((-2, -1))).abs()
+    norm_products = x.norm() * (L @ y).norm(dim=(-2, -1))
+    if not bool((asymmetries <= _FLOAT32_TOLERANCE * norm_products).all()):
         raise ParameterError(f"L must be symmetric and finite. {_ADVICE}")
     # power iteration towards the highest of L, and of 2 I - L, the lowest of L
-    for spectrum_shift, sign in ((0.0, 1.0), (2.0, -1.0)):
+    for spectrum_shift, operator_sign in ((0.0, 1.0), (2.0, -1.0)):
         current_signal = x
         for _ in range(12):
             signal_norm = current_signal.norm(dim=(-2, -1), keepdim=True)
             unit_signal = current_signal / signal_norm.clamp_min(1e-30)
-            current_signal = spectrum_shift * unit_signal + sign * (L @ unit_signal)
-        eigenvalue = float((unit_signal * current_signal).sum((-2, -1)).max())
-        if eigenvalue > 2.0 + _FLOAT32_TOLERANCE:
+            current_signal = spectrum_shift * unit_signal + operator_sign * (
+                L @ unit_signal
+            )
+        max_eigenvalue = float((unit_signal * current_signal).sum((-2, -1)).max())
+        if max_eigenvalue > 2.0 + _FLOAT32_TOLERANCE:
             raise ParameterError(
                 "L has an eigenvalue of about "
-                f"{spectrum_shift + sign * eigenvalue:.3g}, but the "
+                f"{spectrum_shift + operator_sign * max_eigenvalue:.3g}, but the "
                 "eigenvalues of a normalised Laplacian lie between 0 and 2. "
                 f"{_ADVICE}"
             )
@@ -216,15 +220,16 @@ def decompose(L: Tensor, dtype: torch.dtype = torch.float64) -> Spectrum:
     >>> decompose(L).eigenvalues.tolist()
     [[0.0, 2.0]]
     """
-    batch_spectra = [
-        torch.linalg.eigh(batch.double()) for batch in L.split(SPECTRA_AT_ONCE)
+    eigh_results = [
+        torch.linalg.eigh(laplacian_batch.double())
+        for laplacian_batch in L.split(SPECTRA_AT_ONCE)
     ]
-    eigenvalues = torch.cat([eigenvalues for eigenvalues, _ in batch_spectra]).clamp_(
+    eigenvalues = torch.cat([eigenvalues for eigenvalues, _ in eigh_results]).clamp_(
         0.0, 2.0
     )
     return Spectrum(
         eigenvalues,
-        torch.cat([eigenvectors.to(dtype) for _, eigenvectors in batch_spectra]),
+        torch.cat([eigenvectors.to(dtype) for _, eigenvectors in eigh_results]),
     )
 
 
@@ -242,17 +247,17 @@ class SpectrumCache:
     Examples
     --------
     >>> W = 1.0 - np.eye(3)[None].repeat(5, 0)
-    >>> (spectrum,) = SpectrumCache().blocks(W, Preparation())
+    >>> (spectrum,) = SpectrumCache().iter_spectra(W, Preparation())
     >>> spectrum.eigenvalues.shape
     torch.Size([5, 3])
     """
 
     def __init__(self, max_bytes: int = 1_000_000_000) -> None:
         self.max_bytes = max_bytes
-        self._spectra: dict[tuple, Spectrum] = {}
+        self._spectrum_by_key: dict[tuple, Spectrum] = {}
         self._n_bytes = 0
 
-    def blocks(
+    def iter_spectra(
         self,
         W: np.ndarray | SelectedRows,
         connectome_preparation: Preparation,
@@ -286,50 +291,52 @@ class SpectrumCache:
         for block_start in tqdm(
             block_starts, "spectra", delay=5.0, leave=False, disable=None
         ):
-            batch = W[block_start : block_start + SPECTRA_AT_ONCE]
+            connectome_batch = W[block_start : block_start + SPECTRA_AT_ONCE]
             connectome_keys = [
-                (_as_key(connectome), *preparation_key) for connectome in batch
+                (_as_key(connectome), *preparation_key)
+                for connectome in connectome_batch
             ]
-            row_of_new_key = {
-                connectome_key: block_row
-                for block_row, connectome_key in enumerate(connectome_keys)
-                if connectome_key not in self._spectra
+            graph_index_by_key = {
+                connectome_key: graph_index
+                for graph_index, connectome_key in enumerate(connectome_keys)
+                if connectome_key not in self._spectrum_by_key
             }
-            new_spectra: dict[tuple, Spectrum] = {}
-            if row_of_new_key:
-                prepared_weights = connectome_preparation.apply(
-                    batch[list(row_of_new_key.values())]
+            new_spectrum_by_key: dict[tuple, Spectrum] = {}
+            if graph_index_by_key:
+                prepared_connectomes = connectome_preparation.apply(
+                    connectome_batch[list(graph_index_by_key.values())]
                 )
-                decomposed_spectra = decompose(
-                    normalized_laplacian(prepared_weights), dtype
+                new_spectra = decompose(
+                    normalized_laplacian(prepared_connectomes), dtype
                 )
-                new_spectra = dict(
-                    zip(row_of_new_key, map(Spectrum, *decomposed_spectra), strict=True)
+                new_spectrum_by_key = dict(
+                    zip(graph_index_by_key, map(Spectrum, *new_spectra), strict=True)
                 )
-                n_bytes = decomposed_spectra.eigenvectors.nbytes
+                n_bytes = new_spectra.eigenvectors.nbytes
                 is_within_limit = self._n_bytes + n_bytes <= self.max_bytes
                 if (
                     block_start == 0
-                    and len(row_of_new_key) == len(set(connectome_keys))
+                    and len(graph_index_by_key) == len(set(connectome_keys))
                     and not is_within_limit
                 ):
-                    self._spectra, self._n_bytes = {}, 0  # filled by another cohort
+                    # filled by another cohort
+                    self._spectrum_by_key, self._n_bytes = {}, 0
                 if self._n_bytes + n_bytes <= self.max_bytes:
-                    self._spectra |= new_spectra
+                    self._spectrum_by_key |= new_spectrum_by_key
                     self._n_bytes += n_bytes
-            block_spectra = [
-                new_spectra[connectome_key]
-                if connectome_key in new_spectra
-                else self._spectra[connectome_key]
+            graph_spectra = [
+                new_spectrum_by_key[connectome_key]
+                if connectome_key in new_spectrum_by_key
+                else self._spectrum_by_key[connectome_key]
                 for connectome_key in connectome_keys
             ]
-            yield Spectrum(*map(torch.stack, zip(*block_spectra, strict=True)))
+            yield Spectrum(*map(torch.stack, zip(*graph_spectra, strict=True)))
 
 
-def _as_key(hashable_value: Any) -> Any:
+def _as_key(setting_or_array: Any) -> Any:
     """Return a value, or the hash of an array's bytes: 64 bits, keyed anew each run."""
     return (
-        hash(hashable_value.tobytes())
-        if isinstance(hashable_value, np.ndarray)
-        else hashable_value
+        hash(setting_or_array.tobytes())
+        if isinstance(setting_or_array, np.ndarray)
+        else setting_or_array
     )

@@ -71,15 +71,18 @@ def iter_polynomials(
     n_scans, n_rois, n_columns = signals.shape
     if is_shared:
         W = connectome_preparation.apply(connectomes[:1])[0]
-    n_at_once = _SCANS_AT_ONCE if is_shared else _GRAPHS_AT_ONCE
-    for block_start in range(0, n_scans, n_at_once):
-        scan_slice = slice(block_start, min(block_start + n_at_once, n_scans))
+    n_scans_at_once = _SCANS_AT_ONCE if is_shared else _GRAPHS_AT_ONCE
+    for block_start in range(0, n_scans, n_scans_at_once):
+        scan_slice = slice(block_start, min(block_start + n_scans_at_once, n_scans))
         if is_shared:
             # One matrix product for all scans: their columns side by side.
-            signal_columns = signals[scan_slice].transpose(1, 0, 2).reshape(n_rois, -1)
-            polynomials = _apply_polynomials(W, signal_columns, degree)
-            shape = degree + 1, n_rois, -1, n_columns
-            yield scan_slice, polynomials.reshape(shape).transpose(0, 2, 1, 3)
+            signal_matrix = signals[scan_slice].transpose(1, 0, 2).reshape(n_rois, -1)
+            polynomials = _apply_polynomials(W, signal_matrix, degree)
+            polynomial_shape = degree + 1, n_rois, -1, n_columns
+            yield (
+                scan_slice,
+                polynomials.reshape(polynomial_shape).transpose(0, 2, 1, 3),
+            )
         else:
             W = connectome_preparation.apply(connectomes[scan_slice])
             yield scan_slice, _apply_polynomials(W, signals[scan_slice], degree)
@@ -91,16 +94,18 @@ def _apply_polynomials(W: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
     Connectomes W are prepared: symmetric, finite and not negative. L is not formed.
     """
     node_degrees = W.sum(axis=-1)[..., None]
-    is_isolated = node_degrees == 0
-    inverse_sqrt_degrees = 1 / np.sqrt(np.where(is_isolated, np.inf, node_degrees))
-    has_isolated = bool(is_isolated.any())
+    is_isolated_region = node_degrees == 0
+    inverse_sqrt_degrees = 1 / np.sqrt(
+        np.where(is_isolated_region, np.inf, node_degrees)
+    )
+    has_isolated_region = bool(is_isolated_region.any())
 
-    def apply_shifted_laplacian(signal: np.ndarray, product: np.ndarray) -> None:
+    def apply_shifted_laplacian(signal: np.ndarray, product_buffer: np.ndarray) -> None:
         # (L - I) x = -D^(-1/2) W D^(-1/2) x
-        np.matmul(W, inverse_sqrt_degrees * signal, out=product)
-        product *= -inverse_sqrt_degrees
-        if has_isolated:  # It keeps its value: its row of L is 0.
-            product -= is_isolated * signal
+        np.matmul(W, inverse_sqrt_degrees * signal, out=product_buffer)
+        product_buffer *= -inverse_sqrt_degrees
+        if has_isolated_region:  # It keeps its value: its row of L is 0.
+            product_buffer -= is_isolated_region * signal
 
     polynomials = np.empty((degree + 1, *x.shape))
     polynomials[0] = x
@@ -115,7 +120,7 @@ def _apply_polynomials(W: np.ndarray, x: np.ndarray, degree: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def cosine_transform(
+def chebyshev_nodes_and_transform(
     n_chebyshev_nodes: int, degree: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues, and what turns a kernel's values there into coefficients.
@@ -163,11 +168,11 @@ class ChebyshevSeries:
             max_error = max(_EXACT, self.tolerance)
             degree = choose_degree("chebyshev", max_scale, max_error)
         self.order = highest_order = int(degree or 0)
-        is_chebyshev = kernel in ("exact", "chebyshev")
-        self.expansion = None if is_chebyshev else EXPANSIONS[kernel]
+        is_chebyshev_kernel = kernel in ("exact", "chebyshev")
+        self.expansion = None if is_chebyshev_kernel else EXPANSIONS[kernel]
         # enough quadrature nodes to avoid aliasing of higher coefficients
         n_chebyshev_nodes = highest_order + 1 if self.expansion else highest_order + 64
-        chebyshev_nodes, transform_matrix = cosine_transform(
+        chebyshev_nodes, transform_matrix = chebyshev_nodes_and_transform(
             n_chebyshev_nodes, highest_order
         )
         self.nodes = torch.from_numpy(chebyshev_nodes).to(device)
@@ -188,7 +193,7 @@ class ChebyshevSeries:
             dc = -self.nodes * c
         return c @ self.transform, dc @ self.transform
 
-    def truncated_coefficients(self, scale: Tensor) -> tuple[Tensor, Tensor]:
+    def truncated_coefs_and_slopes(self, scale: Tensor) -> tuple[Tensor, Tensor]:
         """Return the coefficients and slopes that exceed the precision of the sums.
 
         Those of the last scales are kept: a network needs them for statistics, for
@@ -225,13 +230,18 @@ class ChebyshevSeries:
         if c.device.type != "cpu":
             return False
         # x T_n = (T_n-1 + T_n+1) / 2 gives the coefficients of lambda times the series
-        slope_remainder, half_coefficients = pad(dc, (0, 1)) + pad(c, (0, 1)), c / 2
-        slope_remainder[:, 1:] += half_coefficients
-        slope_remainder[:, 1] += half_coefficients[:, 0]
-        slope_remainder[:, : c.shape[1] - 1] += half_coefficients[:, 1:]
-        return float(slope_remainder.abs().sum(1).amax()) <= max(self.tolerance, 1e-15)
+        remainder_coefficients, half_coefficients = (
+            pad(dc, (0, 1)) + pad(c, (0, 1)),
+            c / 2,
+        )
+        remainder_coefficients[:, 1:] += half_coefficients
+        remainder_coefficients[:, 1] += half_coefficients[:, 0]
+        remainder_coefficients[:, : c.shape[1] - 1] += half_coefficients[:, 1:]
+        return float(remainder_coefficients.abs().sum(1).amax()) <= max(
+            self.tolerance, 1e-15
+        )
 
-    def polynomials(self, eigenvalues: Tensor) -> Tensor:
+    def evaluate_polynomials(self, eigenvalues: Tensor) -> Tensor:
         """Return T_n of eigenvalues - 1, of shape (..., order + 1, n_rois)."""
         polynomials = polynomial_values(
             EXPANSIONS["chebyshev"], eigenvalues, self.order
@@ -239,7 +249,7 @@ class ChebyshevSeries:
         return polynomials.to(self.dtype)
 
 
-class _Combine(torch.autograd.Function):
+class _SumTermsFunction(torch.autograd.Function):
     """Y[t, p, f] = sum_n c_n(s_p) terms[n, t, p, f]: signals diffuse by their terms.
 
     Differentiable in scale; terms are those that :class:`GraphBatch` keeps.
@@ -249,7 +259,7 @@ class _Combine(torch.autograd.Function):
     def forward(
         ctx: Any, series_terms: Tensor, scale: Tensor, series: ChebyshevSeries
     ) -> Tensor:
-        c, slope_coefficients = series.truncated_coefficients(scale)
+        c, slope_coefficients = series.truncated_coefs_and_slopes(scale)
         ctx.save_for_backward(series_terms, slope_coefficients, scale)
         return _sum_terms(series_terms, c)
 
@@ -295,7 +305,7 @@ class GraphBatch:
         self.series, self.chunk = series, 32 if X.device.type == "cpu" else 512
         self.signal = X.new_empty(series.order + 1, *X.shape)
         self.offset: Tensor | None = None
-        stored_graphs, item_start = [], 0
+        stored_tensor_tuples, item_start = [], 0
         for spectrum in spectra:
             eigenvalues, eigenvectors = (
                 spectrum_tensor.to(X.device) for spectrum_tensor in spectrum
@@ -306,44 +316,44 @@ class GraphBatch:
             )
             item_slice, item_start = slice(item_start, item_stop), item_stop
             U = eigenvectors.to(X.dtype)
-            polynomial_basis = series.polynomials(eigenvalues)
+            polynomial_basis = series.evaluate_polynomials(eigenvalues)
             X_hat = U.mT @ X[item_slice]
-            basis_of_items = polynomial_basis.expand(len(X_hat), -1, -1)
-            weighted_signals = torch.einsum("tif,tni->tinf", X_hat, basis_of_items)
+            item_basis = polynomial_basis.expand(len(X_hat), -1, -1)
+            weighted_signals = torch.einsum("tif,tni->tinf", X_hat, item_basis)
             series_terms = (U @ weighted_signals.flatten(2)).reshape(
                 weighted_signals.shape
             )
             self.signal[:, item_slice] = series_terms.permute(2, 0, 1, 3)
             if stores_graphs:
-                stored_graphs.append(
+                stored_tensor_tuples.append(
                     (U, -eigenvalues.to(series.dtype)[:, None], polynomial_basis)
                 )
         self.graphs = tuple(
             torch.cat(graph_tensors)
-            for graph_tensors in zip(*stored_graphs, strict=True)
+            for graph_tensors in zip(*stored_tensor_tuples, strict=True)
         )
 
     @classmethod
-    def of_terms(cls, series: ChebyshevSeries, signal: Tensor) -> "GraphBatch":
+    def from_terms(cls, series: ChebyshevSeries, signal: Tensor) -> "GraphBatch":
         """Return a batch for networks of one layer, which need terms alone."""
-        batch = cls(series, (), signal[0])
-        batch.signal = signal
-        return batch
+        graph_batch = cls(series, (), signal[0])
+        graph_batch.signal = signal
+        return graph_batch
 
-    def select(self, items: Tensor | slice) -> "GraphBatch":
+    def select_items(self, item_indices: Tensor | slice) -> "GraphBatch":
         """Return the batch of some items; a slice copies nothing."""
-        batch = copy.copy(self)
-        batch.signal = self.signal[:, items]
-        batch._region_terms = None
-        if self._region_terms is not None and isinstance(items, slice):
-            batch._region_terms = self._region_terms.select(items)
+        graph_batch = copy.copy(self)
+        graph_batch.signal = self.signal[:, item_indices]
+        graph_batch._region_terms = None
+        if self._region_terms is not None and isinstance(item_indices, slice):
+            graph_batch._region_terms = self._region_terms.select_items(item_indices)
         selected_tensors = (
-            graph_tensor if len(graph_tensor) == 1 else graph_tensor[items]
+            graph_tensor if len(graph_tensor) == 1 else graph_tensor[item_indices]
             for graph_tensor in self.graphs
         )
-        batch.graphs = tuple(selected_tensors)
-        batch.offset = None if self.offset is None else self.offset[items]
-        return batch
+        graph_batch.graphs = tuple(selected_tensors)
+        graph_batch.offset = None if self.offset is None else self.offset[item_indices]
+        return graph_batch
 
     def region_terms(self, region_indices: Tensor) -> "RegionTerms":
         """Return the terms of these regions, region by region; keep them.
@@ -351,7 +361,7 @@ class GraphBatch:
         Every call of a batch must name the same regions.
         """
         if self._region_terms is None:
-            self._region_terms = RegionTerms.of_signal(
+            self._region_terms = RegionTerms.from_signal(
                 self.signal[:, :, region_indices]
             )
             if len(region_indices) == self.signal.shape[2]:
@@ -362,8 +372,8 @@ class GraphBatch:
     def diffuse(self, scale: Tensor, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H (n_items, n_rois, n_channels)."""
         if H is None:
-            return _Combine.apply(self.signal, scale, self.series)  # type: ignore[no-any-return]
-        return _Diffuse.apply(H, scale, self)  # type: ignore[no-any-return]
+            return _SumTermsFunction.apply(self.signal, scale, self.series)  # type: ignore[no-any-return]
+        return _DiffusionFunction.apply(H, scale, self)  # type: ignore[no-any-return]
 
     def propagate(self, layer: torch.nn.Module, H: Tensor | None = None) -> Tensor:
         """Diffuse the features, or a signal H, at a layer's scales."""
@@ -398,7 +408,7 @@ class RegionTerms:
         self._last: tuple[Tensor, Tensor] | None = None
 
     @classmethod
-    def of_signal(cls, signal: Tensor) -> "RegionTerms":
+    def from_signal(cls, signal: Tensor) -> "RegionTerms":
         """Return the terms of a signal (order + 1, n_items, n_rois, n_channels)."""
         n_orders, n_items, n_rois, n_channels = signal.shape
         rows = signal.new_ones(n_rois, 1 + n_orders * n_channels, n_items)
@@ -412,12 +422,16 @@ class RegionTerms:
         """The terms, of shape (n_rois, order + 1, n_channels, n_items)."""
         return self.rows[:, 1:].unflatten(1, (-1, self.n_channels))
 
-    def select(self, items: slice) -> "RegionTerms":
+    def select_items(self, item_slice: slice) -> "RegionTerms":
         """Return the terms of some items, without a copy."""
-        return RegionTerms(self.rows[..., items], self.n_channels)
+        return RegionTerms(self.rows[..., item_slice], self.n_channels)
 
     def diffuse(
-        self, c: Tensor, mean: Tensor, inverse_sd: Tensor, slope: Tensor | None = None
+        self,
+        c: Tensor,
+        means: Tensor,
+        inverse_sds: Tensor,
+        slope_coefficients: Tensor | None = None,
     ) -> Tensor:
         r"""Return standardised diffused features, ones and derivatives, as rows.
 
@@ -425,52 +439,56 @@ class RegionTerms:
         ----------
         c : Tensor of shape (n_rois, n_terms)
             Coefficients of the terms.
-        mean, inverse_sd : Tensor of shape (n_rois, n_channels)
+        means, inverse_sds : Tensor of shape (n_rois, n_channels)
             Of the diffused features.
-        slope : Tensor of shape (n_rois, n_terms), optional
+        slope_coefficients : Tensor of shape (n_rois, n_terms), optional
             Derivatives of `c` in the scales.
 
         Returns
         -------
         Tensor of shape (n_rois, n_rows, n_items)
             A row a channel, :math:`(\sum_n c_n T_n x - mean) / sd`; a row of ones;
-            with `slope`, a row a channel :math:`\sum_n c'_n T_n x` minus its mean
-            over the items.
+            with `slope_coefficients`, a row a channel :math:`\sum_n c'_n T_n x` minus
+            its mean over the items.
         """
         n_rois, n_terms = c.shape
         n_channels = self.n_channels
-        n_rows = 1 + n_channels * (1 if slope is None else 2)
+        n_rows = 1 + n_channels * (1 if slope_coefficients is None else 2)
         coefs = c.new_zeros(n_rois, n_rows, 1 + n_terms * n_channels)
-        coefs_of_terms = coefs[:, :, 1:].unflatten(2, (n_terms, n_channels))
+        term_coefs = coefs[:, :, 1:].unflatten(2, (n_terms, n_channels))
         # Every channel is a combination of its own terms, and of the row of ones.
-        coefs_of_terms[:, :n_channels].diagonal(dim1=1, dim2=3).copy_(
-            c[:, :, None] * inverse_sd[:, None]
+        term_coefs[:, :n_channels].diagonal(dim1=1, dim2=3).copy_(
+            c[:, :, None] * inverse_sds[:, None]
         )
-        coefs[:, :n_channels, 0] = -mean * inverse_sd
+        coefs[:, :n_channels, 0] = -means * inverse_sds
         coefs[:, n_channels, 0] = 1.0
-        if slope is not None:
-            coefs_of_terms[:, n_channels + 1 :].diagonal(dim1=1, dim2=3).copy_(
-                slope[:, :, None].expand(-1, -1, n_channels)
+        if slope_coefficients is not None:
+            term_coefs[:, n_channels + 1 :].diagonal(dim1=1, dim2=3).copy_(
+                slope_coefficients[:, :, None].expand(-1, -1, n_channels)
             )
-            coefs[:, n_channels + 1 :, 0] = -self._combine_means(slope).to(c.dtype)
+            coefs[:, n_channels + 1 :, 0] = -self._combine_means(slope_coefficients).to(
+                c.dtype
+            )
         return torch.bmm(coefs, self.rows[:, : coefs.shape[2]])
 
-    def statistics(self, c: Tensor) -> tuple[Tensor, Tensor]:
+    def means_and_sds(self, c: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of sum_n c[p, n] T_n x over the items.
 
         They are quadratic forms in c: no item is read again when the scales change.
         Both are of shape (n_rois, n_channels).
         """
-        variance = (self._covariances_with(c) * c[:, None]).sum(2).clamp_min_(0.0)
-        return self._combine_means(c).to(c.dtype), variance.sqrt_().to(c.dtype)
+        variances = (self._covariances_with(c) * c[:, None]).sum(2).clamp_min_(0.0)
+        return self._combine_means(c).to(c.dtype), variances.sqrt_().to(c.dtype)
 
-    def covariance(self, c: Tensor, slope: Tensor) -> Tensor:
+    def combination_covariances(self, c: Tensor, slope_coefficients: Tensor) -> Tensor:
         """Return the covariance, (n_rois, n_channels), of two combinations of terms."""
-        return (self._covariances_with(c) * slope[:, None]).sum(2).to(c.dtype)
+        return (
+            (self._covariances_with(c) * slope_coefficients[:, None]).sum(2).to(c.dtype)
+        )
 
     def _combine_means(self, c: Tensor) -> Tensor:
         """Return the means over items of a combination of terms, in float64."""
-        term_means, _ = self._read_moments()
+        term_means, _ = self._term_means_and_covariances()
         return (term_means[:, :, : c.shape[1]] * c[:, None]).sum(2)
 
     def _covariances_with(self, c: Tensor) -> Tensor:
@@ -480,32 +498,35 @@ class RegionTerms:
         are kept, because a step asks twice.
         """
         if self._last is None or self._last[0] is not c:
-            _, covariances = self._read_moments()
+            _, covariances = self._term_means_and_covariances()
             n_terms = c.shape[1]
             covariances = covariances[:, :, :n_terms, :n_terms]
             self._last = c, (covariances * c[:, None, None]).sum(3)
         return self._last[1]
 
-    def _read_moments(self) -> tuple[Tensor, Tensor]:
+    def _term_means_and_covariances(self) -> tuple[Tensor, Tensor]:
         """Return means and covariances over the items, computed once."""
         if self._moments is None:
             # Square in float64: at large scales the terms nearly cancel.
-            moments = [
-                _moments_of(terms.double().transpose(0, 1)) for terms in self.terms
+            means_and_covariances_by_region = [
+                _compute_means_and_covariances(terms.double().transpose(0, 1))
+                for terms in self.terms
             ]
-            means, covariances = zip(*moments, strict=True)
-            self._moments = torch.stack(means), torch.stack(covariances)
+            region_means, region_covariances = zip(
+                *means_and_covariances_by_region, strict=True
+            )
+            self._moments = torch.stack(region_means), torch.stack(region_covariances)
         return self._moments
 
 
-def _moments_of(terms: Tensor) -> tuple[Tensor, Tensor]:
+def _compute_means_and_covariances(terms: Tensor) -> tuple[Tensor, Tensor]:
     """Return means and covariances of terms (n_channels, n_terms, n_items)."""
-    means = terms.mean(-1)
-    deviations = terms - means[..., None]
-    return means, deviations @ deviations.mT / terms.shape[-1]
+    term_means = terms.mean(-1)
+    term_deviations = terms - term_means[..., None]
+    return term_means, term_deviations @ term_deviations.mT / terms.shape[-1]
 
 
-class _Diffuse(torch.autograd.Function):
+class _DiffusionFunction(torch.autograd.Function):
     """Y = (U o E) U^T H; the derivative with respect to scale is formed forward.
 
     The rows U o E are computed again in the backward pass: reading them from memory
@@ -513,39 +534,43 @@ class _Diffuse(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, H: Tensor, scale: Tensor, batch: GraphBatch) -> Tensor:
+    def forward(ctx: Any, H: Tensor, scale: Tensor, graph_batch: GraphBatch) -> Tensor:
         needs_slope = ctx.needs_input_grad[1]
-        c, slope_coefficients = batch.series.truncated_coefficients(scale)
-        is_own_slope = needs_slope and batch.series.has_exact_slope(scale)
+        c, slope_coefficients = graph_batch.series.truncated_coefs_and_slopes(scale)
+        has_exact_slope = needs_slope and graph_batch.series.has_exact_slope(scale)
         Y, scale_slope = torch.empty_like(H), torch.empty_like(H) if needs_slope else H
         # allocating memory for the rows of every part would cost more than the sums
-        buffer = torch.empty_like(batch.graphs[0][: batch.chunk])
+        eigenvector_buffer = torch.empty_like(
+            graph_batch.graphs[0][: graph_batch.chunk]
+        )
         for (
             U,
             neg_eigenvalues,
             polynomial_basis,
             signal,
-            Y_part,
-            slope_part,
-        ) in batch.iter_chunks(H, Y, scale_slope):
+            Y_chunk,
+            slope_chunk,
+        ) in graph_batch.iter_chunks(H, Y, scale_slope):
             spectral_signal = signal.mT @ U  # channels first: faster than its transpose
-            weighted_eigenvectors = _weight_eigenvectors(c, U, polynomial_basis, buffer)
-            _multiply(weighted_eigenvectors, spectral_signal.mT, Y_part)
-            if is_own_slope:
-                _multiply(
+            weighted_eigenvectors = _weight_eigenvectors(
+                c, U, polynomial_basis, eigenvector_buffer
+            )
+            _multiply_into(weighted_eigenvectors, spectral_signal.mT, Y_chunk)
+            if has_exact_slope:
+                _multiply_into(
                     weighted_eigenvectors,
                     (spectral_signal * neg_eigenvalues).mT,
-                    slope_part,
+                    slope_chunk,
                 )
             elif needs_slope:
-                _multiply(
+                _multiply_into(
                     _weight_eigenvectors(
-                        slope_coefficients, U, polynomial_basis, buffer
+                        slope_coefficients, U, polynomial_basis, eigenvector_buffer
                     ),
                     spectral_signal.mT,
-                    slope_part,
+                    slope_chunk,
                 )
-        ctx.batch = batch
+        ctx.batch = graph_batch
         ctx.save_for_backward(c, scale_slope, scale)
         return Y
 
@@ -557,31 +582,39 @@ class _Diffuse(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_scale = (grad_output * scale_slope).sum((0, 2)).to(scale.dtype)
         if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
-            grad_H, batch = torch.empty_like(grad_output), ctx.batch
-            buffer = torch.empty_like(batch.graphs[0][: batch.chunk])
-            for U, _, polynomial_basis, signal, grad_part in batch.iter_chunks(
+            grad_H, graph_batch = torch.empty_like(grad_output), ctx.batch
+            eigenvector_buffer = torch.empty_like(
+                graph_batch.graphs[0][: graph_batch.chunk]
+            )
+            for U, _, polynomial_basis, signal, grad_chunk in graph_batch.iter_chunks(
                 grad_output, grad_H
             ):
                 weighted_eigenvectors = _weight_eigenvectors(
-                    c, U, polynomial_basis, buffer
+                    c, U, polynomial_basis, eigenvector_buffer
                 )
-                _multiply(U, (signal.mT @ weighted_eigenvectors).mT, grad_part)
+                _multiply_into(U, (signal.mT @ weighted_eigenvectors).mT, grad_chunk)
         return grad_H, grad_scale, None
 
 
 def _weight_eigenvectors(
-    c: Tensor, U: Tensor, polynomial_basis: Tensor, buffer: Tensor
+    c: Tensor, U: Tensor, polynomial_basis: Tensor, eigenvector_buffer: Tensor
 ) -> Tensor:
     """Return U o E, the eigenvectors weighted by a series."""
-    basis_terms = polynomial_basis[:, : c.shape[1]]
-    weighted_eigenvectors = buffer[: len(U)]
+    truncated_basis = polynomial_basis[:, : c.shape[1]]
+    weighted_eigenvectors = eigenvector_buffer[: len(U)]
     return torch.bmm(
-        c.expand(len(basis_terms), -1, -1), basis_terms, out=weighted_eigenvectors
+        c.expand(len(truncated_basis), -1, -1),
+        truncated_basis,
+        out=weighted_eigenvectors,
     ).mul_(U)
 
 
-def _multiply(matrices: Tensor, signals: Tensor, out: Tensor) -> None:
-    torch.bmm(matrices.expand(len(signals), -1, -1), signals, out=out)
+def _multiply_into(
+    matrix_batch: Tensor, signal_batch: Tensor, output_buffer: Tensor
+) -> None:
+    torch.bmm(
+        matrix_batch.expand(len(signal_batch), -1, -1), signal_batch, out=output_buffer
+    )
 
 
 def _sum_terms(terms: Tensor, c: Tensor) -> Tensor:

@@ -250,7 +250,9 @@ class GraphClassifier(PackedClassifier):
 
     def _class_probabilities(self, stage_probabilities: np.ndarray) -> np.ndarray:
         """Return probabilities of stages in the order of `classes_`, by the prior."""
-        return self._assume_prior(stage_probabilities[:, self.stages_.argsort()])
+        return self._reweight_probabilities(
+            stage_probabilities[:, self.stages_.argsort()]
+        )
 
     def _make_batch(self, connectomes: np.ndarray, features: np.ndarray) -> Batch:
         return make_batch(
@@ -308,7 +310,7 @@ class GraphClassifier(PackedClassifier):
             "n_unhealthy": len(run_faults),
             "failed": None,
             "warnings": [],
-            "class_prior": self._prior_report(),
+            "class_prior": self._prior_share_by_class(),
             "settings": asdict(self.settings_),
         }
         if run_faults:

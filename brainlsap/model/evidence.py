@@ -30,7 +30,7 @@ from scipy.optimize import minimize
 
 from brainlsap.arrays import SelectedRows
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree
-from brainlsap.graph.spectral import cosine_transform, iter_polynomials
+from brainlsap.graph.spectral import chebyshev_nodes_and_transform, iter_polynomials
 from brainlsap.model.inputs import all_equal, make_signal_key
 
 # Prior on log(ridge / n_columns), the noise-to-signal ratio: flat above log 0.3,
@@ -86,7 +86,9 @@ def term_coefficients(
     """
     degree = len(B) - 1
     # Further nodes, so that higher coefficients are not aliased.
-    chebyshev_nodes, transform_matrix = cosine_transform(degree + 64, degree)
+    chebyshev_nodes, transform_matrix = chebyshev_nodes_and_transform(
+        degree + 64, degree
+    )
     kernel_values = np.exp(-np.multiply.outer(region_scales, chebyshev_nodes))
     node_basis = transform_matrix @ B
     return kernel_values @ node_basis, (kernel_values * -chebyshev_nodes) @ node_basis

@@ -320,8 +320,8 @@ def make_batch(
                 chebyshev_series,
                 is_shared=is_shared,
             )
-            return GraphBatch.of_terms(chebyshev_series, signal_terms.to(device))
-        spectrum_blocks = SPECTRUM_CACHE.blocks(
+            return GraphBatch.from_terms(chebyshev_series, signal_terms.to(device))
+        spectrum_blocks = SPECTRUM_CACHE.iter_spectra(
             unique_connectomes, connectome_preparation, dtype
         )
         return GraphBatch(

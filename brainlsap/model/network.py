@@ -109,7 +109,7 @@ class DenseGraphs:
     graphs: tuple[Tensor, ...]
     offset: ClassVar[None] = None
 
-    def select(self, item_indices: Tensor | slice) -> "DenseGraphs":
+    def select_items(self, item_indices: Tensor | slice) -> "DenseGraphs":
         """Return the batch of some items; a slice copies nothing."""
         selected_graphs = tuple(
             graph_matrix if len(graph_matrix) == 1 else graph_matrix[item_indices]
@@ -125,7 +125,9 @@ class DenseGraphs:
         item_slices = [
             slice(k, k + GRAPHS_AT_ONCE) for k in range(0, len(H), GRAPHS_AT_ONCE)
         ]
-        return torch.cat([layer(H[p], *self.select(p).graphs) for p in item_slices])
+        return torch.cat(
+            [layer(H[p], *self.select_items(p).graphs) for p in item_slices]
+        )
 
 
 class MatrixProduct(nn.Module):
@@ -252,7 +254,7 @@ def gat_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa
 
 def spectra(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
     """Return eigenvalues and eigenvectors of every normalised Laplacian."""
-    spectrum_blocks = SPECTRUM_CACHE.blocks(W, Preparation(), torch.float64)
+    spectrum_blocks = SPECTRUM_CACHE.iter_spectra(W, Preparation(), torch.float64)
     eigenvalues, eigenvectors = zip(*spectrum_blocks, strict=True)
     return torch.cat(eigenvalues), torch.cat(eigenvectors)
 
@@ -507,8 +509,8 @@ class _ReadRegions(torch.autograd.Function):
         dropout_factor: float,
         mean_and_sd: tuple[Tensor, Tensor] | None,
     ) -> Tensor:
-        c, slope = series.truncated_coefficients(scale)
-        mean, sd = region_terms.statistics(c) if mean_and_sd is None else mean_and_sd
+        c, slope = series.truncated_coefs_and_slopes(scale)
+        mean, sd = region_terms.means_and_sds(c) if mean_and_sd is None else mean_and_sd
         inverse_sd = _invert_sd(mean, sd)
         needs_slope = ctx.needs_input_grad[0]
         # Rows of every region: standardised channels, ones, and slopes of the channels.
@@ -524,7 +526,7 @@ class _ReadRegions(torch.autograd.Function):
             H.view(-1).clamp_(keep_mask.new_zeros(()), keep_mask)
         ctx.factor, ctx.covariance = dropout_factor, None
         if needs_slope and mean_and_sd is None:
-            ctx.covariance = region_terms.covariance(c, slope)
+            ctx.covariance = region_terms.combination_covariances(c, slope)
         ctx.save_for_backward(rows, inverse_sd, weights, H, readout_weight)
         return (readout_weight @ H.flatten(0, 1)).mT
 
@@ -734,8 +736,8 @@ class GraphNetwork(nn.Module):
         """Store these scans' statistics, at the present weights, for prediction."""
         if self.reads_terms:
             scale = self.heat()[self.rows]  # type: ignore[misc]
-            c, _ = batch.series.truncated_coefficients(scale)  # type: ignore[union-attr]
-            mean, sd = batch.region_terms(self.rows).statistics(c)  # type: ignore[union-attr]
+            c, _ = batch.series.truncated_coefs_and_slopes(scale)  # type: ignore[union-attr]
+            mean, sd = batch.region_terms(self.rows).means_and_sds(c)  # type: ignore[union-attr]
             standardizer: Any = self.standardize[0]
             standardizer.mean = standardizer.mean.index_copy(0, self.rows, mean)
             standardizer.deviation = standardizer.deviation.index_copy(0, self.rows, sd)

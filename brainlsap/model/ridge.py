@@ -195,7 +195,7 @@ class LSAPRidgeClassifier(PackedClassifier):
                 "spread": scale_fit.spread,
                 "ridge": scale_fit.ridge,
                 "ordered": is_ordered,
-                "class_prior": self._prior_report(),
+                "class_prior": self._prior_share_by_class(),
             }
             left_out_scores, classifier.coefficients_, classifier.intercept_ = (
                 _fit_ridge(evidence, scale_fit, person_of_scan)
@@ -347,7 +347,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         Classes have the shares `class_prior_`.
         """
         balanced_probabilities = softmax(self.log_odds(self.decision_scores(X)), axis=1)
-        return self._assume_prior(balanced_probabilities[:, self.stages_.argsort()])
+        return self._reweight_probabilities(
+            balanced_probabilities[:, self.stages_.argsort()]
+        )
 
 
 def _weigh_scans(class_codes: np.ndarray, person_of_scan: np.ndarray) -> np.ndarray:

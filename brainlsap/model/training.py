@@ -462,7 +462,7 @@ def _divide_scans(network: GraphNetwork, train_scans: Scans) -> list[Scans]:
         slice(start_row, end_row) for start_row, end_row in pairwise(slice_bounds)
     ]
     return [
-        (batch.select(scan_slice), class_codes[scan_slice])
+        (batch.select_items(scan_slice), class_codes[scan_slice])
         for scan_slice in scan_slices
     ]
 
@@ -478,7 +478,7 @@ def _draw_minibatches(train_scans: Scans, batch_size: int) -> Iterator[Scans]:
         if len(item_indices) == n_items:
             yield train_scans
         else:
-            yield batch.select(item_indices), class_codes[item_indices]
+            yield batch.select_items(item_indices), class_codes[item_indices]
 
 
 def _train_once(
@@ -555,7 +555,7 @@ def _spread_scans(scans: Scans) -> Scans:
         return scans
     item_indices = torch.arange(MAX_STEP_SCANS) * n_scans // MAX_STEP_SCANS
     item_indices = item_indices.to(class_codes.device)
-    return batch.select(item_indices), class_codes[item_indices]
+    return batch.select_items(item_indices), class_codes[item_indices]
 
 
 def _training_accuracy(network: GraphNetwork, train_scans: Scans) -> float:
@@ -846,6 +846,6 @@ def _snapshot_at(training_run: Run, step: int) -> Snapshot:
 def select_scans(batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
     """Return the scans of these rows of a batch, with their codes, on its device."""
     item_indices = torch.from_numpy(scan_rows).to(batch.signal.device)
-    return batch.select(item_indices), torch.from_numpy(class_codes[scan_rows]).to(
-        item_indices.device
-    )
+    return batch.select_items(item_indices), torch.from_numpy(
+        class_codes[scan_rows]
+    ).to(item_indices.device)

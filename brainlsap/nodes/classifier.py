@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from brainlsap.exceptions import ParameterError, check_choice, reading
 from brainlsap.files import replace_when_whole
 from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
-from brainlsap.graph.laplacian import csr_tensor
+from brainlsap.graph.laplacian import make_csr_tensor
 from brainlsap.model.network import HeatScale, drop
 from brainlsap.model.training import Adam, seeded
 from brainlsap.nodes.graphs import (
@@ -64,7 +64,7 @@ class ConstantMatrix(nn.Module):
         # a dense product is faster here: indices cost more than zeros
         self.is_dense = X.nnz > 0.25 * X.shape[0] * X.shape[1]
         stored_matrix = (
-            torch.from_numpy(X.toarray()) if self.is_dense else csr_tensor(X)
+            torch.from_numpy(X.toarray()) if self.is_dense else make_csr_tensor(X)
         )
         self.register_buffer("X", stored_matrix, persistent=False)
         # the transpose holds, for each entry, its position among the values of X
@@ -72,7 +72,7 @@ class ConstantMatrix(nn.Module):
             (np.arange(X.nnz), X.indices, X.indptr), X.shape
         )
         self.register_buffer(
-            "transpose", csr_tensor(entry_numbers.T.tocsr()), persistent=False
+            "transpose", make_csr_tensor(entry_numbers.T.tocsr()), persistent=False
         )
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
@@ -91,12 +91,16 @@ class _SparseProduct(torch.autograd.Function):
         ctx: Any, matrix_values: Tensor, H: Tensor, csr_matrix: ConstantMatrix
     ) -> Tensor:
         ctx.values, ctx.transpose = matrix_values, csr_matrix.transpose
-        return csr_tensor(csr_matrix.X, matrix_values) @ H
+        return make_csr_tensor(csr_matrix.X, matrix_values) @ H
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         transposed_entries = ctx.values[ctx.transpose.values()]
-        return None, csr_tensor(ctx.transpose, transposed_entries) @ grad_output, None
+        return (
+            None,
+            make_csr_tensor(ctx.transpose, transposed_entries) @ grad_output,
+            None,
+        )
 
 
 class NodeNetwork(nn.Module):

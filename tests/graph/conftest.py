@@ -6,7 +6,7 @@ import torch
 from scipy import sparse
 
 from brainlsap.graph import choose_degree, normalized_laplacian
-from brainlsap.graph.laplacian import csr_tensor
+from brainlsap.graph.laplacian import make_csr_tensor
 
 KINDS = ["weighted", "binary", "disconnected", "ring"]
 
@@ -28,7 +28,7 @@ def draw_graph(kind: str, n_rois: int, seed: int = 0) -> np.ndarray:
 
 
 def dense_to_csr(matrix) -> torch.Tensor:
-    return csr_tensor(sparse.csr_array(matrix))
+    return make_csr_tensor(sparse.csr_array(matrix))
 
 
 @pytest.fixture

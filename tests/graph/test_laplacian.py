@@ -132,7 +132,7 @@ def counted(monkeypatch):
 
 def whole(cache, W, *given):
     """Return the spectra of all blocks in one."""
-    blocks = list(cache.blocks(W, *given))
+    blocks = list(cache.iter_spectra(W, *given))
     assert all(len(one.eigenvalues) <= 16 for one in blocks)
     return Spectrum(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
 

@@ -64,7 +64,7 @@ def test_every_way_is_the_exact_kernel(laplacians, kernel):
 def test_items_find_their_graph_also_once_selected(laplacians, rows):
     H = draw_signals()
     for L in (laplacians, laplacians[2:3]):
-        chosen = make_batch(L, "chebyshev", H).select(rows)
+        chosen = make_batch(L, "chebyshev", H).select_items(rows)
         truth = slow(L.expand(N_GRAPHS, -1, -1)[rows], H[rows], SCALE)
         assert_allclose(chosen.diffuse(SCALE, H[rows]), truth, atol=1e-10)
         assert_allclose(chosen.diffuse(SCALE), truth, atol=1e-10)
@@ -113,7 +113,7 @@ def test_nothing_of_a_layer_leaves_the_device(kernel):
     series = ChebyshevSeries(kernel, find_degree(kernel), 2.4, device=meta)
     X = torch.empty(3, N_ROIS, N_CHANNELS, device=meta)
     batch = GraphBatch(series, [spectrum], X, stores_graphs=True)
-    batch = batch.select(torch.tensor([2, 0], device=meta))
+    batch = batch.select_items(torch.tensor([2, 0], device=meta))
     H = torch.empty(2, N_ROIS, N_CHANNELS, device=meta, requires_grad=True)
     scale = torch.empty(N_ROIS, device=meta, requires_grad=True)
     for out in (batch.diffuse(scale, H), batch.diffuse(scale)):
@@ -147,7 +147,7 @@ def test_series_is_the_expansion_and_its_slope(kernel, degree, n_scales, dtype):
     values = polynomial_values(EXPANSIONS[kernel], EIGENVALUES, degree)
     c, dc = EXPANSIONS[kernel].coefficients(scales, degree)
     maker = ChebyshevSeries(kernel, degree, dtype=dtype)
-    found, slopes = maker.truncated_coefficients(scales)
+    found, slopes = maker.truncated_coefs_and_slopes(scales)
     E = evaluate(found, maker.order)
     dE = (
         -EIGENVALUES * E
@@ -169,22 +169,24 @@ def test_exact_is_summed_to_the_working_precision_with_few_terms():
         c, _ = maker.coefficients(SCALES)
         assert_allclose(evaluate(c, maker.order), truth, atol=error, rtol=0)
     assert single.order < double.order - 3
-    assert single.truncated_coefficients(SCALES[1:3])[0].shape[1] < 0.6 * double.order
+    assert (
+        single.truncated_coefs_and_slopes(SCALES[1:3])[0].shape[1] < 0.6 * double.order
+    )
 
 
 def test_coefficients_that_are_kept_are_those_of_the_scales():
     series = ChebyshevSeries("chebyshev", 12, dtype=torch.float64)
     scale = torch.tensor([0.5, 2.0], dtype=torch.float64)
-    first = series.truncated_coefficients(scale)
+    first = series.truncated_coefs_and_slopes(scale)
     for kept, computed in zip(
-        series.truncated_coefficients(scale.clone()), first, strict=True
+        series.truncated_coefs_and_slopes(scale.clone()), first, strict=True
     ):
         assert kept is computed
     scale[1] = 3.0  # in place, as a training step changes scales
     fresh = ChebyshevSeries("chebyshev", 12, dtype=torch.float64)
     for kept, computed in zip(
-        series.truncated_coefficients(scale),
-        fresh.truncated_coefficients(scale),
+        series.truncated_coefs_and_slopes(scale),
+        fresh.truncated_coefs_and_slopes(scale),
         strict=True,
     ):
         assert_allclose(kept, computed, rtol=0, atol=0)

@@ -49,7 +49,7 @@ def test_forward_is_the_slow_network(kernel, n_layers, standardize):
     # one scan at a time is the same as all at once
     after = np.arange(27.0).reshape(9, 3)
     batch.offset = torch.from_numpy(after)
-    one = network(batch.select(torch.tensor([4])))
+    one = network(batch.select_items(torch.tensor([4])))
     assert_allclose(one.detach()[0], expected[4] + after[4], atol=1e-6)
 
 

@@ -123,7 +123,7 @@ def test_a_shared_graph_and_parts_of_a_batch_are_the_same(W, name, monkeypatch):
         own = DenseGraphs(H, kind.make_graphs(W, 1.0))
         expected = own.propagate(layer)
         rows = torch.tensor([2, 0])
-        assert_allclose(own.select(rows).propagate(layer), expected[rows])
+        assert_allclose(own.select_items(rows).propagate(layer), expected[rows])
         monkeypatch.setattr("brainlsap.model.network.GRAPHS_AT_ONCE", 2)
         assert_allclose(own.propagate(layer), expected, atol=1e-12)
         assert_allclose(one.propagate(layer), whole, atol=1e-12)

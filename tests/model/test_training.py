@@ -40,7 +40,7 @@ class Task:
         self.n_classes = int(codes.max()) + 1
         rows = torch.arange(len(codes))
         self.learn, self.watch = (
-            (whole.select(some), codes[some])
+            (whole.select_items(some), codes[some])
             for some in (rows[rows % 4 > 0], rows[rows % 4 == 0])
         )
 
