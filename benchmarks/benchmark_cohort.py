@@ -11,13 +11,13 @@ from brainlsap.data import Cohort
 from brainlsap.exceptions import check_choice
 from brainlsap.simulation import (
     STAGES,
-    base_network,
     count_streamlines,
     diffusion_operator,
     divide_people,
-    random_stream,
+    draw_base_network,
+    draw_symmetric_normal,
+    make_random_generator,
     spread_from_seeds,
-    symmetric_normal,
 )
 
 ROIS = 160
@@ -82,20 +82,20 @@ def make_benchmark_cohort(
     """
     check_choice("case", case, SEEDS)
     check_choice("noise", noise, NOISE)
-    stream = partial(random_stream, random_state)
+    stream = partial(make_random_generator, random_state)
     stages = np.repeat(np.arange(len(STAGES)), divide_people(n_people, SHARES))
     stages = stream("decisive stages").permutation(stages)
     atlas = _ellipsoid_atlas(stream("decisive atlas"))
     chosen = stream("decisive seeds").permutation(ROIS)
     seeded = np.isin(np.arange(ROIS), chosen[: SEEDS[case]])
     positions = atlas.regions[["x", "y", "z"]].to_numpy()
-    base = base_network(positions, atlas.homotopic, stream("decisive base"))
+    base = draw_base_network(positions, atlas.homotopic, stream("decisive base"))
     connectomes = np.empty((n_people, *base.shape), dtype=np.float32)
     pattern = np.tile(seeded.astype(float), (n_people, 1))
     operator = OPERATORS.get("normalized" if case == "permuted" else case)
     for person in range(n_people):
         rng = stream("decisive network", person)
-        network = base * np.exp(0.6 * symmetric_normal(ROIS, rng))
+        network = base * np.exp(0.6 * draw_symmetric_normal(ROIS, rng))
         if operator is not None:
             pattern[person] = spread_from_seeds(operator(network), seeded, time=3.0)
         counts = count_streamlines(network, rng)

@@ -28,7 +28,7 @@ from measuring import OPEN_COHORTS, keep, load, open_cohort, table
 
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate, make_models
-from brainlsap.simulation import make_cohort, random_stream
+from brainlsap.simulation import make_cohort, make_random_generator
 
 STAGED = ("40", "60", "100")
 DECISIVE = ("normalized", "combinatorial", "planted", "permuted")
@@ -62,7 +62,7 @@ def make_nonlinear_cohort(case: str, random_state: int, n_people: int = 400) -> 
         shares={"CN": 0.5, "AD": 0.5},
         random_state=random_state,
     )
-    rng = random_stream(random_state, "nonlinear")
+    rng = make_random_generator(random_state, "nonlinear")
     is_patient = cohort.table["label"].to_numpy() == "AD"
     direction = rng.permutation(np.where(np.arange(n_people) % 2, 1.0, -1.0))
     regions = rng.permutation(cohort.n_rois)[:N_AFFECTED]

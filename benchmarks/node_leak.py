@@ -21,8 +21,8 @@ from brainlsap.nodes import NodeGraph, load_nodes
 from brainlsap.nodes.classifier import (
     LabelledNodes,
     NodeNetwork,
+    compute_label_loss,
     evaluate_nodes,
-    label_loss,
     read_node_labels,
 )
 from brainlsap.nodes.graphs import NodeSettings, resolve_node_settings
@@ -69,9 +69,9 @@ def one_run(
         network.zero_grad()
         logits = network(1)
         (slope,) = torch.autograd.grad(
-            label_loss(logits, moving), heat.raw_scale, retain_graph=True
+            compute_label_loss(logits, moving), heat.raw_scale, retain_graph=True
         )
-        label_loss(logits, train).backward()
+        compute_label_loss(logits, train).backward()
         adam.step()
         heat.raw_scale.grad = slope
         heat.step_(moved)

@@ -40,7 +40,7 @@ from brainlsap.nodes import (
     summarize_nodes,
 )
 from brainlsap.nodes.classifier import read_node_labels, train_epoch
-from brainlsap.nodes.graphs import NODE_DATASETS, chosen_variant
+from brainlsap.nodes.graphs import NODE_DATASETS, resolve_variant
 from brainlsap.report import table_text
 
 RUNS = RESULTS / "nodes_runs.csv"
@@ -182,7 +182,7 @@ def cell(table: pd.DataFrame, name: str, model: str) -> str:
     """Return mean ± s.d. (seeds) of a model; LSAP's as chosen on validation nodes."""
     mine = table[(table["dataset"] == name) & (table["model"] == model)]
     mine = mine[mine["options"] == ""]
-    chosen = mine["variant"].isin(["", chosen_variant("lsap-c", dataset=name)])
+    chosen = mine["variant"].isin(["", resolve_variant("lsap-c", dataset=name)])
     mine = mine[chosen] if chosen.any() else mine
     if mine.empty and model == "Exact" and NODE_DATASETS[name]["counts"][0] > 8000:
         return "refused"
@@ -233,7 +233,7 @@ def write_report() -> Path:
         REASONS,
         "## How scales are learned (LSAP-C, Chebyshev)",
         VARIANTS.format(
-            ", ".join(f"{one} {chosen_variant('lsap-c', dataset=one)}" for one in DATA)
+            ", ".join(f"{one} {resolve_variant('lsap-c', dataset=one)}" for one in DATA)
         ),
         variants_table(table),
         "## Accuracy against the number of layers K (LSAP-C)",
@@ -258,7 +258,7 @@ def depth_table(table: pd.DataFrame) -> str:
     if deep.empty:
         return "Not run."
     # one layer is what the tables above have
-    chosen = [chosen_variant("lsap-c", dataset=name) for name in table["dataset"]]
+    chosen = [resolve_variant("lsap-c", dataset=name) for name in table["dataset"]]
     first = table[
         (table["model"] == "LSAP-C")
         & (table["options"] == "")

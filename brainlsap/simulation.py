@@ -108,7 +108,7 @@ from brainlsap.text import option_text
 __all__ = ["make_cohort", "write_study_folder"]
 
 # Makes the generator of a purpose and person.
-Stream = Callable[..., np.random.Generator]
+GeneratorMaker = Callable[..., np.random.Generator]
 # From the paper: number of people, number of men, mean and deviation of age.
 DEMOGRAPHICS = {
     "CN": (345, 173, 73.0, 6.0),
@@ -187,7 +187,9 @@ class HealthyFeature(NamedTuple):
 
     cortex_mean: float
     cortex_spread: float  # over regions, in the unit of the feature
-    subcortex_means: dict[str, float]  # empty if not measured in the subcortex
+    subcortex_mean_by_structure: dict[
+        str, float
+    ]  # empty if not measured in the subcortex
     person_spread: float
     region_spread: float  # of the regions of one person
     scan_spread: float
@@ -277,30 +279,29 @@ def make_cohort(
             "relative loss of a seed region in AD."
         )
     atlas = load_atlas(atlas)
-    make_rng = partial(random_stream, random_state)
+    make_rng = partial(make_random_generator, random_state)
     if shares is None:
         shares = {
-            stage: stage_numbers[0] for stage, stage_numbers in DEMOGRAPHICS.items()
+            stage: demographic_values[0]
+            for stage, demographic_values in DEMOGRAPHICS.items()
         }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    n_people_by_stage = divide_people(
-        n_people, [shares.get(stage, 0.0) for stage in STAGES]
-    )
+    stage_sizes = divide_people(n_people, [shares.get(stage, 0.0) for stage in STAGES])
     scan_table = _draw_people(
-        n_people_by_stage, divide_people(n_people, visit_shares), n_sites, make_rng
+        stage_sizes, divide_people(n_people, visit_shares), n_sites, make_rng
     )
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
-    is_seed = _find_seeds(atlas, seeds)
-    base_weights = _atlas_network(
+    is_seed = _mark_seed_regions(atlas, seeds)
+    base_weights = _draw_atlas_network(
         atlas, np.isin(core_names, HUBS), make_rng("base network")
     )
     connectomes = np.empty((len(scan_table), *base_weights.shape), dtype=np.float32)
     disease_patterns = np.empty((n_people, len(base_weights)))
-    disease_depths = np.empty(n_people)
+    severity_factors = np.empty(n_people)
     for person_number, scan_indices in scan_table.groupby("person").indices.items():
         # Multiply every edge by a log-normal factor of the person.
-        edge_noise = symmetric_normal(
+        edge_noise = draw_symmetric_normal(
             len(base_weights), make_rng("network", person_number)
         )
         weight_matrix = base_weights * np.exp(PERSON_VARIABILITY * edge_noise)
@@ -309,7 +310,7 @@ def make_cohort(
         )
         # Log-normal with mean 1.
         log_mean = -(SEVERITY_SPREAD**2) / 2
-        disease_depths[person_number] = make_rng("severity", person_number).lognormal(
+        severity_factors[person_number] = make_rng("severity", person_number).lognormal(
             log_mean, SEVERITY_SPREAD
         )
         for visit_number, scan_index in enumerate(scan_indices):
@@ -318,32 +319,36 @@ def make_cohort(
                 weight_matrix, rng, RESCAN_VARIABILITY
             )
     disease_patterns = disease_patterns / disease_patterns[:, is_seed].mean()
-    person_numbers = scan_table["person"]
+    scan_person_numbers = scan_table["person"]
     years_since_baseline = scan_table["visit"].to_numpy() * MONTHS_BETWEEN / 12
-    severity_of_scan = (
+    scan_severities = (
         scan_table["stage"].to_numpy()
         / (len(STAGES) - 1)
-        * disease_depths[person_numbers]
+        * severity_factors[scan_person_numbers]
     )
-    severity_of_scan = severity_of_scan * (1 + PROGRESS_PER_YEAR * years_since_baseline)
+    scan_severities = scan_severities * (1 + PROGRESS_PER_YEAR * years_since_baseline)
     relative_losses = np.minimum(
-        effect * severity_of_scan[:, None] * disease_patterns[person_numbers], 0.95
+        effect * scan_severities[:, None] * disease_patterns[scan_person_numbers], 0.95
     )
-    features = []
-    effects_of_column = {}
+    feature_arrays = []
+    effects_by_column = {}
     for feature_name in feature_names:
-        healthy_values, healthy_means = _draw_healthy(
+        healthy_values, healthy_means = _draw_healthy_values(
             feature_name, atlas, scan_table, make_rng
         )
-        features.append(healthy_values * (1 - relative_losses))
+        feature_arrays.append(healthy_values * (1 - relative_losses))
         # 0 - x instead of -x, which is -0 without a loss.
-        effects_of_column[f"effect_{feature_name}"] = 0.0 - healthy_means * (
+        effects_by_column[f"effect_{feature_name}"] = 0.0 - healthy_means * (
             effect * disease_patterns.mean(axis=0)
         )
-    first_effects = effects_of_column[f"effect_{feature_names[0]}"]
-    values_of_column = {"region": atlas.names, "seed": is_seed, "effect": first_effects}
+    first_feature_effects = effects_by_column[f"effect_{feature_names[0]}"]
+    values_by_column = {
+        "region": atlas.names,
+        "seed": is_seed,
+        "effect": first_feature_effects,
+    }
     if len(feature_names) > 1:
-        values_of_column |= effects_of_column
+        values_by_column |= effects_by_column
     simulation_settings = {
         "n_people": n_people,
         "effect": effect,
@@ -351,40 +356,40 @@ def make_cohort(
     }
     return Cohort(
         connectomes=connectomes,
-        features=np.stack(features, axis=2),
+        features=np.stack(feature_arrays, axis=2),
         table=scan_table[[*KEY_COLUMNS, "age", "sex", "site"]],
         atlas=atlas,
         feature_names=feature_names,
         classes=tuple(stage for stage in STAGES if stage in set(scan_table["label"])),
         findings=("All participants are simulated, and nobody was left out.",),
         provenance={"simulated": "make_cohort", **simulation_settings},
-        truth=pd.DataFrame(values_of_column),
+        truth=pd.DataFrame(values_by_column),
     )
 
 
 def divide_people(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
     """Divide people by shares: largest remainders, no positive share left empty."""
     share_array = np.asarray(group_shares, dtype=float)
-    is_positive = share_array > 0
-    if (share_array < 0).any() or not 0 < is_positive.sum() <= n_people:
+    is_positive_share = share_array > 0
+    if (share_array < 0).any() or not 0 < is_positive_share.sum() <= n_people:
         raise ParameterError(
             "shares must not be negative or all 0, and n_people must be at least "
             f"the number of shares; got n_people {n_people} and the shares "
             f"{share_array.tolist()}."
         )
-    exact_counts = n_people * share_array / share_array.sum()
-    n_people_by_share = np.floor(exact_counts).astype(int)
-    remainder_order = np.argsort(n_people_by_share - exact_counts, kind="stable")
-    n_people_by_share[remainder_order[: n_people - n_people_by_share.sum()]] += 1
+    exact_group_sizes = n_people * share_array / share_array.sum()
+    group_sizes = np.floor(exact_group_sizes).astype(int)
+    remainder_sort_indices = np.argsort(group_sizes - exact_group_sizes, kind="stable")
+    group_sizes[remainder_sort_indices[: n_people - group_sizes.sum()]] += 1
     while (
-        empty_share_indices := np.flatnonzero(is_positive & (n_people_by_share == 0))
+        empty_share_indices := np.flatnonzero(is_positive_share & (group_sizes == 0))
     ).size:
-        n_people_by_share[n_people_by_share.argmax()] -= 1
-        n_people_by_share[empty_share_indices[0]] += 1
-    return n_people_by_share
+        group_sizes[group_sizes.argmax()] -= 1
+        group_sizes[empty_share_indices[0]] += 1
+    return group_sizes
 
 
-def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
+def _mark_seed_regions(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
     """Return whether regions are seeds of disease, by name or by default."""
     if seeds is not None:
         is_seed = np.isin(np.arange(len(atlas)), atlas.match(seeds))
@@ -402,46 +407,46 @@ def _find_seeds(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
 
 
 def _draw_people(
-    n_people_by_stage: np.ndarray,
-    n_people_by_visits: np.ndarray,
+    stage_sizes: np.ndarray,
+    visit_group_sizes: np.ndarray,
     n_sites: int,
-    make_rng: Stream,
+    make_rng: GeneratorMaker,
 ) -> pd.DataFrame:
     """Draw visits, stage, age, sex and site of every scan.
 
-    `n_people_by_stage` are people in each stage, `n_people_by_visits` those with one
+    `stage_sizes` are people in each stage, `visit_group_sizes` those with one
     visit, two ..
     """
     stage_codes = make_rng("stages").permutation(
-        np.repeat(np.arange(len(n_people_by_stage)), n_people_by_stage)
+        np.repeat(np.arange(len(stage_sizes)), stage_sizes)
     )
     visit_counts = make_rng("visits").permutation(
-        np.repeat(np.arange(len(n_people_by_visits)) + 1, n_people_by_visits)
+        np.repeat(np.arange(len(visit_group_sizes)) + 1, visit_group_sizes)
     )
-    scan_records = []
+    scan_rows = []
     for person_number, (stage_code, n_person_visits) in enumerate(
         zip(stage_codes, visit_counts, strict=True)
     ):
         rng = make_rng("person", person_number)
         participant_name = f"sub-{person_number + 1:04d}"
-        n_group_people, n_men, mean_age, age_spread = DEMOGRAPHICS[STAGES[stage_code]]
-        age = float(np.clip(rng.normal(mean_age, age_spread), 55, 92))
-        sex = "M" if rng.random() < n_men / n_group_people else "F"
+        n_stage_people, n_men, mean_age, age_sd = DEMOGRAPHICS[STAGES[stage_code]]
+        age = float(np.clip(rng.normal(mean_age, age_sd), 55, 92))
+        sex = "M" if rng.random() < n_men / n_stage_people else "F"
         site_number = int(rng.integers(n_sites))
         for visit_number in range(n_person_visits):
             months_since_baseline = visit_number * MONTHS_BETWEEN
             session_name = f"ses-M{months_since_baseline:02d}"
             age_at_visit = round(age + months_since_baseline / 12, 1)
-            key_values = (
+            key_column_values = (
                 f"{participant_name}_{session_name}",
                 participant_name,
                 session_name,
                 STAGES[stage_code],
             )
             covariate_values = (age_at_visit, sex, f"site-{site_number + 1}")
-            scan_records.append(
+            scan_rows.append(
                 (
-                    *key_values,
+                    *key_column_values,
                     *covariate_values,
                     person_number,
                     visit_number,
@@ -449,12 +454,20 @@ def _draw_people(
                     site_number,
                 )
             )
-    fact_columns = ("age", "sex", "site", "person", "visit", "stage", "site_number")
-    return pd.DataFrame(scan_records, columns=[*KEY_COLUMNS, *fact_columns])
+    covariate_column_names = (
+        "age",
+        "sex",
+        "site",
+        "person",
+        "visit",
+        "stage",
+        "site_number",
+    )
+    return pd.DataFrame(scan_rows, columns=[*KEY_COLUMNS, *covariate_column_names])
 
 
-def _atlas_network(
-    atlas: Atlas, is_hub: np.ndarray, rng: np.random.Generator
+def _draw_atlas_network(
+    atlas: Atlas, is_hub_region: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw the base network of an atlas' regions, of N_STREAMLINES streamlines."""
     region_centroids = atlas.regions.reindex(columns=[*"xyz"]).to_numpy(dtype=float)
@@ -464,21 +477,27 @@ def _atlas_network(
             "simulated connectomes require distances. Add the columns x, y, z (mm) to "
             "the regions.tsv of this atlas."
         )
-    hub_strengths = np.where(is_hub, HUB_STRENGTH, 1.0)
+    hub_strengths = np.where(is_hub_region, HUB_STRENGTH, 1.0)
     # The midline (0) belongs to both sides.
     side_signs = atlas.regions["hemisphere"].map({"L": -1, "R": 1}).fillna(0).to_numpy()
-    hemisphere_factors = np.where(
+    hemisphere_factor_matrix = np.where(
         np.outer(side_signs, side_signs) < 0, ACROSS_HEMISPHERES, 1.0
     )
-    weight_factors = np.outer(hub_strengths, hub_strengths), hemisphere_factors
-    base_weights = base_network(
-        region_centroids, atlas.homotopic, rng, weight_factors=weight_factors
+    weight_factor_matrices = (
+        np.outer(hub_strengths, hub_strengths),
+        hemisphere_factor_matrix,
+    )
+    base_weights = draw_base_network(
+        region_centroids,
+        atlas.homotopic,
+        rng,
+        weight_factor_matrices=weight_factor_matrices,
     )
     return base_weights * (N_STREAMLINES / (base_weights.sum() / 2))
 
 
-def _draw_healthy(
-    feature_name: str, atlas: Atlas, scan_table: pd.DataFrame, make_rng: Stream
+def _draw_healthy_values(
+    feature_name: str, atlas: Atlas, scan_table: pd.DataFrame, make_rng: GeneratorMaker
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the healthy part of y (n_scans, n_rois) in the module's formula, and mu.
 
@@ -495,13 +514,13 @@ def _draw_healthy(
     structure_means = (
         healthy_feature.cortex_mean + healthy_feature.cortex_spread * mean_draws
     )
-    mean_of_structure = healthy_feature.subcortex_means
-    median_region_mean = np.median([*mean_of_structure.values()] or [np.nan])
-    subcortex_means = [
-        mean_of_structure.get(core_name, median_region_mean) for core_name in core_names
+    mean_by_structure = healthy_feature.subcortex_mean_by_structure
+    median_region_mean = np.median([*mean_by_structure.values()] or [np.nan])
+    region_subcortex_means = [
+        mean_by_structure.get(core_name, median_region_mean) for core_name in core_names
     ]
     region_means = np.where(
-        atlas.cortex, structure_means[structure_indices], subcortex_means
+        atlas.cortex, structure_means[structure_indices], region_subcortex_means
     )
     site_numbers = scan_table["site_number"].to_numpy()
     site_draws = [
@@ -531,31 +550,31 @@ def _draw_healthy(
     return np.maximum(region_means * relative_values, 0.5 * region_means), region_means
 
 
-def random_stream(
-    random_state: int, purpose: str, *extra_keys: int
+def make_random_generator(
+    random_state: int, purpose_name: str, *integer_keys: int
 ) -> np.random.Generator:
     """Return the generator of a purpose and person, independent of earlier draws."""
     # Entropy is padded with zeros; the number of keys tells no key from the key 0.
     return np.random.default_rng(
-        [random_state, crc32(purpose.encode()), len(extra_keys), *extra_keys]
+        [random_state, crc32(purpose_name.encode()), len(integer_keys), *integer_keys]
     )
 
 
-def symmetric_normal(n_rois: int, rng: np.random.Generator) -> np.ndarray:
+def draw_symmetric_normal(n_rois: int, rng: np.random.Generator) -> np.ndarray:
     """Draw a symmetric matrix of standard normal values with a zero diagonal."""
     upper_triangle = np.triu(rng.standard_normal((n_rois, n_rois)), 1)
     return upper_triangle + upper_triangle.T
 
 
-def base_network(
+def draw_base_network(
     region_centroids: np.ndarray,
     homotopic_indices: np.ndarray,
     rng: np.random.Generator,
     *,
     log_weight_sd: float = 0.8,
-    weight_factors: Sequence[np.ndarray] = (),
+    weight_factor_matrices: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
-    """Draw the network B that a cohort shares; `weight_factors` are h_i h_j and q_ij.
+    """Draw the network B that a cohort shares; the factors are h_i h_j and q_ij.
 
     `homotopic_indices` is each region's counterpart in the other hemisphere, itself for
     none.
@@ -565,10 +584,10 @@ def base_network(
     )
     weight_matrix = WEIGHT_AT_ZERO * np.exp(-region_distances / LENGTH_CONSTANT)
     weight_matrix = weight_matrix * np.exp(
-        log_weight_sd * symmetric_normal(len(region_centroids), rng)
+        log_weight_sd * draw_symmetric_normal(len(region_centroids), rng)
     )
-    for weight_factor in weight_factors:
-        weight_matrix = weight_matrix * weight_factor
+    for weight_factor_matrix in weight_factor_matrices:
+        weight_matrix = weight_matrix * weight_factor_matrix
     weight_matrix[np.arange(len(region_centroids)), homotopic_indices] += (
         HOMOTOPIC_WEIGHT
     )
@@ -610,8 +629,10 @@ def spread_from_seeds(
 ) -> np.ndarray:
     r"""Return :math:`x(t) = e^{-t O} x_0`, :math:`x_0` being 1 at the seeds."""
     eigenvalues, eigenvectors = np.linalg.eigh(operator_matrix)
-    coefficients = eigenvectors.T @ is_seed.astype(float)
-    disease_pattern = eigenvectors @ (np.exp(-time * eigenvalues) * coefficients)
+    eigenvector_coefficients = eigenvectors.T @ is_seed.astype(float)
+    disease_pattern = eigenvectors @ (
+        np.exp(-time * eigenvalues) * eigenvector_coefficients
+    )
     # Rounding can leave -1e-17 at regions that disease has not reached.
     return np.maximum(disease_pattern, 0.0)
 
@@ -648,18 +669,18 @@ def write_study_folder(
         If `folder` is not empty, or the cohort is not simulated or cannot be written
         in this style.
     """
-    known_styles = ["named"]
+    style_names = ["named"]
     if "mrtrix" in cohort.atlas.settings:
-        known_styles.insert(0, "mrtrix")
-    style = style or known_styles[0]
-    check_choice(f"style for {cohort.atlas.name}", style, known_styles)
+        style_names.insert(0, "mrtrix")
+    style = style or style_names[0]
+    check_choice(f"style for {cohort.atlas.name}", style, style_names)
     if cohort.truth is None:
         raise ParameterError(
             "cohort must be simulated (with cohort.truth), because the written files "
             "describe the cohort as simulated. Save other cohorts with "
             "Cohort.save(path)."
         )
-    node_positions = mrtrix_nodes(cohort.atlas) if style == "mrtrix" else None
+    node_positions = mrtrix_node_positions(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:
         provenance_record = {"Name": "brainlsap", **cohort.provenance}
         describe_dataset(partial_folder, "Simulated cohort", provenance_record)
@@ -676,29 +697,29 @@ def write_study_folder(
 def _write_participants(cohort: Cohort, folder: Path) -> None:
     """Write participants.tsv, and the sessions of every participant."""
     label_column = cohort.label_name
-    column_headers = {
+    header_by_column = {
         "participant": "participant_id",
         "session": "session_id",
         "label": label_column,
     }
-    scan_table = cohort.table.drop(columns="scan").rename(columns=column_headers)
-    covariate_columns = [
+    scan_table = cohort.table.drop(columns="scan").rename(columns=header_by_column)
+    covariate_column_names = [
         column_name
         for column_name in scan_table
-        if column_name not in column_headers.values()
+        if column_name not in header_by_column.values()
     ]
-    participant_groups = scan_table.groupby("participant_id", sort=False)
-    first_visit_table = participant_groups.head(1)[
-        ["participant_id", label_column, *covariate_columns]
+    participant_groupby = scan_table.groupby("participant_id", sort=False)
+    first_visit_table = participant_groupby.head(1)[
+        ["participant_id", label_column, *covariate_column_names]
     ]
     write_tsv(first_visit_table, folder / "participants.tsv")
-    varying_covariates = [
+    varying_column_names = [
         column_name
-        for column_name in covariate_columns
-        if participant_groups[column_name].nunique().gt(1).any()
+        for column_name in covariate_column_names
+        if participant_groupby[column_name].nunique().gt(1).any()
     ]
-    for participant, visit_table in participant_groups:
-        session_table = visit_table[["session_id", label_column, *varying_covariates]]
+    for participant, visit_table in participant_groupby:
+        session_table = visit_table[["session_id", label_column, *varying_column_names]]
         sessions_path = folder / str(participant) / f"{participant}_sessions.tsv"
         write_tsv(session_table, sessions_path)
 
@@ -708,37 +729,42 @@ def _write_scan(
 ) -> None:
     """Write one scan's connectome and features."""
     atlas = cohort.atlas
-    scan_keys = cohort.table.loc[scan_index, ["scan", "participant", "session"]]
-    scan, participant, session = scan_keys
-    scan_folder = folder / participant / session
+    scan_key_series = cohort.table.loc[scan_index, ["scan", "participant", "session"]]
+    scan_id, participant_id, session_id = scan_key_series
+    scan_folder = folder / participant_id / session_id
     _write_text(
-        scan_folder / "dwi" / f"{scan}_atlas-{_atlas_word(atlas)}_connectivity.csv",
+        scan_folder / "dwi" / f"{scan_id}_atlas-{_atlas_word(atlas)}_connectivity.csv",
         _connectome_text(cohort.connectomes[scan_index], atlas, node_positions),
     )
-    values_of_feature = dict(
+    values_by_feature = dict(
         zip(cohort.feature_names, cohort.features[scan_index].T, strict=True)
     )
     annotation_name = atlas.settings.get("annotation")
-    stats_features = (
-        {"thickness", "volume"} & {*values_of_feature} if annotation_name else set()
+    stats_feature_names = (
+        {"thickness", "volume"} & {*values_by_feature} if annotation_name else set()
     )
-    values_of_stat = {
-        feature_name: values_of_feature.pop(feature_name)
-        for feature_name in stats_features
+    values_by_stats_feature = {
+        feature_name: values_by_feature.pop(feature_name)
+        for feature_name in stats_feature_names
     }
-    if values_of_stat:
-        stats_folder = folder / "derivatives" / "freesurfer" / scan / "stats"
+    if values_by_stats_feature:
+        stats_folder = folder / "derivatives" / "freesurfer" / scan_id / "stats"
         for hemisphere in "LR":
             stats_path = stats_folder / f"{hemisphere.lower()}h.{annotation_name}.stats"
-            _write_text(stats_path, aparc_text(atlas, hemisphere, scan, values_of_stat))
-        region_volumes = values_of_stat.get("volume")
-        _write_text(stats_folder / "aseg.stats", aseg_text(atlas, scan, region_volumes))
-    for feature_name, regional_values in values_of_feature.items():
-        stats_path = scan_folder / "anat" / f"{scan}_desc-{feature_name}_regions.tsv"
+            _write_text(
+                stats_path,
+                aparc_text(atlas, hemisphere, scan_id, values_by_stats_feature),
+            )
+        region_volumes = values_by_stats_feature.get("volume")
+        _write_text(
+            stats_folder / "aseg.stats", aseg_text(atlas, scan_id, region_volumes)
+        )
+    for feature_name, regional_values in values_by_feature.items():
+        stats_path = scan_folder / "anat" / f"{scan_id}_desc-{feature_name}_regions.tsv"
         column_name = feature_name
         if feature_name == "fdg":
             stats_path = (
-                scan_folder / "pet" / f"{scan}_trc-18FFDG_desc-suvr_regions.tsv"
+                scan_folder / "pet" / f"{scan_id}_trc-18FFDG_desc-suvr_regions.tsv"
             )
             column_name = "suvr"
         number_texts = pd.Series(regional_values).map(
@@ -760,20 +786,22 @@ def _connectome_text(
     """Return a connectome as CSV: MRtrix's matrix of nodes, or with region names."""
     if node_positions is None:
         connectome_table = pd.DataFrame(connectome, atlas.names, atlas.names)
-        return _with_whole_numbers(connectome_table).to_csv(index_label="region")
+        return _convert_whole_columns(connectome_table).to_csv(index_label="region")
     node_matrix = mrtrix_matrix(connectome.astype(float), node_positions)
-    connectome_table = _with_whole_numbers(pd.DataFrame(node_matrix))
+    connectome_table = _convert_whole_columns(pd.DataFrame(node_matrix))
     # Numbers alone do not tell the order of rows.
-    header = f"# nodes of {atlas.settings['mrtrix']} (labelconvert), simulated\n"
-    return header + connectome_table.to_csv(header=False, index=False)
+    header_text = f"# nodes of {atlas.settings['mrtrix']} (labelconvert), simulated\n"
+    return header_text + connectome_table.to_csv(header=False, index=False)
 
 
-def _with_whole_numbers(number_table: pd.DataFrame) -> pd.DataFrame:
+def _convert_whole_columns(number_table: pd.DataFrame) -> pd.DataFrame:
     """Return a table whose columns of counts are whole numbers, as MRtrix writes."""
-    is_whole = (number_table == number_table.round()).all()
-    if is_whole.all():
+    is_whole_column = (number_table == number_table.round()).all()
+    if is_whole_column.all():
         return number_table.astype(np.int64)
-    return number_table.astype(dict.fromkeys(number_table.columns[is_whole], np.int64))
+    return number_table.astype(
+        dict.fromkeys(number_table.columns[is_whole_column], np.int64)
+    )
 
 
 def _write_text(file_path: Path, file_text: str) -> None:
@@ -781,7 +809,7 @@ def _write_text(file_path: Path, file_text: str) -> None:
     file_path.write_text(file_text.rstrip("\n") + "\n", encoding="utf-8")
 
 
-def mrtrix_nodes(atlas: Atlas) -> np.ndarray:
+def mrtrix_node_positions(atlas: Atlas) -> np.ndarray:
     """Return the position in the atlas of every node of MRtrix's matrix.
 
     -1 for nodes that the atlas leaves out: cerebellum, and accumbens in destrieux160.
@@ -823,7 +851,10 @@ FoldInd CurvInd
 
 
 def aparc_text(
-    atlas: Atlas, hemisphere: str, scan: str, values_of_feature: dict[str, np.ndarray]
+    atlas: Atlas,
+    hemisphere: str,
+    scan_id: str,
+    values_by_feature: dict[str, np.ndarray],
 ) -> str:
     """Return the `?h.aparc*.stats` of one hemisphere in FreeSurfer's layout.
 
@@ -831,36 +862,36 @@ def aparc_text(
     simulated values. By default thickness is 2.5 mm, and volume is area times
     thickness.
     """
-    is_on_side = atlas.regions["hemisphere"].to_numpy() == hemisphere
-    region_indices = np.flatnonzero(atlas.cortex & is_on_side)
-    mean_thickness = values_of_feature.get("thickness", np.full(len(atlas), 2.5))[
+    is_hemisphere_region = atlas.regions["hemisphere"].to_numpy() == hemisphere
+    region_indices = np.flatnonzero(atlas.cortex & is_hemisphere_region)
+    mean_thicknesses = values_by_feature.get("thickness", np.full(len(atlas), 2.5))[
         region_indices
     ]
     # Areas in mm^2 are arbitrary, but differ between regions.
     surface_areas = 600 + 24 * (np.arange(len(region_indices)) * 7 % 40)
-    n_vertices = surface_areas * 3 // 2
+    vertex_counts = surface_areas * 3 // 2
     gray_volumes = (
-        values_of_feature["volume"][region_indices]
-        if "volume" in values_of_feature
-        else surface_areas * mean_thickness
+        values_by_feature["volume"][region_indices]
+        if "volume" in values_by_feature
+        else surface_areas * mean_thicknesses
     )
     # FreeSurfer leaves out a region that a brain does not have.
-    is_measured = np.isfinite(mean_thickness) & np.isfinite(gray_volumes)
+    is_measured_region = np.isfinite(mean_thicknesses) & np.isfinite(gray_volumes)
     annot_names = atlas.regions["annot_name"].to_numpy()[region_indices]
-    header = _APARC_HEADER.format(
-        scan=scan,
+    header_text = _APARC_HEADER.format(
+        scan=scan_id,
         side=f"{hemisphere.lower()}h",
-        n_vertices=n_vertices[is_measured].sum(),
+        n_vertices=vertex_counts[is_measured_region].sum(),
     )
-    return header + "\n".join(
-        f"{annot_names[i]:<36s} {n_vertices[i]:6d} {surface_areas[i]:6d} "
-        f"{gray_volumes[i]:16.9f} {mean_thickness[i]:13.10f}  0.550     0.130     "
+    return header_text + "\n".join(
+        f"{annot_names[i]:<36s} {vertex_counts[i]:6d} {surface_areas[i]:6d} "
+        f"{gray_volumes[i]:16.9f} {mean_thicknesses[i]:13.10f}  0.550     0.130     "
         "0.028       18     2.0"
-        for i in np.flatnonzero(is_measured).tolist()
+        for i in np.flatnonzero(is_measured_region).tolist()
     )
 
 
-def aseg_text(atlas: Atlas, scan: str, region_volumes: np.ndarray | None) -> str:
+def aseg_text(atlas: Atlas, scan_id: str, region_volumes: np.ndarray | None) -> str:
     """Return an `aseg.stats`; without volumes everybody has the same sizes."""
     if region_volumes is None:
         core_names = [split_name(region_name)[1] for region_name in atlas.names]
@@ -870,7 +901,7 @@ def aseg_text(atlas: Atlas, scan: str, region_volumes: np.ndarray | None) -> str
     label_numbers = atlas.regions["freesurfer_id"].to_numpy()
     region_indices = np.flatnonzero(~atlas.cortex & np.isfinite(region_volumes))
     region_indices = region_indices[np.argsort(label_numbers[region_indices])]
-    return _ASEG_HEADER.format(scan=scan) + "\n".join(
+    return _ASEG_HEADER.format(scan=scan_id) + "\n".join(
         f"{line_number:3d} {label_numbers[region_index]:3d} "
         f"{region_volumes[region_index]:9.0f} {region_volumes[region_index]:18.9f}  "
         f"{atlas.names[region_index]:<32s} 70.0000 10.0000 20.0000 110.0000 90.0000"

@@ -35,15 +35,15 @@ from brainlsap.nodes.graphs import (
     NODE_MODELS,
     NodeGraph,
     NodeSettings,
-    chosen_variant,
     make_node_split,
     resolve_node_settings,
+    resolve_variant,
 )
 from brainlsap.text import count, option_name
 
 # One-entry cache of what takes minutes to compute from a graph, keyed by function and
 # graph; the seeds of a run share it.
-_last_result: dict[str, Any] = {}
+_result_by_key: dict[str, Any] = {}
 
 # Indices of labelled nodes, and the codes of their classes.
 LabelledNodes = tuple[Tensor, ...]
@@ -56,7 +56,7 @@ class ConstantMatrix(nn.Module):
     """A constant matrix, sparse or dense, with its product and dropout of entries."""
 
     X: Tensor
-    transpose: Tensor
+    transposed_positions: Tensor
 
     def __init__(self, matrix: sparse.sparray) -> None:
         super().__init__()
@@ -68,19 +68,21 @@ class ConstantMatrix(nn.Module):
         )
         self.register_buffer("X", stored_matrix, persistent=False)
         # the transpose holds, for each entry, its position among the values of X
-        entry_numbers = sparse.csr_array(
+        entry_position_matrix = sparse.csr_array(
             (np.arange(X.nnz), X.indices, X.indptr), X.shape
         )
         self.register_buffer(
-            "transpose", make_csr_tensor(entry_numbers.T.tocsr()), persistent=False
+            "transposed_positions",
+            make_csr_tensor(entry_position_matrix.T.tocsr()),
+            persistent=False,
         )
 
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
         if self.is_dense:
             return drop(self.X, dropout, is_training=True) @ H
-        kept_values = drop(self.X.values(), dropout, is_training=True)
-        return _SparseProduct.apply(kept_values, H, self)  # type: ignore[no-any-return]
+        dropout_values = drop(self.X.values(), dropout, is_training=True)
+        return _SparseProduct.apply(dropout_values, H, self)  # type: ignore[no-any-return]
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -88,17 +90,20 @@ class _SparseProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, matrix_values: Tensor, H: Tensor, csr_matrix: ConstantMatrix
+        ctx: Any, matrix_values: Tensor, H: Tensor, constant_matrix: ConstantMatrix
     ) -> Tensor:
-        ctx.values, ctx.transpose = matrix_values, csr_matrix.transpose
-        return make_csr_tensor(csr_matrix.X, matrix_values) @ H
+        ctx.values, ctx.transposed_positions = (
+            matrix_values,
+            constant_matrix.transposed_positions,
+        )
+        return make_csr_tensor(constant_matrix.X, matrix_values) @ H
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        transposed_entries = ctx.values[ctx.transpose.values()]
+        transposed_values = ctx.values[ctx.transposed_positions.values()]
         return (
             None,
-            make_csr_tensor(ctx.transpose, transposed_entries) @ grad_output,
+            make_csr_tensor(ctx.transposed_positions, transposed_values) @ grad_output,
             None,
         )
 
@@ -117,12 +122,12 @@ class NodeNetwork(nn.Module):
     L: Tensor
     U: Tensor
     eigenvalues: Tensor
-    steps: ConstantMatrix
-    deep: nn.ParameterList
-    last: nn.Linear
-    gate: nn.Linear
-    attend: "Attention"
-    last_attend: "Attention"
+    step_matrix: ConstantMatrix
+    deep_weights: nn.ParameterList
+    output_layer: nn.Linear
+    gate_layer: nn.Linear
+    attention: "Attention"
+    output_attention: "Attention"
 
     def __init__(
         self, graph: NodeGraph, n_classes: int, settings: NodeSettings
@@ -132,14 +137,14 @@ class NodeNetwork(nn.Module):
         network_name, n_hidden_units = settings.network, settings.hidden_units
         check_choice("network", network_name, READ_OUTS)
         self.read_out = READ_OUTS[network_name]
-        is_convolution = self.read_out is convolution_layers
+        is_convolution = self.read_out is apply_convolutions
         adjacency = sparse.csr_array(graph.adjacency, dtype=np.float32)
         X = sparse.csr_array(graph.features, dtype=np.float32)
         if settings.normalize == "row":
             row_sums = np.abs(X).sum(axis=1)
             X = sparse.diags_array(1 / np.where(row_sums > 0, row_sums, 1)) @ X
         self.features = ConstantMatrix(X)
-        self._prepare(adjacency)
+        self._store_propagators(adjacency)
         n_heads, dropout_rate = 8 if network_name == "gat" else 1, settings.dropout
         layer_sizes = [X.shape[1], n_heads * n_hidden_units]
         if is_convolution:
@@ -150,21 +155,23 @@ class NodeNetwork(nn.Module):
             )
         self.weights = nn.ParameterList(map(draw_weights, layer_sizes, layer_sizes[1:]))
         if network_name == "gat":
-            self.attend = Attention(n_heads, n_hidden_units, dropout_rate)
+            self.attention = Attention(n_heads, n_hidden_units, dropout_rate)
         elif network_name == "gcnii":
             deep_weights = (
                 draw_weights(n_hidden_units, n_hidden_units)
                 for _ in range(settings.n_layers)
             )
-            self.deep = nn.ParameterList(deep_weights)
+            self.deep_weights = nn.ParameterList(deep_weights)
         if not is_convolution:
-            self.last = nn.Linear(layer_sizes[1], n_classes, bias=network_name != "gat")
+            self.output_layer = nn.Linear(
+                layer_sizes[1], n_classes, bias=network_name != "gat"
+            )
         if network_name == "gat":
-            self.last_attend = Attention(1, n_classes, dropout_rate)
+            self.output_attention = Attention(1, n_classes, dropout_rate)
         elif network_name == "dagnn":
-            self.gate = nn.Linear(n_classes, 1)
+            self.gate_layer = nn.Linear(n_classes, 1)
 
-    def _prepare(self, adjacency: sparse.csr_array) -> None:
+    def _store_propagators(self, adjacency: sparse.csr_array) -> None:
         """Store what propagates: a matrix of steps, a Laplacian or its eigenvectors."""
         node_settings, n_nodes = self.settings, adjacency.shape[0]
         scale_mode = node_settings.scale_mode.replace("node", "region")
@@ -172,12 +179,14 @@ class NodeNetwork(nn.Module):
         max_scale = node_settings.max_scale or 0.0
         self.heat = HeatScale(n_nodes, initial_scale, max_scale, scale_mode)
         if node_settings.network != "heat":
-            make_steps = (
+            make_step_matrix = (
                 page_rank_graph
                 if node_settings.network == "gdc"
                 else normalized_adjacency
             )
-            self.steps = ConstantMatrix(compute_cached(make_steps, adjacency))
+            self.step_matrix = ConstantMatrix(
+                compute_cached(make_step_matrix, adjacency)
+            )
             return
         W = add_self_loops(adjacency) if node_settings.self_loops else adjacency
         if node_settings.kernel != "exact":
@@ -190,7 +199,7 @@ class NodeNetwork(nn.Module):
                 "with tolerance=1e-6, whose results agree to six digits."
             )
         for buffer_name, buffer_tensor in zip(
-            ("eigenvalues", "U"), compute_cached(spectrum_of, W), strict=True
+            ("eigenvalues", "U"), compute_cached(decompose_adjacency, W), strict=True
         ):
             self.register_buffer(buffer_name, buffer_tensor, persistent=False)
 
@@ -214,10 +223,10 @@ class NodeNetwork(nn.Module):
         node_settings, channels = self.settings, H.flatten(1)
         n_steps = int(node_settings.degree or 0)
         if node_settings.network != "heat":
-            step_channels = self.walk(H, n_steps)
+            channels_by_step = self.collect_step_channels(H, n_steps)
             if node_settings.network == "grand":
-                return sum(step_channels[1:], start=H) / len(step_channels)
-            return step_channels[-1]
+                return sum(channels_by_step[1:], start=H) / len(channels_by_step)
+            return channels_by_step[-1]
         if node_settings.kernel != "exact":
             channels = diffuse_recurrence(
                 self.L, channels, scale, node_settings.kernel, n_steps
@@ -229,14 +238,16 @@ class NodeNetwork(nn.Module):
             channels = (self.U * spectral_response) @ (self.U.T @ channels)
         return channels.view(H.shape)
 
-    def walk(self, H: Tensor, n_steps: int) -> list[Tensor]:
+    def collect_step_channels(self, H: Tensor, n_steps: int) -> list[Tensor]:
         """Return channels after 0 to `n_steps` steps over edges."""
-        step_channels = [H]
+        channels_by_step = [H]
         for _ in range(n_steps):
-            step_channels.append(self.steps(step_channels[-1].flatten(1)).view(H.shape))
-        return step_channels
+            channels_by_step.append(
+                self.step_matrix(channels_by_step[-1].flatten(1)).view(H.shape)
+            )
+        return channels_by_step
 
-    def drop(self, H: Tensor) -> Tensor:
+    def drop_channels(self, H: Tensor) -> Tensor:
         """Return channels, some dropped while training."""
         return drop(H, self.settings.dropout, self.training)
 
@@ -246,7 +257,7 @@ def draw_weights(n_inputs: int, n_outputs: int) -> nn.Parameter:
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(n_inputs, n_outputs)))
 
 
-def convolution_layers(network: NodeNetwork, H: Tensor) -> Tensor:
+def apply_convolutions(network: NodeNetwork, H: Tensor) -> Tensor:
     r"""Return logits of K layers :math:`H \leftarrow \sigma(P(H) W + b)`.
 
     P is heat for LSAP, GraphHeat (one fixed scale) and ADC (one learned scale); a step
@@ -256,7 +267,7 @@ def convolution_layers(network: NodeNetwork, H: Tensor) -> Tensor:
     layer_scale = network.heat()
     for layer_index, layer_bias in enumerate(network.biases):
         if layer_index > 0:
-            H = network.drop(torch.relu(H)) @ network.weights[layer_index]
+            H = network.drop_channels(torch.relu(H)) @ network.weights[layer_index]
         H = (
             network.propagate(H, layer_scale)
             if layer_index < network.settings.n_layers
@@ -265,51 +276,55 @@ def convolution_layers(network: NodeNetwork, H: Tensor) -> Tensor:
     return H
 
 
-def gat(network: Any, H: Tensor) -> Tensor:
+def apply_gat(network: Any, H: Tensor) -> Tensor:
     """Apply GAT: two layers of attention."""
-    edge_index = network.steps.X.to_sparse().indices()
-    H = network.drop(nn.functional.elu(network.attend(H, edge_index)))
-    return network.last_attend(network.last(H), edge_index)
+    edge_index = network.step_matrix.X.to_sparse().indices()
+    H = network.drop_channels(nn.functional.elu(network.attention(H, edge_index)))
+    return network.output_attention(network.output_layer(H), edge_index)
 
 
-def mlp(network: Any, H: Tensor) -> Tensor:
+def apply_mlp(network: Any, H: Tensor) -> Tensor:
     """Apply a perceptron, which ignores the graph."""
-    return network.last(network.drop(torch.relu(H)))
+    return network.output_layer(network.drop_channels(torch.relu(H)))
 
 
-def appnp(network: Any, H: Tensor) -> Tensor:
+def apply_appnp(network: Any, H: Tensor) -> Tensor:
     """Apply APPNP: ten steps, each with a tenth of the initial channels."""
-    H = initial_channels = mlp(network, H)
+    H = initial_channels = apply_mlp(network, H)
     for _ in range(10):
         H = 0.9 * network.propagate(H) + 0.1 * initial_channels
     return H
 
 
-def dagnn(network: Any, H: Tensor) -> Tensor:
+def apply_dagnn(network: Any, H: Tensor) -> Tensor:
     """Apply DAGNN: a sum over steps, weighted at every node by a gate."""
-    step_channels = torch.stack(network.walk(mlp(network, H), 10), dim=2)
-    return (torch.sigmoid(network.gate(step_channels)) * step_channels).sum(2)
+    stacked_channels = torch.stack(
+        network.collect_step_channels(apply_mlp(network, H), 10), dim=2
+    )
+    return (torch.sigmoid(network.gate_layer(stacked_channels)) * stacked_channels).sum(
+        2
+    )
 
 
-def gcnii(network: Any, H: Tensor) -> Tensor:
+def apply_gcnii(network: Any, H: Tensor) -> Tensor:
     """Apply GCNII: every layer mixes in the first channels."""
     H = initial_channels = torch.relu(H)
-    for k, layer_weights in enumerate(network.deep, start=1):
+    for k, weight_matrix in enumerate(network.deep_weights, start=1):
         mapping_strength = float(np.log(0.5 / k + 1))
-        H = 0.9 * network.propagate(network.drop(H)) + 0.1 * initial_channels
+        H = 0.9 * network.propagate(network.drop_channels(H)) + 0.1 * initial_channels
         H = torch.relu(
-            (1 - mapping_strength) * H + mapping_strength * (H @ layer_weights)
+            (1 - mapping_strength) * H + mapping_strength * (H @ weight_matrix)
         )
-    return mlp(network, H)
+    return apply_mlp(network, H)
 
 
 READ_OUTS = {
-    **dict.fromkeys(("heat", "gcn", "gdc", "sgc", "grand"), convolution_layers),
-    "mlp": mlp,
-    "gat": gat,
-    "appnp": appnp,
-    "dagnn": dagnn,
-    "gcnii": gcnii,
+    **dict.fromkeys(("heat", "gcn", "gdc", "sgc", "grand"), apply_convolutions),
+    "mlp": apply_mlp,
+    "gat": apply_gat,
+    "appnp": apply_appnp,
+    "dagnn": apply_dagnn,
+    "gcnii": apply_gcnii,
 }
 """Functions from the first channels to logits, by network of `settings.json`."""
 
@@ -321,54 +336,67 @@ class Attention(nn.Module):
     leaky_relu(a . h_i + b . h_j).
     """
 
-    def __init__(self, n_heads: int, n_out: int, dropout_rate: float) -> None:
+    def __init__(
+        self, n_heads: int, n_channels_per_head: int, dropout_rate: float
+    ) -> None:
         super().__init__()
-        self.target_weight = draw_weights(n_heads, n_out)
-        self.source_weight = draw_weights(n_heads, n_out)
-        self.bias, self.rate = nn.Parameter(torch.zeros(n_heads * n_out)), dropout_rate
+        self.target_weight = draw_weights(n_heads, n_channels_per_head)
+        self.source_weight = draw_weights(n_heads, n_channels_per_head)
+        self.bias, self.rate = (
+            nn.Parameter(torch.zeros(n_heads * n_channels_per_head)),
+            dropout_rate,
+        )
 
     def forward(self, H: Tensor, edge_index: Tensor) -> Tensor:
-        """Return channels of shape `(n_nodes, n_views, n_heads * n_out)`."""
-        (target_nodes, source_nodes), head_channels = (
+        """Return channels of shape `(n_nodes, n_views, n_heads * n_channels)`."""
+        (target_node_indices, source_node_indices), head_channels = (
             edge_index,
             H.unflatten(-1, self.target_weight.shape),
         )
-        target_score = (head_channels * self.target_weight).sum(-1)
-        source_score = (head_channels * self.source_weight).sum(-1)
+        target_scores = (head_channels * self.target_weight).sum(-1)
+        source_scores = (head_channels * self.source_weight).sum(-1)
         attention_logits = nn.functional.leaky_relu(
-            target_score[target_nodes] + source_score[source_nodes], 0.2
+            target_scores[target_node_indices] + source_scores[source_node_indices], 0.2
         )
-        target_index = target_nodes[:, None, None].expand_as(attention_logits)
-        minus_infinity = torch.full_like(target_score, -torch.inf)
-        max_logits = minus_infinity.scatter_reduce(
-            0, target_index, attention_logits.detach(), "amax"
+        target_index_tensor = target_node_indices[:, None, None].expand_as(
+            attention_logits
         )
-        edge_weights = torch.exp(attention_logits - max_logits[target_nodes])
-        weight_sums = torch.zeros_like(target_score).index_add(
-            0, target_nodes, edge_weights
+        lowest_logits = torch.full_like(target_scores, -torch.inf)
+        max_logits = lowest_logits.scatter_reduce(
+            0, target_index_tensor, attention_logits.detach(), "amax"
         )
-        edge_weights = drop(
-            edge_weights / weight_sums[target_nodes], self.rate, self.training
+        attention_weights = torch.exp(
+            attention_logits - max_logits[target_node_indices]
         )
-        edge_messages = edge_weights[..., None] * head_channels[source_nodes]
+        weight_sums = torch.zeros_like(target_scores).index_add(
+            0, target_node_indices, attention_weights
+        )
+        attention_weights = drop(
+            attention_weights / weight_sums[target_node_indices],
+            self.rate,
+            self.training,
+        )
+        edge_messages = (
+            attention_weights[..., None] * head_channels[source_node_indices]
+        )
         head_outputs = torch.zeros_like(head_channels).index_add(
-            0, target_nodes, edge_messages
+            0, target_node_indices, edge_messages
         )
         return head_outputs.flatten(2) + self.bias
 
 
 def compute_cached(
-    compute_result: Callable[[sparse.csr_array], Any], W: sparse.csr_array
+    compute_function: Callable[[sparse.csr_array], Any], W: sparse.csr_array
 ) -> Any:
-    """Return `compute(W)`; the last result is cached."""
-    result_key = hash_of((compute_result.__name__, W.indptr, W.indices, W.data))
-    if result_key not in _last_result:
-        _last_result.clear()
-        _last_result[result_key] = compute_result(W)
-    return _last_result[result_key]
+    """Return `compute_function(W)`; the last result is cached."""
+    result_key = hash_of((compute_function.__name__, W.indptr, W.indices, W.data))
+    if result_key not in _result_by_key:
+        _result_by_key.clear()
+        _result_by_key[result_key] = compute_function(W)
+    return _result_by_key[result_key]
 
 
-def spectrum_of(adjacency: sparse.csr_array) -> tuple[Tensor, Tensor]:
+def decompose_adjacency(adjacency: sparse.csr_array) -> tuple[Tensor, Tensor]:
     """Return eigenvalues and eigenvectors of the normalised Laplacian."""
     L = normalized_laplacian(adjacency).to_dense()
     spectrum = decompose(L[None], torch.float32)
@@ -377,8 +405,8 @@ def spectrum_of(adjacency: sparse.csr_array) -> tuple[Tensor, Tensor]:
 
 def add_self_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
     """Return the graph with a self loop at every node."""
-    self_loops = sparse.eye_array(adjacency.shape[0], dtype=np.float32)
-    return sparse.csr_array(adjacency + self_loops)
+    self_loop_matrix = sparse.eye_array(adjacency.shape[0], dtype=np.float32)
+    return sparse.csr_array(adjacency + self_loop_matrix)
 
 
 def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
@@ -387,36 +415,44 @@ def normalized_adjacency(adjacency: sparse.csr_array) -> sparse.csr_array:
 
 
 def _normalize_by_degrees(W: sparse.csr_array) -> sparse.csr_array:
-    row_factors, column_factors = (
+    row_scaling_matrix, column_scaling_matrix = (
         sparse.diags_array(W.sum(axis=degree_axis) ** -0.5) for degree_axis in (1, 0)
     )
-    return sparse.csr_array(row_factors @ W @ column_factors, dtype=np.float32)
+    return sparse.csr_array(
+        row_scaling_matrix @ W @ column_scaling_matrix, dtype=np.float32
+    )
 
 
 def page_rank_graph(
-    adjacency: sparse.csr_array, teleport: float = 0.05, n_neighbours: int = 64
+    adjacency: sparse.csr_array,
+    teleport_probability: float = 0.05,
+    n_neighbours: int = 64,
 ) -> sparse.csr_array:
     """Return personalised PageRank, the largest entries of each column, normalised.
 
     GDC of Gasteiger et al. 2019: the matrix of the walk is symmetric; its largest
     entries are divided by the square roots of their sums over rows and columns.
     """
-    n_nodes, block_size, remaining_rank = adjacency.shape[0], 512, 1e-3
+    n_nodes, block_size, rank_tolerance = adjacency.shape[0], 512, 1e-3
     A = normalized_adjacency(adjacency)
-    n_kept_entries, rank_blocks = min(n_neighbours, n_nodes), []
+    n_entries_per_column, rank_matrices = min(n_neighbours, n_nodes), []
     for start_node in range(0, n_nodes, block_size):
         teleport_vectors = np.eye(
             n_nodes, min(block_size, n_nodes - start_node), -start_node, np.float32
         )
         page_ranks = teleport_vectors.copy()
-        for _ in range(int(np.ceil(np.log(remaining_rank) / np.log(1 - teleport)))):
-            page_ranks = (1 - teleport) * (A @ page_ranks) + teleport * teleport_vectors
-        smallest_row_indices = np.argpartition(-page_ranks, n_kept_entries - 1, axis=0)[
-            n_kept_entries:
-        ]
+        for _ in range(
+            int(np.ceil(np.log(rank_tolerance) / np.log(1 - teleport_probability)))
+        ):
+            page_ranks = (1 - teleport_probability) * (
+                A @ page_ranks
+            ) + teleport_probability * teleport_vectors
+        smallest_row_indices = np.argpartition(
+            -page_ranks, n_entries_per_column - 1, axis=0
+        )[n_entries_per_column:]
         np.put_along_axis(page_ranks, smallest_row_indices, 0, axis=0)
-        rank_blocks.append(sparse.csr_array(page_ranks))
-    return _normalize_by_degrees(sparse.csr_array(sparse.hstack(rank_blocks)))
+        rank_matrices.append(sparse.csr_array(page_ranks))
+    return _normalize_by_degrees(sparse.csr_array(sparse.hstack(rank_matrices)))
 
 
 @dataclass(eq=False, repr=False)
@@ -509,9 +545,9 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         ParameterError
             For a setting that is unknown or cannot be used.
         """
-        setting_values = {"n_epochs": self.n_epochs, **(self.options or {})}
+        value_by_setting = {"n_epochs": self.n_epochs, **(self.options or {})}
         return resolve_node_settings(
-            self.model, self.variant, setting_values, dataset_name
+            self.model, self.variant, value_by_setting, dataset_name
         )
 
     def fit(
@@ -543,13 +579,13 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
                 "validation set."
             )
         device = torch.device(self.device)
-        self.classes_, training_labels, validation_labels = read_node_labels(
-            graph, train, validation, device
+        self.classes_, labelled_training_nodes, labelled_validation_nodes = (
+            read_node_labels(graph, train, validation, device)
         )
         with seeded(self.random_state, device):
             network = NodeNetwork(graph, len(self.classes_), node_settings).to(device)
             best_epoch, self.history_ = train_nodes(
-                network, training_labels, validation_labels
+                network, labelled_training_nodes, labelled_validation_nodes
             )
         if not np.isfinite(self.history_["train_loss"][-1]):
             raise ParameterError(
@@ -594,83 +630,99 @@ def read_node_labels(
 ) -> tuple[np.ndarray, LabelledNodes, LabelledNodes | None]:
     """Read the labels of training and validation nodes, and no others."""
     node_labels = np.asarray(graph.labels)
-    node_sets = [
-        set_nodes
-        for set_nodes in (train_indices, validation_indices)
-        if set_nodes is not None
+    node_selections = [
+        node_selection
+        for node_selection in (train_indices, validation_indices)
+        if node_selection is not None
     ]
-    index_sets = [np.arange(len(node_labels))[set_nodes] for set_nodes in node_sets]
-    shared_nodes = np.intersect1d(*index_sets) if len(index_sets) > 1 else []
-    if len(shared_nodes):
+    node_index_arrays = [
+        np.arange(len(node_labels))[node_selection]
+        for node_selection in node_selections
+    ]
+    shared_node_indices = (
+        np.intersect1d(*node_index_arrays) if len(node_index_arrays) > 1 else []
+    )
+    if len(shared_node_indices):
         raise ParameterError(
-            f"{count(len(shared_nodes), 'node', 'are')} in both train and validation: "
-            f"{shared_nodes[:5]}. Remove these nodes from train or from validation."
+            f"{count(len(shared_node_indices), 'node', 'are')} in both train and "
+            f"validation: {shared_node_indices[:5]}. Remove these nodes from train or "
+            "from validation."
         )
-    class_names = np.unique(node_labels[index_sets[0]])
-    if class_names.dtype.kind in "if":  # negative or NaN stands for no label
-        class_names = class_names[class_names >= 0]
-    is_unknown_label = ~np.isin(node_labels[np.concatenate(index_sets)], class_names)
-    if is_unknown_label.any() or len(class_names) < 2:
+    classes = np.unique(node_labels[node_index_arrays[0]])
+    if classes.dtype.kind in "if":  # negative or NaN stands for no label
+        classes = classes[classes >= 0]
+    is_unknown_label = ~np.isin(node_labels[np.concatenate(node_index_arrays)], classes)
+    if is_unknown_label.any() or len(classes) < 2:
         raise ParameterError(
             "train must contain at least two classes, and validation must contain "
             f"only classes of train; got {count(is_unknown_label.sum(), 'node')} "
             "without a label or with a class that train does not contain. The classes "
-            f"of train are {class_names.tolist()}."
+            f"of train are {classes.tolist()}."
         )
-    labelled_sets = []
-    for set_nodes in index_sets:
-        class_codes = np.searchsorted(class_names, node_labels[set_nodes])
-        labelled_sets.append(
+    labelled_nodes_by_set = []
+    for node_selection in node_index_arrays:
+        class_codes = np.searchsorted(classes, node_labels[node_selection])
+        labelled_nodes_by_set.append(
             (
-                torch.from_numpy(set_nodes).to(device),
+                torch.from_numpy(node_selection).to(device),
                 torch.from_numpy(class_codes).to(device),
             )
         )
     return (
-        class_names,
-        labelled_sets[0],
-        labelled_sets[1] if validation_indices is not None else None,
+        classes,
+        labelled_nodes_by_set[0],
+        labelled_nodes_by_set[1] if validation_indices is not None else None,
     )
 
 
 def train_nodes(
-    network: NodeNetwork, training_labels: LabelledNodes, validation_labels: Any
+    network: NodeNetwork,
+    labelled_training_nodes: LabelledNodes,
+    labelled_validation_nodes: Any,
 ) -> tuple[int, dict[str, list[float]]]:
     """Train until validation stops improving; the network ends at its best epoch.
 
     Returns that epoch, and every epoch's training loss and validation
     accuracy.
     """
-    node_settings, parameters = network.settings, dict(network.named_parameters())
-    parameters.pop("heat.raw_scale")
+    node_settings, parameter_by_name = (
+        network.settings,
+        dict(network.named_parameters()),
+    )
+    parameter_by_name.pop("heat.raw_scale")
     deep_weights = [
-        parameters.pop(parameter_name)
-        for parameter_name in [*parameters]
-        if parameter_name.startswith("deep.")
+        parameter_by_name.pop(parameter_name)
+        for parameter_name in [*parameter_by_name]
+        if parameter_name.startswith("deep_weights.")
     ]
     learning_rate = node_settings.learning_rate
     # the inner weights of GCNII have a decay of their own
     optimizers = [
-        Adam([*parameters.values()], learning_rate, node_settings.weight_decay),
+        Adam([*parameter_by_name.values()], learning_rate, node_settings.weight_decay),
         Adam(deep_weights, learning_rate, weight_decay=0.01),
     ]
-    history: dict[str, list[float]] = {"train_loss": [], "validation_accuracy": []}
-    best_score, best_epoch, best_state = (-1.0, 0.0), -1, {}
+    history_by_metric: dict[str, list[float]] = {
+        "train_loss": [],
+        "validation_accuracy": [],
+    }
+    best_sort_key, best_epoch, best_state = (-1.0, 0.0), -1, {}
     for epoch in range(node_settings.n_epochs):
-        epoch_results = [
-            train_epoch(network, optimizers, training_labels, validation_labels)
+        epoch_score_tensors = [
+            train_epoch(
+                network, optimizers, labelled_training_nodes, labelled_validation_nodes
+            )
         ]
-        if validation_labels is not None:
-            epoch_results += evaluate_nodes(network, validation_labels)
+        if labelled_validation_nodes is not None:
+            epoch_score_tensors += evaluate_nodes(network, labelled_validation_nodes)
         # the only synchronisation with the device in an epoch
-        loss, *validation_scores = torch.stack(epoch_results).tolist()
-        history["train_loss"].append(loss)
-        history["validation_accuracy"] += validation_scores[:1]
-        epoch_score = (0.0, float(epoch))
-        if validation_scores:
-            epoch_score = (validation_scores[0], -validation_scores[1])
-        if epoch_score > best_score:
-            best_score, best_epoch = epoch_score, epoch
+        loss, *accuracy_and_loss = torch.stack(epoch_score_tensors).tolist()
+        history_by_metric["train_loss"].append(loss)
+        history_by_metric["validation_accuracy"] += accuracy_and_loss[:1]
+        epoch_sort_key = (0.0, float(epoch))
+        if accuracy_and_loss:
+            epoch_sort_key = (accuracy_and_loss[0], -accuracy_and_loss[1])
+        if epoch_sort_key > best_sort_key:
+            best_sort_key, best_epoch = epoch_sort_key, epoch
             best_state = copy.deepcopy(network.state_dict())
         is_stale = (
             node_settings.patience and epoch - best_epoch >= node_settings.patience
@@ -679,7 +731,7 @@ def train_nodes(
             break
     network.load_state_dict(best_state)
     network.eval()
-    return best_epoch, history
+    return best_epoch, history_by_metric
 
 
 @torch.no_grad()
@@ -688,25 +740,27 @@ def evaluate_nodes(
 ) -> tuple[Tensor, Tensor]:
     """Return accuracy and cross-entropy of labelled nodes, without dropout."""
     network.eval()
-    node_logits, (node_index, class_codes) = network(1), labelled_nodes
-    node_accuracy = (node_logits[node_index, 0].argmax(1) == class_codes).float().mean()
-    return node_accuracy, label_loss(node_logits, labelled_nodes)
+    node_logits, (node_indices, class_codes) = network(1), labelled_nodes
+    node_accuracy = (
+        (node_logits[node_indices, 0].argmax(1) == class_codes).float().mean()
+    )
+    return node_accuracy, compute_label_loss(node_logits, labelled_nodes)
 
 
 def train_epoch(
     network: NodeNetwork,
     optimizers: list[Adam],
-    training_labels: LabelledNodes,
-    validation_labels: Any,
+    labelled_training_nodes: LabelledNodes,
+    labelled_validation_nodes: Any,
 ) -> Tensor:
     """Train one full-batch epoch with both updates; return the loss of the labels."""
     node_settings = network.settings
     network.train()
     network.zero_grad()
     logits = network(node_settings.n_views)
-    loss = total_loss = label_loss(logits, training_labels)
+    loss = total_loss = compute_label_loss(logits, labelled_training_nodes)
     if node_settings.consistency:
-        consistency_loss = inconsistency(logits, node_settings.temperature)
+        consistency_loss = compute_inconsistency(logits, node_settings.temperature)
         total_loss = loss + node_settings.consistency * consistency_loss
     scale_loss = total_loss
     raw_scale = network.heat.raw_scale
@@ -715,7 +769,7 @@ def train_epoch(
         scale_loss = (
             loss
             if scale_signal == "labels"
-            else label_loss(network(1), validation_labels)
+            else compute_label_loss(network(1), labelled_validation_nodes)
         )
     total_loss.backward(retain_graph=scale_loss is loss)
     if scale_loss is not total_loss:
@@ -726,21 +780,21 @@ def train_epoch(
     return loss.detach()
 
 
-def label_loss(node_logits: Tensor, labelled_nodes: LabelledNodes) -> Tensor:
+def compute_label_loss(node_logits: Tensor, labelled_nodes: LabelledNodes) -> Tensor:
     """Return the mean cross-entropy of the labelled nodes over all views."""
-    node_index, class_codes = labelled_nodes
+    node_indices, class_codes = labelled_nodes
     class_codes = class_codes[:, None].expand(-1, node_logits.shape[1]).flatten()
     return nn.functional.cross_entropy(
-        node_logits[node_index].flatten(0, 1), class_codes
+        node_logits[node_indices].flatten(0, 1), class_codes
     )
 
 
-def inconsistency(view_logits: Tensor, temperature: float) -> Tensor:
+def compute_inconsistency(view_logits: Tensor, temperature: float) -> Tensor:
     """Return the distance of views from their sharpened mean, over all nodes."""
     view_probabilities = view_logits.softmax(-1)
-    sharpened_mean = view_probabilities.mean(1).pow(1 / temperature)
+    sharpened_probabilities = view_probabilities.mean(1).pow(1 / temperature)
     target_probabilities = (
-        sharpened_mean / sharpened_mean.sum(1, keepdim=True)
+        sharpened_probabilities / sharpened_probabilities.sum(1, keepdim=True)
     ).detach()
     return (view_probabilities - target_probabilities[:, None]).square().sum(-1).mean()
 
@@ -801,11 +855,11 @@ def run_nodes(
         for model_name in models
         for seed in range(n_seeds)
     ]
-    all_settings = [model.settings(graph.name) for model in classifiers]
+    classifier_settings = [model.settings(graph.name) for model in classifiers]
     options_text = " ".join(
         f"{k}={v}" for k, v in (classifier_options.get("options") or {}).items()
     )
-    row_of_run_key = {}
+    row_by_run_key = {}
     run_keys = []
     column_separator = "\t" if str(out).endswith(".tsv") else ","
     if out is not None and Path(out).is_file():
@@ -816,34 +870,34 @@ def run_nodes(
                 f"{out} already exists and was not written by run_nodes. Name "
                 "another file with out=."
             )
-        row_of_run_key = {
+        row_by_run_key = {
             tuple(run_row[k] for k in _ABOUT): run_row
             for run_row in score_table.to_dict("records")
         }
-    data_matrices = [graph.adjacency, graph.features]
-    hashed_data = [
+    sparse_matrices = [graph.adjacency, graph.features]
+    graph_arrays = [
         graph.labels,
         *(
-            [data_matrix.data, data_matrix.indices, data_matrix.indptr]
-            for data_matrix in data_matrices
+            [sparse_matrix.data, sparse_matrix.indices, sparse_matrix.indptr]
+            for sparse_matrix in sparse_matrices
         ),
     ]
-    for model, node_settings in zip(classifiers, all_settings, strict=True):
+    for model, node_settings in zip(classifiers, classifier_settings, strict=True):
         seed, model_title = model.random_state, NODE_MODELS[model.model]
         node_split = make_node_split(graph, split, seed)
-        used_variant = chosen_variant(model.model, variant, graph.name)
+        used_variant = resolve_variant(model.model, variant, graph.name)
         run_keys.append(
             (graph.name, split, model_title, used_variant, options_text, seed)
         )
-        fit_hash = hash_of((hashed_data, vars(node_split), vars(node_settings), seed))[
+        fit_hash = hash_of((graph_arrays, vars(node_split), vars(node_settings), seed))[
             :12
         ]
-        if row_of_run_key.get(run_keys[-1], {}).get("hash") == fit_hash:
+        if row_by_run_key.get(run_keys[-1], {}).get("hash") == fit_hash:
             continue
         start_time = time.perf_counter()
         model.fit(graph, node_split.train, node_split.validation)
         training_losses, validation_accuracies = model.history_.values()
-        run_row = row_of_run_key[run_keys[-1]] = {
+        run_row = row_by_run_key[run_keys[-1]] = {
             **dict(zip(_ABOUT, run_keys[-1], strict=True)),
             "validation": 100 * max(validation_accuracies),
             "test": 100 * model.score(graph, node_split.test),
@@ -854,7 +908,7 @@ def run_nodes(
         }
         if out is not None:
             with replace_when_whole(out) as partial_path:
-                score_table = pd.DataFrame(row_of_run_key.values())
+                score_table = pd.DataFrame(row_by_run_key.values())
                 score_table.to_csv(
                     partial_path, sep=column_separator, index=False, float_format="%.7g"
                 )
@@ -863,7 +917,7 @@ def run_nodes(
                 **run_row
             )
             print(f"{model_title} seed {seed}: {scores_text}", flush=True)  # noqa: T201
-    return pd.DataFrame([row_of_run_key[run_key] for run_key in run_keys])
+    return pd.DataFrame([row_by_run_key[run_key] for run_key in run_keys])
 
 
 def summarize_nodes(runs: pd.DataFrame) -> pd.DataFrame:

@@ -69,33 +69,34 @@ class NodeSettings(HeatSettings):
 _TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
 
 
-def _inherit_settings(settings_entries: dict[str, Any]) -> dict[str, Any]:
+def _inherit_settings(settings_by_name: dict[str, Any]) -> dict[str, Any]:
     """Return entries, each completed by the earlier one that its `like` names."""
-    completed_entries: dict[str, Any] = {}
-    for entry_name, settings_entry in settings_entries.items():
-        completed_entries[entry_name] = (
-            completed_entries.get(settings_entry.pop("like", ""), {}) | settings_entry
+    complete_settings_by_name: dict[str, Any] = {}
+    for entry_name, named_settings in settings_by_name.items():
+        complete_settings_by_name[entry_name] = (
+            complete_settings_by_name.get(named_settings.pop("like", ""), {})
+            | named_settings
         )
-    return completed_entries
+    return complete_settings_by_name
 
 
-def _title_models(network_entries: dict[str, Any]) -> dict[str, str]:
+def _pop_network_titles(settings_by_network: dict[str, Any]) -> dict[str, str]:
     """Return titles of the networks that are models, and remove them from `networks`.
 
     A network that brains are compared with, too, has its title there. One without any
     title only holds settings for others.
     """
-    title_of_network: dict[str, str] = {}
-    for network_name, network_entry in network_entries.items():
-        network_title = network_entry.pop("title", "")
+    title_by_network: dict[str, str] = {}
+    for network_name, network_settings in settings_by_network.items():
+        network_title = network_settings.pop("title", "")
         if network_name in NETWORKS:
             network_title = NETWORKS[network_name].title
         if network_title:
-            title_of_network[network_name] = network_title
-    return title_of_network
+            title_by_network[network_name] = network_title
+    return title_by_network
 
 
-NODE_MODELS = _title_models(_TABLES["networks"])
+NODE_MODELS = _pop_network_titles(_TABLES["networks"])
 """Printed names of the models, as in the paper, by the names that users give."""
 NODE_DATASETS, _NETWORKS = map(
     _inherit_settings, (_TABLES["datasets"], _TABLES["networks"])
@@ -104,7 +105,7 @@ NODE_DATASETS, _NETWORKS = map(
 VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
 
 
-def chosen_variant(model: str, variant_name: str = "chosen", dataset: str = "") -> str:
+def resolve_variant(model: str, variant_name: str = "chosen", dataset: str = "") -> str:
     """Return the method that learns a model's scales; "" without own scales."""
     if "kernel" not in _NETWORKS[model]:
         return ""
@@ -119,53 +120,59 @@ def resolve_node_settings(
     """Return the settings of a model on a data set, changed by `options` (not None)."""
     check_choice("model", model, NODE_MODELS)
     check_choice("variant", variant, (*VARIANTS, "chosen"))
-    variant = chosen_variant(model, variant, dataset)
-    for option_name in options:
+    variant = resolve_variant(model, variant, dataset)
+    for setting_name in options:
         check_choice(
             "option",
-            option_name,
+            setting_name,
             {setting_field.name for setting_field in fields(NodeSettings)},
         )
     dataset_settings = NODE_DATASETS.get(dataset, {})
-    setting_values = dict(_NETWORKS[model])
+    value_by_setting = dict(_NETWORKS[model])
     if variant == "paper":
-        setting_values |= VARIANTS[variant] | dataset_settings.get("paper", {})
-        setting_values["degree"] = PAPER_DEGREES.get(setting_values["kernel"])
+        value_by_setting |= VARIANTS[variant] | dataset_settings.get("paper", {})
+        value_by_setting["degree"] = PAPER_DEGREES.get(value_by_setting["kernel"])
     elif variant:
-        setting_values |= VARIANTS[variant] | dataset_settings.get("lsap", {})
+        value_by_setting |= VARIANTS[variant] | dataset_settings.get("lsap", {})
     else:
-        setting_values |= dataset_settings.get("baselines", {}) | dataset_settings.get(
-            model, {}
-        )
-    setting_values |= {
-        option_name: option_value
-        for option_name, option_value in options.items()
-        if option_value is not None
+        value_by_setting |= dataset_settings.get(
+            "baselines", {}
+        ) | dataset_settings.get(model, {})
+    value_by_setting |= {
+        setting_name: setting_value
+        for setting_name, setting_value in options.items()
+        if setting_value is not None
     }
-    node_settings = NodeSettings(**setting_values)
+    node_settings = NodeSettings(**value_by_setting)
     check_settings(node_settings)
     return (
-        _complete_scales(node_settings)
+        _complete_scale_settings(node_settings)
         if node_settings.network == "heat"
         else node_settings
     )
 
 
-def _complete_scales(node_settings: Any) -> Any:
+def _complete_scale_settings(node_settings: Any) -> Any:
     """Fill in degree, start and largest scale, so that each is known and accurate."""
     kernel_name = node_settings.kernel
     initial_scale = node_settings.initial_scale
     max_scale = node_settings.max_scale
-    scale_limit = max(8.0, initial_scale or 0.0) if max_scale is None else max_scale
+    resolved_max_scale = (
+        max(8.0, initial_scale or 0.0) if max_scale is None else max_scale
+    )
     if kernel_name != "exact":
         # signals on large graphs are float32
-        trusted_limit = find_largest_accurate_scale(kernel_name, torch.float32)
-        scale_limit = min(scale_limit, trusted_limit)
-    initial_scale = min(4.0, scale_limit) if initial_scale is None else initial_scale
+        max_accurate_scale = find_largest_accurate_scale(kernel_name, torch.float32)
+        resolved_max_scale = min(resolved_max_scale, max_accurate_scale)
+    initial_scale = (
+        min(4.0, resolved_max_scale) if initial_scale is None else initial_scale
+    )
     if node_settings.scale_mode == "frozen" and max_scale is None:
-        scale_limit = min(scale_limit, max(initial_scale, 1e-3))
+        resolved_max_scale = min(resolved_max_scale, max(initial_scale, 1e-3))
     return resolve_kernel(
-        replace(node_settings, initial_scale=initial_scale, max_scale=scale_limit)
+        replace(
+            node_settings, initial_scale=initial_scale, max_scale=resolved_max_scale
+        )
     )
 
 
@@ -190,9 +197,9 @@ class NodeSplit:
 
     def __post_init__(self) -> None:
         split_masks = np.array(list(vars(self).values()))
-        is_filled = split_masks.any(axis=1).all()
-        is_shared = (split_masks.sum(axis=0) > 1).any()
-        if split_masks.dtype != bool or not is_filled or is_shared:
+        has_no_empty_set = split_masks.any(axis=1).all()
+        has_shared_node = (split_masks.sum(axis=0) > 1).any()
+        if split_masks.dtype != bool or not has_no_empty_set or has_shared_node:
             raise SplitError(
                 "train, validation and test must be disjoint boolean masks with at "
                 f"least one node each; got {split_masks.dtype} masks of sizes "
@@ -422,62 +429,70 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         test_labels,
         all_features,
         all_labels,
-        neighbours_of_node,
+        neighbours_by_node,
     ) = (_unpickle_arrays(Path(f"{path_prefix}.{file_key}")) for file_key in file_keys)
     with reading(f"{path_prefix}.*", "parts of one graph"):
-        test_nodes = np.loadtxt(f"{path_prefix}.test.index", dtype=int, ndmin=1)
-        n_known_nodes = all_features.shape[0]
+        test_node_indices = np.loadtxt(f"{path_prefix}.test.index", dtype=int, ndmin=1)
+        n_allx_nodes = all_features.shape[0]
         n_train_nodes = train_features.shape[0]
-        n_nodes = int(test_nodes.max()) + 1
+        n_nodes = int(test_node_indices.max()) + 1
         is_consistent = (
-            test_nodes.min() >= n_known_nodes
-            and n_nodes <= n_known_nodes + 2 * len(test_nodes)
+            test_node_indices.min() >= n_allx_nodes
+            and n_nodes <= n_allx_nodes + 2 * len(test_node_indices)
         )
-        if not is_consistent or len(np.unique(test_nodes)) != test_features.shape[0]:
+        if (
+            not is_consistent
+            or len(np.unique(test_node_indices)) != test_features.shape[0]
+        ):
             raise ValueError(
                 f"test.index must list {test_features.shape[0]} nodes, each once"
             )
         # rows of the files as nodes of the graph; the nodes left out get none
-        node_of_row = np.r_[:n_known_nodes, test_nodes]
+        row_node_indices = np.r_[:n_allx_nodes, test_node_indices]
         X = sparse.vstack([all_features, test_features], format="coo", dtype=np.float32)
-        node_feature_indices = (node_of_row[X.row], X.col)
+        coordinate_indices = (row_node_indices[X.row], X.col)
         features_shape = (n_nodes, X.shape[1])
-        features = sparse.csr_array(
-            (X.data, node_feature_indices), shape=features_shape
-        )
+        features = sparse.csr_array((X.data, coordinate_indices), shape=features_shape)
         one_hot_labels, node_labels = (
             np.vstack([all_labels, test_labels]),
             np.full(n_nodes, -1),
         )
-        node_labels[node_of_row] = np.where(
+        node_labels[row_node_indices] = np.where(
             one_hot_labels.any(axis=1), one_hot_labels.argmax(axis=1), -1
         )
         edge_pairs = np.array(
             [
-                (node_number, neighbour_number)
-                for node_number in neighbours_of_node
-                for neighbour_number in neighbours_of_node[node_number]
+                (node_index, neighbour_index)
+                for node_index in neighbours_by_node
+                for neighbour_index in neighbours_by_node[node_index]
             ]
         ).T
-        edge_counts = np.ones(edge_pairs.shape[1])
-        edge_matrix = sparse.csr_array(
-            (edge_counts, edge_pairs), shape=(n_nodes, n_nodes)
+        edge_weights = np.ones(edge_pairs.shape[1])
+        directed_adjacency = sparse.csr_array(
+            (edge_weights, edge_pairs), shape=(n_nodes, n_nodes)
         )
-    split_nodes = (
+    node_indices_by_set = (
         np.r_[:n_train_nodes],
-        np.r_[n_train_nodes : min(n_train_nodes + 500, n_known_nodes)],
-        test_nodes,
+        np.r_[n_train_nodes : min(n_train_nodes + 500, n_allx_nodes)],
+        test_node_indices,
     )
-    split_masks = _split_masks(n_nodes, *split_nodes) & (node_labels >= 0)
+    split_masks = _make_split_masks(n_nodes, *node_indices_by_set) & (node_labels >= 0)
     public_split = NodeSplit(*split_masks) if split_masks.any(axis=1).all() else None
     return NodeGraph(
-        name, _simple_graph(edge_matrix), features, node_labels, public_split
+        name,
+        _make_simple_adjacency(directed_adjacency),
+        features,
+        node_labels,
+        public_split,
     )
 
 
-def _split_masks(n_nodes: int, *split_nodes: np.ndarray) -> np.ndarray:
+def _make_split_masks(n_nodes: int, *node_indices_by_set: np.ndarray) -> np.ndarray:
     return np.array(
-        [np.isin(np.arange(n_nodes), mask_nodes) for mask_nodes in split_nodes]
+        [
+            np.isin(np.arange(n_nodes), set_node_indices)
+            for set_node_indices in node_indices_by_set
+        ]
     )
 
 
@@ -516,26 +531,31 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
             *csr_arrays, node_labels = (
                 npz_archive[array_name] for array_name in (*array_keys, "labels")
             )
-        edge_matrix = _build_csr_matrix(*csr_arrays[:4])
+        directed_adjacency = _build_csr_matrix(*csr_arrays[:4])
         features = _build_csr_matrix(*csr_arrays[4:])
-        node_counts = {*edge_matrix.shape, features.shape[0], node_labels.size}
-        are_whole_numbers = node_labels.dtype.kind in "iu" and node_labels.max() < max(
-            node_labels.size, 2
+        distinct_node_counts = {
+            *directed_adjacency.shape,
+            features.shape[0],
+            node_labels.size,
+        }
+        has_whole_number_labels = (
+            node_labels.dtype.kind in "iu"
+            and node_labels.max() < max(node_labels.size, 2)
         )
-        if len(node_counts) > 1 or not are_whole_numbers:
+        if len(distinct_node_counts) > 1 or not has_whole_number_labels:
             raise ValueError("labels must be a whole number from 0 for every node")
-    graph_parts = (
-        _simple_graph(edge_matrix),
+    graph_arrays = (
+        _make_simple_adjacency(directed_adjacency),
         features.astype(np.float32),
         node_labels.astype(np.int64),
     )
-    return NodeGraph(name or Path(path).stem, *graph_parts)
+    return NodeGraph(name or Path(path).stem, *graph_arrays)
 
 
-def _simple_graph(edge_matrix: sparse.sparray) -> sparse.csr_array:
+def _make_simple_adjacency(directed_adjacency: sparse.sparray) -> sparse.csr_array:
     """Return listed edges as a simple graph: symmetric, 0 and 1, no self loops."""
     adjacency = sparse.csr_array(
-        abs(edge_matrix) + abs(edge_matrix).T > 0, dtype=np.float32
+        abs(directed_adjacency) + abs(directed_adjacency).T > 0, dtype=np.float32
     )
     adjacency.setdiag(0)
     adjacency.eliminate_zeros()
@@ -567,17 +587,17 @@ def make_node_split(
     SplitError
         If no node is left for a set.
     """
-    split_functions: dict[str, Callable[..., NodeSplit]] = {
+    split_function_by_name: dict[str, Callable[..., NodeSplit]] = {
         "per-class": split_per_class,
         "60-20-20": split_by_share,
     }
-    public_split_of_name = (
+    public_split_by_name = (
         {} if graph.public_split is None else {"public": graph.public_split}
     )
-    check_choice("split", split, split_functions | public_split_of_name)
-    if split in public_split_of_name:
-        return public_split_of_name[split]
-    return split_functions[split](graph.labels, random_state=random_state)
+    check_choice("split", split, split_function_by_name | public_split_by_name)
+    if split in public_split_by_name:
+        return public_split_by_name[split]
+    return split_function_by_name[split](graph.labels, random_state=random_state)
 
 
 def split_per_class(
@@ -607,10 +627,13 @@ def split_per_class(
     SplitError
         If a class has fewer nodes than asked for, or no node is left for a set.
     """
-    rng, class_nodes = np.random.default_rng(random_state), _nodes_by_class(labels)
+    rng, class_node_arrays = (
+        np.random.default_rng(random_state),
+        _list_class_node_indices(labels),
+    )
     n_nodes_by_class = {
-        int(labels[shuffled_nodes[0]]): len(shuffled_nodes)
-        for shuffled_nodes in class_nodes
+        int(labels[class_node_indices[0]]): len(class_node_indices)
+        for class_node_indices in class_node_arrays
     }
     small_class_texts = [
         f"{class_code}: {n}"
@@ -624,21 +647,21 @@ def split_per_class(
             f"n_per_class={min(n_nodes_by_class.values())}, or set the labels of small "
             "classes to -1."
         )
-    train_nodes = np.concatenate(
+    train_node_indices = np.concatenate(
         [
-            rng.choice(shuffled_nodes, n_per_class, replace=False)
-            for shuffled_nodes in class_nodes
+            rng.choice(class_node_indices, n_per_class, replace=False)
+            for class_node_indices in class_node_arrays
         ]
     )
-    other_nodes = rng.permutation(
-        np.setdiff1d(np.concatenate(class_nodes), train_nodes)
+    remaining_node_indices = rng.permutation(
+        np.setdiff1d(np.concatenate(class_node_arrays), train_node_indices)
     )
-    split_nodes = (
-        train_nodes,
-        other_nodes[:n_validation],
-        other_nodes[n_validation:][:n_test],
+    node_indices_by_set = (
+        train_node_indices,
+        remaining_node_indices[:n_validation],
+        remaining_node_indices[n_validation:][:n_test],
     )
-    return NodeSplit(*_split_masks(len(labels), *split_nodes))
+    return NodeSplit(*_make_split_masks(len(labels), *node_indices_by_set))
 
 
 def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
@@ -655,17 +678,19 @@ def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     -------
     NodeSplit
     """
-    rng, split_nodes_of_classes = np.random.default_rng(random_state), []
-    for class_nodes in _nodes_by_class(node_labels):
-        split_ends = np.round(np.cumsum((0.6, 0.2)) * len(class_nodes)).astype(int)
-        split_nodes_of_classes.append(
-            np.split(rng.permutation(class_nodes), split_ends)
+    rng, split_arrays_by_class = np.random.default_rng(random_state), []
+    for class_node_indices in _list_class_node_indices(node_labels):
+        split_positions = np.round(
+            np.cumsum((0.6, 0.2)) * len(class_node_indices)
+        ).astype(int)
+        split_arrays_by_class.append(
+            np.split(rng.permutation(class_node_indices), split_positions)
         )
-    split_nodes = map(np.concatenate, zip(*split_nodes_of_classes, strict=True))
-    return NodeSplit(*_split_masks(len(node_labels), *split_nodes))
+    node_indices_by_set = map(np.concatenate, zip(*split_arrays_by_class, strict=True))
+    return NodeSplit(*_make_split_masks(len(node_labels), *node_indices_by_set))
 
 
-def _nodes_by_class(node_labels: np.ndarray) -> list[np.ndarray]:
+def _list_class_node_indices(node_labels: np.ndarray) -> list[np.ndarray]:
     """Return the nodes of every class."""
     return [
         np.flatnonzero(node_labels == class_code)

@@ -26,7 +26,7 @@ N_NODES = 60
 TRAIN, VALIDATION, TEST = np.arange(18), np.arange(18, 30), np.arange(30, N_NODES)
 
 
-def walk(graph):
+def collect_step_channels(graph):
     """D^-1/2 (A + I) D^-1/2, dense."""
     W = graph.adjacency.toarray().astype(float) + np.eye(N_NODES)
     root = W.sum(1) ** -0.5
@@ -88,12 +88,12 @@ def by_hand(name, net, A, X):
         return A @ H @ net.weights[1] + net.biases[1]
     H = first = torch.relu(H)
     if name == "gcnii":
-        for k, weight in enumerate(net.deep, start=1):
+        for k, weight in enumerate(net.deep_weights, start=1):
             beta = np.log(0.5 / k + 1)
             mixed = 0.9 * A @ H + 0.1 * first
             H = torch.relu((1 - beta) * mixed + beta * mixed @ weight)
-        return net.last(H)
-    H = first = net.last(H)
+        return net.output_layer(H)
+    H = first = net.output_layer(H)
     steps = [H]
     for _ in range(10):
         H = 0.9 * (A @ H) + 0.1 * first
@@ -101,7 +101,9 @@ def by_hand(name, net, A, X):
     if name == "appnp":
         return H
     every = torch.stack(steps, 1)
-    return (torch.sigmoid(every @ net.gate.weight.T + net.gate.bias) * every).sum(1)
+    return (
+        torch.sigmoid(every @ net.gate_layer.weight.T + net.gate_layer.bias) * every
+    ).sum(1)
 
 
 @pytest.mark.parametrize("name", ["gcn", "sgc", "grand", "appnp", "dagnn", "gcnii"])
@@ -109,7 +111,7 @@ def test_networks_by_hand(graph, name):
     X = graph.features.toarray()
     X = torch.from_numpy(X / np.maximum(X.sum(1, keepdims=True), 1)).float()
     network = brief(name, graph, 2).network_
-    logits = by_hand(name, network, walk(graph).float(), X)
+    logits = by_hand(name, network, collect_step_channels(graph).float(), X)
     assert torch.allclose(network()[:, 0], logits, atol=1e-5)
 
 
@@ -168,7 +170,9 @@ def test_adc_learns_its_scale_and_graphheat_does_not(graph):
 
 
 def test_page_rank_against_an_inverse(graph):
-    truth = 0.1 * np.linalg.inv(np.eye(N_NODES) - 0.9 * walk(graph).numpy())
+    truth = 0.1 * np.linalg.inv(
+        np.eye(N_NODES) - 0.9 * collect_step_channels(graph).numpy()
+    )
     scaled = truth / np.sqrt(np.outer(truth.sum(1), truth.sum(0)))
     found = page_rank_graph(graph.adjacency, 0.1, N_NODES).toarray()
     assert np.abs(found - scaled).max() < 1e-3

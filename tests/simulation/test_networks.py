@@ -5,8 +5,8 @@ import pytest
 from scipy.linalg import expm
 
 from brainlsap.simulation import (
-    base_network,
     diffusion_operator,
+    draw_base_network,
     spread_from_seeds,
 )
 
@@ -24,18 +24,18 @@ HOMOTOPIC = (np.arange(2 * HALF) + HALF) % (2 * HALF)
 
 @pytest.fixture
 def base():
-    return base_network(POSITIONS, HOMOTOPIC, draw_rng())
+    return draw_base_network(POSITIONS, HOMOTOPIC, draw_rng())
 
 
 def test_base_network_matches_the_formula_without_noise():
     hubs = np.ones(2 * HALF)
     hubs[4] = 3.0
-    network = base_network(
+    network = draw_base_network(
         POSITIONS,
         HOMOTOPIC,
         draw_rng(),
         log_weight_sd=0.0,
-        weight_factors=(np.outer(hubs, hubs),),
+        weight_factor_matrices=(np.outer(hubs, hubs),),
     )
     for i in range(2 * HALF):
         for j in range(2 * HALF):
