@@ -52,7 +52,7 @@ def read_matrices() -> dict[str, np.ndarray]:
     nodes = np.loadtxt(path, delimiter=",")
     destrieux = load_atlas("destrieux160")
     mrtrix = next(o for o in fitting_orders(destrieux, 164) if o.tool == "mrtrix")
-    rows, _ = destrieux.rows(mrtrix.names)
+    rows, _ = destrieux.find_file_rows(mrtrix.names)
     enigma = SHARED / "enigma_parcellations/sc_with_sctx_schaefer_100.csv"
     return {
         "desikan82": counts[:, kept][:, :, kept],

@@ -349,7 +349,7 @@ def atlas(folder: str, **sources: Any) -> None:
     """Create an atlas from a parcellation of your own, for use with --atlas FOLDER."""
     new_atlas = brainlsap.make_atlas(folder, **sources)
     region_table = new_atlas.regions
-    structure_counts = new_atlas.count_structures()
+    structure_counts = new_atlas.describe_structure_counts()
     print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structure_counts})")
     names_line = f"Names: {listed(new_atlas.names, 3)}"
     if new_atlas.full_names != new_atlas.names:
@@ -361,7 +361,9 @@ def atlas(folder: str, **sources: Any) -> None:
         f"{n_regions['M']} midline"
     )
     print(f"Subcortex: {', '.join(region_table['name'][~new_atlas.cortex]) or 'none'}")
-    if unknown_names_text := listed(region_table["name"][new_atlas.is_unknown], 8):
+    if unknown_names_text := listed(
+        region_table["name"][new_atlas.unknown_structure_mask], 8
+    ):
         print(
             f"Treated as cortex, because the structure is unknown: {unknown_names_text}"
         )

@@ -18,12 +18,12 @@ from brainlsap.atlas.atlas_files import (
 )
 from brainlsap.atlas.region_names import (
     HEMISPHERE_WORDS,
-    are_counts,
+    are_default_row_names,
     as_text,
     bare_name,
     find_side,
     find_structure,
-    is_outside,
+    is_non_region_name,
     nearest_names,
     split_name,
 )
@@ -172,7 +172,7 @@ class Atlas:
             if isinstance(coordinates, Mapping):
                 coordinates = pd.DataFrame.from_dict(coordinates, orient="index")
             atlas = Atlas.from_names(names, hemispheres)
-            coordinates = _coordinates_by_name(atlas, coordinates)
+            coordinates = _order_coordinate_table(atlas, coordinates)
         centroids = np.asarray(coordinates, dtype=float)
         expected_shape = (len(names), 3)
         largest_coordinate = find_largest_coordinate(centroids)
@@ -202,7 +202,7 @@ class Atlas:
     def _repr_html_(self) -> str:
         n_located = np.isfinite(self.coordinates).all(axis=1).sum()
         value_by_title = {
-            "regions": f"{len(self)}, {self.count_structures()}",
+            "regions": f"{len(self)}, {self.describe_structure_counts()}",
             "coordinates": f"known for {count(n_located, 'region')}"
             if n_located
             else "not known",
@@ -241,13 +241,15 @@ class Atlas:
             "^[A-Z](?=[a-z][^A-Z']*$)", lambda match: match[0].lower(), regex=True
         )
         readable_names = long_names.where(long_names == region_names, lower_case_names)
-        side_words = (
+        side_prefixes = (
             self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
         )
-        has_side = [
+        is_sided_name = [
             split_name(readable_name)[0] is not None for readable_name in readable_names
         ]
-        return tuple(readable_names.where(has_side, side_words + readable_names))
+        return tuple(
+            readable_names.where(is_sided_name, side_prefixes + readable_names)
+        )
 
     @cached_property
     def coordinates(self) -> np.ndarray:
@@ -279,32 +281,34 @@ class Atlas:
         return (self.regions["structure"] != "subcortex").to_numpy()
 
     @cached_property
-    def is_unknown(self) -> np.ndarray:
+    def unknown_structure_mask(self) -> np.ndarray:
         """Whether structures of regions are unknown: bool array of shape (n_rois,)."""
         return (self.regions["structure"] == "unknown").to_numpy()
 
     @cached_property
-    def is_part(self) -> np.ndarray:
+    def structure_part_mask(self) -> np.ndarray:
         """Whether regions are parts of a structure that FreeSurfer has as a whole.
 
         Bool array of shape (n_rois,).
         """
         parts_by_structure = self.settings.get("parts", {})
         part_names = [
-            part_name for parts in parts_by_structure.values() for part_name in parts
+            part_name
+            for structure_part_names in parts_by_structure.values()
+            for part_name in structure_part_names
         ]
         return np.isin(self.names, part_names)
 
-    def count_structures(self) -> str:
+    def describe_structure_counts(self) -> str:
         """Return the number of regions of each structure as text."""
         structure_adjectives = ("cortical", "subcortical", "of unknown structure")
-        region_counts = self.regions["structure"].value_counts().to_dict()
+        n_regions_by_structure = self.regions["structure"].value_counts().to_dict()
         return ", ".join(
-            f"{region_counts[structure]} {structure_adjective}"
+            f"{n_regions_by_structure[structure]} {structure_adjective}"
             for structure, structure_adjective in zip(
                 STRUCTURES, structure_adjectives, strict=True
             )
-            if region_counts.get(structure)
+            if n_regions_by_structure.get(structure)
         )
 
     def divides(self, name: str | bytes, hemisphere: str | None = None) -> bool:
@@ -343,17 +347,17 @@ class Atlas:
         """
         hemispheres = self.regions["hemisphere"].tolist()
         core_names = [split_name(region_name)[1] for region_name in self.names]
-        row_of_region = {
+        region_index_by_key = {
             (hemisphere, core_name): region_index
             for region_index, (hemisphere, core_name) in enumerate(
                 zip(hemispheres, core_names, strict=True)
             )
         }
-        opposite_side = {"L": "R", "R": "L", "M": "M"}
+        opposite_by_hemisphere = {"L": "R", "R": "L", "M": "M"}
         homotopic_indices = np.array(
             [
-                row_of_region.get(
-                    (opposite_side.get(hemisphere), core_name), region_index
+                region_index_by_key.get(
+                    (opposite_by_hemisphere.get(hemisphere), core_name), region_index
                 )
                 for region_index, (hemisphere, core_name) in enumerate(
                     zip(hemispheres, core_names, strict=True)
@@ -363,16 +367,16 @@ class Atlas:
         centroids = self.regions.reindex(columns=[*"xyz"]).to_numpy(float)
         mirrored_centroids = centroids[homotopic_indices] * [-1, 1, 1]
         mirror_distances = np.linalg.norm(centroids - mirrored_centroids, axis=1)
-        is_distant = mirror_distances > _MAX_MIRROR_DISTANCE
-        return np.where(is_distant, np.arange(len(self)), homotopic_indices)
+        is_distant_pair = mirror_distances > _MAX_MIRROR_DISTANCE
+        return np.where(is_distant_pair, np.arange(len(self)), homotopic_indices)
 
     @cached_property
-    def _row_of_spelling(self) -> dict[tuple[str | None, str], int | None]:
+    def _row_by_spelling(self) -> dict[tuple[str | None, str], int | None]:
         """Row by (side or None, core) and by ("", name); None if it is ambiguous.
 
         A name in reports is a spelling, too, unless it is a name of another region.
         """
-        row_of_name: dict[tuple[str | None, str], int | None] = {}
+        row_by_name_key: dict[tuple[str | None, str], int | None] = {}
         hemispheres = self.regions["hemisphere"]
         for region_index, (region_name, hemisphere) in enumerate(
             zip(self.names, hemispheres, strict=True)
@@ -386,24 +390,24 @@ class Atlas:
                 (None, core_name),
                 ("", region_name),
             ):
-                row_of_name[spelling_key] = (
-                    None if spelling_key in row_of_name else region_index
+                row_by_name_key[spelling_key] = (
+                    None if spelling_key in row_by_name_key else region_index
                 )
-        row_of_text: dict[tuple[str | None, str], int | None] = {}
+        row_by_report_name: dict[tuple[str | None, str], int | None] = {}
         if "long_name" in self.regions:
             for report_names in (
                 self.regions["long_name"].astype(str),
                 self.full_names,
             ):
-                region_indices = pd.Series(range(len(self)), report_names)
-                unique_rows = region_indices[
-                    ~region_indices.index.duplicated(keep=False)
+                region_index_series = pd.Series(range(len(self)), report_names)
+                unique_index_series = region_index_series[
+                    ~region_index_series.index.duplicated(keep=False)
                 ]
-                row_of_text |= {
+                row_by_report_name |= {
                     ("", report_name): region_index
-                    for report_name, region_index in unique_rows.items()
+                    for report_name, region_index in unique_index_series.items()
                 }
-        return row_of_text | row_of_name
+        return row_by_report_name | row_by_name_key
 
     def find(self, name: str | bytes, hemisphere: str | None = None) -> int | None:
         """Return the position of a region, in any spelling of its name.
@@ -428,14 +432,14 @@ class Atlas:
         (0, 34)
         """
         region_index = (
-            None if hemisphere else self._row_of_spelling.get(("", as_text(name)))
+            None if hemisphere else self._row_by_spelling.get(("", as_text(name)))
         )
         if region_index is not None:
             return region_index
         region_side, core_name = split_name(name)
         if region_side and hemisphere and region_side != hemisphere:
             return None
-        return self._row_of_spelling.get((region_side or hemisphere, core_name))
+        return self._row_by_spelling.get((region_side or hemisphere, core_name))
 
     def match(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
@@ -466,20 +470,22 @@ class Atlas:
         brainlsap.exceptions.RegionNameError: 1 of 2 names are not regions of the atlas
         desikan82: 'lh_insulla' (most similar: ctx-lh-insula). ...
         """
-        all_spellings = [as_text(written_name) for written_name in names]
+        all_spellings = [as_text(region_name) for region_name in names]
         unknown_names: list[str] = []
-        spellings_of_region: dict[int, list[str]] = {}
+        spellings_by_region: dict[int, list[str]] = {}
         for spelling in all_spellings:
             region_index = self.find(spelling, hemisphere)
             if region_index is None:
                 unknown_names.append(spelling)
             else:
-                spellings_of_region.setdefault(region_index, []).append(spelling)
+                spellings_by_region.setdefault(region_index, []).append(spelling)
         if unknown_names:
-            raise self._unknown_names_error(unknown_names, all_spellings, hemisphere)
+            raise self._make_unknown_names_error(
+                unknown_names, all_spellings, hemisphere
+            )
         repeat_texts = [
-            f"{self.names[region_index]} as {_list_spellings(spellings)}"
-            for region_index, spellings in spellings_of_region.items()
+            f"{self.names[region_index]} as {_describe_spellings(spellings)}"
+            for region_index, spellings in spellings_by_region.items()
             if len(spellings) > 1
         ]
         if repeat_texts:
@@ -488,16 +494,16 @@ class Atlas:
                 f"{verb_form(len(repeat_texts), 'occur')} more than once: "
                 f"{listed(repeat_texts, 5)}. Give each region once."
             )
-        return np.array([*spellings_of_region], dtype=int)
+        return np.array([*spellings_by_region], dtype=int)
 
-    def _unknown_names_error(
+    def _make_unknown_names_error(
         self,
         unknown_names: list[str],
         all_names: list[str],
         hemisphere: str | None,
     ) -> RegionNameError:
         """Return an error on unknown names, with the nearest, or another atlas."""
-        atlas_name = self.other_atlas(all_names)
+        atlas_name = self.find_better_atlas_name(all_names)
         if atlas_name:
             return RegionNameError(
                 f"The names belong to {atlas_name}, not to {self.name}.",
@@ -506,32 +512,32 @@ class Atlas:
                 values={"atlas": atlas_name},
             )
         region_indices = {self.find(name, hemisphere) for name in all_names}
-        absent_names = self._absent_region_names(region_indices, hemisphere)
+        absent_region_names = self._absent_region_names(region_indices, hemisphere)
         name_descriptions = list(unknown_names)
-        is_misspelt = False
-        are_all_outside = all(map(is_outside, unknown_names))
+        has_misspelt_name = False
+        has_only_outside_names = all(map(is_non_region_name, unknown_names))
         for i, unknown_name in enumerate(unknown_names[:5]):
             similar_names = nearest_names(unknown_name, self.names, hemisphere)
             # A misspelt name stands for a region that no other name is.
             similar_names = [
-                name for name in similar_names if name in absent_names
+                name for name in similar_names if name in absent_region_names
             ] or similar_names
-            if len(unknown_names) == len(absent_names) == 1:
-                similar_names = absent_names
+            if len(unknown_names) == len(absent_region_names) == 1:
+                similar_names = absent_region_names
             lacks_side = hemisphere is None and split_name(unknown_name)[0] is None
-            is_misspelt |= bool(similar_names) and not lacks_side
+            has_misspelt_name |= bool(similar_names) and not lacks_side
             name_descriptions[i] = (
                 f"{unknown_name!r} (most similar: {', '.join(similar_names) or 'none'})"
             )
         name_advice = (
             "Correct the spelling"
-            if is_misspelt
+            if has_misspelt_name
             else (
                 "Write the hemisphere into each region name, for example "
                 f"{self.names[0]!r}"
             )
         )
-        if are_all_outside:
+        if has_only_outside_names:
             name_advice = "Leave these out"
         if measure_ending := self._find_measure_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
@@ -540,7 +546,7 @@ class Atlas:
         matching_atlas_names = [
             other_atlas_name
             for other_atlas_name in available_atlases()
-            if load_atlas(other_atlas_name)._has_all(all_names, hemisphere)
+            if load_atlas(other_atlas_name)._has_all_regions(all_names, hemisphere)
         ]
         # A few names do not suffice to propose an atlas by `values`.
         if matching_atlas_names:
@@ -550,16 +556,16 @@ class Atlas:
                 f"{' or '.join(matching_atlas_names)}. Choose this atlas with "
                 f"{option_text('atlas', matching_atlas_names[0])}"
             )
-        description = (
+        description_text = (
             f"are not regions of the atlas {self.name}: "
             f"{listed(name_descriptions, 5)}. {advice}."
         )
         return RegionNameError(
-            f"{len(unknown_names)} of {len(all_names)} names {description}",
+            f"{len(unknown_names)} of {len(all_names)} names {description_text}",
             values={
                 "n_unknown": len(unknown_names),
                 "n_names": len(all_names),
-                "description": description,
+                "description": description_text,
             },
         )
 
@@ -567,10 +573,14 @@ class Atlas:
         self, unknown_names: Sequence[str], hemisphere: str | None
     ) -> str:
         """Return the ending, such as "_thickness", without which all names match."""
-        ending = "_" + unknown_names[0].rpartition("_")[2]
-        region_names = [name.removesuffix(ending) for name in unknown_names]
-        has_ending = all(name.endswith(ending) for name in unknown_names)
-        return ending if has_ending and self._has_all(region_names, hemisphere) else ""
+        name_ending = "_" + unknown_names[0].rpartition("_")[2]
+        region_names = [name.removesuffix(name_ending) for name in unknown_names]
+        is_common_ending = all(name.endswith(name_ending) for name in unknown_names)
+        return (
+            name_ending
+            if is_common_ending and self._has_all_regions(region_names, hemisphere)
+            else ""
+        )
 
     def _absent_region_names(
         self, region_indices: Collection[int | None], hemisphere: str | None = None
@@ -583,7 +593,7 @@ class Atlas:
             and hemisphere in (None, self.regions["hemisphere"].iloc[region_index])
         ]
 
-    def _has_all(
+    def _has_all_regions(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
     ) -> bool:
         """Return whether every name is a region, in any tool's spelling."""
@@ -616,7 +626,7 @@ class Atlas:
             )
         return region_indices
 
-    def other_atlas(self, names: Sequence[str | bytes]) -> str | None:
+    def find_better_atlas_name(self, names: Sequence[str | bytes]) -> str | None:
         """Return an available atlas that knows more of the names than this one.
 
         Of several that know the same cortical names, it is that which knows most
@@ -625,22 +635,26 @@ class Atlas:
         """
 
         def count_known_regions(atlas: Atlas) -> tuple[int, int, int]:
-            known_indices = {
+            known_region_indices = {
                 region_index
                 for region_name in names
                 if (region_index := atlas.find(region_name)) is not None
             }
-            n_cortical = int(atlas.cortex[[*known_indices]].sum())
-            return n_cortical, len(known_indices), -len(atlas)
+            n_cortical = int(atlas.cortex[[*known_region_indices]].sum())
+            return n_cortical, len(known_region_indices), -len(atlas)
 
         best_atlas = max(map(load_atlas, available_atlases()), key=count_known_regions)
         n_cortical, n_known_regions, _ = count_known_regions(best_atlas)
-        n_own_cortical, n_own_regions, _ = count_known_regions(self)
-        is_exact = n_known_regions == len(best_atlas) and n_own_regions < len(self)
-        is_better = n_cortical > n_own_cortical and n_cortical >= _MIN_KNOWN_NAMES
-        return best_atlas.name if is_exact or is_better else None
+        n_self_cortical, n_self_known_regions, _ = count_known_regions(self)
+        has_exact_regions = n_known_regions == len(
+            best_atlas
+        ) and n_self_known_regions < len(self)
+        knows_more_names = (
+            n_cortical > n_self_cortical and n_cortical >= _MIN_KNOWN_NAMES
+        )
+        return best_atlas.name if has_exact_regions or knows_more_names else None
 
-    def rows(
+    def find_file_rows(
         self, names: Iterable[str | bytes], hemisphere: str | None = None
     ) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the row of each region in a file, and the names that were dropped.
@@ -696,17 +710,17 @@ class Atlas:
         check_choice("hemisphere", hemisphere, ("L", "R"))
         folder = self._surface_folder or self.name
         path = path or Path(folder, f"{hemisphere.lower()}h.annot")
-        name_index_of_vertex, annotation_names = read_annotation(path)
+        vertex_name_indices, annotation_names = read_annotation(path)
         try:
-            row_of_region, _ = self.rows(annotation_names, hemisphere)
+            region_file_rows, _ = self.find_file_rows(annotation_names, hemisphere)
         except RegionNameError as error:
             raise FileFormatError(error.message, path=path) from error
         # The last entry serves index -1: vertices without a name.
-        region_of_name_index = np.full(len(annotation_names) + 1, -1)
-        region_of_name_index[row_of_region[row_of_region >= 0]] = np.flatnonzero(
-            row_of_region >= 0
+        name_region_indices = np.full(len(annotation_names) + 1, -1)
+        name_region_indices[region_file_rows[region_file_rows >= 0]] = np.flatnonzero(
+            region_file_rows >= 0
         )
-        return region_of_name_index[name_index_of_vertex]
+        return name_region_indices[vertex_name_indices]
 
     def meshes(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return the surfaces of the subcortical regions.
@@ -731,32 +745,34 @@ class Atlas:
         folder = self.folder / "meshes"
         if not folder.is_dir():
             folder = _BUNDLED / "subcortex"
-        mesh_of_region = {}
+        mesh_by_region_index = {}
         for mesh_path in folder.glob("*.surf.gii"):
             region_index = self.find(mesh_path.name.removesuffix(".surf.gii"))
             if region_index is not None:
-                mesh_of_region[region_index] = read_mesh(mesh_path)
+                mesh_by_region_index[region_index] = read_mesh(mesh_path)
         return {
-            self.names[region_index]: mesh_of_region[region_index]
-            for region_index in sorted(mesh_of_region)
+            self.names[region_index]: mesh_by_region_index[region_index]
+            for region_index in sorted(mesh_by_region_index)
         }
 
 
-def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.DataFrame:
+def _order_coordinate_table(
+    atlas: Atlas, coordinate_table: pd.DataFrame
+) -> pd.DataFrame:
     """Return x, y, z of every region, by position if the index only counts rows."""
-    has_row_numbers = are_counts([*map(str, coordinate_table.index)])
+    has_row_numbers = are_default_row_names([*map(str, coordinate_table.index)])
     xyz_table = (
         coordinate_table[[*"xyz"]]
         if {*"xyz"} <= {*coordinate_table}
         else coordinate_table
     )
     numeric_table = coordinate_table if has_row_numbers else xyz_table
-    non_numeric_columns = numeric_table.select_dtypes(exclude="number").columns
-    if len(non_numeric_columns):
+    non_numeric_column_names = numeric_table.select_dtypes(exclude="number").columns
+    if len(non_numeric_column_names):
         raise ParameterError(
             "the index of a table of coordinates must contain the names of the "
             "regions, and the columns must be x, y and z. For this table, use "
-            f".set_index({non_numeric_columns[0]!r})."
+            f".set_index({non_numeric_column_names[0]!r})."
         )
     if has_row_numbers:
         return xyz_table
@@ -765,33 +781,35 @@ def _coordinates_by_name(atlas: Atlas, coordinate_table: pd.DataFrame) -> pd.Dat
 
 @lru_cache(maxsize=128)  # the files of a cohort repeat one list of names
 def _find_file_rows(
-    atlas: Atlas, wanted_names: tuple[str | bytes, ...], hemisphere: str | None
+    atlas: Atlas, file_row_names: tuple[str | bytes, ...], hemisphere: str | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the result of :meth:`Atlas.rows`."""
-    written_names = [as_text(region_name) for region_name in wanted_names]
-    region_names = written_names
-    if written_names and all(map(str.isdecimal, written_names)):
+    """Return the result of :meth:`Atlas.find_file_rows`."""
+    row_name_texts = [as_text(region_name) for region_name in file_row_names]
+    region_names = row_name_texts
+    if row_name_texts and all(map(str.isdecimal, row_name_texts)):
         region_names = [
-            atlas.name_of_label.get(written_name, "Unknown")
-            for written_name in written_names
+            atlas.name_of_label.get(row_name_text, "Unknown")
+            for row_name_text in row_name_texts
         ]
     file_row_indices = [
         file_row_index
         for file_row_index, region_name in enumerate(region_names)
         if atlas.find(region_name, hemisphere) is not None
-        or not (is_outside(region_name) or atlas.divides(region_name, hemisphere))
+        or not (
+            is_non_region_name(region_name) or atlas.divides(region_name, hemisphere)
+        )
     ]
-    row_of_region = np.full(len(atlas.names), -1)
-    row_of_region[
+    region_file_rows = np.full(len(atlas.names), -1)
+    region_file_rows[
         atlas.match([region_names[i] for i in file_row_indices], hemisphere)
     ] = file_row_indices
-    row_of_region.flags.writeable = False
+    region_file_rows.flags.writeable = False
     dropped_names = [
-        written_name
-        for i, written_name in enumerate(written_names)
+        row_name_text
+        for i, row_name_text in enumerate(row_name_texts)
         if i not in file_row_indices
     ]
-    return row_of_region, tuple(dropped_names)
+    return region_file_rows, tuple(dropped_names)
 
 
 AtlasSource = str | Path | Atlas | Sequence[str]
@@ -887,9 +905,11 @@ _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
 def find_sides(region_table: pd.DataFrame) -> list[str]:
     """Return the sides of regions from their names, or else from their coordinates."""
     x = pd.to_numeric(region_table.reindex(columns=["x"])["x"], errors="coerce")
-    is_on_left = x < -_MIDLINE_WIDTH
-    is_on_right = x > _MIDLINE_WIDTH
-    coordinate_sides = np.select([is_on_left, is_on_right], ["L", "R"], "M").tolist()
+    is_left_region = x < -_MIDLINE_WIDTH
+    is_right_region = x > _MIDLINE_WIDTH
+    coordinate_sides = np.select(
+        [is_left_region, is_right_region], ["L", "R"], "M"
+    ).tolist()
     return [
         split_name(region_name)[0] or coordinate_side
         for region_name, coordinate_side in zip(
@@ -903,16 +923,16 @@ def _find_structures(region_table: pd.DataFrame) -> list[str]:
     text_table = region_table.reindex(columns=["long_name", "freesurfer_id"])
     text_table = text_table.astype(object).fillna("").map(str)
     structures = list[str]()
-    for region_name, long_name, freesurfer_label in zip(
+    for region_name, long_name, label_text in zip(
         region_table["name"], *text_table.T.to_numpy(), strict=True
     ):
         structure = find_structure(region_name)
         if structure != "subcortex":
-            structure_of_long_name = find_structure(long_name)
-            if structure_of_long_name != "unknown":
-                structure = structure_of_long_name
-        is_on_surface = region_name[:2].lower() in ("lh", "rh")
-        if is_on_surface and _CORTEX_LABELS.fullmatch(freesurfer_label):
+            long_name_structure = find_structure(long_name)
+            if long_name_structure != "unknown":
+                structure = long_name_structure
+        is_surface_name = region_name[:2].lower() in ("lh", "rh")
+        if is_surface_name and _CORTEX_LABELS.fullmatch(label_text):
             structure = "cortex"
         structures.append(structure)
     return structures
@@ -943,39 +963,39 @@ def complete_regions(
     region_names = region_table["name"].str.strip()
     region_table = region_table.assign(name=region_names)
     hemispheres = _read_sides(region_table)
-    default_values = {
+    default_values_by_column = {
         "structure": _find_structures(region_table),
         "annot_name": region_names.map(bare_name),
         **dict.fromkeys(("long_name", "short_name"), region_names),
         **dict.fromkeys(("freesurfer_id", "lobe", *"xyz"), "n/a"),
     }
-    value_of_missing_column = {
+    values_by_missing_column = {
         column_name: column_values
-        for column_name, column_values in default_values.items()
+        for column_name, column_values in default_values_by_column.items()
         if column_name not in region_table
     }
     region_table = region_table.assign(
-        hemisphere=hemispheres, **value_of_missing_column
+        hemisphere=hemispheres, **values_by_missing_column
     )
-    structure_words = region_table["structure"].astype(str).str.strip().str.lower()
-    region_table["structure"] = structure_words.replace(_STRUCTURE_OF_WORD)
-    numeric_table = region_table[["freesurfer_id", *"xyz"]].astype(object)
-    numeric_table = numeric_table.replace(
+    structure_texts = region_table["structure"].astype(str).str.strip().str.lower()
+    region_table["structure"] = structure_texts.replace(_STRUCTURE_OF_WORD)
+    numeric_cell_table = region_table[["freesurfer_id", *"xyz"]].astype(object)
+    numeric_cell_table = numeric_cell_table.replace(
         r"(?i)^\s*(n/?a|nan)?\s*$", np.nan, regex=True
     )
-    number_table = numeric_table.apply(pd.to_numeric, errors="coerce")
-    for column_name, expected_value, is_wrong in _find_wrong_cells(
-        region_table, numeric_table, number_table
+    number_table = numeric_cell_table.apply(pd.to_numeric, errors="coerce")
+    for column_name, expectation_text, is_wrong_row in _iter_cell_checks(
+        region_table, numeric_cell_table, number_table
     ):
-        if is_wrong.any():
-            wrong_row_indices = np.flatnonzero(is_wrong)
+        if is_wrong_row.any():
+            wrong_row_indices = np.flatnonzero(is_wrong_row)
             wrong_region_texts = [
                 f"{region_names.iloc[wrong_row_index]!r} (row {wrong_row_index + 1})"
                 for wrong_row_index in wrong_row_indices
             ]
             raise error_type(
                 f"{source_name}: {column_name} of {listed(wrong_region_texts, 5)} must "
-                f"be {expected_value}; got "
+                f"be {expectation_text}; got "
                 f"{original_table[column_name].tolist()[wrong_row_indices[0]]!r}."
             )
     region_table = region_table.assign(**number_table)
@@ -1007,47 +1027,47 @@ def _read_sides(region_table: pd.DataFrame) -> pd.Series:
     Empty cells are filled from names and coordinates.
     """
     side_texts = region_table["hemisphere"].str.strip().str.lower()
-    is_empty = side_texts.isin(("", "n/a"))
-    side_texts = side_texts.mask(is_empty, find_sides(region_table)).str.lower()
+    is_empty_cell = side_texts.isin(("", "n/a"))
+    side_texts = side_texts.mask(is_empty_cell, find_sides(region_table)).str.lower()
     return side_texts.map(lambda text: _SIDE_OF_WORD.get(text) or find_side(str(text)))
 
 
-def _find_wrong_cells(
+def _iter_cell_checks(
     region_table: pd.DataFrame,
-    numeric_table: pd.DataFrame,
+    numeric_cell_table: pd.DataFrame,
     number_table: pd.DataFrame,
 ) -> Iterator[tuple[str, str, pd.Series]]:
     """Yield checks of a table of regions: column, expected value, which rows fail.
 
-    `numeric_table` holds the cells of the numeric columns, NaN if empty; `number_table`
-    their values, NaN for a cell that is no number.
+    `numeric_cell_table` holds the cells of the numeric columns, NaN if empty;
+    `number_table` their values, NaN for a cell that is no number.
     """
     region_names = region_table["name"]
     hemispheres = region_table["hemisphere"]
     name_sides = region_names.map(lambda name: split_name(name)[0])
     yield "name", "a text", region_names == ""
-    is_repeated = region_names.str.lower().duplicated(keep=False)
+    is_repeated_name = region_names.str.lower().duplicated(keep=False)
     yield (
         "name",
         "unique (upper and lower case count as the same)",
-        is_repeated,
+        is_repeated_name,
     )
     yield "hemisphere", "L, R or M (midline)", hemispheres.isna()
-    is_other_side = (
+    is_contradictory_side = (
         name_sides.notna() & (name_sides != hemispheres) & (hemispheres != "M")
     )
     yield (
         "hemisphere",
         "the side in the name, because the column and the name contradict each other",
-        is_other_side,
+        is_contradictory_side,
     )
     is_unknown_structure = ~region_table["structure"].isin(STRUCTURES)
     yield "structure", "cortex, subcortex or unknown", is_unknown_structure
-    for column_name in numeric_table:
-        is_unparsed_text = (
-            number_table[column_name].isna() & numeric_table[column_name].notna()
+    for column_name in numeric_cell_table:
+        is_non_numeric_cell = (
+            number_table[column_name].isna() & numeric_cell_table[column_name].notna()
         )
-        yield column_name, "a number or n/a", is_unparsed_text
+        yield column_name, "a number or n/a", is_non_numeric_cell
     label_numbers = number_table["freesurfer_id"].fillna(-1)
     is_repeated_label = (label_numbers > 0) & label_numbers.duplicated()
     yield (
@@ -1062,18 +1082,18 @@ def _find_wrong_cells(
             "image may be wrong)",
             ~number_table[axis_name].fillna(0).between(lower_bound, upper_bound),
         )
-    is_on_other_side = (
+    is_contralateral_region = (
         number_table["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
     )
     yield (
         "x",
         "on the side that the name of the region gives (the image may be flipped, or "
         "names may have been swapped)",
-        is_on_other_side,
+        is_contralateral_region,
     )
 
 
-def _list_spellings(spellings: Sequence[str]) -> str:
+def _describe_spellings(spellings: Sequence[str]) -> str:
     """Return each spelling of a region once, with the number of its repeats."""
     return listed(
         (

@@ -25,8 +25,8 @@ SPACES = ("MNI152", "MNI305")
 class _ValueCheck(NamedTuple):
     """Description of valid values, for messages, and the function that checks them."""
 
-    expected: str
-    is_valid: Callable[[object], bool]
+    expected_text: str
+    is_valid_function: Callable[[object], bool]
 
 
 def _is_text(setting_value: object) -> bool:
@@ -87,7 +87,8 @@ def _is_pair_of_rows(setting_value: object) -> bool:
 
 def _are_texts_by_text(setting_value: object) -> bool:
     return isinstance(setting_value, dict) and all(
-        _is_text(text) and _are_texts(texts) for text, texts in setting_value.items()
+        _is_text(key_text) and _are_texts(value_texts)
+        for key_text, value_texts in setting_value.items()
     )
 
 
@@ -178,8 +179,10 @@ class AtlasSettings(TypedDict, total=False):
 
 
 _VALUE_CHECKS: dict[str, _ValueCheck] = {
-    key: hint.__metadata__[0]
-    for key, hint in get_type_hints(AtlasSettings, include_extras=True).items()
+    setting_name: annotated_type.__metadata__[0]
+    for setting_name, annotated_type in get_type_hints(
+        AtlasSettings, include_extras=True
+    ).items()
 }
 
 
@@ -215,9 +218,9 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
                 "(atlases/README.md explains all keys).",
                 path=path,
             )
-        if not value_check.is_valid(setting_value):
+        if not value_check.is_valid_function(setting_value):
             raise FileFormatError(
-                f"{setting_name} must be {value_check.expected}",
+                f"{setting_name} must be {value_check.expected_text}",
                 path=path,
                 got=repr(setting_value)[:80],
             )
@@ -272,31 +275,32 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
         if is_new_format:
             n_names = read_integers(1)[0]
         region_names: list[str] = []
-        index_of_color = {0: -1}
-        clash_of_color: dict[int, str] = {}
+        name_index_by_color = {0: -1}
+        clash_text_by_color: dict[int, str] = {}
         for i in range(n_names):
-            raw_name = byte_stream.read(read_integers(1 + is_new_format)[-1])
-            region_names.append(as_text(raw_name.rstrip(b"\0")))
+            name_bytes = byte_stream.read(read_integers(1 + is_new_format)[-1])
+            region_names.append(as_text(name_bytes.rstrip(b"\0")))
             color_code = int(read_integers(4)[:3] @ [1, 2**8, 2**16])
-            if index_of_color.setdefault(color_code, i) not in (-1, i):
-                clash_of_color[color_code] = (
-                    f"{region_names[index_of_color[color_code]]} and {region_names[i]}"
+            if name_index_by_color.setdefault(color_code, i) not in (-1, i):
+                clash_text_by_color[color_code] = (
+                    f"{region_names[name_index_by_color[color_code]]} and "
+                    f"{region_names[i]}"
                 )
-        used_colors, color_index_of_vertex = np.unique(
+        used_colors, vertex_color_indices = np.unique(
             vertex_colors, return_inverse=True
         )
-        for color_code, clashing_names_text in clash_of_color.items():
+        for color_code, clashing_names_text in clash_text_by_color.items():
             if color_code in used_colors:
                 raise ValueError(
                     f"{clashing_names_text} have the same colour. Give each region a "
                     "different colour."
                 )
-        if not set(used_colors.tolist()) <= set(index_of_color):
+        if not set(used_colors.tolist()) <= set(name_index_by_color):
             raise ValueError("a vertex has a label that has no name in the file")
-    name_index_of_color = np.array(
-        [index_of_color[color_code] for color_code in used_colors.tolist()]
+    used_color_name_indices = np.array(
+        [name_index_by_color[color_code] for color_code in used_colors.tolist()]
     )
-    return name_index_of_color[color_index_of_vertex], region_names
+    return used_color_name_indices[vertex_color_indices], region_names
 
 
 def read_mesh(mesh_path: str | Path) -> tuple[np.ndarray, np.ndarray]:
@@ -309,7 +313,9 @@ def read_mesh(mesh_path: str | Path) -> tuple[np.ndarray, np.ndarray]:
         return vertices.astype(float).reshape(-1, 3), faces.astype(int).reshape(-1, 3)
 
 
-def fsaverage5(hemisphere: str, surface_kind: str) -> tuple[np.ndarray, np.ndarray]:
+def read_fsaverage5_mesh(
+    hemisphere: str, surface_kind: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Return vertices (mm) and faces of fsaverage5's white, pial, infl or sphere."""
     # Read nilearn's files without importing nilearn, which would import matplotlib.
     nilearn_spec = find_spec("nilearn")

@@ -58,7 +58,10 @@ _CORE_ALIASES = {
     **dict.fromkeys(("ptha", "subthalpost"), "thalamusposterior"),
     **dict.fromkeys(("atha", "subthalant"), "thalamusanterior"),
     **dict(zip(_ENIGMA, sorted(SUBCORTEX_SHORT), strict=True)),
-    **{name.replace(".", "").lower(): core for core, name in SUBCORTEX_SHORT.items()},
+    **{
+        short_name.replace(".", "").lower(): core_name
+        for core_name, short_name in SUBCORTEX_SHORT.items()
+    },
 }
 _ENIGMA_NAME = re.compile(f"([lr])({'|'.join(_ENIGMA)})")
 _SIDE = f"(?:{'|'.join(sorted(HEMISPHERE_WORDS, key=len, reverse=True))})"
@@ -113,7 +116,7 @@ def as_text(raw_name: str | bytes) -> str:
     return decoded_name.strip()
 
 
-def are_counts(row_names: Sequence[str]) -> bool:
+def are_default_row_names(row_names: Sequence[str]) -> bool:
     """Return whether names are row numbers from 0 or 1, as in a default index."""
     row_numbers = [str(i) for i in range(len(row_names) + 1)]
     return list(row_names) in (row_numbers[:-1], row_numbers[1:])
@@ -273,7 +276,7 @@ def find_structure(name: str) -> str:
         character for character in decomposed_text if category(character) != "Mn"
     )
     # The parahippocampal gyrus is cortex, although it contains "hippocamp".
-    is_parahippocampal = _PARAHIPPOCAMPAL.search(name_text)
+    parahippocampal_match = _PARAHIPPOCAMPAL.search(name_text)
     text_without_parahippocampal = _PARAHIPPOCAMPAL.sub(" ", name_text)
     is_deep = (
         _DEEP_STEMS.search(text_without_parahippocampal)
@@ -286,7 +289,7 @@ def find_structure(name: str) -> str:
     if is_deep:
         return "subcortex"
     is_cortex = (
-        is_parahippocampal
+        parahippocampal_match
         or _CORTEX_STEMS.search(name_text)
         or not _CORTEX_WORD_SET.isdisjoint(name_text.split())
         or (hemisphere and _NUMBERED_PARCEL.search(name_text))
@@ -307,7 +310,7 @@ def is_no_grey_matter(region_name: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def is_outside(region_name: str | bytes) -> bool:
+def is_non_region_name(region_name: str | bytes) -> bool:
     """Return whether a name is not a region on purpose, so that readers may drop it.
 
     Such names are label 0, the medial wall, cerebellum, ventricles, white matter, and

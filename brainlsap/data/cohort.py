@@ -22,7 +22,7 @@ from brainlsap.arrays import (
     plain_table,
 )
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.region_names import are_counts, is_outside
+from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
 from brainlsap.data.connectomes import read_connectome, treat_negative_weights
 from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_covariate_faults
 from brainlsap.data.find_files import bare_id
@@ -1086,7 +1086,7 @@ def _outside_column_names(argument_table: pd.DataFrame, atlas: Atlas) -> list[ob
     return [
         column_name
         for column_name in argument_table
-        if is_outside(str(column_name)) and atlas.find(str(column_name)) is None
+        if is_non_region_name(str(column_name)) and atlas.find(str(column_name)) is None
     ]
 
 
@@ -1109,7 +1109,7 @@ def _note_outside_columns(
 def _order_by_region(argument_name: str, argument_value: Any, atlas: Atlas) -> Any:
     """Return values with the columns of a table in the order of the atlas."""
     if isinstance(argument_value, pd.DataFrame):
-        if are_counts([*map(str, argument_value)]):
+        if are_default_row_names([*map(str, argument_value)]):
             return argument_value
         argument_value = argument_value.drop(
             columns=_outside_column_names(argument_value, atlas)
@@ -1145,7 +1145,7 @@ def _find_scan_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
     named_arguments = [
         argument_name
         for argument_name, entry_texts in texts_by_argument.items()
-        if not are_counts(entry_texts)
+        if not are_default_row_names(entry_texts)
     ]
     person_ids_by_argument = {
         argument_name: [*map(_person_id_of_entry, argument_index)]
@@ -1206,7 +1206,7 @@ def _find_scan_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
         index_by_argument[named_arguments[0]],
         texts_by_argument[named_arguments[0]],
     )
-    if len(named_arguments) == 1 and are_counts(
+    if len(named_arguments) == 1 and are_default_row_names(
         sorted(
             entry_texts,
             key=lambda entry_text: (len(entry_text), entry_text),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.atlas.region_names import are_counts, is_outside
+from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
 from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix
 from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.order_check import OrderCheck
@@ -195,7 +195,7 @@ def _choose_ids(
         list_name: name_list.names
         for list_name, name_list in candidate_lists.items()
         if not name_list.are_texts
-        and (_ID_KEY.search(list_name) or not are_counts(name_list.names))
+        and (_ID_KEY.search(list_name) or not are_default_row_names(name_list.names))
     }
 
     def origin_text_of(list_name: str) -> str:
@@ -294,7 +294,7 @@ def _choose_row_names(
         list_name: name_list.names
         for list_name, name_list in name_lists.items()
         if len(name_list.names) == n_rows == len({*name_list.names})
-        if not are_counts(name_list.names)
+        if not are_default_row_names(name_list.names)
     }
     text_list_names = [
         list_name
@@ -332,7 +332,7 @@ def _are_regions(candidate_names: Sequence[str], atlas: Atlas) -> bool:
     """Return whether most names are regions, or are left out of atlases on purpose."""
     n_known_names = sum(
         atlas.find(candidate_name) is not None
-        or is_outside(candidate_name)
+        or is_non_region_name(candidate_name)
         or atlas.divides(candidate_name)
         for candidate_name in candidate_names
     )

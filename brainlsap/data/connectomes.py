@@ -17,7 +17,7 @@ import pandas as pd
 
 from brainlsap.arrays import MAX_ASYMMETRY, as_number_array
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.atlas.region_names import are_counts, as_text
+from brainlsap.atlas.region_names import are_default_row_names, as_text
 from brainlsap.data.flow import leave_out_text
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.region_lists import are_numbers
@@ -279,7 +279,9 @@ def _to_raw_matrix(matrix_source: np.ndarray | pd.DataFrame) -> RawMatrix:
         tuple(map(str, axis_labels)) for axis_labels in pd.DataFrame(matrix_source).axes
     ]
     named_axes = [
-        axis_names for axis_names in names_of_axes if not are_counts(axis_names)
+        axis_names
+        for axis_names in names_of_axes
+        if not are_default_row_names(axis_names)
     ]
     try:
         number_array = as_number_array(matrix_source)
@@ -472,13 +474,13 @@ def _reorder_to_atlas(
     row_names = raw_matrix.row_names or ()
     max_missing_regions = MAX_ABSENT_REGIONS if raw_matrix.omits_absent_regions else 0
     try:
-        row_of_region, dropped_names = atlas.rows(row_names)
-        column_of_region, _ = atlas.rows(raw_matrix.column_names or ())
+        row_of_region, dropped_names = atlas.find_file_rows(row_names)
+        column_of_region, _ = atlas.find_file_rows(raw_matrix.column_names or ())
         missing_region_indices = np.flatnonzero(
             (row_of_region < 0) | (column_of_region < 0)
         )
         if len(missing_region_indices) > max_missing_regions:
-            other_atlas_name = atlas.other_atlas(row_names)
+            other_atlas_name = atlas.find_better_atlas_name(row_names)
             advice_text = "For a region without connections, write a row of zeros."
             if other_atlas_name:
                 advice_text = f"The names of the rows belong to {other_atlas_name}."
@@ -492,7 +494,9 @@ def _reorder_to_atlas(
     except RegionNameError as error:
         hint_text = atlas.settings.get("remake_connectome", "")
         hint_text = (
-            f" {hint_text}" if hint_text and atlas.other_atlas(row_names) else ""
+            f" {hint_text}"
+            if hint_text and atlas.find_better_atlas_name(row_names)
+            else ""
         )
         raise RegionNameError(
             f"{error.message}{hint_text}",
@@ -698,7 +702,9 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
         tuple(axis_names) for axis_names in (row_names, column_names) if axis_names
     ]
     # of counts and names, only the names say which regions the rows are
-    named_axes = [names for names in named_axes if not are_counts(names)] or named_axes
+    named_axes = [
+        names for names in named_axes if not are_default_row_names(names)
+    ] or named_axes
     if not named_axes:
         return [RawMatrix(weight_matrix, comments=comments)]
     return [RawMatrix(weight_matrix, named_axes[0], named_axes[-1], comments=comments)]

@@ -333,7 +333,7 @@ def _read_stats_column(
         is_in_file, row_of_region = _match_stats_rows(
             atlas, stats_table.region_names, side
         )
-    is_missing = is_in_file & ~atlas.is_part & (row_of_region < 0)
+    is_missing = is_in_file & ~atlas.structure_part_mask & (row_of_region < 0)
     missing_region_indices = np.flatnonzero(is_missing)
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
@@ -433,7 +433,7 @@ def _match_stats_rows(
     else:
         hemisphere = atlas.regions["hemisphere"].to_numpy()
         is_in_file = atlas.cortex & (hemisphere == side)
-    row_of_region, _ = atlas.rows(region_names, side)
+    row_of_region, _ = atlas.find_file_rows(region_names, side)
     return is_in_file, row_of_region
 
 

@@ -566,7 +566,7 @@ def apply_subcortex_policy(
             "regions of thickness 0 were not found by FreeSurfer, and count as not "
             "measured"
         )
-    n_unknown_regions = atlas.is_unknown.sum()
+    n_unknown_regions = atlas.unknown_structure_mask.sum()
     if measure.on_surface and n_unknown_regions:
         note_texts.append(
             f"{measure.name}: {count(n_unknown_regions, 'region')} of unknown "

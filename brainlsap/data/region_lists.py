@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from brainlsap.atlas.region_names import HEMISPHERE_WORDS, are_counts
+from brainlsap.atlas.region_names import HEMISPHERE_WORDS, are_default_row_names
 from brainlsap.data.table_rows import sniff_delimiter, split_cells
 from brainlsap.data.tables import (
     INDEX_COLUMNS,
@@ -269,7 +269,7 @@ def _in_counted_order(
         list_table["index"], key=lambda label_number: (len(label_number), label_number)
     )
     label_numbers = pd.to_numeric(list_table["index"], errors="coerce").dropna()
-    if are_counts(sorted_numbers):
+    if are_default_row_names(sorted_numbers):
         list_table = list_table.set_index("index").loc[sorted_numbers]
     elif label_numbers.is_unique and not label_numbers.is_monotonic_increasing:
         raise FileFormatError(

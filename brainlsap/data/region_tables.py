@@ -30,9 +30,9 @@ from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import (
     HEMISPHERE_WORDS,
     MIDLINE_WORDS,
-    are_counts,
+    are_default_row_names,
     find_side,
-    is_outside,
+    is_non_region_name,
     split_name,
     split_words,
 )
@@ -305,7 +305,7 @@ def read_scan_table(
     are_rows_regions = all(
         atlas.find(participant_id) is not None for participant_id in participant_ids
     )
-    if are_rows_regions and not are_counts(participant_ids):
+    if are_rows_regions and not are_default_row_names(participant_ids):
         raise FileFormatError(
             f"The row names are regions, such as {participant_ids[0]!r}; expected "
             "one row per scan. If the file is a connectome, give it with "
@@ -517,7 +517,7 @@ def _join_rows(
     outside_names = [
         region_name
         for region_name in other_names
-        if is_outside(region_name) or atlas.divides(region_name)
+        if is_non_region_name(region_name) or atlas.divides(region_name)
     ]
     joined_scan_rows = scan_rows._replace(
         names=scan_identities,
@@ -946,8 +946,8 @@ def _sort_column_names(
         ) or _split_column_name(unitless_column_name, atlas, side_letter)
         region_index = atlas.find(region_name, side_letter)
         is_excluded = (
-            is_outside(unitless_column_name)
-            or is_outside(region_name)
+            is_non_region_name(unitless_column_name)
+            or is_non_region_name(region_name)
             or atlas.divides(region_name, side_letter)
         )
         if region_index is not None:
@@ -1020,7 +1020,7 @@ def read_region_values(
         raise RegionNameError(
             message, path=table_path, values=find_other_atlas([region_names], atlas)
         )
-    row_indices, _ = atlas.rows(region_names)
+    row_indices, _ = atlas.find_file_rows(region_names)
     region_indices = np.flatnonzero(row_indices >= 0)
     if not region_indices.size:
         raise FileFormatError(
@@ -1457,9 +1457,9 @@ def _find_custom_column_names(
     number_names = [
         column_name for column_name in column_names if column_name.isdecimal()
     ]
-    are_label_numbers = {*number_names} <= {*atlas.name_of_label} and not are_counts(
-        number_names
-    )
+    are_label_numbers = {*number_names} <= {
+        *atlas.name_of_label
+    } and not are_default_row_names(number_names)
     if are_label_numbers and len(number_names) > min_count:
         return {
             number_name: ("", atlas.name_of_label[number_name])
@@ -1473,7 +1473,7 @@ def _find_custom_column_names(
             )
             is not None
         )
-        if is_known_region or is_outside(column_name):
+        if is_known_region or is_non_region_name(column_name):
             continue
         measure_and_region = _find_region(column_name, atlas, side_letter)
         if measure_and_region is not None:
@@ -1546,7 +1546,7 @@ def _name_measure(name_prefix: str, name_suffix: str) -> str:
 def describe_unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
     """Return a sentence on names that are no regions of the atlas, empty if none."""
     try:
-        atlas.rows(region_names)
+        atlas.find_file_rows(region_names)
     except RegionNameError as error:
         hint_text = atlas.settings.get("remake_values", "")
         message = error.message
@@ -1554,9 +1554,8 @@ def describe_unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
         # A table may pass its unknown names alone, so that their share says nothing.
         if n_unknown and n_unknown == error.values["n_names"]:
             message = f"These names {error.values['description']}"
-        return (
-            f"{message} {hint_text if atlas.other_atlas(region_names) else ''}".rstrip()
-        )
+        has_better_atlas = atlas.find_better_atlas_name(region_names) is not None
+        return f"{message} {hint_text if has_better_atlas else ''}".rstrip()
     return ""
 
 
@@ -1565,7 +1564,9 @@ def find_other_atlas(
 ) -> dict[str, str]:
     """Return `{"atlas": name}` of the first other atlas that names of tables are of."""
     for region_names in region_name_lists:
-        atlas_name = atlas.other_atlas(region_names) if region_names else None
+        atlas_name = (
+            atlas.find_better_atlas_name(region_names) if region_names else None
+        )
         if atlas_name:
             return {"atlas": atlas_name}
     return {}

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.region_names import are_counts
+from brainlsap.atlas.region_names import are_default_row_names
 from brainlsap.data.region_lists import (
     check_length,
     drop_background,
@@ -214,7 +214,7 @@ def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
 def regions_of_rows(atlas: Atlas, row_names: Sequence[str]) -> tuple[int | None, ...]:
     """Return the region of each row, None for rows that the atlas leaves out."""
     if all(map(str.isdecimal, row_names)):
-        row_of_region, _ = atlas.rows(row_names)
+        row_of_region, _ = atlas.find_file_rows(row_names)
         region_of_row = {
             int(row_index): region_index
             for region_index, row_index in enumerate(row_of_region)
@@ -320,7 +320,7 @@ def _structure_orders(
     cerebellum_names = _names_on_both_sides(["Cerebellum-Cortex"])
     ventral_dc_names = _names_on_both_sides([*_STRUCTURES, "VentralDC"])
     tian_names = _names_on_both_sides(_TIAN_S1, ("Right", "Left"))
-    has_parts = bool(atlas.is_part.any())
+    has_parts = bool(atlas.structure_part_mask.any())
     if not has_parts:
         tian_names = [
             re.sub("(?<=Thalamus)-.*", "", tian_name) for tian_name in tian_names
@@ -514,7 +514,7 @@ def name_rows(
         order_note = f"rows named with {option_text('labels')}"
         check_length(matrix_path, n_rows, row_names, order_note)
         return RowNames(row_names, order_note, "names")
-    if file_row_names and not are_counts(file_row_names):
+    if file_row_names and not are_default_row_names(file_row_names):
         check_length(matrix_path, n_rows, file_row_names, "read by name")
         return RowNames(tuple(file_row_names), "read by name", "names")
     chosen_order = None

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import PackedScans, unpack
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.atlas.atlas_files import fsaverage5
+from brainlsap.atlas.atlas_files import read_fsaverage5_mesh
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.measures import SUBCORTEX, get_measure
@@ -984,7 +984,7 @@ class _SpinHemisphere:
     def __init__(self, atlas: Atlas, hemisphere: str) -> None:
         from scipy.spatial import cKDTree
 
-        vertices, _ = fsaverage5(hemisphere, "sphere")
+        vertices, _ = read_fsaverage5_mesh(hemisphere, "sphere")
         self.vertices = vertices / np.linalg.norm(vertices, axis=1, keepdims=True)
         self.tree = cKDTree(self.vertices)
         self.labels = atlas.vertex_labels(hemisphere)

@@ -22,12 +22,16 @@ from brainlsap.atlas.atlas import (
     find_largest_coordinate,
     find_sides,
 )
-from brainlsap.atlas.atlas_files import AtlasSettings, fsaverage5, read_annotation
+from brainlsap.atlas.atlas_files import (
+    AtlasSettings,
+    read_annotation,
+    read_fsaverage5_mesh,
+)
 from brainlsap.atlas.region_names import (
     as_text,
     find_side,
     is_no_grey_matter,
-    is_outside,
+    is_non_region_name,
     split_name,
 )
 from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
@@ -210,7 +214,7 @@ def _locate_regions(
         or atlas.find(region_name) is not None
     ]
     try:
-        row_of_region, _ = atlas.rows(
+        row_of_region, _ = atlas.find_file_rows(
             [name_of_label[label_number] for label_number in region_label_numbers]
         )
     except RegionNameError as error:
@@ -733,7 +737,7 @@ def _list_annotated_regions(annotations: Annotations) -> pd.DataFrame:
         (region_name, hemisphere, region_name)
         for hemisphere, (_, region_names) in annotations.items()
         for region_name in region_names
-        if not is_outside(region_name)
+        if not is_non_region_name(region_name)
     ]
     return pd.DataFrame(row_tuples, columns=["name", "hemisphere", "annot_name"])
 
@@ -842,7 +846,8 @@ def _find_surface_centres(
     surface_centroids = np.full((len(atlas), 3), np.nan)
     for hemisphere in "LR":
         midthickness_vertices = (
-            fsaverage5(hemisphere, "white")[0] + fsaverage5(hemisphere, "pial")[0]
+            read_fsaverage5_mesh(hemisphere, "white")[0]
+            + read_fsaverage5_mesh(hemisphere, "pial")[0]
         ) / 2
         try:
             region_of_vertex = atlas.vertex_labels(

@@ -28,7 +28,7 @@ from scipy import ndimage
 from scipy.sparse import coo_array
 
 from brainlsap.atlas import Atlas
-from brainlsap.atlas.atlas_files import fsaverage5
+from brainlsap.atlas.atlas_files import read_fsaverage5_mesh
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.figures import LETTER_WIDTH, MM
 
@@ -125,7 +125,7 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionM
             if side_of_region[region_name] in (hemisphere, "M")
         ]
         return _join_meshes(structure_meshes)
-    mesh_points, faces = fsaverage5(hemisphere, "infl")
+    mesh_points, faces = read_fsaverage5_mesh(hemisphere, "infl")
     vertex_labels = atlas.vertex_labels(hemisphere)
     if len(vertex_labels) != len(mesh_points):
         raise ParameterError(

@@ -12,7 +12,7 @@ from nibabel.freesurfer import read_annot, write_annot
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import REGION_COLUMNS, read_annotation
 from brainlsap.atlas.atlas_files import AtlasSettings
-from brainlsap.atlas.region_names import is_outside
+from brainlsap.atlas.region_names import is_non_region_name
 from brainlsap.data.row_order import row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from tests.conftest import raises_kind
@@ -65,15 +65,15 @@ def test_bundled_atlases(atlas):
     assert atlas.cortex.sum() == n_cortex
     assert (regions["hemisphere"] == "L").sum() == len(atlas) // 2
     # nothing but the parts of a structure lacks a number and a place
-    located = regions[~atlas.is_part]
+    located = regions[~atlas.structure_part_mask]
     has_labels = located["freesurfer_id"].is_unique and located["freesurfer_id"].gt(0)
     assert np.all(has_labels), "give each region a label of its own in freesurfer_id"
-    assert (regions["freesurfer_id"][atlas.is_part] == -1).all()
+    assert (regions["freesurfer_id"][atlas.structure_part_mask] == -1).all()
     assert regions["short_name"].is_unique
     incomplete = [*located.columns[located.isna().any() | (located == "").any()]]
     assert not incomplete, f"fill the columns {incomplete} of regions.tsv"
     assert atlas.has_surfaces, "add lh.annot and rh.annot, or surfaces in atlas.json"
-    assert regions[[*"xyz"]][atlas.is_part].isna().all(axis=None)
+    assert regions[[*"xyz"]][atlas.structure_part_mask].isna().all(axis=None)
     assert atlas.settings.get("annotation"), "name the annotation in atlas.json"
     assert load_atlas(atlas) is atlas
 
@@ -81,15 +81,15 @@ def test_bundled_atlases(atlas):
 def test_left_lies_left_and_homotopic_regions_mirror(atlas):
     regions, other = atlas.regions, atlas.homotopic
     left = (regions["hemisphere"] == "L").to_numpy()
-    assert (regions["x"][left & ~atlas.is_part] < 0).all()
-    assert (regions["x"][~left & ~atlas.is_part] > 0).all()
+    assert (regions["x"][left & ~atlas.structure_part_mask] < 0).all()
+    assert (regions["x"][~left & ~atlas.structure_part_mask] > 0).all()
     np.testing.assert_array_equal(other[other], np.arange(len(atlas)))
     pairs = other != np.arange(len(atlas))
     assert (left != left[other])[pairs].all()
     assert pairs.mean() > (0.4 if atlas.name.startswith("schaefer") else 0.99)
     place = regions[["x", "y", "z"]].to_numpy()
     distances = np.linalg.norm(place - place[other] * [-1, 1, 1], axis=1)
-    assert distances[pairs & ~atlas.is_part].max() < 20
+    assert distances[pairs & ~atlas.structure_part_mask].max() < 20
 
 
 def test_an_atlas_of_parts_shares_the_cortex_of_another():
@@ -108,7 +108,7 @@ def test_an_atlas_of_parts_shares_the_cortex_of_another():
     # the whole is neither of its parts, and its parts are not the whole
     assert atlas.find("Left-Thalamus") is None
     assert whole.find("pTHA-lh") is None
-    assert atlas.rows(["Left-Thalamus-Proper", "Left-Caudate"])[1] == (
+    assert atlas.find_file_rows(["Left-Thalamus-Proper", "Left-Caudate"])[1] == (
         "Left-Thalamus-Proper",
     )
     assert atlas.divides("Thalamus", "L")
@@ -193,14 +193,14 @@ def test_rows_of_a_file_are_found_by_name():
     atlas = load_atlas("desikan82")
     order = np.random.default_rng(0).permutation(82)
     names = [*(atlas.names[k] for k in order), "Brain-Stem"]
-    rows, dropped = atlas.rows(names)
+    rows, dropped = atlas.find_file_rows(names)
     np.testing.assert_array_equal(order[rows], np.arange(82))
     assert dropped == ("Brain-Stem",)
-    assert (atlas.rows(["lh_insula"])[0] >= 0).sum() == 1
+    assert (atlas.find_file_rows(["lh_insula"])[0] >= 0).sum() == 1
     with pytest.raises(RegionNameError, match="'lh_q'"):
-        atlas.rows(["lh_q"])
+        atlas.find_file_rows(["lh_q"])
     # whole numbers are FreeSurfer's labels
-    rows, dropped = atlas.rows(["0", "1002", "1001", "251"])
+    rows, dropped = atlas.find_file_rows(["0", "1002", "1001", "251"])
     assert rows[:3].tolist() == [2, 1, -1]
     assert dropped == ("0", "251")
 
@@ -330,7 +330,8 @@ def test_structures_in_the_settings_are_those_of_the_atlas(atlas):
     unknown = [
         name
         for name in named
-        if atlas.find(name) is None and not (is_outside(name) or atlas.divides(name))
+        if atlas.find(name) is None
+        and not (is_non_region_name(name) or atlas.divides(name))
     ]
     assert not unknown, "atlas.json names regions of another atlas"
 
@@ -540,7 +541,7 @@ def test_broken_annotations_are_refused(tmp_path, content, message):
 
 def test_every_subcortical_region_has_a_closed_mesh_of_its_place(atlas):
     meshes = atlas.meshes()
-    below = atlas.regions[~atlas.cortex & ~atlas.is_part]
+    below = atlas.regions[~atlas.cortex & ~atlas.structure_part_mask]
     without_mesh = {*below["name"]} - {*meshes}
     assert not without_mesh, f"add meshes/NAME.surf.gii of {without_mesh}"
     assert {*meshes} <= {*below["name"]}
@@ -579,7 +580,7 @@ def test_names_and_coordinates_for_readers(atlas):
     assert not any("(" in name or "_" in name for name in atlas.full_names)
     assert atlas.match(atlas.full_names).tolist() == list(range(len(atlas)))
     moved = atlas.coordinates - atlas.regions[["x", "y", "z"]].to_numpy()
-    moved = moved[~atlas.is_part].mean(axis=0)
+    moved = moved[~atlas.structure_part_mask].mean(axis=0)
     if atlas.settings.get("space") == "MNI305":
         # fsaverage lies a little behind and below MNI152
         assert ((moved > [-1, 0, 0]) & (moved < 3)).all()
@@ -592,5 +593,5 @@ def test_names_and_coordinates_for_readers(atlas):
 
 def test_another_atlas_is_named_by_its_names(atlas):
     for other in map(load_atlas, {*SIZES} - {atlas.name}):
-        assert other.other_atlas(atlas.names) == atlas.name
-    assert atlas.other_atlas(atlas.names) is None
+        assert other.find_better_atlas_name(atlas.names) == atlas.name
+    assert atlas.find_better_atlas_name(atlas.names) is None

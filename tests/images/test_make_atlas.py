@@ -350,13 +350,13 @@ def test_regions_of_unknown_structure_are_counted_and_named(tmp_path, write, cap
     assert "Treated as midline, because the hemisphere is unknown: Middle\n" in told
     atlas = load_atlas(tmp_path / "bn")
     assert atlas.cortex.tolist() == [True, True, False, False, True, True, True]
-    assert atlas.is_unknown.sum() == 3
+    assert atlas.unknown_structure_mask.sum() == 3
     labels = write("said.csv", "name,structure\nA8m_L,cortex\nX_L,unknown\n")
-    assert make_atlas(tmp_path / "said", labels=labels).is_unknown.tolist() == [
-        *(False, True)
-    ]
+    assert make_atlas(
+        tmp_path / "said", labels=labels
+    ).unknown_structure_mask.tolist() == [*(False, True)]
     own = make_atlas(tmp_path / "two", annot=annotation(tmp_path, 10242))
-    assert not own.is_unknown.any()  # what has a surface is cortex
+    assert not own.unknown_structure_mask.any()  # what has a surface is cortex
 
 
 def test_places_of_a_list_without_heads_are_read_and_told(tmp_path, write):

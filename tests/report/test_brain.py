@@ -87,7 +87,7 @@ def test_regions_of_unknown_place_are_named_as_not_drawn():
     with pytest.warns(UserWarning, match="Not drawn.*right posterior thalamus"):
         figure = plot_regions(values, atlas, views="subcortex")
     (shapes,) = shapes_of(figure, "subcortex")
-    deep = {*np.array(atlas.names)[~atlas.cortex & ~atlas.is_part]}
+    deep = {*np.array(atlas.names)[~atlas.cortex & ~atlas.structure_part_mask]}
     assert shapes.keys() - {"brain"} == deep
 
 
