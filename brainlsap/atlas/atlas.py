@@ -225,7 +225,7 @@ class Atlas:
         return tuple(self.regions["short_name"])
 
     @cached_property
-    def name_of_label(self) -> dict[str, str]:
+    def name_by_label(self) -> dict[str, str]:
         """Name of the region of every label number, as files write the number."""
         label_numbers = self.regions["freesurfer_id"].astype(str)
         return dict(zip(label_numbers, self.names, strict=True))
@@ -788,7 +788,7 @@ def _find_file_rows(
     region_names = row_name_texts
     if row_name_texts and all(map(str.isdecimal, row_name_texts)):
         region_names = [
-            atlas.name_of_label.get(row_name_text, "Unknown")
+            atlas.name_by_label.get(row_name_text, "Unknown")
             for row_name_text in row_name_texts
         ]
     file_row_indices = [

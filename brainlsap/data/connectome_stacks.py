@@ -320,7 +320,7 @@ def _choose_row_names(
         list_name
         for list_name, names_in_list in names_by_list.items()
         if list_name not in text_list_names
-        and len(atlas.name_of_label.keys() & names_in_list) >= len(atlas) / 2
+        and len(atlas.name_by_label.keys() & names_in_list) >= len(atlas) / 2
     ]
     # names that are no regions are refused later, with the nearest known names
     for list_name in (*region_list_names, *text_list_names, *label_list_names):

@@ -1458,11 +1458,11 @@ def _find_custom_column_names(
         column_name for column_name in column_names if column_name.isdecimal()
     ]
     are_label_numbers = {*number_names} <= {
-        *atlas.name_of_label
+        *atlas.name_by_label
     } and not are_default_row_names(number_names)
     if are_label_numbers and len(number_names) > min_count:
         return {
-            number_name: ("", atlas.name_of_label[number_name])
+            number_name: ("", atlas.name_by_label[number_name])
             for number_name in number_names
         }
     measure_region_of_name = dict[str, tuple[str, str]]()

@@ -90,8 +90,8 @@ class ScanImages(NamedTuple):
 
     participant: str
     session: str  # "ses-M00", or "" for a study without sessions
-    images: list[Path]
-    segmentations: list[Path]  # by FreeSurfer
+    image_paths: list[Path]
+    segmentation_paths: list[Path]  # by FreeSurfer
 
     @property
     def scan(self) -> str:
@@ -104,7 +104,7 @@ class BuildTask(NamedTuple):
 
     scan: str
     path: Path
-    inputs: dict[str, Path]
+    path_by_parameter: dict[str, Path]
 
 
 class TaskList(NamedTuple):
@@ -112,7 +112,7 @@ class TaskList(NamedTuple):
 
     tasks: list[BuildTask]
     faults: list[Finding]
-    missing: tuple[str, ...]
+    missing_lines: tuple[str, ...]
 
 
 class BuildResult(NamedTuple):
@@ -212,16 +212,16 @@ def build_study(
     build_tasks, faults, missing_lines = find_tasks(
         study_files, out, atlas, dict(patterns or {})
     )
-    build_arguments = {"tractogram": connectome or {}, "pet": suvr or {}}
+    arguments_by_kind = {"tractogram": connectome or {}, "pet": suvr or {}}
     build_calls = (
-        delayed(build_file)(build_task, atlas, build_arguments)
+        delayed(build_file)(build_task, atlas, arguments_by_kind)
         for build_task in build_tasks
     )
-    generator = {"Name": "brainlsap", "Version": version("brainlsap")}
-    generator["StudyKey"] = study_key
+    generator_record = {"Name": "brainlsap", "Version": version("brainlsap")}
+    generator_record["StudyKey"] = study_key
     with lock_folder(out):
         try:
-            describe_dataset(out, DATASET_NAME, generator)
+            describe_dataset(out, DATASET_NAME, generator_record)
             parallel_pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
             progress_bar = tqdm(
                 parallel_pool(build_calls),
@@ -229,17 +229,17 @@ def build_study(
                 len(build_tasks),
                 disable=not verbose or None,
             )
-            file_results = sorted(progress_bar, key=lambda result: result.path)
+            build_results = sorted(progress_bar, key=lambda result: result.path)
         finally:  # also remove files of processes that were ended with this one
             for partial_path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(partial_path, ignore_errors=True)
     faults += [
         build_result.fault
-        for build_result in file_results
+        for build_result in build_results
         if build_result.fault is not None
     ]
     successful_results = [
-        build_result for build_result in file_results if build_result.fault is None
+        build_result for build_result in build_results if build_result.fault is None
     ]
     return BuiltStudy(
         folder=out,
@@ -271,21 +271,21 @@ def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
     ]
     if not entry_paths:
         return
-    generator: Mapping[str, Any] = {}
-    stored_description: Mapping[str, Any] = {}
+    generator_record: Mapping[str, Any] = {}
+    description_record: Mapping[str, Any] = {}
     with suppress(OSError, ValueError, LookupError, TypeError):
         description_path = output_folder / "dataset_description.json"
-        stored_description = json.loads(description_path.read_text(encoding="utf-8"))
-        generator = stored_description["GeneratedBy"][0]
-    has_dataset_name = stored_description.get("Name") == DATASET_NAME
-    if generator.get("Name") != "brainlsap" or not has_dataset_name:
+        description_record = json.loads(description_path.read_text(encoding="utf-8"))
+        generator_record = description_record["GeneratedBy"][0]
+    has_dataset_name = description_record.get("Name") == DATASET_NAME
+    if generator_record.get("Name") != "brainlsap" or not has_dataset_name:
         raise ParameterError(
             f"{output_folder} is not empty, and its files were not written by "
             f"`build`. Name another folder with {option_text('out')}."
         )
     # A folder in the study moves with the study.
     is_in_study = folder.resolve() in output_folder.resolve().parents
-    if not is_in_study and generator.get("StudyKey", study_key) != study_key:
+    if not is_in_study and generator_record.get("StudyKey", study_key) != study_key:
         raise ParameterError(
             f"{output_folder} contains files built from another study, or the study "
             f"was moved. Name another folder with {option_text('out')}, or delete this "
@@ -305,30 +305,32 @@ def find_tasks(
     """
     build_tasks: list[BuildTask] = []
     faults: list[Finding] = []
-    image_counts = Counter[str]()
+    n_scans_by_kind = Counter[str]()
     for scan_images in _list_scan_images(study_files, output_folder, atlas):
         scan_name = scan_images.scan
         try:
-            inputs_of_kind, has_labels = _choose_images(scan_images, atlas, patterns)
+            inputs_by_kind, has_parcellation = _choose_images(
+                scan_images, atlas, patterns
+            )
         except CohortError as error:
             faults.append(Finding.from_error(error, scan_name))
             continue
-        image_names = map(str, scan_images.images)
-        image_counts["scan"] += 1
-        image_counts["parcellation"] += has_labels
-        image_counts["tractogram"] += "tractogram" in inputs_of_kind
-        image_counts["PET"] += any(
-            image_kind != "tractogram" for image_kind in inputs_of_kind
+        image_names = map(str, scan_images.image_paths)
+        n_scans_by_kind["scan"] += 1
+        n_scans_by_kind["parcellation"] += has_parcellation
+        n_scans_by_kind["tractogram"] += "tractogram" in inputs_by_kind
+        n_scans_by_kind["PET"] += any(
+            image_kind != "tractogram" for image_kind in inputs_by_kind
         )
-        image_counts["diffusion image"] += any(map(_DIFFUSION.search, image_names))
-        if inputs_of_kind and not has_labels:
+        n_scans_by_kind["diffusion image"] += any(map(_DIFFUSION.search, image_names))
+        if inputs_by_kind and not has_parcellation:
             message = _describe_missing_parcellation(atlas)
             faults.append(Finding(message, FAULT, scan=scan_name))
             continue
-        for image_kind, input_paths in inputs_of_kind.items():
+        for image_kind, path_by_parameter in inputs_by_kind.items():
             output_path = output_folder / _output_path(scan_images, image_kind, atlas)
-            build_tasks.append(BuildTask(scan_name, output_path, input_paths))
-    missing_lines = _describe_missing(image_counts, has_tasks=bool(build_tasks))
+            build_tasks.append(BuildTask(scan_name, output_path, path_by_parameter))
+    missing_lines = _describe_missing(n_scans_by_kind, has_tasks=bool(build_tasks))
     if not build_tasks and not faults:
         raise CohortError(
             f"the study contains no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and "
@@ -358,17 +360,17 @@ def _list_scan_images(
 
     A participant's files outside of visits, for example one anatomy, serve all visits.
     """
-    segmentations_of_visit = _find_segmentations(study_files, atlas)
-    visits_of_person: dict[str, set[str]] = {}
+    segmentation_path_by_visit = _find_segmentations(study_files, atlas)
+    visit_names_by_person: dict[str, set[str]] = {}
     for participant_key, visit_name in (
         *study_files.files_by_visit,
-        *segmentations_of_visit,
+        *segmentation_path_by_visit,
     ):
-        visits_of_person.setdefault(participant_key, set()).add(visit_name)
+        visit_names_by_person.setdefault(participant_key, set()).add(visit_name)
     for participant_key in sorted(
         {participant_key for participant_key, _ in study_files.files_by_visit}
     ):
-        visit_names = visits_of_person[participant_key] - {""}
+        visit_names = visit_names_by_person[participant_key] - {""}
         for visit_name in sorted(visit_names, key=visit_order) or [""]:
             visit_keys = ((participant_key, visit_name), (participant_key, ""))
             image_paths = {
@@ -384,11 +386,11 @@ def _list_scan_images(
             yield ScanImages(
                 participant=_participant_name(participant_key, scan_image_paths),
                 session=f"ses-{visit_name}" if visit_name else "",
-                images=scan_image_paths,
-                segmentations=[
-                    segmentations_of_visit[visit_key]
+                image_paths=scan_image_paths,
+                segmentation_paths=[
+                    segmentation_path_by_visit[visit_key]
                     for visit_key in visit_keys
-                    if visit_key in segmentations_of_visit
+                    if visit_key in segmentation_path_by_visit
                 ],
             )
 
@@ -407,7 +409,7 @@ def _find_segmentations(
 ) -> dict[tuple[str, str], Path]:
     """Return FreeSurfer's segmentations for the atlas, by person and visit."""
     file_name = atlas.settings.get("segmentation", "none")
-    segmentations_of_visit = {}
+    segmentation_path_by_visit = {}
     for (
         participant_key,
         freesurfer_subjects_by_visit,
@@ -417,31 +419,35 @@ def _find_segmentations(
                 segmentation_path = subject_folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.
                 if not subject_identity.base and segmentation_path.is_file():
-                    segmentations_of_visit[participant_key, visit_name] = (
+                    segmentation_path_by_visit[participant_key, visit_name] = (
                         segmentation_path
                     )
-    return segmentations_of_visit
+    return segmentation_path_by_visit
 
 
 def _describe_missing(
-    image_counts: Mapping[str, int], *, has_tasks: bool
+    n_scans_by_kind: Mapping[str, int], *, has_tasks: bool
 ) -> tuple[str, ...]:
     """Return one line per kind of image that scans lack, but no kind that none has."""
-    n_scans = image_counts["scan"]
-    advice_of_kind = {
+    n_scans = n_scans_by_kind["scan"]
+    advice_by_kind = {
         "tractogram": f"{', '.join(TRACTOGRAM_FORMATS)}; MRtrix's tckgen, for example, "
         "makes a tractogram from the diffusion image",
         "PET": "*_pet.nii.gz",
         "parcellation": "FreeSurfer's, or --parcellation",
     }
     missing_lines = []
-    for image_kind, advice_text in advice_of_kind.items():
-        n_scans_without_image = n_scans - image_counts[image_kind]
-        is_expected = image_counts[image_kind] > 0 or image_kind == "parcellation"
+    for image_kind, advice_text in advice_by_kind.items():
+        n_scans_without_image = n_scans - n_scans_by_kind[image_kind]
+        is_expected_kind = (
+            n_scans_by_kind[image_kind] > 0 or image_kind == "parcellation"
+        )
         if image_kind == "tractogram":
-            is_expected = is_expected or image_counts["diffusion image"] > 0
+            is_expected_kind = (
+                is_expected_kind or n_scans_by_kind["diffusion image"] > 0
+            )
         # If nothing can be built, report everything that is absent.
-        if n_scans_without_image and (is_expected or not has_tasks):
+        if n_scans_without_image and (is_expected_kind or not has_tasks):
             missing_lines.append(
                 f"{n_scans_without_image} of {n_scans} scans have no {image_kind} "
                 f"({advice_text})"
@@ -468,37 +474,49 @@ def _choose_images(
     parcellation.
     """
     image_paths = [
-        image_path for image_path in scan_images.images if image_path.suffix != ".json"
+        image_path
+        for image_path in scan_images.image_paths
+        if image_path.suffix != ".json"
     ]
-    inputs_of_kind = {}
-    tractogram_inputs = _choose_file("tractogram", image_paths, atlas, patterns)
-    if tractogram_inputs:
-        weight_inputs = _choose_file("streamline_weights", image_paths, atlas, patterns)
-        inputs_of_kind["tractogram"] = tractogram_inputs | weight_inputs
-    inputs_of_kind |= _choose_pet(image_paths, atlas, patterns)
+    inputs_by_kind = {}
+    tractogram_path_by_parameter = _choose_path_by_parameter(
+        "tractogram", image_paths, atlas, patterns
+    )
+    if tractogram_path_by_parameter:
+        weight_path_by_parameter = _choose_path_by_parameter(
+            "streamline_weights", image_paths, atlas, patterns
+        )
+        inputs_by_kind["tractogram"] = (
+            tractogram_path_by_parameter | weight_path_by_parameter
+        )
+    inputs_by_kind |= _choose_pet(image_paths, atlas, patterns)
     common_labels_path = Path(
         patterns.get("parcellation", "")
     )  # one image for everybody
     has_common_labels = common_labels_path.is_file()
-    has_segmentation = bool(scan_images.segmentations)
-    if not inputs_of_kind:  # nothing to build: only tell whether there is one
+    has_segmentation = bool(scan_images.segmentation_paths)
+    if not inputs_by_kind:  # nothing to build: only tell whether there is one
         with suppress(CohortError):
-            has_labels = has_common_labels or has_segmentation
-            return {}, has_labels or bool(
-                _choose_parcellation(scan_images.images, atlas, patterns)
+            has_parcellation = has_common_labels or has_segmentation
+            return {}, has_parcellation or bool(
+                _choose_parcellation(scan_images.image_paths, atlas, patterns)
             )
         return {}, True
     if has_common_labels:
-        parcellation_inputs = {"parcellation": common_labels_path}
+        parcellation_path_by_parameter = {"parcellation": common_labels_path}
     else:
-        parcellation_inputs = _choose_parcellation(scan_images.images, atlas, patterns)
-    if has_segmentation and not parcellation_inputs:
-        parcellation_inputs = {"parcellation": scan_images.segmentations[0]}
+        parcellation_path_by_parameter = _choose_parcellation(
+            scan_images.image_paths, atlas, patterns
+        )
+    if has_segmentation and not parcellation_path_by_parameter:
+        parcellation_path_by_parameter = {
+            "parcellation": scan_images.segmentation_paths[0]
+        }
     inputs_by_output = {
-        output_kind: input_paths | parcellation_inputs
-        for output_kind, input_paths in inputs_of_kind.items()
+        output_kind: path_by_parameter | parcellation_path_by_parameter
+        for output_kind, path_by_parameter in inputs_by_kind.items()
     }
-    return inputs_by_output, bool(parcellation_inputs)
+    return inputs_by_output, bool(parcellation_path_by_parameter)
 
 
 def _choose_parcellation(
@@ -511,33 +529,37 @@ def _choose_parcellation(
         for image_path in image_paths
         if image_path.name.lower().endswith(image_suffixes)
     ]
-    return _choose_file("parcellation", label_image_paths, atlas, patterns)
+    return _choose_path_by_parameter("parcellation", label_image_paths, atlas, patterns)
 
 
 def _choose_pet(
     image_paths: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
 ) -> dict[str, dict[str, Path]]:
     """Return the PET image of each tracer, and its transform if it needs one."""
-    paths_of_tracer: dict[str, list[Path]] = {}
+    paths_by_tracer: dict[str, list[Path]] = {}
     for image_path in image_paths:
         tracer_match = _TRACER.search(image_path.name)
-        paths_of_tracer.setdefault(tracer_match[1] if tracer_match else "", []).append(
+        paths_by_tracer.setdefault(tracer_match[1] if tracer_match else "", []).append(
             image_path
         )
-    inputs_of_tracer = {}
-    for tracer_name, tracer_paths in paths_of_tracer.items():
-        pet_inputs = _choose_file("pet", tracer_paths, atlas, patterns)
-        if not pet_inputs:
+    inputs_by_tracer = {}
+    for tracer_name, tracer_paths in paths_by_tracer.items():
+        pet_path_by_parameter = _choose_path_by_parameter(
+            "pet", tracer_paths, atlas, patterns
+        )
+        if not pet_path_by_parameter:
             continue
         # If the name of the image states a space, the transform has been applied.
-        if "transform" in patterns or "space-" not in pet_inputs["pet"].name:
-            transform_paths = sorted({*tracer_paths, *paths_of_tracer.get("", [])})
-            pet_inputs |= _choose_file("transform", transform_paths, atlas, patterns)
-        inputs_of_tracer[tracer_name] = pet_inputs
-    return inputs_of_tracer
+        if "transform" in patterns or "space-" not in pet_path_by_parameter["pet"].name:
+            transform_paths = sorted({*tracer_paths, *paths_by_tracer.get("", [])})
+            pet_path_by_parameter |= _choose_path_by_parameter(
+                "transform", transform_paths, atlas, patterns
+            )
+        inputs_by_tracer[tracer_name] = pet_path_by_parameter
+    return inputs_by_tracer
 
 
-def _choose_file(
+def _choose_path_by_parameter(
     parameter_name: str,
     candidate_paths: Sequence[Path],
     atlas: Atlas,
@@ -549,7 +571,7 @@ def _choose_file(
         name_pattern = f"*{atlas.name.lower()}*"
         default_patterns = atlas.settings.get("image_patterns", (name_pattern,))
     command_flag = f"--{parameter_name.replace('_', '-')}"
-    chosen_path = choose_file(
+    image_path = choose_file(
         candidate_paths,
         default_patterns,
         parameter_name,
@@ -557,53 +579,56 @@ def _choose_file(
         atlas,
         command_flag,
     )
-    return {} if chosen_path is None else {parameter_name: chosen_path}
+    return {} if image_path is None else {parameter_name: image_path}
 
 
 def build_file(
     build_task: BuildTask,
     atlas: Atlas,
-    build_arguments: Mapping[str, Mapping[str, Any]],
+    arguments_by_kind: Mapping[str, Mapping[str, Any]],
 ) -> BuildResult:
     """Build one file unless it is up to date.
 
-    `build_arguments` are those of :func:`.build_connectome` ("tractogram") and of
+    `arguments_by_kind` are those of :func:`.build_connectome` ("tractogram") and of
     :func:`.extract_suvr` ("pet"). A fault is returned and not raised, so that other
     scans are built.
     """
-    is_pet = "pet" in build_task.inputs
+    is_pet = "pet" in build_task.path_by_parameter
     build_function: Callable[..., Any] = extract_suvr if is_pet else build_connectome
-    bound_call = inspect.signature(build_function).bind(
+    bound_arguments = inspect.signature(build_function).bind(
         atlas=atlas,
-        **build_task.inputs,
-        **build_arguments["pet" if is_pet else "tractogram"],
+        **build_task.path_by_parameter,
+        **arguments_by_kind["pet" if is_pet else "tractogram"],
     )
-    bound_call.apply_defaults()
-    call_record = _describe_call(build_task, atlas, bound_call.arguments)
+    bound_arguments.apply_defaults()
+    call_record = _describe_call(build_task, atlas, bound_arguments.arguments)
     sidecar_path = build_task.path.with_suffix(".json")
     try:
         if build_task.path.is_file() and sidecar_path.is_file():
             earlier_record = json.loads(sidecar_path.read_text(encoding="utf-8"))
             if call_record.items() <= earlier_record.items():
                 return BuildResult(build_task.scan, build_task.path)
-        build_output = build_function(*bound_call.args, **bound_call.kwargs)
+        uptake_or_connectome = build_function(
+            *bound_arguments.args, **bound_arguments.kwargs
+        )
         if is_pet:
-            output_table = build_output.table.drop(columns="mean")
+            output_table = uptake_or_connectome.table.drop(columns="mean")
         else:  # counts as whole numbers
-            output_table = build_output.to_frame().convert_dtypes()
+            output_table = uptake_or_connectome.to_frame().convert_dtypes()
         sidecar_path.unlink(missing_ok=True)
         with replace_when_whole(build_task.path) as partial_path:
             column_separator = "\t" if is_pet else ","
             output_table.to_csv(
                 partial_path, sep=column_separator, na_rep="n/a", index_label="region"
             )
-        summary_numbers = {
+        number_by_field = {
             field_name: field_value
-            for field_name, field_value in vars(build_output).items()
+            for field_name, field_value in vars(uptake_or_connectome).items()
             if isinstance(field_value, int | float) and np.isfinite(field_value)
         }
         sidecar_text = json.dumps(
-            {"Notes": build_output.notes, **summary_numbers, **call_record}, indent=2
+            {"Notes": uptake_or_connectome.notes, **number_by_field, **call_record},
+            indent=2,
         )
         with replace_when_whole(sidecar_path) as partial_path:
             partial_path.write_text(sidecar_text + "\n", encoding="utf-8")
@@ -619,23 +644,25 @@ def build_file(
 
 
 def _describe_call(
-    build_task: BuildTask, atlas: Atlas, call_arguments: Mapping[str, Any]
+    build_task: BuildTask, atlas: Atlas, value_by_argument: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return inputs and parameters as JSON values; if they change, rebuild the file."""
-    record_of_input = {}
-    for argument_name, input_path in build_task.inputs.items():
+    file_record_by_parameter = {}
+    for argument_name, input_path in build_task.path_by_parameter.items():
         file_stat = input_path.stat()
-        record_of_input[argument_name] = [
+        file_record_by_parameter[argument_name] = [
             input_path.name,
             file_stat.st_size,
             file_stat.st_mtime_ns,
         ]
-    call_parameters = {
+    value_by_parameter = {
         argument_name: argument_value
-        for argument_name, argument_value in call_arguments.items()
-        if argument_name not in build_task.inputs
+        for argument_name, argument_value in value_by_argument.items()
+        if argument_name not in build_task.path_by_parameter
     }
-    if isinstance(labels := call_parameters.get("labels"), pd.DataFrame):
-        call_parameters["labels"] = labels.to_dict("list")
-    call_parameters["atlas"] = atlas.name
-    return to_jsonable({"Inputs": record_of_input, "Parameters": call_parameters})
+    if isinstance(labels := value_by_parameter.get("labels"), pd.DataFrame):
+        value_by_parameter["labels"] = labels.to_dict("list")
+    value_by_parameter["atlas"] = atlas.name
+    return to_jsonable(
+        {"Inputs": file_record_by_parameter, "Parameters": value_by_parameter}
+    )

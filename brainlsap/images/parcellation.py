@@ -43,7 +43,7 @@ from brainlsap.files import check_new_folder, fill_folder
 from brainlsap.images.volumes import read_volume
 from brainlsap.text import count, listed, option_text
 
-Labels = str | Path | Mapping[int, str]
+LabelSource = str | Path | Mapping[int, str]
 # Largest label that is accepted; larger values are colour codes, not labels.
 MAX_LABEL = 1_000_000
 # Grey matter that the atlases leave out, but where streamlines end. MRtrix's
@@ -64,7 +64,7 @@ _WHITE_MATTER_LABELS = (
 )
 
 # From "L" and "R" to the name index of every vertex, and the names.
-Annotations = dict[str, tuple[np.ndarray, list[str]]]
+AnnotationBySide = dict[str, tuple[np.ndarray, list[str]]]
 
 # Vertices of a hemisphere of fsaverage5, fsaverage6 and fsaverage. The vertices of each
 # are the first ones of the next.
@@ -89,7 +89,7 @@ _HEADS = {
 _MAX_DISTANCE = 20
 
 
-def freesurfer_labels() -> dict[int, str]:
+def read_freesurfer_labels() -> dict[int, str]:
     """Return the labels of FreeSurferColorLUT.txt other than cortical regions.
 
     These are the labels that aseg, aparc+aseg, wmparc and gtmseg write.
@@ -97,43 +97,45 @@ def freesurfer_labels() -> dict[int, str]:
     label_table = pd.read_csv(
         Path(__file__).with_name("freesurfer_labels.tsv"), sep="\t"
     )
-    name_of_label = dict(zip(label_table["number"], label_table["name"], strict=True))
+    name_by_label = dict(zip(label_table["number"], label_table["name"], strict=True))
     for label_range in _WHITE_MATTER_LABELS:
-        name_of_label |= {
+        name_by_label |= {
             label_number: f"white matter {label_number}" for label_number in label_range
         }
-    return name_of_label
+    return name_by_label
 
 
 class LabelImage(NamedTuple):
     """Labels of voxels, and the regions that they stand for."""
 
     path: Path
-    values: np.ndarray  # (n_x, n_y, n_z), cropped to the labels; 0: background
+    label_values: np.ndarray  # (n_x, n_y, n_z), cropped to the labels; 0: background
     affine: np.ndarray  # from voxel to RAS in mm
-    name_of_label: dict[int, str]  # of every label in the image but 0
-    index_of_label: dict[int, int]  # in the atlas, of every label that is a region
+    name_by_label: dict[int, str]  # of every label in the image but 0
+    region_index_by_label: dict[
+        int, int
+    ]  # in the atlas, of every label that is a region
     voxel_counts: np.ndarray  # number of voxels of every label from 0 to the highest
     notes: tuple[str, ...]
-    is_order: bool = False  # nothing but an order of regions names the labels
+    is_region_order: bool = False  # nothing but an order of regions names the labels
 
     def find_labels(self, core_names: Collection[str]) -> tuple[int, ...]:
         """Return the labels whose names have one of these cores."""
         return tuple(
             label_number
-            for label_number, region_name in self.name_of_label.items()
+            for label_number, region_name in self.name_by_label.items()
             if split_name(region_name)[1] in core_names
         )
 
-    def recode(self, code_of_label: Mapping[int, int]) -> np.ndarray:
+    def recode(self, code_by_label: Mapping[int, int]) -> np.ndarray:
         """Return the image with new codes, 0 for labels without one."""
         code_table = np.zeros(len(self.voxel_counts), dtype=np.int32)
-        code_table[list(code_of_label)] = list(code_of_label.values())
-        return code_table[self.values]
+        code_table[list(code_by_label)] = list(code_by_label.values())
+        return code_table[self.label_values]
 
 
 def read_label_image(
-    image_path: str | Path, atlas: Atlas, label_source: Labels | None = None
+    image_path: str | Path, atlas: Atlas, label_source: LabelSource | None = None
 ) -> LabelImage:
     """Read a parcellation, and match its labels to the regions of the atlas by name.
 
@@ -147,22 +149,24 @@ def read_label_image(
     label_values, affine = _read_label_values(image_path)
     voxel_counts = np.bincount(label_values.ravel())
     used_label_numbers = np.flatnonzero(voxel_counts[1:]) + 1
-    name_of_label, label_note, is_order = _name_labels(
+    name_by_label, label_note, is_region_order = _name_labels(
         image_path, used_label_numbers.tolist(), atlas, label_source
     )
-    index_of_label, absent_names = _locate_regions(image_path, name_of_label, atlas)
+    region_index_by_label, absent_names = _locate_regions(
+        image_path, name_by_label, atlas
+    )
     label_image = LabelImage(
         image_path,
         label_values,
         affine,
-        name_of_label,
-        index_of_label,
+        name_by_label,
+        region_index_by_label,
         voxel_counts,
         (label_note,),
-        is_order,
+        is_region_order,
     )
     _check_sides(label_image, atlas)
-    if is_order:
+    if is_region_order:
         _check_order(label_image, atlas)
     if not absent_names:
         return label_image
@@ -177,23 +181,23 @@ def _read_label_values(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
 
     The cropped image is a quarter of most images.
     """
-    voxels, affine, _ = read_volume(image_path)
+    voxel_values, affine, _ = read_volume(image_path)
     with np.errstate(invalid="ignore"):
-        label_values = voxels.astype(np.int32)
-    min_label = voxels.min()
-    max_label = voxels.max()
-    are_whole_numbers = min_label >= 0 and np.array_equal(label_values, voxels)
-    if not (are_whole_numbers and 0 < max_label <= MAX_LABEL):
+        label_values = voxel_values.astype(np.int32)
+    min_label = voxel_values.min()
+    max_label = voxel_values.max()
+    has_whole_numbers = min_label >= 0 and np.array_equal(label_values, voxel_values)
+    if not (has_whole_numbers and 0 < max_label <= MAX_LABEL):
         raise FileFormatError(
             f"expected whole labels from 0 (background) to {MAX_LABEL}; the labels "
             f"lie between {min_label:g} and {max_label:g}. The image may have been "
             "interpolated. Resample the original image by nearest neighbour.",
             path=image_path,
         )
-    (tight_slices,) = find_objects((label_values > 0).astype(np.int8))
+    (label_slices,) = find_objects((label_values > 0).astype(np.int8))
     crop_slices = tuple(
         slice(max(axis_slice.start - 1, 0), axis_slice.stop + 1)
-        for axis_slice in tight_slices
+        for axis_slice in label_slices
     )
     affine = affine @ from_matvec(
         np.eye(3), [axis_slice.start for axis_slice in crop_slices]
@@ -202,26 +206,26 @@ def _read_label_values(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _locate_regions(
-    image_path: Path, name_of_label: Mapping[int, str], atlas: Atlas
+    image_path: Path, name_by_label: Mapping[int, str], atlas: Atlas
 ) -> tuple[dict[int, int], list[str]]:
     """Return the atlas position of every label that is a region, and absent regions."""
     # Drop other structures of FreeSurfer that are not regions of this atlas.
-    freesurfer_structures = set(freesurfer_labels().values())
+    freesurfer_structures = set(read_freesurfer_labels().values())
     region_label_numbers = [
         label_number
-        for label_number, region_name in name_of_label.items()
+        for label_number, region_name in name_by_label.items()
         if region_name not in freesurfer_structures
         or atlas.find(region_name) is not None
     ]
     try:
-        row_of_region, _ = atlas.find_file_rows(
-            [name_of_label[label_number] for label_number in region_label_numbers]
+        region_label_positions, _ = atlas.find_file_rows(
+            [name_by_label[label_number] for label_number in region_label_numbers]
         )
     except RegionNameError as error:
         raise RegionNameError(
             error.message, path=image_path, kind=error.kind, values=error.values
         ) from error
-    absent_names = [atlas.names[i] for i in np.flatnonzero(row_of_region < 0)]
+    absent_names = [atlas.names[i] for i in np.flatnonzero(region_label_positions < 0)]
     if len(absent_names) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
             f"{len(absent_names)} of the {len(atlas)} regions of {atlas.name} have "
@@ -229,12 +233,12 @@ def _locate_regions(
             f"{option_text('labels')}.",
             path=image_path,
         )
-    index_of_label = {
+    region_index_by_label = {
         region_label_numbers[label_index]: i
-        for i, label_index in enumerate(row_of_region)
+        for i, label_index in enumerate(region_label_positions)
         if label_index >= 0
     }
-    return index_of_label, absent_names
+    return region_index_by_label, absent_names
 
 
 def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
@@ -243,20 +247,20 @@ def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
     The sides are compared with each other and not with x = 0, because in a
     participant's own space the hemispheres need not lie on both sides of x = 0.
     """
-    side_of_label = np.zeros(len(label_image.voxel_counts), dtype="<U1")
+    label_sides = np.zeros(len(label_image.voxel_counts), dtype="<U1")
     region_sides = atlas.regions["hemisphere"].iloc[
-        [*label_image.index_of_label.values()]
+        [*label_image.region_index_by_label.values()]
     ]
-    side_of_label[[*label_image.index_of_label]] = region_sides
-    voxel_indices = np.argwhere(label_image.values > 0)
+    label_sides[[*label_image.region_index_by_label]] = region_sides
+    voxel_indices = np.argwhere(label_image.label_values > 0)
     x = voxel_indices @ label_image.affine[0, :3]
-    voxel_sides = side_of_label[label_image.values[tuple(voxel_indices.T)]]
-    x_of_left = x[voxel_sides == "L"]
-    x_of_right = x[voxel_sides == "R"]
+    voxel_sides = label_sides[label_image.label_values[tuple(voxel_indices.T)]]
+    left_voxel_x = x[voxel_sides == "L"]
+    right_voxel_x = x[voxel_sides == "R"]
     if (
-        x_of_left.size
-        and x_of_right.size
-        and x_of_left.mean() - x_of_right.mean() > x.std()
+        left_voxel_x.size
+        and right_voxel_x.size
+        and left_voxel_x.mean() - right_voxel_x.mean() > x.std()
     ):
         raise FileFormatError(
             "the regions of the left hemisphere are to the right of the regions of the "
@@ -269,13 +273,13 @@ def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
 def _check_order(label_image: LabelImage, atlas: Atlas) -> None:
     """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
     region_names = [
-        label_image.name_of_label[label_number]
-        for label_number in sorted(label_image.name_of_label)
+        label_image.name_by_label[label_number]
+        for label_number in sorted(label_image.name_by_label)
     ]
-    label_centroids = _label_centroids_mm(label_image)
-    explained_share = _explained_share(label_centroids, region_names, atlas)
+    label_centroids = _compute_label_centroids_mm(label_image)
+    explained_share = _compute_explained_share(label_centroids, region_names, atlas)
     for row_order in fitting_orders(atlas, len(label_centroids)):
-        order_explained_share = _explained_share(
+        order_explained_share = _compute_explained_share(
             label_centroids, row_order.names, atlas
         )
         has_lead = order_explained_share - explained_share >= _MIN_LEAD
@@ -291,21 +295,21 @@ def _check_order(label_image: LabelImage, atlas: Atlas) -> None:
             )
 
 
-def _label_centroids_mm(label_image: LabelImage) -> np.ndarray:
+def _compute_label_centroids_mm(label_image: LabelImage) -> np.ndarray:
     """Return the centre of mass of labels 1, 2 ... in mm, NaN for absent labels."""
-    voxel_indices = np.argwhere(label_image.values > 0)
-    voxel_labels = label_image.values[tuple(voxel_indices.T)]
-    n_voxels_by_label = np.bincount(voxel_labels)[1:, None]
+    voxel_indices = np.argwhere(label_image.label_values > 0)
+    voxel_labels = label_image.label_values[tuple(voxel_indices.T)]
+    label_voxel_counts = np.bincount(voxel_labels)[1:, None]
     coordinate_sums = [
         np.bincount(voxel_labels, weights=voxel_coordinates)[1:]
         for voxel_coordinates in voxel_indices.T
     ]
     with np.errstate(invalid="ignore"):
-        centroids = np.column_stack(coordinate_sums) / n_voxels_by_label
+        centroids = np.column_stack(coordinate_sums) / label_voxel_counts
     return centroids @ label_image.affine[:3, :3].T + label_image.affine[:3, 3]
 
 
-def _explained_share(
+def _compute_explained_share(
     label_centroids: np.ndarray, region_names: Sequence[str], atlas: Atlas
 ) -> float:
     """Return the share of the variance of centres that an affine map explains.
@@ -314,23 +318,25 @@ def _explained_share(
     """
     if not {*"xyz"} <= {*atlas.regions}:
         return 0.0
-    optional_indices = [atlas.find(region_name) for region_name in region_names]
-    is_region = np.array(
-        [optional_index is not None for optional_index in optional_indices]
+    region_indices_or_none = [atlas.find(region_name) for region_name in region_names]
+    is_known_region = np.array(
+        [region_index is not None for region_index in region_indices_or_none]
     )
     region_indices = np.array(
         [
-            -1 if optional_index is None else optional_index
-            for optional_index in optional_indices
+            -1 if region_index is None else region_index
+            for region_index in region_indices_or_none
         ]
     )
     atlas_centroids = atlas.coordinates[region_indices]
-    is_compared = is_region & np.isfinite(atlas_centroids).all(axis=1)
-    is_compared &= np.isfinite(label_centroids).all(axis=1)
-    if is_compared.sum() < _MIN_CENTRES:
+    is_compared_region = is_known_region & np.isfinite(atlas_centroids).all(axis=1)
+    is_compared_region &= np.isfinite(label_centroids).all(axis=1)
+    if is_compared_region.sum() < _MIN_CENTRES:
         return 0.0
-    X = np.column_stack([atlas_centroids[is_compared], np.ones(is_compared.sum())])
-    y = label_centroids[is_compared]
+    X = np.column_stack(
+        [atlas_centroids[is_compared_region], np.ones(is_compared_region.sum())]
+    )
+    y = label_centroids[is_compared_region]
     fit_residuals = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     total_variance = np.square(y - y.mean(axis=0)).sum()
     if total_variance == 0:
@@ -341,16 +347,16 @@ def _explained_share(
 class LabelNames(NamedTuple):
     """Names of labels, and where they come from."""
 
-    name_of_label: dict[int, str]
+    name_by_label: dict[int, str]
     note: str
-    is_order: bool = False  # labels only count the regions in a known order
+    is_region_order: bool = False  # labels only count the regions in a known order
 
 
 def _name_labels(
     image_path: Path,
     used_label_numbers: list[int],
     atlas: Atlas,
-    label_source: Labels | None,
+    label_source: LabelSource | None,
 ) -> LabelNames:
     """Return the name of every label in the image."""
     file_stem = image_path.name.removesuffix(".gz").removesuffix(".nii")
@@ -358,29 +364,29 @@ def _name_labels(
     if label_source is None and table_path.is_file():
         label_source = table_path
     if label_source is not None:
-        name_of_label = read_label_table(label_source, atlas, used_label_numbers)
+        name_by_label = read_label_table(label_source, atlas, used_label_numbers)
         nameless_texts = [
             str(label_number)
             for label_number in used_label_numbers
-            if label_number not in name_of_label
+            if label_number not in name_by_label
         ]
         if nameless_texts:
             raise FileFormatError(
                 f"{option_text('labels')} names "
-                f"{count(len(name_of_label), 'label')}, but not "
+                f"{count(len(name_by_label), 'label')}, but not "
                 f"{listed(nameless_texts, 8)}, which occur in the image. Add their "
                 "names, or set these voxels to 0.",
                 path=image_path,
             )
-        name_of_used_label = {
-            label_number: name_of_label[label_number]
+        name_by_used_label = {
+            label_number: name_by_label[label_number]
             for label_number in used_label_numbers
         }
-        return LabelNames(name_of_used_label, "the labels are named by a table")
+        return LabelNames(name_by_used_label, "the labels are named by a table")
     label_names = recognize_labels(used_label_numbers, atlas)
     if label_names is not None:
         return label_names
-    known_label_numbers = {*atlas.regions["freesurfer_id"], *freesurfer_labels()}
+    known_label_numbers = {*atlas.regions["freesurfer_id"], *read_freesurfer_labels()}
     unknown_label_numbers = [
         label_number
         for label_number in used_label_numbers
@@ -403,63 +409,67 @@ def recognize_labels(
 ) -> LabelNames | None:
     """Return names of labels that need no table; None if they do."""
     region_label_numbers = atlas.regions["freesurfer_id"].tolist()
-    region_of_label = {
+    region_name_by_label = {
         label_number: region_name
         for label_number, region_name in zip(
             region_label_numbers, atlas.names, strict=True
         )
         if label_number > 0
     }
-    structure_of_label = freesurfer_labels() | region_of_label
-    n_regions = sum(
-        label_number in region_of_label for label_number in used_label_numbers
+    structure_name_by_label = read_freesurfer_labels() | region_name_by_label
+    n_region_labels = sum(
+        label_number in region_name_by_label for label_number in used_label_numbers
     )
-    has_enough_regions = n_regions >= _MIN_FREESURFER_SHARE * len(atlas)
-    if structure_of_label.keys() >= set(used_label_numbers) and has_enough_regions:
-        name_of_label = {
-            label_number: structure_of_label[label_number]
+    has_enough_regions = n_region_labels >= _MIN_FREESURFER_SHARE * len(atlas)
+    if structure_name_by_label.keys() >= set(used_label_numbers) and has_enough_regions:
+        name_by_label = {
+            label_number: structure_name_by_label[label_number]
             for label_number in used_label_numbers
         }
         return LabelNames(
-            name_of_label, "the labels were read as the label numbers of FreeSurfer"
+            name_by_label, "the labels were read as the label numbers of FreeSurfer"
         )
     # An atlas made from an image has that image's labels, and no others.
     if atlas.folder and (atlas.folder / "parcellation.nii.gz").is_file():
         return None
     for row_order in row_orders(atlas):
-        name_of_label = dict(enumerate(row_order.names, start=1))
+        name_by_label = dict(enumerate(row_order.names, start=1))
         if row_order.tool in ("atlas", "mrtrix") and list(used_label_numbers) == list(
-            name_of_label
+            name_by_label
         ):
-            return LabelNames(name_of_label, f"labels {row_order.note}", is_order=True)
+            return LabelNames(
+                name_by_label, f"labels {row_order.note}", is_region_order=True
+            )
     return None
 
 
 def read_label_table(
-    labels: Labels, atlas: Atlas, used_label_numbers: Sequence[int] = ()
+    label_source: LabelSource, atlas: Atlas, used_label_numbers: Sequence[int] = ()
 ) -> dict[int, str]:
     """Return the name of every label.
 
-    `labels` is a file that :func:`.read_labels` reads (a lookup table of FreeSurfer or
-    MRtrix, or one with the columns `index` and `name`, as in BIDS), or names by number.
+    `label_source` is a file that :func:`.read_labels` reads (a lookup table of
+    FreeSurfer or MRtrix, or one with the columns `index` and `name`, as in BIDS), or
+    names by number.
     """
-    if isinstance(labels, Mapping):
+    if isinstance(label_source, Mapping):
         return {
             index(label_number): as_text(region_name)
-            for label_number, region_name in labels.items()
+            for label_number, region_name in label_source.items()
         }
     # A list is rejected: its first name could belong to label 0 or 1.
-    if not isinstance(labels, str | Path):
+    if not isinstance(label_source, str | Path):
         raise ParameterError(
             "labels must be a table, or a dict from region number to region name, for "
-            f"example dict(enumerate(names, start=1)); got {type(labels).__name__}."
+            "example dict(enumerate(names, start=1)); got "
+            f"{type(label_source).__name__}."
         )
-    label_table = read_labels(labels, used_label_numbers).table
+    label_table = read_labels(label_source, used_label_numbers).table
     label_table = label_table[label_table["index"] != ""]
-    repeated_rows = label_table[
+    repeated_label_table = label_table[
         label_table["index"].duplicated(keep=False)
     ].drop_duplicates()
-    for label_number, repeated_names in repeated_rows.groupby("index")["name"]:
+    for label_number, repeated_names in repeated_label_table.groupby("index")["name"]:
         has_region = any(
             atlas.find(region_name) is not None for region_name in repeated_names
         )
@@ -468,7 +478,7 @@ def read_label_table(
                 f"the label {label_number} has several names: "
                 f"{' and '.join(repeated_names)}; expected one name for each number. "
                 "Keep only the name that is correct for this image.",
-                path=labels,
+                path=label_source,
             )
     label_table = label_table.drop_duplicates("index")
     return dict(zip(label_table["index"].astype(int), label_table["name"], strict=True))
@@ -534,7 +544,7 @@ def make_atlas(
         "notes": [],
     }
     label_nifti = None if image is None else _read_label_volume(image)
-    annotations: Annotations = {}
+    annotations: AnnotationBySide = {}
     if annot is not None:
         annotations = _read_annotations(Path(annot))
         parcellation_name = Path(annot).name[3:].removesuffix(".annot")
@@ -547,11 +557,13 @@ def make_atlas(
             "the three numbers beside each name were read as x, y, z in mm of MNI152"
         )
     if label_nifti is not None:
-        all_names = region_table["name"]
+        region_name_series = region_table["name"]
         region_table = _locate_label_regions(
             region_table, label_nifti, f"{image}", f"{labels}"
         )
-        absent_names = all_names[~all_names.isin(region_table["name"])]
+        absent_names = region_name_series[
+            ~region_name_series.isin(region_table["name"])
+        ]
         if len(absent_names):
             absence_note = (
                 "regions of the list that are not in the image are left out: "
@@ -559,23 +571,27 @@ def make_atlas(
             )
             atlas_settings["notes"].append(absence_note)
     if annot is None and labels is not None:
-        atlas_settings["notes"] += _note_no_grey_matter(
+        atlas_settings["notes"] += _list_grey_matter_notes(
             region_table["name"].tolist(), labels, image
         )
     region_table = _distinguish_sides(region_table)
-    names_source = f"{labels or annot}"
-    coordinate_source = names_source if image is None else f"{names_source} of {image}"
-    complete_table = complete_regions(region_table, coordinate_source)
-    _check_extent(complete_table, coordinate_source)
+    names_source_text = f"{labels or annot}"
+    coordinate_source_text = (
+        names_source_text if image is None else f"{names_source_text} of {image}"
+    )
+    complete_region_table = complete_regions(region_table, coordinate_source_text)
+    _check_extent(complete_region_table, coordinate_source_text)
 
     with fill_folder(folder) as partial_folder:
         if label_nifti is not None:
             nibabel.save(label_nifti, partial_folder / "parcellation.nii.gz")
         _write_annotations(annotations, partial_folder)
         if annot is not None:
-            atlas = Atlas(Path(folder).name, complete_table)
-            surface_centroids = _find_surface_centres(atlas, Path(annot), names_source)
-            _add_surface_facts(region_table, atlas_settings, atlas, surface_centroids)
+            atlas = Atlas(Path(folder).name, complete_region_table)
+            surface_centroids = _compute_surface_centroids(
+                atlas, Path(annot), names_source_text
+            )
+            _add_surface_columns(region_table, atlas_settings, atlas, surface_centroids)
         write_tsv(region_table, partial_folder / "regions.tsv")
         (partial_folder / "atlas.json").write_text(
             json.dumps(atlas_settings, indent=2) + "\n"
@@ -583,19 +599,19 @@ def make_atlas(
     return load_atlas(folder)
 
 
-def _note_no_grey_matter(
+def _list_grey_matter_notes(
     region_names: list[str], labels_path: str | Path, image_path: str | Path | None
 ) -> list[str]:
     """Return a note on names of white matter and fluid, or raise without an image.
 
     A lookup table of a tool names everything that its images may hold.
     """
-    names_without_grey = [*filter(is_no_grey_matter, region_names)]
-    if not names_without_grey:
+    non_grey_names = [*filter(is_no_grey_matter, region_names)]
+    if not non_grey_names:
         return []
     message = (
-        f"{len(names_without_grey)} of the {len(region_names)} names are of white "
-        f"matter, fluid or unknown tissue: {listed(names_without_grey, 5)}"
+        f"{len(non_grey_names)} of the {len(region_names)} names are of white "
+        f"matter, fluid or unknown tissue: {listed(non_grey_names, 5)}"
     )
     if image_path is not None:
         return [f"{message}. They count as regions"]
@@ -621,46 +637,46 @@ def _check_extent(region_table: pd.DataFrame, source_name: str) -> None:
 
 
 def _read_label_volume(image: str | Path) -> nibabel.Nifti1Image:
-    voxels, affine, header = read_volume(image)
-    return nibabel.Nifti1Image(voxels, affine, header, dtype=voxels.dtype)
+    voxel_values, affine, header = read_volume(image)
+    return nibabel.Nifti1Image(voxel_values, affine, header, dtype=voxel_values.dtype)
 
 
-def _read_annotations(left_path: Path) -> Annotations:
+def _read_annotations(left_path: Path) -> AnnotationBySide:
     """Return the annotations of both hemispheres."""
     if not left_path.name.startswith("lh."):
         raise ParameterError(
             f"{option_text('annot')} must be a file lh.NAME.annot; got "
             f"{left_path.name}."
         )
-    annotations: Annotations = {}
+    annotations: AnnotationBySide = {}
     for hemisphere in "LR":
-        annotation_path = _path_of_side(left_path, hemisphere)
-        name_index_of_vertex, region_names = read_annotation(annotation_path)
-        annotations[hemisphere] = name_index_of_vertex, region_names
-    for hemisphere, (name_index_of_vertex, _) in annotations.items():
-        if len(name_index_of_vertex) not in _N_VERTICES:
+        annotation_path = _hemisphere_path(left_path, hemisphere)
+        vertex_name_indices, region_names = read_annotation(annotation_path)
+        annotations[hemisphere] = vertex_name_indices, region_names
+    for hemisphere, (vertex_name_indices, _) in annotations.items():
+        if len(vertex_name_indices) not in _N_VERTICES:
             raise FileFormatError(
-                f"{_path_of_side(left_path, hemisphere)} contains "
-                f"{len(name_index_of_vertex)} vertices; expected one of {_N_VERTICES} "
+                f"{_hemisphere_path(left_path, hemisphere)} contains "
+                f"{len(vertex_name_indices)} vertices; expected one of {_N_VERTICES} "
                 "(fsaverage5, fsaverage6, fsaverage). Map the annotation to one of "
                 "these surfaces by mri_surf2surf."
             )
     return annotations
 
 
-def _path_of_side(left_path: Path, hemisphere: str) -> Path:
+def _hemisphere_path(left_path: Path, hemisphere: str) -> Path:
     return left_path.with_name(f"{hemisphere.lower()}{left_path.name[1:]}")
 
 
-def _write_annotations(annotations: Annotations, folder: Path) -> None:
+def _write_annotations(annotations: AnnotationBySide, folder: Path) -> None:
     """Write annotations on fsaverage5, each name with a colour of its own."""
-    for hemisphere, (name_index_of_vertex, region_names) in annotations.items():
+    for hemisphere, (vertex_name_indices, region_names) in annotations.items():
         region_colors = (
             np.outer(np.arange(1, len(region_names) + 1), [67, 149, 1, 0]) % 256
         )
         nibabel.freesurfer.write_annot(
             folder / f"{hemisphere.lower()}h.annot",
-            name_index_of_vertex[: _N_VERTICES[0]],
+            vertex_name_indices[: _N_VERTICES[0]],
             region_colors,
             region_names,
             fill_ctab=True,
@@ -670,7 +686,7 @@ def _write_annotations(annotations: Annotations, folder: Path) -> None:
 def _list_regions(
     labels_path: str | Path | None,
     label_nifti: nibabel.Nifti1Image | None,
-    annotations: Annotations,
+    annotations: AnnotationBySide,
 ) -> RegionList:
     """Return the regions of a table of labels, or else those of annotations."""
     if labels_path is not None:
@@ -693,19 +709,19 @@ def _read_label_regions(
         used_label_numbers = np.setdiff1d(label_nifti.dataobj, [0]).tolist()
     label_table, has_header = read_labels(labels_path, used_label_numbers)
     is_background_name = label_table["name"].map(is_background)
-    is_label_zero = label_table["index"] == "0"
+    is_zero_label = label_table["index"] == "0"
     # A list without numbers may begin with the background.
     if not any(label_table["index"]):
-        is_label_zero.iloc[0] = is_background_name.iloc[0]
-    zero_names = label_table["name"][is_label_zero & ~is_background_name].tolist()
-    if zero_names:
+        is_zero_label.iloc[0] = is_background_name.iloc[0]
+    zero_label_names = label_table["name"][is_zero_label & ~is_background_name].tolist()
+    if zero_label_names:
         raise FileFormatError(
-            f"the region {zero_names[0]} has the number 0, which is reserved for "
+            f"the region {zero_label_names[0]} has the number 0, which is reserved for "
             "the background. Give each region the number of its voxels in the "
             "image.",
             path=labels_path,
         )
-    label_table = label_table[~is_label_zero].reset_index(drop=True)
+    label_table = label_table[~is_zero_label].reset_index(drop=True)
     label_table["freesurfer_id"] = label_table.pop("index")
     if not has_header:
         _check_repeated_numbers(label_table, labels_path)
@@ -717,9 +733,9 @@ def _read_label_regions(
 
 def _check_repeated_numbers(label_table: pd.DataFrame, labels_path: str | Path) -> None:
     """Raise where a list gives one number to two regions that are not of two sides."""
-    is_numbered = label_table["freesurfer_id"] != ""
-    name_groups = label_table[is_numbered].groupby("freesurfer_id")["name"]
-    for label_number, repeated_names in name_groups:
+    is_numbered_row = label_table["freesurfer_id"] != ""
+    names_by_number = label_table[is_numbered_row].groupby("freesurfer_id")["name"]
+    for label_number, repeated_names in names_by_number:
         region_sides = {split_name(region_name)[0] for region_name in repeated_names}
         has_other_name = repeated_names.nunique() > 1
         if has_other_name and len(region_sides - {None}) < len(repeated_names):
@@ -731,7 +747,7 @@ def _check_repeated_numbers(label_table: pd.DataFrame, labels_path: str | Path) 
             )
 
 
-def _list_annotated_regions(annotations: Annotations) -> pd.DataFrame:
+def _list_annotated_regions(annotations: AnnotationBySide) -> pd.DataFrame:
     """Return the regions that annotations name."""
     row_tuples = [
         (region_name, hemisphere, region_name)
@@ -749,10 +765,12 @@ def _distinguish_sides(region_table: pd.DataFrame) -> pd.DataFrame:
     if region_table["name"].duplicated().any():
         hemispheres = region_table["hemisphere"].map(find_side, na_action="ignore")
         names_with_side = hemispheres.str.lower() + "h_" + region_table["name"]
-        has_no_side = (
+        is_sideless_name = (
             region_table["name"].map(split_name).str[0].isna() & hemispheres.notna()
         )
-        region_table["name"] = region_table["name"].mask(has_no_side, names_with_side)
+        region_table["name"] = region_table["name"].mask(
+            is_sideless_name, names_with_side
+        )
     return region_table
 
 
@@ -763,8 +781,8 @@ def _locate_label_regions(
     labels_name: str,
 ) -> pd.DataFrame:
     """Return the regions that have voxels in an image, with their centres of mass."""
-    voxels = np.asarray(label_nifti.dataobj)
-    if (voxels != np.round(voxels)).any():
+    voxel_values = np.asarray(label_nifti.dataobj)
+    if (voxel_values != np.round(voxel_values)).any():
         raise FileFormatError(
             "expected whole numbers as labels, but some labels of this parcellation "
             "are not whole numbers. The parcellation was probably interpolated. "
@@ -774,18 +792,18 @@ def _locate_label_regions(
     if not any(region_table.get("freesurfer_id", ())):
         region_table["freesurfer_id"] = range(1, len(region_table) + 1)
     label_numbers = pd.to_numeric(region_table["freesurfer_id"], errors="coerce")
-    is_in_image = label_numbers.isin(np.unique(voxels))
-    is_repeated = is_in_image & label_numbers.duplicated(keep=False)
-    if is_repeated.any():
+    is_region_in_image = label_numbers.isin(np.unique(voxel_values))
+    is_repeated_number = is_region_in_image & label_numbers.duplicated(keep=False)
+    if is_repeated_number.any():
         raise FileFormatError(
-            f"several of the regions {listed(region_table['name'][is_repeated], 8)} "
-            "have the same number; expected one name for each label. Correct the "
-            "numbers.",
+            "several of the regions "
+            f"{listed(region_table['name'][is_repeated_number], 8)} have the same "
+            "number; expected one name for each label. Correct the numbers.",
             path=labels_name,
         )
-    nameless_label_numbers = np.setdiff1d(voxels, [0, *label_numbers])
+    nameless_label_numbers = np.setdiff1d(voxel_values, [0, *label_numbers])
     if len(nameless_label_numbers):
-        unused_names_text = listed(region_table["name"][~is_in_image], 8)
+        unused_names_text = listed(region_table["name"][~is_region_in_image], 8)
         unused_note = ""
         if unused_names_text:
             unused_note = f", of which the image does not hold {unused_names_text}"
@@ -797,9 +815,11 @@ def _locate_label_regions(
             "missing label, or set these voxels to 0.",
             path=image_name,
         )
-    region_table = region_table[is_in_image].reset_index(drop=True)
+    region_table = region_table[is_region_in_image].reset_index(drop=True)
     voxel_centroids = center_of_mass(
-        np.ones(voxels.shape), voxels, label_numbers[is_in_image].to_numpy()
+        np.ones(voxel_values.shape),
+        voxel_values,
+        label_numbers[is_region_in_image].to_numpy(),
     )
     centroids_mm = apply_affine(label_nifti.affine, voxel_centroids).round(1)
     _compare_coordinates(region_table, centroids_mm, image_name, labels_name)
@@ -836,8 +856,8 @@ def _compare_coordinates(
         )
 
 
-def _find_surface_centres(
-    atlas: Atlas, left_path: Path, names_source: str
+def _compute_surface_centroids(
+    atlas: Atlas, left_path: Path, names_source_text: str
 ) -> np.ndarray:
     """Return the mean of each region's vertices, midway between white and pial surface.
 
@@ -850,24 +870,24 @@ def _find_surface_centres(
             + read_fsaverage5_mesh(hemisphere, "pial")[0]
         ) / 2
         try:
-            region_of_vertex = atlas.vertex_labels(
-                hemisphere, _path_of_side(left_path, hemisphere)
+            vertex_region_indices = atlas.vertex_labels(
+                hemisphere, _hemisphere_path(left_path, hemisphere)
             )
         except FileFormatError as error:
             raise FileFormatError(
                 "the table does not name all regions of the annotation, or does "
                 f"not give their sides (lh_, rh_, or a column hemisphere): {error}",
-                path=names_source,
+                path=names_source_text,
             ) from error
-        vertices_by_region = pd.DataFrame(midthickness_vertices).groupby(
-            region_of_vertex[: len(midthickness_vertices)]
+        vertex_groupby = pd.DataFrame(midthickness_vertices).groupby(
+            vertex_region_indices[: len(midthickness_vertices)]
         )
-        mean_table = vertices_by_region.mean().drop(-1, errors="ignore")
-        surface_centroids[mean_table.index] = mean_table
+        centroid_table = vertex_groupby.mean().drop(-1, errors="ignore")
+        surface_centroids[centroid_table.index] = centroid_table
     return surface_centroids
 
 
-def _add_surface_facts(
+def _add_surface_columns(
     region_table: pd.DataFrame,
     atlas_settings: AtlasSettings,
     atlas: Atlas,
@@ -877,8 +897,8 @@ def _add_surface_facts(
 
     `surface_centroids` (n_rois, 3) is NaN for regions that the annotations do not hold.
     """
-    is_on_surface = ~np.isnan(surface_centroids[:, 0])
-    off_surface_names = atlas.regions["name"][atlas.cortex & ~is_on_surface]
+    is_surface_region = ~np.isnan(surface_centroids[:, 0])
+    off_surface_names = atlas.regions["name"][atlas.cortex & ~is_surface_region]
     if len(off_surface_names):
         absence_note = (
             "regions that are not in the annotation have no surface: "
@@ -887,7 +907,7 @@ def _add_surface_facts(
         atlas_settings["notes"].append(absence_note)
     if "structure" not in region_table:
         region_table["structure"] = atlas.regions["structure"].mask(
-            is_on_surface, "cortex"
+            is_surface_region, "cortex"
         )
     if atlas.regions["x"].isna().all():
         region_table[["x", "y", "z"]] = surface_centroids.round(1)

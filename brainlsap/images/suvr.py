@@ -13,7 +13,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.region_tables import REFERENCES
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
-from brainlsap.images.parcellation import LabelImage, Labels, read_label_image
+from brainlsap.images.parcellation import LabelImage, LabelSource, read_label_image
 from brainlsap.images.volumes import MIN_BRAIN_SPAN, named_space
 from brainlsap.text import option_text
 
@@ -37,7 +37,7 @@ _MIN_FIT_GAIN = 1.15
 class VoxelImage(NamedTuple):
     """Values of voxels, and the affine from voxel to mm in the space of the labels."""
 
-    values: np.ndarray
+    voxel_values: np.ndarray
     affine: np.ndarray
 
 
@@ -78,7 +78,7 @@ def extract_suvr(
     atlas: str | Path | Atlas = "destrieux160",
     reference: str | Path = "cerebellar cortex",
     *,
-    labels: Labels | None = None,
+    labels: LabelSource | None = None,
     transform: str | Path | np.ndarray | None = None,
     same_space: bool = False,
     accept_low_coverage: bool = False,
@@ -138,26 +138,26 @@ def extract_suvr(
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
     label_image = read_label_image(parcellation, atlas, labels)
-    code_of_label = {
+    code_by_label = {
         label_number: region_index + 1
-        for label_number, region_index in label_image.index_of_label.items()
+        for label_number, region_index in label_image.region_index_by_label.items()
     }
-    region_codes = label_image.recode(code_of_label)
+    region_code_image = label_image.recode(code_by_label)
     reference_image, reference_name = _read_reference(reference, label_image)
-    pet_to_parcellation = volumes.read_transform(transform, pet, parcellation)
-    voxels, affine, _ = volumes.read_volume(pet)
-    uptake_values = voxels.astype(np.float64)
+    pet_to_parcellation_affine = volumes.read_transform(transform, pet, parcellation)
+    voxel_values, affine, _ = volumes.read_volume(pet)
+    uptake_values = voxel_values.astype(np.float64)
     uptake_values[(uptake_values == 0) | ~np.isfinite(uptake_values)] = np.nan
-    pet_image = VoxelImage(uptake_values, pet_to_parcellation @ affine)
+    pet_image = VoxelImage(uptake_values, pet_to_parcellation_affine @ affine)
     uptake_table = _average_regions(
-        pet_image, VoxelImage(region_codes, label_image.affine), len(atlas)
+        pet_image, VoxelImage(region_code_image, label_image.affine), len(atlas)
     )
     covered_share = float(
         uptake_table["n_covered"].sum() / max(uptake_table["n_labelled"].sum(), 1)
     )
-    reference_row = _average_regions(pet_image, reference_image, 1).iloc[0]
-    reference_mean = float(reference_row["mean"])
-    reference_coverage = float(reference_row["coverage"])
+    reference_series = _average_regions(pet_image, reference_image, 1).iloc[0]
+    reference_mean = float(reference_series["mean"])
+    reference_coverage = float(reference_series["coverage"])
     shift_mm = measure_shift(pet_image, label_image, atlas)
     space_faults = []
     if covered_share < MIN_OVERLAP:
@@ -229,24 +229,24 @@ def _read_reference(
     """Return the mask of the reference (1 inside, else 0), and its name or path."""
     reference_name = str(reference).lower().replace("_", " ").replace("-", " ")
     if reference_name in REFERENCES:
-        labels_of_parts = [
+        labels_by_part = [
             label_image.find_labels((core_name,))
             for core_name in REFERENCES[reference_name]
         ]
-        if not all(labels_of_parts):
+        if not all(labels_by_part):
             raise FileFormatError(
                 "the parcellation has no labels for some parts of the reference "
                 f"{reference_name}. Give a mask in the same space with "
                 f"{option_text('reference')}.",
                 path=label_image.path,
             )
-        code_of_label = {
+        code_by_label = {
             label_number: 1
-            for part_labels in labels_of_parts
+            for part_labels in labels_by_part
             for label_number in part_labels
         }
         return VoxelImage(
-            label_image.recode(code_of_label), label_image.affine
+            label_image.recode(code_by_label), label_image.affine
         ), reference_name
     mask_path = Path(reference)
     if not mask_path.is_file():
@@ -255,13 +255,13 @@ def _read_reference(
             f"of a mask; got {str(reference)!r}, and there is no such file."
         )
     reference_mask, affine, _ = volumes.read_volume(mask_path)
-    is_inside = reference_mask > 0
-    if not is_inside.any():
+    is_reference_voxel = reference_mask > 0
+    if not is_reference_voxel.any():
         raise FileFormatError(
             "expected a mask with voxels above 0, but the mask is empty.",
             path=mask_path,
         )
-    return VoxelImage(is_inside.astype(np.int32), affine), str(mask_path)
+    return VoxelImage(is_reference_voxel.astype(np.int32), affine), str(mask_path)
 
 
 def _average_regions(
@@ -271,30 +271,34 @@ def _average_regions(
 
     The coverage is the share of a region's voxels that the scan covers.
     """
-    label_voxel_indices = np.nonzero(label_image.values)
-    label_voxel_codes = label_image.values[label_voxel_indices]
+    label_voxel_indices = np.nonzero(label_image.voxel_values)
+    label_voxel_codes = label_image.voxel_values[label_voxel_indices]
     label_to_scan_affine = np.linalg.inv(uptake_image.affine) @ label_image.affine
     scan_coordinates = volumes.transform_points(
         label_to_scan_affine, label_voxel_indices
     )
-    is_covered = volumes.sample_nearest(
-        ~np.isnan(uptake_image.values), scan_coordinates
+    is_covered_voxel = volumes.sample_nearest(
+        ~np.isnan(uptake_image.voxel_values), scan_coordinates
     )
-    region_codes = volumes.resample_nearest(
-        *label_image, uptake_image.values.shape, uptake_image.affine
+    region_code_image = volumes.resample_nearest(
+        *label_image, uptake_image.voxel_values.shape, uptake_image.affine
     )
-    is_counted = (region_codes > 0) & ~np.isnan(uptake_image.values)
-    region_sums = {
+    is_counted_voxel = (region_code_image > 0) & ~np.isnan(uptake_image.voxel_values)
+    sums_by_column = {
         "n_labelled": np.bincount(label_voxel_codes, minlength=n_regions + 1),
         "n_covered": np.bincount(
-            label_voxel_codes[is_covered], minlength=n_regions + 1
+            label_voxel_codes[is_covered_voxel], minlength=n_regions + 1
         ),
-        "n_voxels": np.bincount(region_codes[is_counted], minlength=n_regions + 1),
+        "n_voxels": np.bincount(
+            region_code_image[is_counted_voxel], minlength=n_regions + 1
+        ),
         "sum": np.bincount(
-            region_codes[is_counted], uptake_image.values[is_counted], n_regions + 1
+            region_code_image[is_counted_voxel],
+            uptake_image.voxel_values[is_counted_voxel],
+            n_regions + 1,
         ),
     }
-    region_table = pd.DataFrame(region_sums).iloc[1:]
+    region_table = pd.DataFrame(sums_by_column).iloc[1:]
     region_table["mean"] = region_table["sum"] / region_table["n_voxels"]
     region_table["coverage"] = region_table["n_covered"] / region_table["n_labelled"]
     return region_table
@@ -310,41 +314,45 @@ def measure_shift(
     in and around the brain.
     """
     voxel_sizes_mm = voxel_sizes(label_image.affine)
-    if (voxel_sizes_mm * label_image.values.shape).min() < MIN_BRAIN_SPAN:
+    if (voxel_sizes_mm * label_image.label_values.shape).min() < MIN_BRAIN_SPAN:
         return np.nan
     # Classes: 0 outside, 1 unlabelled, 2 cortex, 3 subcortex, 4 cerebellum, 5 other.
-    tissue_code_of_label = dict.fromkeys(label_image.name_of_label, 5)
-    for label_number, region_index in label_image.index_of_label.items():
-        tissue_code_of_label[label_number] = 2 if atlas.cortex[region_index] else 3
+    tissue_code_by_label = dict.fromkeys(label_image.name_by_label, 5)
+    for label_number, region_index in label_image.region_index_by_label.items():
+        tissue_code_by_label[label_number] = 2 if atlas.cortex[region_index] else 3
     cerebellar_labels = label_image.find_labels(REFERENCES["cerebellar cortex"])
-    tissue_code_of_label |= dict.fromkeys(cerebellar_labels, 4)
+    tissue_code_by_label |= dict.fromkeys(cerebellar_labels, 4)
     voxel_strides = np.maximum(np.rint(_GRID_SPACING / voxel_sizes_mm), 1).astype(int)
-    tissue_codes = label_image.recode(tissue_code_of_label)[
+    tissue_code_image = label_image.recode(tissue_code_by_label)[
         tuple(slice(None, None, voxel_stride) for voxel_stride in voxel_strides)
     ]
-    tissue_codes = np.pad(tissue_codes, _GRID_MARGIN)
+    tissue_code_image = np.pad(tissue_code_image, _GRID_MARGIN)
     # White matter and fluid may have no label; inside the brain they are one class.
-    is_inside = ndimage.binary_closing(tissue_codes > 0, iterations=3)
-    is_inside = ndimage.binary_fill_holes(is_inside)
-    tissue_codes = np.where((tissue_codes == 0) & is_inside, 1, tissue_codes)
-    is_near = ndimage.binary_dilation(is_inside, iterations=_GRID_MARGIN)
+    is_brain_voxel = ndimage.binary_closing(tissue_code_image > 0, iterations=3)
+    is_brain_voxel = ndimage.binary_fill_holes(is_brain_voxel)
+    tissue_code_image = np.where(
+        (tissue_code_image == 0) & is_brain_voxel, 1, tissue_code_image
+    )
+    is_near_brain = ndimage.binary_dilation(is_brain_voxel, iterations=_GRID_MARGIN)
     grid_to_image_affine = from_matvec(
         np.diag(voxel_strides), -_GRID_MARGIN * voxel_strides
     )
     sample_points_mm = apply_affine(
-        label_image.affine @ grid_to_image_affine, np.argwhere(is_near)
+        label_image.affine @ grid_to_image_affine, np.argwhere(is_near_brain)
     )
-    point_tissue_codes = tissue_codes[is_near]
-    n_points_by_class = np.maximum(np.bincount(point_tissue_codes), 1)
-    uptake_values = np.nan_to_num(uptake_image.values)
+    point_tissue_codes = tissue_code_image[is_near_brain]
+    class_point_counts = np.maximum(np.bincount(point_tissue_codes), 1)
+    uptake_values = np.nan_to_num(uptake_image.voxel_values)
     mm_to_voxel_affine = np.linalg.inv(uptake_image.affine)
 
-    def explained_variance(candidate_shift_mm: np.ndarray) -> float:
+    def compute_explained_variance(shift_vector_mm: np.ndarray) -> float:
         voxel_coordinates = volumes.transform_points(
-            mm_to_voxel_affine, (sample_points_mm + candidate_shift_mm).T
+            mm_to_voxel_affine, (sample_points_mm + shift_vector_mm).T
         )
         voxel_values = volumes.sample_nearest(uptake_values, voxel_coordinates)
-        tissue_means = np.bincount(point_tissue_codes, voxel_values) / n_points_by_class
+        tissue_means = (
+            np.bincount(point_tissue_codes, voxel_values) / class_point_counts
+        )
         residual_variance = (
             (voxel_values - tissue_means[point_tissue_codes]) ** 2
         ).sum()
@@ -356,20 +364,20 @@ def measure_shift(
         )
 
     shift_directions = np.vstack([np.eye(3), -np.eye(3)])
-    best_shift_mm = np.zeros(3)
-    unshifted_fit_quality = explained_variance(best_shift_mm)
+    best_shift_vector_mm = np.zeros(3)
+    unshifted_fit_quality = compute_explained_variance(best_shift_vector_mm)
     best_fit_quality = unshifted_fit_quality
     for step_mm in _STEPS:
         for _ in range(int(_SEARCH_RANGE / step_mm)):
-            candidate_shifts_mm = best_shift_mm + step_mm * shift_directions
+            shift_vectors_mm = best_shift_vector_mm + step_mm * shift_directions
             fit_qualities = [
-                explained_variance(candidate_shift_mm)
-                for candidate_shift_mm in candidate_shifts_mm
+                compute_explained_variance(shift_vector_mm)
+                for shift_vector_mm in shift_vectors_mm
             ]
             if max(fit_qualities) <= best_fit_quality:
                 break
             best_fit_quality = max(fit_qualities)
-            best_shift_mm = candidate_shifts_mm[int(np.argmax(fit_qualities))]
+            best_shift_vector_mm = shift_vectors_mm[int(np.argmax(fit_qualities))]
     if best_fit_quality <= _MIN_FIT_GAIN * unshifted_fit_quality:
         return 0.0
-    return float(np.linalg.norm(best_shift_mm))
+    return float(np.linalg.norm(best_shift_vector_mm))

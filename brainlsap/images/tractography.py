@@ -40,14 +40,14 @@ from brainlsap.exceptions import FileFormatError, check_at_least, check_choice, 
 from brainlsap.images.parcellation import (
     NON_ATLAS_NODES,
     LabelImage,
-    Labels,
+    LabelSource,
     read_label_image,
 )
 from brainlsap.images.volumes import (
     ImageGrid,
-    brain_mask,
     check_grids,
     check_named_spaces,
+    make_brain_mask,
     read_image_grid,
     transform_points,
 )
@@ -183,17 +183,19 @@ def _iter_blocks(streamline_offsets: np.ndarray) -> Iterator[tuple[slice, np.nda
 
     Streamline i of a block has the rows from offset i to offset i + 1.
     """
-    start_streamline = 0
-    while start_streamline < len(streamline_offsets) - 1:
-        max_point_row = streamline_offsets[start_streamline] + BLOCK_POINTS
+    start_streamline_index = 0
+    while start_streamline_index < len(streamline_offsets) - 1:
+        max_point_row = streamline_offsets[start_streamline_index] + BLOCK_POINTS
         n_fitting_offsets = int(
             np.searchsorted(streamline_offsets, max_point_row, side="right")
         )
-        end_streamline = max(n_fitting_offsets - 1, start_streamline + 1)
-        block_offsets = streamline_offsets[start_streamline : end_streamline + 1]
+        end_streamline_index = max(n_fitting_offsets - 1, start_streamline_index + 1)
+        block_offsets = streamline_offsets[
+            start_streamline_index : end_streamline_index + 1
+        ]
         point_slice = slice(block_offsets[0], block_offsets[-1])
         yield point_slice, block_offsets - block_offsets[0]
-        start_streamline = end_streamline
+        start_streamline_index = end_streamline_index
 
 
 def _open_header(path: Path) -> dict[str, Any]:
@@ -215,13 +217,13 @@ def _read_tck(path: Path) -> BlockArrays:
     stored_numbers = np.memmap(path, dtype, "r", int(header["_offset_data"]))
     points = stored_numbers[: len(stored_numbers) // 3 * 3].reshape(-1, 3)
     separator_rows = np.flatnonzero(~np.isfinite(points[:, 0]))
-    is_file_end = np.isinf(points[separator_rows, 0])
-    if not is_file_end.any():
+    is_file_end_row = np.isinf(points[separator_rows, 0])
+    if not is_file_end_row.any():
         raise ValueError(
             "the file does not end with the end mark of its format; it may be "
             "incomplete"
         )
-    n_streamlines = int(np.argmax(is_file_end))
+    n_streamlines = int(np.argmax(is_file_end_row))
     streamline_offsets = np.append(0, separator_rows[:n_streamlines] + 1)
     if separator_rows[n_streamlines] != streamline_offsets[-1]:
         raise ValueError("the last streamline has no end mark")
@@ -252,7 +254,7 @@ def _read_trx(path: Path) -> BlockArrays:
         n_streamlines = header["NB_STREAMLINES"]
         if n_streamlines == 0:
             return
-        array_name, dtype = _find_array(trx_archive, "offsets")
+        array_name, dtype = _find_array_file(trx_archive, "offsets")
         streamline_offsets = np.frombuffer(
             trx_archive.read(array_name), dtype=dtype
         ).astype(np.int64)
@@ -267,7 +269,7 @@ def _read_trx(path: Path) -> BlockArrays:
             raise ValueError(
                 f"the offsets do not increase from 0 to the {n_points} points"
             )
-        array_name, dtype = _find_array(trx_archive, "positions")
+        array_name, dtype = _find_array_file(trx_archive, "positions")
         n_bytes_per_point = 3 * dtype.itemsize
         n_bytes = trx_archive.getinfo(array_name).file_size
         if n_bytes != n_bytes_per_point * n_points:
@@ -284,7 +286,7 @@ def _read_trx(path: Path) -> BlockArrays:
             byte_stream.read()  # zipfile compares the checksum at the end of the stream
 
 
-def _find_array(
+def _find_array_file(
     trx_archive: zipfile.ZipFile, array_name: str
 ) -> tuple[str, np.dtype[Any]]:
     """Return the file name of an array in the archive, and its type."""
@@ -306,13 +308,13 @@ TRACTOGRAM_FORMATS: dict[str, Callable[[Path], BlockArrays]] = {
 def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
     """Read one weight per streamline, for example the text of MRtrix's `tcksift2`."""
     is_file = isinstance(weights, str | Path)
-    weights_source = str(weights) if is_file else "streamline_weights"
-    with reading(weights_source, "one number for each streamline"):
-        weight_values = np.loadtxt(weights_source) if is_file else np.asarray(weights)
+    source_text = str(weights) if is_file else "streamline_weights"
+    with reading(source_text, "one number for each streamline"):
+        weight_values = np.loadtxt(source_text) if is_file else np.asarray(weights)
         weight_values = weight_values.astype(np.float64).ravel()
-        is_valid = (weight_values >= 0) & (weight_values < np.inf)
-        if not is_valid.all():
-            invalid_value = weight_values[~is_valid][0]
+        is_valid_weight = (weight_values >= 0) & (weight_values < np.inf)
+        if not is_valid_weight.all():
+            invalid_value = weight_values[~is_valid_weight][0]
             raise ValueError(
                 f"weights must be finite and not negative; got {invalid_value}. "
                 "Correct the file."
@@ -372,7 +374,7 @@ def build_connectome(
     weight: str = "count",
     *,
     streamline_weights: str | Path | np.ndarray | None = None,
-    labels: Labels | None = None,
+    labels: LabelSource | None = None,
     same_space: bool = False,
     n_threads: int = 2,
 ) -> BuiltConnectome:
@@ -434,7 +436,7 @@ def build_connectome(
     reference_grid = read_reference_grid(tractogram)
     if reference_grid is not None and not same_space:
         labelled_points_mm = apply_affine(
-            label_image.affine, np.argwhere(label_image.values > 0)
+            label_image.affine, np.argwhere(label_image.label_values > 0)
         )
         check_grids(
             tractogram,
@@ -448,33 +450,35 @@ def build_connectome(
 
     end_placement = Placement(label_image)
     node_labels = sorted(
-        {*label_image.index_of_label, *label_image.find_labels(NON_ATLAS_NODES)}
+        {*label_image.region_index_by_label, *label_image.find_labels(NON_ATLAS_NODES)}
     )
-    code_of_label = {
+    code_by_label = {
         label_number: node_code
         for node_code, label_number in enumerate(node_labels, start=1)
     }
-    node_image = NodeImage(label_image.recode(code_of_label), label_image.affine)
+    node_image = NodeImage(label_image.recode(code_by_label), label_image.affine)
     node_assigner = (
         RadialSearch(node_image, radius) if assignment == "radial" else node_image
     )
     n_codes = len(node_labels) + 1  # code 0 is no node
-    n_voxels_by_code = np.array([0, *label_image.voxel_counts[node_labels]])
+    code_voxel_counts = np.array([0, *label_image.voxel_counts[node_labels]])
 
     def sum_block(
         streamline_block: StreamlineBlock, first_streamline_index: int
     ) -> np.ndarray:
         """Return counts, weights and factors of a block, summed by pair of nodes."""
-        n_in_block = len(streamline_block.starts)
+        n_block_streamlines = len(streamline_block.starts)
         block_factors = streamline_factors[
-            first_streamline_index : first_streamline_index + n_in_block
+            first_streamline_index : first_streamline_index + n_block_streamlines
         ]
-        padded_factors = np.append(block_factors, np.ones(n_in_block))[:n_in_block]
-        has_points = streamline_block.stops > streamline_block.starts
-        padded_factors = padded_factors[has_points]
+        padded_factors = np.append(block_factors, np.ones(n_block_streamlines))[
+            :n_block_streamlines
+        ]
+        is_nonempty_streamline = streamline_block.stops > streamline_block.starts
+        padded_factors = padded_factors[is_nonempty_streamline]
         streamline_block = streamline_block._replace(
-            starts=streamline_block.starts[has_points],
-            stops=streamline_block.stops[has_points],
+            starts=streamline_block.starts[is_nonempty_streamline],
+            stops=streamline_block.stops[is_nonempty_streamline],
         )
         end_point_rows = streamline_block.stops - 1
         start_codes = node_assigner.find_codes(
@@ -488,9 +492,9 @@ def build_connectome(
             np.concatenate([start_codes, end_codes]),
         )
         low_codes, high_codes = np.sort([start_codes, end_codes], axis=0)
-        n_voxels_of_pair = n_voxels_by_code[low_codes] + n_voxels_by_code[high_codes]
+        pair_voxel_counts = code_voxel_counts[low_codes] + code_voxel_counts[high_codes]
         block_weights = padded_factors * weigh_streamlines(
-            streamline_block, n_voxels_of_pair, weight
+            streamline_block, pair_voxel_counts, weight
         )
         pair_indices = low_codes.astype(np.int64) * n_codes + high_codes
         pair_sums = [
@@ -528,24 +532,25 @@ def build_connectome(
 
     pair_counts, pair_weights, factor_sums = pair_totals
     if weight == "mean_length":
-        has_streamlines = factor_sums > 0
+        is_linked_pair = factor_sums > 0
         pair_weights = np.divide(
             pair_weights,
             factor_sums,
             np.zeros_like(pair_weights),
-            where=has_streamlines,
+            where=is_linked_pair,
         )
     symmetric_weights = pair_weights + np.triu(pair_weights, 1).T
-    region_indices = list(label_image.index_of_label.values())
+    region_indices = list(label_image.region_index_by_label.values())
     region_codes = [
-        code_of_label[label_number] for label_number in label_image.index_of_label
+        code_by_label[label_number]
+        for label_number in label_image.region_index_by_label
     ]
-    region_code_grid = np.ix_(region_codes, region_codes)
+    region_code_indexer = np.ix_(region_codes, region_codes)
     connectome = np.zeros((len(atlas), len(atlas)))
     connectome[np.ix_(region_indices, region_indices)] = symmetric_weights[
-        region_code_grid
+        region_code_indexer
     ]
-    n_kept = int(pair_counts[region_code_grid].sum())
+    n_kept = int(pair_counts[region_code_indexer].sum())
     n_unassigned = n_streamlines - int(pair_counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept
     summary_text = (
@@ -567,24 +572,24 @@ def build_connectome(
 
 
 def weigh_streamlines(
-    streamline_block: StreamlineBlock, n_voxels_of_pair: np.ndarray, weight_kind: str
+    streamline_block: StreamlineBlock, pair_voxel_counts: np.ndarray, weight_kind: str
 ) -> np.ndarray:
     """Return the weight of each streamline.
 
-    `n_voxels_of_pair` is the number of voxels of the streamline's two nodes together.
+    `pair_voxel_counts` is the number of voxels of the streamline's two nodes together.
     """
     if weight_kind == "count":
-        return np.ones(len(n_voxels_of_pair))
+        return np.ones(len(pair_voxel_counts))
     if weight_kind == "mean_length":
         return streamline_block.lengths
-    weight_divisor = (
-        n_voxels_of_pair / 2
+    weight_divisors = (
+        pair_voxel_counts / 2
         if weight_kind == "inverse_node_volume"
         else streamline_block.lengths
     )
     # A single point has length 0 and adds nothing.
     return np.divide(
-        1.0, weight_divisor, np.zeros(len(weight_divisor)), where=weight_divisor > 0
+        1.0, weight_divisors, np.zeros(len(weight_divisors)), where=weight_divisors > 0
     )
 
 
@@ -593,13 +598,15 @@ class Placement:
 
     def __init__(self, label_image: LabelImage) -> None:
         self.label_span = (
-            voxel_sizes(label_image.affine) * label_image.values.shape
+            voxel_sizes(label_image.affine) * label_image.label_values.shape
         ).max()
-        mask_and_affine = brain_mask(label_image.values > 0, label_image.affine)
+        mask_and_affine = make_brain_mask(
+            label_image.label_values > 0, label_image.affine
+        )
         self.brain = None
         if mask_and_affine is not None:
-            mask, affine = mask_and_affine
-            self.brain = NodeImage(mask.astype(np.int32), affine)
+            mask_voxels, affine = mask_and_affine
+            self.brain = NodeImage(mask_voxels.astype(np.int32), affine)
         self.lock = Lock()
         self.n_ends = 0
         self.n_in_nodes = 0
@@ -705,21 +712,23 @@ class NodeImage:
 
     def find_codes(self, points: np.ndarray) -> np.ndarray:
         """Return the codes at points in mm (n, 3); 0 outside the image."""
-        is_inside = np.ones(len(points), dtype=bool)
+        is_inside_image = np.ones(len(points), dtype=bool)
         flat_indices = np.zeros(len(points), dtype=np.intp)
         voxel_coordinates = transform_points(self.inverse, points.T)
-        for axis_coordinate, axis_size in zip(
+        for axis_coordinates, axis_size in zip(
             voxel_coordinates, self.codes.shape, strict=True
         ):
             # -0.5 is rounded away from 0, so it lies outside, like size - 0.5.
-            is_inside &= (axis_coordinate > -0.5) & (axis_coordinate < axis_size - 0.5)
-            flat_indices *= axis_size
-            nearest_voxel_index = np.floor(
-                np.clip(axis_coordinate, 0, axis_size - 1) + 0.5
+            is_inside_image &= (axis_coordinates > -0.5) & (
+                axis_coordinates < axis_size - 0.5
             )
-            flat_indices += nearest_voxel_index.astype(np.intp)
+            flat_indices *= axis_size
+            nearest_axis_indices = np.floor(
+                np.clip(axis_coordinates, 0, axis_size - 1) + 0.5
+            )
+            flat_indices += nearest_axis_indices.astype(np.intp)
         point_codes = self.codes.ravel()[flat_indices]
-        point_codes[~is_inside] = 0
+        point_codes[~is_inside_image] = 0
         return point_codes
 
 
@@ -752,11 +761,13 @@ class RadialSearch:
         nearest_distances, second_distances = distance_pairs.T
         nearest_codes = self.codes[voxel_indices[:, 0]]
         nearest_codes[nearest_distances >= self.radius] = 0
-        is_tied = (
+        is_tied_point = (
             second_distances <= nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
-        is_tied |= nearest_distances >= self.radius * (1 - _RELATIVE_TOLERANCE)
-        tied_point_indices = np.flatnonzero(is_tied & (nearest_distances < np.inf))
+        is_tied_point |= nearest_distances >= self.radius * (1 - _RELATIVE_TOLERANCE)
+        tied_point_indices = np.flatnonzero(
+            is_tied_point & (nearest_distances < np.inf)
+        )
         if len(tied_point_indices):
             nearest_codes[tied_point_indices] = self.break_ties(
                 points[tied_point_indices], nearest_distances[tied_point_indices]
@@ -770,29 +781,29 @@ class RadialSearch:
 
         `nearest_distances` is that of each point's nearest labelled voxel.
         """
-        neighbour_indices = self.tree.query_ball_point(
+        neighbour_index_lists = self.tree.query_ball_point(
             points, nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
-        n_neighbours_of_point = [len(index_list) for index_list in neighbour_indices]
-        point_indices = np.repeat(np.arange(len(points)), n_neighbours_of_point)
-        voxel_indices = np.concatenate(neighbour_indices).astype(np.intp)
+        neighbour_counts = [len(index_list) for index_list in neighbour_index_lists]
+        point_indices = np.repeat(np.arange(len(points)), neighbour_counts)
+        voxel_indices = np.concatenate(neighbour_index_lists).astype(np.intp)
         dx, dy, dz = (points[point_indices] - self.centres[voxel_indices]).T
         exact_distances = np.sqrt(dx * dx + (dy * dy + dz * dz))
         point_voxel_coordinates = np.stack(
             transform_points(self.nodes.inverse, points.T), axis=1
         )
-        own_voxels = np.trunc(
+        own_voxel_indices = np.trunc(
             point_voxel_coordinates + np.copysign(0.5, point_voxel_coordinates)
         )
-        voxel_steps = self.voxels[voxel_indices] - own_voxels[point_indices]
+        voxel_steps = self.voxels[voxel_indices] - own_voxel_indices[point_indices]
         x, y, z = (voxel_steps * self.nodes.spacing).T
         voxel_distances = np.sqrt(z**2 + y**2 + x**2)
         sort_indices = np.lexsort(
             (x, y, z, voxel_distances, exact_distances, point_indices)
         )
         _, first_positions = np.unique(point_indices[sort_indices], return_index=True)
-        first_candidates = sort_indices[first_positions]
-        is_within_radius = exact_distances[first_candidates] < self.radius
+        first_candidate_indices = sort_indices[first_positions]
+        is_near_candidate = exact_distances[first_candidate_indices] < self.radius
         return np.where(
-            is_within_radius, self.codes[voxel_indices[first_candidates]], 0
+            is_near_candidate, self.codes[voxel_indices[first_candidate_indices]], 0
         )

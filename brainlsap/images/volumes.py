@@ -61,11 +61,11 @@ def named_space(image_path: str | Path) -> str:
     >>> named_space("sub-01_dwi_space-RASMM_tractography.trx")
     ''
     """
-    space_values = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(image_path).name)
+    space_texts = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(image_path).name)
     space_names = [
-        space_value.lower()
-        for space_value in space_values
-        if space_value.lower() not in COORDINATE_CONVENTIONS
+        space_text.lower()
+        for space_text in space_texts
+        if space_text.lower() not in COORDINATE_CONVENTIONS
     ]
     if not space_names:
         return ""
@@ -135,9 +135,9 @@ def check_grids(
     voxel_coordinates = apply_affine(
         np.linalg.inv(tractogram_grid.affine), labelled_points_mm
     )
-    is_above = voxel_coordinates > -1
-    is_below = voxel_coordinates < np.array(tractogram_grid.shape)
-    share_inside = (is_above & is_below).all(axis=1).mean()
+    is_above_lower_bound = voxel_coordinates > -1
+    is_below_upper_bound = voxel_coordinates < np.array(tractogram_grid.shape)
+    share_inside = (is_above_lower_bound & is_below_upper_bound).all(axis=1).mean()
     if share_inside < MIN_SHARE_IN_GRID:
         raise FileFormatError(
             f"the image in the header covers {share_inside:.0%} of the labelled "
@@ -147,18 +147,18 @@ def check_grids(
         )
 
 
-def brain_mask(
-    is_labelled: np.ndarray, affine: np.ndarray
+def make_brain_mask(
+    label_mask: np.ndarray, affine: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return a coarse mask of the brain around labels, and its affine.
 
     None if the labels do not cover a whole brain.
     """
     voxel_sizes_mm = voxel_sizes(affine)
-    if (voxel_sizes_mm * is_labelled.shape).min() < MIN_BRAIN_SPAN:
+    if (voxel_sizes_mm * label_mask.shape).min() < MIN_BRAIN_SPAN:
         return None
     axis_strides = np.maximum(np.rint(MASK_SPACING / voxel_sizes_mm), 1).astype(int)
-    coarse_mask = is_labelled[
+    coarse_mask = label_mask[
         tuple(slice(None, None, axis_stride) for axis_stride in axis_strides)
     ]
     n_margin_voxels = MASK_CLOSING + 3  # keeps the closing away from the border
@@ -284,9 +284,9 @@ def sample_nearest(
 
     0 outside the centres of the outermost voxels; halves are rounded up, as in nilearn.
     """
-    stable_coordinates = np.round(voxel_coordinates, _COORDINATE_DECIMALS)
+    rounded_coordinates = np.round(voxel_coordinates, _COORDINATE_DECIMALS)
     return ndimage.map_coordinates(
-        voxel_values, stable_coordinates, order=0, mode="constant"
+        voxel_values, rounded_coordinates, order=0, mode="constant"
     )
 
 
@@ -301,11 +301,11 @@ def resample_nearest(
     `affine` maps voxels of `voxel_values` to mm, `grid_affine` voxels of the grid.
     """
     resampled_values = np.zeros(target_shape, dtype=voxel_values.dtype)
-    voxel_to_voxel = np.linalg.inv(affine) @ grid_affine
+    grid_to_image_affine = np.linalg.inv(affine) @ grid_affine
     j, k = np.indices(target_shape[1:])
     for i in range(target_shape[0]):  # slice by slice, to save memory
-        voxel_grid = np.full_like(j, i), j, k
+        voxel_index_arrays = np.full_like(j, i), j, k
         resampled_values[i] = sample_nearest(
-            voxel_values, transform_points(voxel_to_voxel, voxel_grid)
+            voxel_values, transform_points(grid_to_image_affine, voxel_index_arrays)
         )
     return resampled_values

@@ -136,7 +136,9 @@ def export_maps(
         from brainlsap.images.parcellation import read_label_image
 
         label_image = read_label_image(parcellation, atlas)
-        volume_names = {atlas.names[i] for i in label_image.index_of_label.values()}
+        volume_names = {
+            atlas.names[i] for i in label_image.region_index_by_label.values()
+        }
         image_of_file |= _make_volume_images(map_table, atlas, label_image)
     file_paths = [folder / file_name for file_name in ("regions.tsv", *image_of_file)]
     check_outputs(
@@ -256,7 +258,7 @@ def _make_volume_images(
 
     label_path = label_image.path
     has_numbers = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
-    if not has_numbers and label_image.is_order:
+    if not has_numbers and label_image.is_region_order:
         raise ParameterError(
             f"{label_path}: the regions of the labels are unknown. Write a table with "
             "the columns index and name. Save the table in the folder of the image, "
@@ -265,7 +267,7 @@ def _make_volume_images(
     label_volume, affine, header = read_volume(label_path)
     label_volume = label_volume.astype(np.int32)
     sform_code = int(header["sform_code"]) if "sform_code" in header else 0
-    label_positions = pd.Series(label_image.index_of_label)
+    label_positions = pd.Series(label_image.region_index_by_label)
     label_positions = label_positions.reindex(
         range(label_volume.max() + 1), fill_value=-1
     )

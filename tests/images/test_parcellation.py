@@ -30,11 +30,11 @@ def whole(labels):
 def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
     path = save(tmp_path / "a.nii.gz", whole([0, 2, 8, 251, 3005, *NUMBERS]))
     image = read_label_image(path, tiny)
-    assert {n: tiny.names[p] for n, p in image.index_of_label.items()} == dict(
+    assert {n: tiny.names[p] for n, p in image.region_index_by_label.items()} == dict(
         zip(NUMBERS, tiny.names, strict=True)
     )
     beside = image.find_labels(NON_ATLAS_NODES)
-    assert [image.name_of_label[n] for n in beside] == ["Left-Cerebellum-Cortex"]
+    assert [image.name_by_label[n] for n in beside] == ["Left-Cerebellum-Cortex"]
     assert image.notes == ("the labels were read as the label numbers of FreeSurfer",)
     assert image.voxel_counts[18] == 2
 
@@ -43,10 +43,10 @@ def test_nodes_of_labelconvert_and_order_of_the_atlas(tmp_path):
     atlas = load_atlas("desikan82")
     nodes = read_label_image(save(tmp_path / "n.nii", whole(range(85))), atlas)
     assert "in the order of MRtrix's fs_default.txt (84 nodes)" in nodes.notes[0]
-    assert atlas.names[nodes.index_of_label[36]] == "Left-Thalamus"
-    assert nodes.name_of_label[35] == "Left-Cerebellum-Cortex"
+    assert atlas.names[nodes.region_index_by_label[36]] == "Left-Thalamus"
+    assert nodes.name_by_label[35] == "Left-Cerebellum-Cortex"
     own = read_label_image(save(tmp_path / "o.nii", whole(range(83))), atlas)
-    assert [own.index_of_label[k] for k in range(1, 83)] == list(range(82))
+    assert [own.region_index_by_label[k] for k in range(1, 83)] == list(range(82))
 
 
 @pytest.mark.parametrize("turn", [0, 0.2])
@@ -94,7 +94,7 @@ def test_a_table_names_labels(tmp_path, tiny):
     path = save(tmp_path / "a.nii", whole(range(8)))
     for labels in (tmp_path / "lut.txt", given):
         image = read_label_image(path, tiny, labels)
-        assert image.index_of_label == dict(enumerate(order, start=1))
+        assert image.region_index_by_label == dict(enumerate(order, start=1))
 
 
 def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
@@ -104,7 +104,7 @@ def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
     rows = "".join(f"{k}\t{n}\n" for k, n in enumerate(tiny.names[::-1], 1))
     (tmp_path / "sub-01_dseg.tsv").write_text("index\tname\n" + rows)
     image = read_label_image(path, tiny)
-    assert image.index_of_label[1] == 6
+    assert image.region_index_by_label[1] == 6
     assert image.notes == ("the labels are named by a table",)
 
 
