@@ -35,8 +35,8 @@ from brainlsap.evaluation.scores import (
     fold_class_aucs,
     fold_scores,
     get_score,
-    score_counts,
-    weighted_counts,
+    scores_from_counts,
+    weighted_confusion_counts,
     weighted_scores,
 )
 from brainlsap.evaluation.splits import permute_rows, person_blocks
@@ -732,7 +732,7 @@ def class_table(
         return rate_table
     count_blocks, auc_blocks = [], []
     for row_weights in _iter_weights(person_codes, n_draws, random_state):
-        count_blocks.append(weighted_counts(coded_predictions, row_weights))
+        count_blocks.append(weighted_confusion_counts(coded_predictions, row_weights))
         if coded_predictions.ranking_scores is not None:
             auc_blocks.append(
                 fold_class_aucs(
@@ -916,7 +916,7 @@ def bound_count_scores(
         By score. Empty if predictions differ within a class, and if one class is
         predicted for everybody: balanced accuracy is then 1 / n_classes in every draw.
     """
-    confusion_counts = weighted_counts(
+    confusion_counts = weighted_confusion_counts(
         coded_predictions, np.ones((1, len(person_codes)))
     )[0]
     n_classes = len(confusion_counts)
@@ -948,7 +948,7 @@ def bound_count_scores(
     is_certain = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
-    values_of_score = score_counts(
+    values_of_score = scores_from_counts(
         np.concatenate(confusion_blocks),
         is_ordered=coded_predictions.is_ordered,
         is_certain=is_certain,

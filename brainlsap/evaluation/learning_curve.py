@@ -24,7 +24,7 @@ from brainlsap.evaluation.cross_validation import (
     cross_validate_again,
 )
 from brainlsap.evaluation.results import Evaluation
-from brainlsap.evaluation.scores import balanced_accuracy, weighted_counts
+from brainlsap.evaluation.scores import balanced_accuracy, weighted_confusion_counts
 from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import ParameterError
 
@@ -359,5 +359,7 @@ def _draw_scores(
     drawn_counts = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
     scan_weights = np.vstack([np.ones(n_people), drawn_counts])[:, person_codes]
     return balanced_accuracy(
-        weighted_counts(evaluation.as_predictions(prediction_table), scan_weights)
+        weighted_confusion_counts(
+            evaluation.as_predictions(prediction_table), scan_weights
+        )
     )

@@ -110,14 +110,17 @@ class CohortSummary:
 
     @classmethod
     def from_cohort(
-        cls, cohort: Cohort, features: np.ndarray, variance_factors: pd.DataFrame | None
+        cls,
+        cohort: Cohort,
+        features: np.ndarray,
+        variance_factor_table: pd.DataFrame | None,
     ) -> "CohortSummary":
         """Summarise a cohort, and these features of it by class.
 
-        `variance_factors`: by class, of the variance of means and of differences.
+        `variance_factor_table`: by class, of the variance of means and of differences.
         """
-        class_features = summarize_features(cohort, features, variance_factors)
-        folder = cohort.atlas.folder
+        class_features = summarize_features(cohort, features, variance_factor_table)
+        atlas_folder = cohort.atlas.folder
         return cls(
             table=cohort.table,
             classes=cohort.classes,
@@ -134,7 +137,7 @@ class CohortSummary:
             data_hash=data_hash(cohort),
             class_features=class_features,
             regions=cohort.atlas.regions,
-            atlas_folder=str(folder.resolve()) if folder else None,
+            atlas_folder=str(atlas_folder.resolve()) if atlas_folder else None,
             left_out=cohort.left_out,
         )
 
@@ -192,9 +195,9 @@ class CohortSummary:
     @cached_property
     def _class_counts(self) -> pd.DataFrame:
         label_groups = self.table.groupby("label")["participant"]
-        count_table = label_groups.agg(participants="nunique", scans="size")
-        count_table = count_table.reindex(list(self.classes), fill_value=0)
-        return count_table.rename_axis("class").reset_index()
+        class_count_table = label_groups.agg(participants="nunique", scans="size")
+        class_count_table = class_count_table.reindex(list(self.classes), fill_value=0)
+        return class_count_table.rename_axis("class").reset_index()
 
 
 def data_hash(cohort: Cohort) -> str:
@@ -210,30 +213,32 @@ def data_hash(cohort: Cohort) -> str:
 
 
 def summarize_features(
-    cohort: Cohort, features: np.ndarray, variance_factors: pd.DataFrame | None = None
+    cohort: Cohort,
+    features: np.ndarray,
+    variance_factor_table: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return people, mean and s.d. of every feature by region and class.
 
-    `features` and `variance_factors` are those of :func:`.adjust_features`.
+    `features` and `variance_factor_table` are those of :func:`.adjust_features`.
     """
     value_matrix = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
     value_table = pd.DataFrame(value_matrix.astype(float))
-    person_means = value_table.groupby([cohort.groups, cohort.y]).mean()
-    class_groups = person_means.groupby(level=1)
-    n_people_of_class = class_groups.count()
+    person_mean_table = value_table.groupby([cohort.groups, cohort.y]).mean()
+    class_groups = person_mean_table.groupby(level=1)
+    class_count_table = class_groups.count()
     # A row per class, feature and region, in the order of the columns above.
     row_multiindex = pd.MultiIndex.from_product(
-        [n_people_of_class.index, cohort.feature_names, cohort.region_names],
+        [class_count_table.index, cohort.feature_names, cohort.region_names],
         names=["class", "feature", "region"],
     )
     summary_table = row_multiindex.to_frame(index=False)
-    summary_table["people"] = n_people_of_class.to_numpy().ravel()
+    summary_table["people"] = class_count_table.to_numpy().ravel()
     summary_table["mean"] = class_groups.mean().to_numpy().ravel()
     summary_table["sd"] = class_groups.std().to_numpy().ravel()
-    if variance_factors is None:
+    if variance_factor_table is None:
         return summary_table
     return summary_table.merge(
-        variance_factors, left_on="class", right_index=True, how="left"
+        variance_factor_table, left_on="class", right_index=True, how="left"
     )
 
 
@@ -321,33 +326,35 @@ class Evaluation:
         expansion is as good. A model may be the same as a baseline or control, never
         the other way round.
         """
-        names_by_role = self.fits.sort_values("role", kind="stable")["model"].unique()
-        predictions_of_model = {
+        sorted_model_names = self.fits.sort_values("role", kind="stable")[
+            "model"
+        ].unique()
+        table_by_model = {
             model_name: prediction_table.reset_index(drop=True)
             for model_name, prediction_table in self.predictions.groupby("model")
         }
-        first_of_model: dict[str, str] = {}
-        for model_name in names_by_role:
-            if model_name not in predictions_of_model:
+        first_by_model: dict[str, str] = {}
+        for model_name in sorted_model_names:
+            if model_name not in table_by_model:
                 continue
-            first_of_model[model_name] = model_name
-            for candidate_name in [*first_of_model.values()][:-1]:
-                if _are_same(
-                    predictions_of_model[model_name],
-                    predictions_of_model[candidate_name],
+            first_by_model[model_name] = model_name
+            for candidate_name in [*first_by_model.values()][:-1]:
+                if _have_equal_predictions(
+                    table_by_model[model_name],
+                    table_by_model[candidate_name],
                 ):
-                    first_of_model[model_name] = candidate_name
+                    first_by_model[model_name] = candidate_name
                     break
         return {
-            model_name: first_name
-            for model_name, first_name in first_of_model.items()
-            if model_name != first_name
+            model_name: twin_name
+            for model_name, twin_name in first_by_model.items()
+            if model_name != twin_name
         }
 
     def have_same_predictions(self, first_model: str, second_model: str) -> bool:
         """Return whether two models have the same predictions in every fold."""
-        twins = self.twin_of_model
-        return twins.get(first_model, first_model) == twins.get(
+        twin_by_model = self.twin_of_model
+        return twin_by_model.get(first_model, first_model) == twin_by_model.get(
             second_model, second_model
         )
 
@@ -365,13 +372,13 @@ class Evaluation:
         score_records = []
         for fold_key, prediction_table in self.predictions.groupby(key_columns):
             unit_weights = np.ones((1, len(prediction_table)))
-            value_of_score = weighted_scores(
+            values_by_score = weighted_scores(
                 self.as_predictions(prediction_table), unit_weights
             )
             score_records.append(
                 (
                     *fold_key,
-                    *(value_of_score[score_name].item() for score_name in score_names),
+                    *(values_by_score[score_name].item() for score_name in score_names),
                 )
             )
         score_table = pd.DataFrame(score_records, columns=[*key_columns, *score_names])
@@ -383,10 +390,10 @@ class Evaluation:
     def as_predictions(self, prediction_table: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays, classes as codes."""
         class_names = pd.Index(self.cohort.classes)
-        class_probabilities = _complete_values(
+        class_probabilities = _get_complete_matrix(
             prediction_table, [f"p_{class_name}" for class_name in class_names]
         )
-        decision_values = _complete_values(
+        decision_values = _get_complete_matrix(
             prediction_table, [f"d_{class_name}" for class_name in class_names]
         )
         return Predictions(
@@ -411,21 +418,23 @@ class Evaluation:
         calibration) are computed with it.
         """
         probability_columns = [f"p_{class_name}" for class_name in self.cohort.classes]
-        has_probabilities = self.predictions[probability_columns].notna().all(axis=1)
-        model_has_probabilities = has_probabilities.groupby(
+        is_complete_row = self.predictions[probability_columns].notna().all(axis=1)
+        has_probabilities_by_model = is_complete_row.groupby(
             self.predictions["model"]
         ).any()
-        prior_of_model: dict[str, Any] = {}
+        prior_by_model: dict[str, Any] = {}
         for model, model_fits in self.fits.groupby("model", sort=False):
             model_settings = json.loads(model_fits["settings"].iloc[0])
             for setting_name, class_prior in model_settings.items():
-                is_prior = (
+                is_class_prior_setting = (
                     setting_name.rsplit("__")[-1] == "class_prior"
                     and class_prior is not None
                 )
-                if is_prior and model_has_probabilities.get(model, False):
-                    prior_of_model[str(model)] = class_prior
-        return prior_of_model
+                if is_class_prior_setting and has_probabilities_by_model.get(
+                    model, False
+                ):
+                    prior_by_model[str(model)] = class_prior
+        return prior_by_model
 
     def summary(self) -> pd.DataFrame:
         """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
@@ -440,17 +449,17 @@ class Evaluation:
         score_table = self._scores.melt(
             ["model"], fold_scores(), var_name="score", value_name="value"
         )
-        value_groups = score_table.groupby(["model", "score"], sort=False)["value"]
-        summary_table = value_groups.agg(mean="mean", sd="std", n_folds="size")
+        score_value_groups = score_table.groupby(["model", "score"], sort=False)[
+            "value"
+        ]
+        summary_table = score_value_groups.agg(mean="mean", sd="std", n_folds="size")
         summary_table = summary_table.reindex(self.models, level="model").reset_index()
-        model_groups = self.fits.assign(failed=self.fits["failed"] != "").groupby(
-            "model"
-        )
+        fit_groups = self.fits.assign(failed=self.fits["failed"] != "").groupby("model")
         summary_table.insert(
-            1, "role", summary_table["model"].map(model_groups["role"].first())
+            1, "role", summary_table["model"].map(fit_groups["role"].first())
         )
         summary_table["n_failed"] = summary_table["model"].map(
-            model_groups["failed"].sum()
+            fit_groups["failed"].sum()
         )
         summary_table.loc[summary_table["n_failed"] > 0, ["mean", "sd"]] = np.nan
         return summary_table
@@ -460,40 +469,42 @@ class Evaluation:
         summary_table = self.summary().set_index(["model", "score"])
         n_folds, n_repeats = self.settings["n_folds"], self.settings["n_repeats"]
         is_one_fold = n_folds * n_repeats == 1  # There is no s.d. over folds.
-        score_texts = pd.Series(
+        score_text_series = pd.Series(
             [
-                f"{score_row.mean:.3f}"
+                f"{summary_row.mean:.3f}"
                 if is_one_fold
-                else f"{score_row.mean:.3f} ± {score_row.sd:.3f}"
-                for score_row in summary_table.itertuples()
+                else f"{summary_row.mean:.3f} ± {summary_row.sd:.3f}"
+                for summary_row in summary_table.itertuples()
             ],
             summary_table.index,
         )
-        title_of_shown_score = score_titles(
+        title_by_score = score_titles(
             len(self.cohort.classes), is_ordered=self.cohort.classes_ordered
         )
-        title_of_score = {
-            score_name: title_of_shown_score[score_name]
+        title_by_main_score = {
+            score_name: title_by_score[score_name]
             for score_name in main_scores()
-            if score_name in title_of_shown_score
+            if score_name in title_by_score
         }
-        text_table = score_texts.unstack().reindex(self.models)[list(title_of_score)]
-        text_table = text_table.rename(columns=title_of_score).rename_axis(
-            index=None, columns=None
-        )
+        score_text_table = score_text_series.unstack().reindex(self.models)[
+            list(title_by_main_score)
+        ]
+        score_text_table = score_text_table.rename(
+            columns=title_by_main_score
+        ).rename_axis(index=None, columns=None)
         repeats_text = f", {n_repeats} times" if n_repeats > 1 else ""
         heading_text = f"{self.cohort!r}; {count(n_folds, 'fold')}{repeats_text}"
         if self.ranking is not None:
             heading_text += f"; regions ranked by {self.ranking['model'].iloc[0]}"
-        return heading_text, text_table
+        return heading_text, score_text_table
 
     def __repr__(self) -> str:
-        heading_text, text_table = self._overview()
-        return f"{heading_text}\n{text_table.to_string()}"
+        heading_text, score_text_table = self._overview()
+        return f"{heading_text}\n{score_text_table.to_string()}"
 
     def _repr_html_(self) -> str:
-        heading_text, text_table = self._overview()
-        return f"<p>{escape(heading_text)}</p>{text_table.to_html(border=0)}"
+        heading_text, score_text_table = self._overview()
+        return f"<p>{escape(heading_text)}</p>{score_text_table.to_html(border=0)}"
 
     def save(self, folder: str | Path) -> Path:
         """Write tables (TSV) and the rest (`evaluation.json`), whole or not at all.
@@ -508,43 +519,43 @@ class Evaluation:
         Path
         """
         folder = Path(folder)
-        table_of_name = {table_name: getattr(self, table_name) for table_name in TABLES}
-        table_of_name |= {
+        table_by_name = {table_name: getattr(self, table_name) for table_name in TABLES}
+        table_by_name |= {
             table_name: getattr(self.cohort, table_name) for table_name in COHORT_TABLES
         }
-        table_of_name["cohort"] = self.cohort.table
-        types_of_table = {
+        table_by_name["cohort"] = self.cohort.table
+        dtypes_by_table = {
             table_name: {
-                str(column_name): str(column_type)
-                for column_name, column_type in table.dtypes.items()
+                str(column_name): str(column_dtype)
+                for column_name, column_dtype in table.dtypes.items()
             }
-            for table_name, table in table_of_name.items()
+            for table_name, table in table_by_name.items()
             if table is not None
         }
-        value_of_cohort_field = {
+        value_by_cohort_field = {
             cohort_field.name: getattr(self.cohort, cohort_field.name)
             for cohort_field in fields(self.cohort)
         }
-        value_of_cohort_field |= dict.fromkeys(("table", *COHORT_TABLES))
+        value_by_cohort_field |= dict.fromkeys(("table", *COHORT_TABLES))
         findings = as_findings(self.cohort.findings)
-        value_of_cohort_field["findings"] = [
+        value_by_cohort_field["findings"] = [
             finding.to_jsonable() for finding in findings
         ]
-        value_of_cohort_field["reading_options"] = (
+        value_by_cohort_field["reading_options"] = (
             self.cohort.reading_options.to_jsonable()
         )
         json_content = to_jsonable(
             {
-                "columns": types_of_table,
-                "cohort": value_of_cohort_field,
+                "columns": dtypes_by_table,
+                "cohort": value_by_cohort_field,
                 "settings": self.settings,
             }
         )
-        is_older = (folder / "evaluation.json").is_file()
-        with fill_folder(folder, replace=is_older) as partial_folder:
-            for table_name in types_of_table:
+        has_evaluation = (folder / "evaluation.json").is_file()
+        with fill_folder(folder, replace=has_evaluation) as partial_folder:
+            for table_name in dtypes_by_table:
                 table_path = partial_folder / f"{table_name}.tsv"
-                table_of_name[table_name].to_csv(
+                table_by_name[table_name].to_csv(
                     table_path, index=False, na_rep=MISSING, **TSV
                 )
             (partial_folder / "evaluation.json").write_text(
@@ -575,49 +586,53 @@ class Evaluation:
         try:
             json_text = (folder / "evaluation.json").read_text(encoding="utf-8")
             json_content = json.loads(json_text)
-            table_of_name = {
+            table_by_name = {
                 table_name: pd.read_csv(
                     folder / f"{table_name}.tsv",
                     dtype={
-                        column_name: column_type if column_type == "bool" else "object"
-                        for column_name, column_type in type_of_column.items()
+                        column_name: column_dtype
+                        if column_dtype == "bool"
+                        else "object"
+                        for column_name, column_dtype in dtype_by_column.items()
                     },
                     keep_default_na=False,
                     na_values=[MISSING],
                     **TSV,
-                ).astype(type_of_column)  # numbers from text keep their last bit
-                for table_name, type_of_column in json_content["columns"].items()
+                ).astype(dtype_by_column)  # numbers from text keep their last bit
+                for table_name, dtype_by_column in json_content["columns"].items()
             }
-            cohort_fields = json_content["cohort"] | {
-                "table": table_of_name.pop("cohort")
+            value_by_cohort_field = json_content["cohort"] | {
+                "table": table_by_name.pop("cohort")
             }
-            cohort_fields |= {
-                table_name: table_of_name.pop(table_name, None)
+            value_by_cohort_field |= {
+                table_name: table_by_name.pop(table_name, None)
                 for table_name in COHORT_TABLES
             }
-            for table_name, stored_value in cohort_fields.items():
-                cohort_fields[table_name] = (
+            for field_name, stored_value in value_by_cohort_field.items():
+                value_by_cohort_field[field_name] = (
                     tuple(stored_value)
                     if isinstance(stored_value, list)
                     else stored_value
                 )
             # Evaluations of earlier versions have texts.
-            jsonable_findings = cohort_fields.pop(
+            jsonable_findings = value_by_cohort_field.pop(
                 "findings", None
-            ) or cohort_fields.pop("notes", ())
-            cohort_fields["findings"] = [
+            ) or value_by_cohort_field.pop("notes", ())
+            value_by_cohort_field["findings"] = [
                 Finding.from_jsonable(jsonable_finding)
                 for jsonable_finding in jsonable_findings
             ]
-            cohort_fields["reading_options"] = ReadingOptions.from_jsonable(
-                cohort_fields.pop("reading_options", None)
+            value_by_cohort_field["reading_options"] = ReadingOptions.from_jsonable(
+                value_by_cohort_field.pop("reading_options", None)
             )
-            cohort_fields["measured"] = np.array(cohort_fields["measured"], dtype=bool)
-            cohort_summary = CohortSummary(**cohort_fields)
+            value_by_cohort_field["measured"] = np.array(
+                value_by_cohort_field["measured"], dtype=bool
+            )
+            cohort_summary = CohortSummary(**value_by_cohort_field)
             return cls(
                 cohort=cohort_summary,
                 settings=json_content["settings"],
-                **table_of_name,
+                **table_by_name,
             )
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise FileFormatError(
@@ -628,28 +643,34 @@ class Evaluation:
             ) from error
 
 
-def _are_same(prediction_table: pd.DataFrame, other_table: pd.DataFrame) -> bool:
+def _have_equal_predictions(
+    prediction_table: pd.DataFrame, other_table: pd.DataFrame
+) -> bool:
     """Return whether two models predict the same, but for rounding."""
     # Most pairs of models differ in the first of these columns.
     for column_name in ("predicted", "scan", "repeat", "fold"):
         if not prediction_table[column_name].equals(other_table[column_name]):
             return False
-    class_values = prediction_table.filter(regex="^[pd]_").to_numpy(float)
-    other_values = other_table.filter(regex="^[pd]_").to_numpy(float)
+    output_matrix = prediction_table.filter(regex="^[pd]_").to_numpy(float)
+    other_output_matrix = other_table.filter(regex="^[pd]_").to_numpy(float)
     return np.allclose(
-        class_values, other_values, rtol=0, atol=_SAME_PROBABILITY, equal_nan=True
+        output_matrix,
+        other_output_matrix,
+        rtol=0,
+        atol=_SAME_PROBABILITY,
+        equal_nan=True,
     )
 
 
-def _number_folds(repeat_numbers: pd.Series, fold_labels: pd.Series) -> np.ndarray:
+def _number_folds(repeat_series: pd.Series, fold_series: pd.Series) -> np.ndarray:
     """Return the number of each row's fold, from 0, counted over all repeats."""
-    _, repeat_codes = np.unique(repeat_numbers, return_inverse=True)
-    fold_names, fold_codes = np.unique(fold_labels, return_inverse=True)
-    pair_codes = repeat_codes * len(fold_names) + fold_codes
-    return np.unique(pair_codes, return_inverse=True)[1]
+    _, repeat_codes = np.unique(repeat_series, return_inverse=True)
+    distinct_folds, fold_codes = np.unique(fold_series, return_inverse=True)
+    repeat_fold_codes = repeat_codes * len(distinct_folds) + fold_codes
+    return np.unique(repeat_fold_codes, return_inverse=True)[1]
 
 
-def _complete_values(
+def _get_complete_matrix(
     prediction_table: pd.DataFrame, column_names: list[str]
 ) -> np.ndarray | None:
     """Return columns as an array, None where a value is missing."""

@@ -38,15 +38,17 @@ class Predictions(NamedTuple):
         ]
 
 
-def weighted_counts(
+def weighted_confusion_counts(
     coded_predictions: Predictions, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return weighted confusion counts (n_draws, n_true, n_predicted)."""
     n_classes = coded_predictions.n_classes
-    cell_codes = (
+    confusion_cell_indices = (
         coded_predictions.actual_codes * n_classes + coded_predictions.predicted_codes
     )
-    confusion_counts = row_weights @ np.eye(n_classes * n_classes)[cell_codes]
+    confusion_counts = (
+        row_weights @ np.eye(n_classes * n_classes)[confusion_cell_indices]
+    )
     return confusion_counts.reshape(-1, n_classes, n_classes)
 
 
@@ -61,34 +63,34 @@ def class_aucs(
     scan_weights = np.ascontiguousarray(row_weights.T)
     n_scans, n_draws = scan_weights.shape
     # Row i: weight of the i scans of the rest with the smallest values.
-    cumulative_weights = np.zeros((n_scans + 1, n_draws))
-    auc_by_class = []
+    cumulative_weight_buffer = np.zeros((n_scans + 1, n_draws))
+    auc_columns = []
     for class_code in range(ranking_scores.shape[1]):
         class_scores = ranking_scores[:, class_code]
         class_indices = np.flatnonzero(actual_codes == class_code)
         rest_indices = np.flatnonzero(actual_codes != class_code)
         rest_indices = rest_indices[np.argsort(class_scores[rest_indices])]
-        rest_weights_below = cumulative_weights[: len(rest_indices) + 1]
-        np.cumsum(scan_weights[rest_indices], axis=0, out=rest_weights_below[1:])
+        rest_cumulative_weights = cumulative_weight_buffer[: len(rest_indices) + 1]
+        np.cumsum(scan_weights[rest_indices], axis=0, out=rest_cumulative_weights[1:])
         first_bounds, last_bounds = (
             np.searchsorted(
                 class_scores[rest_indices], class_scores[class_indices], search_side
             )
             for search_side in ("left", "right")
         )
-        weights_below = rest_weights_below[first_bounds]
-        weights_below += rest_weights_below[last_bounds]
-        weights_of_class = scan_weights[class_indices]
-        ordered_pair_weights = (
-            np.einsum("ij,ij->j", weights_of_class, weights_below) / 2
+        rest_weights_below = rest_cumulative_weights[first_bounds]
+        rest_weights_below += rest_cumulative_weights[last_bounds]
+        class_scan_weights = scan_weights[class_indices]
+        concordant_pair_weights = (
+            np.einsum("ij,ij->j", class_scan_weights, rest_weights_below) / 2
         )
-        class_weight_sums = weights_of_class.sum(axis=0)
-        pair_weights = class_weight_sums * rest_weights_below[-1]
-        class_auc = ordered_pair_weights / np.maximum(
-            pair_weights, SMALLEST_DENOMINATOR
+        draw_class_weights = class_scan_weights.sum(axis=0)
+        total_pair_weights = draw_class_weights * rest_cumulative_weights[-1]
+        draw_aucs = concordant_pair_weights / np.maximum(
+            total_pair_weights, SMALLEST_DENOMINATOR
         )
-        auc_by_class.append(np.where(class_weight_sums > 0, class_auc, np.nan))
-    return np.stack(auc_by_class, 1)
+        auc_columns.append(np.where(draw_class_weights > 0, draw_aucs, np.nan))
+    return np.stack(auc_columns, 1)
 
 
 def macro_auc(
@@ -98,19 +100,21 @@ def macro_auc(
 
     NaN where it holds fewer than two.
     """
-    auc_by_class = class_aucs(actual_codes, ranking_scores, row_weights)
-    return mean_over_classes(auc_by_class, ~np.isnan(auc_by_class), min_n_values=2)
+    class_auc_matrix = class_aucs(actual_codes, ranking_scores, row_weights)
+    return mean_over_classes(
+        class_auc_matrix, ~np.isnan(class_auc_matrix), min_n_values=2
+    )
 
 
 def mean_over_classes(
     class_values: np.ndarray, is_present: np.ndarray, min_n_values: int = 1
 ) -> np.ndarray:
     """Return the mean of what is present in each row, NaN of too few values."""
-    present_counts = is_present.sum(axis=1)
+    n_present_values = is_present.sum(axis=1)
     value_sums = np.where(is_present, class_values, 0).sum(axis=1)
     return np.where(
-        present_counts >= min_n_values,
-        value_sums / np.maximum(present_counts, 1),
+        n_present_values >= min_n_values,
+        value_sums / np.maximum(n_present_values, 1),
         np.nan,
     )
 
@@ -244,11 +248,11 @@ def _count_hits(confusion_counts: np.ndarray) -> np.ndarray:
 
 def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean sensitivity of the classes that the rows hold."""
-    n_true_by_class = confusion_counts.sum(axis=2)
+    true_class_counts = confusion_counts.sum(axis=2)
     return mean_over_classes(
         _count_hits(confusion_counts)
-        / np.maximum(n_true_by_class, SMALLEST_DENOMINATOR),
-        n_true_by_class > 0,
+        / np.maximum(true_class_counts, SMALLEST_DENOMINATOR),
+        true_class_counts > 0,
     )
 
 
@@ -259,29 +263,29 @@ def accuracy(confusion_counts: np.ndarray) -> np.ndarray:
 
 def macro_precision(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean precision; 0 for a class that is never predicted."""
-    true_counts, predicted_counts = (
+    true_class_counts, predicted_class_counts = (
         confusion_counts.sum(axis=2),
         confusion_counts.sum(axis=1),
     )
     return mean_over_classes(
         _count_hits(confusion_counts)
-        / np.maximum(predicted_counts, SMALLEST_DENOMINATOR),
-        true_counts > 0,
+        / np.maximum(predicted_class_counts, SMALLEST_DENOMINATOR),
+        true_class_counts > 0,
     )
 
 
 def macro_f1(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean F1 of the classes that the rows hold."""
-    true_counts, predicted_counts = (
+    true_class_counts, predicted_class_counts = (
         confusion_counts.sum(axis=2),
         confusion_counts.sum(axis=1),
     )
     f1 = (
         2
         * _count_hits(confusion_counts)
-        / np.maximum(true_counts + predicted_counts, SMALLEST_DENOMINATOR)
+        / np.maximum(true_class_counts + predicted_class_counts, SMALLEST_DENOMINATOR)
     )
-    return mean_over_classes(f1, true_counts > 0)
+    return mean_over_classes(f1, true_class_counts > 0)
 
 
 def _stage_distances(n_classes: int) -> np.ndarray:
@@ -292,19 +296,19 @@ def _stage_distances(n_classes: int) -> np.ndarray:
 
 def weighted_kappa(confusion_counts: np.ndarray) -> np.ndarray:
     """Return quadratic weighted kappa: agreement beyond that of the two margins."""
-    true_counts, predicted_counts = (
+    true_class_counts, predicted_class_counts = (
         confusion_counts.sum(axis=2),
         confusion_counts.sum(axis=1),
     )
-    prediction_counts = confusion_counts.sum(axis=(1, 2))
-    expected_counts = (
-        true_counts[:, :, None]
-        * predicted_counts[:, None, :]
-        / prediction_counts[:, None, None]
+    n_predictions = confusion_counts.sum(axis=(1, 2))
+    expected_confusion_counts = (
+        true_class_counts[:, :, None]
+        * predicted_class_counts[:, None, :]
+        / n_predictions[:, None, None]
     )
     squared_distances = _stage_distances(confusion_counts.shape[1]) ** 2
     observed_errors = (confusion_counts * squared_distances).sum(axis=(1, 2))
-    chance_errors = (expected_counts * squared_distances).sum(axis=(1, 2))
+    chance_errors = (expected_confusion_counts * squared_distances).sum(axis=(1, 2))
     return np.where(chance_errors > 0, 1 - observed_errors / chance_errors, np.nan)
 
 
@@ -328,17 +332,17 @@ def fold_auc(
     coded_predictions: Predictions, ranking_scores: np.ndarray, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return the macro AUC averaged over folds: two fits' values do not compare."""
-    auc_of_folds = []
+    auc_vectors = []
     for fold_number in np.unique(coded_predictions.fold_numbers):
         is_in_fold = coded_predictions.fold_numbers == fold_number
-        auc_of_draws = macro_auc(
+        draw_aucs = macro_auc(
             coded_predictions.actual_codes[is_in_fold],
             ranking_scores[is_in_fold],
             row_weights[:, is_in_fold],
         )
-        auc_of_folds.append(auc_of_draws)
-    fold_aucs = np.transpose(auc_of_folds)
-    return mean_over_classes(fold_aucs, ~np.isnan(fold_aucs))
+        auc_vectors.append(draw_aucs)
+    fold_auc_matrix = np.transpose(auc_vectors)
+    return mean_over_classes(fold_auc_matrix, ~np.isnan(fold_auc_matrix))
 
 
 def fold_class_aucs(
@@ -348,23 +352,23 @@ def fold_class_aucs(
 
     Folds of a draw without people of the class, or without others, do not count.
     """
-    aucs_of_fold = []
+    auc_matrices = []
     for fold_number in np.unique(coded_predictions.fold_numbers):
         is_in_fold = coded_predictions.fold_numbers == fold_number
         actual_codes = coded_predictions.actual_codes[is_in_fold]
-        fold_weights = row_weights[:, is_in_fold]
-        auc_by_class = class_aucs(
-            actual_codes, ranking_scores[is_in_fold], fold_weights
+        fold_row_weights = row_weights[:, is_in_fold]
+        class_auc_matrix = class_aucs(
+            actual_codes, ranking_scores[is_in_fold], fold_row_weights
         )
-        weight_of_class = (
-            fold_weights @ np.eye(coded_predictions.n_classes)[actual_codes]
+        class_weights = (
+            fold_row_weights @ np.eye(coded_predictions.n_classes)[actual_codes]
         )
-        has_others = fold_weights.sum(axis=1, keepdims=True) > weight_of_class
-        aucs_of_fold.append(np.where(has_others, auc_by_class, np.nan))
-    fold_aucs = np.array(aucs_of_fold)  # (n_folds, n_draws, n_classes)
-    defined_fold_counts = (~np.isnan(fold_aucs)).sum(axis=0)
-    mean_aucs = np.nansum(fold_aucs, axis=0) / np.maximum(defined_fold_counts, 1)
-    return np.where(defined_fold_counts > 0, mean_aucs, np.nan)
+        is_defined_auc = fold_row_weights.sum(axis=1, keepdims=True) > class_weights
+        auc_matrices.append(np.where(is_defined_auc, class_auc_matrix, np.nan))
+    fold_auc_stack = np.array(auc_matrices)  # (n_folds, n_draws, n_classes)
+    n_defined_folds = (~np.isnan(fold_auc_stack)).sum(axis=0)
+    mean_aucs = np.nansum(fold_auc_stack, axis=0) / np.maximum(n_defined_folds, 1)
+    return np.where(n_defined_folds > 0, mean_aucs, np.nan)
 
 
 def brier_score(
@@ -390,13 +394,13 @@ def calibration_error(
     predicted_codes = coded_predictions.predicted_codes
     confidences = class_probabilities[np.arange(len(predicted_codes)), predicted_codes]
     confidence_gaps = (predicted_codes == coded_predictions.actual_codes) - confidences
-    bin_codes = np.minimum(
+    bin_indices = np.minimum(
         (confidences * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1
     )
-    bin_gaps = row_weights @ (
-        np.eye(N_CALIBRATION_BINS)[bin_codes] * confidence_gaps[:, None]
+    bin_gap_sums = row_weights @ (
+        np.eye(N_CALIBRATION_BINS)[bin_indices] * confidence_gaps[:, None]
     )
-    return np.abs(bin_gaps).sum(axis=1) / row_weights.sum(axis=1)
+    return np.abs(bin_gap_sums).sum(axis=1) / row_weights.sum(axis=1)
 
 
 SCORES: dict[str, Score] = {
@@ -523,36 +527,40 @@ def weighted_scores(
     the rest) count the classes that the rows hold. NaN where a score does not exist:
     without probabilities, or without an order of the classes.
     """
-    count_scores = score_counts(
-        weighted_counts(coded_predictions, row_weights),
+    values_by_count_score = scores_from_counts(
+        weighted_confusion_counts(coded_predictions, row_weights),
         is_ordered=coded_predictions.is_ordered,
     )
-    values_of_score = {
+    values_by_score = {
         score_name: np.full(len(row_weights), np.nan) for score_name in SCORES
-    } | count_scores
+    } | values_by_count_score
     for score_name, score_entry in SCORES.items():
-        score_formula, model_outputs = (
+        score_formula, output_matrix = (
             score_entry.of_probability,
             coded_predictions.class_probabilities,
         )
         if score_entry.of_ranking is not None:
-            score_formula, model_outputs = (
+            score_formula, output_matrix = (
                 score_entry.of_ranking,
                 coded_predictions.ranking_scores,
             )
-        is_defined = coded_predictions.is_ordered or not score_entry.needs_order
-        if score_formula is not None and model_outputs is not None and is_defined:
-            values_of_score[score_name] = score_formula(
-                coded_predictions, model_outputs, row_weights
+        has_required_order = coded_predictions.is_ordered or not score_entry.needs_order
+        if (
+            score_formula is not None
+            and output_matrix is not None
+            and has_required_order
+        ):
+            values_by_score[score_name] = score_formula(
+                coded_predictions, output_matrix, row_weights
             )
-        _check_draws(score_name, values_of_score[score_name], len(row_weights))
-        values_of_score[score_name] = _clip_to_range(
-            score_name, values_of_score[score_name], coded_predictions.n_classes
+        _check_n_values(score_name, values_by_score[score_name], len(row_weights))
+        values_by_score[score_name] = _clip_to_range(
+            score_name, values_by_score[score_name], coded_predictions.n_classes
         )
-    return values_of_score
+    return values_by_score
 
 
-def score_counts(
+def scores_from_counts(
     confusion_counts: np.ndarray, *, is_ordered: bool, is_certain: bool = False
 ) -> dict[str, np.ndarray]:
     """Return the scores that confusion counts determine, (n_draws,) each.
@@ -561,7 +569,7 @@ def score_counts(
     of ordered stages are NaN where the classes have no order. Where all probabilities
     are 0 or 1 (`is_certain`), counts determine scores of probabilities as well.
     """
-    values_of_score = {}
+    values_by_score = {}
     for score_name, score_entry in SCORES.items():
         score_formula = score_entry.of_counts or (
             score_entry.of_certain_counts if is_certain else None
@@ -569,18 +577,18 @@ def score_counts(
         if score_formula is None:
             continue
         if score_entry.needs_order and not is_ordered:
-            values_of_score[score_name] = np.full(len(confusion_counts), np.nan)
+            values_by_score[score_name] = np.full(len(confusion_counts), np.nan)
             continue
         with np.errstate(invalid="ignore", divide="ignore"):
-            values_of_score[score_name] = score_formula(confusion_counts)
-        _check_draws(score_name, values_of_score[score_name], len(confusion_counts))
-        values_of_score[score_name] = _clip_to_range(
-            score_name, values_of_score[score_name], confusion_counts.shape[1]
+            values_by_score[score_name] = score_formula(confusion_counts)
+        _check_n_values(score_name, values_by_score[score_name], len(confusion_counts))
+        values_by_score[score_name] = _clip_to_range(
+            score_name, values_by_score[score_name], confusion_counts.shape[1]
         )
-    return values_of_score
+    return values_by_score
 
 
-def _check_draws(score_name: str, score_values: np.ndarray, n_draws: int) -> None:
+def _check_n_values(score_name: str, score_values: np.ndarray, n_draws: int) -> None:
     """Raise where a formula does not return one value a draw."""
     if np.shape(score_values) != (n_draws,):
         raise ParameterError(

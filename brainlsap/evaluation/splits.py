@@ -132,110 +132,111 @@ def make_splits(
     )
     np.add.at(visit_counts, (person_codes, class_codes), 1)
     n_people_by_class = (visit_counts > 0).sum(axis=0)
-    counts_text = ", ".join(
-        f"{class_name} {n_class_people}"
-        for class_name, n_class_people in zip(
-            class_names, n_people_by_class, strict=True
-        )
+    class_counts_text = ", ".join(
+        f"{class_name} {n_people}"
+        for class_name, n_people in zip(class_names, n_people_by_class, strict=True)
     )
     if n_folds < 2 or n_repeats < 1 or len(n_people_by_class) < 2:
         raise SplitError(
             "cross-validation needs at least two folds, one repeat and two classes; "
             f"got {n_folds} folds, {n_repeats} repeats and these numbers of people by "
-            f"class: {counts_text or 'none'}."
+            f"class: {class_counts_text or 'none'}."
         )
     if n_people_by_class.min() < n_folds:
         raise SplitError(
             f"{n_folds} folds need at least {n_folds} people of every class; got these "
-            f"numbers of people by class: {counts_text}. Use fewer folds with "
+            f"numbers of people by class: {class_counts_text}. Use fewer folds with "
             f"{option_text('cv')}, merge classes with {option_text('merge_classes')}, "
             f"or choose only large classes with {option_text('classes')}."
         )
     splits: list[Split] = []
     for repeat_number in range(n_repeats):
-        fold_of_person = _assign_folds(
+        person_folds = _assign_folds(
             tuple(map(tuple, visit_counts.tolist())),
             n_folds,
             random_state,
             repeat_number,
         )
-        fold_of_scan = fold_of_person[person_codes]
-        splits += _splits_of_folds(fold_of_scan, range(n_folds))
+        scan_folds = person_folds[person_codes]
+        splits += _splits_of_folds(scan_folds, range(n_folds))
     return tuple(splits)
 
 
-def _splits_of_folds(fold_of_scan: np.ndarray, fold_names: Iterable) -> list[Split]:
+def _splits_of_folds(scan_folds: np.ndarray, fold_labels: Iterable) -> list[Split]:
     """Return the rows outside and inside each fold."""
     return [
-        (np.flatnonzero(fold_of_scan != n), np.flatnonzero(fold_of_scan == n))
-        for n in fold_names
+        (np.flatnonzero(scan_folds != n), np.flatnonzero(scan_folds == n))
+        for n in fold_labels
     ]
 
 
 # Linear models of one training fold choose their settings on the same inner folds.
 @lru_cache(maxsize=8)
 def _assign_folds(
-    visits_of_people: tuple[tuple[int, ...], ...],
+    visit_count_rows: tuple[tuple[int, ...], ...],
     n_folds: int,
     random_state: int,
     repeat_number: int,
 ) -> np.ndarray:
     """Return the fold of every person, from each person's visits by class."""
-    visit_counts = np.array(visits_of_people)
+    visit_counts = np.array(visit_count_rows)
     rng = np.random.default_rng([random_state, repeat_number])
-    class_totals = visit_counts.sum(axis=0)
-    n_visits_of_person = visit_counts.sum(axis=1)
+    n_visits_by_class = visit_counts.sum(axis=0)
+    n_visits_by_person = visit_counts.sum(axis=1)
     # With one kind of person in each class, even spreading is exact.
-    has_one_kind_per_class = len(np.unique(visit_counts, axis=0)) == len(class_totals)
+    has_one_kind_per_class = len(np.unique(visit_counts, axis=0)) == len(
+        n_visits_by_class
+    )
     # Divisions of many people differ little, and cost more.
     n_draws = min(N_DRAWN_DIVISIONS, max(20, _MAX_DRAWN_PEOPLE // len(visit_counts)))
     if has_one_kind_per_class:
         n_draws = 1
-    class_of_person = (
+    person_class_codes = (
         visit_counts.argmax(axis=1)
         if has_one_kind_per_class
-        else np.zeros_like(n_visits_of_person)
+        else np.zeros_like(n_visits_by_person)
     )
     # The last column prefers the smallest of folds that are equal in all classes.
-    class_shares = np.column_stack(
+    person_class_shares = np.column_stack(
         [
-            visit_counts / class_totals,
-            1e-3 * n_visits_of_person / n_visits_of_person.sum(),
+            visit_counts / n_visits_by_class,
+            1e-3 * n_visits_by_person / n_visits_by_person.sum(),
         ]
     )
-    tie_noise_scales = np.where(
-        has_one_kind_per_class, 1e-12, (class_shares**2).sum(axis=1)
+    person_noise_scales = np.where(
+        has_one_kind_per_class, 1e-12, (person_class_shares**2).sum(axis=1)
     )
     # One matrix for each column, because most columns of a person are 0.
-    fold_loads = np.zeros((class_shares.shape[1], n_draws, n_folds))
-    fold_of_person = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
-    first_fold_of_draw = np.arange(n_draws) * n_folds
+    fold_loads = np.zeros((person_class_shares.shape[1], n_draws, n_folds))
+    person_fold_matrix = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
+    draw_offsets = np.arange(n_draws) * n_folds
     for person_code in np.lexsort(
-        (rng.random(len(n_visits_of_person)), class_of_person, -n_visits_of_person)
+        (rng.random(len(n_visits_by_person)), person_class_codes, -n_visits_by_person)
     ):
-        fold_costs = tie_noise_scales[person_code] * rng.random((n_draws, n_folds))
-        column_indices = np.flatnonzero(class_shares[person_code])
-        for column_index in column_indices:
+        fold_costs = person_noise_scales[person_code] * rng.random((n_draws, n_folds))
+        share_column_indices = np.flatnonzero(person_class_shares[person_code])
+        for share_column_index in share_column_indices:
             fold_costs += (
-                fold_loads[column_index] * class_shares[person_code, column_index]
+                fold_loads[share_column_index]
+                * person_class_shares[person_code, share_column_index]
             )
-        fold_of_draw = fold_costs.argmin(axis=1)
-        fold_of_person[:, person_code] = fold_of_draw
-        for column_index in column_indices:
-            load_of_draws = fold_loads[column_index].reshape(-1)
-            load_of_draws[first_fold_of_draw + fold_of_draw] += class_shares[
-                person_code, column_index
+        draw_folds = fold_costs.argmin(axis=1)
+        person_fold_matrix[:, person_code] = draw_folds
+        for share_column_index in share_column_indices:
+            flat_fold_loads = fold_loads[share_column_index].reshape(-1)
+            flat_fold_loads[draw_offsets + draw_folds] += person_class_shares[
+                person_code, share_column_index
             ]
-    fold_class_counts = np.moveaxis(fold_loads[:-1], 0, 2) * class_totals
+    fold_class_counts = np.moveaxis(fold_loads[:-1], 0, 2) * n_visits_by_class
     fold_class_shares = fold_class_counts / np.maximum(
         fold_class_counts.sum(axis=2, keepdims=True), 1
     )
-    largest_deviations = np.abs(
-        fold_class_shares - class_totals / class_totals.sum()
+    max_share_deviations = np.abs(
+        fold_class_shares - n_visits_by_class / n_visits_by_class.sum()
     ).max(axis=(1, 2))
-    return fold_of_person[
+    return person_fold_matrix[
         (
-            largest_deviations
+            max_share_deviations
             + ABSENCE_COST * (fold_class_counts == 0).sum(axis=(1, 2))
         ).argmin()
     ].copy()
@@ -245,9 +246,9 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
     """Return folds as integer arrays; raise where one is empty or shares a person."""
     groups = np.asarray(groups, dtype=object).astype(str)
     index_splits = []
-    for fold_number, (train_entry, test_entry) in enumerate(splits, start=1):
-        train_index = np.asarray(train_entry, dtype=np.int64)
-        test_index = np.asarray(test_entry, dtype=np.int64)
+    for fold_number, (train_sequence, test_sequence) in enumerate(splits, start=1):
+        train_index = np.asarray(train_sequence, dtype=np.int64)
+        test_index = np.asarray(test_sequence, dtype=np.int64)
         if not (len(train_index) and len(test_index)):
             raise SplitError(
                 f"fold {fold_number} has no training scans or no test scans. Correct "
@@ -270,12 +271,12 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
 
 def count_repeats(splits: Sequence[Split]) -> int:
     """Return the number of tests of every scan, or 1 if it differs between scans."""
-    test_indices = np.concatenate([test_index for _, test_index in splits])
-    _, test_counts = np.unique(test_indices, return_counts=True)
-    is_constant = (test_counts == test_counts[0]).all() and len(splits) % test_counts[
-        0
-    ] == 0
-    return int(test_counts[0]) if is_constant else 1
+    test_scan_indices = np.concatenate([test_index for _, test_index in splits])
+    _, n_tests_by_scan = np.unique(test_scan_indices, return_counts=True)
+    has_equal_counts = (n_tests_by_scan == n_tests_by_scan[0]).all() and len(
+        splits
+    ) % n_tests_by_scan[0] == 0
+    return int(n_tests_by_scan[0]) if has_equal_counts else 1
 
 
 def join_groups(*groupings: ArrayLike) -> np.ndarray:
@@ -292,20 +293,23 @@ def join_groups(*groupings: ArrayLike) -> np.ndarray:
     object array of str, shape (n_scans,)
         For `groups` of :func:`make_splits`.
     """
-    group_columns = [
+    group_series_list = [
         pd.Series(np.asarray(group_column, dtype=object)) for group_column in groupings
     ]
-    joined_labels, previous_labels = pd.Series(range(len(group_columns[0]))), None
-    while not joined_labels.equals(previous_labels):
-        previous_labels = joined_labels
-        for group_values in group_columns:
-            joined_labels = (
-                joined_labels.groupby(group_values)
+    joined_group_series, previous_group_series = (
+        pd.Series(range(len(group_series_list[0]))),
+        None,
+    )
+    while not joined_group_series.equals(previous_group_series):
+        previous_group_series = joined_group_series
+        for group_series in group_series_list:
+            joined_group_series = (
+                joined_group_series.groupby(group_series)
                 .transform("min")
-                .fillna(joined_labels)
+                .fillna(joined_group_series)
                 .astype(int)
             )
-    return pd.factorize(joined_labels)[0].astype(str).astype(object)
+    return pd.factorize(joined_group_series)[0].astype(str).astype(object)
 
 
 def leave_one_out_splits(
@@ -330,25 +334,27 @@ def leave_one_out_splits(
     SplitError
         If a site is missing, there is only one, or nobody is left to train on.
     """
-    group_labels = group_names(pd.Series(np.asarray(group_column, dtype=object)))
+    site_series = group_names(pd.Series(np.asarray(group_column, dtype=object)))
     groups = np.asarray(groups)
-    fold_names = sorted(group_labels.dropna().unique(), key=str)
-    if group_labels.isna().any() or len(fold_names) < 2:
+    site_names = sorted(site_series.dropna().unique(), key=str)
+    if site_series.isna().any() or len(site_names) < 2:
         raise SplitError(
             "leaving one site out requires at least two sites, and a site for "
-            f"every scan; got {count(len(fold_names), 'site')} and "
-            f"{count(group_labels.isna().sum(), 'scan')} without a site. Add the "
+            f"every scan; got {count(len(site_names), 'site')} and "
+            f"{count(site_series.isna().sum(), 'scan')} without a site. Add the "
             "sites, or leave these scans out."
         )
-    test_indices = [
+    test_index_arrays = [
         test_index
-        for _, test_index in _splits_of_folds(group_labels.to_numpy(), fold_names)
+        for _, test_index in _splits_of_folds(site_series.to_numpy(), site_names)
     ]
-    train_indices = [
+    train_index_arrays = [
         np.flatnonzero(~np.isin(groups, groups[test_index]))
-        for test_index in test_indices
+        for test_index in test_index_arrays
     ]
-    return check_splits([*zip(train_indices, test_indices, strict=True)], groups)
+    return check_splits(
+        [*zip(train_index_arrays, test_index_arrays, strict=True)], groups
+    )
 
 
 def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
@@ -386,17 +392,17 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
     splits = []
     for repeat_number, repeat_table in splits_table.groupby("repeat", sort=False):
         fold_by_scan = repeat_table.set_index("scan")["fold"]
-        unmatched_names = sorted(set(fold_by_scan.index) ^ set(scans))
-        if unmatched_names or not fold_by_scan.index.is_unique:
+        unmatched_scan_ids = sorted(set(fold_by_scan.index) ^ set(scans))
+        if unmatched_scan_ids or not fold_by_scan.index.is_unique:
             raise SplitError(
                 f"{path}: repeat {repeat_number} does not match the cohort. "
-                f"{count(len(unmatched_names), 'scan', 'occur')} only in the table or "
-                f"only in the cohort ({', '.join(unmatched_names[:3])}), and "
+                f"{count(len(unmatched_scan_ids), 'scan', 'occur')} only in the table "
+                f"or only in the cohort ({', '.join(unmatched_scan_ids[:3])}), and "
                 f"{count(fold_by_scan.index.duplicated().sum(), 'scan', 'occur')} in "
                 "two folds."
             )
-        fold_of_scan = fold_by_scan.loc[list(scans)].to_numpy()
-        splits += _splits_of_folds(fold_of_scan, repeat_table["fold"].unique())
+        scan_folds = fold_by_scan.loc[list(scans)].to_numpy()
+        splits += _splits_of_folds(scan_folds, repeat_table["fold"].unique())
     return tuple(splits)
 
 
@@ -414,12 +420,12 @@ def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
     The rows of all people with n scans are one array (n_people, n).
     """
     _, person_codes = np.unique(np.asarray(groups), return_inverse=True)
-    person_order = np.argsort(person_codes, kind="stable")
-    n_rows_of_person = np.bincount(person_codes)
-    block_sizes = n_rows_of_person[person_codes[person_order]]
+    row_order = np.argsort(person_codes, kind="stable")
+    n_rows_by_person = np.bincount(person_codes)
+    row_block_sizes = n_rows_by_person[person_codes[row_order]]
     return [
-        person_order[block_sizes == block_size].reshape(-1, block_size)
-        for block_size in np.unique(block_sizes)
+        row_order[row_block_sizes == block_size].reshape(-1, block_size)
+        for block_size in np.unique(row_block_sizes)
     ]
 
 
@@ -530,32 +536,32 @@ def find_session_ids(
 
 def _split_ids(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
     """Yield the split at each position where two or more groups of ids agree."""
-    members_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
+    pairs_by_stem_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
     for id_index, scan_id in enumerate(scan_ids):
         for position, person_stem, id_part in _split_id(scan_id):
-            members_by_stem = members_by_position.setdefault(position, {})
-            members_by_stem.setdefault(person_stem, []).append((id_index, id_part))
-    for members_by_stem in members_by_position.values():
-        members_of_group = {
-            person_stem: group_members
-            for person_stem, group_members in members_by_stem.items()
-            if len(group_members) > 1
+            pairs_by_stem = pairs_by_stem_by_position.setdefault(position, {})
+            pairs_by_stem.setdefault(person_stem, []).append((id_index, id_part))
+    for pairs_by_stem in pairs_by_stem_by_position.values():
+        pairs_by_group_stem = {
+            person_stem: index_part_pairs
+            for person_stem, index_part_pairs in pairs_by_stem.items()
+            if len(index_part_pairs) > 1
         }
-        if len(members_of_group) < 2:
+        if len(pairs_by_group_stem) < 2:
             continue
-        split_indices = []
+        id_indices = []
         visit_parts = []
         group_codes = []
-        for group_code, group_members in enumerate(members_of_group.values()):
-            for id_index, id_part in group_members:
-                split_indices.append(id_index)
+        for group_code, index_part_pairs in enumerate(pairs_by_group_stem.values()):
+            for id_index, id_part in index_part_pairs:
+                id_indices.append(id_index)
                 visit_parts.append(id_part.lower())
                 group_codes.append(group_code)
         yield _IdSplit(
-            np.array(split_indices),
+            np.array(id_indices),
             np.array(group_codes),
             visit_parts,
-            [*members_of_group],
+            [*pairs_by_group_stem],
         )
 
 
@@ -646,8 +652,8 @@ def _has_mixed_sexes(id_split: _IdSplit, sexes: Sequence[object]) -> bool:
         id_split.id_indices, id_split.group_codes, strict=True
     ):
         sex = sexes[id_index]
-        is_known_sex = sex == sex and bool(sex)  # NaN differs from itself
-        if is_known_sex:
+        has_known_sex = sex == sex and bool(sex)  # NaN differs from itself
+        if has_known_sex:
             group_sex_pairs.add((group_code, sex))
     n_known_groups = len({group_code for group_code, _ in group_sex_pairs})
     n_mixed_groups = len(group_sex_pairs) - n_known_groups
@@ -658,19 +664,19 @@ def _is_visit(id_part: str) -> bool:
     """Return whether a part is a date or a word for a visit, maybe with other words."""
     if _DATE_PART.fullmatch(id_part):
         return True
-    visit_words = [
-        visit_word for visit_word in re.split(r"[-_. ]+", id_part) if visit_word
-    ]
+    part_words = [part_word for part_word in re.split(r"[-_. ]+", id_part) if part_word]
     # also ses-01 and follow_up
-    if _VISIT_WORD.fullmatch("".join(visit_words)):
+    if _VISIT_WORD.fullmatch("".join(part_words)):
         return True
-    is_visit_word = [
-        bool(_VISIT_WORD.fullmatch(visit_word)) for visit_word in visit_words
+    visit_word_flags = [
+        bool(_VISIT_WORD.fullmatch(part_word)) for part_word in part_words
     ]
-    is_accompanying = [
-        bool(_ACCOMPANYING_WORD.fullmatch(visit_word)) for visit_word in visit_words
+    accompanying_word_flags = [
+        bool(_ACCOMPANYING_WORD.fullmatch(part_word)) for part_word in part_words
     ]
-    return any(is_visit_word) and all(np.logical_or(is_visit_word, is_accompanying))
+    return any(visit_word_flags) and all(
+        np.logical_or(visit_word_flags, accompanying_word_flags)
+    )
 
 
 def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
@@ -698,16 +704,20 @@ def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
             break
     p_value = (1 + n_exceeding) / (1 + _N_PERMUTATIONS)
     if id_split.n_groups >= 2 * id_split.n_distinct_parts:
-        agrees_mostly = n_agreeing_pairs / n_pairs >= (1 + expected_agreement) / 2
+        has_high_agreement = n_agreeing_pairs / n_pairs >= (1 + expected_agreement) / 2
         # With few people even perfect agreement may not be significant.
-        agrees_always = n_agreeing_pairs == n_pairs and id_split.n_groups >= _MIN_PEOPLE
-        return bool(agrees_mostly and (p_value < _ALPHA_RECURRING or agrees_always))
+        has_perfect_agreement = (
+            n_agreeing_pairs == n_pairs and id_split.n_groups >= _MIN_PEOPLE
+        )
+        return bool(
+            has_high_agreement and (p_value < _ALPHA_RECURRING or has_perfect_agreement)
+        )
     # Stems such as HC and AD differ in words, those of people in numbers.
-    stem_digits = {
+    distinct_stem_numbers = {
         re.sub(r"\D+", " ", person_stem) for person_stem in id_split.person_stems
     }
     are_people = (
-        len(stem_digits) >= 0.75 * id_split.n_groups
+        len(distinct_stem_numbers) >= 0.75 * id_split.n_groups
         and np.median(group_sizes) <= _MAX_SCANS_PER_PERSON
     )
     return bool(are_people and p_value < _ALPHA_UNIQUE)
@@ -716,9 +726,8 @@ def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
 def _count_agreeing_pairs(group_codes: np.ndarray, fact_codes: np.ndarray) -> float:
     """Return the ordered pairs of ids of one group whose codes are the same."""
     n_groups = group_codes.max() + 1
-    n_codes = fact_codes.max() + 1
-    cell_counts = np.bincount(
-        group_codes * n_codes + fact_codes, minlength=n_groups * n_codes
-    )
-    group_fact_counts = cell_counts.astype(float)
+    n_fact_codes = fact_codes.max() + 1
+    group_fact_counts = np.bincount(
+        group_codes * n_fact_codes + fact_codes, minlength=n_groups * n_fact_codes
+    ).astype(float)
     return float((group_fact_counts * (group_fact_counts - 1)).sum())

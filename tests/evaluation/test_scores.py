@@ -14,8 +14,8 @@ from brainlsap.evaluation.scores import (
     accuracy,
     fold_scores,
     get_score,
-    score_counts,
-    weighted_counts,
+    scores_from_counts,
+    weighted_confusion_counts,
     weighted_scores,
 )
 from brainlsap.exceptions import ParameterError
@@ -112,7 +112,7 @@ def check_certain_formula(score, n_classes, seed):
         n_classes=n_classes, probability=certain, actual=actual
     )
     row_weights = rng.integers(3, size=(4, N_ROWS)).astype(float)
-    counts = weighted_counts(predictions, row_weights)
+    counts = weighted_confusion_counts(predictions, row_weights)
     np.testing.assert_allclose(
         score.of_certain_counts(counts),
         score.of_probability(predictions, certain, row_weights),
@@ -308,7 +308,7 @@ def test_rounding_beyond_a_range_is_clipped(monkeypatch):
     for name, value in (("above", 1 + 4e-16), ("below", -4e-16), ("unknown", np.nan)):
         score = Score(title=name, of_counts=lambda _, value=value: np.array([value]))
         monkeypatch.setitem(SCORES, name, score)
-    values = score_counts(counts, is_ordered=True)
+    values = scores_from_counts(counts, is_ordered=True)
     assert (values["above"], values["below"]) == (1, 0)
     assert np.isnan(values["unknown"])
 
@@ -320,7 +320,7 @@ def test_a_score_that_depends_on_the_order_of_classes_says_so(name):
     first_counts = np.random.default_rng(0).integers(1, 9, (1, 4, 4)).astype(float)
     class_order = [2, 0, 3, 1]
     values = [
-        score_counts(counts, is_ordered=True, is_certain=True).get(name)
+        scores_from_counts(counts, is_ordered=True, is_certain=True).get(name)
         for counts in (first_counts, first_counts[:, class_order][:, :, class_order])
     ]
     if values[0] is not None:
@@ -333,8 +333,10 @@ def test_a_score_that_depends_on_the_order_of_classes_says_so(name):
 def test_a_proportion_is_a_share_of_all_people(name):
     counts = np.random.default_rng(0).integers(1, 9, (2, 4, 4)).astype(float)
     n_people = counts.sum(axis=(1, 2))
-    values = score_counts(counts, is_ordered=True, is_certain=True)[name]
-    together = score_counts(counts.sum(axis=0)[None], is_ordered=True, is_certain=True)
+    values = scores_from_counts(counts, is_ordered=True, is_certain=True)[name]
+    together = scores_from_counts(
+        counts.sum(axis=0)[None], is_ordered=True, is_certain=True
+    )
     mean_value = np.average(values, weights=n_people)
     assert together[name][0] == pytest.approx(mean_value), (
         f"{name} is no share of all people; it needs interval='percentile'"
