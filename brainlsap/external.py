@@ -136,11 +136,11 @@ def _list_people(
         folder, reading_options, copied_label=label_name
     )
     scan_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
-    if feature_sources.people is None:
+    if feature_sources.people_table is None:
         return scan_table
     name_of_lower_case = {
         str(column_name).lower(): str(column_name)
-        for column_name in feature_sources.people.text_table
+        for column_name in feature_sources.people_table.text_table
     }
     return scan_table.rename(
         columns=lambda column_name: name_of_lower_case.get(

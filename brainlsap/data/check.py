@@ -529,7 +529,7 @@ def _make_located_share(feature_names: Sequence[str], is_named: bool = False) ->
 
     def located_share(scan_list: ScanList, feature_sources: FeatureSources) -> float:
         scan_sources: list[Source] = []
-        feature_sources.is_named = is_named
+        feature_sources.has_named_features = is_named
         for feature_name in feature_names:
             with suppress(BrainlsapError):
                 scan_sources += feature_sources.locate(feature_name, scan_list.scans)[0]

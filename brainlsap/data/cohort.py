@@ -201,10 +201,10 @@ class Cohort:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for other processes, with a shared connectome once."""
-        state = vars(self).copy()
+        value_by_attribute = vars(self).copy()
         if self.shares_connectome:
-            state["connectomes"] = np.array(self.connectomes[:1])
-        return state
+            value_by_attribute["connectomes"] = np.array(self.connectomes[:1])
+        return value_by_attribute
 
     def __sizeof__(self) -> int:
         """Return the bytes of what travels: joblib sends large objects once a worker.
@@ -214,13 +214,15 @@ class Cohort:
         W = self.connectomes[:1] if self.shares_connectome else self.connectomes
         return object.__sizeof__(self) + W.nbytes + self.features.nbytes
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        W, X = state["connectomes"], state["features"]
+    def __setstate__(self, value_by_attribute: dict[str, Any]) -> None:
+        W, X = value_by_attribute["connectomes"], value_by_attribute["features"]
         for number_array in (W, X):
             number_array.flags.writeable = False
         if len(W) == 1 < len(X):
-            state["connectomes"] = np.broadcast_to(W[0], (len(X), *W.shape[1:]))
-        vars(self).update(state)
+            value_by_attribute["connectomes"] = np.broadcast_to(
+                W[0], (len(X), *W.shape[1:])
+            )
+        vars(self).update(value_by_attribute)
 
     @staticmethod
     def from_arrays(
@@ -306,12 +308,15 @@ class Cohort:
         connectomes = _to_series_by_scan(connectomes)
         _check_order_of_arguments(connectomes, features)
         W, findings = _stack_connectomes(connectomes, atlas, negative)
-        feature_name_list, features_by_argument = _name_features(
+        feature_name_list, features_by_argument = _split_features_by_name(
             features, feature_names
         )
-        findings = [*findings, *_note_outside_columns(features_by_argument, atlas)]
+        findings = [
+            *findings,
+            *_note_columns_outside_atlas(features_by_argument, atlas),
+        ]
         features_by_argument = {
-            column_name: _order_by_region(column_name, x, atlas)
+            column_name: _order_columns_by_atlas(column_name, x, atlas)
             for column_name, x in features_by_argument.items()
         }
         array_by_argument = {
@@ -320,7 +325,7 @@ class Cohort:
             )
             for column_name, feature_values in features_by_argument.items()
         }
-        X, *other_arrays = array_by_argument.values()
+        X, *further_feature_arrays = array_by_argument.values()
         labels = [UNLABELLED] * len(X) if labels is None else fill_masked(labels)
         groups = fill_masked(groups)
         values_by_covariate = {
@@ -328,7 +333,7 @@ class Cohort:
             for column_name, column_values in covariates.items()
         }
         person_column_name = _find_person_column_name(
-            values_by_covariate, labels, is_needed=groups is None
+            values_by_covariate, labels, is_person_column_needed=groups is None
         )
         covariate_person_ids = (
             ()
@@ -343,7 +348,7 @@ class Cohort:
             covariates, pd.DataFrame
         )  # whose columns have one index
         connectome_series = connectomes if isinstance(connectomes, pd.Series) else None
-        scan_index = _find_scan_index(
+        scan_name_index = _find_scan_name_index(
             {
                 **features_by_argument,
                 "labels": labels,
@@ -357,7 +362,7 @@ class Cohort:
             }
         )
         if X.ndim < 3:
-            X = np.stack([X, *other_arrays], axis=-1)
+            X = np.stack([X, *further_feature_arrays], axis=-1)
         n_scans = len(X)
         if W.ndim == 2:
             W = np.broadcast_to(W, (n_scans, *W.shape[-2:]))
@@ -366,7 +371,9 @@ class Cohort:
             connectome_origin = NO_CONNECTOME
         if feature_name_list is None:
             feature_name_list = _default_feature_names(X.shape[-1])
-        scan_names, index_person_ids, session_ids = _ids_from_index(scan_index, n_scans)
+        scan_names, index_person_ids, session_ids = _split_index_ids(
+            scan_name_index, n_scans
+        )
         label_texts = _to_texts(labels)
         participant_ids = _to_texts(index_person_ids if groups is None else groups)
         _check_label_words(labels)
@@ -374,9 +381,9 @@ class Cohort:
             scan_names, participant_ids, [index_person_ids, covariate_person_ids]
         )
         _check_label_column(values_by_covariate, label_name, label_texts, scan_names)
-        key_values = (scan_names, participant_ids, session_ids, label_texts)
+        key_column_lists = (scan_names, participant_ids, session_ids, label_texts)
         scan_table = pd.DataFrame(
-            dict(zip(KEY_COLUMNS, key_values, strict=True))
+            dict(zip(KEY_COLUMNS, key_column_lists, strict=True))
             | {
                 # A covariate called label is not the label.
                 f"{column_name}_given"
@@ -389,13 +396,15 @@ class Cohort:
         if classes is None:
             refuse_continuous(label_name, class_order)
         class_counts = scan_table["label"].value_counts()
-        if absent_faults := find_absent_classes(label_name, class_order, class_counts):
+        if absent_class_faults := find_absent_classes(
+            label_name, class_order, class_counts
+        ):
             raise CohortError(
-                "classes= contains classes that no scan has", absent_faults
+                "classes= contains classes that no scan has", absent_class_faults
             )
         if classes is None and is_ordered:
             findings = [*findings, *_note_number_classes(class_order)]
-        are_people_unknown = groups is None and scan_index is None
+        are_people_unknown = groups is None and scan_name_index is None
         if groups is None:
             index_note = "not given, so people were read from the index"
             people_origin = NOT_GIVEN if are_people_unknown else index_note
@@ -487,7 +496,7 @@ class Cohort:
 
     def select(
         self,
-        selected_rows: np.ndarray | Sequence[int] | Sequence[bool],
+        rows: np.ndarray | Sequence[int] | Sequence[bool],
         *,
         fate: str | Sequence[str] = NOT_SELECTED,
     ) -> "Cohort":
@@ -512,7 +521,7 @@ class Cohort:
         CohortError
             If it selects nothing, or a scan twice.
         """
-        scan_indices = np.arange(self.n_scans)[np.asarray(selected_rows)]
+        scan_indices = np.arange(self.n_scans)[np.asarray(rows)]
         W = self.connectomes
         array_shape = len(scan_indices), *W.shape[1:]
         W = (
@@ -624,38 +633,38 @@ class Cohort:
                 hdf_file.attrs.get("format_version"),
             )
             if format_and_version != (COHORT_FORMAT, COHORT_FORMAT_VERSION):
-                expected_version = COHORT_FORMAT, COHORT_FORMAT_VERSION
+                expected_format_and_version = COHORT_FORMAT, COHORT_FORMAT_VERSION
                 raise ValueError(
                     f"the format and version are {format_and_version}; expected "
-                    f"{expected_version}. Save the cohort again with this version of "
-                    "brainlsap"
+                    f"{expected_format_and_version}. Save the cohort again with this "
+                    "version of brainlsap"
                 )
-            for item_name in (
+            for dataset_name in (
                 "connectomes",
                 "connectome_checksums",
                 "features",
                 "about",
             ):
-                hdf_item = hdf_file[item_name]  # a header may promise terabytes
+                hdf_dataset = hdf_file[dataset_name]  # a header may promise terabytes
                 if (
-                    hdf_item.id.get_storage_size()
-                    < hdf_item.size * hdf_item.dtype.itemsize
+                    hdf_dataset.id.get_storage_size()
+                    < hdf_dataset.size * hdf_dataset.dtype.itemsize
                 ):
                     raise ValueError(
-                        f"{item_name} contains less than its header states"
+                        f"{dataset_name} contains less than its header states"
                     )
             metadata = json.loads(hdf_file["about"][()])
             W = _read_stored_connectomes(
                 path, hdf_file["connectomes"], hdf_file["connectome_checksums"][()]
             )
             X = hdf_file["features"][()]
-            for item_name in ("table", "regions", "truth"):
-                if metadata[item_name] is not None:
-                    metadata[item_name] = pd.DataFrame(metadata[item_name])
+            for table_name in ("table", "regions", "truth"):
+                if metadata[table_name] is not None:
+                    metadata[table_name] = pd.DataFrame(metadata[table_name])
             # Files of earlier versions do not say who was left out.
-            left_out_columns = metadata.get("left_out") or {}
+            left_out_cells_by_column = metadata.get("left_out") or {}
             metadata["left_out"] = pd.DataFrame(
-                left_out_columns, columns=LEFT_OUT_COLUMNS, dtype=object
+                left_out_cells_by_column, columns=LEFT_OUT_COLUMNS, dtype=object
             )
             W.flags.writeable = X.flags.writeable = False
             if len(W) == 1 < len(X):
@@ -674,7 +683,7 @@ class Cohort:
 
 
 def _read_stored_connectomes(
-    path: Path, hdf_dataset: Any, checksums: np.ndarray
+    path: Path, hdf_dataset: Any, connectome_crc32s: np.ndarray
 ) -> np.ndarray:
     """Return the connectomes of a cohort's file, mapped to it if they are many."""
     byte_offset = hdf_dataset.id.get_offset()
@@ -687,8 +696,10 @@ def _read_stored_connectomes(
         W: np.ndarray = np.memmap(path, np.float32, "r", byte_offset, hdf_dataset.shape)
     else:
         W = hdf_dataset[()]
-    for scan_index, (matrix, checksum) in enumerate(zip(W, checksums, strict=True)):
-        if crc32(matrix) != checksum:
+    for scan_index, (matrix, connectome_crc32) in enumerate(
+        zip(W, connectome_crc32s, strict=True)
+    ):
+        if crc32(matrix) != connectome_crc32:
             raise ValueError(
                 f"connectome {scan_index + 1} has changed since the file was written. "
                 "Save the cohort again"
@@ -705,24 +716,24 @@ def check_cohort_given(cohort: object) -> None:
         )
 
 
-def _check_covariates(given_covariates: object) -> Mapping[str, Any] | pd.DataFrame:
+def _check_covariates(covariates: object) -> Mapping[str, Any] | pd.DataFrame:
     """Return covariates as columns; raise where they have none."""
-    if given_covariates is None:
+    if covariates is None:
         return {}
-    if not isinstance(given_covariates, Mapping | pd.DataFrame):
-        type_name = type(given_covariates).__name__
+    if not isinstance(covariates, Mapping | pd.DataFrame):
+        type_name = type(covariates).__name__
         raise ParameterError(
             f"covariates must be a DataFrame or dict; got {type_name}."
         )
-    return given_covariates
+    return covariates
 
 
 def _to_series_by_scan(connectomes: Any) -> Any:
     """Return connectomes; those of a mapping as a Series, whose index names scans."""
     if not isinstance(connectomes, Mapping):
         return connectomes
-    matrix_list = [*connectomes.values()]
-    return pd.Series(matrix_list, [*connectomes], dtype=object)
+    connectome_tables = [*connectomes.values()]
+    return pd.Series(connectome_tables, [*connectomes], dtype=object)
 
 
 def _default_feature_names(n_features: int) -> list[str]:
@@ -732,22 +743,23 @@ def _default_feature_names(n_features: int) -> list[str]:
     return [f"feature{i + 1}" for i in range(n_features)]
 
 
-def _ids_from_index(
-    scan_index: pd.Index | None, n_scans: int
+def _split_index_ids(
+    scan_name_index: pd.Index | None, n_scans: int
 ) -> tuple[list[str], list[str], list[str]]:
     """Return scan, person and session of every scan, as the index names them."""
-    if scan_index is None:
+    if scan_name_index is None:
         n_digits = len(str(n_scans))
         scan_ids = [f"scan{i:0{n_digits}d}" for i in range(1, n_scans + 1)]
         return scan_ids, scan_ids, [""] * n_scans
     scan_ids = [
-        "_".join(map(str, np.atleast_1d(index_entry))) for index_entry in scan_index
+        "_".join(map(str, np.atleast_1d(index_entry)))
+        for index_entry in scan_name_index
     ]
-    name_parts = [scan_id.partition("_ses-") for scan_id in scan_ids]
+    scan_id_partitions = [scan_id.partition("_ses-") for scan_id in scan_ids]
     return (
         scan_ids,
-        [participant_id for participant_id, *_ in name_parts],
-        [session_id for *_, session_id in name_parts],
+        [participant_id for participant_id, *_ in scan_id_partitions],
+        [session_id for *_, session_id in scan_id_partitions],
     )
 
 
@@ -789,10 +801,10 @@ def _stack_connectomes(
     matrices = connectomes
     if isinstance(connectomes, pd.Series):
         matrices = [*connectomes]
-    if any(isinstance(matrix_source, pd.DataFrame) for matrix_source in matrices):
+    if any(isinstance(connectome_table, pd.DataFrame) for connectome_table in matrices):
         connectome_records = [
-            read_connectome(matrix_source, atlas, negative=negative)
-            for matrix_source in matrices
+            read_connectome(connectome_table, atlas, negative=negative)
+            for connectome_table in matrices
         ]
         findings = list[Finding]()
         for connectome_record in connectome_records:
@@ -827,7 +839,7 @@ def _check_order_of_arguments(connectomes: object, features: object) -> None:
         )
 
 
-def _name_features(
+def _split_features_by_name(
     features: Any, feature_names: str | Sequence[str] | None
 ) -> tuple[Sequence[str] | None, dict[str, Any]]:
     """Return the names of features, if they are known, and the values by argument."""
@@ -871,12 +883,12 @@ def _check_shapes(
     ]
     if "features" in features:
         X = features["features"]
-        last_axis_shape = (
+        feature_axis_shape = (
             X.shape[2:3] if X.shape[:2] == scan_region_shape else ("n_features",)
         )
         shapes_by_argument["features"] = [
             scan_region_shape,
-            (*scan_region_shape, *last_axis_shape),
+            (*scan_region_shape, *feature_axis_shape),
         ]
     array_by_argument: dict[str, Any] = {"connectomes": W, **features, "labels": labels}
     if groups is not None:
@@ -925,16 +937,18 @@ def _check_number_of_labels(
 
     `is_shared` says that one connectome is of all scans.
     """
-    names_by_length: dict[int, list[str]] = {}
+    argument_names_by_length: dict[int, list[str]] = {}
     for argument_name, argument_array in array_by_argument.items():
         is_per_scan = not (is_shared and argument_name == "connectomes")
         if argument_name != "labels" and is_per_scan and np.ndim(argument_array):
-            n_entries = np.shape(argument_array)[0]
-            names_by_length.setdefault(n_entries, []).append(argument_name)
+            first_axis_length = np.shape(argument_array)[0]
+            argument_names_by_length.setdefault(first_axis_length, []).append(
+                argument_name
+            )
     n_labels = len(array_by_argument["labels"])
-    if len(names_by_length) != 1 or n_labels in names_by_length:
+    if len(argument_names_by_length) != 1 or n_labels in argument_names_by_length:
         return
-    [(n_scans, argument_names)] = names_by_length.items()
+    [(n_scans, argument_names)] = argument_names_by_length.items()
     if len(argument_names) < 2:
         return
     raise ParameterError(
@@ -963,18 +977,18 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
 def _check_people(
     scan_ids: Sequence[str],
     participant_ids: Sequence[str],
-    claimed_id_lists: Sequence[Sequence[object]],
+    person_id_lists: Sequence[Sequence[object]],
 ) -> None:
     """Raise if an index or ids name other people of a cohort, or people are scans."""
-    known_ids = {*participant_ids}
-    for claimed_id_list in claimed_id_lists:
-        for scan_id, claimed_id, participant_id in zip(
-            scan_ids, claimed_id_list, participant_ids, strict=False
+    participant_id_set = {*participant_ids}
+    for person_ids in person_id_lists:
+        for scan_id, person_id, participant_id in zip(
+            scan_ids, person_ids, participant_ids, strict=False
         ):
-            if claimed_id != participant_id and claimed_id in known_ids:
+            if person_id != participant_id and person_id in participant_id_set:
                 raise ParameterError(
                     f"groups= names {participant_id!r} for {scan_id}, but the index "
-                    f"or ids of the arrays name {claimed_id!r}. Use the same "
+                    f"or ids of the arrays name {person_id!r}. Use the same "
                     "participant IDs in all arguments."
                 )
     scan_like_ids = [
@@ -993,7 +1007,7 @@ def _check_people(
 def _check_label_column(
     covariates: Mapping[str, Any],
     label_name: str,
-    scan_labels: Sequence[str],
+    label_texts: Sequence[str],
     scan_names: Sequence[str],
 ) -> None:
     """Raise if covariates have the label, in another order of scans."""
@@ -1002,14 +1016,14 @@ def _check_label_column(
         return
     cell_texts = _to_texts(covariates[label_column_name])
     differing_indices = [
-        i for i, scan_label in enumerate(scan_labels) if cell_texts[i] != scan_label
+        i for i, label_text in enumerate(label_texts) if cell_texts[i] != label_text
     ]
-    if differing_indices and {*cell_texts} & {*scan_labels}:
+    if differing_indices and {*cell_texts} & {*label_texts}:
         raise ParameterError(
             f"{scan_names[differing_indices[0]]}: column {label_column_name} of "
             f"covariates contains {cell_texts[differing_indices[0]]!r}, but labels= "
-            f"contains {scan_labels[differing_indices[0]]!r} ({len(differing_indices)} "
-            f"of {len(scan_labels)} scans differ). Put the rows of labels= and of "
+            f"contains {label_texts[differing_indices[0]]!r} ({len(differing_indices)} "
+            f"of {len(label_texts)} scans differ). Put the rows of labels= and of "
             "covariates in the same order, or leave this column out."
         )
 
@@ -1029,7 +1043,10 @@ def _to_texts(cell_values: Sequence[object] | pd.Series) -> list[str]:
 
 
 def _find_person_column_name(
-    values_by_covariate: Mapping[str, Any], labels: Sequence[object], *, is_needed: bool
+    values_by_covariate: Mapping[str, Any],
+    labels: Sequence[object],
+    *,
+    is_person_column_needed: bool,
 ) -> str | None:
     """Return the covariate that says whose scans are, None where there is none.
 
@@ -1042,27 +1059,27 @@ def _find_person_column_name(
         return find_column_name(
             values_by_covariate, PEOPLE_COLUMNS
         )  # refused by its length
-    column_by_name = {
+    column_name_by_text = {
         str(column_name): column_name for column_name in values_by_covariate
     }
     cells_by_column = {
-        column_name: to_cells(values_by_covariate[column_by_name[column_name]])
-        for column_name in column_by_name
+        column_name: to_cells(values_by_covariate[column_name_by_text[column_name]])
+        for column_name in column_name_by_text
     }
-    id_choice = choose_person_column(cells_by_column)
-    if id_choice.column_name is not None:
-        return column_by_name[id_choice.column_name]
-    message = id_choice.problem
+    person_column_choice = choose_person_column(cells_by_column)
+    if person_column_choice.column_name is not None:
+        return column_name_by_text[person_column_choice.column_name]
+    message = person_column_choice.problem
     for column_name in find_person_columns(cells_by_column):
         # without a choice these are groups, of which yes and no, and labels, are clear
-        is_label = cells_by_column[column_name] == to_cells(labels)
-        if not (message or is_label or are_yes_no(cells_by_column[column_name])):
-            n_values = len({*cells_by_column[column_name]})
+        is_label_column = cells_by_column[column_name] == to_cells(labels)
+        if not (message or is_label_column or are_yes_no(cells_by_column[column_name])):
+            n_distinct_values = len({*cells_by_column[column_name]})
             message = (
-                f"the column {column_name!r} has {n_values} different values for "
-                f"{len(labels)} scans"
+                f"the column {column_name!r} has {n_distinct_values} different values "
+                f"for {len(labels)} scans"
             )
-    if message and is_needed:
+    if message and is_person_column_needed:
         raise ParameterError(
             f"covariates: {message}, so the person of each scan is unknown. Use "
             "groups= to give the participant ID of every scan."
@@ -1081,7 +1098,9 @@ def _check_number_array(argument_name: str, array_like: ArrayLike) -> np.ndarray
         ) from error
 
 
-def _outside_column_names(argument_table: pd.DataFrame, atlas: Atlas) -> list[object]:
+def _find_columns_outside_atlas(
+    argument_table: pd.DataFrame, atlas: Atlas
+) -> list[object]:
     """Return columns that atlases leave out on purpose, such as the cerebellum."""
     return [
         column_name
@@ -1090,33 +1109,37 @@ def _outside_column_names(argument_table: pd.DataFrame, atlas: Atlas) -> list[ob
     ]
 
 
-def _note_outside_columns(
+def _note_columns_outside_atlas(
     value_by_argument: Mapping[str, Any], atlas: Atlas
 ) -> list[Finding]:
     """Return notes on columns of tables that atlases leave out on purpose."""
     return [
         Finding(
             f"{argument_name}: columns that are not regions of the atlas {atlas.name} "
-            f"are left out: {listed(outside_names, 5)}",
+            f"are left out: {listed(nonatlas_column_names, 5)}",
             LEFT_OUT,
         )
         for argument_name, argument_value in value_by_argument.items()
         if isinstance(argument_value, pd.DataFrame)
-        and (outside_names := _outside_column_names(argument_value, atlas))
+        and (
+            nonatlas_column_names := _find_columns_outside_atlas(argument_value, atlas)
+        )
     ]
 
 
-def _order_by_region(argument_name: str, argument_value: Any, atlas: Atlas) -> Any:
+def _order_columns_by_atlas(
+    argument_name: str, argument_value: Any, atlas: Atlas
+) -> Any:
     """Return values with the columns of a table in the order of the atlas."""
     if isinstance(argument_value, pd.DataFrame):
         if are_default_row_names([*map(str, argument_value)]):
             return argument_value
         argument_value = argument_value.drop(
-            columns=_outside_column_names(argument_value, atlas)
+            columns=_find_columns_outside_atlas(argument_value, atlas)
         )
         return argument_value.iloc[:, atlas.match_all(argument_value).argsort()]
     if isinstance(argument_value, Sequence) and any(
-        hasattr(region_entry, "iloc") for region_entry in argument_value
+        hasattr(argument_item, "iloc") for argument_item in argument_value
     ):
         raise ParameterError(
             f"{argument_name} is a list of tables, and their row and column names "
@@ -1127,7 +1150,7 @@ def _order_by_region(argument_name: str, argument_value: Any, atlas: Atlas) -> A
     return argument_value
 
 
-def _find_scan_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
+def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
     """Return the index that names scans, None where there is none.
 
     Raise where tables are in different orders, or `groups` are needed. An index that
@@ -1138,93 +1161,103 @@ def _find_scan_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
         for argument_name, argument_value in value_by_argument.items()
         if hasattr(argument_value, "iloc")
     }
-    texts_by_argument = {
+    index_texts_by_argument = {
         argument_name: [*map(str, argument_index)]
         for argument_name, argument_index in index_by_argument.items()
     }
-    named_arguments = [
+    indexed_argument_names = [
         argument_name
-        for argument_name, entry_texts in texts_by_argument.items()
-        if not are_default_row_names(entry_texts)
+        for argument_name, index_texts in index_texts_by_argument.items()
+        if not are_default_row_names(index_texts)
     ]
     person_ids_by_argument = {
         argument_name: [*map(_person_id_of_entry, argument_index)]
         for argument_name, argument_index in index_by_argument.items()
     }
-    for (first_name, first_texts), (second_name, second_texts) in combinations(
-        texts_by_argument.items(), 2
-    ):
-        has_other_people = {first_name, second_name} <= {
-            *named_arguments
-        } and person_ids_by_argument[first_name] != person_ids_by_argument[second_name]
-        if first_texts != second_texts and (
-            has_other_people or sorted(first_texts) == sorted(second_texts)
+    for (first_argument_name, first_index_texts), (
+        second_argument_name,
+        second_index_texts,
+    ) in combinations(index_texts_by_argument.items(), 2):
+        has_different_people = {first_argument_name, second_argument_name} <= {
+            *indexed_argument_names
+        } and person_ids_by_argument[first_argument_name] != person_ids_by_argument[
+            second_argument_name
+        ]
+        if first_index_texts != second_index_texts and (
+            has_different_people
+            or sorted(first_index_texts) == sorted(second_index_texts)
         ):
             row_index = next(
                 i
-                for i, text_pair in enumerate(
-                    zip(first_texts, second_texts, strict=True)
+                for i, index_text_pair in enumerate(
+                    zip(first_index_texts, second_index_texts, strict=True)
                 )
-                if len({*text_pair}) > 1
+                if len({*index_text_pair}) > 1
             )
             raise ParameterError(
-                f"Row {row_index + 1} of {first_name} and row {row_index + 1} of "
-                f"{second_name} belong to different people: "
-                f"{first_texts[row_index]!r} and {second_texts[row_index]!r}. Bring "
-                "both tables into the same row order (.reindex). If the rows are "
-                "already in the same order, drop one of the two indexes "
-                "(.reset_index(drop=True))."
+                f"Row {row_index + 1} of {first_argument_name} and row {row_index + 1} "
+                f"of {second_argument_name} belong to different people: "
+                f"{first_index_texts[row_index]!r} and "
+                f"{second_index_texts[row_index]!r}. Bring both tables into the same "
+                "row order (.reindex). If the rows are already in the same order, drop "
+                "one of the two indexes (.reset_index(drop=True))."
             )
-    groups_value = value_by_argument["groups"]
-    group_person_ids = (
-        [] if groups_value is None else [*map(_person_id_of_entry, groups_value)]
+    groups = value_by_argument["groups"]
+    person_ids_from_groups = (
+        [] if groups is None else [*map(_person_id_of_entry, groups)]
     )
-    for argument_name in named_arguments if group_person_ids else ():
-        index_person_ids = person_ids_by_argument[argument_name]
-        if index_person_ids != group_person_ids and {*index_person_ids} <= {
-            *group_person_ids
-        }:
-            row_position = int(
-                np.argmax(np.array(index_person_ids) != group_person_ids)
+    for argument_name in indexed_argument_names if person_ids_from_groups else ():
+        person_ids_from_index = person_ids_by_argument[argument_name]
+        if person_ids_from_index != person_ids_from_groups and {
+            *person_ids_from_index
+        } <= {*person_ids_from_groups}:
+            row_index = int(
+                np.argmax(np.array(person_ids_from_index) != person_ids_from_groups)
             )
             raise ParameterError(
-                f"Row {row_position + 1} of {argument_name} has the index "
-                f"{index_person_ids[row_position]!r}, but groups= names "
-                f"{group_person_ids[row_position]!r} for this row. Sort the rows in "
+                f"Row {row_index + 1} of {argument_name} has the index "
+                f"{person_ids_from_index[row_index]!r}, but groups= names "
+                f"{person_ids_from_groups[row_index]!r} for this row. Sort the rows in "
                 "the order of groups=. If they are already in this order, drop the "
                 "index (.reset_index(drop=True))."
             )
-        if pd.Series(group_person_ids).groupby(index_person_ids).nunique().max() > 1:
+        if (
+            pd.Series(person_ids_from_groups)
+            .groupby(person_ids_from_index)
+            .nunique()
+            .max()
+            > 1
+        ):
             raise ParameterError(
                 f"The index of {argument_name} names one person for several scans, "
                 "but groups= names different people for them. Give all scans of a "
                 "person the same ID in groups=."
             )
-    if not named_arguments:
+    if not indexed_argument_names:
         return None
-    argument_index, entry_texts = (
-        index_by_argument[named_arguments[0]],
-        texts_by_argument[named_arguments[0]],
+    argument_index, index_texts = (
+        index_by_argument[indexed_argument_names[0]],
+        index_texts_by_argument[indexed_argument_names[0]],
     )
-    if len(named_arguments) == 1 and are_default_row_names(
+    if len(indexed_argument_names) == 1 and are_default_row_names(
         sorted(
-            entry_texts,
-            key=lambda entry_text: (len(entry_text), entry_text),
+            index_texts,
+            key=lambda index_text: (len(index_text), index_text),
         )
     ):
         raise ParameterError(
-            f"The rows of {named_arguments[0]} were reordered (index "
-            f"{listed(entry_texts, 3)}), and the other arrays have no index to "
+            f"The rows of {indexed_argument_names[0]} were reordered (index "
+            f"{listed(index_texts, 3)}), and the other arrays have no index to "
             "compare with. Sort the rows in the order of the other arrays, for "
             "example by .sort_index(). Then drop the index "
             "(.reset_index(drop=True))."
         )
-    has_plain_index = argument_index.is_unique and argument_index.nlevels == 1
-    if groups_value is None and not has_plain_index:
+    has_unique_flat_index = argument_index.is_unique and argument_index.nlevels == 1
+    if groups is None and not has_unique_flat_index:
         raise ParameterError(
-            f"the index of {named_arguments[0]} has several levels or a repeated "
-            "entry, so it does not identify the scans. Use groups= to give the "
-            "participant ID of every scan."
+            f"the index of {indexed_argument_names[0]} has several levels or a "
+            "repeated entry, so it does not identify the scans. Use groups= to give "
+            "the participant ID of every scan."
         )
     return (
         argument_index
@@ -1235,8 +1268,10 @@ def _find_scan_index(value_by_argument: Mapping[str, Any]) -> pd.Index | None:
 
 def _person_id_of_entry(index_entry: object) -> str:
     """Return the person of an entry of an index: sub-01_ses-M00, or (01, M00)."""
-    first_level = index_entry[0] if isinstance(index_entry, tuple) else index_entry
-    return str(first_level).partition("_ses-")[0].removeprefix("sub-")
+    first_level_entry = (
+        index_entry[0] if isinstance(index_entry, tuple) else index_entry
+    )
+    return str(first_level_entry).partition("_ses-")[0].removeprefix("sub-")
 
 
 def _jsonable_columns(table: pd.DataFrame) -> dict[str, list[object]]:
@@ -1255,29 +1290,32 @@ def find_value_codes(
     for feature_name, feature_values in zip(
         feature_names, np.moveaxis(X, -1, 0), strict=True
     ):
-        is_code, is_measured = (
+        is_missing_code, is_measured = (
             np.isin(feature_values, MISSING_CODES),
             ~np.isnan(feature_values),
         )
-        if is_code.any() and (is_measured & ~is_code).any():
+        if is_missing_code.any() and (is_measured & ~is_missing_code).any():
             # a few scans in another unit may not hide a code
-            percentile_5, percentile_95 = np.nanpercentile(
-                feature_values[~is_code], (5, 95)
+            overall_percentile_5, overall_percentile_95 = np.nanpercentile(
+                feature_values[~is_missing_code], (5, 95)
             )
-            plausible_margin = 2 * (percentile_95 - percentile_5)
-            is_code &= (feature_values < percentile_5 - plausible_margin) | (
-                feature_values > percentile_95 + plausible_margin
-            )
-            for value_code in np.unique(feature_values[is_code]):
-                scan_indices, region_indices = np.nonzero(feature_values == value_code)
+            plausible_margin = 2 * (overall_percentile_95 - overall_percentile_5)
+            is_missing_code &= (
+                feature_values < overall_percentile_5 - plausible_margin
+            ) | (feature_values > overall_percentile_95 + plausible_margin)
+            for missing_value_code in np.unique(feature_values[is_missing_code]):
+                scan_indices, region_indices = np.nonzero(
+                    feature_values == missing_value_code
+                )
                 scan_names_text = listed(
                     dict.fromkeys(np.array(all_scan_names)[scan_indices].tolist()), 5
                 )
                 message = (
-                    f"{feature_name} is {value_code:g} (first in "
+                    f"{feature_name} is {missing_value_code:g} (first in "
                     f"{all_region_names[region_indices[0]]}), but most other values "
-                    f"lie between {percentile_5:g} and {percentile_95:g}; write "
-                    "n/a for a value that was not measured"
+                    f"lie between {overall_percentile_5:g} and "
+                    f"{overall_percentile_95:g}; write n/a for a value that was not "
+                    "measured"
                 )
                 first_region_names = (all_region_names[region_indices[0]],)
                 faults.append(
@@ -1306,26 +1344,27 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             f"{len(scan_table)} rows with the columns {', '.join(column_names)}"
         )
         return [Finding(message, FAULT, got=columns_text)]
-    texts_of_key = {
-        key_column: _to_texts(scan_table[key_column]) for key_column in KEY_COLUMNS
+    texts_by_key_column = {
+        key_column_name: _to_texts(scan_table[key_column_name])
+        for key_column_name in KEY_COLUMNS
     }
     fault_texts = list[str]()
-    argument_of_key = {"scan": "scans", "participant": "groups", "label": "labels"}
-    for key_column, argument_name in argument_of_key.items():
+    argument_name_by_key = {"scan": "scans", "participant": "groups", "label": "labels"}
+    for key_column_name, argument_name in argument_name_by_key.items():
         row_numbers = [
             row_number
-            for row_number, key_text in enumerate(texts_of_key[key_column])
+            for row_number, key_text in enumerate(texts_by_key_column[key_column_name])
             if not key_text
         ]
         if row_numbers:
             fault_texts.append(
-                f"the {key_column} is missing in {count(len(row_numbers), 'row')} "
+                f"the {key_column_name} is missing in {count(len(row_numbers), 'row')} "
                 f"(counted from 0): {listed(row_numbers, 8)}. Index every array "
                 f"with keep = pd.notna({argument_name})"
             )
-    scan_counts = Counter(texts_of_key["scan"])
+    n_rows_by_scan_name = Counter(texts_by_key_column["scan"])
     repeated_scan_names = [
-        scan_name for scan_name, n_rows in scan_counts.items() if n_rows > 1
+        scan_name for scan_name, n_rows in n_rows_by_scan_name.items() if n_rows > 1
     ]
     fault_texts += [
         f"scan {scan_name!r} occurs more than once in table"
@@ -1334,28 +1373,30 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     names_by_argument = {
         "classes": classes,
         "feature_names": feature_names,
-        "people (groups)": tuple(dict.fromkeys(texts_of_key["participant"])),
+        "people (groups)": tuple(dict.fromkeys(texts_by_key_column["participant"])),
     }
     for argument_name, argument_names in names_by_argument.items():
-        bare_names = [bare_id(str(name)) for name in argument_names]
-        name_counts = Counter(bare_names)
+        normalized_names = [bare_id(str(name)) for name in argument_names]
+        name_counts = Counter(normalized_names)
         repeated_names = [
             name
-            for name, bare_name in zip(argument_names, bare_names, strict=True)
-            if name_counts[bare_name] > 1
+            for name, normalized_name in zip(
+                argument_names, normalized_names, strict=True
+            )
+            if name_counts[normalized_name] > 1
         ]
-        if repeated_names or not bare_names:
+        if repeated_names or not normalized_names:
             names_text = listed(repeated_names, 8) or "none"
             rule_text = "must be different if case and leading zeros are ignored"
             fault_texts.append(f"{argument_name} {rule_text}; got {names_text}")
     fault_texts += [
-        f"label {class_name!r} of {count(label_count, 'scan')} is not among the "
+        f"label {class_name!r} of {count(n_scans, 'scan')} is not among the "
         f"classes {', '.join(classes)}; add this label to classes=, or leave the "
         "scans with this label out of every array"
-        for class_name, label_count in sorted(Counter(texts_of_key["label"]).items())
+        for class_name, n_scans in sorted(Counter(texts_by_key_column["label"]).items())
         if class_name and class_name not in classes
     ]
-    expected_shapes = {
+    expected_shape_by_argument = {
         "connectomes": (*axis_lengths[:2], axis_lengths[1]),
         "features": axis_lengths,
     }
@@ -1363,12 +1404,12 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         f"{argument_name} must have shape {argument_shape}, for {axis_lengths[0]} "
         f"scans, the {axis_lengths[1]} regions of {cohort.atlas.name} (atlas=) and "
         f"{axis_lengths[2]} feature names; got {array_shape}"
-        for argument_name, argument_shape in expected_shapes.items()
+        for argument_name, argument_shape in expected_shape_by_argument.items()
         if (array_shape := getattr(cohort, argument_name).shape) != argument_shape
     ]
     if fault_texts:  # values are only worth reading where the axes agree
         return as_faults(fault_texts)
-    all_scan_names = np.array(texts_of_key["scan"], dtype=object)
+    all_scan_names = np.array(texts_by_key_column["scan"], dtype=object)
     return [
         *_find_connectome_faults(cohort, all_scan_names),
         *_find_feature_faults(cohort, all_scan_names),
@@ -1387,22 +1428,24 @@ def _find_connectome_faults(
     for scan_name, weight_matrix in zip(scan_names, W, strict=False):
         if not (weight_matrix.min() >= 0 and weight_matrix.max() <= MAX_ABSOLUTE):
             expected_text = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
-            is_wrong = ~((weight_matrix >= 0) & (weight_matrix <= MAX_ABSOLUTE))
+            is_invalid_weight = ~(
+                (weight_matrix >= 0) & (weight_matrix <= MAX_ABSOLUTE)
+            )
         elif not is_shared and not weight_matrix.any() and len(W) > 1:
             # A matrix for everybody may be none.
             message = "the connectome has no connection. Leave this scan out"
             faults.append(Finding(message, FAULT, scan=scan_name))
             continue
         elif (
-            weight_asymmetry := np.abs(weight_matrix - weight_matrix.T)
+            asymmetry_matrix := np.abs(weight_matrix - weight_matrix.T)
         ).max() > _SYMMETRY * weight_matrix.max():
-            expected_text, is_wrong = (
+            expected_text, is_invalid_weight = (
                 "symmetric",
-                weight_asymmetry == weight_asymmetry.max(),
+                asymmetry_matrix == asymmetry_matrix.max(),
             )
         else:
             continue
-        i, j = np.argwhere(is_wrong)[0]
+        i, j = np.argwhere(is_invalid_weight)[0]
         diagonal_hint = (
             " (the weight on the diagonal is not; set it to 0)" if i == j else ""
         )
@@ -1449,11 +1492,13 @@ def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fin
     faults += find_covariate_faults(
         cohort.table, cohort.label_name, has_order=has_class_order
     )
-    is_unknown = np.isnan(X).all(axis=1)
-    for feature_name in np.array(feature_names)[is_unknown.all(axis=0)]:
+    is_feature_missing = np.isnan(X).all(axis=1)
+    for feature_name in np.array(feature_names)[is_feature_missing.all(axis=0)]:
         message = f"{feature_name} has no value in any scan; leave it out"
         faults.append(Finding(message, FAULT))
-    for scan_name in all_scan_names[is_unknown.all(axis=1) & ~is_unknown.all()]:
+    for scan_name in all_scan_names[
+        is_feature_missing.all(axis=1) & ~is_feature_missing.all()
+    ]:
         message = f"{scan_name} has no value of any feature; leave the scan out"
         faults.append(Finding(message, FAULT))
     return faults

@@ -106,11 +106,11 @@ Source = Path | np.ndarray | Finding
 """Data of one scan: a file, a FreeSurfer subject or values; or the fault."""
 
 
-class _Column(NamedTuple):
+class _RegionColumn(NamedTuple):
     """The column of one region in a table with a row per scan."""
 
     table: ScanTable
-    measure: str
+    header_measure: str
     """Measure in the name of the column; "" if the name contains none."""
 
 
@@ -226,11 +226,11 @@ def read_stats(
     is_on_surface = measure.on_surface
     region_values = np.full(len(atlas.names), np.nan)
     reading_notes = tuple[str, ...]()
-    side_of_file: dict[Path, str | None] = {
+    side_by_path: dict[Path, str | None] = {
         stats_folder / f"{hemisphere}.{annotation_name}.stats": side
         for hemisphere, side in HEMISPHERES.items()
     }
-    if measure_name not in CORTEX_COLUMNS or not all(map(Path.is_file, side_of_file)):
+    if measure_name not in CORTEX_COLUMNS or not all(map(Path.is_file, side_by_path)):
         subject_folder = (
             stats_folder.parent if stats_folder.name == "stats" else stats_folder
         )
@@ -242,12 +242,12 @@ def read_stats(
         else:
             region_values = region_means
             is_on_surface = True
-            side_of_file = {}
+            side_by_path = {}
             reading_notes = (f"{measure_name}: plain mean over the vertices",)
-    subject_of_file = dict[str, str]()
+    subject_name_by_file = dict[str, str]()
     if not is_on_surface or subcortex == "volume":
-        side_of_file[stats_folder / "aseg.stats"] = None
-    for stats_path, side in side_of_file.items():
+        side_by_path[stats_folder / "aseg.stats"] = None
+    for stats_path, side in side_by_path.items():
         if not stats_path.is_file():
             hint_text = _explain_missing_stats(stats_path, atlas)
             raise FileFormatError(
@@ -257,26 +257,28 @@ def read_stats(
         file_values, subject_name = _read_stats_column(
             stats_path, stats_column_name, atlas, side
         )
-        subject_of_file[stats_path.name] = subject_name
+        subject_name_by_file[stats_path.name] = subject_name
         region_values = np.where(np.isnan(file_values), region_values, file_values)
-    _check_same_subject(stats_folder, subject_of_file)
+    _check_same_subject(stats_folder, subject_name_by_file)
     return region_values, reading_notes
 
 
-def _check_same_subject(stats_folder: Path, subject_of_file: dict[str, str]) -> None:
+def _check_same_subject(
+    stats_folder: Path, subject_name_by_file: dict[str, str]
+) -> None:
     """Raise where the headers of one folder's stats name different subjects.
 
     The folder may have another name, and a longitudinal run is also that of its visit.
     """
-    subject_by_file = {
+    base_subject_by_file = {
         file_name: Path(subject_name).name.partition(".long.")[0]
-        for file_name, subject_name in subject_of_file.items()
+        for file_name, subject_name in subject_name_by_file.items()
         if subject_name
     }
-    if len({*subject_by_file.values()}) > 1:
+    if len({*base_subject_by_file.values()}) > 1:
         names_text = ", ".join(
             f"{subject_name} in {file_name}"
-            for file_name, subject_name in subject_by_file.items()
+            for file_name, subject_name in base_subject_by_file.items()
         )
         raise FileFormatError(
             "the stats files of one scan have different subject names in their headers",
@@ -308,11 +310,13 @@ def _read_stats_column(
     segmentations, whose cortical regions are left out.
     """
     file_status = stats_path.stat()
-    read_table: Callable[..., _StatsTable] = _read_stats_table
+    read_table_function: Callable[..., _StatsTable] = _read_stats_table
     if was_just_modified(file_status.st_mtime_ns):
-        read_table = _read_stats_table.__wrapped__
-    stats_table = read_table(stats_path, file_status.st_mtime_ns, file_status.st_size)
-    header_fields = stats_table.header
+        read_table_function = _read_stats_table.__wrapped__
+    stats_table = read_table_function(
+        stats_path, file_status.st_mtime_ns, file_status.st_size
+    )
+    header_value_by_key = stats_table.header
     if not stats_table.is_complete or column_name not in stats_table.column_names:
         raise FileFormatError(
             f"expected a FreeSurfer stats file with {stats_table.n_rows_text} rows "
@@ -322,40 +326,47 @@ def _read_stats_column(
             "incomplete.",
             path=stats_path,
         )
-    if HEMISPHERES.get(header_fields.get("hemi", ""), side) != side:
+    if HEMISPHERES.get(header_value_by_key.get("hemi", ""), side) != side:
         raise FileFormatError(
             "the content of the file belongs to the other hemisphere. The files of "
             "the two hemispheres may have been swapped.",
             path=stats_path,
         )
     with reading(stats_path, "a stats file"):
-        column_numbers = np.array(stats_table.columns[column_name], dtype=float)
-        is_in_file, row_of_region = _match_stats_rows(
+        column_numbers = np.array(stats_table.column_by_name[column_name], dtype=float)
+        is_region_expected, region_row_indices = _match_stats_rows(
             atlas, stats_table.region_names, side
         )
-    is_missing = is_in_file & ~atlas.structure_part_mask & (row_of_region < 0)
-    missing_region_indices = np.flatnonzero(is_missing)
+    is_region_missing = (
+        is_region_expected & ~atlas.structure_part_mask & (region_row_indices < 0)
+    )
+    missing_region_indices = np.flatnonzero(is_region_missing)
     # FreeSurfer has no row for a region that a surface lacks, and its vertices are in
     # other regions. In a file that was cut short, vertices are missing.
     vertex_counts = (
-        stats_table.columns.get("NumVert", ()) if missing_region_indices.size else ()
+        stats_table.column_by_name.get("NumVert", ())
+        if missing_region_indices.size
+        else ()
     )
     n_labelled_vertices = np.array(vertex_counts, dtype=float).sum()
     n_vertices = float(
-        header_fields.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2]
+        header_value_by_key.get("Measure Cortex, NumVert,", ",inf,").split(",")[-2]
     )
     if missing_region_indices.size and n_labelled_vertices < n_vertices * (
         1 - _MAX_UNLABELLED
     ):
         raise FileFormatError(
-            f"{missing_region_indices.size} of {is_in_file.sum()} regions have no "
-            f"row ({listed((atlas.names[i] for i in missing_region_indices), 5)}). The "
-            "file may be incomplete. Run mris_anatomical_stats or mri_segstats again.",
+            f"{missing_region_indices.size} of {is_region_expected.sum()} regions have "
+            f"no row ({listed((atlas.names[i] for i in missing_region_indices), 5)}). "
+            "The file may be incomplete. Run mris_anatomical_stats or mri_segstats "
+            "again.",
             path=stats_path,
         )
-    has_row = is_in_file & (row_of_region >= 0)
-    column_values = np.where(has_row, column_numbers[row_of_region], np.nan)
-    return column_values, header_fields.get("subjectname", "")
+    is_region_in_table = is_region_expected & (region_row_indices >= 0)
+    column_values = np.where(
+        is_region_in_table, column_numbers[region_row_indices], np.nan
+    )
+    return column_values, header_value_by_key.get("subjectname", "")
 
 
 class _StatsTable(NamedTuple):
@@ -371,7 +382,7 @@ class _StatsTable(NamedTuple):
     min_row_length: int
     is_complete: bool
     region_names: tuple[str, ...]
-    columns: dict[str, Any]
+    column_by_name: dict[str, Any]
 
 
 # A command may read another measure of the same file later. The number of files limits
@@ -384,19 +395,21 @@ def _read_stats_table(
     file_lines = read_lines(stats_path, keeps_comments=True)
     comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
     cell_rows = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
-    header_fields = {
+    header_value_by_key = {
         header_key: header_value.strip()
         for header_key, header_value in _HEADER.findall("\n".join(comment_lines))
     }
-    column_names = _share_texts(tuple(header_fields.pop("ColHeaders", "").split()))
-    row_lengths = [len(cells_of_row) for cells_of_row in cell_rows]
-    n_rows_text = header_fields.pop("NRows", f"{len(cell_rows)}")
+    column_names = _share_texts(
+        tuple(header_value_by_key.pop("ColHeaders", "").split())
+    )
+    row_lengths = [len(row_cells) for row_cells in cell_rows]
+    n_rows_text = header_value_by_key.pop("NRows", f"{len(cell_rows)}")
     is_complete = (
         {*row_lengths} == {len(column_names)}
         and n_rows_text == f"{len(cell_rows)}"
         and "StructName" in column_names
     )
-    columns: dict[str, Any] = {}
+    column_by_name: dict[str, Any] = {}
     region_names: tuple[str, ...] = ()
     if is_complete:
         cells_by_column = dict(
@@ -404,18 +417,20 @@ def _read_stats_table(
         )
         region_names = _share_texts(cells_by_column["StructName"])
         for column_name in _STATS_COLUMNS & cells_by_column.keys():
-            columns[column_name] = cells_by_column[column_name]
+            column_by_name[column_name] = cells_by_column[column_name]
             with suppress(ValueError):
-                columns[column_name] = np.array(columns[column_name], dtype=float)
+                column_by_name[column_name] = np.array(
+                    column_by_name[column_name], dtype=float
+                )
     return _StatsTable(
-        header_fields,
+        header_value_by_key,
         column_names,
         n_rows_text,
         len(cell_rows),
         min(row_lengths, default=0),
         is_complete,
         region_names,
-        columns,
+        column_by_name,
     )
 
 
@@ -429,12 +444,12 @@ def _match_stats_rows(
         region_names = tuple(
             n if atlas.find(n) is not None else "none" for n in region_names
         )
-        is_in_file = ~atlas.cortex
+        is_region_expected = ~atlas.cortex
     else:
         hemisphere = atlas.regions["hemisphere"].to_numpy()
-        is_in_file = atlas.cortex & (hemisphere == side)
-    row_of_region, _ = atlas.find_file_rows(region_names, side)
-    return is_in_file, row_of_region
+        is_region_expected = atlas.cortex & (hemisphere == side)
+    region_row_indices, _ = atlas.find_file_rows(region_names, side)
+    return is_region_expected, region_row_indices
 
 
 @lru_cache(maxsize=64)
@@ -452,11 +467,11 @@ def _average_over_vertices(
     """
     from nibabel.freesurfer import read_morph_data
 
-    path_of_hemisphere = {
+    overlay_path_by_hemisphere = {
         hemisphere: subject_folder / "surf" / f"{hemisphere}.{measure_name}"
         for hemisphere in HEMISPHERES
     }
-    if not all(map(Path.is_file, path_of_hemisphere.values())):
+    if not all(map(Path.is_file, overlay_path_by_hemisphere.values())):
         return None
     if measure_name in ("area", "volume"):
         raise FileFormatError(
@@ -465,7 +480,7 @@ def _average_over_vertices(
             path=subject_folder,
         )
     region_values = np.full(len(atlas.names), np.nan)
-    for hemisphere, overlay_path in path_of_hemisphere.items():
+    for hemisphere, overlay_path in overlay_path_by_hemisphere.items():
         with reading(overlay_path, "one value a vertex"):
             vertex_values = read_morph_data(overlay_path).astype(np.float64)
         annot_path = subject_folder / "label" / f"{hemisphere}.{annotation_name}.annot"
@@ -477,19 +492,21 @@ def _average_over_vertices(
                 "describe different surfaces, or one of them is incomplete.",
                 path=overlay_path,
             )
-        is_averaged = vertex_labels >= 0
+        is_averaged_vertex = vertex_labels >= 0
         cortex_path = subject_folder / "label" / f"{hemisphere}.cortex.label"
         if cortex_path.is_file():
-            is_cortex = np.zeros(len(vertex_labels), dtype=bool)
+            is_cortex_vertex = np.zeros(len(vertex_labels), dtype=bool)
             with reading(cortex_path, "a FreeSurfer label"):
                 vertex_indices = np.loadtxt(
                     cortex_path, int, skiprows=2, usecols=0, ndmin=1
                 )
-                is_cortex[vertex_indices] = True
-            is_averaged &= is_cortex
-        cortex_values = pd.Series(vertex_values[is_averaged])
-        label_means = cortex_values.groupby(vertex_labels[is_averaged]).mean()
-        region_values[label_means.index] = label_means
+                is_cortex_vertex[vertex_indices] = True
+            is_averaged_vertex &= is_cortex_vertex
+        cortex_vertex_values = pd.Series(vertex_values[is_averaged_vertex])
+        means_by_region_index = cortex_vertex_values.groupby(
+            vertex_labels[is_averaged_vertex]
+        ).mean()
+        region_values[means_by_region_index.index] = means_by_region_index
     return region_values
 
 
@@ -502,21 +519,21 @@ class FeatureSources:
     subcortex: str
     table_paths: Sequence[str | Path] | None = None
     """Tables that are searched for features; None for all tables of the study."""
-    skipped_tables: list[BrainlsapError] = field(default_factory=list)
+    skipped_table_errors: list[BrainlsapError] = field(default_factory=list)
     """Faults for which tables were not used."""
-    is_named: bool = True
+    has_named_features: bool = True
     """Whether the user named features; otherwise tables must name their features."""
-    features: Sequence[str] = ()
+    feature_names: Sequence[str] = ()
     """All features that are read."""
     people_column_names: Collection[str] = ()
     """Columns of the table of people."""
-    scale_columns: dict[str, list[str | None]] = field(default_factory=dict)
+    scale_names_by_column: dict[str, list[str | None]] = field(default_factory=dict)
     """For each scan, the scale of its values by column, if scales can differ."""
-    id_mismatch: Finding | None = None
+    id_mismatch_finding: Finding | None = None
     """Difference between ids of tables and of files, added to messages of faults."""
     chosen_columns: ChosenColumns = NO_CHOICE
     """Columns of ids and visits that the user named."""
-    people: ScanTable | None = None
+    people_table: ScanTable | None = None
     """The table of people, with which other tables are compared."""
 
     @cached_property
@@ -524,11 +541,11 @@ class FeatureSources:
         """Tables of many scans: those that the user named, or those in the study."""
         table_paths: Iterable[Path]
         if self.table_paths is None:
-            excluded_names = (TRUTH_FILE, *IMPORT_FILES)
+            excluded_file_names = (TRUTH_FILE, *IMPORT_FILES)
             table_paths = (
                 table_path
                 for table_path in self.study_files.table_paths
-                if table_path.name not in excluded_names
+                if table_path.name not in excluded_file_names
             )
         else:
             table_paths = map(self.study_files.resolve_path, self.table_paths)
@@ -543,13 +560,13 @@ class FeatureSources:
                     raise
                 # A connectome is not expected to be such a table.
                 if not is_matrix_file(table_path):
-                    self.skipped_tables.append(error)
+                    self.skipped_table_errors.append(error)
             else:
                 parsed_tables += parsed_sheets
-                self.skipped_tables += sheet_errors
+                self.skipped_table_errors += sheet_errors
         return parsed_tables
 
-    def people_table(self, label_name: str | None) -> ScanTable:
+    def find_people_table(self, label_name: str | None) -> ScanTable:
         """Return the one table that holds people and labels.
 
         Of several, prefer those that name no region that the atlas lacks, then those
@@ -571,18 +588,16 @@ class FeatureSources:
         ] or candidate_tables
         candidate_paths = {parsed_table.path for parsed_table in candidate_tables}
         # Of the sheets of one workbook, choose that with most of age, sex ...
-        n_covariates_by_table = [
+        covariate_counts = [
             len({*map(kind_of, parsed_table.text_table)} & {*COVARIATES})
             for parsed_table in candidate_tables
         ]
         if (
             len(candidate_paths) == 1
-            and n_covariates_by_table.count(max(n_covariates_by_table)) == 1
+            and covariate_counts.count(max(covariate_counts)) == 1
         ):
             candidate_tables = [
-                candidate_tables[
-                    n_covariates_by_table.index(max(n_covariates_by_table))
-                ]
+                candidate_tables[covariate_counts.index(max(covariate_counts))]
             ]
         if len(candidate_tables) == 1:
             return candidate_tables[0]
@@ -608,7 +623,7 @@ class FeatureSources:
             if not (parsed_table.text_table.empty or is_matrix_file(parsed_table.path))
         ]
         rejection_reasons = [
-            *dict.fromkeys((*rejection_reasons, *map(str, self.skipped_tables)))
+            *dict.fromkeys((*rejection_reasons, *map(str, self.skipped_table_errors)))
         ][:5]
         action_text = (
             "Correct one of the tables below"
@@ -639,18 +654,19 @@ class FeatureSources:
         if self.study_files.files_by_visit.get((participant_id, session_id)):
             return True
         subjects_by_visit = self.study_files.subjects_by_person.get(participant_id, {})
-        return session_id in subjects_by_visit or session_id in self.sessions.get(
-            participant_id, {}
+        return (
+            session_id in subjects_by_visit
+            or session_id in self.session_names_by_person.get(participant_id, {})
         )
 
     @cached_property
-    def sessions(self) -> dict[str, dict[str, str]]:
+    def session_names_by_person(self) -> dict[str, dict[str, str]]:
         """Visits with FreeSurfer subjects or rows of regional tables, by person."""
         scan_identities = [
             scan_identity
             for subjects_by_visit in self.study_files.subjects_by_person.values()
-            for visit_subjects in subjects_by_visit.values()
-            for scan_identity, _ in visit_subjects
+            for identity_path_pairs in subjects_by_visit.values()
+            for scan_identity, _ in identity_path_pairs
         ]
         if not scan_identities or self.table_paths is not None:
             region_tables = [
@@ -663,14 +679,14 @@ class FeatureSources:
                 for parsed_table in region_tables
                 for scan_identity in parsed_table.scan_names
             ]
-        sessions_by_person: dict[str, dict[str, str]] = {}
+        session_names_by_person: dict[str, dict[str, str]] = {}
         for scan_identity in scan_identities:
             participant_id, session_id = self.study_files.key_of(scan_identity)
             if session_id:
-                sessions_by_person.setdefault(participant_id, {}).setdefault(
+                session_names_by_person.setdefault(participant_id, {}).setdefault(
                     session_id, scan_identity.session or session_id
                 )
-        return sessions_by_person
+        return session_names_by_person
 
     def locate(
         self, feature_name: str, scans: Sequence[Scan]
@@ -688,17 +704,17 @@ class FeatureSources:
                 raise CohortError(
                     self.study_files.unmatched_pattern_message(feature_name, scans)
                 )
-            runs_by_scan = [
+            run_pairs_by_scan = [
                 scan.entries(self.study_files.subjects_by_person) for scan in scans
             ]
-            if measure.in_stats and any(runs_by_scan):
-                return self._choose_freesurfer_runs(scans, runs_by_scan)
-        column_of_region = self._choose_columns(measure)
-        if column_of_region:
-            return self._read_table_rows(column_of_region, scans, measure)
+            if measure.in_stats and any(run_pairs_by_scan):
+                return self._choose_freesurfer_runs(scans, run_pairs_by_scan)
+        region_column_by_index = self._choose_columns(measure)
+        if region_column_by_index:
+            return self._read_table_rows(region_column_by_index, scans, measure)
         table_errors = [
             error
-            for error in self.skipped_tables
+            for error in self.skipped_table_errors
             if error.kind in ("not numbers", "rows differ")
         ]
         if table_errors:
@@ -720,7 +736,7 @@ class FeatureSources:
 
     def _refuse_unread_table(self, feature_name: str) -> None:
         """Raise with the fault of the table whose file name contains the feature."""
-        for error in self.skipped_tables:
+        for error in self.skipped_table_errors:
             name_words = re.split(r"[\W_]+", Path(error.path or "").stem.lower())
             if feature_name.lower() in name_words:
                 raise CohortError(
@@ -796,7 +812,7 @@ class FeatureSources:
                 for entity_match in entity_matches
             ]
             origin_text = f"the entity {entity_key}- in file names"
-            reading_notes += self._keep_scale_column(
+            reading_notes += self._collect_scale_column(
                 feature_name, scale_column_name, entity_values, origin_text
             )
         return scan_sources, reading_notes
@@ -820,25 +836,28 @@ class FeatureSources:
         file_names_text = " ".join(
             file_path.name for scan in scans for file_path in scan.files
         )
-        table_names = re.findall(r"desc-([a-z0-9]+)_regions", file_names_text.lower())
-        table_names += [
+        region_table_names = re.findall(
+            r"desc-([a-z0-9]+)_regions", file_names_text.lower()
+        )
+        region_table_names += [
             parsed_table.path.stem.lower()
             for parsed_table in self.tables
             if parsed_table.region_columns
         ]
-        table_names = sorted({*table_names})
-        known_feature_names = {*table_names, *KNOWN_MEASURES} - {feature_name}
+        region_table_names = sorted({*region_table_names})
+        other_feature_names = {*region_table_names, *KNOWN_MEASURES} - {feature_name}
         for similar_name in get_close_matches(
-            feature_name.lower(), known_feature_names, 1
+            feature_name.lower(), other_feature_names, 1
         ):
             search_text += f"; a similar name is {similar_name!r}"
-        if table_names:
+        if region_table_names:
             search_text += (
-                f"; the study has tables of regions named {listed(table_names, 8)}"
+                "; the study has tables of regions named "
+                f"{listed(region_table_names, 8)}"
             )
         rejection_reasons = [
             *self._describe_other_tracers(feature_name, scans),
-            *map(str, self.skipped_tables),
+            *map(str, self.skipped_table_errors),
         ]
         rejection_reasons += [
             parsed_table.describe_mismatch(self.atlas) for parsed_table in self.tables
@@ -863,35 +882,37 @@ class FeatureSources:
         )
 
     def _choose_freesurfer_runs(
-        self, scans: Sequence[Scan], runs_by_scan: Sequence[list[tuple[ScanName, Path]]]
+        self,
+        scans: Sequence[Scan],
+        run_pairs_by_scan: Sequence[list[tuple[ScanName, Path]]],
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's FreeSurfer subject, all of one kind of run.
 
         The kind that more scans have is chosen. Longitudinal runs have a base.
         """
-        has_cross_sectional_run = [
-            any(not scan_identity.base for scan_identity, _ in named_runs)
-            for named_runs in runs_by_scan
+        cross_sectional_run_flags = [
+            any(not scan_identity.base for scan_identity, _ in run_pairs)
+            for run_pairs in run_pairs_by_scan
         ]
-        has_longitudinal_run = [
-            any(scan_identity.base for scan_identity, _ in named_runs)
-            for named_runs in runs_by_scan
+        longitudinal_run_flags = [
+            any(scan_identity.base for scan_identity, _ in run_pairs)
+            for run_pairs in run_pairs_by_scan
         ]
-        if all(has_cross_sectional_run) and all(has_longitudinal_run):
+        if all(cross_sectional_run_flags) and all(longitudinal_run_flags):
             raise CohortError(
                 "every scan has both a cross-sectional and a longitudinal "
                 "FreeSurfer run. Choose one type of run with pattern = {freesurfer = "
                 "'*.long.*'} or pattern = {freesurfer = '!*.long.*'} in --config "
                 "(in Python pattern={'freesurfer': '*.long.*'})"
             )
-        are_longitudinal = sum(has_longitudinal_run) > sum(has_cross_sectional_run)
+        are_longitudinal = sum(longitudinal_run_flags) > sum(cross_sectional_run_flags)
         run_kind = _LONGITUDINAL if are_longitudinal else _CROSS_SECTIONAL
         other_run_kind = _CROSS_SECTIONAL if are_longitudinal else _LONGITUDINAL
         scan_sources = list[Source]()
-        for scan, named_runs in zip(scans, runs_by_scan, strict=True):
+        for scan, run_pairs in zip(scans, run_pairs_by_scan, strict=True):
             run_paths = [
                 run_path
-                for scan_identity, run_path in named_runs
+                for scan_identity, run_path in run_pairs
                 if bool(scan_identity.base) == are_longitudinal
             ]
             if len(run_paths) == 1:
@@ -905,7 +926,7 @@ class FeatureSources:
                 scan_sources.append(Finding.from_error(run_error, scan.name))
                 continue
             message = f"the {run_kind} FreeSurfer run is missing"
-            if named_runs:
+            if run_pairs:
                 message += (
                     f" (there is a {other_run_kind} run, but longitudinal and "
                     "cross-sectional runs must not be mixed)"
@@ -921,15 +942,15 @@ class FeatureSources:
 
     def add_scale_columns(self, scan_table: pd.DataFrame) -> None:
         """Add the columns that tell on which scale values are to the table of scans."""
-        for scale_column_name, scale_values in self.scale_columns.items():
+        for scale_column_name, scale_names in self.scale_names_by_column.items():
             if scale_column_name not in scan_table:
-                scan_table[scale_column_name] = scale_values
+                scan_table[scale_column_name] = scale_names
 
-    def _keep_scale_column(
+    def _collect_scale_column(
         self,
         feature_name: str,
         scale_column_name: str,
-        scale_values: Sequence[str | None],
+        scale_names: Sequence[str | None],
         origin_text: str,
     ) -> list[Finding]:
         """Keep a column that tells on which scale values are, if it differs by scan.
@@ -938,18 +959,18 @@ class FeatureSources:
         the column.
         """
         scale_texts = [
-            listed(sorted(tracer.name for tracer in find_tracers(scale_value)))
-            or scale_value
-            for scale_value in scale_values
-            if scale_value
+            listed(sorted(tracer.name for tracer in find_tracers(scale_name)))
+            or scale_name
+            for scale_name in scale_names
+            if scale_name
         ]
         scale_counts = Counter(scale_texts)
         if len(scale_counts) < 2 or scale_column_name in self.people_column_names:
             return []
         if len(scale_counts) <= _MAX_SCALES:
-            if scale_column_name in self.scale_columns:
+            if scale_column_name in self.scale_names_by_column:
                 scale_column_name = f"{feature_name}_{kind_of(scale_column_name)}"
-            self.scale_columns[scale_column_name] = list(scale_values)
+            self.scale_names_by_column[scale_column_name] = list(scale_names)
         counts_text = describe_counts(scale_counts.most_common(), max_items=5)
         message = (
             f"{feature_name}: {origin_text} has {len(scale_counts)} values "
@@ -963,12 +984,12 @@ class FeatureSources:
         measure: Measure,
         parsed_table: ScanTable,
         row_indices: Sequence[int],
-        is_unnamed: bool,
+        is_tracer_unnamed: bool,
     ) -> None:
         """Raise if rows of a table are of another tracer than a feature's.
 
-        If no column of regions names its tracer (`is_unnamed`), neither the table's
-        name nor the names of its other columns may name another.
+        If no column of regions names its tracer (`is_tracer_unnamed`), neither the
+        table's name nor the names of its other columns may name another.
         """
         feature_name = measure.name
         if feature_name not in (*PET_FEATURES, "suvr"):
@@ -979,24 +1000,24 @@ class FeatureSources:
                 .iloc[list(row_indices)]
                 .dropna()
             )
-            features_of_cell = {
+            feature_names_by_cell = {
                 cell_text: {tracer.feature for tracer in find_tracers(cell_text)}
                 for cell_text in cell_counts
             }
-            tracer_features = sorted(set().union(*features_of_cell.values()))
-            names_other_tracer = any(
+            tracer_feature_names = sorted(set().union(*feature_names_by_cell.values()))
+            has_other_tracer = any(
                 cell_features not in (set(), {feature_name})
-                for cell_features in features_of_cell.values()
+                for cell_features in feature_names_by_cell.values()
             )
-            if (names_other_tracer and feature_name != "suvr") or len(
-                tracer_features
+            if (has_other_tracer and feature_name != "suvr") or len(
+                tracer_feature_names
             ) > 1:
                 counts_text = describe_counts(cell_counts.most_common(), max_items=20)
                 raise CohortError(
                     f"{feature_name}: column {tracer_column_name!r} of "
                     f"{parsed_table.name_and_sheet} contains values of several "
-                    f"tracers, {' and '.join(tracer_features)}: {counts_text}. Keep "
-                    "only the rows of one tracer, and name this tracer with "
+                    f"tracers, {' and '.join(tracer_feature_names)}: {counts_text}. "
+                    "Keep only the rows of one tracer, and name this tracer with "
                     f"{option_text('feature')}"
                 )
         pet_column_names = [
@@ -1004,7 +1025,7 @@ class FeatureSources:
             for column_name in parsed_table.text_table
             if _PET_HEAD.search(column_name)
         ]
-        named_features = {
+        feature_names_in_table = {
             tracer.feature
             for pet_column_name in pet_column_names
             for tracer in find_tracers(pet_column_name)
@@ -1013,22 +1034,24 @@ class FeatureSources:
             "centiloid" in pet_column_name.lower()
             for pet_column_name in pet_column_names
         ):
-            named_features.add("amyloid")
-        named_features |= {
+            feature_names_in_table.add("amyloid")
+        feature_names_in_table |= {
             tracer.feature
             for tracer in find_tracers_of_file(parsed_table.name_and_sheet)
         }
-        names_other_features = bool(named_features) and named_features != {feature_name}
-        if is_unnamed and names_other_features and feature_name != "suvr":
+        has_other_feature_names = bool(
+            feature_names_in_table
+        ) and feature_names_in_table != {feature_name}
+        if is_tracer_unnamed and has_other_feature_names and feature_name != "suvr":
             raise CohortError(
                 f"{feature_name}: the name or the columns of "
                 f"{parsed_table.name_and_sheet} contain "
-                f"{listed(sorted(named_features))}, but the columns of the regions "
-                "do not name a tracer. Name the tracer in these column names or in "
-                "the file name"
+                f"{listed(sorted(feature_names_in_table))}, but the columns of the "
+                "regions do not name a tracer. Name the tracer in these column names "
+                "or in the file name"
             )
 
-    def _choose_columns(self, measure: Measure) -> dict[int, _Column]:
+    def _choose_columns(self, measure: Measure) -> dict[int, _RegionColumn]:
         """Return the column of every region (position in the atlas) of a feature.
 
         A column that names the feature comes before one that names no measure, and a
@@ -1041,10 +1064,12 @@ class FeatureSources:
             has_volumes = self.subcortex == "volume"
             subcortex_measure_names = ("volume", "") if has_volumes else ()
         ranked_columns_by_region: dict[
-            int, list[tuple[tuple[int, bool, bool], _Column]]
+            int, list[tuple[tuple[int, bool, bool], _RegionColumn]]
         ] = {}
         for parsed_table in self.tables:
-            is_named_file = _names_measure(parsed_table.name_and_sheet, measure.name)
+            has_file_name_measure = _is_measure_in_file_name(
+                parsed_table.name_and_sheet, measure.name
+            )
             for header_measure, region_index in parsed_table.region_columns:
                 is_cortex = self.atlas.cortex[region_index]
                 accepted_measure_names = (
@@ -1053,17 +1078,17 @@ class FeatureSources:
                 if header_measure not in accepted_measure_names:
                     continue
                 # If no column name has a measure, that of a file's name counts.
-                is_unnamed = not (header_measure or is_named_file)
+                is_measure_unnamed = not (header_measure or has_file_name_measure)
                 column_rank = (
                     accepted_measure_names.index(header_measure),
-                    is_unnamed,
+                    is_measure_unnamed,
                     not parsed_table.is_exact,
                 )
-                region_column = _Column(parsed_table, header_measure)
+                region_column = _RegionColumn(parsed_table, header_measure)
                 ranked_columns_by_region.setdefault(region_index, []).append(
                     (column_rank, region_column)
                 )
-        column_of_region: dict[int, _Column] = {}
+        region_column_by_index: dict[int, _RegionColumn] = {}
         for region_index, rank_column_pairs in sorted(ranked_columns_by_region.items()):
             best_rank = min(column_rank for column_rank, _ in rank_column_pairs)
             best_columns = [
@@ -1087,19 +1112,19 @@ class FeatureSources:
                     f"{measure.name}: several tables contain the same regions: "
                     f"{paths_text}. {advice_text}"
                 )
-            column_of_region[region_index] = best_columns[0]
-        return column_of_region
+            region_column_by_index[region_index] = best_columns[0]
+        return region_column_by_index
 
     def _compare_ids(self, parsed_table: ScanTable) -> None:
         """Raise if a table gives ids of the table of people to other people.
 
         The check is skipped if the user named the column of ids.
         """
-        if self.people is None or self.chosen_columns.id:
+        if self.people_table is None or self.chosen_columns.id:
             return
         person_ids = [
             self.study_files.key_of(scan_identity)[0]
-            for scan_identity in self.people.scan_names
+            for scan_identity in self.people_table.scan_names
         ]
         table_person_ids = [
             self.study_files.key_of(scan_identity)[0]
@@ -1108,25 +1133,25 @@ class FeatureSources:
         message = find_exchanged_ids(
             person_ids,
             {
-                **self.people.text_table.to_dict("list"),
-                self.people.id_column: person_ids,
+                **self.people_table.text_table.to_dict("list"),
+                self.people_table.id_column: person_ids,
             },
             table_person_ids,
             {
                 **parsed_table.text_table.to_dict("list"),
                 parsed_table.id_column: table_person_ids,
             },
-            (self.people.id_column, parsed_table.id_column),
+            (self.people_table.id_column, parsed_table.id_column),
         )
         if message:
             raise CohortError(
-                f"{self.people.name_and_sheet}, {parsed_table.name_and_sheet}: "
+                f"{self.people_table.name_and_sheet}, {parsed_table.name_and_sheet}: "
                 f"{message}"
             )
 
     def _read_table_rows(
         self,
-        column_of_region: dict[int, _Column],
+        region_column_by_index: dict[int, _RegionColumn],
         scans: Sequence[Scan],
         measure: Measure,
     ) -> tuple[list[Source], list[Finding | str]]:
@@ -1137,7 +1162,7 @@ class FeatureSources:
         used_tables = [
             *{
                 id(region_column.table): region_column.table
-                for region_column in column_of_region.values()
+                for region_column in region_column_by_index.values()
             }.values()
         ]
         table_names_text = ", ".join(
@@ -1147,14 +1172,16 @@ class FeatureSources:
             f"{measure.name} was read from {table_names_text}"
         ]
         feature_values = np.full((len(scans), len(self.atlas)), np.nan)
-        fault_of_scan = dict[int, Finding]()
+        fault_by_scan_index = dict[int, Finding]()
         for used_table in used_tables:
             self._compare_ids(used_table)
-            row_indices_by_scan, new_fault_of_scan = self._match_rows(used_table, scans)
-            fault_of_scan |= new_fault_of_scan
+            row_index_lists, table_fault_by_scan_index = self._match_rows(
+                used_table, scans
+            )
+            fault_by_scan_index |= table_fault_by_scan_index
             first_row_indices = [
                 row_indices[0] if row_indices else None
-                for row_indices in row_indices_by_scan
+                for row_indices in row_index_lists
             ]
             matched_row_indices = [
                 first_row_index
@@ -1162,56 +1189,63 @@ class FeatureSources:
                 if first_row_index is not None
             ]
             header_measures = {
-                region_column.measure
-                for region_column in column_of_region.values()
+                region_column.header_measure
+                for region_column in region_column_by_index.values()
                 if region_column.table is used_table
             }
-            is_unnamed = not header_measures.isdisjoint(_unnamed_measures(measure))
-            self._check_tracers(measure, used_table, matched_row_indices, is_unnamed)
-            reading_notes += self._keep_scale_columns(
+            is_tracer_unnamed = not header_measures.isdisjoint(
+                _get_unspecific_header_measures(measure)
+            )
+            self._check_tracers(
+                measure, used_table, matched_row_indices, is_tracer_unnamed
+            )
+            reading_notes += self._collect_scale_columns(
                 measure, used_table, first_row_indices
             )
-            row_positions = [
+            filled_row_indices = [
                 first_row_index or 0 for first_row_index in first_row_indices
             ]
-            for region_index, region_column in column_of_region.items():
+            for region_index, region_column in region_column_by_index.items():
                 if region_column.table is used_table:
                     feature_values[:, region_index] = used_table.region_columns[
-                        region_column.measure, region_index
-                    ][row_positions]
+                        region_column.header_measure, region_index
+                    ][filled_row_indices]
             reading_notes += [
                 replace(table_note, path=used_table.name_and_sheet)
                 for table_note in used_table.notes
             ]
-            reading_notes += self._describe_left_out(used_table, row_indices_by_scan)
-        unmeasured_names = [
+            reading_notes += self._describe_unused_table_parts(
+                used_table, row_index_lists
+            )
+        unmeasured_region_names = [
             self.atlas.names[i]
-            for i in column_of_region
+            for i in region_column_by_index
             if np.isnan(feature_values[:, i]).all()
         ]
-        if unmeasured_names:
-            region_names_text = listed(unmeasured_names, 5)
+        if unmeasured_region_names:
+            region_names_text = listed(unmeasured_region_names, 5)
             reading_notes.append(
                 f"{measure.name}: not measured in any scan: {region_names_text}"
             )
         _check_one_kind_of_run(used_tables, table_names_text)
-        self._check_regions(column_of_region, used_tables)
+        self._check_regions(region_column_by_index, used_tables)
         for used_table in used_tables:
             if any(
                 region_column.table is used_table
-                and region_column.measure in _unnamed_measures(measure)
+                and region_column.header_measure
+                in _get_unspecific_header_measures(measure)
                 and (self.atlas.cortex[region_index] or not measure.on_surface)
-                for region_index, region_column in column_of_region.items()
+                for region_index, region_column in region_column_by_index.items()
             ):
                 self._refuse_other_measure(measure.name, used_table, used_tables)
         reading_notes += self._check_unnamed(
-            column_of_region, measure, feature_values, table_names_text
+            region_column_by_index, measure, feature_values, table_names_text
         )
         reading_notes += self._describe_unused_subcortex(
-            column_of_region, measure, used_tables
+            region_column_by_index, measure, used_tables
         )
         scan_sources: list[Source] = [
-            fault_of_scan.get(i, scan_values)
+            fault_by_scan_index.get(i, scan_values)
             for i, scan_values in enumerate(feature_values)
         ]
         return scan_sources, reading_notes
@@ -1229,16 +1263,16 @@ class FeatureSources:
             row_indices_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
             ).append(row_index)
-        row_indices_by_scan = [scan.entries(row_indices_by_person) for scan in scans]
+        row_index_lists = [scan.entries(row_indices_by_person) for scan in scans]
         absent_person_hint = ""
-        if not all(row_indices_by_scan):
+        if not all(row_index_lists):
             absent_person_hint = self._explain_absent_person(parsed_table)
-        fault_of_scan = dict[int, Finding]()
+        fault_by_scan_index = dict[int, Finding]()
         for i, (scan, row_indices) in enumerate(
-            zip(scans, row_indices_by_scan, strict=True)
+            zip(scans, row_index_lists, strict=True)
         ):
             if len(row_indices) > 1:
-                fault_of_scan[i] = Finding(
+                fault_by_scan_index[i] = Finding(
                     f"{parsed_table.path_and_sheet} contains more than one row of this "
                     "scan; expected one",
                     FAULT,
@@ -1249,7 +1283,7 @@ class FeatureSources:
                 )
             elif row_indices and row_indices[0] in parsed_table.row_faults:
                 row_fault = parsed_table.row_faults[row_indices[0]]
-                fault_of_scan[i] = replace(row_fault, scan=scan.name)
+                fault_by_scan_index[i] = replace(row_fault, scan=scan.name)
             elif not row_indices:
                 row_indices_by_visit = row_indices_by_person.get(scan.key[0])
                 row_hint = absent_person_hint
@@ -1259,38 +1293,38 @@ class FeatureSources:
                     f"no row in {parsed_table.path_and_sheet}, {row_hint}, add the "
                     f"row, or {leave_out_text()}"
                 )
-                fault_of_scan[i] = Finding(
+                fault_by_scan_index[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name
                 )
-        return row_indices_by_scan, fault_of_scan
+        return row_index_lists, fault_by_scan_index
 
     def _explain_absent_person(self, parsed_table: ScanTable) -> str:
         """Return the people of a table that has no row for a person, as text."""
         spelling_advice = (
             "write the IDs in the same way in both tables (case and zeros count)"
         )
-        if self.people is not None:
-            listed_person_ids = {
+        if self.people_table is not None:
+            people_table_ids = {
                 self.study_files.key_of(scan_identity)[0]
-                for scan_identity in self.people.scan_names
+                for scan_identity in self.people_table.scan_names
             }
-            unlisted_names = dict.fromkeys(
+            unlisted_participant_ids = dict.fromkeys(
                 scan_identity.participant
                 for scan_identity in parsed_table.scan_names
-                if self.study_files.key_of(scan_identity)[0] not in listed_person_ids
+                if self.study_files.key_of(scan_identity)[0] not in people_table_ids
             )
-            if unlisted_names:
+            if unlisted_participant_ids:
                 return (
-                    f"which has rows of people who are not in "
-                    f"{self.people.name_and_sheet}: {listed(unlisted_names, 3)}; "
-                    f"{spelling_advice}"
+                    "which has rows of people who are not in "
+                    f"{self.people_table.name_and_sheet}: "
+                    f"{listed(unlisted_participant_ids, 3)}; {spelling_advice}"
                 )
         people_text = listed(
             (scan_identity.participant for scan_identity in parsed_table.scan_names), 3
         )
         return f"whose rows are named {people_text}; {spelling_advice}"
 
-    def _keep_scale_columns(
+    def _collect_scale_columns(
         self,
         measure: Measure,
         parsed_table: ScanTable,
@@ -1307,31 +1341,31 @@ class FeatureSources:
             [*scale_column_names, *find_tracer_columns(parsed_table.text_table)]
         ):
             column_cells = parsed_table.text_table[scale_column_name].to_numpy()
-            scale_values = [
+            scale_names = [
                 None if row_index is None else column_cells[row_index]
                 for row_index in row_indices
             ]
             origin_text = (
                 f"the column {scale_column_name!r} of {parsed_table.name_and_sheet}"
             )
-            scale_findings += self._keep_scale_column(
-                measure.name, scale_column_name, scale_values, origin_text
+            scale_findings += self._collect_scale_column(
+                measure.name, scale_column_name, scale_names, origin_text
             )
         return scale_findings
 
-    def _describe_left_out(
-        self, parsed_table: ScanTable, row_indices_by_scan: Sequence[Sequence[int]]
+    def _describe_unused_table_parts(
+        self, parsed_table: ScanTable, row_index_lists: Sequence[Sequence[int]]
     ) -> list[Finding]:
         """Return notes on the columns and rows of a table that are not used."""
         omission_findings = list[Finding]()
-        known_column_names = {*self.people_column_names, *self.scale_columns}
+        used_column_names = {*self.people_column_names, *self.scale_names_by_column}
         unused_column_names = [
             column_name
             for column_name in (
                 *parsed_table.text_table,
                 *parsed_table.excluded_columns,
             )
-            if column_name not in known_column_names
+            if column_name not in used_column_names
         ]
         if unused_column_names:
             message = (
@@ -1342,9 +1376,7 @@ class FeatureSources:
                 Finding(message, LEFT_OUT, path=parsed_table.name_and_sheet)
             )
         used_row_indices = {
-            row_index
-            for row_indices in row_indices_by_scan
-            for row_index in row_indices
+            row_index for row_indices in row_index_lists for row_index in row_indices
         }
         unused_scan_names = tuple(
             scan_identity.text
@@ -1363,17 +1395,19 @@ class FeatureSources:
         return omission_findings
 
     def _check_regions(
-        self, column_of_region: dict[int, _Column], used_tables: Sequence[ScanTable]
+        self,
+        region_column_by_index: dict[int, _RegionColumn],
+        used_tables: Sequence[ScanTable],
     ) -> None:
         """Raise if tables have only a part of the cortex, or of the subcortex."""
         paths_text = ", ".join(used_table.path_and_sheet for used_table in used_tables)
-        unmatched_names = [
-            unmatched_name
+        unmatched_region_names = [
+            unmatched_region_name
             for used_table in used_tables
-            for unmatched_name in used_table.unmatched_names
+            for unmatched_region_name in used_table.unmatched_names
         ]
-        unknown_names_text = describe_unknown_names(unmatched_names, self.atlas)
-        region_indices = np.array(list(column_of_region))
+        unknown_names_text = describe_unknown_names(unmatched_region_names, self.atlas)
+        region_indices = np.array(list(region_column_by_index))
         try:
             check_structures(region_indices, self.atlas, paths_text)
             if unknown_names_text and not self.atlas.cortex[region_indices].any():
@@ -1412,48 +1446,48 @@ class FeatureSources:
                 "do not name a measure. Name the measure in these column names, or "
                 "only this measure in the file name"
             )
-        if _names_measure(parsed_table.name_and_sheet, measure_name):
+        if _is_measure_in_file_name(parsed_table.name_and_sheet, measure_name):
             return
-        names_with_measure = [
+        file_names_with_measure = [
             used_table.name_and_sheet
             for used_table in used_tables
             if used_table is not parsed_table
             and (
                 measure_name in used_table.measures
-                or _names_measure(used_table.name_and_sheet, measure_name)
+                or _is_measure_in_file_name(used_table.name_and_sheet, measure_name)
             )
         ]
         if self.table_paths is None:
-            people_path = self.people.path if self.people else None
-            names_with_measure += [
+            people_path = self.people_table.path if self.people_table else None
+            file_names_with_measure += [
                 table_path.name
                 for table_path in self.study_files.table_paths
                 if table_path not in (parsed_table.path, people_path)
-                and _names_measure(table_path.name, measure_name)
+                and _is_measure_in_file_name(table_path.name, measure_name)
             ]
-        if names_with_measure:
+        if file_names_with_measure:
             unread_text = "".join(
                 f"; not used: {error}"
-                for error in self.skipped_tables
-                if Path(error.path or "").name in names_with_measure
+                for error in self.skipped_table_errors
+                if Path(error.path or "").name in file_names_with_measure
             ) + "".join(
                 f"; not used: {other_table.describe_mismatch(self.atlas)}"
                 for other_table in self.tables
-                if other_table.path.name in names_with_measure
+                if other_table.path.name in file_names_with_measure
                 and other_table not in used_tables
             )
             raise CohortError(
                 f"{measure_name}: {parsed_table.name_and_sheet} does not name the "
                 "measure of its values, and "
-                f"{listed(dict.fromkeys(names_with_measure))} names {measure_name}. If "
-                f"the values are {measure_name}, write {measure_name} into the name of "
-                "the file or of the columns"
-                f"{unread_text}"
+                f"{listed(dict.fromkeys(file_names_with_measure))} names "
+                f"{measure_name}. If the values are {measure_name}, write "
+                f"{measure_name} into the name of the file or of the "
+                f"columns{unread_text}"
             )
 
     def _check_unnamed(
         self,
-        column_of_region: dict[int, _Column],
+        region_column_by_index: dict[int, _RegionColumn],
         measure: Measure,
         region_values: np.ndarray,
         table_names_text: str,
@@ -1466,9 +1500,9 @@ class FeatureSources:
         measure_name = measure.name
         unnamed_region_indices = [
             region_index
-            for region_index, region_column in column_of_region.items()
+            for region_index, region_column in region_column_by_index.items()
             if self.atlas.cortex[region_index]
-            and region_column.measure in _unnamed_measures(measure)
+            and region_column.header_measure in _get_unspecific_header_measures(measure)
         ]
         if not unnamed_region_indices:
             return []
@@ -1477,13 +1511,14 @@ class FeatureSources:
         is_plausible = lowest_plausible <= median_value <= highest_plausible
         kind_word = (
             "tracer"
-            if column_of_region[unnamed_region_indices[0]].measure
+            if region_column_by_index[unnamed_region_indices[0]].header_measure
             else "measure"
         )
-        if self.is_named and is_plausible:
+        if self.has_named_features and is_plausible:
             if all(
-                _names_measure(
-                    column_of_region[region_index].table.name_and_sheet, measure_name
+                _is_measure_in_file_name(
+                    region_column_by_index[region_index].table.name_and_sheet,
+                    measure_name,
                 )
                 for region_index in unnamed_region_indices
             ):
@@ -1497,14 +1532,17 @@ class FeatureSources:
             f"{table_names_text} does not name the {kind_word} of its values, which "
             f"are about {median_value:.3g}"
         )
-        range_of_other = {
-            other_name: get_measure(other_name).plausible_range
-            for other_name in KNOWN_MEASURES
-            if other_name != measure_name
+        plausible_range_by_measure = {
+            other_measure_name: get_measure(other_measure_name).plausible_range
+            for other_measure_name in KNOWN_MEASURES
+            if other_measure_name != measure_name
         }
         other_measure_names = [
-            other_name
-            for other_name, (lowest_other, highest_other) in range_of_other.items()
+            other_measure_name
+            for other_measure_name, (
+                lowest_other,
+                highest_other,
+            ) in plausible_range_by_measure.items()
             if np.isfinite((lowest_other, highest_other)).all()
             and lowest_other <= median_value <= highest_other
         ]
@@ -1515,10 +1553,10 @@ class FeatureSources:
                 f"{option_text('feature')}"
             )
         elif is_plausible:
-            option_words = option_text("feature", measure_name)
+            feature_option_text = option_text("feature", measure_name)
             message += (
                 f" and plausible for {measure_name}. Name the feature with "
-                f"{option_words}"
+                f"{feature_option_text}"
             )
         else:
             message += (
@@ -1530,44 +1568,48 @@ class FeatureSources:
 
     def _describe_unused_subcortex(
         self,
-        column_of_region: dict[int, _Column],
+        region_column_by_index: dict[int, _RegionColumn],
         measure: Measure,
         parsed_tables: Sequence[ScanTable],
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
-        unused_keys = {
+        unused_measure_region_pairs = {
             (header_measure, region_index)
             for parsed_table in parsed_tables
             for header_measure, region_index in parsed_table.region_columns
             if header_measure != "other"
             and not self.atlas.cortex[region_index]
-            and region_index not in column_of_region
+            and region_index not in region_column_by_index
         }
-        if not measure.on_surface or not unused_keys:
+        if not measure.on_surface or not unused_measure_region_pairs:
             return []
-        n_regions = len({region_index for _, region_index in unused_keys})
+        n_regions = len(
+            {region_index for _, region_index in unused_measure_region_pairs}
+        )
         note_text = (
             f"{measure.name}: {count(n_regions, 'subcortical column', 'are')} left out"
         )
         volume_region_indices = {
             region_index
-            for header_measure, region_index in unused_keys
+            for header_measure, region_index in unused_measure_region_pairs
             if header_measure in ("volume", "")
         }
         has_all_volumes = volume_region_indices == {*np.flatnonzero(~self.atlas.cortex)}
         # Beside the feature volume they would count twice.
-        may_use_volumes = self.subcortex != "volume" and "volume" not in self.features
+        may_use_volumes = (
+            self.subcortex != "volume" and "volume" not in self.feature_names
+        )
         if may_use_volumes and has_all_volumes:
             note_text += f"; {option_text('subcortex', 'volume')} reads them as volumes"
         return [Finding(note_text, LEFT_OUT)]
 
 
-def _unnamed_measures(measure: Measure) -> set[str]:
+def _get_unspecific_header_measures(measure: Measure) -> set[str]:
     """Return the kind of values in column names without a measure: none, or a ratio."""
     return {"", "suvr"} - {measure.name}
 
 
-def _names_measure(file_name: str, measure_name: str) -> bool:
+def _is_measure_in_file_name(file_name: str, measure_name: str) -> bool:
     """Return whether the name of a file names a measure."""
     if measure_name in find_measures_of_file(file_name):
         return True
@@ -1589,12 +1631,12 @@ def _check_one_kind_of_run(
     parsed_tables: Sequence[ScanTable], table_names_text: str
 ) -> None:
     """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
-    run_kinds = {
+    run_base_flags = {
         bool(scan_identity.base)
         for parsed_table in parsed_tables
         for scan_identity in parsed_table.scan_names
     }
-    if len(run_kinds) > 1:
+    if len(run_base_flags) > 1:
         raise CohortError(
             f"{table_names_text}: some rows come from longitudinal FreeSurfer runs "
             "('.long.') and some from cross-sectional runs, and the two must not be "

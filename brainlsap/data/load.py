@@ -328,8 +328,8 @@ def _read_without_faulty(
         skipped_fault_of_name,
         copied_label=copied_label,
     )
-    feature_sources.is_named = reading_options.feature is not None
-    feature_sources.features = feature_names
+    feature_sources.has_named_features = reading_options.feature is not None
+    feature_sources.feature_names = feature_names
     # None: bars on terminals alone.
     scan_list.bar_options = {"unit": "scan", "disable": None if verbose else True}
 
@@ -454,12 +454,12 @@ def _refuse_study(
 ) -> RefusedStudyError:
     """Return the error with every fault of a study, and with what was found in it."""
     faults = scan_list.faults
-    if feature_sources.id_mismatch is not None:
+    if feature_sources.id_mismatch_finding is not None:
         # IDs of other people explain why nobody has a connectome.
         other_faults = [
             fault for fault in faults if fault.kind != NO_IMAGE or fault.scan
         ]
-        faults = [feature_sources.id_mismatch, *other_faults]
+        faults = [feature_sources.id_mismatch_finding, *other_faults]
     people_lines = count_people(
         scan_list.table, scan_list.label or "none", scan_list.classes
     )
@@ -528,11 +528,11 @@ def open_study(
             feature_sources, label_name, people_column_name
         )
         parsed_sheets = people_sources.tables
-        parsed_people_tables = [people_sources.people_table(people_column_name)]
+        parsed_people_tables = [people_sources.find_people_table(people_column_name)]
         people_identities = parsed_people_tables[0].scan_names
         feature_sources.study_files = list_study_files(people=people_identities)
     people_table = parsed_people_tables[0]
-    feature_sources.people = people_table
+    feature_sources.people_table = people_table
     feature_sources.people_column_names = {*people_table.text_table}
     _check_chosen_columns(feature_sources)
     people, people_faults = list_people(people_table)
@@ -629,7 +629,7 @@ def _compare_with_files(
     scan_list: ScanList, feature_sources: FeatureSources, listed_ids: Collection[str]
 ) -> None:
     """Note people who have files and are not listed, and whether nobody listed has."""
-    people_table = feature_sources.people
+    people_table = feature_sources.people_table
     ids_with_files = {
         participant_id
         for participant_id, _ in feature_sources.study_files.files_by_visit
@@ -665,7 +665,7 @@ def _compare_with_files(
             feature_sources.study_files, people_table.scan_names
         ):
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
-        feature_sources.id_mismatch = Finding(
+        feature_sources.id_mismatch_finding = Finding(
             "no person in the table has files. The IDs in the table look like "
             f"{listed_name!r}, and the IDs of files and folders like "
             f"{unlisted_ids[0]!r}",
@@ -699,7 +699,7 @@ def _find_pattern(study_files: StudyFiles, scan_identities: Sequence[ScanName]) 
 def _check_chosen_columns(feature_sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
     people_table, chosen_columns = (
-        feature_sources.people,
+        feature_sources.people_table,
         feature_sources.chosen_columns,
     )
     if people_table is None:

@@ -851,7 +851,7 @@ def _find_scanned_sessions(
     if has_files:
         return scanned_session_of_visit
     return {
-        **feature_sources.sessions.get(participant_id, {}),
+        **feature_sources.session_names_by_person.get(participant_id, {}),
         **scanned_session_of_visit,
     }
 

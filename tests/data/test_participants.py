@@ -553,7 +553,7 @@ def test_people_without_labels_are_found_by_reading_each_table_once(
     scan_list, feature_sources = open_study(folder, options)
     assert len(scan_list.scans) == N_PEOPLE
     assert sorted(read_names) == ["broken.csv", "people.csv"]
-    assert len(feature_sources.skipped_tables) == 1
+    assert len(feature_sources.skipped_table_errors) == 1
 
 
 @pytest.mark.parametrize("words", [("yes", "no"), ("0", "1"), ("Ja", "Nein")])
