@@ -241,9 +241,9 @@ class ScanTable(NamedTuple):
 class _SortedColumns(NamedTuple):
     """The column names of a table by what the columns hold."""
 
-    by_region: dict[tuple[str, int], list[str]]
+    column_names_by_measure_region: dict[tuple[str, int], list[str]]
     """Heads by measure and region (position in the atlas)."""
-    facts: list[str]
+    fact_column_names: list[str]
     excluded_column_names: list[str]
     """Columns that atlases leave out on purpose."""
     unmatched_names: list[str]
@@ -298,7 +298,7 @@ def read_scan_table(
     numbers in some rows only are faults of these rows.
     """
     path_and_sheet = _add_sheet_name(table_path, sheet_name)
-    scan_rows, layout_record = _join_rows(
+    scan_rows, layout_record = _join_rows_of_scans(
         path_and_sheet, read_scan_rows(table_path, sheet_name, chosen_columns), atlas
     )
     participant_ids = [scan_identity.participant for scan_identity in scan_rows.names]
@@ -314,13 +314,13 @@ def read_scan_table(
         )
     side_letter = None
     # The name of the sheet may give the measure, too.
-    default_measure_name = _measure_of_file_name(
+    default_measure_name = _find_file_name_measure(
         _add_sheet_name(Path(table_path).name, sheet_name)
     )
     if default_measure_name in ("", "suvr"):
-        tracer_features = find_tracer_features(scan_rows.columns)
-        if len(tracer_features) == 1:
-            default_measure_name = tracer_features.pop()
+        tracer_feature_names = find_tracer_features(scan_rows.columns)
+        if len(tracer_feature_names) == 1:
+            default_measure_name = tracer_feature_names.pop()
     if header_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
         side_letter = header_match[1].upper() if header_match[1] else None
         default_measure_name = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
@@ -352,8 +352,8 @@ def read_scan_table(
 class _RowRegions(NamedTuple):
     """The region of every row, and the columns that name it."""
 
-    names: list[str]
-    columns: list[str]
+    region_names: list[str]
+    column_names: list[str]
 
 
 class _LayoutRecord(NamedTuple):
@@ -375,52 +375,59 @@ def _find_row_regions(
     if len({*scan_rows.names}) == len(scan_rows.names):
         return None
     cell_table = scan_rows.columns
-    name_column = None
+    name_column_name = None
     for column_name in cell_table:
         if find_region_column([column_name], NAME_COLUMNS) is None:
             continue
-        known_names = [
+        atlas_region_names = [
             region_name
             for region_name in cell_table[column_name].dropna().unique()
             if atlas.find(region_name) is not None
             or atlas.find(region_name, "L") is not None
         ]
-        if len(known_names) > _MIN_SHARE_OF_REGIONS * len(atlas):
-            name_column = column_name
+        if len(atlas_region_names) > _MIN_SHARE_OF_REGIONS * len(atlas):
+            name_column_name = column_name
             break
-    if name_column is None:
+    if name_column_name is None:
         return None
     side_column_names = _find_side_columns(cell_table)
-    region_names = [region_name or "" for region_name in cell_table[name_column]]
+    region_names = [region_name or "" for region_name in cell_table[name_column_name]]
     row_indices_by_identity: dict[ScanName, list[int]] = {}
     for row_index, scan_identity in enumerate(scan_rows.names):
         row_indices_by_identity.setdefault(scan_identity, []).append(row_index)
     # Most scans have the same rows, so that sides are found once for all of them.
-    names_by_rows_key: dict[tuple[object, ...], list[str]] = {}
+    sided_names_by_cells: dict[tuple[object, ...], list[str]] = {}
     side_cells_by_column = {
         column_name: list(cell_table[column_name]) for column_name in side_column_names
     }
     for row_indices in row_indices_by_identity.values():
         names_of_scan = [region_names[row_index] for row_index in row_indices]
-        side_cells_of_scan = {
+        scan_side_cells_by_column = {
             column_name: [column_cells[row_index] for row_index in row_indices]
             for column_name, column_cells in side_cells_by_column.items()
         }
-        rows_key = (*names_of_scan, *map(tuple, side_cells_of_scan.values()))
-        if rows_key not in names_by_rows_key:
-            names_by_rows_key[rows_key] = _add_sides(
-                Path(path_and_sheet), names_of_scan, side_cells_of_scan, atlas, None
+        name_side_cells = (
+            *names_of_scan,
+            *map(tuple, scan_side_cells_by_column.values()),
+        )
+        if name_side_cells not in sided_names_by_cells:
+            sided_names_by_cells[name_side_cells] = _add_sides(
+                Path(path_and_sheet),
+                names_of_scan,
+                scan_side_cells_by_column,
+                atlas,
+                None,
             )
         for row_index, region_name in zip(
-            row_indices, names_by_rows_key[rows_key], strict=True
+            row_indices, sided_names_by_cells[name_side_cells], strict=True
         ):
             region_names[row_index] = region_name
-    return _RowRegions(region_names, [name_column, *side_column_names])
+    return _RowRegions(region_names, [name_column_name, *side_column_names])
 
 
 # Layout -> function that returns the region of every row, or None for a table of
-# another layout. Without a function, a row has all regions of its scan. `_join_rows`
-# checks the rows of all layouts.
+# another layout. Without a function, a row has all regions of its scan.
+# `_join_rows_of_scans` checks the rows of all layouts.
 SCAN_TABLE_LAYOUTS: dict[
     str, Callable[[str, ScanRows, Atlas], _RowRegions | None] | None
 ] = {
@@ -443,7 +450,7 @@ def _find_side_columns(column_names: Iterable[str]) -> list[str]:
     ]
 
 
-def _join_rows(
+def _join_rows_of_scans(
     path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
 ) -> tuple[ScanRows, _LayoutRecord]:
     """Return one row per scan with a column per region, of a table in any layout.
@@ -454,42 +461,49 @@ def _join_rows(
     for find_regions in SCAN_TABLE_LAYOUTS.values():
         row_regions = find_regions and find_regions(path_and_sheet, scan_rows, atlas)
         if row_regions:
-            region_names = row_regions.names
+            region_names = row_regions.region_names
             break
     else:
         return scan_rows, _LayoutRecord()
     scan_identities = [*dict.fromkeys(scan_rows.names)]
-    scan_index_of_name = {
+    scan_index_by_identity = {
         scan_identity: i for i, scan_identity in enumerate(scan_identities)
     }
-    scan_of_row = np.array(
-        [scan_index_of_name[scan_identity] for scan_identity in scan_rows.names]
+    scan_index_by_row = np.array(
+        [scan_index_by_identity[scan_identity] for scan_identity in scan_rows.names]
     )
-    region_of_name = {
+    region_index_by_name = {
         region_name: atlas.find(region_name) for region_name in {*region_names}
     }
-    region_of_row = np.array(
+    region_index_by_row = np.array(
         [
-            -1 if region_of_name[region_name] is None else region_of_name[region_name]
+            -1
+            if region_index_by_name[region_name] is None
+            else region_index_by_name[region_name]
             for region_name in region_names
         ]
     )
-    known_row_indices = np.flatnonzero(region_of_row >= 0)
-    row_counts = np.zeros((len(scan_identities), len(atlas)), dtype=int)
+    region_row_indices = np.flatnonzero(region_index_by_row >= 0)
+    row_count_matrix = np.zeros((len(scan_identities), len(atlas)), dtype=int)
     np.add.at(
-        row_counts,
-        (scan_of_row[known_row_indices], region_of_row[known_row_indices]),
+        row_count_matrix,
+        (
+            scan_index_by_row[region_row_indices],
+            region_index_by_row[region_row_indices],
+        ),
         1,
     )
-    used_region_indices = np.flatnonzero(row_counts.any(axis=0))
-    value_column_names, fact_column_names, excluded_names = _sort_row_columns(
+    used_region_indices = np.flatnonzero(row_count_matrix.any(axis=0))
+    value_column_names, fact_column_names, excluded_names = _classify_row_columns(
         path_and_sheet,
-        scan_rows._replace(columns=scan_rows.columns.drop(columns=row_regions.columns)),
-        scan_of_row,
-        region_of_row,
+        scan_rows._replace(
+            columns=scan_rows.columns.drop(columns=row_regions.column_names)
+        ),
+        scan_index_by_row,
+        region_index_by_row,
     )
-    first_row_indices = np.unique(scan_of_row, return_index=True)[1]
-    joined_columns = {
+    first_row_indices = np.unique(scan_index_by_row, return_index=True)[1]
+    cells_by_joined_column = {
         column_name: scan_rows.columns[column_name].to_numpy()[first_row_indices]
         for column_name in fact_column_names
     }
@@ -497,82 +511,88 @@ def _join_rows(
         cell_matrix = np.full((len(scan_identities), len(atlas)), None, dtype=object)
         value_cells = scan_rows.columns[value_column_name].to_numpy()
         cell_matrix[
-            scan_of_row[known_row_indices], region_of_row[known_row_indices]
-        ] = value_cells[known_row_indices]
-        is_plain_value = (
+            scan_index_by_row[region_row_indices],
+            region_index_by_row[region_row_indices],
+        ] = value_cells[region_row_indices]
+        has_generic_value_name = (
             find_column_name([value_column_name], VALUE_COLUMNS) is not None
         )
         for i in used_region_indices:
             joined_column_name = (
                 atlas.names[i]
-                if is_plain_value
+                if has_generic_value_name
                 else f"{atlas.names[i]}_{value_column_name}"
             )
-            joined_columns[joined_column_name] = cell_matrix[:, i]
-    other_names = sorted(
+            cells_by_joined_column[joined_column_name] = cell_matrix[:, i]
+    nonatlas_region_names = sorted(
         region_name
-        for region_name, known_index in region_of_name.items()
-        if known_index is None and region_name
+        for region_name, region_index in region_index_by_name.items()
+        if region_index is None and region_name
     )
-    outside_names = [
+    outside_region_names = [
         region_name
-        for region_name in other_names
+        for region_name in nonatlas_region_names
         if is_non_region_name(region_name) or atlas.divides(region_name)
     ]
     joined_scan_rows = scan_rows._replace(
         names=scan_identities,
-        columns=pd.DataFrame(joined_columns, dtype=object).rename_axis(
+        columns=pd.DataFrame(cells_by_joined_column, dtype=object).rename_axis(
             columns=scan_rows.id_column
         ),
         missing_words={
             column_name: {
-                int(scan_of_row[row_index]): missing_word
-                for row_index, missing_word in word_of_row.items()
+                int(scan_index_by_row[row_index]): missing_word
+                for row_index, missing_word in missing_word_by_row.items()
             }
-            for column_name, word_of_row in scan_rows.missing_words.items()
+            for column_name, missing_word_by_row in scan_rows.missing_words.items()
             if column_name in fact_column_names
         },
     )
     return joined_scan_rows, _LayoutRecord(
         row_faults=_find_region_faults(
             path_and_sheet,
-            row_counts[:, used_region_indices],
+            row_count_matrix[:, used_region_indices],
             [atlas.names[i] for i in used_region_indices],
         ),
         unmatched_names=tuple(
             region_name
-            for region_name in other_names
-            if region_name not in outside_names
+            for region_name in nonatlas_region_names
+            if region_name not in outside_region_names
         ),
-        excluded_names=(*excluded_names, *outside_names),
+        excluded_names=(*excluded_names, *outside_region_names),
     )
 
 
 def _find_region_faults(
-    path_and_sheet: str, row_counts: np.ndarray, region_names: Sequence[str]
+    path_and_sheet: str, row_count_matrix: np.ndarray, region_names: Sequence[str]
 ) -> dict[int, Finding]:
-    """Return a fault for every scan (row of `row_counts`) without a row per region."""
-    fault_of_row: dict[int, Finding] = {}
-    for i in np.flatnonzero((row_counts != 1).any(axis=1)):
-        missing_names = [
-            region_names[int(j)] for j in np.flatnonzero(row_counts[i] == 0)
+    """Return a fault for every scan that does not have one row per region.
+
+    Scans are the rows of `row_count_matrix`.
+    """
+    fault_by_row_index: dict[int, Finding] = {}
+    for i in np.flatnonzero((row_count_matrix != 1).any(axis=1)):
+        missing_region_names = [
+            region_names[int(j)] for j in np.flatnonzero(row_count_matrix[i] == 0)
         ]
-        repeated_names = [
-            region_names[int(j)] for j in np.flatnonzero(row_counts[i] > 1)
+        repeated_region_names = [
+            region_names[int(j)] for j in np.flatnonzero(row_count_matrix[i] > 1)
         ]
         problem_texts, advice_texts = list[str](), list[str]()
-        if missing_names:
-            problem_texts.append(f"no row of {listed(missing_names, 5)}")
+        if missing_region_names:
+            problem_texts.append(f"no row of {listed(missing_region_names, 5)}")
             advice_texts.append(
                 "Add the rows (with n/a for a region that was not measured)"
             )
-        if repeated_names:
-            problem_texts.append(f"more than one row of {listed(repeated_names, 5)}")
+        if repeated_region_names:
+            problem_texts.append(
+                f"more than one row of {listed(repeated_region_names, 5)}"
+            )
             advice_texts.append(
                 "Delete the rows that are wrong, or write the visits in a column "
                 "session_id"
             )
-        fault_of_row[int(i)] = Finding(
+        fault_by_row_index[int(i)] = Finding(
             f"expected one row of {path_and_sheet} for each of the {len(region_names)} "
             "regions of the scan",
             FAULT,
@@ -580,25 +600,25 @@ def _find_region_faults(
             got=" and ".join(problem_texts),
             advice=f"{'. '.join(advice_texts)}, or {leave_out_text()}",
             values={
-                "missing_regions": tuple(missing_names),
-                "repeated_regions": tuple(repeated_names),
+                "missing_regions": tuple(missing_region_names),
+                "repeated_regions": tuple(repeated_region_names),
             },
         )
-    return fault_of_row
+    return fault_by_row_index
 
 
-def _sort_row_columns(
+def _classify_row_columns(
     path_and_sheet: str,
     scan_rows: ScanRows,
-    scan_of_row: np.ndarray,
-    region_of_row: np.ndarray,
+    scan_index_by_row: np.ndarray,
+    region_index_by_row: np.ndarray,
 ) -> tuple[list[str], list[str], list[str]]:
     """Return the columns of values, of facts of scans, and of facts of regions.
 
     Raise if a column is none of these, because it differs within a scan.
     """
     cell_table = scan_rows.columns
-    value_column_names, fact_column_names, region_column_names = (
+    value_column_names, fact_column_names, region_fact_column_names = (
         list[str](),
         list[str](),
         list[str](),
@@ -606,28 +626,35 @@ def _sort_row_columns(
     differing_texts = list[str]()
     for column_name in cell_table:
         column_cells = cell_table[column_name]
-        n_values_by_scan = column_cells.groupby(scan_of_row).nunique(dropna=False)
-        n_values_by_region = column_cells.groupby(region_of_row).nunique(dropna=False)
-        known_name = find_column_name(
-            [column_name], (*_MEASURE_OF_TERM, *VALUE_COLUMNS)
+        n_values_by_scan = column_cells.groupby(scan_index_by_row).nunique(dropna=False)
+        n_values_by_region = column_cells.groupby(region_index_by_row).nunique(
+            dropna=False
+        )
+        has_measure_name = (
+            find_column_name([column_name], (*_MEASURE_OF_TERM, *VALUE_COLUMNS))
+            is not None
         )
         is_covariate = kind_of(column_name) in COVARIATES
         may_be_value = not is_covariate and _are_mostly_numbers(column_cells)
-        is_constant_by_region = (n_values_by_region == 1).all()
-        if known_name or (
+        is_constant_within_regions = (n_values_by_region == 1).all()
+        if has_measure_name or (
             may_be_value
             and (n_values_by_scan > 1).mean() > 1 / 2
-            and not (is_constant_by_region and len(n_values_by_scan) > 1)
+            and not (is_constant_within_regions and len(n_values_by_scan) > 1)
         ):
             value_column_names.append(column_name)
         elif (n_values_by_scan == 1).all():
             fact_column_names.append(column_name)
-        elif is_constant_by_region and not is_covariate:
-            region_column_names.append(column_name)
+        elif is_constant_within_regions and not is_covariate:
+            region_fact_column_names.append(column_name)
         else:
             scan_index = int(n_values_by_scan.index[n_values_by_scan > 1][0])
-            cell_texts = column_cells[scan_of_row == scan_index].fillna("n/a").unique()
-            scan_text = scan_rows.names[int(np.argmax(scan_of_row == scan_index))].text
+            cell_texts = (
+                column_cells[scan_index_by_row == scan_index].fillna("n/a").unique()
+            )
+            scan_text = scan_rows.names[
+                int(np.argmax(scan_index_by_row == scan_index))
+            ].text
             differing_texts.append(
                 f"{column_name!r} ({listed(map(repr, cell_texts), 3)} in {scan_text})"
             )
@@ -640,16 +667,16 @@ def _sort_row_columns(
             kind="rows differ",
             values={"n_columns": len(differing_texts)},
         )
-    return value_column_names, fact_column_names, region_column_names
+    return value_column_names, fact_column_names, region_fact_column_names
 
 
 def _are_mostly_numbers(column_cells: pd.Series) -> bool:
     """Return whether most cells are numbers, though other cells may be faulty."""
-    known_cells = column_cells.dropna().astype(str)
-    is_number = pd.to_numeric(known_cells, errors="coerce").notna() | known_cells.map(
-        is_number_with_marks
-    ).astype(bool)
-    return bool(is_number.mean() > 1 / 2)
+    filled_cells = column_cells.dropna().astype(str)
+    is_number_cell = pd.to_numeric(
+        filled_cells, errors="coerce"
+    ).notna() | filled_cells.map(is_number_with_marks).astype(bool)
+    return bool(is_number_cell.mean() > 1 / 2)
 
 
 def _add_sheet_name(file_name: str | Path, sheet_name: str) -> str:
@@ -657,7 +684,7 @@ def _add_sheet_name(file_name: str | Path, sheet_name: str) -> str:
     return f"{file_name}, sheet {sheet_name!r}" if sheet_name else str(file_name)
 
 
-def _measure_of_file_name(file_name: str) -> str:
+def _find_file_name_measure(file_name: str) -> str:
     """Return the one measure that a file's name gives, else ""."""
     measure_names = find_measures_of_file(file_name)
     # suvr_fdg.csv is of FDG.
@@ -679,12 +706,12 @@ def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
         has_letters = any(map(str.isalpha, min(cell_texts, default="")))
         if find_tracers(column_name) or not has_letters:
             continue
-        if kind_of(column_name) == "tracer" or all(map(_names_tracer, cell_texts)):
+        if kind_of(column_name) == "tracer" or all(map(_has_tracer_name, cell_texts)):
             tracer_column_names.append(column_name)
     return tracer_column_names
 
 
-def _names_tracer(cell_text: str) -> bool:
+def _has_tracer_name(cell_text: str) -> bool:
     """Return whether a cell names a tracer, and not only a kind of tracers."""
     return any(not tracer.is_generic for tracer in find_tracers(cell_text))
 
@@ -717,12 +744,12 @@ def _check_tracer_of_columns(
     table_path: Path, cells_by_column: Mapping[str, _Cells], measure_name: str
 ) -> None:
     """Raise if the columns of one scan's table name another tracer."""
-    other_features = find_tracer_features(cells_by_column) - {measure_name}
-    if other_features and measure_name in PET_FEATURES:
+    other_feature_names = find_tracer_features(cells_by_column) - {measure_name}
+    if other_feature_names and measure_name in PET_FEATURES:
         columns_text = listed(map(repr, find_tracer_columns(cells_by_column)))
         raise FileFormatError(
             f"the column {columns_text} names a tracer of "
-            f"{listed(sorted(other_features))}, not of {measure_name}. Name the "
+            f"{listed(sorted(other_feature_names))}, not of {measure_name}. Name the "
             f"measure with {option_text('feature')}.",
             path=table_path,
         )
@@ -742,49 +769,51 @@ def _sort_columns(
     `side_letter` and `default_measure_name` are of column names that name neither.
     """
     path_and_sheet = _add_sheet_name(table_path, sheet_name)
-    original_name_of_column = _remove_copy_numbers(cell_table)
+    original_name_by_column = _remove_copy_numbers(cell_table)
     sorted_columns = _sort_column_names(
-        original_name_of_column, atlas, side_letter, default_measure_name
+        original_name_by_column, atlas, side_letter, default_measure_name
     )
     region_column_names = [
         region_column_name
-        for column_names_of_key in sorted_columns.by_region.values()
-        for region_column_name in column_names_of_key
+        for equivalent_column_names in (
+            sorted_columns.column_names_by_measure_region.values()
+        )
+        for region_column_name in equivalent_column_names
     ]
     region_cell_table = cell_table[region_column_names]
-    fault_of_row: dict[int, Finding] = {}
+    fault_by_row_index: dict[int, Finding] = {}
     try:
         column_arrays = parse_numbers(path_and_sheet, region_cell_table).T
     except FileFormatError:
-        fault_of_row = _find_row_faults(path_and_sheet, region_cell_table)
-        if not (scan_identities and fault_of_row):
+        fault_by_row_index = _find_row_faults(path_and_sheet, region_cell_table)
+        if not (scan_identities and fault_by_row_index):
             raise
         # No value of a faulty row is used.
-        sound_cells = region_cell_table.to_numpy(dtype=object, copy=True)
-        sound_cells[[*fault_of_row]] = None
-        column_arrays = parse_numbers(path_and_sheet, sound_cells).T
+        faultless_cell_array = region_cell_table.to_numpy(dtype=object, copy=True)
+        faultless_cell_array[[*fault_by_row_index]] = None
+        column_arrays = parse_numbers(path_and_sheet, faultless_cell_array).T
     numbers_by_column = dict(zip(region_column_names, column_arrays, strict=True))
-    values_by_key: dict[tuple[str, int], np.ndarray] = {}
+    values_by_measure_region: dict[tuple[str, int], np.ndarray] = {}
     conflict_texts = list[str]()
-    spare_column_names = list[str]()
+    unused_column_names = list[str]()
     zero_region_names = list[str]()
     for (
         measure_name,
         region_index,
-    ), column_names_of_key in sorted_columns.by_region.items():
+    ), equivalent_column_names in sorted_columns.column_names_by_measure_region.items():
         region_name = atlas.names[region_index]
         # Numbered copies that are 0 everywhere do not count.
         used_column_names = [
             region_column_name
-            for region_column_name in column_names_of_key
+            for region_column_name in equivalent_column_names
             if numbers_by_column[region_column_name].any()
-            or original_name_of_column[region_column_name] == region_column_name
+            or original_name_by_column[region_column_name] == region_column_name
         ]
         column_numbers = numbers_by_column[used_column_names[0]]
-        values_by_key[measure_name, region_index] = column_numbers
-        spare_column_names += [
+        values_by_measure_region[measure_name, region_index] = column_numbers
+        unused_column_names += [
             region_column_name
-            for region_column_name in column_names_of_key
+            for region_column_name in equivalent_column_names
             if region_column_name != used_column_names[0]
         ]
         if not all(
@@ -794,7 +823,7 @@ def _sort_columns(
             for region_column_name in used_column_names
         ):
             conflict_texts.append(
-                f"{' and '.join(map(repr, column_names_of_key))} ({region_name})"
+                f"{' and '.join(map(repr, equivalent_column_names))} ({region_name})"
             )
         if {*column_numbers[~np.isnan(column_numbers)]} == {0}:
             zero_region_names.append(region_name)
@@ -805,12 +834,12 @@ def _sort_columns(
             path=path_and_sheet,
         )
     table_findings = list[Finding]()
-    if spare_column_names:
+    if unused_column_names:
         message = (
-            f"{count(len(spare_column_names), 'column')} with the values of another "
+            f"{count(len(unused_column_names), 'column')} with the values of another "
             "column, or with 0 in every row, "
-            f"{verb_form(len(spare_column_names), 'are')} left out: "
-            f"{listed(spare_column_names)}"
+            f"{verb_form(len(unused_column_names), 'are')} left out: "
+            f"{listed(unused_column_names)}"
         )
         table_findings.append(Finding(message, LEFT_OUT))
     if zero_region_names:
@@ -819,19 +848,19 @@ def _sort_columns(
             f"n/a for a region that was not measured: {listed(zero_region_names)}"
         )
         table_findings.append(Finding(message))
-    fact_column_names = sorted_columns.facts
-    if not values_by_key:
+    fact_column_names = sorted_columns.fact_column_names
+    if not values_by_measure_region:
         fact_column_names = fact_column_names + sorted_columns.excluded_column_names
     return ScanTable(
         table_path,
         scan_identities,
         cell_table[fact_column_names],
-        values_by_key,
+        values_by_measure_region,
         unmatched_names=tuple(sorted_columns.unmatched_names),
         excluded_columns=tuple(sorted_columns.excluded_column_names),
         notes=tuple(table_findings),
         sheet=sheet_name,
-        row_faults=fault_of_row,
+        row_faults=fault_by_row_index,
         measures_in_other_units=frozenset(sorted_columns.measures_in_other_units),
     )
 
@@ -849,53 +878,59 @@ def _find_row_faults(
     cell_numbers = region_cell_table.apply(pd.to_numeric, errors="coerce").to_numpy(
         float
     )
-    is_known = ~pd.isna(cell_array)
-    is_wrong = np.isnan(cell_numbers) & is_known
-    is_wrong_row = is_wrong.any(axis=1)
-    n_known_rows = is_known.any(axis=1).sum()
-    is_wrong_column = is_wrong.any(axis=0) & (is_wrong == is_known).all(axis=0)
-    marked_cells = [*filter(is_number_with_marks, map(str, cell_array[is_wrong]))]
-    has_point = np.array(["." in str(cell_text) for cell_text in cell_array[is_known]])
-    has_other_notation = bool(marked_cells) and not (
-        all(map(has_decimal_comma, marked_cells))
-        and 2 * has_point.sum() > is_known.sum()
+    is_filled_cell = ~pd.isna(cell_array)
+    is_wrong_cell = np.isnan(cell_numbers) & is_filled_cell
+    is_wrong_row = is_wrong_cell.any(axis=1)
+    n_filled_rows = is_filled_cell.any(axis=1).sum()
+    is_wrong_column = is_wrong_cell.any(axis=0) & (is_wrong_cell == is_filled_cell).all(
+        axis=0
+    )
+    marked_number_cells = [
+        *filter(is_number_with_marks, map(str, cell_array[is_wrong_cell]))
+    ]
+    is_cell_with_point = np.array(
+        ["." in str(cell_text) for cell_text in cell_array[is_filled_cell]]
+    )
+    has_other_notation = bool(marked_number_cells) and not (
+        all(map(has_decimal_comma, marked_number_cells))
+        and 2 * is_cell_with_point.sum() > is_filled_cell.sum()
     )
     if (
-        2 * is_wrong_row.sum() > n_known_rows
+        2 * is_wrong_row.sum() > n_filled_rows
         or is_wrong_column.any()
         or has_other_notation
     ):
         return {}
-    fault_of_row: dict[int, Finding] = {}
+    fault_by_row_index: dict[int, Finding] = {}
     for row_index in np.flatnonzero(is_wrong_row):
-        column_indices = np.flatnonzero(is_wrong[row_index])
+        column_indices = np.flatnonzero(is_wrong_cell[row_index])
         cells_text = listed(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
-        first_wrong_name = str(region_cell_table.columns[column_indices[0]])
+        first_wrong_column_name = str(region_cell_table.columns[column_indices[0]])
         number_advice = explain_numbers(cell_array[row_index, column_indices])
         number_advice = number_advice.strip(" .") or "Write n/a for missing values"
-        fault_of_row[int(row_index)] = Finding(
+        fault_by_row_index[int(row_index)] = Finding(
             f"cells in {path_and_sheet} must be numbers",
             FAULT,
             kind="not numbers",
             got=f"{cells_text} in {count(len(column_indices), 'column')} (first "
-            f"{first_wrong_name!r})",
+            f"{first_wrong_column_name!r})",
             advice=f"{number_advice}, or {leave_out_text()}",
             values={"cells": tuple(cell_array[row_index, column_indices])},
         )
-    return fault_of_row
+    return fault_by_row_index
 
 
 def _remove_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
     """Return every column name without pandas' number of a repeated name (`x.1`)."""
     column_names = list(column_names)
-    stem_of_name = {
+    stem_by_column_name = {
         column_name: _COPY_NUMBER.sub("", column_name) for column_name in column_names
     }
     return {
-        column_name: name_stem if name_stem in stem_of_name else column_name
-        for column_name, name_stem in stem_of_name.items()
+        column_name: name_stem if name_stem in stem_by_column_name else column_name
+        for column_name, name_stem in stem_by_column_name.items()
     }
 
 
@@ -919,7 +954,7 @@ def _combine_with_unit(measure_name: str, unit: str) -> str:
 
 
 def _sort_column_names(
-    original_name_of_column: Mapping[str, str],
+    original_name_by_column: Mapping[str, str],
     atlas: Atlas,
     side_letter: str | None,
     default_measure_name: str,
@@ -928,24 +963,24 @@ def _sort_column_names(
     sorted_columns = _SortedColumns({}, [], [], [], set())
     name_unit_by_column = {
         column_name: _drop_unit(unitless_column_name)
-        for column_name, unitless_column_name in original_name_of_column.items()
+        for column_name, unitless_column_name in original_name_by_column.items()
     }
-    unitless_names = [
+    unitless_column_names = [
         unitless_name for unitless_name, _ in name_unit_by_column.values()
     ]
-    measure_region_of_name = _find_custom_column_names(
-        unitless_names, atlas, side_letter
+    measure_region_by_column = _find_custom_column_names(
+        unitless_column_names, atlas, side_letter
     )
     # A ratio is of the tracer that the file's name gives.
     unspecific_measure_names = (
         ("", "suvr") if default_measure_name in PET_FEATURES else ("",)
     )
     for column_name, (unitless_column_name, unit) in name_unit_by_column.items():
-        measure_name, region_name = measure_region_of_name.get(
+        measure_name, region_name = measure_region_by_column.get(
             unitless_column_name
         ) or _split_column_name(unitless_column_name, atlas, side_letter)
         region_index = atlas.find(region_name, side_letter)
-        is_excluded = (
+        is_excluded_region = (
             is_non_region_name(unitless_column_name)
             or is_non_region_name(region_name)
             or atlas.divides(region_name, side_letter)
@@ -961,14 +996,14 @@ def _sort_column_names(
                 measure_name = _combine_with_unit(measure_name, unit)
                 if unitless_measure_name not in ("", measure_name):
                     sorted_columns.measures_in_other_units.add(measure_name)
-            measure_and_index = (measure_name, region_index)
-            sorted_columns.by_region.setdefault(measure_and_index, []).append(
-                column_name
-            )
-        elif is_excluded and unitless_column_name.lower() not in _HEAD_SIZES:
+            measure_region_key = (measure_name, region_index)
+            sorted_columns.column_names_by_measure_region.setdefault(
+                measure_region_key, []
+            ).append(column_name)
+        elif is_excluded_region and unitless_column_name.lower() not in _HEAD_SIZES:
             sorted_columns.excluded_column_names.append(column_name)
         else:
-            sorted_columns.facts.append(column_name)
+            sorted_columns.fact_column_names.append(column_name)
             if split_name(region_name)[0]:
                 sorted_columns.unmatched_names.append(region_name)
     return sorted_columns
@@ -1031,10 +1066,10 @@ def read_region_values(
         )
     region_cells = np.array(value_cells, dtype=object)[row_indices[region_indices]]
     # Messages about wrong numbers name the region.
-    value_names = [f"{measure.name} of {atlas.names[i]}" for i in region_indices]
+    value_titles = [f"{measure.name} of {atlas.names[i]}" for i in region_indices]
     region_values = np.full(len(atlas), np.nan)
     region_values[region_indices] = parse_numbers(
-        table_path, region_cells[None], value_names
+        table_path, region_cells[None], value_titles
     )[0]
     return region_values, frame_notes, region_indices
 
@@ -1051,12 +1086,12 @@ def _read_hemisphere_tables(
     )
     other_path = other_side(table_path)
     if other_path:
-        other_cells_by_column = read_columns(other_path)
-        other_names, other_cells = _read_static_table(
-            other_path, other_cells_by_column, measure, atlas
+        other_file_cells_by_column = read_columns(other_path)
+        other_region_names, other_region_cells = _read_static_table(
+            other_path, other_file_cells_by_column, measure, atlas
         )
-        region_names = [*region_names, *other_names]
-        region_cells = [*region_cells, *other_cells]
+        region_names = [*region_names, *other_region_names]
+        region_cells = [*region_cells, *other_region_cells]
     return region_names, region_cells
 
 
@@ -1075,34 +1110,38 @@ def _read_static_table(
         for column_name in cells_by_column
         if not are_numbers(cells_by_column[column_name])
     ]
-    name_column = find_region_column(text_column_names, NAME_COLUMNS)
-    name_column = name_column or find_region_column(cells_by_column, NAME_COLUMNS)
+    name_column_name = find_region_column(text_column_names, NAME_COLUMNS)
+    name_column_name = name_column_name or find_region_column(
+        cells_by_column, NAME_COLUMNS
+    )
     # Before any layout is read, so that no layout can forget it.
     _check_tracer_of_columns(table_path, cells_by_column, measure.name)
-    if name_column is not None:
+    if name_column_name is not None:
         _check_one_scan(table_path, cells_by_column)
-    if name_column is None and len(next(iter(cells_by_column.values()))) == 1:
+    if name_column_name is None and len(next(iter(cells_by_column.values()))) == 1:
         return _read_single_row(table_path, cells_by_column, measure, atlas, file_side)
-    value_column = find_column_name(cells_by_column, measure.value_column_names)
-    if name_column is None or value_column is None:
-        expected_names = (
-            NAME_COLUMNS if name_column is None else measure.value_column_names
+    value_column_name = find_column_name(cells_by_column, measure.value_column_names)
+    if name_column_name is None or value_column_name is None:
+        expected_column_names = (
+            NAME_COLUMNS if name_column_name is None else measure.value_column_names
         )
         raise FileFormatError(
-            f"none of the column names is one of {', '.join(expected_names)}. The "
-            f"columns are {', '.join(cells_by_column)}.",
+            f"none of the column names is one of {', '.join(expected_column_names)}. "
+            f"The columns are {', '.join(cells_by_column)}.",
             path=table_path,
         )
-    region_names = [region_name or "" for region_name in cells_by_column[name_column]]
+    region_names = [
+        region_name or "" for region_name in cells_by_column[name_column_name]
+    ]
     other_cells_by_column = {
         column_name: column_cells
         for column_name, column_cells in cells_by_column.items()
-        if column_name not in (name_column, value_column)
+        if column_name not in (name_column_name, value_column_name)
     }
     region_names = _add_sides(
         table_path, region_names, other_cells_by_column, atlas, file_side
     )
-    return region_names, list(cells_by_column[value_column])
+    return region_names, list(cells_by_column[value_column_name])
 
 
 def _read_single_row(
@@ -1115,7 +1154,7 @@ def _read_single_row(
     """Return names and values of a table of one row with a column for every region."""
     row_table = pd.DataFrame(cells_by_column, dtype=object)
     parsed_table = _sort_columns(table_path, [], row_table, atlas, file_side)
-    value_of_name: dict[str, str | float | None] = dict.fromkeys(
+    value_by_region_name: dict[str, str | float | None] = dict.fromkeys(
         parsed_table.unmatched_names
     )
     # Columns that name the measure come last, because they replace the others.
@@ -1128,8 +1167,8 @@ def _read_single_row(
             region_index,
         ), column_values in parsed_table.region_columns.items():
             if column_measure_name == accepted_measure_name:
-                value_of_name[atlas.names[region_index]] = column_values[0]
-    return list(value_of_name), list(value_of_name.values())
+                value_by_region_name[atlas.names[region_index]] = column_values[0]
+    return list(value_by_region_name), list(value_by_region_name.values())
 
 
 def _check_one_scan(table_path: Path, cells_by_column: Mapping[str, _Cells]) -> None:
@@ -1140,17 +1179,17 @@ def _check_one_scan(table_path: Path, cells_by_column: Mapping[str, _Cells]) -> 
     for column_name in cells_by_column:
         if find_column_name([column_name], _SCAN_COLUMNS) is None:
             continue
-        unique_cells = [
+        distinct_cell_texts = [
             *dict.fromkeys(
                 cell_text for cell_text in cells_by_column[column_name] if cell_text
             )
         ]
-        if len(unique_cells) > 1:
+        if len(distinct_cell_texts) > 1:
             raise FileFormatError(
-                f"the column {column_name!r} contains {len(unique_cells)} different "
-                f"values, such as {unique_cells[0]!r} and {unique_cells[1]!r}; "
-                "expected the regions of one scan only. Write one table for each "
-                "scan.",
+                f"the column {column_name!r} contains {len(distinct_cell_texts)} "
+                f"different values, such as {distinct_cell_texts[0]!r} and "
+                f"{distinct_cell_texts[1]!r}; expected the regions of one scan only. "
+                "Write one table for each scan.",
                 path=table_path,
             )
 
@@ -1168,11 +1207,11 @@ def _add_sides(
     without one only Clinica's order is known. Raise if a name says another side than
     its column.
     """
-    lacks_side = [
+    sideless_flags = [
         not split_name(region_name)[0] and atlas.find(region_name, "L") is not None
         for region_name in region_names
     ]
-    sides_by_column = {
+    side_letters_by_column = {
         column_name: [find_side(cell_text or "") for cell_text in column_cells]
         for column_name, column_cells in cells_by_column.items()
     }
@@ -1182,23 +1221,23 @@ def _add_sides(
             table_path,
             column_name,
             cells_by_column[column_name],
-            sides_by_column[column_name],
-            lacks_side,
+            side_letters_by_column[column_name],
+            sideless_flags,
         )
-    row_index_pairs = _find_row_pairs(region_names, lacks_side)
+    row_index_pairs = _find_row_pairs(region_names, sideless_flags)
     if row_index_pairs:
-        distinguishing_names = [
+        distinguishing_column_names = [
             column_name
-            for column_name, side_letters in sides_by_column.items()
+            for column_name, side_letters in side_letters_by_column.items()
             if all(
                 {side_letters[row_index] for row_index in row_index_pair} == {"L", "R"}
                 for row_index_pair in row_index_pairs
             )
         ]
-        if not distinguishing_names:
-            _refuse_halves(table_path, cells_by_column, row_index_pairs)
+        if not distinguishing_column_names:
+            _refuse_unclear_side_column(table_path, cells_by_column, row_index_pairs)
             if file_side is None and _is_clinica(table_path, cells_by_column):
-                return _add_sides_of_clinica(region_names, lacks_side)
+                return _add_sides_of_clinica(region_names, sideless_flags)
             first_row_index = min(
                 row_index
                 for row_index_pair in row_index_pairs
@@ -1213,11 +1252,11 @@ def _add_sides(
                 path=table_path,
             )
         side_column_names = [
-            *dict.fromkeys([*distinguishing_names, *side_column_names])
+            *dict.fromkeys([*distinguishing_column_names, *side_column_names])
         ]
     side_letters = [file_side] * len(region_names)
     for column_name in side_column_names:
-        for row_index, column_side in enumerate(sides_by_column[column_name]):
+        for row_index, column_side in enumerate(side_letters_by_column[column_name]):
             if column_side and side_letters[row_index] not in (None, column_side):
                 is_only_side_column = len(side_column_names) == 1
                 other_source_text = (
@@ -1231,14 +1270,14 @@ def _add_sides(
                     path=table_path,
                 )
             side_letters[row_index] = column_side or side_letters[row_index]
-    contradictory_names = [
+    contradictory_region_names = [
         repr(region_name)
         for region_name, side_letter in zip(region_names, side_letters, strict=True)
         if side_letter
         and split_name(region_name)[0] not in (None, side_letter)
         and atlas.find(region_name) is not None
     ]
-    if contradictory_names:
+    if contradictory_region_names:
         side_source_text = (
             f"the column {side_column_names[0]!r}"
             if side_column_names
@@ -1246,8 +1285,8 @@ def _add_sides(
         )
         raise RegionNameError(
             f"{side_source_text} and the name of the region give opposite sides in "
-            f"{count(len(contradictory_names), 'row')}: "
-            f"{listed(contradictory_names, 3)}. Correct the side or the name.",
+            f"{count(len(contradictory_region_names), 'row')}: "
+            f"{listed(contradictory_region_names, 3)}. Correct the side or the name.",
             path=table_path,
             kind="opposite sides",
         )
@@ -1260,12 +1299,12 @@ def _add_sides(
 
 
 def _find_row_pairs(
-    region_names: Sequence[str], lacks_side: Sequence[bool]
+    region_names: Sequence[str], sideless_flags: Sequence[bool]
 ) -> list[list[int]]:
     """Return the rows of every name without a side that comes exactly twice."""
     row_indices_by_name: dict[str, list[int]] = {}
     for row_index, region_name in enumerate(region_names):
-        if lacks_side[row_index]:
+        if sideless_flags[row_index]:
             row_indices_by_name.setdefault(region_name, []).append(row_index)
     return [
         row_indices
@@ -1279,34 +1318,34 @@ def _check_side_words(
     column_name: str,
     side_cells: _Cells,
     side_letters: Sequence[str | None],
-    lacks_side: Sequence[bool],
+    sideless_flags: Sequence[bool],
 ) -> None:
     """Raise if a column of sides has words that are not known."""
-    unknown_cells = [
+    unknown_side_cells = [
         repr(cell_text)
         for row_index, cell_text in enumerate(side_cells)
-        if lacks_side[row_index]
+        if sideless_flags[row_index]
         and cell_text
         and not (side_letters[row_index] or _is_midline(cell_text))
     ]
-    if unknown_cells:
+    if unknown_side_cells:
         raise FileFormatError(
             f"the column {column_name!r} contains "
-            f"{listed(dict.fromkeys(unknown_cells), 5)}, which means neither left "
+            f"{listed(dict.fromkeys(unknown_side_cells), 5)}, which means neither left "
             "nor right. Write 'left' or 'right' (or L or R, or lh or rh) in this "
             "column.",
             path=table_path,
         )
 
 
-def _refuse_halves(
+def _refuse_unclear_side_column(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
     row_index_pairs: list[list[int]],
 ) -> None:
     """Raise if a column has two values that tell regions of one name apart."""
     for column_name, column_cells in cells_by_column.items():
-        half_values = dict.fromkeys(
+        pair_cells = dict.fromkeys(
             column_cells[row_index]
             for row_index_pair in row_index_pairs
             for row_index in row_index_pair
@@ -1315,9 +1354,9 @@ def _refuse_halves(
             len({column_cells[row_index] for row_index in row_index_pair}) == 2
             for row_index_pair in row_index_pairs
         )
-        if differs_within_pairs and len(half_values) == 2:
+        if differs_within_pairs and len(pair_cells) == 2:
             values_text = " and ".join(
-                repr(half_value or "n/a") for half_value in half_values
+                repr(pair_cell or "n/a") for pair_cell in pair_cells
             )
             raise FileFormatError(
                 f"the column {column_name!r} contains {values_text} for regions of "
@@ -1341,12 +1380,12 @@ def _is_clinica(table_path: Path, column_names: Iterable[str]) -> bool:
 
 
 def _add_sides_of_clinica(
-    region_names: list[str], are_sideless: list[bool]
+    region_names: list[str], sideless_flags: list[bool]
 ) -> list[str]:
     """Return names of Clinica's tables: first sums, then left, then right regions."""
     sideless_names = [
         region_name
-        for region_name, is_sideless in zip(region_names, are_sideless, strict=True)
+        for region_name, is_sideless in zip(region_names, sideless_flags, strict=True)
         if is_sideless
     ]
     n_regions = len(sideless_names) // 2
@@ -1357,19 +1396,21 @@ def _add_sides_of_clinica(
     ):
         # Names without a side stay unknown.
         return region_names
-    sided_names = iter(
+    sided_name_iterator = iter(
         [
             *(f"lh_{region_name}" for region_name in left_region_names),
             *(f"rh_{region_name}" for region_name in left_region_names),
         ]
     )
-    complete_names = list[str]()
-    for region_name, is_sideless in zip(region_names, are_sideless, strict=True):
+    sided_region_names = list[str]()
+    for region_name, is_sideless in zip(region_names, sideless_flags, strict=True):
         if is_sideless:
-            complete_names.append(next(sided_names))
+            sided_region_names.append(next(sided_name_iterator))
         else:
-            complete_names.append(region_name if split_name(region_name)[0] else "none")
-    return complete_names
+            sided_region_names.append(
+                region_name if split_name(region_name)[0] else "none"
+            )
+    return sided_region_names
 
 
 def _split_column_name(
@@ -1386,9 +1427,9 @@ def _split_column_name(
     measure_and_region = _read_ukbiobank_column_name(column_name, atlas)
     if measure_and_region is not None:
         return measure_and_region
-    ucsf_match = _HEAD_WITH_TERM.fullmatch(column_name)
-    if ucsf_match:
-        return _MEASURE_OF_TERM[ucsf_match[2].lower()], ucsf_match[1]
+    term_match = _HEAD_WITH_TERM.fullmatch(column_name)
+    if term_match:
+        return _MEASURE_OF_TERM[term_match[2].lower()], term_match[1]
     return "", column_name
 
 
@@ -1405,7 +1446,7 @@ def _read_ukbiobank_column_name(
     if "ukbiobank_fields" not in atlas.settings:
         return None
     if column_name.isdecimal():
-        return _ukbiobank_regions(atlas).get(int(column_name))
+        return _map_ukbiobank_fields(atlas).get(int(column_name))
     title_match = _UKBIOBANK_TITLE.fullmatch(column_name)
     if title_match is None:
         return None
@@ -1416,21 +1457,21 @@ def _read_ukbiobank_column_name(
 
 
 @lru_cache(maxsize=16)
-def _ukbiobank_regions(atlas: Atlas) -> dict[int, tuple[str, str]]:
+def _map_ukbiobank_fields(atlas: Atlas) -> dict[int, tuple[str, str]]:
     """Return measure and region by number of UK Biobank's field.
 
     Fields of one measure and side follow each other in the order of FreeSurfer's
     labels.
     """
-    region_of_field = {
+    measure_region_by_field = {
         int(field_number): ("volume", region_name)
         for field_number, region_name in atlas.settings.get(
             "ukbiobank_volumes", {}
         ).items()
     }
     cortex_table = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
-    numbers_of_measure = atlas.settings.get("ukbiobank_fields", {})
-    for measure_name, first_field_numbers in numbers_of_measure.items():
+    first_field_numbers_by_measure = atlas.settings.get("ukbiobank_fields", {})
+    for measure_name, first_field_numbers in first_field_numbers_by_measure.items():
         for side_letter, first_field_number in zip(
             "LR", first_field_numbers, strict=True
         ):
@@ -1438,11 +1479,11 @@ def _ukbiobank_regions(atlas: Atlas) -> dict[int, tuple[str, str]]:
                 cortex_table["hemisphere"] == side_letter
             ]
             for field_offset, region_name in enumerate(region_names):
-                region_of_field[first_field_number + field_offset] = (
+                measure_region_by_field[first_field_number + field_offset] = (
                     measure_name,
                     region_name,
                 )
-    return region_of_field
+    return measure_region_by_field
 
 
 def _find_custom_column_names(
@@ -1453,19 +1494,19 @@ def _find_custom_column_names(
     They are the labels of the atlas, unless they only count; or have a custom word
     before or behind the names of enough regions (`HIP_L_gmv`).
     """
-    min_count = _MIN_SHARE_OF_REGIONS * len(atlas)
-    number_names = [
+    min_n_regions = _MIN_SHARE_OF_REGIONS * len(atlas)
+    number_column_names = [
         column_name for column_name in column_names if column_name.isdecimal()
     ]
-    are_label_numbers = {*number_names} <= {
+    are_label_numbers = {*number_column_names} <= {
         *atlas.name_by_label
-    } and not are_default_row_names(number_names)
-    if are_label_numbers and len(number_names) > min_count:
+    } and not are_default_row_names(number_column_names)
+    if are_label_numbers and len(number_column_names) > min_n_regions:
         return {
-            number_name: ("", atlas.name_by_label[number_name])
-            for number_name in number_names
+            number_column_name: ("", atlas.name_by_label[number_column_name])
+            for number_column_name in number_column_names
         }
-    measure_region_of_name = dict[str, tuple[str, str]]()
+    measure_region_by_column = dict[str, tuple[str, str]]()
     for column_name in column_names:
         is_known_region = (
             atlas.find(
@@ -1477,14 +1518,14 @@ def _find_custom_column_names(
             continue
         measure_and_region = _find_region(column_name, atlas, side_letter)
         if measure_and_region is not None:
-            measure_region_of_name[column_name] = measure_and_region
-    count_of_measure = Counter(
-        measure_name for measure_name, _ in measure_region_of_name.values()
+            measure_region_by_column[column_name] = measure_and_region
+    count_by_measure = Counter(
+        measure_name for measure_name, _ in measure_region_by_column.values()
     )
     return {
         column_name: (measure_name, region_name)
-        for column_name, (measure_name, region_name) in measure_region_of_name.items()
-        if count_of_measure[measure_name] > min_count
+        for column_name, (measure_name, region_name) in measure_region_by_column.items()
+        if count_by_measure[measure_name] > min_n_regions
     }
 
 
@@ -1550,9 +1591,9 @@ def describe_unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
     except RegionNameError as error:
         hint_text = atlas.settings.get("remake_values", "")
         message = error.message
-        n_unknown = error.values.get("n_unknown")
+        n_unknown_names = error.values.get("n_unknown")
         # A table may pass its unknown names alone, so that their share says nothing.
-        if n_unknown and n_unknown == error.values["n_names"]:
+        if n_unknown_names and n_unknown_names == error.values["n_names"]:
             message = f"These names {error.values['description']}"
         has_better_atlas = atlas.find_better_atlas_name(region_names) is not None
         return f"{message} {hint_text if has_better_atlas else ''}".rstrip()
@@ -1581,13 +1622,13 @@ def read_gtm_stats(
     values stay as `mri_gtmpvc` scaled them (to the pons by its default).
     """
     cell_rows = [text_line.split() for text_line in read_lines(stats_path)]
-    are_rows_counted = [row_cells[0] for row_cells in cell_rows] == [
+    are_rows_numbered = [row_cells[0] for row_cells in cell_rows] == [
         str(i + 1) for i in range(len(cell_rows))
     ]
     if {len(row_cells) for row_cells in cell_rows} not in (
         {7},
         {8},
-    ) or not are_rows_counted:
+    ) or not are_rows_numbered:
         raise FileFormatError(
             "expected a PETSurfer table with 7 or 8 cells in each row and the row "
             "numbers 1, 2 ... in the first column. The file may be incomplete.",
@@ -1667,11 +1708,11 @@ def _mean_of_frames(
     frame_starts, frame_ends = parse_numbers(
         table_path, frame_table[edge_column_names]
     ).T
-    weights_of_frames = frame_weights(table_path, frame_starts, frame_ends, frames)
-    has_weight = weights_of_frames > 0
-    return region_names, weights_of_frames[has_weight] @ parse_numbers(
+    frame_weight_array = frame_weights(table_path, frame_starts, frame_ends, frames)
+    is_weighted_frame = frame_weight_array > 0
+    return region_names, frame_weight_array[is_weighted_frame] @ parse_numbers(
         table_path, frame_table[region_names]
-    )[has_weight]
+    )[is_weighted_frame]
 
 
 def frame_weights(
@@ -1691,15 +1732,15 @@ def frame_weights(
             path=table_path,
         )
     window_start, window_end = frames or (frame_starts[0], frame_ends[0])
-    is_in_window = (frame_starts >= window_start - 1e-6) & (
+    is_frame_in_window = (frame_starts >= window_start - 1e-6) & (
         frame_ends <= window_end + 1e-6
     )
-    frame_durations = np.where(is_in_window, frame_ends - frame_starts, 0)
+    frame_durations = np.where(is_frame_in_window, frame_ends - frame_starts, 0)
     are_consecutive = (frame_ends > frame_starts).all() and (
         frame_starts[1:] >= frame_ends[:-1] - 1e-6
     ).all()
     # Otherwise there is a gap, or an edge of the window cuts a frame.
-    is_window_filled = is_in_window.any() and np.isclose(
+    is_window_filled = is_frame_in_window.any() and np.isclose(
         frame_durations.sum(), window_end - window_start, rtol=1e-3
     )
     if not (are_consecutive and is_window_filled):
@@ -1726,15 +1767,15 @@ def _reference_mean(
     """
     reference_side, reference_core_name = split_name(reference)
     accepted_core_names = REFERENCES.get(reference.lower(), (reference_core_name,))
-    core_name_of_row = dict[int, str]()
+    core_name_by_row_index = dict[int, str]()
     for row_index, region_name in enumerate(region_names):
         region_side, region_core_name = split_name(region_name)
         if region_core_name in accepted_core_names and reference_side in (
             None,
             region_side,
         ):
-            core_name_of_row[row_index] = region_core_name
-    if set(core_name_of_row.values()) != set(accepted_core_names):
+            core_name_by_row_index[row_index] = region_core_name
+    if set(core_name_by_row_index.values()) != set(accepted_core_names):
         raise FileFormatError(
             f"unknown reference region {reference!r}. Accepted are "
             f"{', '.join(map(repr, REFERENCES))} and the regions of the file.",
@@ -1742,12 +1783,12 @@ def _reference_mean(
         )
     if len(accepted_core_names) > 1 and region_sizes is None:
         raise FileFormatError(
-            f"{reference} consists of {len(core_name_of_row)} parts, and their mean "
-            "requires their volumes as weights, but the file contains no volumes. "
+            f"{reference} consists of {len(core_name_by_row_index)} parts, and their "
+            "mean requires their volumes as weights, but the file contains no volumes. "
             f"Choose another {option_text('reference')}.",
             path=table_path,
         )
-    row_indices = list(core_name_of_row)
+    row_indices = list(core_name_by_row_index)
     size_weights = None if region_sizes is None else region_sizes[row_indices]
     reference_mean = np.average(region_values[row_indices], weights=size_weights)
     if not 0 < reference_mean < np.inf:

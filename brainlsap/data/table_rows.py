@@ -38,7 +38,7 @@ _INTEGER = re.compile(r"\s*-?\d+\s*")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _BLANK_AFTER_QUOTE = re.compile(r'"[ \t]+(?=[,;]|$)')
 
-HeaderScore = Callable[[Sequence[str]], int]
+HeaderScoreFunction = Callable[[Sequence[str]], int]
 
 
 class TableRow(NamedTuple):
@@ -106,7 +106,9 @@ def split_cells(text_line: str, delimiter: str | None) -> list[str]:
     return [cell_text.strip() for cell_text in next(csv_reader)]
 
 
-def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableText:
+def read_table_text(
+    table_path: str | Path, score_header: HeaderScoreFunction
+) -> TableText:
     """Cut a text file into a header and rows of as many cells.
 
     `score_header` says how much the cells of a line look like column names; it
@@ -126,11 +128,11 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
     line_indices = line_indices[len(comment_indices) :]
     comment_line_numbers = [i + 1 for i in comment_indices]
     if not line_indices:
-        raise _empty_table(table_path, comment_line_numbers)
+        raise _make_empty_table_error(table_path, comment_line_numbers)
     first_line = text_lines[line_indices[0]]
     first_row_delimiter = _choose_delimiter(first_line)
     delimiter = delimiter_match[1] if delimiter_match else first_row_delimiter
-    header_candidates = [
+    candidate_rows = [
         TableRow(
             i + 1, _split_header(text_lines[i].removeprefix("#").lstrip(" "), delimiter)
         )
@@ -139,7 +141,7 @@ def read_table_text(table_path: str | Path, score_header: HeaderScore) -> TableT
     ]
     first_row = TableRow(line_indices[0] + 1, _split_header(first_line, delimiter))
     header_row = choose_header(
-        table_path, header_candidates, first_row, score_header, delimiter is not None
+        table_path, candidate_rows, first_row, score_header, delimiter is not None
     )
     if header_row is first_row:
         line_indices = line_indices[1:]
@@ -206,7 +208,7 @@ def read_sheet_rows(table_path: str | Path, sheet_name: str = "") -> list[TableR
         for line_number, cell_values in enumerate(
             worksheet.iter_rows(values_only=True), start=1
         ):
-            cell_texts = [_cell_text(cell_value) for cell_value in cell_values]
+            cell_texts = [_format_cell(cell_value) for cell_value in cell_values]
             if any(cell_texts):
                 table_rows.append(TableRow(line_number, cell_texts))
     n_columns = max((len(table_row.cells) for table_row in table_rows), default=0)
@@ -217,15 +219,15 @@ def read_sheet_rows(table_path: str | Path, sheet_name: str = "") -> list[TableR
 
 
 def drop_titles(
-    table_rows: list[TableRow], score_header: HeaderScore
+    table_rows: list[TableRow], score_header: HeaderScoreFunction
 ) -> list[TableRow]:
     """Return rows without titles: rows of one filled cell above the column names."""
     n_titles = 0
     while (
         n_titles + 1 < len(table_rows)
-        and _count_filled(table_rows[n_titles])
+        and _count_filled_cells(table_rows[n_titles])
         < 2
-        <= _count_filled(table_rows[n_titles + 1])
+        <= _count_filled_cells(table_rows[n_titles + 1])
         and score_header(table_rows[n_titles].cells) == 0
     ):
         n_titles += 1
@@ -233,7 +235,7 @@ def drop_titles(
 
 
 def read_sheet_text(
-    table_path: str | Path, sheet_name: str, score_header: HeaderScore
+    table_path: str | Path, sheet_name: str, score_header: HeaderScoreFunction
 ) -> TableText:
     """Divide a sheet of a workbook into header, rows and comments."""
     table_rows = drop_titles(read_sheet_rows(table_path, sheet_name), score_header)
@@ -243,17 +245,17 @@ def read_sheet_text(
     table_rows = table_rows[len(comment_rows) :]
     comment_line_numbers = [table_row.line_number for table_row in comment_rows]
     if not table_rows:
-        raise _empty_table(table_path, comment_line_numbers)
-    header_candidates = []
+        raise _make_empty_table_error(table_path, comment_line_numbers)
+    candidate_rows = []
     for table_row in comment_rows:
         # A comment of one filled cell is a sentence.
-        if _count_filled(table_row) > 1:
+        if _count_filled_cells(table_row) > 1:
             first_cell = table_row.cells[0].removeprefix("#").lstrip()
-            header_candidates.append(
+            candidate_rows.append(
                 TableRow(table_row.line_number, [first_cell, *table_row.cells[1:]])
             )
     header_row = choose_header(
-        table_path, header_candidates, table_rows[0], score_header, True
+        table_path, candidate_rows, table_rows[0], score_header, True
     )
     if header_row is table_rows[0]:
         table_rows = table_rows[1:]
@@ -269,7 +271,7 @@ def choose_header(
     table_path: str | Path,
     candidate_rows: Sequence[TableRow],
     first_row: TableRow,
-    score_header: HeaderScore,
+    score_header: HeaderScoreFunction,
     is_delimited: bool,
 ) -> TableRow:
     """Return the header: the first line without `#`, or a candidate with it.
@@ -277,17 +279,17 @@ def choose_header(
     Raises FileFormatError if a candidate has as many cells as the first line without
     `#`, and neither looks more like a header.
     """
-    first_score = score_header(first_row.cells)
+    first_row_score = score_header(first_row.cells)
     for table_row in reversed(candidate_rows):
         if len(table_row.cells) != len(first_row.cells):
             continue
         header_score = score_header(table_row.cells)
-        if header_score > first_score:
+        if header_score > first_row_score:
             return table_row
-        is_table = is_delimited and len(first_row.cells) > 1
+        has_several_cells = is_delimited and len(first_row.cells) > 1
         if (
-            header_score == first_score
-            and is_table
+            header_score == first_row_score
+            and has_several_cells
             and table_row.cells != first_row.cells
         ):
             raise FileFormatError(
@@ -302,7 +304,7 @@ def choose_header(
     return first_row
 
 
-def _empty_table(
+def _make_empty_table_error(
     table_path: str | Path, comment_line_numbers: Sequence[int]
 ) -> FileFormatError:
     """Return the error of a table without a header."""
@@ -322,13 +324,13 @@ def _empty_table(
 def _split_header(header_line: str, delimiter: str | None) -> list[str]:
     """Return the column names of a line; quotation marks that do not fit are text."""
     try:
-        cell_texts = _parse_quoted(header_line, delimiter)
+        cell_texts = _parse_quoted_cells(header_line, delimiter)
     except csv.Error:
         cell_texts = [_unquote(cell_text) for cell_text in header_line.split(delimiter)]
     return [cell_text.strip() for cell_text in cell_texts]
 
 
-def _parse_quoted(text_line: str, delimiter: str | None) -> list[str]:
+def _parse_quoted_cells(text_line: str, delimiter: str | None) -> list[str]:
     """Return the cells of one line by RFC 4180; else raise csv.Error."""
     if '"' not in text_line:
         return text_line.split(delimiter)
@@ -385,7 +387,7 @@ def _cut_line_with_quotes(
     with blanks, as R writes them.
     """
     try:
-        quoted_cells = _parse_quoted(text_line, delimiter)
+        quoted_cells = _parse_quoted_cells(text_line, delimiter)
     except csv.Error:
         quoted_cells = plain_cells
     unquoted_cells = [_unquote(cell_text) for cell_text in plain_cells]
@@ -423,9 +425,11 @@ def _cut_quoted_lines(
             table_rows.append(TableRow(i + 1, text_line.split(delimiter)))
             continue
         try:
-            cell_texts = _parse_quoted(text_line, delimiter)
+            cell_texts = _parse_quoted_cells(text_line, delimiter)
         except csv.Error:
-            cell_texts, n_lines = _parse_lines(table_path, text_lines, i, delimiter)
+            cell_texts, n_lines = _parse_row_of_lines(
+                table_path, text_lines, i, delimiter
+            )
             next_index = i + n_lines
             _refuse_swallowed_rows(
                 table_path, i + 1, next_index, cell_texts, delimiter_pattern, n_cells
@@ -435,7 +439,7 @@ def _cut_quoted_lines(
     return table_rows
 
 
-def _parse_lines(
+def _parse_row_of_lines(
     table_path: str | Path, text_lines: Sequence[str], start_index: int, delimiter: str
 ) -> tuple[list[str], int]:
     """Return the cells of a row of several lines, and how many lines it takes."""
@@ -499,7 +503,7 @@ def _complete_header(
     table_rows: Sequence[TableRow],
     text_lines: Sequence[str],
     delimiter: str | None,
-    score_header: HeaderScore,
+    score_header: HeaderScoreFunction,
 ) -> TableRow:
     """Return the header, with an unnamed first column if R left its name out.
 
@@ -510,10 +514,10 @@ def _complete_header(
         table_row for table_row in table_rows if len(table_row.cells) != n_cells
     ]
     if not wrong_rows:
-        _refuse_undivided(table_path, header_row, table_rows)
+        _refuse_undivided_header(table_path, header_row, table_rows)
         return header_row
-    row_widths = {len(table_row.cells) for table_row in table_rows}
-    if row_widths == {n_cells + 1} and n_cells > 1:
+    distinct_cell_counts = {len(table_row.cells) for table_row in table_rows}
+    if distinct_cell_counts == {n_cells + 1} and n_cells > 1:
         if _are_row_names(header_row, table_rows, delimiter, score_header):
             return TableRow(header_row.line_number, ["", *header_row.cells])
         raise FileFormatError(
@@ -542,7 +546,7 @@ def _complete_header(
         n_cells,
         is_quote_open,
     )
-    if len(row_widths) == 1 and len(table_rows) > 1:
+    if len(distinct_cell_counts) == 1 and len(table_rows) > 1:
         advice = (
             f"Line {header_row.line_number} was read as the header; delete a title "
             f"above it. {advice}"
@@ -554,9 +558,9 @@ def _complete_header(
         else ""
     )
     raise FileFormatError(
-        f"line {table_row.line_number} has {_count_cells(table_row.cells)}; expected "
-        f"{n_cells} as in the header (line {header_row.line_number}){count_text}. "
-        f"{advice}",
+        f"line {table_row.line_number} has {_describe_cell_count(table_row.cells)}; "
+        f"expected {n_cells} as in the header (line "
+        f"{header_row.line_number}){count_text}. {advice}",
         path=table_path,
         kind="number of cells",
         values={"line": table_row.line_number},
@@ -567,7 +571,7 @@ def _are_row_names(
     header_row: TableRow,
     table_rows: Sequence[TableRow],
     delimiter: str | None,
-    score_header: HeaderScore,
+    score_header: HeaderScoreFunction,
 ) -> bool:
     """Return whether the first cells are R's names of rows, whose column has no name.
 
@@ -587,20 +591,20 @@ def _are_row_names(
     ]
     if delimiter == ",":
         cell_columns = zip(*(table_row.cells for table_row in table_rows), strict=True)
-        are_integers = [
+        integer_column_flags = [
             all(map(_INTEGER.fullmatch, column_cells)) for column_cells in cell_columns
         ]
         # Two columns of integers side by side may be one with decimal commas.
-        column_pairs = pairwise(are_integers[are_numbered_from_1:])
+        integer_flag_pairs = pairwise(integer_column_flags[are_numbered_from_1:])
         if any(
-            is_integer and is_next_integer
-            for is_integer, is_next_integer in column_pairs
+            is_integer_column and is_next_integer_column
+            for is_integer_column, is_next_integer_column in integer_flag_pairs
         ):
             return False
     return are_numbered_from_1 or score_header(header_row.cells) == 0
 
 
-def _count_cells(cell_texts: Sequence[str]) -> str:
+def _describe_cell_count(cell_texts: Sequence[str]) -> str:
     return "1 cell" if len(cell_texts) == 1 else f"{len(cell_texts)} cells"
 
 
@@ -650,25 +654,29 @@ def _explain_width(
     return "The file may be incomplete. Write n/a in a cell without a value."
 
 
-def _refuse_undivided(
+def _refuse_undivided_header(
     table_path: str | Path, header_row: TableRow, table_rows: Sequence[TableRow]
 ) -> None:
     """Raise where the header is one cell and all rows are divided by a delimiter."""
     if len(header_row.cells) > 1 or not table_rows:
         return
     for delimiter in DELIMITERS:
-        delimiter_counts = {
+        distinct_delimiter_counts = {
             table_row.cells[0].count(delimiter) for table_row in table_rows
         }
         # A comma with a blank after it belongs to a sentence.
         is_prose = any(
             f"{delimiter} " in table_row.cells[0] for table_row in table_rows
         )
-        if len(delimiter_counts) == 1 and delimiter_counts != {0} and not is_prose:
+        if (
+            len(distinct_delimiter_counts) == 1
+            and distinct_delimiter_counts != {0}
+            and not is_prose
+        ):
             raise FileFormatError(
                 f"the header (line {header_row.line_number}) is one cell, "
                 f"{header_row.cells[0]!r}, but every line below has "
-                f"{delimiter_counts.pop() + 1} cells separated by "
+                f"{distinct_delimiter_counts.pop() + 1} cells separated by "
                 f"{_DELIMITER_NAMES[delimiter]}. Name every column in the header.",
                 path=table_path,
                 kind="undivided header",
@@ -680,11 +688,11 @@ def _pad_cells(cell_texts: list[str], n_cells: int) -> list[str]:
     return cell_texts + [""] * (n_cells - len(cell_texts))
 
 
-def _count_filled(table_row: TableRow) -> int:
+def _count_filled_cells(table_row: TableRow) -> int:
     return sum(map(bool, table_row.cells))
 
 
-def _cell_text(cell_value: object) -> str:
+def _format_cell(cell_value: object) -> str:
     """Return a cell of a sheet as text; 70.0 is 70, a day has no time."""
     if cell_value is None:
         return ""

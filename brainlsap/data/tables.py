@@ -210,40 +210,40 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
         table_text = read_table_text(table_path, _score_header)
     _check_marked_rows(table_path, table_text)
     column_names, cell_columns = _drop_empty_columns(table_text)
-    repeated_names = sorted(
+    repeated_column_names = sorted(
         {
             column_name
             for column_name in column_names
             if column_names.count(column_name) > 1
         }
     )
-    if repeated_names:
+    if repeated_column_names:
         raise FileFormatError(
-            f"{listed(map(repr, repeated_names))} are repeated in the first row, "
-            f"which was read as the header: {listed(map(repr, column_names), 5)}. "
+            f"{listed(map(repr, repeated_column_names))} are repeated in the first "
+            f"row, which was read as the header: {listed(map(repr, column_names), 5)}. "
             "Give every column a different name, and delete all lines above the "
             "header.",
             path=table_path,
             kind="repeated heads",
-            values={"heads": tuple(repeated_names)},
+            values={"heads": tuple(repeated_column_names)},
         )
     table_columns = TableColumns()
     table_columns.line_numbers = [
         table_row.line_number for table_row in table_text.rows
     ]
     table_columns.comment_line_numbers = table_text.comment_line_numbers
-    words_of_column: dict[str, dict[int, str]] = {}
+    missing_words_by_column: dict[str, dict[int, str]] = {}
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
         cell_texts = [_missing_to_none(cell_text.strip()) for cell_text in column_cells]
         table_columns[column_name] = cell_texts
-        word_of_row = {
+        missing_word_by_row = {
             row_index: column_cells[row_index].strip()
             for row_index, cell_text in enumerate(cell_texts)
             if cell_text is None and is_missing_word(column_cells[row_index])
         }
-        if word_of_row:
-            words_of_column[column_name] = word_of_row
-    table_columns.missing_words = words_of_column
+        if missing_word_by_row:
+            missing_words_by_column[column_name] = missing_word_by_row
+    table_columns.missing_words = missing_words_by_column
     return table_columns
 
 
@@ -257,55 +257,55 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     that name no instance. People without images keep one row without a visit. Any
     other table is returned unchanged.
     """
-    id_column = find_column_name(table_columns, _UKBIOBANK_IDS)
+    id_column_name = find_column_name(table_columns, _UKBIOBANK_IDS)
     has_visits = find_column_name(table_columns, SESSION_COLUMNS) is not None
-    columns_of_field = _group_instances(table_columns)
-    imaging_field_columns = [
-        column_of_instance
-        for column_of_instance in columns_of_field.values()
-        if min(column_of_instance) >= _FIRST_IMAGING_INSTANCE
+    columns_by_field = _group_columns_by_field(table_columns)
+    imaging_column_mappings = [
+        column_name_by_instance
+        for column_name_by_instance in columns_by_field.values()
+        if min(column_name_by_instance) >= _FIRST_IMAGING_INSTANCE
     ]
-    if id_column is None or has_visits or not imaging_field_columns:
+    if id_column_name is None or has_visits or not imaging_column_mappings:
         return table_columns
-    row_visit_pairs = _find_visits(table_columns, imaging_field_columns)
+    row_visit_pairs = _find_row_visit_pairs(table_columns, imaging_column_mappings)
     visit_table = TableColumns()
     visit_table.line_numbers = [
         table_columns.line_numbers[row_index] for row_index, _ in row_visit_pairs
     ]
     visit_table.comment_line_numbers = table_columns.comment_line_numbers
-    words_of_column: dict[str, dict[int, str]] = {}
+    missing_words_by_column: dict[str, dict[int, str]] = {}
     visit_numbers = {visit_number for _, visit_number in row_visit_pairs}
     empty_cells: list[str | None] = [None] * len(table_columns.line_numbers)
-    for field_name, column_of_instance in columns_of_field.items():
-        column_of_visit = {
-            visit_number: _column_at_visit(column_of_instance, visit_number)
+    for field_name, column_name_by_instance in columns_by_field.items():
+        column_name_by_visit = {
+            visit_number: _find_column_at_visit(column_name_by_instance, visit_number)
             for visit_number in visit_numbers
         }
-        cells_of_visit = {
+        cells_by_visit = {
             visit_number: empty_cells
             if column_name is None
             else table_columns[column_name]
-            for visit_number, column_name in column_of_visit.items()
+            for visit_number, column_name in column_name_by_visit.items()
         }
         visit_table[field_name] = [
-            cells_of_visit[visit_number][row_index]
+            cells_by_visit[visit_number][row_index]
             for row_index, visit_number in row_visit_pairs
         ]
-        words_of_visit: dict[int | None, Mapping[int, str]] = {
+        missing_words_by_visit: dict[int | None, Mapping[int, str]] = {
             visit_number: {}
             if column_name is None
             else table_columns.missing_words.get(column_name, {})
-            for visit_number, column_name in column_of_visit.items()
+            for visit_number, column_name in column_name_by_visit.items()
         }
-        if any(words_of_visit.values()):
-            words_of_column[field_name] = {
-                visit_row_index: words_of_visit[visit_number][row_index]
+        if any(missing_words_by_visit.values()):
+            missing_words_by_column[field_name] = {
+                visit_row_index: missing_words_by_visit[visit_number][row_index]
                 for visit_row_index, (row_index, visit_number) in enumerate(
                     row_visit_pairs
                 )
-                if row_index in words_of_visit[visit_number]
+                if row_index in missing_words_by_visit[visit_number]
             }
-    visit_table.missing_words = words_of_column
+    visit_table.missing_words = missing_words_by_column
     visit_table[INSTANCE_COLUMN] = [
         None if visit_number is None else str(visit_number)
         for _, visit_number in row_visit_pairs
@@ -313,44 +313,44 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     return visit_table
 
 
-def _group_instances(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
+def _group_columns_by_field(column_names: Iterable[str]) -> dict[str, dict[int, str]]:
     """Return the column of every instance by the name that a field is given.
 
     A column that names no instance is as one of instance 0.
     """
-    columns_of_field: dict[str, dict[int, str]] = {}
+    columns_by_field: dict[str, dict[int, str]] = {}
     for column_name in column_names:
         header_matches = (
             header_pattern.fullmatch(column_name) for header_pattern in _FIELD_HEADS
         )
         header_match = next(filter(None, header_matches), None)
-        field_name, instance = column_name, 0
+        field_name, instance_number = column_name, 0
         if header_match is not None:
             field_name = _NAME_OF_FIELD.get(
                 header_match["field"], header_match["field"]
             )
-            instance = int(header_match["instance"] or 0)
+            instance_number = int(header_match["instance"] or 0)
             if int(header_match["array"] or 0):
                 field_name = f"{field_name}_a{header_match['array']}"
-        if instance in columns_of_field.get(field_name, {}):
+        if instance_number in columns_by_field.get(field_name, {}):
             field_name = column_name
-        columns_of_field.setdefault(field_name, {})[instance] = column_name
-    return columns_of_field
+        columns_by_field.setdefault(field_name, {})[instance_number] = column_name
+    return columns_by_field
 
 
-def _find_visits(
-    table_columns: TableColumns, imaging_field_columns: Sequence[Mapping[int, str]]
+def _find_row_visit_pairs(
+    table_columns: TableColumns, imaging_column_mappings: Sequence[Mapping[int, str]]
 ) -> list[tuple[int, int | None]]:
     """Return every row with each of its visits; None for a row that has none."""
     has_visit_by_instance: dict[int, np.ndarray] = {}
-    for column_of_instance in imaging_field_columns:
-        for instance, column_name in column_of_instance.items():
-            has_value = [
+    for column_name_by_instance in imaging_column_mappings:
+        for instance_number, column_name in column_name_by_instance.items():
+            is_filled_cell = [
                 cell_text is not None for cell_text in table_columns[column_name]
             ]
-            has_visit_by_instance[instance] = has_visit_by_instance.get(
-                instance, False
-            ) | np.array(has_value)
+            has_visit_by_instance[instance_number] = has_visit_by_instance.get(
+                instance_number, False
+            ) | np.array(is_filled_cell)
     row_visit_pairs = list[tuple[int, int | None]]()
     for row_index in range(len(table_columns.line_numbers)):
         visit_numbers = [
@@ -364,14 +364,16 @@ def _find_visits(
     return row_visit_pairs
 
 
-def _column_at_visit(
-    column_of_instance: Mapping[int, str], visit_number: int | None
+def _find_column_at_visit(
+    column_name_by_instance: Mapping[int, str], visit_number: int | None
 ) -> str | None:
     """Return the column that holds a field at a visit, None if there is none."""
-    if visit_number is not None and visit_number in column_of_instance:
-        return column_of_instance[visit_number]
-    has_imaging = max(column_of_instance) >= _FIRST_IMAGING_INSTANCE
-    return None if has_imaging else column_of_instance[min(column_of_instance)]
+    if visit_number is not None and visit_number in column_name_by_instance:
+        return column_name_by_instance[visit_number]
+    has_imaging = max(column_name_by_instance) >= _FIRST_IMAGING_INSTANCE
+    return (
+        None if has_imaging else column_name_by_instance[min(column_name_by_instance)]
+    )
 
 
 def _missing_to_none(cell_text: str) -> str | None:
@@ -394,8 +396,8 @@ def is_formula_error(cell_text: object) -> bool:
     >>> [*map(is_formula_error, ["#N/A", "#DIV/0!", "#REF!", "#NV", "#01", "N/A"])]
     [True, True, True, True, False, False]
     """
-    is_marked = isinstance(cell_text, str) and cell_text.startswith("#")
-    return is_marked and _FORMULA_ERROR.fullmatch(str(cell_text)) is not None
+    has_hash_mark = isinstance(cell_text, str) and cell_text.startswith("#")
+    return has_hash_mark and _FORMULA_ERROR.fullmatch(str(cell_text)) is not None
 
 
 def is_ditto_mark(cell_text: object) -> bool:
@@ -409,17 +411,17 @@ def is_ditto_mark(cell_text: object) -> bool:
 
 def _score_header(header_cells: Sequence[str]) -> int:
     """Return 2 if the first cell is a known column name, 1 if another is, else 0."""
-    known_letters = [
+    known_name_letters = [
         letters_of(column_name)
         for column_name in (*ID_COLUMNS, *NAME_COLUMNS)
         if column_name
     ]
-    is_known_column = [
-        letters_of(cell_text) in known_letters
+    known_column_flags = [
+        letters_of(cell_text) in known_name_letters
         or FREESURFER_HEAD.fullmatch(cell_text) is not None
         for cell_text in header_cells
     ]
-    return 2 if is_known_column[0] else int(any(is_known_column))
+    return 2 if known_column_flags[0] else int(any(known_column_flags))
 
 
 def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
@@ -473,14 +475,14 @@ def _drop_empty_columns(table_text: TableText) -> tuple[list[str], list[Sequence
     )
     if not cell_columns:
         cell_columns = [()] * len(column_names)
-    filled_names, filled_columns = list[str](), list[Sequence[str]]()
+    filled_column_names, filled_cell_columns = list[str](), list[Sequence[str]]()
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
         if column_name != "" or any(map(str.strip, column_cells)):
-            filled_names.append(column_name)
-            filled_columns.append(column_cells)
-    if not filled_names:
+            filled_column_names.append(column_name)
+            filled_cell_columns.append(column_cells)
+    if not filled_column_names:
         return column_names, cell_columns
-    return filled_names, filled_columns
+    return filled_column_names, filled_cell_columns
 
 
 # Significant digits of probabilities and decision values in shared tables.
@@ -569,19 +571,19 @@ def parse_numbers(
         parsed_numbers = pd.to_numeric(cell_array.ravel(), errors="coerce").reshape(
             cell_array.shape
         )
-    is_wrong = pd.isna(parsed_numbers) & ~pd.isna(cell_array)
+    is_wrong_cell = pd.isna(parsed_numbers) & ~pd.isna(cell_array)
     wrong_cell_texts = [
         f"{cell_array[row_index, column_index]!r} in row {row_index + 1} below the "
         f"header, column {column_names[column_index]!r}"
-        for row_index, column_index in np.argwhere(is_wrong)
+        for row_index, column_index in np.argwhere(is_wrong_cell)
     ]
     problem_text = (
         f"{len(wrong_cell_texts)} cells must be numbers or n/a: "
         f"{listed(wrong_cell_texts, 5)}"
     )
-    known_texts = [*map(str, cell_array[~pd.isna(cell_array)])]
+    filled_cell_texts = [*map(str, cell_array[~pd.isna(cell_array)])]
     conversion_advice = ""
-    if _have_decimal_commas(known_texts, cell_array[is_wrong]):
+    if _have_decimal_commas(filled_cell_texts, cell_array[is_wrong_cell]):
         problem_text = (
             f"all numbers have decimal commas, for example {wrong_cell_texts[0]}"
         )
@@ -590,10 +592,10 @@ def parse_numbers(
             "save it with to_csv, which writes decimal points."
         )
     raise FileFormatError(
-        f"{problem_text}.{explain_numbers(cell_array[is_wrong])}{conversion_advice}",
+        f"{problem_text}.{explain_numbers(cell_array[is_wrong_cell])}{conversion_advice}",
         path=table_path,
         kind="not numbers",
-        values={"cells": tuple(cell_array[is_wrong])},
+        values={"cells": tuple(cell_array[is_wrong_cell])},
     )
 
 
@@ -606,14 +608,14 @@ def is_number_with_marks(cell_text: str) -> bool:
 
 
 def _have_decimal_commas(
-    known_texts: Sequence[str], faulty_cells: Sequence[str] | np.ndarray
+    filled_cell_texts: Sequence[str], faulty_cells: Sequence[str] | np.ndarray
 ) -> bool:
     """Return whether most cells have a decimal comma, and no cell has a point.
 
     Some comma must be one of decimals for certain: 4,394 may be 4394.
     """
-    are_most_faulty = 2 * len(faulty_cells) > len(known_texts)
-    has_decimal_point = any("." in cell_text for cell_text in known_texts)
+    are_most_faulty = 2 * len(faulty_cells) > len(filled_cell_texts)
+    has_decimal_point = any("." in cell_text for cell_text in filled_cell_texts)
     has_certain_comma = any(map(_DECIMAL_COMMA.fullmatch, map(str, faulty_cells)))
     return (
         are_most_faulty
@@ -671,11 +673,11 @@ def find_column_name(
 
     Only letters and digits count, in any case.
     """
-    name_of_letters = {
+    column_name_by_letters = {
         letters_of(column_name): column_name for column_name in column_names
     }
     for candidate_name in candidate_names:
-        column_name = name_of_letters.get(letters_of(candidate_name))
+        column_name = column_name_by_letters.get(letters_of(candidate_name))
         if column_name is not None:
             return column_name
     return None
@@ -690,9 +692,9 @@ def find_region_column(
     if column_name:
         return column_name
     # Of column names that differ only by the prefix, the first counts.
-    name_of_stem = {
+    column_name_by_stem = {
         _REGION_PREFIX.sub("", column_name): column_name
         for column_name in reversed(column_names)
     }
-    unprefixed_name = find_column_name(map(str, name_of_stem), candidate_names)
-    return None if unprefixed_name is None else name_of_stem.get(unprefixed_name)
+    unprefixed_name = find_column_name(map(str, column_name_by_stem), candidate_names)
+    return None if unprefixed_name is None else column_name_by_stem.get(unprefixed_name)
