@@ -13,7 +13,7 @@ from brainlsap.atlas.region_names import are_default_row_names, is_non_region_na
 from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix
 from brainlsap.data.find_files import Scan, parse_scan_name
 from brainlsap.data.order_check import OrderCheck
-from brainlsap.data.region_lists import are_numbers
+from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.row_order import UNCHECKED_NAMES, name_rows, regions_of_rows
 from brainlsap.data.tables import ID_COLUMNS, find_column_name, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
@@ -299,7 +299,7 @@ def _choose_row_names(
     text_list_names = [
         list_name
         for list_name, names_in_list in names_by_list.items()
-        if not are_numbers(names_in_list)
+        if not are_unsigned_integers(names_in_list)
     ]
     region_list_names = [
         list_name

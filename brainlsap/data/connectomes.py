@@ -20,7 +20,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names, as_text
 from brainlsap.data.flow import leave_out_text
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
-from brainlsap.data.region_lists import are_numbers
+from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.row_order import UNCHECKED_NAMES, RowNames, name_rows, row_orders
 from brainlsap.data.table_rows import sniff_delimiter, split_cells
 from brainlsap.data.tables import read_lines
@@ -1114,13 +1114,13 @@ def _choose_row_list(
     candidate_name_lists = {
         names_in_list
         for names_in_list in candidate_name_lists
-        if not are_numbers(names_in_list)
+        if not are_unsigned_integers(names_in_list)
     } or candidate_name_lists
     has_wrong_length = any(
         list_key.lower().endswith(_NAME_KEYS)
         and len(names_in_list) not in (1, *matrix_sizes)
         for list_key, names_in_list in names_by_key.items()
-        if not are_numbers(names_in_list)
+        if not are_unsigned_integers(names_in_list)
     )
     if len(candidate_name_lists) > 1 or (has_wrong_length and not candidate_name_lists):
         lengths_text = ", ".join(
@@ -1206,4 +1206,4 @@ def _read_names_in_array(
     ):
         return ()
     number_texts = [f"{label_number:.15g}" for label_number in array_value.ravel()]
-    return tuple(number_texts) if are_numbers(number_texts) else ()
+    return tuple(number_texts) if are_unsigned_integers(number_texts) else ()

@@ -783,7 +783,7 @@ class FeatureSources:
         if not any(sources_or_none):
             return [], []
         expected_text = self.study_files.patterns.get(
-            feature_name, measure.expected_files
+            feature_name, measure.expected_files_text
         )
         scan_sources = list[Source]()
         for scan, scan_source in zip(scans, sources_or_none, strict=True):
@@ -831,7 +831,7 @@ class FeatureSources:
                     f"{option_text('subjects_dir')}, or {search_text}"
                 )
             search_text = (
-                f"files {measure.expected_files} of the scans, or {search_text}"
+                f"files {measure.expected_files_text} of the scans, or {search_text}"
             )
         file_names_text = " ".join(
             file_path.name for scan in scans for file_path in scan.files

@@ -34,7 +34,7 @@ VALUE_COLUMNS = ("value", "mean", "mean_scalar", "label_value")
 _PET_ENDINGS = ("regions.*", "statistics.*", "tacs.*", "timeseries.*")
 
 
-_Owner = TypeVar("_Owner", bound=Hashable)
+_Meaning = TypeVar("_Meaning", bound=Hashable)
 
 
 class Tracer(NamedTuple):
@@ -49,7 +49,7 @@ class Tracer(NamedTuple):
     """Region by which uptake is usually divided."""
     plausible_range: tuple[float, float]
     """No brain has regional ratios outside this range."""
-    usual_medians: tuple[float, float]
+    usual_median_range: tuple[float, float]
     """A scan's median over regions outside this range is reported."""
 
     @property
@@ -82,36 +82,37 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
     TypeError
         If two tracers have the same name, or share an entity.
     """
-    owner_of_entity: dict[str, str] = {}
+    tracer_name_by_entity: dict[str, str] = {}
     for tracer in tracers:
         for entity in tracer.lower_entities:
-            owner_name = owner_of_entity.setdefault(
+            entity_tracer_name = tracer_name_by_entity.setdefault(
                 _keep_letters_and_digits(entity), tracer.name
             )
-            if owner_name != tracer.name:
+            if entity_tracer_name != tracer.name:
                 raise TypeError(
-                    f"{entity!r} is an entity of {owner_name} and {tracer.name}."
+                    f"{entity!r} is an entity of {entity_tracer_name} and "
+                    f"{tracer.name}."
                 )
     tracer_names = [tracer.name for tracer in tracers]
     if len({*tracer_names}) < len(tracer_names):
         raise TypeError(f"tracers must have different names, got {tracer_names}.")
     generic_tracers = list[Tracer]()
     for feature_name in dict.fromkeys(tracer.feature for tracer in tracers):
-        tracers_of_feature = [
+        feature_tracers = [
             tracer for tracer in tracers if tracer.feature == feature_name
         ]
-        if _keep_letters_and_digits(feature_name) not in owner_of_entity:
-            usual_reference = mode(tracer.reference for tracer in tracers_of_feature)
+        if _keep_letters_and_digits(feature_name) not in tracer_name_by_entity:
+            usual_reference = mode(tracer.reference for tracer in feature_tracers)
             generic_tracers.append(
                 Tracer(
                     feature_name,
                     feature_name,
                     (feature_name,),
                     usual_reference,
+                    _join_ranges(tracer.plausible_range for tracer in feature_tracers),
                     _join_ranges(
-                        tracer.plausible_range for tracer in tracers_of_feature
+                        tracer.usual_median_range for tracer in feature_tracers
                     ),
-                    _join_ranges(tracer.usual_medians for tracer in tracers_of_feature),
                 )
             )
     return (*tracers, *generic_tracers)
@@ -125,7 +126,7 @@ TRACERS = _add_generic_tracers(
             ("18FFDG", "FDG"),
             reference="pons",
             plausible_range=(0.1, 4.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "florbetapir",
@@ -133,7 +134,7 @@ TRACERS = _add_generic_tracers(
             ("18FAV45", "AV45", "AV-45", "florbetapir", "18FFBP", "FBP"),
             reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "florbetaben",
@@ -141,7 +142,7 @@ TRACERS = _add_generic_tracers(
             ("18FFBB", "FBB", "florbetaben", "florbeta"),
             reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "flutemetamol",
@@ -149,7 +150,7 @@ TRACERS = _add_generic_tracers(
             ("18FFMM", "FMM", "flutemetamol"),
             reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "PiB",
@@ -157,7 +158,7 @@ TRACERS = _add_generic_tracers(
             ("11CPIB", "PIB"),
             reference="cerebellar cortex",
             plausible_range=(0.2, 6.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "NAV4694",
@@ -165,7 +166,7 @@ TRACERS = _add_generic_tracers(
             ("18FNAV4694", "NAV4694", "AZD4694"),
             reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "flortaucipir",
@@ -176,7 +177,7 @@ TRACERS = _add_generic_tracers(
             ),
             reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "MK6240",
@@ -184,7 +185,7 @@ TRACERS = _add_generic_tracers(
             ("18FMK6240", "MK6240", "MK-6240"),
             reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "PI2620",
@@ -192,7 +193,7 @@ TRACERS = _add_generic_tracers(
             ("18FPI2620", "PI2620", "PI-2620"),
             reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
         Tracer(
             "RO948",
@@ -200,7 +201,7 @@ TRACERS = _add_generic_tracers(
             ("18FRO948", "RO948", "RO-948"),
             reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
-            usual_medians=(0.5, 3.0),
+            usual_median_range=(0.5, 3.0),
         ),
     )
 )
@@ -261,7 +262,7 @@ def find_tracers(cell_text: str) -> frozenset[Tracer]:
             )
             if tracer is not None and not is_amygdala:
                 tracers.add(tracer)
-    return _drop_kinds_of_named_tracers(tracers)
+    return _drop_redundant_generic_tracers(tracers)
 
 
 def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer | None:
@@ -294,9 +295,9 @@ _SUBJECT_IN_NAME = re.compile(r"(?<![A-Za-z0-9])(?:sub|ses)-[A-Za-z0-9]+")
 _CASE_BORDER = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
-def _find_glued_entities(
-    file_name: str, meaning_of_entity: Mapping[str, _Owner]
-) -> set[_Owner]:
+def _find_entity_meanings(
+    file_name: str, meaning_by_entity: Mapping[str, _Meaning]
+) -> set[_Meaning]:
     """Return what the entities within the words of a file's name stand for.
 
     A word may be glued to an entity (`UCBERKELEYAV45`); ids of people do not count.
@@ -304,10 +305,10 @@ def _find_glued_entities(
     # T807 is the end of "sheet807", so two letters must begin an entity.
     long_entity_patterns = [
         f"{entity}(?![0-9])" if entity[-1].isdigit() else entity
-        for entity in sorted(meaning_of_entity, key=len, reverse=True)
+        for entity in sorted(meaning_by_entity, key=len, reverse=True)
         if entity[:2].isalpha() and entity not in _SHORT_ENTITIES
     ]
-    short_entity_regex = "|".join(_SHORT_ENTITIES & meaning_of_entity.keys())
+    short_entity_regex = "|".join(_SHORT_ENTITIES & meaning_by_entity.keys())
     surrounded_pattern = re.compile(
         f"(?:{_WORD_AROUND_ENTITY})*({short_entity_regex})(?:{_WORD_AROUND_ENTITY})*"
     )
@@ -316,13 +317,13 @@ def _find_glued_entities(
     name_without_ids = _HYPHENATED_ENTITY.sub(
         lambda entity_match: entity_match[0].replace("-", ""), name_without_ids
     )
-    meanings = set[_Owner]()
-    for text in {name_without_ids, _CASE_BORDER.sub(" ", name_without_ids)}:
-        for name_word in re.findall("[a-z0-9]+", text.lower()):
+    meanings = set[_Meaning]()
+    for name_variant in {name_without_ids, _CASE_BORDER.sub(" ", name_without_ids)}:
+        for name_word in re.findall("[a-z0-9]+", name_variant.lower()):
             entities = re.findall("|".join(long_entity_patterns), name_word)
             if entity_match := surrounded_pattern.fullmatch(name_word):
                 entities.append(entity_match[1])
-            meanings |= {meaning_of_entity[entity] for entity in entities}
+            meanings |= {meaning_by_entity[entity] for entity in entities}
     return meanings
 
 
@@ -334,16 +335,16 @@ def find_tracers_of_file(file_name: str) -> frozenset[Tracer]:
     ['florbetapir']
     """
     name_words = re.findall("[a-z0-9]+", file_name.lower())
-    tracer_of_entity = _TRACER_OF_MENTION
+    tracer_by_entity = _TRACER_OF_MENTION
     if not _BRAIN_STRUCTURES.isdisjoint(name_words):
-        tracer_of_entity = _TRACER_OF_ENTITY  # without "amy"
-    return _drop_kinds_of_named_tracers(
+        tracer_by_entity = _TRACER_OF_ENTITY  # without "amy"
+    return _drop_redundant_generic_tracers(
         find_tracers(_SUBJECT_IN_NAME.sub(" ", file_name))
-        | _find_glued_entities(file_name, tracer_of_entity)
+        | _find_entity_meanings(file_name, tracer_by_entity)
     )
 
 
-def _drop_kinds_of_named_tracers(tracers: Set[Tracer]) -> frozenset[Tracer]:
+def _drop_redundant_generic_tracers(tracers: Set[Tracer]) -> frozenset[Tracer]:
     """Return tracers without the entries that stand for all tracers of a measure.
 
     A named tracer says more than the kind of tracers it belongs to.
@@ -386,8 +387,12 @@ def find_measures_of_file(file_name: str) -> frozenset[str]:
     >>> sorted(find_measures_of_file("UCBERKELEYFDG_meanThickness.csv"))
     ['fdg', 'thickness']
     """
-    tracer_features = {tracer.feature for tracer in find_tracers_of_file(file_name)}
-    return frozenset(tracer_features | _find_glued_entities(file_name, _GLUED_MEASURES))
+    tracer_feature_names = {
+        tracer.feature for tracer in find_tracers_of_file(file_name)
+    }
+    return frozenset(
+        tracer_feature_names | _find_entity_meanings(file_name, _GLUED_MEASURES)
+    )
 
 
 class Measure(NamedTuple):
@@ -398,9 +403,9 @@ class Measure(NamedTuple):
     """Heads of columns of values in tables of regions, lower case, best first."""
     plausible_range: tuple[float, float] = (-np.inf, np.inf)
     """No brain has regional values outside this range: mm, mm2, mm3, ratios."""
-    plausible_medians: tuple[float, float] = (-np.inf, np.inf)
+    plausible_median_range: tuple[float, float] = (-np.inf, np.inf)
     """A scan with a median over regions outside this range has another unit."""
-    usual_medians: tuple[float, float] = (-np.inf, np.inf)
+    usual_median_range: tuple[float, float] = (-np.inf, np.inf)
     """A scan with a median over regions outside this range is reported."""
     unit: str = ""
     header_measures: tuple[str, ...] = ()
@@ -419,7 +424,7 @@ class Measure(NamedTuple):
         return self.unit not in ("", "mm2", "mm3")
 
     @property
-    def expected_files(self) -> str:
+    def expected_files_text(self) -> str:
         """Names of the files with this measure, as a phrase for messages."""
         # Name the tracers in one order, whatever that of the entries.
         entities = sorted(
@@ -460,8 +465,10 @@ def _make_pet_measure(measure_name: str) -> Measure:
         measure_name,
         value_column_names=("suvr", "uptake"),
         plausible_range=_join_ranges(tracer.plausible_range for tracer in tracers),
-        plausible_medians=(0.05, 20.0),
-        usual_medians=_join_ranges(tracer.usual_medians for tracer in tracers),
+        plausible_median_range=(0.05, 20.0),
+        usual_median_range=_join_ranges(
+            tracer.usual_median_range for tracer in tracers
+        ),
         unit="ratios to a reference region",
         header_measures=(measure_name, "suvr"),
         file_patterns=(*file_patterns, "gtm.stats.dat", "*_tacs.*", "*_timeseries.*"),
@@ -476,7 +483,7 @@ _MEASURES = {
             "area",
             value_column_names=("surfarea", "area_mm2"),
             plausible_range=(20.0, 15000.0),
-            usual_medians=(20.0, 15000.0),
+            usual_median_range=(20.0, 15000.0),
             unit="mm2",
             on_surface=True,
             in_stats=True,
@@ -485,8 +492,8 @@ _MEASURES = {
             "thickness",
             value_column_names=("thickavg", "thickness_mm"),
             plausible_range=(0.8, 5.0),
-            plausible_medians=(0.8, 20.0),
-            usual_medians=(0.8, 5.0),
+            plausible_median_range=(0.8, 20.0),
+            usual_median_range=(0.8, 5.0),
             unit="mm",
             on_surface=True,
             in_stats=True,
@@ -495,7 +502,7 @@ _MEASURES = {
             "volume",
             value_column_names=("grayvol", "volume_mm3"),
             plausible_range=(20.0, 60000.0),
-            usual_medians=(20.0, 60000.0),
+            usual_median_range=(20.0, 60000.0),
             unit="mm3",
             in_stats=True,
         ),
@@ -557,11 +564,11 @@ def apply_subcortex_policy(
     _check_region_values(region_values, measure, atlas)
     check_unit(region_values, measure, atlas)
     region_values = region_values.copy()
-    is_subcortex = ~atlas.cortex
+    is_subcortical_region = ~atlas.cortex
     note_texts = list[str]()
-    is_zero_in_cortex = (region_values == 0) & ~is_subcortex
-    if measure.name == "thickness" and is_zero_in_cortex.any():
-        region_values[is_zero_in_cortex] = np.nan
+    is_zero_cortex_region = (region_values == 0) & ~is_subcortical_region
+    if measure.name == "thickness" and is_zero_cortex_region.any():
+        region_values[is_zero_cortex_region] = np.nan
         note_texts.append(
             "regions of thickness 0 were not found by FreeSurfer, and count as not "
             "measured"
@@ -572,16 +579,19 @@ def apply_subcortex_policy(
             f"{measure.name}: {count(n_unknown_regions, 'region')} of unknown "
             f"structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
-    if not measure.on_surface or not is_subcortex.any():
+    if not measure.on_surface or not is_subcortical_region.any():
         return region_values, tuple(note_texts)
-    if subcortex_policy == "volume" and np.isnan(region_values[is_subcortex]).all():
+    if (
+        subcortex_policy == "volume"
+        and np.isnan(region_values[is_subcortical_region]).all()
+    ):
         raise FileFormatError(
             f"{option_text('subcortex', 'volume')} requires volumes of subcortical "
             "regions, but the study contains none. Add aseg.stats or a table of "
             f"volumes, or choose {option_text('subcortex', 'absent')}."
         )
     if subcortex_policy != "volume":
-        region_values[is_subcortex] = np.nan
+        region_values[is_subcortical_region] = np.nan
     if subcortex_policy == "mean":
         _fill_with_cortex_means(region_values, atlas)
     substitute_text = "no values and counts as not measured"
@@ -600,9 +610,11 @@ def _check_region_values(
             f"{measure.name} has no value in any region of {atlas.name}. To leave "
             "the scan out, delete its rows in the tables and its folder."
         )
-    is_invalid = np.isinf(region_values) | ((region_values < 0) & measure.in_stats)
-    if is_invalid.any():
-        region_index = int(np.flatnonzero(is_invalid)[0])
+    is_invalid_region = np.isinf(region_values) | (
+        (region_values < 0) & measure.in_stats
+    )
+    if is_invalid_region.any():
+        region_index = int(np.flatnonzero(is_invalid_region)[0])
         expected_text = (
             "a size of at least 0" if measure.in_stats else "a finite number"
         )
@@ -617,11 +629,13 @@ def _fill_with_cortex_means(region_values: np.ndarray, atlas: Atlas) -> None:
     """Give every subcortical region the mean of its hemisphere's cortex, in place."""
     hemispheres = atlas.regions["hemisphere"].to_numpy()
     for hemisphere in set(hemispheres[~atlas.cortex]):
-        is_in_hemisphere = hemispheres == hemisphere
+        is_region_in_hemisphere = hemispheres == hemisphere
         # A region on the midline gets the mean over both hemispheres.
-        is_averaged = atlas.cortex & (is_in_hemisphere | (hemisphere == "M"))
-        region_values[~atlas.cortex & is_in_hemisphere] = np.nanmean(
-            region_values[is_averaged]
+        is_averaged_region = atlas.cortex & (
+            is_region_in_hemisphere | (hemisphere == "M")
+        )
+        region_values[~atlas.cortex & is_region_in_hemisphere] = np.nanmean(
+            region_values[is_averaged_region]
         )
 
 
@@ -631,15 +645,15 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
     No brain has such a median over regions; or more than a few ratios are below 0, as
     z-scores are.
     """
-    known_values = region_values[atlas.cortex if measure.on_surface else slice(None)]
-    known_values = known_values[~np.isnan(known_values)]
-    if not known_values.size:
+    measured_values = region_values[atlas.cortex if measure.on_surface else slice(None)]
+    measured_values = measured_values[~np.isnan(measured_values)]
+    if not measured_values.size:
         return
-    lowest_median, highest_median = measure.plausible_medians
-    median_value = np.median(known_values)
-    share_below_0 = (known_values < 0).mean()
-    is_signed = bool(measure.unit) and share_below_0 > MAX_SHARE_BELOW_0
-    if lowest_median <= median_value <= highest_median and not is_signed:
+    lowest_median, highest_median = measure.plausible_median_range
+    median_value = np.median(measured_values)
+    share_below_0 = (measured_values < 0).mean()
+    has_many_negatives = bool(measure.unit) and share_below_0 > MAX_SHARE_BELOW_0
+    if lowest_median <= median_value <= highest_median and not has_many_negatives:
         return
     sign_text = f" and {share_below_0:.0%} of values below 0" if share_below_0 else ""
     raise FileFormatError(
@@ -660,18 +674,21 @@ def check_structures(
     A source may leave out the subcortex as a whole, as surface tools do. One that has
     some of its regions has lost the others.
     """
-    is_present = np.isin(np.arange(len(atlas)), region_indices)
-    structure_masks = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
-    for structure_name, is_in_structure in structure_masks:
-        missing_names = [
-            atlas.names[i] for i in np.flatnonzero(is_in_structure & ~is_present)
+    is_region_present = np.isin(np.arange(len(atlas)), region_indices)
+    name_mask_pairs = (("cortex", atlas.cortex), ("subcortex", ~atlas.cortex))
+    for structure_name, is_region_in_structure in name_mask_pairs:
+        missing_region_names = [
+            atlas.names[i]
+            for i in np.flatnonzero(is_region_in_structure & ~is_region_present)
         ]
-        is_incomplete = (is_present & is_in_structure).any() or not is_present.any()
-        if missing_names and is_incomplete:
+        is_incomplete = (
+            is_region_present & is_region_in_structure
+        ).any() or not is_region_present.any()
+        if missing_region_names and is_incomplete:
             raise FileFormatError(
-                f"{len(missing_names)} of the {is_in_structure.sum()} "
+                f"{len(missing_region_names)} of the {is_region_in_structure.sum()} "
                 f"{structure_name} regions of {atlas.name} are missing: "
-                f"{listed(missing_names, 5)}. Write n/a for a region that was not "
-                "measured.",
+                f"{listed(missing_region_names, 5)}. Write n/a for a region that was "
+                "not measured.",
                 path=source_name,
             )

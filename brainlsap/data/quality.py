@@ -457,7 +457,7 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     feature_values = _measured_values(cohort, feature_name)
     feature_values = feature_values[~np.isnan(feature_values)]
     unit_reasons = list[str]()
-    lowest_median, highest_median = measure.usual_medians
+    lowest_median, highest_median = measure.usual_median_range
     n_unusual_scans = (
         (scan_medians < lowest_median) | (scan_medians > highest_median)
     ).sum()
@@ -467,7 +467,7 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
             f"{highest_median:g} in {n_unusual_scans} of {len(scan_medians)} scans "
             f"(range {scan_medians.min():.3g} to {scan_medians.max():.3g})"
         )
-    highest_possible = measure.plausible_medians[1]
+    highest_possible = measure.plausible_median_range[1]
     n_impossible = ((feature_values < 0) | (feature_values > highest_possible)).sum()
     # A single impossible value is an error of one cell, which `quality_table` names.
     if n_impossible > _MAX_SHARE_IMPLAUSIBLE * len(feature_values):

@@ -69,7 +69,7 @@ BIDS_SIDECAR = "the .json beside the matrix"
 
 def read_names(path: str | Path) -> tuple[str, ...]:
     """Read the names of a matrix's rows; numbers that count them decide their order."""
-    return _in_counted_order(read_labels(path).table, path)
+    return _order_names_by_numbers(read_labels(path).table, path)
 
 
 def is_background(region_name: str) -> bool:
@@ -144,22 +144,22 @@ def read_labels(
     has_name_column = find_region_column(cell_rows[0], NAME_COLUMNS) is not None
     has_header = has_name_column and not starts_with_number
     if not has_header:
-        list_table = _read_list_rows(list_path, cell_rows, delimiter is not None)
+        list_table = _build_list_table(list_path, cell_rows, delimiter is not None)
     else:
         list_table = read_table(list_path).fillna("").rename(columns=str.lower)
         list_table = list_table.replace(_INTEGER_AS_FLOAT, r"\1", regex=True)
-    text_columns = [
+    text_column_names = [
         column_name
         for column_name in list_table
-        if not are_numbers(list_table[column_name])
+        if not are_unsigned_integers(list_table[column_name])
     ]
-    name_column = _choose_name_column(list_path, list_table, text_columns)
-    index_column = _choose_number_column(
-        list_table, [*text_columns, name_column], present_labels, has_header
+    name_column_name = _choose_name_column(list_path, list_table, text_column_names)
+    index_column_name = _choose_number_column(
+        list_table, [*text_column_names, name_column_name], present_labels, has_header
     )
-    name_texts = list_table.pop(name_column)
-    label_numbers = "" if index_column is None else list_table.pop(index_column)
-    list_table = list_table.assign(index=label_numbers, name=name_texts)
+    name_texts = list_table.pop(name_column_name)
+    index_cells = "" if index_column_name is None else list_table.pop(index_column_name)
+    list_table = list_table.assign(index=index_cells, name=name_texts)
     if not has_header:
         list_table = list_table[
             [
@@ -171,7 +171,7 @@ def read_labels(
     return RegionList(list_table, has_header)
 
 
-def are_numbers(cell_texts: Iterable[str | None]) -> bool:
+def are_unsigned_integers(cell_texts: Iterable[str | None]) -> bool:
     """Return whether all cells that are not empty are integers without a sign."""
     return all(map(str.isdecimal, filter(None, cell_texts)))
 
@@ -198,79 +198,85 @@ def _split_list_lines(text_lines: Sequence[str]) -> tuple[str | None, list[list[
 
 
 def _choose_name_column(
-    list_path: str | Path, list_table: pd.DataFrame, text_columns: Sequence[str]
+    list_path: str | Path, list_table: pd.DataFrame, text_column_names: Sequence[str]
 ) -> str:
     """Return the column of names: if possible a text that differs in every row.
 
     Raises where it holds numbers although other columns hold words.
     """
-    unique_columns = [
-        column_name for column_name in text_columns if list_table[column_name].is_unique
-    ]
-    candidate_columns = (
-        find_region_column(column_names, NAME_COLUMNS)
-        for column_names in (unique_columns, text_columns, list_table)
-    )
-    name_column = next(filter(None, candidate_columns))
-    word_columns = [
+    unique_column_names = [
         column_name
-        for column_name in text_columns
+        for column_name in text_column_names
+        if list_table[column_name].is_unique
+    ]
+    candidate_column_names = (
+        find_region_column(column_names, NAME_COLUMNS)
+        for column_names in (unique_column_names, text_column_names, list_table)
+    )
+    name_column_name = next(filter(None, candidate_column_names))
+    word_column_names = [
+        column_name
+        for column_name in text_column_names
         if find_column_name([column_name], SIDE_COLUMNS) is None
         and pd.to_numeric(list_table[column_name], errors="coerce").isna().all()
     ]
-    if word_columns and name_column not in text_columns:
+    if word_column_names and name_column_name not in text_column_names:
         raise FileFormatError(
-            f"the column {name_column!r} contains numbers instead of names. The region "
-            f"names may be in {' or '.join(map(repr, word_columns))}. Rename the "
-            "column of region names to 'name'.",
+            f"the column {name_column_name!r} contains numbers instead of names. The "
+            f"region names may be in {' or '.join(map(repr, word_column_names))}. "
+            "Rename the column of region names to 'name'.",
             path=list_path,
         )
-    return name_column
+    return name_column_name
 
 
 def _choose_number_column(
     list_table: pd.DataFrame,
-    excluded_names: Sequence[str],
+    excluded_column_names: Sequence[str],
     present_labels: Iterable[object],
     has_header: bool,
 ) -> str | None:
     """Return the column of numbers with all of `present_labels`, else a usual one."""
-    number_columns = [
-        column_name for column_name in list_table if column_name not in excluded_names
+    number_column_names = [
+        column_name
+        for column_name in list_table
+        if column_name not in excluded_column_names
     ]
     label_texts = {
-        str(label_number).removesuffix(".0") for label_number in present_labels
+        str(image_label).removesuffix(".0") for image_label in present_labels
     }
-    candidate_columns = [
-        number_column
-        for number_column in number_columns
-        if label_texts.issubset(list_table[number_column])
+    candidate_column_names = [
+        number_column_name
+        for number_column_name in number_column_names
+        if label_texts.issubset(list_table[number_column_name])
     ]
-    candidate_columns = candidate_columns or number_columns
+    candidate_column_names = candidate_column_names or number_column_names
     # without a header, or among columns with these labels, any column name will do
-    accepted_names = [*INDEX_COLUMNS, *NAME_COLUMNS]
+    accepted_column_names = [*INDEX_COLUMNS, *NAME_COLUMNS]
     if label_texts or not has_header:
-        accepted_names += candidate_columns
+        accepted_column_names += candidate_column_names
     if not has_header:
-        candidate_columns = [
-            column_name for column_name in candidate_columns if column_name not in "xyz"
+        candidate_column_names = [
+            column_name
+            for column_name in candidate_column_names
+            if column_name not in "xyz"
         ]
-    return find_region_column(candidate_columns, accepted_names)
+    return find_region_column(candidate_column_names, accepted_column_names)
 
 
-def _in_counted_order(
+def _order_names_by_numbers(
     list_table: pd.DataFrame, list_path: str | Path
 ) -> tuple[str, ...]:
     """Return names in the order of numbers that count them, else in that of lines.
 
     Raises where other numbers, as of a lookup table, do not rise from line to line.
     """
-    sorted_numbers = sorted(
-        list_table["index"], key=lambda label_number: (len(label_number), label_number)
+    sorted_index_texts = sorted(
+        list_table["index"], key=lambda index_text: (len(index_text), index_text)
     )
     label_numbers = pd.to_numeric(list_table["index"], errors="coerce").dropna()
-    if are_default_row_names(sorted_numbers):
-        list_table = list_table.set_index("index").loc[sorted_numbers]
+    if are_default_row_names(sorted_index_texts):
+        list_table = list_table.set_index("index").loc[sorted_index_texts]
     elif label_numbers.is_unique and not label_numbers.is_monotonic_increasing:
         raise FileFormatError(
             "the numbers of the list are not in ascending order, so the order of "
@@ -284,7 +290,7 @@ def _in_counted_order(
 # ---- lines without a header ---------------------------------------------------------
 
 
-def _read_list_rows(
+def _build_list_table(
     list_path: str | Path, cell_rows: list[list[str]], has_delimiter: bool
 ) -> pd.DataFrame:
     """Return columns of integers ("0" ...), `name`, and x, y, z of lines.
@@ -326,47 +332,51 @@ def _read_list_rows(
             "numbers. Write one of these column names into the first row.",
             path=list_path,
         )
-    columns_before_name = [
+    number_columns_before_name = [
         [row_cells[column_index] for row_cells in cell_rows]
         for column_index in range(n_columns_before)
     ]
-    columns_behind_name = [
+    number_columns_behind_name = [
         [row_cells[column_index - n_columns_behind] for row_cells in cell_rows]
         for column_index in range(n_columns_behind)
     ]
-    values_of_axis = _pop_coordinates(
-        list_path, columns_before_name, columns_behind_name
+    coordinates_by_axis = _pop_coordinates(
+        list_path, number_columns_before_name, number_columns_behind_name
     )
     region_names = [" ".join(cell_texts) for cell_texts in name_cell_rows]
-    if not values_of_axis:
-        if _is_part_of_name(columns_behind_name, 0, name_cell_rows, has_delimiter):
-            name_suffixes = columns_behind_name.pop(0)
+    if not coordinates_by_axis:
+        if _is_column_part_of_name(
+            number_columns_behind_name, 0, name_cell_rows, has_delimiter
+        ):
+            name_suffixes = number_columns_behind_name.pop(0)
             region_names = [
                 f"{region_name} {name_affix}"
                 for region_name, name_affix in zip(
                     region_names, name_suffixes, strict=True
                 )
             ]
-        if _is_part_of_name(columns_before_name, -1, name_cell_rows, has_delimiter):
-            name_prefixes = columns_before_name.pop(-1)
+        if _is_column_part_of_name(
+            number_columns_before_name, -1, name_cell_rows, has_delimiter
+        ):
+            name_prefixes = number_columns_before_name.pop(-1)
             region_names = [
                 f"{name_affix} {region_name}"
                 for region_name, name_affix in zip(
                     region_names, name_prefixes, strict=True
                 )
             ]
-    has_numbers_behind = bool(columns_behind_name) and not values_of_axis
+    has_numbers_behind = bool(number_columns_behind_name) and not coordinates_by_axis
     if has_delimiter or has_numbers_behind:
         region_names = _choose_long_names(name_cell_rows, has_delimiter) or region_names
     integer_columns = [
         column_cells
-        for column_cells in (*columns_before_name, *columns_behind_name)
-        if are_numbers(column_cells)
+        for column_cells in (*number_columns_before_name, *number_columns_behind_name)
+        if are_unsigned_integers(column_cells)
     ]
     list_table = pd.DataFrame(
         {str(i): cell_texts for i, cell_texts in enumerate(integer_columns)}
     )
-    return list_table.assign(name=region_names, **values_of_axis)
+    return list_table.assign(name=region_names, **coordinates_by_axis)
 
 
 def _drop_synonyms(
@@ -378,23 +388,23 @@ def _drop_synonyms(
     short name are synonyms (`36 L.TH Left-Thalamus`, `36 L.TH Left-Thalamus-Proper`),
     of which the first is kept. Raises where two lines have only the number in common.
     """
-    first_cells_of_number: dict[str, list[str]] = {}
+    first_row_cells_by_number: dict[str, list[str]] = {}
     distinct_cell_rows = list[list[str]]()
     for row_cells in cell_rows:
         has_two_names = (
             len(row_cells) >= 6
             and row_cells[0].isdecimal()
             and not any(map(_NUMBER.fullmatch, row_cells[1:3]))
-            and _are_any_numbers(row_cells[3:])
+            and _are_all_numbers(row_cells[3:])
         )
         if not has_two_names:
             return cell_rows
-        first_cells = first_cells_of_number.setdefault(row_cells[0], row_cells)
-        if first_cells is row_cells:
+        first_row_cells = first_row_cells_by_number.setdefault(row_cells[0], row_cells)
+        if first_row_cells is row_cells:
             distinct_cell_rows.append(row_cells)
-        elif first_cells[1] != row_cells[1]:
+        elif first_row_cells[1] != row_cells[1]:
             raise FileFormatError(
-                f"the number {row_cells[0]} is given to {first_cells[2]!r} and to "
+                f"the number {row_cells[0]} is given to {first_row_cells[2]!r} and to "
                 f"{row_cells[2]!r}; expected one region for each number. Correct the "
                 "number of one of these regions.",
                 path=list_path,
@@ -404,15 +414,15 @@ def _drop_synonyms(
 
 def _has_unknown_header(cell_rows: list[list[str]], has_delimiter: bool) -> bool:
     """Return whether the first line is a header, with no known column name."""
-    first_cells, *other_rows = cell_rows
-    is_table = has_delimiter or any(
-        map(_are_any_numbers, zip(*other_rows, strict=False))
+    first_row_cells, *further_cell_rows = cell_rows
+    has_columns = has_delimiter or any(
+        map(_are_all_numbers, zip(*further_cell_rows, strict=False))
     )
-    has_numbers = any(map(_NUMBER.fullmatch, first_cells))
-    return is_table and len(first_cells) > 1 and not has_numbers
+    has_numbers = any(map(_NUMBER.fullmatch, first_row_cells))
+    return has_columns and len(first_row_cells) > 1 and not has_numbers
 
 
-def _is_part_of_name(
+def _is_column_part_of_name(
     number_columns: list[list[str]],
     column_index: int,
     name_cell_rows: list[list[str]],
@@ -453,11 +463,11 @@ def _choose_long_names(
         for name_cells in name_cell_rows
         for cell_text in name_cells
     )
-    row_lengths = {len(name_cells) for name_cells in name_cell_rows}
+    distinct_row_lengths = {len(name_cells) for name_cells in name_cell_rows}
     short_names = {name_cells[0] for name_cells in name_cell_rows}
     long_names = {name_cells[-1] for name_cells in name_cell_rows}
     has_two_names = has_delimiter or (
-        row_lengths == {2} and len(short_names) == len(name_cell_rows)
+        distinct_row_lengths == {2} and len(short_names) == len(name_cell_rows)
     )
     if (
         has_side
@@ -470,38 +480,40 @@ def _choose_long_names(
 
 def _pop_coordinates(
     list_path: str | Path,
-    columns_before_name: list[list[str]],
-    columns_behind_name: list[list[str]],
+    number_columns_before_name: list[list[str]],
+    number_columns_behind_name: list[list[str]],
 ) -> dict[str, list[str]]:
     """Remove three columns of coordinates from the numbers, and return them as x, y, z.
 
     They have signs or fractions. Columns between 0 and 1 are colours. Raises
     FileFormatError where other columns have signs or fractions.
     """
-    for number_columns in (columns_before_name, columns_behind_name):
-        has_fractions = [
-            not are_numbers(number_column) for number_column in number_columns
+    for number_columns in (number_columns_before_name, number_columns_behind_name):
+        fraction_column_flags = [
+            not are_unsigned_integers(number_column) for number_column in number_columns
         ]
         number_lists = [
             [*map(float, number_column)] for number_column in number_columns
         ]
-        are_colors = [
+        color_column_flags = [
             min(numbers) >= 0 and max(numbers) <= 1 for numbers in number_lists
         ]
-        column_kinds = zip(has_fractions, are_colors, strict=True)
+        column_flag_pairs = zip(fraction_column_flags, color_column_flags, strict=True)
         if not any(
-            has_fraction and not is_color for has_fraction, is_color in column_kinds
+            has_fraction and not is_color_column
+            for has_fraction, is_color_column in column_flag_pairs
         ):
             continue
         # an index may precede x
         has_index = (
             len(number_columns) == 4
-            and number_columns is columns_before_name
-            and not has_fractions[0]
+            and number_columns is number_columns_before_name
+            and not fraction_column_flags[0]
         )
         start_index = 1 if has_index else 0
         if len(number_columns) - start_index != 3 or (
-            number_columns is columns_behind_name and columns_before_name[1:]
+            number_columns is number_columns_behind_name
+            and number_columns_before_name[1:]
         ):
             raise FileFormatError(
                 "the columns of numbers have no names, and they are neither labels "
@@ -509,9 +521,11 @@ def _pop_coordinates(
                 "z (mm of MNI152).",
                 path=list_path,
             )
-        values_of_axis = dict(zip("xyz", number_columns[start_index:], strict=True))
+        coordinates_by_axis = dict(
+            zip("xyz", number_columns[start_index:], strict=True)
+        )
         del number_columns[start_index:]
-        return values_of_axis
+        return coordinates_by_axis
     return {}
 
 
@@ -520,13 +534,13 @@ def _count_numbers(row_cells: Sequence[str]) -> int:
 
     The last cell does not count, since it may be a name.
     """
-    is_number = [
+    number_flags = [
         _NUMBER.fullmatch(cell_text) is not None for cell_text in row_cells[:-1]
     ]
-    return [*is_number, False].index(False)
+    return [*number_flags, False].index(False)
 
 
-def _are_any_numbers(cell_texts: Iterable[str]) -> bool:
+def _are_all_numbers(cell_texts: Iterable[str]) -> bool:
     """Return whether all cells are numbers of any kind."""
     return all(map(_NUMBER.fullmatch, cell_texts))
 
@@ -545,8 +559,10 @@ def _read_workbench_list(text_lines: Sequence[str]) -> pd.DataFrame | None:
         map(_WORKBENCH_NUMBERS.fullmatch, name_lines)
     ):
         return None
-    label_numbers = [number_line.split()[0] for number_line in number_lines]
-    return pd.DataFrame({"index": label_numbers, "name": [*map(str.strip, name_lines)]})
+    label_number_texts = [number_line.split()[0] for number_line in number_lines]
+    return pd.DataFrame(
+        {"index": label_number_texts, "name": [*map(str.strip, name_lines)]}
+    )
 
 
 # ---- lists beside a matrix ----------------------------------------------------------
@@ -575,11 +591,11 @@ def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ..
         )
         return {BIDS_SIDECAR: sidecar_names}
     for folder_level in range(len(matrix_path.parents[: max(n_folder_levels, 2)])):
-        names_of_list = _read_lists_of_level(
+        names_by_list = _read_lists_of_level(
             matrix_path, n_rows, folder_level, n_folder_levels
         )
-        if names_of_list:
-            return names_of_list
+        if names_by_list:
+            return names_by_list
     return {}
 
 
@@ -616,22 +632,22 @@ def _read_lists_of_level(
         file_names = [
             list_name for list_name in candidate_file_names if list_name in entry_names
         ]
-    names_of_list = dict[str, tuple[str, ...]]()
+    names_by_list = dict[str, tuple[str, ...]]()
     for file_name in file_names:
         list_path = folder / file_name
         if list_path == matrix_path:
             continue
-        names_in_list = _read_list_file(list_path, n_rows)
-        if names_in_list is None:
+        region_names = _read_list_file(list_path, n_rows)
+        if region_names is None:
             continue
         if folder_level == 0 and file_name not in _TOLERANT_LISTS:
             check_length(
-                matrix_path, n_rows, names_in_list, f"the rows are named by {file_name}"
+                matrix_path, n_rows, region_names, f"the rows are named by {file_name}"
             )
         # a list of another length belongs to other matrices
-        if len(names_in_list) == n_rows:
-            names_of_list[file_name] = names_in_list
-    return names_of_list
+        if len(region_names) == n_rows:
+            names_by_list[file_name] = region_names
+    return names_by_list
 
 
 def _count_folder_levels(matrix_path: Path) -> int:
@@ -657,9 +673,9 @@ def _read_list_file(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
     if not list_path.is_file():
         return None
     if list_path.name == "label.json":
-        return _read_brainlife_labels(list_path, n_rows)
+        return _read_brainlife_names(list_path, n_rows)
     if list_path.stem in ("centres", "centers"):
-        return _read_tvb_centres(list_path)
+        return _read_tvb_names(list_path)
     if list_path.name not in _TOLERANT_LISTS:
         return drop_background(read_names(list_path), n_rows)
     try:
@@ -668,7 +684,7 @@ def _read_list_file(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
         return None
 
 
-def _read_brainlife_labels(label_path: Path, n_rows: int) -> tuple[str, ...] | None:
+def _read_brainlife_names(label_path: Path, n_rows: int) -> tuple[str, ...] | None:
     """Return the names in brainlife's `label.json`, one entry for each region.
 
     The first entry may stand for the diagonal: it has no name, or is a self-loop.
@@ -689,7 +705,7 @@ def _read_brainlife_labels(label_path: Path, n_rows: int) -> tuple[str, ...] | N
     return tuple(region_names)
 
 
-def _read_tvb_centres(centres_path: Path) -> tuple[str, ...]:
+def _read_tvb_names(centres_path: Path) -> tuple[str, ...]:
     """Return the names in The Virtual Brain's `centres.txt`: name, x, y, z."""
     cell_rows = [
         split_cells(text_line, sniff_delimiter(text_line))
@@ -720,7 +736,7 @@ def _read_sidecars(
     for folder in folders[::-1]:
         sidecar_paths = [*_iter_sidecars(matrix_path, folder)]
         sidecar_contents = [_read_json(sidecar_path) for sidecar_path in sidecar_paths]
-        node_descriptions = [
+        sidecar_fields_list = [
             {
                 bids_key: sidecar_content[bids_key]
                 for bids_key in _BIDS_KEYS
@@ -728,10 +744,10 @@ def _read_sidecars(
             }
             for sidecar_content in sidecar_contents
         ]
-        node_descriptions = [*filter(None, node_descriptions)]
+        sidecar_fields_list = [*filter(None, sidecar_fields_list)]
         if any(
-            node_description != node_descriptions[0]
-            for node_description in node_descriptions
+            sidecar_fields != sidecar_fields_list[0]
+            for sidecar_fields in sidecar_fields_list
         ):
             names_text = " and ".join(
                 sidecar_path.name for sidecar_path in sidecar_paths
@@ -741,8 +757,8 @@ def _read_sidecars(
                 "one of these files in that folder.",
                 path=matrix_path,
             )
-        if node_descriptions:
-            node_fields |= node_descriptions[0]
+        if sidecar_fields_list:
+            node_fields |= sidecar_fields_list[0]
             nearest_sidecar_path = sidecar_paths[0]
     if not node_fields:
         return None
@@ -846,5 +862,5 @@ def _read_bids_nodes(
                 path=sidecar_path,
             )
     if not node_indices:
-        return _in_counted_order(node_table, sidecar_path)
+        return _order_names_by_numbers(node_table, sidecar_path)
     return tuple(names_by_index[node_index][0] for node_index in node_indices)

@@ -58,7 +58,7 @@ from brainlsap.data.measures import (
     find_tracers,
     get_measure,
 )
-from brainlsap.data.region_lists import are_numbers
+from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     NAME_COLUMNS,
@@ -1108,7 +1108,7 @@ def _read_static_table(
     text_column_names = [
         column_name
         for column_name in cells_by_column
-        if not are_numbers(cells_by_column[column_name])
+        if not are_unsigned_integers(cells_by_column[column_name])
     ]
     name_column_name = find_region_column(text_column_names, NAME_COLUMNS)
     name_column_name = name_column_name or find_region_column(

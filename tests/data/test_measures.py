@@ -76,8 +76,8 @@ def test_every_measure_of_pet_is_known_everywhere(feature):
         if tracer.feature == feature:
             assert measure.plausible_range[0] <= tracer.plausible_range[0]
             assert measure.plausible_range[1] >= tracer.plausible_range[1]
-            assert measure.usual_medians[0] <= tracer.usual_medians[0]
-            assert measure.usual_medians[1] >= tracer.usual_medians[1]
+            assert measure.usual_median_range[0] <= tracer.usual_median_range[0]
+            assert measure.usual_median_range[1] >= tracer.usual_median_range[1]
     missing = [
         f"name {feature} in the help of --{name}"
         for name in ("feature", "require")
@@ -90,11 +90,11 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
     texts = ("amyloid_AV45", "tau AV1451", "florbetapir", "Amyloid PET")
     names = [find_longest_tracer(text).name for text in texts]
     assert names == ["florbetapir", "flortaucipir", "florbetapir", "amyloid"]
-    expected_files = get_measure("amyloid").expected_files
+    expected_files_text = get_measure("amyloid").expected_files_text
     patterns = [set(group) for group in get_measure("amyloid").file_patterns[:8]]
     monkeypatch.setattr(measures, "TRACERS", TRACERS[::-1])
     assert [find_longest_tracer(text).name for text in texts] == names
-    assert get_measure("amyloid").expected_files == expected_files
+    assert get_measure("amyloid").expected_files_text == expected_files_text
     reversed_files = measures._make_pet_measure("amyloid").file_patterns[:8]
     assert [set(group) for group in reversed_files] == patterns
 
@@ -138,4 +138,6 @@ def test_reference_regions_and_usual_medians_are_those_of_the_tracer(monkeypatch
         region_tables._check_references((*TRACERS, OWN))
     registered = measures._add_generic_tracers((*SPECIFIC, OWN))
     monkeypatch.setattr(measures, "TRACERS", registered)
-    assert measures._make_pet_measure("own").usual_medians == OWN.usual_medians
+    assert (
+        measures._make_pet_measure("own").usual_median_range == OWN.usual_median_range
+    )
