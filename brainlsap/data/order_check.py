@@ -134,10 +134,12 @@ class OrderCheck:
 
     def count_sizes(self) -> Counter[int]:
         """Return the number of matrices with each number of rows."""
-        count_of_size = Counter[int]()
+        n_matrices_by_n_rows = Counter[int]()
         for matrix_group in self.matrix_groups.values():
-            count_of_size[len(matrix_group.summed_weights)] += matrix_group.n_matrices
-        return count_of_size
+            n_matrices_by_n_rows[len(matrix_group.summed_weights)] += (
+                matrix_group.n_matrices
+            )
+        return n_matrices_by_n_rows
 
     def remove_unnamed(self, n_rows: int) -> None:
         """Forget the matrices of this size with rows that nothing names."""
@@ -181,14 +183,14 @@ class OrderCheck:
 
         The keys are sentences, the values numbers of matrices.
         """
-        count_of_note = dict[str, int]()
+        n_matrices_by_note = dict[str, int]()
         for matrix_group in self.matrix_groups.values():
             if matrix_group.row_naming.source in ("words", "row_order"):
                 evidence_note = _describe_evidence(matrix_group, self.atlas)
-                count_of_note[evidence_note] = (
-                    count_of_note.get(evidence_note, 0) + matrix_group.n_matrices
+                n_matrices_by_note[evidence_note] = (
+                    n_matrices_by_note.get(evidence_note, 0) + matrix_group.n_matrices
                 )
-        return count_of_note
+        return n_matrices_by_note
 
 
 def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
@@ -236,11 +238,11 @@ def measure_fit(
     """
     W = _reorder_weights(weight_matrix, row_order, atlas)
     is_counted_pair = np.ones(W.shape, dtype=bool)
-    left_indices, right_indices = _homotopic_indices(atlas)
+    left_indices, right_indices = _find_homotopic_indices(atlas)
     return OrderFit(
         _correlate_with_template(W, atlas, is_counted_pair),
         _correlate_hemispheres(W, left_indices, right_indices, is_counted_pair),
-        _mean_homotopic_rank(W[np.ix_(left_indices, right_indices)]),
+        _average_homotopic_ranks(W[np.ix_(left_indices, right_indices)]),
     )
 
 
@@ -254,9 +256,9 @@ def fits_clearly_better(
 
     The template decides where it is clear, else the agreement of the hemispheres.
     """
-    is_differing_region = _first_row_of_regions(
+    is_differing_region = _find_first_row_indices(
         row_order, atlas
-    ) != _first_row_of_regions(other_order, atlas)
+    ) != _find_first_row_indices(other_order, atlas)
     if not is_differing_region.any():
         return False
     is_counted_pair = is_differing_region[:, None] | is_differing_region
@@ -268,8 +270,8 @@ def fits_clearly_better(
         return True
     if _is_clearly_higher(other_correlation, template_correlation):
         return False
-    left_indices, right_indices = _homotopic_indices(atlas)
-    homotopic_rank = _mean_homotopic_rank(W[np.ix_(left_indices, right_indices)])
+    left_indices, right_indices = _find_homotopic_indices(atlas)
+    homotopic_rank = _average_homotopic_ranks(W[np.ix_(left_indices, right_indices)])
     if not homotopic_rank >= MIN_HOMOTOPIC_RANK:
         return False
     return _is_clearly_higher(
@@ -280,17 +282,17 @@ def fits_clearly_better(
 
 def is_mirror_image(row_order: RowOrder, row_naming: RowNames, atlas: Atlas) -> bool:
     """Return whether two orders are the same, or the same with the sides exchanged."""
-    first_row_of_region = _first_row_of_regions(row_naming, atlas)
-    other_row_of_region = _first_row_of_regions(row_order, atlas)
-    return np.array_equal(first_row_of_region, other_row_of_region) or np.array_equal(
-        first_row_of_region, other_row_of_region[atlas.homotopic]
+    first_row_indices = _find_first_row_indices(row_naming, atlas)
+    other_first_row_indices = _find_first_row_indices(row_order, atlas)
+    return np.array_equal(first_row_indices, other_first_row_indices) or np.array_equal(
+        first_row_indices, other_first_row_indices[atlas.homotopic]
     )
 
 
 # ---- figures ------------------------------------------------------------------------
 
 
-def _homotopic_indices(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
+def _find_homotopic_indices(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
     """Return the regions of the left that have a partner, and their partners."""
     left_indices = np.flatnonzero(atlas.regions["hemisphere"] == "L")
     left_indices = left_indices[atlas.homotopic[left_indices] != left_indices]
@@ -301,24 +303,26 @@ def _correlate_with_template(
     W: np.ndarray, atlas: Atlas, is_counted_pair: np.ndarray
 ) -> float:
     """Return the rank correlation with the template; NaN where there is none."""
-    template = template_connectome(atlas)
-    if template is None:
+    template_weights = template_connectome(atlas)
+    if template_weights is None:
         return np.nan
-    is_known_pair = np.triu(np.ones(W.shape, dtype=bool), 1) & is_counted_pair
-    is_known_pair &= np.isfinite(template) & np.isfinite(W)
-    weights = W[is_known_pair]
-    if len(weights) < _MIN_PAIRS:
+    is_comparable_pair = np.triu(np.ones(W.shape, dtype=bool), 1) & is_counted_pair
+    is_comparable_pair &= np.isfinite(template_weights) & np.isfinite(W)
+    pair_weights = W[is_comparable_pair]
+    if len(pair_weights) < _MIN_PAIRS:
         return np.nan
-    template_ranks = _rank_template(atlas, is_known_pair.tobytes())
-    return _correlate_ranks(_center_ranks(weights), template_ranks)
+    template_ranks = _rank_template(atlas, is_comparable_pair.tobytes())
+    return _correlate_ranks(_center_ranks(pair_weights), template_ranks)
 
 
 @lru_cache(maxsize=32)  # every matrix is compared in the same candidate orders
 def _rank_template(atlas: Atlas, mask_bytes: bytes) -> np.ndarray:
     """Return the ranks of the template's weights of these pairs around their mean."""
-    template = np.asarray(template_connectome(atlas))
-    is_known_pair = np.frombuffer(mask_bytes, dtype=bool).reshape(template.shape)
-    return _center_ranks(template[is_known_pair])
+    template_weights = np.asarray(template_connectome(atlas))
+    is_comparable_pair = np.frombuffer(mask_bytes, dtype=bool).reshape(
+        template_weights.shape
+    )
+    return _center_ranks(template_weights[is_comparable_pair])
 
 
 def _correlate_hemispheres(
@@ -344,7 +348,7 @@ def _correlate_hemispheres(
     )
 
 
-def _mean_homotopic_rank(left_right_weights: np.ndarray) -> float:
+def _average_homotopic_ranks(left_right_weights: np.ndarray) -> float:
     """Return the mean rank, 0 to 1, of the diagonal in its row and its column.
 
     `left_right_weights` holds the weights of left regions with their partners on the
@@ -379,16 +383,16 @@ def _rank_in_rows(row_values: np.ndarray, weight_matrix: np.ndarray) -> np.ndarr
     return np.where(np.isnan(row_values), np.nan, row_ranks)
 
 
-def _rank_values(values: np.ndarray) -> np.ndarray:
+def _rank_values(finite_values: np.ndarray) -> np.ndarray:
     """Return the ranks of finite values from 1; equal values share their mean rank."""
-    sort_indices = np.argsort(values)
-    sorted_values = values[sort_indices]
+    sort_indices = np.argsort(finite_values)
+    sorted_values = finite_values[sort_indices]
     is_new_value = np.append(True, sorted_values[1:] != sorted_values[:-1])
     tie_starts = np.flatnonzero(is_new_value)
-    tie_ends = np.append(tie_starts[1:], len(values))
-    mean_ranks = (tie_starts + 1 + tie_ends) / 2
-    ranks = np.empty(len(values))
-    ranks[sort_indices] = np.repeat(mean_ranks, tie_ends - tie_starts)
+    tie_ends = np.append(tie_starts[1:], len(finite_values))
+    tie_mean_ranks = (tie_starts + 1 + tie_ends) / 2
+    ranks = np.empty(len(finite_values))
+    ranks[sort_indices] = np.repeat(tie_mean_ranks, tie_ends - tie_starts)
     return ranks
 
 
@@ -399,9 +403,9 @@ def _correlate_weights(x: np.ndarray, y: np.ndarray) -> float:
     return _correlate_ranks(_center_ranks(x), _center_ranks(y))
 
 
-def _center_ranks(values: np.ndarray) -> np.ndarray:
+def _center_ranks(finite_values: np.ndarray) -> np.ndarray:
     """Return the ranks of finite values around their mean."""
-    ranks = _rank_values(values)
+    ranks = _rank_values(finite_values)
     return ranks - ranks.mean()
 
 
@@ -437,7 +441,7 @@ def _complete_matrix(weight_matrix: np.ndarray) -> np.ndarray:
     return symmetric_weights
 
 
-def _first_row_of_regions(row_order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
+def _find_first_row_indices(row_order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
     """Return the first row of each region, -1 where the order does not have it."""
     return _find_region_rows(tuple(row_order.names), atlas)[0]
 
@@ -447,16 +451,16 @@ def _find_region_rows(
     row_names: tuple[str, ...], atlas: Atlas
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
     """Return the first row of each region, and (region, row) of its further parts."""
-    first_row_of_region = np.full(len(atlas), -1)
-    further_region_rows = list[tuple[int, int]]()
+    first_row_indices = np.full(len(atlas), -1)
+    further_region_row_pairs = list[tuple[int, int]]()
     for row_index, region_index in enumerate(regions_of_rows(atlas, row_names)):
         if region_index is None:
             continue
-        if first_row_of_region[region_index] >= 0:
-            further_region_rows.append((region_index, row_index))
+        if first_row_indices[region_index] >= 0:
+            further_region_row_pairs.append((region_index, row_index))
         else:
-            first_row_of_region[region_index] = row_index
-    return first_row_of_region, tuple(further_region_rows)
+            first_row_indices[region_index] = row_index
+    return first_row_indices, tuple(further_region_row_pairs)
 
 
 def _reorder_weights(
@@ -466,19 +470,19 @@ def _reorder_weights(
 
     The weights of several rows of one region are added.
     """
-    first_row_of_region, further_region_rows = _find_region_rows(
+    first_row_indices, further_region_row_pairs = _find_region_rows(
         tuple(row_order.names), atlas
     )
-    W = weight_matrix[np.ix_(first_row_of_region, first_row_of_region)].astype(float)
-    if further_region_rows:
+    W = weight_matrix[np.ix_(first_row_indices, first_row_indices)].astype(float)
+    if further_region_row_pairs:
         merging_matrix = np.zeros((len(atlas), len(weight_matrix)))
-        merging_matrix[np.arange(len(atlas)), first_row_of_region] = 1
-        for region_index, row_index in further_region_rows:
+        merging_matrix[np.arange(len(atlas)), first_row_indices] = 1
+        for region_index, row_index in further_region_row_pairs:
             merging_matrix[region_index, row_index] = 1
         W = merging_matrix @ weight_matrix @ merging_matrix.T
-    is_absent = first_row_of_region < 0
-    W[is_absent] = np.nan
-    W[:, is_absent] = np.nan
+    is_absent_region = first_row_indices < 0
+    W[is_absent_region] = np.nan
+    W[:, is_absent_region] = np.nan
     return W
 
 
@@ -501,7 +505,7 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     ]
     # reversed, so that of equals the last one comes first
     better_orders.sort(
-        key=lambda possible_order: _fit_sort_key(
+        key=lambda possible_order: _make_fit_sort_key(
             measure_fit(summed_weights, possible_order, atlas)
         )
     )
@@ -519,7 +523,7 @@ def _shift_names(row_naming: RowNames) -> Iterator[RowOrder]:
     yield RowOrder("", names_shifted_up, "the same names, shifted up by one row")
 
 
-def _fit_sort_key(order_fit: OrderFit) -> tuple[float, ...]:
+def _make_fit_sort_key(order_fit: OrderFit) -> tuple[float, ...]:
     """Return the key by which orders are sorted: the template first."""
     return tuple(np.nan_to_num(order_fit, nan=-1).tolist())
 
@@ -528,17 +532,17 @@ def _unknown_order_error(matrix_group: _MatrixGroup, atlas: Atlas) -> UnknownOrd
     """Return the error for matrices whose rows nothing names."""
     summed_weights = matrix_group.summed_weights
     possible_orders = fitting_orders(atlas, len(summed_weights))
-    fit_of_order = {
+    fit_by_order = {
         row_order: measure_fit(summed_weights, row_order, atlas)
         for row_order in possible_orders
     }
     best_orders = sorted(
         possible_orders,
-        key=lambda row_order: _fit_sort_key(fit_of_order[row_order]),
+        key=lambda row_order: _make_fit_sort_key(fit_by_order[row_order]),
         reverse=True,
     )
-    fit_text_of_order = {
-        row_order: str(fit_of_order[row_order]) for row_order in best_orders
+    fit_text_by_order = {
+        row_order: str(fit_by_order[row_order]) for row_order in best_orders
     }
     best_order = None
     error_values = find_atlas_of_size(len(summed_weights), atlas)
@@ -551,7 +555,7 @@ def _unknown_order_error(matrix_group: _MatrixGroup, atlas: Atlas) -> UnknownOrd
     message = unknown_order_message(
         summed_weights,
         atlas,
-        fit_text_of_order=fit_text_of_order,
+        fit_text_by_order=fit_text_by_order,
         best_order=best_order,
     )
     return UnknownOrderError(
@@ -593,7 +597,7 @@ def _other_order_message(
 def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     """Return the note of whether the weights support the order of a group's rows."""
     order_fit = measure_fit(matrix_group.summed_weights, matrix_group.row_naming, atlas)
-    n_orders, rival_orders = _find_rivals(matrix_group, atlas)
+    n_orders, rival_orders = _find_rival_orders(matrix_group, atlas)
     if len(rival_orders) == n_orders:
         return "the weights do not show whether this order of rows is correct"
     if rival_orders:
@@ -607,7 +611,7 @@ def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     )
 
 
-def _find_rivals(
+def _find_rival_orders(
     matrix_group: _MatrixGroup, atlas: Atlas
 ) -> tuple[int, list[RowOrder]]:
     """Return the number of other orders, and the orders that do not fit clearly worse.
@@ -645,21 +649,21 @@ def template_connectome(atlas: Atlas) -> np.ndarray | None:
         atlas without surfaces.
     """
     template_atlas = load_atlas(_TEMPLATE_ATLAS)
-    parcel_shares = _share_parcels(template_atlas, atlas)
-    if parcel_shares is None or template_atlas.folder is None:
+    parcel_share_matrix = _compute_parcel_shares(template_atlas, atlas)
+    if parcel_share_matrix is None or template_atlas.folder is None:
         return None
     weight_table = pd.read_csv(template_atlas.folder / _TEMPLATE_FILE, index_col=0)
     log_weights = weight_table.to_numpy() / 100  # stored in hundredths
     template_weights = np.where(log_weights != 0, np.exp(log_weights), 0)
-    region_weights = parcel_shares @ template_weights @ parcel_shares.T
-    is_absent = ~parcel_shares.any(axis=1)
-    region_weights[is_absent] = np.nan
-    region_weights[:, is_absent] = np.nan
+    region_weights = parcel_share_matrix @ template_weights @ parcel_share_matrix.T
+    is_absent_region = ~parcel_share_matrix.any(axis=1)
+    region_weights[is_absent_region] = np.nan
+    region_weights[:, is_absent_region] = np.nan
     region_weights.flags.writeable = False
     return region_weights
 
 
-def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
+def _compute_parcel_shares(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
     """Return the share of each template parcel that lies in each region.
 
     An array of shape (n_rois, n_parcels), or None for an atlas without surfaces on
@@ -667,24 +671,24 @@ def _share_parcels(template_atlas: Atlas, atlas: Atlas) -> np.ndarray | None:
     """
     if not atlas.has_surfaces:
         return None
-    parcel_shares = np.zeros((len(atlas), len(template_atlas)))
+    parcel_share_matrix = np.zeros((len(atlas), len(template_atlas)))
     for hemisphere in "LR":
         try:
-            region_of_vertex = atlas.vertex_labels(hemisphere)
+            vertex_region_indices = atlas.vertex_labels(hemisphere)
         except BrainlsapError:  # another surface, or names that are not of the atlas
             return None
-        parcel_of_vertex = template_atlas.vertex_labels(hemisphere)
-        if region_of_vertex.shape != parcel_of_vertex.shape:
+        vertex_parcel_indices = template_atlas.vertex_labels(hemisphere)
+        if vertex_region_indices.shape != vertex_parcel_indices.shape:
             return None
-        is_labelled = (region_of_vertex >= 0) & (parcel_of_vertex >= 0)
-        region_parcel_pairs = (
-            region_of_vertex[is_labelled],
-            parcel_of_vertex[is_labelled],
+        is_labelled_vertex = (vertex_region_indices >= 0) & (vertex_parcel_indices >= 0)
+        region_parcel_indices = (
+            vertex_region_indices[is_labelled_vertex],
+            vertex_parcel_indices[is_labelled_vertex],
         )
-        np.add.at(parcel_shares, region_parcel_pairs, 1)
-    parcel_shares /= np.maximum(parcel_shares.sum(axis=0), 1)
+        np.add.at(parcel_share_matrix, region_parcel_indices, 1)
+    parcel_share_matrix /= np.maximum(parcel_share_matrix.sum(axis=0), 1)
     for region_index in np.flatnonzero(~atlas.cortex):
-        template_index = template_atlas.find(atlas.names[region_index])
-        if template_index is not None and not template_atlas.cortex[template_index]:
-            parcel_shares[region_index, template_index] = 1
-    return parcel_shares
+        parcel_index = template_atlas.find(atlas.names[region_index])
+        if parcel_index is not None and not template_atlas.cortex[parcel_index]:
+            parcel_share_matrix[region_index, parcel_index] = 1
+    return parcel_share_matrix

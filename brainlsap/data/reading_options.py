@@ -85,20 +85,20 @@ class ReadingOptions:
     def to_jsonable(self, option_names: Iterable[str] = ()) -> dict[str, Any]:
         """Return the options that are known, as JSON takes them.
 
-        `names` restricts them to some options. A connectome that is an array or a table
-        is left out.
+        `option_names` restricts them to some options. A connectome that is an array or
+        a table is left out.
         """
-        selected_names = {*option_names} or {
+        selected_option_names = {*option_names} or {
             option_field.name for option_field in fields(self)
         }
         if not isinstance(self.connectome, str | Path):
-            selected_names.discard("connectome")
+            selected_option_names.discard("connectome")
         return {
             option_name: to_jsonable(
                 option_value.name if isinstance(option_value, Atlas) else option_value
             )
             for option_name, option_value in vars(self).items()
-            if option_name in selected_names and _is_specified(option_value)
+            if option_name in selected_option_names and _is_specified(option_value)
         }
 
     @classmethod
@@ -124,28 +124,32 @@ DEFAULT_OPTIONS = ReadingOptions(
 
 
 def check_option_names(
-    option_names: Iterable[str], further_names: Iterable[str] = ()
+    option_names: Iterable[str], further_option_names: Iterable[str] = ()
 ) -> None:
-    """Raise if names are neither options of reading nor among `further_names`."""
-    known_names = [
+    """Raise if names are neither reading options nor among `further_option_names`."""
+    valid_option_names = [
         *(option_field.name for option_field in fields(ReadingOptions)),
-        *further_names,
+        *further_option_names,
     ]
-    for name in option_names:
-        if name in known_names:
+    for option_name in option_names:
+        if option_name in valid_option_names:
             continue
-        nearest_names = get_close_matches(name, known_names, n=1, cutoff=0.75)
-        advice = f"The options are {', '.join(sorted(known_names))}"
-        if nearest_names:
-            advice = f"The nearest name is {nearest_names[0]}"
-        raise ParameterError(f"there is no option {name}= to read people. {advice}.")
+        nearest_option_names = get_close_matches(
+            option_name, valid_option_names, n=1, cutoff=0.75
+        )
+        advice = f"The options are {', '.join(sorted(valid_option_names))}"
+        if nearest_option_names:
+            advice = f"The nearest name is {nearest_option_names[0]}"
+        raise ParameterError(
+            f"there is no option {option_name}= to read people. {advice}."
+        )
 
 
-def _is_specified(value: object) -> bool:
+def _is_specified(option_value: object) -> bool:
     """Return whether an option has a value that is neither None nor empty."""
-    if isinstance(value, str | Mapping | list | tuple):
-        return bool(value)
-    return value is not None
+    if isinstance(option_value, str | Mapping | list | tuple):
+        return bool(option_value)
+    return option_value is not None
 
 
 __all__ = ["DEFAULT_OPTIONS", "ReadingOptions", "check_option_names"]

@@ -166,15 +166,15 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
 
     Each has all regions: FreeSurfer's tools have no parts of a structure.
     """
-    known_orders = (
+    candidate_orders = (
         RowOrder("atlas", atlas.names, f"in the order of {atlas.name}"),
-        *_label_orders(atlas),
-        *_mirrored_orders(atlas),
-        *_freesurfer_orders(atlas),
+        *_list_label_orders(atlas),
+        *_list_mirrored_orders(atlas),
+        *_list_freesurfer_orders(atlas),
     )
     return tuple(
         row_order
-        for row_order in known_orders
+        for row_order in candidate_orders
         if len({*regions_of_rows(atlas, row_order.names)} - {None}) == len(atlas)
     )
 
@@ -188,8 +188,8 @@ def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
     order_by_regions = dict[tuple[int | None, ...], RowOrder]()
     for row_order in row_orders(atlas):
         if len(row_order.names) == n_rows:
-            region_of_row = regions_of_rows(atlas, row_order.names)
-            order_by_regions.setdefault(region_of_row, row_order)
+            row_region_indices = regions_of_rows(atlas, row_order.names)
+            order_by_regions.setdefault(row_region_indices, row_order)
     return list(order_by_regions.values())
 
 
@@ -201,11 +201,11 @@ def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
     """
     for bundled_name in available_atlases():
         bundled_atlas = load_atlas(bundled_name)
-        region_of_row = regions_of_rows(bundled_atlas, own_atlas.names)
-        if len({*region_of_row} - {None}) < len(bundled_atlas):
+        row_region_indices = regions_of_rows(bundled_atlas, own_atlas.names)
+        if len({*row_region_indices} - {None}) < len(bundled_atlas):
             continue
         for row_order in fitting_orders(bundled_atlas, len(own_atlas)):
-            if regions_of_rows(bundled_atlas, row_order.names) == region_of_row:
+            if regions_of_rows(bundled_atlas, row_order.names) == row_region_indices:
                 return bundled_name, row_order.tool
         return bundled_name, ""
     return None
@@ -214,16 +214,16 @@ def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
 def regions_of_rows(atlas: Atlas, row_names: Sequence[str]) -> tuple[int | None, ...]:
     """Return the region of each row, None for rows that the atlas leaves out."""
     if all(map(str.isdecimal, row_names)):
-        row_of_region, _ = atlas.find_file_rows(row_names)
-        region_of_row = {
+        region_row_indices, _ = atlas.find_file_rows(row_names)
+        region_index_by_row = {
             int(row_index): region_index
-            for region_index, row_index in enumerate(row_of_region)
+            for region_index, row_index in enumerate(region_row_indices)
         }
-        return tuple(map(region_of_row.get, range(len(row_names))))
+        return tuple(map(region_index_by_row.get, range(len(row_names))))
     return tuple(map(atlas.find, row_names))
 
 
-def _label_orders(atlas: Atlas) -> list[RowOrder]:
+def _list_label_orders(atlas: Atlas) -> list[RowOrder]:
     """Return the orders by label number of an atlas whose regions all have one."""
     numbered_table = atlas.regions.query("freesurfer_id > 0").sort_values(
         "freesurfer_id"
@@ -244,7 +244,7 @@ def _label_orders(atlas: Atlas) -> list[RowOrder]:
     return label_orders
 
 
-def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
+def _list_mirrored_orders(atlas: Atlas) -> list[RowOrder]:
     """Return orders of the atlas' own regions that arrange the sides otherwise."""
     hemispheres = atlas.regions["hemisphere"].to_numpy()
     left_indices = np.flatnonzero(hemispheres == "L")
@@ -257,7 +257,7 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
     exchanged_indices[right_indices] = left_indices
     interleaved_indices = np.column_stack([left_indices, right_indices]).ravel()
     midline_text = ", then all midline regions" if len(midline_indices) else ""
-    arrangement_of_order: dict[str, tuple[Sequence[int], str]] = {
+    arrangement_by_order: dict[str, tuple[Sequence[int], str]] = {
         "right-first": (exchanged_indices.tolist(), "right and left swapped"),
         "hemispheres": (
             [*left_indices, *right_indices, *midline_indices],
@@ -281,11 +281,11 @@ def _mirrored_orders(atlas: Atlas) -> list[RowOrder]:
         for arrangement_name, (
             arranged_indices,
             arrangement_text,
-        ) in arrangement_of_order.items()
+        ) in arrangement_by_order.items()
     ]
 
 
-def _freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
+def _list_freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
     """Return orders of a cortex of FreeSurfer with deep structures of `aseg`."""
     if "annotation" not in atlas.settings:
         return []
@@ -293,13 +293,13 @@ def _freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
     left_names = cortex_table["name"][cortex_table["hemisphere"] == "L"].tolist()
     right_names = cortex_table["name"][cortex_table["hemisphere"] == "R"].tolist()
     return [
-        *_structure_orders(atlas, left_names, right_names),
-        *_schaefer_17_orders(atlas, left_names, right_names),
-        *_wall_orders(atlas, left_names, right_names),
+        *_list_structure_orders(atlas, left_names, right_names),
+        *_list_schaefer_17_orders(atlas, left_names, right_names),
+        *_list_wall_orders(atlas, left_names, right_names),
     ]
 
 
-def _names_on_both_sides(
+def _repeat_names_by_side(
     structure_names: Iterable[str], side_words: Sequence[str] = ("Left", "Right")
 ) -> list[str]:
     """Return the names of structures on the first side, then on the second."""
@@ -311,15 +311,15 @@ def _names_on_both_sides(
     ]
 
 
-def _structure_orders(
+def _list_structure_orders(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of a left and a right cortex with structures of `aseg`."""
-    deep_names = _names_on_both_sides(_STRUCTURES)
-    alphabetic_names = _names_on_both_sides(sorted(_STRUCTURES))
-    cerebellum_names = _names_on_both_sides(["Cerebellum-Cortex"])
-    ventral_dc_names = _names_on_both_sides([*_STRUCTURES, "VentralDC"])
-    tian_names = _names_on_both_sides(_TIAN_S1, ("Right", "Left"))
+    deep_names = _repeat_names_by_side(_STRUCTURES)
+    alphabetic_names = _repeat_names_by_side(sorted(_STRUCTURES))
+    cerebellum_names = _repeat_names_by_side(["Cerebellum-Cortex"])
+    ventral_dc_names = _repeat_names_by_side([*_STRUCTURES, "VentralDC"])
+    tian_names = _repeat_names_by_side(_TIAN_S1, ("Right", "Left"))
     has_parts = bool(atlas.structure_part_mask.any())
     if not has_parts:
         tian_names = [
@@ -348,7 +348,7 @@ def _structure_orders(
         f"in the order of MRtrix's {node_table_name} ({len(node_names)} nodes)"
     )
     number_order_text = "in the order of FreeSurfer's numbers, with"
-    order_entries: list[tuple[str, list[str], str]] = [
+    order_triples: list[tuple[str, list[str], str]] = [
         ("mrtrix", node_names, mrtrix_description),
         # as of tck2connectome -keep_unassigned
         (
@@ -398,15 +398,15 @@ def _structure_orders(
             f"{number_order_text} VentralDC and brain stem",
         ),
     ]
-    atlas_names = [
+    atlas_structure_names = [
         structure_name
         for structure_name in alphabetic_names
         if atlas.find(structure_name) is not None
     ]
-    if len(atlas_names) < len(alphabetic_names):
+    if len(atlas_structure_names) < len(alphabetic_names):
         description = "as ENIGMA's: the cortex, then amygdala, caudate ..."
-        order_entries.append(
-            ("enigma", [*left_names, *right_names, *atlas_names], description)
+        order_triples.append(
+            ("enigma", [*left_names, *right_names, *atlas_structure_names], description)
         )
     return [
         RowOrder(
@@ -415,11 +415,11 @@ def _structure_orders(
             description,
             adds_parts=tool_name == "ukbiobank" and not has_parts,
         )
-        for tool_name, row_names, description in order_entries
+        for tool_name, row_names, description in order_triples
     ]
 
 
-def _schaefer_17_orders(
+def _list_schaefer_17_orders(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of Schaefer's parcels as 17 networks number them."""
@@ -427,8 +427,8 @@ def _schaefer_17_orders(
         return []
     parcel_indices = np.argsort(atlas.settings["order_17networks"])
     parcel_names = np.array([*left_names, *right_names])[parcel_indices].tolist()
-    deep_names = _names_on_both_sides(_STRUCTURES)
-    alphabetic_names = _names_on_both_sides(sorted(_STRUCTURES))
+    deep_names = _repeat_names_by_side(_STRUCTURES)
+    alphabetic_names = _repeat_names_by_side(sorted(_STRUCTURES))
     order_description = "in the order of Schaefer's 17 networks"
     return [
         RowOrder(
@@ -444,7 +444,7 @@ def _schaefer_17_orders(
     ]
 
 
-def _wall_orders(
+def _list_wall_orders(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders with a row for the medial wall of each side."""
@@ -458,7 +458,7 @@ def _wall_orders(
             "Medial_wall",
             *parcel_names[wall_index:],
         ]
-    deep_names = _names_on_both_sides(_STRUCTURES)
+    deep_names = _repeat_names_by_side(_STRUCTURES)
     description = f"as {_ASEG_ORDER}, with a wall on each side"
     wall_orders = [RowOrder("walls", (*cortical_row_names, *deep_names), description)]
     for n_cerebellar_rows in _N_CEREBELLAR_ROWS:
@@ -483,17 +483,17 @@ def name_rows(
     weight_matrix: np.ndarray,
     atlas: Atlas,
     order_name: str | None = None,
-    label_source: str | Path | Sequence[str] | None = None,
+    row_name_source: str | Path | Sequence[str] | None = None,
     file_row_names: Sequence[str] = (),
-    comments: str = "",
+    comment_text: str = "",
 ) -> RowNames:
     """Return the names of the rows of a matrix, and what decided them.
 
-    In this order: `label_source`; the names in the file; lists beside the matrix (BIDS
-    writes a `.json` of its name, scilpy and Connectoflow a `labels_list.txt`, brainlife
-    a `label.json`, The Virtual Brain a `centres.txt`); `order_name`; words of one tool
-    in the path or the comment lines (`comments`). Where nothing decides, the result has
-    no names.
+    In this order: `row_name_source`; the names in the file; lists beside the matrix
+    (BIDS writes a `.json` of its name, scilpy and Connectoflow a `labels_list.txt`,
+    brainlife a `label.json`, The Virtual Brain a `centres.txt`); `order_name`; words of
+    one tool in the path or the comment lines (`comment_text`). Where nothing decides,
+    the result has no names.
 
     Raises
     ------
@@ -504,11 +504,11 @@ def name_rows(
     n_rows = len(weight_matrix)
     if order_name is not None:
         check_choice("row_order", order_name, ROW_ORDERS)
-    if label_source is not None:
+    if row_name_source is not None:
         row_names = (
-            read_names(label_source)
-            if isinstance(label_source, str | Path)
-            else label_source
+            read_names(row_name_source)
+            if isinstance(row_name_source, str | Path)
+            else row_name_source
         )
         row_names = drop_background(row_names, n_rows)
         order_note = f"rows named with {option_text('labels')}"
@@ -517,28 +517,28 @@ def name_rows(
     if file_row_names and not are_default_row_names(file_row_names):
         check_length(matrix_path, n_rows, file_row_names, "read by name")
         return RowNames(tuple(file_row_names), "read by name", "names")
-    chosen_order = None
+    expected_order = None
     if order_name is not None and order_name != UNCHECKED_NAMES:
-        chosen_order = _look_up_order(matrix_path, weight_matrix, atlas, order_name)
-    names_of_list = find_lists_beside(matrix_path, n_rows)
-    if names_of_list:
-        return _name_rows_by_lists(matrix_path, names_of_list, atlas, chosen_order)
-    if chosen_order is not None:
+        expected_order = _look_up_order(matrix_path, weight_matrix, atlas, order_name)
+    names_by_list = find_lists_beside(matrix_path, n_rows)
+    if names_by_list:
+        return _name_rows_by_lists(matrix_path, names_by_list, atlas, expected_order)
+    if expected_order is not None:
         return RowNames(
-            chosen_order.names,
-            chosen_order.note,
+            expected_order.names,
+            expected_order.note,
             "row_order",
-            chosen_order.adds_parts,
-            chosen_order.tool,
+            expected_order.adds_parts,
+            expected_order.tool,
         )
-    return _name_rows_by_other_evidence(matrix_path, weight_matrix, atlas, comments)
+    return _name_rows_by_other_evidence(matrix_path, weight_matrix, atlas, comment_text)
 
 
 def unknown_order_message(
     weight_matrix: np.ndarray,
     atlas: Atlas,
     order_name: str | None = None,
-    fit_text_of_order: Mapping[RowOrder, str] | None = None,
+    fit_text_by_order: Mapping[RowOrder, str] | None = None,
     best_order: RowOrder | None = None,
 ) -> str:
     """Return the message that rows have no known order, with the orders they may have.
@@ -551,17 +551,17 @@ def unknown_order_message(
         Names the regions.
     order_name : str, optional
         The order that was asked for and has another number of rows.
-    fit_text_of_order : mapping of RowOrder to str, optional
+    fit_text_by_order : mapping of RowOrder to str, optional
         Fit of the weights to each order, the best first.
     best_order : RowOrder, optional
         The order that the weights fit clearly better than all others.
     """
     n_rows = len(weight_matrix)
-    if fit_text_of_order is None:
-        fit_text_of_order = dict.fromkeys(fitting_orders(atlas, n_rows), "")
+    if fit_text_by_order is None:
+        fit_text_by_order = dict.fromkeys(fitting_orders(atlas, n_rows), "")
     candidate_lines = list[str]()
-    telling_row_index = _most_telling_row([*fit_text_of_order])
-    for candidate_order, fit_text in fit_text_of_order.items():
+    telling_row_index = _find_telling_row_index([*fit_text_by_order])
+    for candidate_order, fit_text in fit_text_by_order.items():
         rows_text = (
             f"row {telling_row_index + 1} is "
             f"{candidate_order.names[telling_row_index]}, and row {n_rows} is "
@@ -591,7 +591,7 @@ def unknown_order_message(
     )
     if not candidate_lines:
         return f"{message}. {advice_text}"
-    if any(fit_text_of_order.values()):
+    if any(fit_text_by_order.values()):
         advice_text = f"{FIGURES_TEXT} {advice_text}"
     elif order_name:
         advice_text += (
@@ -620,7 +620,7 @@ def list_candidates(candidate_lines: Iterable[str]) -> str:
 
 def _name_rows_by_lists(
     matrix_path: Path,
-    names_of_list: Mapping[str, tuple[str, ...]],
+    names_by_list: Mapping[str, tuple[str, ...]],
     atlas: Atlas,
     expected_order: RowOrder | None,
 ) -> RowNames:
@@ -630,16 +630,16 @@ def _name_rows_by_lists(
     """
     regions_by_list = {
         list_name: regions_of_rows(atlas, row_names)
-        for list_name, row_names in names_of_list.items()
+        for list_name, row_names in names_by_list.items()
     }
     if len({*regions_by_list.values()}) > 1:
         raise FileFormatError(
-            f"{' and '.join(names_of_list)} in the same folder give the rows "
+            f"{' and '.join(names_by_list)} in the same folder give the rows "
             "different names. Keep only the correct list, or give the names with "
             f"{option_text('labels')}.",
             path=matrix_path,
         )
-    list_name, row_names = next(iter(names_of_list.items()))
+    list_name, row_names = next(iter(names_by_list.items()))
     if expected_order and regions_by_list[list_name] != regions_of_rows(
         atlas, expected_order.names
     ):
@@ -653,25 +653,25 @@ def _name_rows_by_lists(
 
 
 def _name_rows_by_other_evidence(
-    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, comments: str
+    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, comment_text: str
 ) -> RowNames:
     """Return the names of rows that neither a list nor the user names, if any."""
     n_rows = len(weight_matrix)
-    tool_name = _find_tool(matrix_path, comments, atlas)
+    tool_name = _find_tool(matrix_path, comment_text, atlas)
     # of all orders, since one of another tool may put the same regions into these rows
-    for known_order in row_orders(atlas):
-        if known_order.tool == tool_name and len(known_order.names) == n_rows:
-            order_note = f"{known_order.note}, named in its path or first line"
+    for row_order in row_orders(atlas):
+        if row_order.tool == tool_name and len(row_order.names) == n_rows:
+            order_note = f"{row_order.note}, named in its path or first line"
             return RowNames(
-                known_order.names,
+                row_order.names,
                 order_note,
                 "words",
-                known_order.adds_parts,
-                known_order.tool,
+                row_order.adds_parts,
+                row_order.tool,
             )
     if _are_label_numbers(weight_matrix, atlas):
-        known_order = _label_number_order(n_rows)
-        return RowNames(known_order.names, known_order.note, "numbers")
+        row_order = _make_label_number_order(n_rows)
+        return RowNames(row_order.names, row_order.note, "numbers")
     if atlas.settings.get("unnamed_rows") and n_rows == len(atlas):
         order_note = f"the rows were read in the order of {atlas.name}"
         return RowNames(atlas.names, order_note, "settings", tool="atlas")
@@ -683,11 +683,11 @@ def _look_up_order(
 ) -> RowOrder:
     """Return the order of this name for so many rows, or raise."""
     n_rows = len(weight_matrix)
-    for known_order in row_orders(atlas):
-        if known_order.tool == order_name and len(known_order.names) == n_rows:
-            return known_order
+    for row_order in row_orders(atlas):
+        if row_order.tool == order_name and len(row_order.names) == n_rows:
+            return row_order
     if order_name == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
-        return _label_number_order(n_rows)
+        return _make_label_number_order(n_rows)
     raise FileFormatError(
         unknown_order_message(weight_matrix, atlas, order_name),
         path=matrix_path,
@@ -702,7 +702,7 @@ def find_atlas_of_size(n_rows: int, atlas: Atlas) -> dict[str, str]:
     return {"atlas": other_atlas_name} if other_atlas_name else {}
 
 
-def _label_number_order(n_rows: int) -> RowOrder:
+def _make_label_number_order(n_rows: int) -> RowOrder:
     """Return the order of matrices with a row for every label number of FreeSurfer."""
     label_numbers = tuple(map(str, range(n_rows)))
     return RowOrder(
@@ -732,9 +732,9 @@ def _are_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
     )
 
 
-def _find_tool(matrix_path: Path, comments: str, atlas: Atlas) -> str | None:
+def _find_tool(matrix_path: Path, comment_text: str, atlas: Atlas) -> str | None:
     """Return the tool that the path or the first lines name, None where none do."""
-    searched_text = f"{matrix_path.as_posix()}\n{comments}"
+    searched_text = f"{matrix_path.as_posix()}\n{comment_text}"
     for tool_name, tool_pattern in _TOOL_WORDS.items():
         word_match = tool_pattern.search(searched_text)
         if word_match is None:
@@ -745,18 +745,19 @@ def _find_tool(matrix_path: Path, comments: str, atlas: Atlas) -> str | None:
             return None  # of another cortex
         return tool_name
     has_node_image = matrix_path.parent.is_dir() and any(
-        _NODE_IMAGE.search(folder_path.name)
-        for folder_path in matrix_path.parent.iterdir()
+        _NODE_IMAGE.search(file_path.name) for file_path in matrix_path.parent.iterdir()
     )
     return "mrtrix" if has_node_image else None
 
 
-def _most_telling_row(possible_orders: Sequence[RowOrder]) -> int:
+def _find_telling_row_index(possible_orders: Sequence[RowOrder]) -> int:
     """Return the first row by whose name most orders differ."""
     if not possible_orders:
         return 0
     names_by_row = zip(*(row_order.names for row_order in possible_orders), strict=True)
-    return int(np.argmax([len({*names_of_row}) for names_of_row in names_by_row]))
+    return int(
+        np.argmax([len({*candidate_row_names}) for candidate_row_names in names_by_row])
+    )
 
 
 def _describe_empty_walls(weight_matrix: np.ndarray, atlas: Atlas) -> str:

@@ -95,11 +95,11 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     options.pop("verbose", None)
     new_options = ReadingOptions().change(**options)
     cohort = Cohort.load(cohort_path)
-    _check_unchanged(cohort_path, cohort, new_options)
+    _check_unchanged_options(cohort_path, cohort, new_options)
     if new_options.atlas:
         cohort = _check_atlas(cohort_path, cohort, new_options.atlas)
     if new_options.connectome is not None:
-        cohort = _apply_connectome(cohort_path, cohort, new_options.connectome)
+        cohort = _drop_connectomes(cohort_path, cohort, new_options.connectome)
     if new_options.feature is not None:
         cohort = _select_features(cohort_path, cohort, new_options.feature)
     excluded_scan_names = _find_excluded_scan_names(cohort, new_options.exclude)
@@ -128,8 +128,8 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     selecting_options = new_options.to_jsonable(SELECTING_OPTIONS)
     if cohort.reading_options.exclude and excluded_scan_names:
         # State the scans that the file leaves out, and those that were named now.
-        is_excluded = cohort.left_out["fate"] == EXCLUDED
-        selecting_options["exclude"] = sorted(cohort.left_out["scan"][is_excluded])
+        is_excluded_scan = cohort.left_out["fate"] == EXCLUDED
+        selecting_options["exclude"] = sorted(cohort.left_out["scan"][is_excluded_scan])
     if skip_faulty:
         selecting_options["skip_faulty"] = True
     reading_options = cohort.reading_options.change(**selecting_options)
@@ -147,7 +147,7 @@ def label_column(cohort: Cohort, column_name: str) -> pd.Series | None:
     return (
         None
         if stored_column_name is None
-        else cohort.table[stored_column_name].map(_label_text)
+        else cohort.table[stored_column_name].map(_format_label)
     )
 
 
@@ -170,7 +170,7 @@ def _find_covariate_name(cohort: Cohort, column_name: str) -> str | None:
     return None
 
 
-def _label_text(label_value: Any) -> str | None:
+def _format_label(label_value: Any) -> str | None:
     """Return a label as a table of people has it: whole numbers without a point."""
     if pd.isna(label_value):
         return None
@@ -179,33 +179,35 @@ def _label_text(label_value: Any) -> str | None:
     return str(label_value).strip()
 
 
-def _check_unchanged(
-    cohort_path: str | Path, cohort: Cohort, asked_options: ReadingOptions
+def _check_unchanged_options(
+    cohort_path: str | Path, cohort: Cohort, new_options: ReadingOptions
 ) -> None:
     """Raise where options say another way of reading than that of the file."""
-    earlier_options = cohort.provenance | cohort.reading_options.to_jsonable()
+    stored_value_by_option = cohort.provenance | cohort.reading_options.to_jsonable()
     refused_texts = list[str]()
-    for option_name, option_value in asked_options.to_jsonable().items():
+    for option_name, option_value in new_options.to_jsonable().items():
         if option_name in ("atlas", *SELECTING_OPTIONS):
             continue
         # Scans with faults may still be left out, and cannot come back.
         if option_name == "skip_faulty" and option_value:
             continue
-        earlier_value = earlier_options.get(option_name)
-        if option_value == earlier_value:
+        stored_option_value = stored_value_by_option.get(option_name)
+        if option_value == stored_option_value:
             continue
         # no weight was negative, so that nothing is to be dropped
         if (
             option_name == "negative"
-            and earlier_value == "refuse"
+            and stored_option_value == "refuse"
             and option_value in ("drop", "absolute")
         ):
             continue
         value_text = (
-            "no value of its own" if earlier_value is None else repr(earlier_value)
+            "no value of its own"
+            if stored_option_value is None
+            else repr(stored_option_value)
         )
         refused_texts.append(
-            f"{option_text(option_name)} ({getattr(asked_options, option_name)!r}; "
+            f"{option_text(option_name)} ({getattr(new_options, option_name)!r}; "
             f"the file has {value_text})"
         )
     if refused_texts:
@@ -232,7 +234,7 @@ def _check_atlas(
     return replace(cohort, atlas=expected_atlas)
 
 
-def _apply_connectome(
+def _drop_connectomes(
     cohort_path: str | Path, cohort: Cohort, connectome: Any
 ) -> Cohort:
     """Return the cohort without connectomes for "none"; refuse other ones."""
@@ -270,33 +272,33 @@ def _select_features(
     cohort_path: str | Path, cohort: Cohort, feature: str | Sequence[str]
 ) -> Cohort:
     """Return the cohort with some of its features, in this order."""
-    chosen_names = (
+    feature_names = (
         [feature]
         if isinstance(feature, str)
         else [str(feature_name) for feature_name in feature]
     )
-    if not chosen_names or len({*chosen_names}) < len(chosen_names):
+    if not feature_names or len({*feature_names}) < len(feature_names):
         raise ParameterError(
             f"feature must be one name or a list of different names; got {feature!r}."
         )
-    missing_names = [
+    missing_feature_names = [
         feature_name
-        for feature_name in chosen_names
+        for feature_name in feature_names
         if feature_name not in cohort.feature_names
     ]
-    if missing_names:
+    if missing_feature_names:
         raise ParameterError(
             f"{cohort_path} contains the features {', '.join(cohort.feature_names)}, "
-            f"but not {', '.join(missing_names)}. Choose features of the saved "
+            f"but not {', '.join(missing_feature_names)}. Choose features of the saved "
             f"cohort with {option_text('feature')}, or read the folder of the study."
         )
     feature_indices = [
-        cohort.feature_names.index(feature_name) for feature_name in chosen_names
+        cohort.feature_names.index(feature_name) for feature_name in feature_names
     ]
     return replace(
         cohort,
         features=cohort.features[..., feature_indices],
-        feature_names=tuple(chosen_names),
+        feature_names=tuple(feature_names),
     )
 
 
@@ -319,14 +321,14 @@ def _list_scans(cohort: Cohort) -> list[LeftOut]:
         scan_table["session"],
         strict=True,
     )
-    analysed_rows = [
+    analysed_scan_records = [
         LeftOut(scan_name, participant_id, session_id, "")
         for scan_name, participant_id, session_id in scan_keys
     ]
-    return [*analysed_rows, *_list_left_out(cohort)]
+    return [*analysed_scan_records, *_list_left_out_scans(cohort)]
 
 
-def _list_left_out(cohort: Cohort) -> list[LeftOut]:
+def _list_left_out_scans(cohort: Cohort) -> list[LeftOut]:
     """Return the scans that are not analysed."""
     return [
         LeftOut(*table_row) for table_row in cohort.left_out.itertuples(index=False)
@@ -335,11 +337,11 @@ def _list_left_out(cohort: Cohort) -> list[LeftOut]:
 
 def _find_excluded_people(cohort: Cohort, excluded_scan_names: set[str]) -> set[str]:
     """Return the people of whom every scan is excluded."""
-    all_scan_rows = _list_scans(cohort)
-    return {scan_row.participant for scan_row in all_scan_rows} - {
-        scan_row.participant
-        for scan_row in all_scan_rows
-        if scan_row.scan not in excluded_scan_names
+    scan_records = _list_scans(cohort)
+    return {scan_record.participant for scan_record in scan_records} - {
+        scan_record.participant
+        for scan_record in scan_records
+        if scan_record.scan not in excluded_scan_names
     }
 
 
@@ -349,15 +351,15 @@ def _exclude_scans(
     """Return the cohort without scans; also others of these names become excluded."""
     if not excluded_scan_names:
         return cohort
-    is_excluded = cohort.table["scan"].isin(excluded_scan_names).to_numpy()
-    if is_excluded.all():
+    is_excluded_scan = cohort.table["scan"].isin(excluded_scan_names).to_numpy()
+    if is_excluded_scan.all():
         raise CohortError(
             f"{option_text('exclude')} leaves out all {cohort.n_scans} scans. Name "
             "fewer scans",
             path=cohort_path,
         )
-    if is_excluded.any():
-        cohort = cohort.select(~is_excluded, fate=EXCLUDED)
+    if is_excluded_scan.any():
+        cohort = cohort.select(~is_excluded_scan, fate=EXCLUDED)
     dropped_table = cohort.left_out.copy()
     is_excluded_row = dropped_table["scan"].isin(excluded_scan_names)
     dropped_table.loc[is_excluded_row, "fate"] = EXCLUDED
@@ -368,35 +370,39 @@ def _exclude_scans(
 
 def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
     """Raise where a class that the user named has no scan, as in a folder."""
-    absent_faults = find_absent_classes(
+    absent_class_faults = find_absent_classes(
         cohort.label_name,
         cohort.reading_options.classes or (),
         cohort.table["label"].value_counts(),
     )
-    if absent_faults:
+    if absent_class_faults:
         raise CohortError(
             f"{option_text('exclude')} leaves a class without scans. Keep scans of "
             "every class, or choose the classes",
-            absent_faults,
+            absent_class_faults,
             path=cohort_path,
         )
 
 
-def leave_out_faulty(cohort: Cohort, fault_of_scan: Mapping[str, Finding]) -> Cohort:
+def leave_out_faulty(cohort: Cohort, fault_by_scan: Mapping[str, Finding]) -> Cohort:
     """Return the cohort without the scans that have a fault, which its notes list."""
-    if not fault_of_scan:
+    if not fault_by_scan:
         return cohort
-    is_faulty = cohort.table["scan"].isin(fault_of_scan.keys()).to_numpy()
-    return _state_faults(cohort.select(~is_faulty, fate=FAULTY), fault_of_scan)
+    is_faulty_scan = cohort.table["scan"].isin(fault_by_scan.keys()).to_numpy()
+    return _record_fault_reasons(
+        cohort.select(~is_faulty_scan, fate=FAULTY), fault_by_scan
+    )
 
 
-def _state_faults(cohort: Cohort, fault_of_scan: Mapping[str, Finding]) -> Cohort:
+def _record_fault_reasons(
+    cohort: Cohort, fault_by_scan: Mapping[str, Finding]
+) -> Cohort:
     """Return the cohort with the faults of scans that it leaves out as reasons."""
-    if not fault_of_scan:
+    if not fault_by_scan:
         return cohort
     dropped_table = cohort.left_out
     reasons = [
-        str(fault_of_scan[scan_name]) if scan_name in fault_of_scan else reason
+        str(fault_by_scan[scan_name]) if scan_name in fault_by_scan else reason
         for scan_name, reason in zip(
             dropped_table["scan"], dropped_table["reason"], strict=True
         )
@@ -411,38 +417,38 @@ def _update_notes(cohort: Cohort) -> Cohort:
         for finding in as_findings(cohort.findings)
         if finding.severity != LEFT_OUT or finding.kind not in (EXCLUDED, FAULTY)
     ]
-    left_out_findings = describe_left_out(_list_left_out(cohort))
+    left_out_findings = describe_left_out(_list_left_out_scans(cohort))
     return replace(cohort, findings=(*other_findings, *left_out_findings))
 
 
-def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> Cohort:
+def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) -> Cohort:
     """Return the cohort of all scans, or of the baseline of every person."""
-    check_choice("scans", scan_choice, ("all", "baseline"))
-    earlier_choice = cohort.provenance.get("scans", "all")
-    if scan_choice == earlier_choice:
+    check_choice("scans", scans_option, ("all", "baseline"))
+    stored_scans_option = cohort.provenance.get("scans", "all")
+    if scans_option == stored_scans_option:
         return cohort
-    if scan_choice == "all":
+    if scans_option == "all":
         raise ParameterError(
             f"{cohort_path} contains baseline scans only, so "
             f"{option_text('scans', 'all')} cannot be applied. Leave this option "
             "out, or read the folder of the study."
         )
     scan_table = cohort.table
-    is_baseline_name = scan_table["session"].map(is_called_baseline)
+    is_baseline_session = scan_table["session"].map(is_called_baseline)
     baseline_row_indices = list[int]()
     baseline_faults = list[Finding]()
     n_people_without_baseline = 0
-    for participant_id, visit_rows in scan_table.groupby("participant", sort=False):
-        session_ids = visit_rows["session"]
-        baseline_sessions = session_ids[is_baseline_name[session_ids.index]]
-        baseline_sessions = baseline_sessions[
-            baseline_sessions.isin(
-                choose_baselines([*baseline_sessions], [*baseline_sessions])
+    for participant_id, person_table in scan_table.groupby("participant", sort=False):
+        session_ids = person_table["session"]
+        baseline_session_ids = session_ids[is_baseline_session[session_ids.index]]
+        baseline_session_ids = baseline_session_ids[
+            baseline_session_ids.isin(
+                choose_baselines([*baseline_session_ids], [*baseline_session_ids])
             )
         ]
         if (
-            baseline_sessions.empty
-            and is_baseline_name.any()
+            baseline_session_ids.empty
+            and is_baseline_session.any()
             and (session_ids != "").all()
         ):
             n_people_without_baseline += (
@@ -452,7 +458,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> 
         try:
             baseline_row_indices.append(
                 _choose_baseline_row(
-                    session_ids if baseline_sessions.empty else baseline_sessions
+                    session_ids if baseline_session_ids.empty else baseline_session_ids
                 )
             )
         except CohortError as error:
@@ -490,7 +496,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scan_choice: str) -> 
             *baseline_cohort.findings,
             Finding(scan_note, LEFT_OUT, kind=BASELINE),
         ),
-        provenance=baseline_cohort.provenance | {"scans": scan_choice},
+        provenance=baseline_cohort.provenance | {"scans": scans_option},
     )
 
 
@@ -505,7 +511,7 @@ def _choose_baseline_row(session_ids: pd.Series) -> int:
             got=visit_names_text,
             advice="Correct the names of the visits, and save the cohort again",
         )
-    if not _has_order(session_ids.tolist()):
+    if not _can_order_sessions(session_ids.tolist()):
         raise CohortError(
             "the first visit of a person is unknown",
             got=visit_names_text,
@@ -515,21 +521,21 @@ def _choose_baseline_row(session_ids: pd.Series) -> int:
     return int(session_ids.index[order_keys.index(min(order_keys))])
 
 
-def _has_order(session_ids: Sequence[str]) -> bool:
+def _can_order_sessions(session_ids: Sequence[str]) -> bool:
     """Return whether names of visits differ in numbers alone, and are no plain dates.
 
     Dates count from the year on.
     """
     if len({*session_ids}) < len(session_ids):
         return False
-    name_shapes = {re.sub(r"\d+", "", session_id) for session_id in session_ids}
+    digitless_names = {re.sub(r"\d+", "", session_id) for session_id in session_ids}
     year_matches = [
         re.search(r"(?:19|20)\d\d[-.]?\d\d", session_id) for session_id in session_ids
     ]
-    is_dated = any(
+    has_dates = any(
         re.search(r"\d[./-]\d|\d{6,}", session_id) for session_id in session_ids
     )
-    return len(name_shapes) == 1 and (not is_dated or all(year_matches))
+    return len(digitless_names) == 1 and (not has_dates or all(year_matches))
 
 
 def _select_labels(
@@ -571,9 +577,9 @@ def _select_labels(
             scan_table[cohort.label_name] = scan_table["label"]
     label_counts = label_texts.value_counts().sort_index()
     class_order, is_ordered = order_classes(list(label_counts.index), classes)
-    has_class = label_texts.isin(class_order)
+    is_scan_in_class = label_texts.isin(class_order)
     faults, class_note = list[Finding](), ""
-    skipped_fault_of_name: dict[str, Finding] = {}
+    skipped_fault_by_scan: dict[str, Finding] = {}
     if classes is None:
         refuse_continuous(label_name, class_order)
         label_faults = [
@@ -583,21 +589,21 @@ def _select_labels(
                 FAULT,
                 scan=scan_name,
             )
-            for scan_name in scan_table["scan"][~has_class]
+            for scan_name in scan_table["scan"][~is_scan_in_class]
         ]
         if skip_faulty:
-            skipped_fault_of_name = {fault.scan: fault for fault in label_faults}
+            skipped_fault_by_scan = {fault.scan: fault for fault in label_faults}
         else:
             faults += label_faults
     else:
         lower_class_names = {label_text.lower() for label_text in class_order}
-        has_class_in_any_case = label_texts.str.lower().isin(lower_class_names)
+        is_scan_in_class_caseless = label_texts.str.lower().isin(lower_class_names)
         faults += find_spellings(
-            label_name, label_texts[has_class_in_any_case], scan_table["scan"]
+            label_name, label_texts[is_scan_in_class_caseless], scan_table["scan"]
         )
         faults += find_absent_classes(label_name, class_order, label_counts)
         other_label_counts = (
-            label_texts[~has_class].fillna("n/a").value_counts().sort_index()
+            label_texts[~is_scan_in_class].fillna("n/a").value_counts().sort_index()
         )
         if counts_text := describe_counts(other_label_counts.items()):
             class_note = (
@@ -611,10 +617,15 @@ def _select_labels(
     findings = cohort.findings
     if class_note:
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
-    scan_table = scan_table.assign(label=label_texts)[has_class].reset_index(drop=True)
+    scan_table = scan_table.assign(label=label_texts)[is_scan_in_class].reset_index(
+        drop=True
+    )
     selected_cohort = cohort.select(
-        has_class.to_numpy(),
-        fate=[NO_LABEL if pd.isna(text) else OTHER_CLASS for text in label_texts],
+        is_scan_in_class.to_numpy(),
+        fate=[
+            NO_LABEL if pd.isna(label_text) else OTHER_CLASS
+            for label_text in label_texts
+        ],
     )
     selected_cohort = replace(
         selected_cohort,
@@ -624,7 +635,7 @@ def _select_labels(
         label_name=label_name,
         findings=findings,
     )
-    return _state_faults(selected_cohort, skipped_fault_of_name)
+    return _record_fault_reasons(selected_cohort, skipped_fault_by_scan)
 
 
 __all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]
