@@ -504,7 +504,9 @@ def _lacks_data_at_later_visits(
         if feature_name == STRENGTH_FEATURE:
             continue
         with suppress(BrainlsapError):
-            scan_sources = feature_sources.locate(feature_name, scan_list.scans)[0]
+            scan_sources = feature_sources.locate_feature(
+                feature_name, scan_list.scans
+            )[0]
             lacks_data = lacks_data | [
                 isinstance(source_or_finding, Finding)
                 for source_or_finding in scan_sources
@@ -532,7 +534,9 @@ def _make_located_share(feature_names: Sequence[str], is_named: bool = False) ->
         feature_sources.has_named_features = is_named
         for feature_name in feature_names:
             with suppress(BrainlsapError):
-                scan_sources += feature_sources.locate(feature_name, scan_list.scans)[0]
+                scan_sources += feature_sources.locate_feature(
+                    feature_name, scan_list.scans
+                )[0]
         n_located = sum(
             not isinstance(source_or_finding, Finding)
             for source_or_finding in scan_sources

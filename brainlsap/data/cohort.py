@@ -138,14 +138,14 @@ class Cohort:
             ("features", np.float64),
         ):
             number_array = as_number_array(getattr(self, array_name))
-            is_shared = (
+            is_broadcast_array = (
                 number_array.ndim == 3
                 and len(number_array) > 1
                 and number_array.strides[0] == 0
             )
             array_shape, number_array = (
                 number_array.shape,
-                number_array[0] if is_shared else number_array,
+                number_array[0] if is_broadcast_array else number_array,
             )
             base_array = number_array.base
             is_read_only = not number_array.flags.writeable and (
@@ -162,7 +162,7 @@ class Cohort:
                 self,
                 array_name,
                 np.broadcast_to(number_array, array_shape)
-                if is_shared
+                if is_broadcast_array
                 else number_array,
             )
         set_attribute(self, "feature_names", tuple(self.feature_names))
@@ -392,7 +392,7 @@ class Cohort:
                 for column_name, column_values in values_by_covariate.items()
             }
         )
-        class_order, is_ordered = order_classes(label_texts, classes)
+        class_order, are_classes_ordered = order_classes(label_texts, classes)
         if classes is None:
             refuse_continuous(label_name, class_order)
         class_counts = scan_table["label"].value_counts()
@@ -402,7 +402,7 @@ class Cohort:
             raise CohortError(
                 "classes= contains classes that no scan has", absent_class_faults
             )
-        if classes is None and is_ordered:
+        if classes is None and are_classes_ordered:
             findings = [*findings, *_note_number_classes(class_order)]
         are_people_unknown = groups is None and scan_name_index is None
         if groups is None:
@@ -416,7 +416,7 @@ class Cohort:
             atlas=atlas,
             feature_names=tuple(feature_name_list),
             classes=class_order,
-            classes_ordered=is_ordered,
+            classes_ordered=are_classes_ordered,
             label_name=label_name,
             findings=(Finding("made from arrays"), *findings),
             provenance={
@@ -905,7 +905,7 @@ def _check_shapes(
                 f"for each scan; got shape {np.shape(feature_values)}. For one scan, "
                 f"give {argument_name}[np.newaxis]."
             )
-    _check_number_of_labels(array_by_argument, is_shared=np.ndim(W) == 2)
+    _check_number_of_labels(array_by_argument, is_connectome_shared=np.ndim(W) == 2)
     for argument_name, argument_array in array_by_argument.items():
         allowed_shapes = dict.fromkeys(
             shapes_by_argument.get(argument_name, [(n_scans,)])
@@ -931,15 +931,15 @@ def _check_shapes(
 
 
 def _check_number_of_labels(
-    array_by_argument: Mapping[str, Any], *, is_shared: bool
+    array_by_argument: Mapping[str, Any], *, is_connectome_shared: bool
 ) -> None:
     """Raise if labels alone have another number of entries than all other arrays.
 
-    `is_shared` says that one connectome is of all scans.
+    `is_connectome_shared` says that one connectome is of all scans.
     """
     argument_names_by_length: dict[int, list[str]] = {}
     for argument_name, argument_array in array_by_argument.items():
-        is_per_scan = not (is_shared and argument_name == "connectomes")
+        is_per_scan = not (is_connectome_shared and argument_name == "connectomes")
         if argument_name != "labels" and is_per_scan and np.ndim(argument_array):
             first_axis_length = np.shape(argument_array)[0]
             argument_names_by_length.setdefault(first_axis_length, []).append(
@@ -1333,9 +1333,9 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
     feature_names = cohort.feature_names
     axis_lengths = (len(scan_table), len(cohort.atlas), len(feature_names))
     column_names = [str(column_name) for column_name in scan_table]
-    has_keys = {*KEY_COLUMNS} <= {*column_names}
+    has_key_columns = {*KEY_COLUMNS} <= {*column_names}
     has_unique_columns = len({*column_names}) == len(column_names)
-    if not (has_keys and has_unique_columns and len(scan_table)):
+    if not (has_key_columns and has_unique_columns and len(scan_table)):
         message = (
             f"table must have a row for every scan and the columns "
             f"{', '.join(KEY_COLUMNS)}, each once"
@@ -1423,15 +1423,15 @@ def _find_connectome_faults(
     W = cohort.connectomes
     region_names = cohort.atlas.names
     faults = list[Finding]()
-    is_shared = W.strides[0] == 0  # one matrix for all scans in memory
-    scan_names = ["all scans"] if is_shared else list(all_scan_names)
+    is_connectome_shared = W.strides[0] == 0  # one matrix for all scans in memory
+    scan_names = ["all scans"] if is_connectome_shared else list(all_scan_names)
     for scan_name, weight_matrix in zip(scan_names, W, strict=False):
         if not (weight_matrix.min() >= 0 and weight_matrix.max() <= MAX_ABSOLUTE):
             expected_text = f"finite and not negative, and at most {MAX_ABSOLUTE:g}"
             is_invalid_weight = ~(
                 (weight_matrix >= 0) & (weight_matrix <= MAX_ABSOLUTE)
             )
-        elif not is_shared and not weight_matrix.any() and len(W) > 1:
+        elif not is_connectome_shared and not weight_matrix.any() and len(W) > 1:
             # A matrix for everybody may be none.
             message = "the connectome has no connection. Leave this scan out"
             faults.append(Finding(message, FAULT, scan=scan_name))

@@ -537,7 +537,7 @@ class FeatureSources:
     """The table of people, with which other tables are compared."""
 
     @cached_property
-    def tables(self) -> list[ScanTable]:
+    def scan_tables(self) -> list[ScanTable]:
         """Tables of many scans: those that the user named, or those in the study."""
         table_paths: Iterable[Path]
         if self.table_paths is None:
@@ -575,16 +575,18 @@ class FeatureSources:
         """
         candidate_tables = [
             parsed_table
-            for parsed_table in self.tables
+            for parsed_table in self.scan_tables
             if parsed_table.has_column(label_name)
         ]
         candidate_tables = [
-            parsed_table for parsed_table in candidate_tables if parsed_table.is_exact
+            parsed_table
+            for parsed_table in candidate_tables
+            if parsed_table.has_only_atlas_regions
         ] or candidate_tables
         candidate_tables = [
             parsed_table
             for parsed_table in candidate_tables
-            if not parsed_table.region_columns
+            if not parsed_table.values_by_measure_region
         ] or candidate_tables
         candidate_paths = {parsed_table.path for parsed_table in candidate_tables}
         # Of the sheets of one workbook, choose that with most of age, sex ...
@@ -619,7 +621,7 @@ class FeatureSources:
         rejection_reasons = [
             f"{parsed_table.path_and_sheet}: has no column {label_name!r}; found "
             f"{listed(parsed_table.text_table, 5)}"
-            for parsed_table in self.tables
+            for parsed_table in self.scan_tables
             if not (parsed_table.text_table.empty or is_matrix_file(parsed_table.path))
         ]
         rejection_reasons = [
@@ -642,7 +644,7 @@ class FeatureSources:
                 for rejection_reason in rejection_reasons
             ),
             values=propose_label(
-                parsed_table.text_table for parsed_table in self.tables
+                parsed_table.text_table for parsed_table in self.scan_tables
             ),
         )
 
@@ -671,8 +673,8 @@ class FeatureSources:
         if not scan_identities or self.table_paths is not None:
             region_tables = [
                 parsed_table
-                for parsed_table in self.tables
-                if parsed_table.region_columns
+                for parsed_table in self.scan_tables
+                if parsed_table.values_by_measure_region
             ]
             scan_identities = [
                 scan_identity
@@ -688,7 +690,7 @@ class FeatureSources:
                 )
         return session_names_by_person
 
-    def locate(
+    def locate_feature(
         self, feature_name: str, scans: Sequence[Scan]
     ) -> tuple[Sequence[Source], list[Finding | str]]:
         """Return the source of a feature for every scan, and notes.
@@ -729,7 +731,10 @@ class FeatureSources:
         raise CohortError(
             f"{feature_name}: not found in any file or table; expected {search_text}",
             values=find_other_atlas(
-                [parsed_table.unmatched_names for parsed_table in self.tables],
+                [
+                    parsed_table.unmatched_region_names
+                    for parsed_table in self.scan_tables
+                ],
                 self.atlas,
             ),
         )
@@ -841,8 +846,8 @@ class FeatureSources:
         )
         region_table_names += [
             parsed_table.path.stem.lower()
-            for parsed_table in self.tables
-            if parsed_table.region_columns
+            for parsed_table in self.scan_tables
+            if parsed_table.values_by_measure_region
         ]
         region_table_names = sorted({*region_table_names})
         other_feature_names = {*region_table_names, *KNOWN_MEASURES} - {feature_name}
@@ -860,7 +865,8 @@ class FeatureSources:
             *map(str, self.skipped_table_errors),
         ]
         rejection_reasons += [
-            parsed_table.describe_mismatch(self.atlas) for parsed_table in self.tables
+            parsed_table.describe_mismatch(self.atlas)
+            for parsed_table in self.scan_tables
         ]
         freesurfer_pattern = self.study_files.patterns.get("freesurfer")
         if measure.in_stats and self.study_files.subjects_by_person:
@@ -1066,11 +1072,11 @@ class FeatureSources:
         ranked_columns_by_region: dict[
             int, list[tuple[tuple[int, bool, bool], _RegionColumn]]
         ] = {}
-        for parsed_table in self.tables:
+        for parsed_table in self.scan_tables:
             has_file_name_measure = _is_measure_in_file_name(
                 parsed_table.name_and_sheet, measure.name
             )
-            for header_measure, region_index in parsed_table.region_columns:
+            for header_measure, region_index in parsed_table.values_by_measure_region:
                 is_cortex = self.atlas.cortex[region_index]
                 accepted_measure_names = (
                     cortex_measure_names if is_cortex else subcortex_measure_names
@@ -1082,7 +1088,7 @@ class FeatureSources:
                 column_rank = (
                     accepted_measure_names.index(header_measure),
                     is_measure_unnamed,
-                    not parsed_table.is_exact,
+                    not parsed_table.has_only_atlas_regions,
                 )
                 region_column = _RegionColumn(parsed_table, header_measure)
                 ranked_columns_by_region.setdefault(region_index, []).append(
@@ -1207,12 +1213,14 @@ class FeatureSources:
             ]
             for region_index, region_column in region_column_by_index.items():
                 if region_column.table is used_table:
-                    feature_values[:, region_index] = used_table.region_columns[
-                        region_column.header_measure, region_index
-                    ][filled_row_indices]
+                    feature_values[:, region_index] = (
+                        used_table.values_by_measure_region[
+                            region_column.header_measure, region_index
+                        ][filled_row_indices]
+                    )
             reading_notes += [
-                replace(table_note, path=used_table.name_and_sheet)
-                for table_note in used_table.notes
+                replace(table_finding, path=used_table.name_and_sheet)
+                for table_finding in used_table.notes
             ]
             reading_notes += self._describe_unused_table_parts(
                 used_table, row_index_lists
@@ -1363,7 +1371,7 @@ class FeatureSources:
             column_name
             for column_name in (
                 *parsed_table.text_table,
-                *parsed_table.excluded_columns,
+                *parsed_table.excluded_column_names,
             )
             if column_name not in used_column_names
         ]
@@ -1404,7 +1412,7 @@ class FeatureSources:
         unmatched_region_names = [
             unmatched_region_name
             for used_table in used_tables
-            for unmatched_region_name in used_table.unmatched_names
+            for unmatched_region_name in used_table.unmatched_region_names
         ]
         unknown_names_text = describe_unknown_names(unmatched_region_names, self.atlas)
         region_indices = np.array(list(region_column_by_index))
@@ -1423,7 +1431,7 @@ class FeatureSources:
                 " ".join(message_parts).strip(),
                 path=error.path,
                 values=find_other_atlas(
-                    [used_table.unmatched_names for used_table in used_tables],
+                    [used_table.unmatched_region_names for used_table in used_tables],
                     self.atlas,
                 ),
             ) from error
@@ -1453,7 +1461,7 @@ class FeatureSources:
             for used_table in used_tables
             if used_table is not parsed_table
             and (
-                measure_name in used_table.measures
+                measure_name in used_table.measure_names
                 or _is_measure_in_file_name(used_table.name_and_sheet, measure_name)
             )
         ]
@@ -1472,7 +1480,7 @@ class FeatureSources:
                 if Path(error.path or "").name in file_names_with_measure
             ) + "".join(
                 f"; not used: {other_table.describe_mismatch(self.atlas)}"
-                for other_table in self.tables
+                for other_table in self.scan_tables
                 if other_table.path.name in file_names_with_measure
                 and other_table not in used_tables
             )
@@ -1576,7 +1584,7 @@ class FeatureSources:
         unused_measure_region_pairs = {
             (header_measure, region_index)
             for parsed_table in parsed_tables
-            for header_measure, region_index in parsed_table.region_columns
+            for header_measure, region_index in parsed_table.values_by_measure_region
             if header_measure != "other"
             and not self.atlas.cortex[region_index]
             and region_index not in region_column_by_index

@@ -527,7 +527,7 @@ def open_study(
         people_sources, people_column_name = _choose_people_sources(
             feature_sources, label_name, people_column_name
         )
-        parsed_sheets = people_sources.tables
+        parsed_sheets = people_sources.scan_tables
         parsed_people_tables = [people_sources.find_people_table(people_column_name)]
         people_identities = parsed_people_tables[0].scan_names
         feature_sources.study_files = list_study_files(people=people_identities)
@@ -561,7 +561,7 @@ def open_study(
         for parsed_sheet in parsed_sheets
         if parsed_sheet is not people_table
         and not (
-            parsed_sheet.region_columns
+            parsed_sheet.values_by_measure_region
             or parsed_sheet.text_table.empty
             or parsed_sheet.has_column(label_name)
         )
@@ -599,19 +599,20 @@ def _choose_people_sources(
         has_column = any(
             people_column_name is not None
             and parsed_table.has_column(people_column_name)
-            for parsed_table in candidate_sources.tables
+            for parsed_table in candidate_sources.scan_tables
         )
         if has_column:
             return candidate_sources, people_column_name
     if label_name is not None:
         return all_sources, label_name
     has_facts = any(
-        not parsed_table.text_table.empty for parsed_table in feature_sources.tables
+        not parsed_table.text_table.empty
+        for parsed_table in feature_sources.scan_tables
     )
     other_paths = {
         parsed_table.path
-        for parsed_table in all_sources.tables
-        if not (parsed_table.text_table.empty or parsed_table.region_columns)
+        for parsed_table in all_sources.scan_tables
+        if not (parsed_table.text_table.empty or parsed_table.values_by_measure_region)
     }
     if has_facts or len(other_paths) != 1:
         return feature_sources, None
@@ -721,7 +722,7 @@ def _check_chosen_columns(feature_sources: FeatureSources) -> None:
         return
     column_names += [
         parsed_table.session_column
-        for parsed_table in (people_table, *feature_sources.tables)
+        for parsed_table in (people_table, *feature_sources.scan_tables)
         if parsed_table.session_column
     ]
     if find_chosen_column(column_names, chosen_columns.session) is None:
@@ -1103,7 +1104,7 @@ def _locate_feature(
     The strength of regions is computed of the connectomes.
     """
     if feature_name != STRENGTH_FEATURE:
-        return feature_sources.locate(feature_name, scan_list.scans)
+        return feature_sources.locate_feature(feature_name, scan_list.scans)
     is_shared = W.strides[0] == 0
     if is_shared:
         raise CohortError(

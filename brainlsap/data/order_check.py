@@ -212,8 +212,8 @@ def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
         return  # shapes are checked elsewhere
     mean_matrix = W
     if W.ndim == 3:
-        is_shared = W.strides[0] == 0  # one connectome for all scans
-        mean_matrix = W[0] if is_shared else W.mean(axis=0)
+        is_connectome_shared = W.strides[0] == 0  # one connectome for all scans
+        mean_matrix = W[0] if is_connectome_shared else W.mean(axis=0)
     order_check = OrderCheck(atlas)
     row_naming = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
     order_check.add(mean_matrix, row_naming, Path("connectomes="))

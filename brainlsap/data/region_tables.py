@@ -163,21 +163,24 @@ class ScanTable(NamedTuple):
     """A table of many scans, a row each.
 
     path : the file; sheet : of a workbook with several; scan_names : person and visit
-    of every row; text_table : labels and covariates as text; region_columns : columns
-    by measure ("" if it is not named) and region (position in the atlas);
-    unmatched_names : names with a side, in column names, that are no region of the
-    atlas; excluded_columns : columns that atlases leave out on purpose; id_column,
-    session_column : the columns that scan names are of; missing_words : those of its
-    cells; row_faults : of single rows, whose values are NaN in `region_columns`;
-    measures_in_other_units : measures whose columns name a unit that is not theirs.
+    of every row; text_table : labels and covariates as text; values_by_measure_region :
+    columns by measure ("" if it is not named) and region (position in the atlas);
+    unmatched_region_names : names with a side, in column names, that are no region of
+    the atlas; excluded_column_names : columns that atlases leave out on purpose;
+    id_column, session_column : the columns that scan names are of; missing_words :
+    those of its cells; row_faults : of single rows, whose values are NaN in
+    `values_by_measure_region`; measures_in_other_units : measures whose columns name a
+    unit that is not theirs.
     """
 
     path: Path
     scan_names: list[ScanName]
     text_table: pd.DataFrame
-    region_columns: Mapping[tuple[str, int], np.ndarray] = MappingProxyType({})
-    unmatched_names: tuple[str, ...] = ()
-    excluded_columns: tuple[str, ...] = ()
+    values_by_measure_region: Mapping[tuple[str, int], np.ndarray] = MappingProxyType(
+        {}
+    )
+    unmatched_region_names: tuple[str, ...] = ()
+    excluded_column_names: tuple[str, ...] = ()
     notes: tuple[Finding, ...] = ()
     id_column: str = ""
     session_column: str | None = None
@@ -197,24 +200,26 @@ class ScanTable(NamedTuple):
         return _add_sheet_name(self.path.name, self.sheet)
 
     @property
-    def is_exact(self) -> bool:
+    def has_only_atlas_regions(self) -> bool:
         """Whether it names no region that the atlas lacks."""
-        return not self.excluded_columns + self.unmatched_names
+        return not self.excluded_column_names + self.unmatched_region_names
 
     @property
-    def measures(self) -> list[str]:
+    def measure_names(self) -> list[str]:
         """The measures that the names of its columns or of the file give."""
-        return sorted({measure for measure, _ in self.region_columns} - {"", "other"})
+        return sorted(
+            {measure for measure, _ in self.values_by_measure_region} - {"", "other"}
+        )
 
     def describe_mismatch(self, atlas: Atlas) -> str:
         """Return the contents of a table without the feature; empty if none."""
         table_name = self.name_and_sheet
-        if self.measures and not self.unmatched_names:
+        if self.measure_names and not self.unmatched_region_names:
             unit_advice = ""
             if self.measures_in_other_units:
                 unit_advice = ". Remove the unit from the column names"
-            return f"{table_name} contains {', '.join(self.measures)}{unit_advice}"
-        if not self.region_columns and (
+            return f"{table_name} contains {', '.join(self.measure_names)}{unit_advice}"
+        if not self.values_by_measure_region and (
             column_name := find_region_column(self.text_table, NAME_COLUMNS)
         ):
             return (
@@ -222,8 +227,12 @@ class ScanTable(NamedTuple):
                 f"expected a table with {describe_layouts()} of the atlas {atlas.name}"
             )
         has_few_columns = self.text_table.shape[1] < _MIN_SHARE_OF_REGIONS * len(atlas)
-        if self.region_columns or self.unmatched_names or has_few_columns:
-            return describe_unknown_names(self.unmatched_names, atlas)
+        if (
+            self.values_by_measure_region
+            or self.unmatched_region_names
+            or has_few_columns
+        ):
+            return describe_unknown_names(self.unmatched_region_names, atlas)
         column_names_text = listed(self.text_table, 5)
         return (
             f"{table_name}: no column is a region of the atlas {atlas.name}; the "
@@ -246,7 +255,7 @@ class _SortedColumns(NamedTuple):
     fact_column_names: list[str]
     excluded_column_names: list[str]
     """Columns that atlases leave out on purpose."""
-    unmatched_names: list[str]
+    unmatched_region_names: list[str]
     """Names with a side that are no region of the atlas."""
     measures_in_other_units: set[str]
     """Measures whose heads name a unit that is not theirs, with this unit."""
@@ -337,12 +346,12 @@ def read_scan_table(
         id_column=scan_rows.id_column,
         session_column=scan_rows.session_column,
         missing_words=scan_rows.missing_words,
-        unmatched_names=(
-            *parsed_table.unmatched_names,
-            *layout_record.unmatched_names,
+        unmatched_region_names=(
+            *parsed_table.unmatched_region_names,
+            *layout_record.unmatched_region_names,
         ),
-        excluded_columns=(
-            *parsed_table.excluded_columns,
+        excluded_column_names=(
+            *parsed_table.excluded_column_names,
             *layout_record.excluded_names,
         ),
         row_faults={**parsed_table.row_faults, **layout_record.row_faults},
@@ -359,12 +368,12 @@ class _RowRegions(NamedTuple):
 class _LayoutRecord(NamedTuple):
     """What was lost where several rows of a scan were joined.
 
-    row_faults : of scans that lack a region, or have it twice; unmatched_names :
+    row_faults : of scans that lack a region, or have it twice; unmatched_region_names :
     regions that the atlas lacks; excluded_names : regions and columns left out.
     """
 
     row_faults: Mapping[int, Finding] = MappingProxyType({})
-    unmatched_names: tuple[str, ...] = ()
+    unmatched_region_names: tuple[str, ...] = ()
     excluded_names: tuple[str, ...] = ()
 
 
@@ -554,7 +563,7 @@ def _join_rows_of_scans(
             row_count_matrix[:, used_region_indices],
             [atlas.names[i] for i in used_region_indices],
         ),
-        unmatched_names=tuple(
+        unmatched_region_names=tuple(
             region_name
             for region_name in nonatlas_region_names
             if region_name not in outside_region_names
@@ -856,8 +865,8 @@ def _sort_columns(
         scan_identities,
         cell_table[fact_column_names],
         values_by_measure_region,
-        unmatched_names=tuple(sorted_columns.unmatched_names),
-        excluded_columns=tuple(sorted_columns.excluded_column_names),
+        unmatched_region_names=tuple(sorted_columns.unmatched_region_names),
+        excluded_column_names=tuple(sorted_columns.excluded_column_names),
         notes=tuple(table_findings),
         sheet=sheet_name,
         row_faults=fault_by_row_index,
@@ -1005,7 +1014,7 @@ def _sort_column_names(
         else:
             sorted_columns.fact_column_names.append(column_name)
             if split_name(region_name)[0]:
-                sorted_columns.unmatched_names.append(region_name)
+                sorted_columns.unmatched_region_names.append(region_name)
     return sorted_columns
 
 
@@ -1155,7 +1164,7 @@ def _read_single_row(
     row_table = pd.DataFrame(cells_by_column, dtype=object)
     parsed_table = _sort_columns(table_path, [], row_table, atlas, file_side)
     value_by_region_name: dict[str, str | float | None] = dict.fromkeys(
-        parsed_table.unmatched_names
+        parsed_table.unmatched_region_names
     )
     # Columns that name the measure come last, because they replace the others.
     for accepted_measure_name in (
@@ -1165,7 +1174,7 @@ def _read_single_row(
         for (
             column_measure_name,
             region_index,
-        ), column_values in parsed_table.region_columns.items():
+        ), column_values in parsed_table.values_by_measure_region.items():
             if column_measure_name == accepted_measure_name:
                 value_by_region_name[atlas.names[region_index]] = column_values[0]
     return list(value_by_region_name), list(value_by_region_name.values())

@@ -153,20 +153,20 @@ def label_column(cohort: Cohort, column_name: str) -> pd.Series | None:
 
 def _find_covariate_name(cohort: Cohort, column_name: str) -> str | None:
     """Return the column name of a covariate in the spelling of the table."""
-    name_by_text = {
+    covariate_name_by_text = {
         str(covariate_name): covariate_name
         for covariate_name in cohort.table.columns[len(KEY_COLUMNS) :]
     }
     for covariate_spelling in (column_name, f"{column_name}_given"):
-        if covariate_spelling in name_by_text:
-            return name_by_text[covariate_spelling]
-        matching_names = [
+        if covariate_spelling in covariate_name_by_text:
+            return covariate_name_by_text[covariate_spelling]
+        matching_column_names = [
             covariate_name
-            for name_text, covariate_name in name_by_text.items()
-            if name_text.lower() == covariate_spelling.lower()
+            for covariate_text, covariate_name in covariate_name_by_text.items()
+            if covariate_text.lower() == covariate_spelling.lower()
         ]
-        if len(matching_names) == 1:
-            return matching_names[0]
+        if len(matching_column_names) == 1:
+            return matching_column_names[0]
     return None
 
 
@@ -517,8 +517,8 @@ def _choose_baseline_row(session_ids: pd.Series) -> int:
             got=visit_names_text,
             advice="Call one visit 'baseline', and save the cohort again",
         )
-    order_keys = [visit_order(session_id) for session_id in session_ids]
-    return int(session_ids.index[order_keys.index(min(order_keys))])
+    visit_sort_keys = [visit_order(session_id) for session_id in session_ids]
+    return int(session_ids.index[visit_sort_keys.index(min(visit_sort_keys))])
 
 
 def _can_order_sessions(session_ids: Sequence[str]) -> bool:
@@ -576,7 +576,7 @@ def _select_labels(
         if cohort.classes != (UNLABELLED,):
             scan_table[cohort.label_name] = scan_table["label"]
     label_counts = label_texts.value_counts().sort_index()
-    class_order, is_ordered = order_classes(list(label_counts.index), classes)
+    class_order, are_classes_ordered = order_classes(list(label_counts.index), classes)
     is_scan_in_class = label_texts.isin(class_order)
     faults, class_note = list[Finding](), ""
     skipped_fault_by_scan: dict[str, Finding] = {}
@@ -631,7 +631,7 @@ def _select_labels(
         selected_cohort,
         table=scan_table,
         classes=class_order,
-        classes_ordered=is_ordered,
+        classes_ordered=are_classes_ordered,
         label_name=label_name,
         findings=findings,
     )

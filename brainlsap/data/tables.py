@@ -259,10 +259,10 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     """
     id_column_name = find_column_name(table_columns, _UKBIOBANK_IDS)
     has_visits = find_column_name(table_columns, SESSION_COLUMNS) is not None
-    columns_by_field = _group_columns_by_field(table_columns)
+    column_mapping_by_field = _group_columns_by_field(table_columns)
     imaging_column_mappings = [
         column_name_by_instance
-        for column_name_by_instance in columns_by_field.values()
+        for column_name_by_instance in column_mapping_by_field.values()
         if min(column_name_by_instance) >= _FIRST_IMAGING_INSTANCE
     ]
     if id_column_name is None or has_visits or not imaging_column_mappings:
@@ -276,7 +276,7 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     missing_words_by_column: dict[str, dict[int, str]] = {}
     visit_numbers = {visit_number for _, visit_number in row_visit_pairs}
     empty_cells: list[str | None] = [None] * len(table_columns.line_numbers)
-    for field_name, column_name_by_instance in columns_by_field.items():
+    for field_name, column_name_by_instance in column_mapping_by_field.items():
         column_name_by_visit = {
             visit_number: _find_column_at_visit(column_name_by_instance, visit_number)
             for visit_number in visit_numbers
@@ -318,7 +318,7 @@ def _group_columns_by_field(column_names: Iterable[str]) -> dict[str, dict[int, 
 
     A column that names no instance is as one of instance 0.
     """
-    columns_by_field: dict[str, dict[int, str]] = {}
+    column_mapping_by_field: dict[str, dict[int, str]] = {}
     for column_name in column_names:
         header_matches = (
             header_pattern.fullmatch(column_name) for header_pattern in _FIELD_HEADS
@@ -332,10 +332,12 @@ def _group_columns_by_field(column_names: Iterable[str]) -> dict[str, dict[int, 
             instance_number = int(header_match["instance"] or 0)
             if int(header_match["array"] or 0):
                 field_name = f"{field_name}_a{header_match['array']}"
-        if instance_number in columns_by_field.get(field_name, {}):
+        if instance_number in column_mapping_by_field.get(field_name, {}):
             field_name = column_name
-        columns_by_field.setdefault(field_name, {})[instance_number] = column_name
-    return columns_by_field
+        column_mapping_by_field.setdefault(field_name, {})[instance_number] = (
+            column_name
+        )
+    return column_mapping_by_field
 
 
 def _find_row_visit_pairs(

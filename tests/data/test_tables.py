@@ -340,7 +340,7 @@ def scans(write, tiny):
 def wide(table, n_rois):
     """Return the values of a table as {measure: array of shape (n_rows, n_rois)}."""
     found = {}
-    for (measure, place), column in table.region_columns.items():
+    for (measure, place), column in table.values_by_measure_region.items():
         array = found.setdefault(
             measure, np.full((len(table.scan_names), n_rois), np.nan)
         )
@@ -369,7 +369,7 @@ def test_aparcstats2table(scans, delimiter):
     row = ["/data/sub-01_ses-M00/", 2.1, 2.2, 2.3, 2.5, 1e6, 1.5e6]
     table = scans(heads, row, name="lh.txt", delimiter=delimiter)
     assert table.scan_names == [("sub-01", "ses-M00", "")]
-    assert table.excluded_columns == (
+    assert table.excluded_column_names == (
         "lh_MeanThickness_thickness",
         "BrainSegVolNotVent",
     )
@@ -379,11 +379,17 @@ def test_aparcstats2table(scans, delimiter):
 
 def test_the_head_or_the_file_says_side_and_measure(scans):
     table = scans(["rh.aparc.volume", "a", "b", "c"], ["s1", 1, 2, 3])
-    assert list(table.region_columns) == [("volume", 3), ("volume", 4), ("volume", 5)]
+    assert list(table.values_by_measure_region) == [
+        ("volume", 3),
+        ("volume", 4),
+        ("volume", 5),
+    ]
     heads = ["Measure:volume", "Left-Amygdala", "Left-Lateral-Ventricle", "CSF"]
-    assert list(scans(heads, ["s1", 1500, 9, 9]).region_columns) == [("volume", 6)]
+    assert list(scans(heads, ["s1", 1500, 9, 9]).values_by_measure_region) == [
+        ("volume", 6)
+    ]
     named = scans(["id", "lh_a", "lh_b_meancurv"], ["s", 1, 2], name="my_area.csv")
-    assert list(named.region_columns) == [("area", 0), ("other", 1)]
+    assert list(named.values_by_measure_region) == [("area", 0), ("other", 1)]
 
 
 def test_every_doubled_region_is_named_at_once(scans):
@@ -417,13 +423,13 @@ def test_scan_tables_refused(scans, tiny):
     with raises_kind("not numbers", cells=("1,459",)):
         scans(["Patient ID", "lh_a"], ["s1", '"1,459"'])
     table = scans(["id", "lh_q", "lh_a"], ["s1", 1, "n/a"])
-    assert table.unmatched_names == ("lh_q",)
-    message = describe_unknown_names(table.unmatched_names, tiny)
+    assert table.unmatched_region_names == ("lh_q",)
+    message = describe_unknown_names(table.unmatched_region_names, tiny)
     assert "atlas tiny: 'lh_q'" in message
     assert np.isnan(wide(table, 1)[""]).all()
     names = [f"{name}_suvr" for name in DESIKAN.names]
     table = scans(["id", *names], ["s", *range(82)], atlas=ATLAS)
-    message = describe_unknown_names(table.unmatched_names, ATLAS)
+    message = describe_unknown_names(table.unmatched_region_names, ATLAS)
     assert "belong to desikan82, not to destrieux160. Make the values again" in message
 
 
@@ -500,9 +506,9 @@ def test_fields_of_uk_biobank_are_of_a_person_and_a_visit(scans, head, atlas):
     table = scans(heads, *rows, atlas=atlas)
     names = [("1000011", "2"), ("1000011", "3"), ("1000027", "3"), ("1000035", "")]
     assert [name[:2] for name in table.scan_names] == names
-    assert len(table.region_columns) == len(fields)
+    assert len(table.values_by_measure_region) == len(fields)
     for (*_, measure, region), cells in zip(fields, numbers, strict=True):
-        values = table.region_columns[measure, atlas.find(region)]
+        values = table.values_by_measure_region[measure, atlas.find(region)]
         expected = [*cells[0], cells[1, 1], np.nan]
         np.testing.assert_array_equal(values, expected, err_msg=region)
 
@@ -527,23 +533,23 @@ def test_what_uk_biobank_asked_once_counts_for_every_visit(scans):
     assert facts["diagnosis"].tolist() == ["CN", "CN", "AD"]
     assert facts["27432_a1"].tolist() == ["9", None, None]
     # the whole thalamus is none of its parts
-    assert table.excluded_columns == ("26558",)
-    assert len(table.region_columns) == 1
+    assert table.excluded_column_names == ("26558",)
+    assert len(table.values_by_measure_region) == 1
 
 
 def test_fields_of_other_parcellations_are_not_taken(scans):
     heads = [f"{title} | Instance 2" for title in OTHER_UKBIOBANK_TITLES]
     rows = [["1000011", 2.5, 700, 90000]]
     table = scans(["eid", *heads], *rows, atlas=ATLAS)
-    assert table.excluded_columns == OTHER_UKBIOBANK_TITLES
-    assert not table.region_columns
+    assert table.excluded_column_names == OTHER_UKBIOBANK_TITLES
+    assert not table.values_by_measure_region
     # Desikan's parcellation and DKT have one title: neither is taken
-    assert not scans(["eid", *heads], *rows, atlas=DESIKAN).region_columns
+    assert not scans(["eid", *heads], *rows, atlas=DESIKAN).values_by_measure_region
     # a column of visits says them already
     rows = [["1000011", "2", 2.5]]
     table = scans(["eid", "visit", "27432-2.0"], *rows, atlas=ATLAS)
     assert [name[:2] for name in table.scan_names] == [("1000011", "2")]
-    assert not table.region_columns
+    assert not table.values_by_measure_region
 
 
 # ---- one scan's table ---------------------------------------------------------------
@@ -783,16 +789,18 @@ def test_words_around_full_names_are_a_measure(write, pattern, feature, dotted):
     heads = ["participant_id", *map(pattern.format, names)]
     path = write("scans_fdg.csv", lines_of([heads, *rows], ","))
     table = read_scan_table(path, DESIKAN)
-    assert {word for word, _ in table.region_columns} == {feature}
-    assert [table.region_columns[feature, i][0] for i in range(82)] == [*range(1, 83)]
-    assert table.is_exact
+    assert {word for word, _ in table.values_by_measure_region} == {feature}
+    assert [table.values_by_measure_region[feature, i][0] for i in range(82)] == [
+        *range(1, 83)
+    ]
+    assert table.has_only_atlas_regions
 
 
 def test_a_word_that_says_a_side_is_no_measure(write):
     rows = [["sub-01", *range(68)]]
     heads = ["lh.aparc.thickness", *(f"rh_x_{n}" for n in DESIKAN.names[:68])]
     table = read_scan_table(write("t.csv", lines_of([heads, *rows], ",")), DESIKAN)
-    assert not table.region_columns
+    assert not table.values_by_measure_region
 
 
 def test_every_suffix_that_readers_name_is_one_of_tables():
