@@ -1386,9 +1386,11 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
             if name_counts[normalized_name] > 1
         ]
         if repeated_names or not normalized_names:
-            names_text = listed(repeated_names, 8) or "none"
+            repeated_names_text = listed(repeated_names, 8) or "none"
             rule_text = "must be different if case and leading zeros are ignored"
-            fault_texts.append(f"{argument_name} {rule_text}; got {names_text}")
+            fault_texts.append(
+                f"{argument_name} {rule_text}; got {repeated_names_text}"
+            )
     fault_texts += [
         f"label {class_name!r} of {count(n_scans, 'scan')} is not among the "
         f"classes {', '.join(classes)}; add this label to classes=, or leave the "

@@ -254,11 +254,13 @@ def read_stats(
                 f"no such file{hint_text}", path=stats_path, kind=ABSENT
             )
         stats_column_name = CORTEX_COLUMNS[measure_name] if side else "Volume_mm3"
-        file_values, subject_name = _read_stats_column(
+        stats_file_values, subject_name = _read_stats_column(
             stats_path, stats_column_name, atlas, side
         )
         subject_name_by_file[stats_path.name] = subject_name
-        region_values = np.where(np.isnan(file_values), region_values, file_values)
+        region_values = np.where(
+            np.isnan(stats_file_values), region_values, stats_file_values
+        )
     _check_same_subject(stats_folder, subject_name_by_file)
     return region_values, reading_notes
 
@@ -333,7 +335,7 @@ def _read_stats_column(
             path=stats_path,
         )
     with reading(stats_path, "a stats file"):
-        column_numbers = np.array(stats_table.column_by_name[column_name], dtype=float)
+        stats_values = np.array(stats_table.column_by_name[column_name], dtype=float)
         is_region_expected, region_row_indices = _match_stats_rows(
             atlas, stats_table.region_names, side
         )
@@ -364,7 +366,7 @@ def _read_stats_column(
         )
     is_region_in_table = is_region_expected & (region_row_indices >= 0)
     column_values = np.where(
-        is_region_in_table, column_numbers[region_row_indices], np.nan
+        is_region_in_table, stats_values[region_row_indices], np.nan
     )
     return column_values, header_value_by_key.get("subjectname", "")
 
@@ -777,21 +779,21 @@ class FeatureSources:
         A scan without a table has a fault instead.
         """
         feature_name = measure.name
-        sources_or_none = list[Source | None]()
+        optional_sources = list[Source | None]()
         for scan in scans:
             try:
-                sources_or_none.append(
+                optional_sources.append(
                     self.study_files.regions(scan, feature_name, self.atlas)
                 )
             except CohortError as error:
-                sources_or_none.append(Finding.from_error(error, scan.name))
-        if not any(sources_or_none):
+                optional_sources.append(Finding.from_error(error, scan.name))
+        if not any(optional_sources):
             return [], []
         expected_text = self.study_files.patterns.get(
             feature_name, measure.expected_files_text
         )
         scan_sources = list[Source]()
-        for scan, scan_source in zip(scans, sources_or_none, strict=True):
+        for scan, scan_source in zip(scans, optional_sources, strict=True):
             if scan_source:
                 scan_sources.append(scan_source)
                 continue
@@ -851,10 +853,10 @@ class FeatureSources:
         ]
         region_table_names = sorted({*region_table_names})
         other_feature_names = {*region_table_names, *KNOWN_MEASURES} - {feature_name}
-        for similar_name in get_close_matches(
+        for similar_feature_name in get_close_matches(
             feature_name.lower(), other_feature_names, 1
         ):
-            search_text += f"; a similar name is {similar_name!r}"
+            search_text += f"; a similar name is {similar_feature_name!r}"
         if region_table_names:
             search_text += (
                 "; the study has tables of regions named "
@@ -964,22 +966,22 @@ class FeatureSources:
         Return its values with counts as a note, and nothing if the table of people has
         the column.
         """
-        scale_texts = [
+        scale_display_texts = [
             listed(sorted(tracer.name for tracer in find_tracers(scale_name)))
             or scale_name
             for scale_name in scale_names
             if scale_name
         ]
-        scale_counts = Counter(scale_texts)
-        if len(scale_counts) < 2 or scale_column_name in self.people_column_names:
+        scale_text_counts = Counter(scale_display_texts)
+        if len(scale_text_counts) < 2 or scale_column_name in self.people_column_names:
             return []
-        if len(scale_counts) <= _MAX_SCALES:
+        if len(scale_text_counts) <= _MAX_SCALES:
             if scale_column_name in self.scale_names_by_column:
                 scale_column_name = f"{feature_name}_{kind_of(scale_column_name)}"
             self.scale_names_by_column[scale_column_name] = list(scale_names)
-        counts_text = describe_counts(scale_counts.most_common(), max_items=5)
+        counts_text = describe_counts(scale_text_counts.most_common(), max_items=5)
         message = (
-            f"{feature_name}: {origin_text} has {len(scale_counts)} values "
+            f"{feature_name}: {origin_text} has {len(scale_text_counts)} values "
             f"({counts_text}), so the values may be on several scales. The audit "
             "reports them"
         )
@@ -1012,8 +1014,8 @@ class FeatureSources:
             }
             tracer_feature_names = sorted(set().union(*feature_names_by_cell.values()))
             has_other_tracer = any(
-                cell_features not in (set(), {feature_name})
-                for cell_features in feature_names_by_cell.values()
+                cell_feature_names not in (set(), {feature_name})
+                for cell_feature_names in feature_names_by_cell.values()
             )
             if (has_other_tracer and feature_name != "suvr") or len(
                 tracer_feature_names
@@ -1069,7 +1071,7 @@ class FeatureSources:
         if measure.on_surface:
             has_volumes = self.subcortex == "volume"
             subcortex_measure_names = ("volume", "") if has_volumes else ()
-        ranked_columns_by_region: dict[
+        rank_column_pairs_by_region: dict[
             int, list[tuple[tuple[int, bool, bool], _RegionColumn]]
         ] = {}
         for parsed_table in self.scan_tables:
@@ -1091,16 +1093,18 @@ class FeatureSources:
                     not parsed_table.has_only_atlas_regions,
                 )
                 region_column = _RegionColumn(parsed_table, header_measure)
-                ranked_columns_by_region.setdefault(region_index, []).append(
+                rank_column_pairs_by_region.setdefault(region_index, []).append(
                     (column_rank, region_column)
                 )
         region_column_by_index: dict[int, _RegionColumn] = {}
-        for region_index, rank_column_pairs in sorted(ranked_columns_by_region.items()):
-            best_rank = min(column_rank for column_rank, _ in rank_column_pairs)
+        for region_index, rank_column_pairs in sorted(
+            rank_column_pairs_by_region.items()
+        ):
+            min_column_rank = min(column_rank for column_rank, _ in rank_column_pairs)
             best_columns = [
                 region_column
                 for column_rank, region_column in rank_column_pairs
-                if column_rank == best_rank
+                if column_rank == min_column_rank
             ]
             if len(best_columns) > 1:
                 paths_text = listed(
@@ -1515,8 +1519,8 @@ class FeatureSources:
         if not unnamed_region_indices:
             return []
         median_value = np.nanmedian(region_values[:, unnamed_region_indices])
-        lowest_plausible, highest_plausible = measure.plausible_range
-        is_plausible = lowest_plausible <= median_value <= highest_plausible
+        lowest_plausible_value, highest_plausible_value = measure.plausible_range
+        is_plausible = lowest_plausible_value <= median_value <= highest_plausible_value
         kind_word = (
             "tracer"
             if region_column_by_index[unnamed_region_indices[0]].header_measure
@@ -1548,11 +1552,11 @@ class FeatureSources:
         other_measure_names = [
             other_measure_name
             for other_measure_name, (
-                lowest_other,
-                highest_other,
+                lowest_other_value,
+                highest_other_value,
             ) in plausible_range_by_measure.items()
-            if np.isfinite((lowest_other, highest_other)).all()
-            and lowest_other <= median_value <= highest_other
+            if np.isfinite((lowest_other_value, highest_other_value)).all()
+            and lowest_other_value <= median_value <= highest_other_value
         ]
         if is_plausible and other_measure_names:
             measures_text = with_and([measure_name, *other_measure_names])
@@ -1568,8 +1572,8 @@ class FeatureSources:
             )
         else:
             message += (
-                f", but {measure_name} lies between {lowest_plausible:g} and "
-                f"{highest_plausible:g}. Give the feature another name "
+                f", but {measure_name} lies between {lowest_plausible_value:g} and "
+                f"{highest_plausible_value:g}. Give the feature another name "
                 f"with {option_text('feature')}"
             )
         raise CohortError(message)

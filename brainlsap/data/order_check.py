@@ -574,7 +574,9 @@ def _other_order_message(
             candidate_lines.append(format_candidate(better_order, fit_text))
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
-    own_fit = measure_fit(matrix_group.summed_weights, matrix_group.row_naming, atlas)
+    row_naming_fit = measure_fit(
+        matrix_group.summed_weights, matrix_group.row_naming, atlas
+    )
     advice_text = (
         f"Choose an order with {option_text('row_order')}, name the rows with "
         f"{option_text('labels')}, or keep the names unchecked with "
@@ -589,7 +591,7 @@ def _other_order_message(
         )
     return (
         "the weights fit another order of rows better than this one: "
-        f"{matrix_group.row_naming.note}, with {own_fit}. These orders fit "
+        f"{matrix_group.row_naming.note}, with {row_naming_fit}. These orders fit "
         f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} {advice_text}"
     )
 

@@ -435,18 +435,18 @@ def _is_column_part_of_name(
     """
     if not number_columns:
         return False
-    name_texts = [" ".join(cell_texts) for cell_texts in name_cell_rows]
+    region_name_texts = [" ".join(cell_texts) for cell_texts in name_cell_rows]
     number_texts = number_columns[column_index]
     can_be_index = len(set(number_texts)) == len(number_texts)
-    if len(set(name_texts)) == len(name_texts):
+    if len(set(region_name_texts)) == len(region_name_texts):
         has_many_words = min(map(len, name_cell_rows)) > 1 and not has_delimiter
         is_only_column_behind = column_index == 0 and len(number_columns) == 1
         return has_many_words and is_only_column_behind and not can_be_index
     # the number of two regions of one name may be an index; of more it is not
-    max_repeats = max(map(name_texts.count, name_texts))
-    makes_names_distinct = len({*zip(name_texts, number_texts, strict=True)}) == len(
-        name_texts
-    )
+    max_repeats = max(map(region_name_texts.count, region_name_texts))
+    makes_names_distinct = len(
+        {*zip(region_name_texts, number_texts, strict=True)}
+    ) == len(region_name_texts)
     return makes_names_distinct and (max_repeats > 2 or not can_be_index)
 
 
@@ -460,12 +460,12 @@ def _choose_long_names(
     """
     has_side = any(
         cell_text.lower() in HEMISPHERE_WORDS
-        for name_cells in name_cell_rows
-        for cell_text in name_cells
+        for row_name_cells in name_cell_rows
+        for cell_text in row_name_cells
     )
-    distinct_row_lengths = {len(name_cells) for name_cells in name_cell_rows}
-    short_names = {name_cells[0] for name_cells in name_cell_rows}
-    long_names = {name_cells[-1] for name_cells in name_cell_rows}
+    distinct_row_lengths = {len(row_name_cells) for row_name_cells in name_cell_rows}
+    short_names = {row_name_cells[0] for row_name_cells in name_cell_rows}
+    long_names = {row_name_cells[-1] for row_name_cells in name_cell_rows}
     has_two_names = has_delimiter or (
         distinct_row_lengths == {2} and len(short_names) == len(name_cell_rows)
     )
@@ -475,7 +475,7 @@ def _choose_long_names(
         or len(long_names) < len({*map(tuple, name_cell_rows)})
     ):
         return None
-    return [name_cells[-1] for name_cells in name_cell_rows]
+    return [row_name_cells[-1] for row_name_cells in name_cell_rows]
 
 
 def _pop_coordinates(

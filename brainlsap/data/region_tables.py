@@ -410,19 +410,19 @@ def _find_row_regions(
         column_name: list(cell_table[column_name]) for column_name in side_column_names
     }
     for row_indices in row_indices_by_identity.values():
-        names_of_scan = [region_names[row_index] for row_index in row_indices]
+        scan_region_names = [region_names[row_index] for row_index in row_indices]
         scan_side_cells_by_column = {
             column_name: [column_cells[row_index] for row_index in row_indices]
             for column_name, column_cells in side_cells_by_column.items()
         }
         name_side_cells = (
-            *names_of_scan,
+            *scan_region_names,
             *map(tuple, scan_side_cells_by_column.values()),
         )
         if name_side_cells not in sided_names_by_cells:
             sided_names_by_cells[name_side_cells] = _add_sides(
                 Path(path_and_sheet),
-                names_of_scan,
+                scan_region_names,
                 scan_side_cells_by_column,
                 atlas,
                 None,
@@ -1428,11 +1428,11 @@ def _split_column_name(
     """Return the measure and the region in a column name."""
     if atlas.find(column_name, side_letter) is not None:
         return "", column_name
-    ucsf_structures = atlas.settings.get("ucsf_structures", {})
+    region_name_by_ucsf_code = atlas.settings.get("ucsf_structures", {})
     ucsf_match = _UCSF_HEAD.fullmatch(column_name)
-    if ucsf_match and ucsf_match[1].upper() in ucsf_structures:
+    if ucsf_match and ucsf_match[1].upper() in region_name_by_ucsf_code:
         measure_name = _UCSF_MEASURES.get(ucsf_match[2].upper(), "other")
-        return measure_name, ucsf_structures[ucsf_match[1].upper()]
+        return measure_name, region_name_by_ucsf_code[ucsf_match[1].upper()]
     measure_and_region = _read_ukbiobank_column_name(column_name, atlas)
     if measure_and_region is not None:
         return measure_and_region
@@ -1480,9 +1480,9 @@ def _map_ukbiobank_fields(atlas: Atlas) -> dict[int, tuple[str, str]]:
     }
     cortex_table = atlas.regions[atlas.cortex].sort_values("freesurfer_id")
     first_field_numbers_by_measure = atlas.settings.get("ukbiobank_fields", {})
-    for measure_name, first_field_numbers in first_field_numbers_by_measure.items():
+    for measure_name, side_field_numbers in first_field_numbers_by_measure.items():
         for side_letter, first_field_number in zip(
-            "LR", first_field_numbers, strict=True
+            "LR", side_field_numbers, strict=True
         ):
             region_names = cortex_table["name"][
                 cortex_table["hemisphere"] == side_letter
@@ -1556,31 +1556,35 @@ def _find_region(
         for n_words_before in range(n_words_outside, -1, -1):
             start_position = start_positions[n_words_before]
             end_position = end_positions[n_words_outside - n_words_before]
-            name_prefix = column_name[:start_position].rstrip("-_. :")
-            name_suffix = column_name[end_position:].lstrip("-_. :")
+            words_before_region = column_name[:start_position].rstrip("-_. :")
+            words_behind_region = column_name[end_position:].lstrip("-_. :")
             if not HEMISPHERE_WORDS.keys().isdisjoint(
-                split_words(f"{name_prefix} {name_suffix}")
+                split_words(f"{words_before_region} {words_behind_region}")
             ):
                 continue
-            has_number = name_prefix.isdecimal() or name_suffix.isdecimal()
+            has_number = (
+                words_before_region.isdecimal() or words_behind_region.isdecimal()
+            )
             if (
                 not has_number
                 and atlas.find(column_name[start_position:end_position], side_letter)
                 is not None
             ):
-                return _name_measure(name_prefix, name_suffix), column_name[
-                    start_position:end_position
-                ]
+                return _name_measure(
+                    words_before_region, words_behind_region
+                ), column_name[start_position:end_position]
     return None
 
 
-def _name_measure(name_prefix: str, name_suffix: str) -> str:
+def _name_measure(words_before_region: str, words_behind_region: str) -> str:
     """Return the measure that the words around a region's name give.
 
     It is the one known measure among them, ignoring words for a ratio or a mean; else
     the words themselves.
     """
-    measure_text = "_".join(filter(None, (name_prefix.lower(), name_suffix.lower())))
+    measure_text = "_".join(
+        filter(None, (words_before_region.lower(), words_behind_region.lower()))
+    )
     measure_terms = {*split_words(measure_text)} - _STATISTIC_WORDS
     measure_names = {
         _MEASURE_OF_TERM.get(measure_term, measure_term)
@@ -1680,7 +1684,7 @@ def average_frames(
             "region."
         )
     reference_path = reference_paths[0]
-    reference_names, reference_values = _mean_of_frames(
+    reference_names, reference_means = _mean_of_frames(
         reference_path, read_table(reference_path), frames
     )
     if len(reference_names) != 1:
@@ -1690,7 +1694,7 @@ def average_frames(
             path=reference_path,
         )
     return region_names, region_means / _reference_mean(
-        reference_path, reference_names, reference_values, reference_names[0]
+        reference_path, reference_names, reference_means, reference_names[0]
     )
 
 
@@ -1767,12 +1771,12 @@ def _reference_mean(
     region_names: Sequence[str],
     region_values: np.ndarray,
     reference: str,
-    region_sizes: np.ndarray | None = None,
+    region_volumes: np.ndarray | None = None,
 ) -> float:
     """Return the mean of a reference region over its volume.
 
-    Without `region_sizes`, left and right of one structure weigh the same; two tissues
-    cannot be averaged.
+    Without `region_volumes`, left and right of one structure weigh the same; two
+    tissues cannot be averaged.
     """
     reference_side, reference_core_name = split_name(reference)
     accepted_core_names = REFERENCES.get(reference.lower(), (reference_core_name,))
@@ -1790,7 +1794,7 @@ def _reference_mean(
             f"{', '.join(map(repr, REFERENCES))} and the regions of the file.",
             path=table_path,
         )
-    if len(accepted_core_names) > 1 and region_sizes is None:
+    if len(accepted_core_names) > 1 and region_volumes is None:
         raise FileFormatError(
             f"{reference} consists of {len(core_name_by_row_index)} parts, and their "
             "mean requires their volumes as weights, but the file contains no volumes. "
@@ -1798,8 +1802,8 @@ def _reference_mean(
             path=table_path,
         )
     row_indices = list(core_name_by_row_index)
-    size_weights = None if region_sizes is None else region_sizes[row_indices]
-    reference_mean = np.average(region_values[row_indices], weights=size_weights)
+    volume_weights = None if region_volumes is None else region_volumes[row_indices]
+    reference_mean = np.average(region_values[row_indices], weights=volume_weights)
     if not 0 < reference_mean < np.inf:
         raise FileFormatError(
             f"the reference region {reference} has the mean {reference_mean:g}; "
