@@ -531,14 +531,23 @@ def _count_columns(
     """Return the groups of people by each column, and their counts."""
     if columns is None:
         columns = evaluation.settings.get("subgroups")
-    subgroup_columns = choose_subgroups(evaluation.cohort.table, columns)
+    if columns is not None:
+        columns = (columns,) if isinstance(columns, str) else tuple(columns)
     return {
         column_name: _count_column(evaluation, column_name, model_name)
-        for column_name in subgroup_columns
+        for column_name in _choose_columns(evaluation, columns)
     }
 
 
 @lru_cache(maxsize=16)  # hashed by identity; tables, checklist and figure use it
+def _choose_columns(
+    evaluation: Evaluation, columns: tuple[str, ...] | None
+) -> tuple[str, ...]:
+    """Return the columns whose groups are scored."""
+    return choose_subgroups(evaluation.cohort.table, columns)
+
+
+@lru_cache(maxsize=16)
 def _count_column(
     evaluation: Evaluation, column_name: str, model_name: str | None
 ) -> _ColumnCounts:
