@@ -43,6 +43,7 @@ from brainlsap.report.checklist import (
     checklist_table,
 )
 from brainlsap.report.conclusions import sample_text
+from brainlsap.report.methods import training_text
 from brainlsap.report.page import withholder
 from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file
 from brainlsap.report.report import figure_paths, table_paths
@@ -259,7 +260,7 @@ def test_every_place_of_the_checklist_can_exist(written):
     assert "SITE" in row_of_item.loc["14", "value"]
 
 
-def test_tables_for_manuscripts(written, tmp_path):
+def test_tables_for_manuscripts(written, tmp_path, monkeypatch):
     files = write_tables(read_results(written), tmp_path / "tables")
     endings = {one.suffix for one in files}
     assert endings == {".tex", ".md"}
@@ -270,8 +271,10 @@ def test_tables_for_manuscripts(written, tmp_path):
     assert body.startswith("\\begin{table}")
     assert "linear SVM & " in latex
     assert not NAMES.search((tmp_path / "tables" / "quality.md").read_text("utf-8"))
+    drawn = {"brain", "scores"}
+    assert drawn <= {one.stem for one in (written / "report" / "figures").iterdir()}
+    draw_figures_of(monkeypatch, drawn)
     figures = write_figures(read_results(written), tmp_path / "figures")
-    drawn = {one.stem for one in (written / "report" / "figures").iterdir()}
     assert {one.stem for one in figures} == drawn
     assert sorted((tmp_path / "figures").iterdir()) == sorted(figures)
     assert all(one.read_bytes().startswith(b"%PDF") for one in figures)
@@ -485,7 +488,7 @@ def draw_figures_of(monkeypatch, figure_names):
     """Let reports draw these figures alone."""
     draw_figures = page.report_figures
 
-    def draw(evaluation, atlas, names):
+    def draw(evaluation, atlas, names=frozenset(page.FIGURES)):
         return draw_figures(evaluation, atlas, names & figure_names)
 
     monkeypatch.setattr(page, "report_figures", draw)
@@ -528,16 +531,11 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path, monkeypatch
     assert {one.stem for one in (page_path.parent / "figures").iterdir()} == maps
     assert "Plotly" in (page_path.parent / "brain.html").read_text("utf-8")
     final_scales = evaluation.scales.query("share == 1 and start == 'mean'")
-    unchanged = replace(
-        evaluation, scales=pd.concat([final_scales, final_scales.assign(share=0.0)])
-    )
-    draw_brain = replace(page.FIGURES["brain"], draw=quick_entry.draw)
-    monkeypatch.setitem(page.FIGURES, "brain", draw_brain)
-    monkeypatch.setattr(page, "interactive_page", lambda *_, **__: "")
-    page_path = write_report(unchanged, tmp_path / "still")  # as they began
-    assert not (page_path.parent / "figures" / "quarters.png").exists()
-    text = page_path.read_text("utf-8")
-    assert "Training changed 0% of the scales of LSAP-C" in text
+    unchanged_scales = pd.concat([final_scales, final_scales.assign(share=0.0)])
+    unchanged = replace(evaluation, ranking=ranking, scales=unchanged_scales)
+    assert training_text(evaluation) in html.unescape(text)
+    assert not page.FIGURES["quarters"].is_on_page(unchanged)
+    assert "Training changed 0% of the scales of LSAP-C" in training_text(unchanged)
 
 
 def test_models_of_the_same_predictions_are_drawn_once(evaluation):
