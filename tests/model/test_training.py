@@ -135,10 +135,10 @@ def test_penalties_of_scales(scans, start, step, n_epochs, ends):
 def test_an_epoch_of_mini_batches_takes_every_scan_once(scans, monkeypatch):
     task = Task(scans, settle(batch_size=7, n_epochs=1, standardize="scan"))
     taken = []
-    select = type(task.learn[0]).select
+    select = type(task.learn[0]).select_items
     monkeypatch.setattr(
         type(task.learn[0]),
-        "select",
+        "select_items",
         lambda self, items: taken.append(items) or select(self, items),
     )
     task.run()
