@@ -1326,6 +1326,15 @@ class FeatureSources:
                 if self.study_files.key_of(scan_identity)[0] not in people_table_ids
             )
             if unlisted_participant_ids:
+                for column_name, cell_texts in self.people_table.text_table.items():
+                    # ADNI's tables have two numberings of people, RID and PTID.
+                    if {*unlisted_participant_ids} <= {*cell_texts}:
+                        spelling_advice = (
+                            f"these are values of the column {column_name} of "
+                            f"{self.people_table.name_and_sheet}, so add the column "
+                            f"{self.people_table.id_column} to "
+                            f"{parsed_table.name_and_sheet}, with the ID of each row"
+                        )
                 return (
                     "which has rows of people who are not in "
                     f"{self.people_table.name_and_sheet}: "

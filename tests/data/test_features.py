@@ -332,6 +332,21 @@ def test_rows_that_do_not_fit_are_faults(tables):
     assert "sub-09" not in note.shareable_text()
 
 
+def test_ids_of_another_column_of_people_are_recognised(write, tables):
+    make, load = tables
+    write(
+        "participants.tsv",
+        "rid\tptid\tdiagnosis\n1\tsub-01\tCN\n2\tsub-02\tAD\n3\tsub-03\tCN\n",
+    )
+    make(
+        "table.csv",
+        ["rid", *CORTEX],
+        [(str(n), row) for n, (_, row) in enumerate(ROWS, 1)],
+    )
+    with refused(r"values of the column rid of participants\.tsv, so add .* ptid"):
+        load(id_column="ptid")
+
+
 def test_kinds_of_runs_in_tables_are_never_mixed(tables):
     make, load = tables
     rows = [("sub-01_ses-1.long.sub-01", range(6)), *ROWS[::2]]
