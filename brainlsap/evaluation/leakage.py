@@ -674,7 +674,8 @@ def _find_similar_pairs(value_matrix: np.ndarray, *, is_connectome: bool) -> np.
         ]
     if is_connectome:
         z = np.log1p(z)
-    z = SimpleImputer(keep_empty_features=True).fit_transform(z)
+    if np.isnan(z).any():
+        z = SimpleImputer(keep_empty_features=True).fit_transform(z)
     z = z[:, np.ptp(z, axis=0) > 1e-10 * np.abs(z).max(axis=0)]
     n_values = z.shape[1]
     if n_values < 2:
