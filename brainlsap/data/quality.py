@@ -100,21 +100,23 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         where nothing is unusual. `attrs["notes"]` lists what could not be judged, and
         regions without a link in every scan.
     """
-    is_isolated = _find_isolated(cohort)
-    values_by_column = _describe_connectomes(cohort, is_isolated)
+    is_isolated_region = _find_isolated(cohort)
+    values_by_column = _describe_connectomes(cohort, is_isolated_region)
     flag_text_arrays = list[np.ndarray]()
-    compared_names = list(cohort.feature_names)
+    compared_value_names = list(cohort.feature_names)
     if not cohort.shares_connectome:
         values_by_column |= _compare_connectomes(cohort)
-        flag_text_arrays += _flag_connectomes(cohort, values_by_column, is_isolated)
-        compared_names.insert(0, "connectome")
+        flag_text_arrays += _flag_connectomes(
+            cohort, values_by_column, is_isolated_region
+        )
+        compared_value_names.insert(0, "connectome")
     for feature_name in cohort.feature_names:
         feature_values_by_column, feature_flag_arrays = _describe_feature(
             cohort, feature_name
         )
         values_by_column |= feature_values_by_column
         flag_text_arrays += feature_flag_arrays
-    for feature_name in compared_names:
+    for feature_name in compared_value_names:
         is_mirrored = values_by_column[f"{feature_name}_mirrored"] < 0
         flag_text_arrays.append(
             np.where(is_mirrored, f"{feature_name}: {_EXCHANGED}", "")
@@ -122,14 +124,14 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     scan_table = pd.DataFrame(
         values_by_column, index=pd.Index(cohort.table["scan"], name="scan")
     )
-    scan_table.attrs["notes"] = _note_isolated(cohort, is_isolated) + [
+    scan_table.attrs["notes"] = _note_isolated(cohort, is_isolated_region) + [
         unknown_sides_text(feature_name.removesuffix("_mirrored"))
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
     ]
     scan_flag_tuples = zip(*flag_text_arrays, strict=True)
     return scan_table.assign(
-        flags=["; ".join(filter(None, scan_flags)) for scan_flags in scan_flag_tuples]
+        flags=["; ".join(filter(None, flag_texts)) for flag_texts in scan_flag_tuples]
     )
 
 
@@ -141,12 +143,12 @@ def unknown_sides_text(value_name: str) -> str:
     )
 
 
-def _unique_connectomes(cohort: Cohort) -> np.ndarray:
+def _get_unique_connectomes(cohort: Cohort) -> np.ndarray:
     """Return the connectomes of all scans, or the single one that scans share."""
     return cohort.connectomes[: 1 if cohort.shares_connectome else None]
 
 
-def _edge_sums(W: np.ndarray) -> np.ndarray:
+def _sum_edges(W: np.ndarray) -> np.ndarray:
     """Return the sum of the weights of every connectome, each edge once."""
     total_weights = W.sum(axis=(1, 2), dtype=np.float64)
     diagonal_sums = W.diagonal(axis1=1, axis2=2).sum(axis=1, dtype=np.float64)
@@ -155,36 +157,38 @@ def _edge_sums(W: np.ndarray) -> np.ndarray:
 
 def _find_isolated(cohort: Cohort) -> np.ndarray:
     """Return whether regions of every scan have no edge to another region."""
-    W = _unique_connectomes(cohort)
-    is_isolated = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
-    return np.resize(is_isolated, cohort.features.shape[:2])
+    W = _get_unique_connectomes(cohort)
+    is_isolated_region = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
+    return np.resize(is_isolated_region, cohort.features.shape[:2])
 
 
-def _note_isolated(cohort: Cohort, is_isolated: np.ndarray) -> list[str]:
+def _note_isolated(cohort: Cohort, is_isolated_region: np.ndarray) -> list[str]:
     """Return a note on the regions that have no link in any scan."""
-    isolated_regions = np.array(cohort.region_names)[is_isolated.all(axis=0)]
-    was_read = cohort.provenance.get("connectome") != NO_CONNECTOME
-    if not (was_read and isolated_regions.size):
+    isolated_region_names = np.array(cohort.region_names)[
+        is_isolated_region.all(axis=0)
+    ]
+    has_connectomes = cohort.provenance.get("connectome") != NO_CONNECTOME
+    if not (has_connectomes and isolated_region_names.size):
         return []
     return [
-        f"connectome: {count(isolated_regions.size, 'region')} without a link in every "
-        f"scan: {listed(isolated_regions, 3)}. Check the order of the rows, and whether"
-        " the parcellation contains these regions"
+        f"connectome: {count(isolated_region_names.size, 'region')} without a link in "
+        f"every scan: {listed(isolated_region_names, 3)}. Check the order of the rows, "
+        "and whether the parcellation contains these regions"
     ]
 
 
 def _describe_connectomes(
-    cohort: Cohort, is_isolated: np.ndarray
+    cohort: Cohort, is_isolated_region: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the columns on every connectome by itself."""
-    W = _unique_connectomes(cohort)
+    W = _get_unique_connectomes(cohort)
     diagonal_weights = W.diagonal(axis1=1, axis2=2)
-    edge_sums = _edge_sums(W)
+    edge_sums = _sum_edges(W)
     n_entries_by_connectome = np.array([np.count_nonzero(matrix) for matrix in W])
     n_entries_by_connectome -= np.count_nonzero(diagonal_weights, axis=1)
     values_by_column = {
         "diagonal": diagonal_weights.sum(axis=1) / np.maximum(edge_sums, 1e-300),
-        "isolated": is_isolated.sum(axis=1),
+        "isolated": is_isolated_region.sum(axis=1),
         "density": n_entries_by_connectome / (cohort.n_rois * (cohort.n_rois - 1)),
         "streamlines": edge_sums,
     }
@@ -218,29 +222,31 @@ def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
     distance_deviations = robust_deviation(scan_distances / len(row_indices))
     return {
         "connectome_deviation": distance_deviations * (cohort.n_scans >= MIN_SCANS),
-        "connectome_mirrored": _mirror_score(side_agreements),
+        "connectome_mirrored": _compute_mirror_scores(side_agreements),
     }
 
 
 def _flag_connectomes(
-    cohort: Cohort, values_by_column: dict[str, np.ndarray], is_isolated: np.ndarray
+    cohort: Cohort,
+    values_by_column: dict[str, np.ndarray],
+    is_isolated_region: np.ndarray,
 ) -> list[np.ndarray]:
     """Return flags of isolated regions, of another unit, and of far connectomes."""
     region_names = np.array(cohort.region_names)
     # A note names the regions that are isolated in every scan.
-    is_isolated_only_here = is_isolated & ~is_isolated.all(axis=0)
+    is_isolated_only_here = is_isolated_region & ~is_isolated_region.all(axis=0)
     n_isolated_by_scan = is_isolated_only_here.sum(axis=1)
     isolated_texts = [
         f"{count(n_regions, 'region')} without links: "
-        f"{listed(region_names[is_isolated_region], 3)}"
-        for n_regions, is_isolated_region in zip(
+        f"{listed(region_names[is_isolated_in_scan], 3)}"
+        for n_regions, is_isolated_in_scan in zip(
             n_isolated_by_scan, is_isolated_only_here, strict=True
         )
     ]
     edge_sums = values_by_column["streamlines"]
     median_edge_sum = max(np.median(edge_sums), 1e-300)
     log_ratios = np.log10(np.maximum(edge_sums, 1e-300) / median_edge_sum)
-    is_other_unit = np.abs(log_ratios) > _MAX_DECADES
+    is_other_unit_scan = np.abs(log_ratios) > _MAX_DECADES
     unit_texts = [
         f"connectome weights sum to {weight_sum:.3g}, in most scans to "
         f"{median_edge_sum:.3g}. The unit may be different, or the weights may be "
@@ -251,7 +257,7 @@ def _flag_connectomes(
     is_far_scan = values_by_column["connectome_deviation"] > MAX_DEVIATION
     return [
         np.where(n_isolated_by_scan > 0, isolated_texts, ""),
-        np.where(is_other_unit & has_enough_scans, unit_texts, ""),
+        np.where(is_other_unit_scan & has_enough_scans, unit_texts, ""),
         np.where(is_far_scan, _FAR_CONNECTOME, ""),
     ]
 
@@ -264,43 +270,45 @@ def _describe_feature(
     is_missing_value = np.isnan(feature_values)
     n_measured_by_scan = np.maximum(cohort.n_rois - is_missing_value.sum(axis=1), 1)
     absolute_deviations = np.abs(robust_deviation(feature_values))
-    has_spread = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
-    is_outlier = absolute_deviations > _MAX_REGION_DEVIATION
-    is_outlier &= has_spread & (cohort.n_scans >= MIN_SCANS)
+    is_varying_region = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
+    is_outlier_value = absolute_deviations > _MAX_REGION_DEVIATION
+    is_outlier_value &= is_varying_region & (cohort.n_scans >= MIN_SCANS)
     scan_distances = _sum_deviations(absolute_deviations) / n_measured_by_scan
     region_asymmetries = np.nan_to_num(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
-    is_implausible = _find_implausible(cohort, feature_name)
+    is_implausible_value = _find_implausible(cohort, feature_name)
     is_missing_only_here = is_missing_value & ~is_missing_value.all(axis=0)
-    is_zero = feature_values == 0
+    is_zero_value = feature_values == 0
     # Every NaN counts as a value of its own.
-    equal_value_counts = np.array(
+    n_equal_by_scan = np.array(
         [np.unique_counts(scan_values).counts.max() for scan_values in feature_values]
     )
     values_by_column = {
         f"{feature_name}_missing": is_missing_only_here.sum(axis=1),
-        f"{feature_name}_zeros": is_zero.sum(axis=1),
-        f"{feature_name}_implausible": is_implausible.sum(axis=1),
-        f"{feature_name}_equal": equal_value_counts,
-        f"{feature_name}_outliers": is_outlier.sum(axis=1),
+        f"{feature_name}_zeros": is_zero_value.sum(axis=1),
+        f"{feature_name}_implausible": is_implausible_value.sum(axis=1),
+        f"{feature_name}_equal": n_equal_by_scan,
+        f"{feature_name}_outliers": is_outlier_value.sum(axis=1),
     }
     scan_deviations = robust_deviation(scan_distances) * (cohort.n_scans >= MIN_SCANS)
     values_by_column[f"{feature_name}_deviation"] = scan_deviations
-    values_by_column[f"{feature_name}_mirrored"] = _mirror_score(
+    values_by_column[f"{feature_name}_mirrored"] = _compute_mirror_scores(
         _measure_side_agreement(region_asymmetries, cohort.groups)
     )
     is_far_scan = scan_deviations > MAX_DEVIATION
-    max_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
+    max_n_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     equal_texts = [
         f"{feature_name} has the same value in {count(n_regions, 'region')}"
-        for n_regions in equal_value_counts
+        for n_regions in n_equal_by_scan
     ]
     return values_by_column, [
-        *_flag_feature(cohort, feature_name, is_outlier, is_implausible, max_regions),
-        _flag_regions(cohort, f"{feature_name} filled with zero", is_zero),
+        *_flag_feature(
+            cohort, feature_name, is_outlier_value, is_implausible_value, max_n_regions
+        ),
+        _flag_regions(cohort, f"{feature_name} filled with zero", is_zero_value),
         _flag_regions(cohort, f"{feature_name} missing", is_missing_only_here),
-        np.where(equal_value_counts > max_regions, equal_texts, ""),
+        np.where(n_equal_by_scan > max_n_regions, equal_texts, ""),
         _flag_far_scans(cohort, feature_name, absolute_deviations, is_far_scan),
     ]
 
@@ -309,58 +317,61 @@ def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return whether values of a feature are impossible in a brain."""
     measure = get_measure(feature_name)
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    lowest_plausible, highest_plausible = measure.plausible_range
+    lowest_plausible_value, highest_plausible_value = measure.plausible_range
     # In the subcortex a measure of the surface may be replaced by the volume.
     is_judged_region = cohort.atlas.cortex | (not measure.on_surface)
     return (
-        (feature_values < lowest_plausible) | (feature_values > highest_plausible)
+        (feature_values < lowest_plausible_value)
+        | (feature_values > highest_plausible_value)
     ) & is_judged_region
 
 
 def _flag_feature(
     cohort: Cohort,
     feature_name: str,
-    is_outlier: np.ndarray,
-    is_implausible: np.ndarray,
-    max_regions: float,
+    is_outlier_value: np.ndarray,
+    is_implausible_value: np.ndarray,
+    max_n_regions: float,
 ) -> list[np.ndarray]:
     """Return flags of single regions that are far from other scans, or implausible."""
     # Implausible values are named below.
-    is_only_far = is_outlier & ~is_implausible
+    is_plausible_outlier = is_outlier_value & ~is_implausible_value
     outlier_texts = [
         f"{feature_name} far from the values of other scans in {region_text}. "
         f"{_CORRECTION}"
-        for region_text in _region_texts(cohort, feature_name, is_only_far)
+        for region_text in _describe_regions_by_scan(
+            cohort, feature_name, is_plausible_outlier
+        )
     ]
     # A scan with more outliers is far as a whole, and has a flag of its own.
-    has_few_outliers = is_only_far.any(axis=1)
-    has_few_outliers &= is_outlier.sum(axis=1) <= max_regions
-    flag_text_arrays = [np.where(has_few_outliers, outlier_texts, "")]
-    implausible_counts = is_implausible.sum(axis=1)
+    is_scan_with_few_outliers = is_plausible_outlier.any(axis=1)
+    is_scan_with_few_outliers &= is_outlier_value.sum(axis=1) <= max_n_regions
+    flag_text_arrays = [np.where(is_scan_with_few_outliers, outlier_texts, "")]
+    n_implausible_by_scan = is_implausible_value.sum(axis=1)
     implausible_texts = [
         f"{feature_name} implausible in {count(n_regions, 'region')}: {region_text}. "
         f"{_CORRECTION}"
         for n_regions, region_text in zip(
-            implausible_counts,
-            _region_texts(cohort, feature_name, is_implausible),
+            n_implausible_by_scan,
+            _describe_regions_by_scan(cohort, feature_name, is_implausible_value),
             strict=True,
         )
     ]
-    flag_text_arrays.append(np.where(implausible_counts > 0, implausible_texts, ""))
+    flag_text_arrays.append(np.where(n_implausible_by_scan > 0, implausible_texts, ""))
     return flag_text_arrays
 
 
 def _flag_regions(
-    cohort: Cohort, problem_text: str, has_problem: np.ndarray
+    cohort: Cohort, problem_text: str, is_problem_region: np.ndarray
 ) -> np.ndarray:
     """Return a flag of every scan with regions that have a problem."""
     region_names = np.array(cohort.region_names)
     flag_texts = [
-        f"{problem_text} in {count(int(region_mask.sum()), 'region')}: "
-        f"{listed(region_names[region_mask], 3)}"
-        for region_mask in has_problem
+        f"{problem_text} in {count(int(is_problem_in_scan.sum()), 'region')}: "
+        f"{listed(region_names[is_problem_in_scan], 3)}"
+        for is_problem_in_scan in is_problem_region
     ]
-    return np.where(has_problem.any(axis=1), flag_texts, "")
+    return np.where(is_problem_region.any(axis=1), flag_texts, "")
 
 
 def _flag_far_scans(
@@ -370,42 +381,46 @@ def _flag_far_scans(
     is_far_scan: np.ndarray,
 ) -> np.ndarray:
     """Return a flag of every scan that is far as a whole, with its farthest regions."""
-    known_deviations = np.nan_to_num(absolute_deviations)
-    farthest_region_indices = np.argsort(-known_deviations, axis=1)[:, :3]
-    is_farthest = np.zeros(known_deviations.shape, dtype=bool)
+    filled_deviations = np.nan_to_num(absolute_deviations)
+    farthest_region_indices = np.argsort(-filled_deviations, axis=1)[:, :3]
+    is_farthest_region = np.zeros(filled_deviations.shape, dtype=bool)
     np.put_along_axis(
-        is_farthest, farthest_region_indices, is_far_scan[:, None], axis=1
+        is_farthest_region, farthest_region_indices, is_far_scan[:, None], axis=1
     )
     far_texts = [
         f"{feature_name} far from the values of other scans, most of all in "
         f"{region_text}. Check the image and its processing"
-        for region_text in _region_texts(cohort, feature_name, is_farthest)
+        for region_text in _describe_regions_by_scan(
+            cohort, feature_name, is_farthest_region
+        )
     ]
     return np.where(is_far_scan, far_texts, "")
 
 
-def _region_texts(
-    cohort: Cohort, feature_name: str, is_listed: np.ndarray
+def _describe_regions_by_scan(
+    cohort: Cohort, feature_name: str, is_described_region: np.ndarray
 ) -> list[str]:
     """Return of every scan the listed regions, with the values of it and others."""
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    other_values = np.where(is_listed, np.nan, feature_values)
+    other_feature_values = np.where(is_described_region, np.nan, feature_values)
     range_texts = [
         f"; other scans {known_values.min():.3g} to {known_values.max():.3g}"
         if known_values.size
         else ""
-        for known_values in (x[~np.isnan(x)] for x in other_values.T)
+        for known_values in (x[~np.isnan(x)] for x in other_feature_values.T)
     ]
     return [
         listed(
             (
                 f"{cohort.region_names[region_index]} "
                 f"({scan_values[region_index]:.5g}{range_texts[region_index]})"
-                for region_index in np.flatnonzero(is_listed_region)
+                for region_index in np.flatnonzero(is_described_in_scan)
             ),
             3,
         )
-        for scan_values, is_listed_region in zip(feature_values, is_listed, strict=True)
+        for scan_values, is_described_in_scan in zip(
+            feature_values, is_described_region, strict=True
+        )
     ]
 
 
@@ -419,7 +434,7 @@ def describe_values(cohort: Cohort) -> list[str]:
     sentences = list[str]()
     for feature_name in cohort.feature_names:
         measure = get_measure(feature_name)
-        scan_medians = _scan_medians(cohort, feature_name)
+        scan_medians = _compute_scan_medians(cohort, feature_name)
         if measure.unit and scan_medians.size:
             lowest_median, highest_median = scan_medians.min(), scan_medians.max()
             range_text = (
@@ -451,10 +466,10 @@ def find_odd_units(cohort: Cohort) -> list[str]:
 def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     """Return the reasons for which a feature may have another unit than its measure."""
     measure = get_measure(feature_name)
-    scan_medians = _scan_medians(cohort, feature_name)
+    scan_medians = _compute_scan_medians(cohort, feature_name)
     if not scan_medians.size:
         return []
-    feature_values = _measured_values(cohort, feature_name)
+    feature_values = _get_measured_values(cohort, feature_name)
     feature_values = feature_values[~np.isnan(feature_values)]
     unit_reasons = list[str]()
     lowest_median, highest_median = measure.usual_median_range
@@ -467,27 +482,29 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
             f"{highest_median:g} in {n_unusual_scans} of {len(scan_medians)} scans "
             f"(range {scan_medians.min():.3g} to {scan_medians.max():.3g})"
         )
-    highest_possible = measure.plausible_median_range[1]
-    n_impossible = ((feature_values < 0) | (feature_values > highest_possible)).sum()
+    highest_possible_value = measure.plausible_median_range[1]
+    n_impossible = (
+        (feature_values < 0) | (feature_values > highest_possible_value)
+    ).sum()
     # A single impossible value is an error of one cell, which `quality_table` names.
     if n_impossible > _MAX_SHARE_IMPLAUSIBLE * len(feature_values):
         unit_reason = f"{n_impossible} of {len(feature_values)} values are below 0"
-        if np.isfinite(highest_possible):
-            unit_reason += f" or above {highest_possible:g}"
+        if np.isfinite(highest_possible_value):
+            unit_reason += f" or above {highest_possible_value:g}"
         unit_reasons.append(unit_reason)
-    lowest_median, highest_median = measure.plausible_range
+    lowest_value, highest_value = measure.plausible_range
     implausible_share = (
-        (feature_values < lowest_median) | (feature_values > highest_median)
+        (feature_values < lowest_value) | (feature_values > highest_value)
     ).mean()
     if implausible_share > _MAX_SHARE_IMPLAUSIBLE and not unit_reasons:
         unit_reasons.append(
-            f"{implausible_share:.1%} of values are below {lowest_median:g} or above "
-            f"{highest_median:g}"
+            f"{implausible_share:.1%} of values are below {lowest_value:g} or above "
+            f"{highest_value:g}"
         )
     return unit_reasons
 
 
-def _measured_values(cohort: Cohort, feature_name: str) -> np.ndarray:
+def _get_measured_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return a feature's values by scan and region, of regions that it is measured in.
 
     In the subcortex a measure of the surface may be replaced by the volume.
@@ -500,9 +517,9 @@ def _measured_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     )
 
 
-def _scan_medians(cohort: Cohort, feature_name: str) -> np.ndarray:
+def _compute_scan_medians(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return the median over regions of every scan that has values of a feature."""
-    feature_values = _measured_values(cohort, feature_name)
+    feature_values = _get_measured_values(cohort, feature_name)
     return np.nanmedian(feature_values[~np.isnan(feature_values).all(axis=1)], axis=1)
 
 
@@ -520,19 +537,21 @@ def _measure_side_agreement(asymmetries: np.ndarray, groups: np.ndarray) -> np.n
     """
     from scipy import sparse
 
-    participant_ids, person_of_scan = np.unique(groups.astype(str), return_inverse=True)
+    participant_ids, person_index_by_scan = np.unique(
+        groups.astype(str), return_inverse=True
+    )
     scan_indices = np.arange(len(asymmetries))
-    person_by_scan = sparse.csr_array(
-        (np.ones(len(asymmetries)), (person_of_scan, scan_indices)),
+    person_indicator_matrix = sparse.csr_array(
+        (np.ones(len(asymmetries)), (person_index_by_scan, scan_indices)),
         shape=(len(participant_ids), len(asymmetries)),
     )
-    person_sums = person_by_scan @ asymmetries
-    n_scans_of_own_person = np.bincount(person_of_scan)[person_of_scan]
+    person_sums = person_indicator_matrix @ asymmetries
+    n_scans_of_own_person = np.bincount(person_index_by_scan)[person_index_by_scan]
     n_scans_of_others = np.maximum(len(asymmetries) - n_scans_of_own_person, 1)
-    other_sums = asymmetries.sum(axis=0) - person_sums[person_of_scan]
-    other_means = other_sums / n_scans_of_others[:, None]
+    other_person_sums = asymmetries.sum(axis=0) - person_sums[person_index_by_scan]
+    other_person_means = other_person_sums / n_scans_of_others[:, None]
     return np.einsum(
-        "ij,ij,j->i", asymmetries, other_means, _weigh_regions(asymmetries)
+        "ij,ij,j->i", asymmetries, other_person_means, _weigh_regions(asymmetries)
     )
 
 
@@ -542,19 +561,21 @@ def _weigh_regions(asymmetries: np.ndarray) -> np.ndarray:
     return 1 / np.maximum(region_variances + region_variances.mean(), 1e-300)
 
 
-def _mirror_score(side_agreements: np.ndarray) -> np.ndarray:
+def _compute_mirror_scores(side_agreements: np.ndarray) -> np.ndarray:
     """Return agreement over its median, below 0 only if the sides are exchanged."""
     n_scans = len(side_agreements)
     median_agreement = np.median(side_agreements)
     robust_sd = max(
         1.4826 * np.median(np.abs(side_agreements - median_agreement)), 1e-12
     )
-    threshold = 4.5 + 20 / n_scans
-    if n_scans < MIN_SCANS or not median_agreement > (threshold - 1) * robust_sd:
+    n_sds_to_flag = 4.5 + 20 / n_scans
+    if n_scans < MIN_SCANS or not median_agreement > (n_sds_to_flag - 1) * robust_sd:
         return np.full(n_scans, np.nan)
-    is_exchanged = side_agreements < min(0, median_agreement - threshold * robust_sd)
+    is_exchanged_scan = side_agreements < min(
+        0, median_agreement - n_sds_to_flag * robust_sd
+    )
     return (
-        np.where(is_exchanged, side_agreements, np.maximum(side_agreements, 0))
+        np.where(is_exchanged_scan, side_agreements, np.maximum(side_agreements, 0))
         / median_agreement
     )
 
@@ -568,13 +589,13 @@ class Sides(StrEnum):
 
 
 def learn_sides(
-    values: np.ndarray, groups: np.ndarray, homotopic_indices: np.ndarray
+    region_values: np.ndarray, groups: np.ndarray, homotopic_indices: np.ndarray
 ) -> dict[str, Any] | None:
     """Learn the mean asymmetry of regional values, as JSON takes it.
 
     Parameters
     ----------
-    values : array of shape (n_scans, n_rois)
+    region_values : array of shape (n_scans, n_rois)
         Of one feature; NaN where not measured.
     groups : array of shape (n_scans,)
         Participant of every scan.
@@ -592,47 +613,62 @@ def learn_sides(
         homotopic_indices > np.arange(len(homotopic_indices))
     )
     partner_indices = homotopic_indices[region_indices]
-    asymmetries = _average_asymmetry(values, groups, region_indices, partner_indices)
+    asymmetries = _average_asymmetry_by_person(
+        region_values, groups, region_indices, partner_indices
+    )
     n_people = len(asymmetries)
     if n_people < MIN_SCANS or not region_indices.size:
         return None
-    agreements = _measure_side_agreement(asymmetries, np.arange(n_people))
-    mean_agreement, sd_agreement = agreements.mean(), agreements.std(ddof=1)
+    person_agreements = _measure_side_agreement(asymmetries, np.arange(n_people))
+    mean_agreement, sd_agreement = (
+        person_agreements.mean(),
+        person_agreements.std(ddof=1),
+    )
     if not mean_agreement > _MIN_TRAINING_AGREEMENT * sd_agreement / np.sqrt(n_people):
         return None
-    weights = asymmetries.mean(axis=0) * _weigh_regions(asymmetries)
+    asymmetry_weights = asymmetries.mean(axis=0) * _weigh_regions(asymmetries)
     return {
         "regions": region_indices.tolist(),
         "partners": partner_indices.tolist(),
-        "weights": [float(f"{weight:.{_N_DIGITS}g}") for weight in weights],
+        "weights": [
+            float(f"{asymmetry_weight:.{_N_DIGITS}g}")
+            for asymmetry_weight in asymmetry_weights
+        ],
         "mean": float(mean_agreement),
         "sd": float(sd_agreement),
     }
 
 
 def compare_sides(
-    values: np.ndarray, groups: np.ndarray, training_sides: Mapping[str, Any] | None
+    region_values: np.ndarray,
+    groups: np.ndarray,
+    training_asymmetry_record: Mapping[str, Any] | None,
 ) -> Sides:
     """Return whether the sides of new scans are those of :func:`learn_sides`.
 
-    `values` has the regions of the training in its order.
+    `region_values` has the regions of the training in its order.
     """
-    if training_sides is None:
+    if training_asymmetry_record is None:
         return Sides.UNKNOWN
-    asymmetries = _average_asymmetry(
-        values, groups, training_sides["regions"], training_sides["partners"]
+    asymmetries = _average_asymmetry_by_person(
+        region_values,
+        groups,
+        training_asymmetry_record["regions"],
+        training_asymmetry_record["partners"],
     )
-    agreements = asymmetries @ np.array(training_sides["weights"])
-    sd_agreement = training_sides["sd"]
-    if len(agreements) > 1:
-        sd_agreement = max(sd_agreement, agreements.std(ddof=1))
-    standard_error = sd_agreement / np.sqrt(len(agreements))
-    mean_agreement = agreements.mean()
+    person_agreements = asymmetries @ np.array(training_asymmetry_record["weights"])
+    sd_agreement = training_asymmetry_record["sd"]
+    if len(person_agreements) > 1:
+        sd_agreement = max(sd_agreement, person_agreements.std(ddof=1))
+    standard_error = sd_agreement / np.sqrt(len(person_agreements))
+    mean_agreement = person_agreements.mean()
     if mean_agreement < min(
-        -training_sides["mean"] / 2, _MAX_EXCHANGED * standard_error
+        -training_asymmetry_record["mean"] / 2, _MAX_EXCHANGED * standard_error
     ):
         return Sides.EXCHANGED
-    if mean_agreement > max(training_sides["mean"] / 2, _MIN_CORRECT * standard_error):
+    if mean_agreement > max(
+        training_asymmetry_record["mean"] / 2, _MIN_CORRECT * standard_error
+    ):
         return Sides.CORRECT
     return Sides.UNKNOWN
 
@@ -647,12 +683,15 @@ def exchanged_sides_text(value_name: str) -> str:
     )
 
 
-def _average_asymmetry(
-    values: np.ndarray, groups: np.ndarray, region_indices: Any, partner_indices: Any
+def _average_asymmetry_by_person(
+    region_values: np.ndarray,
+    groups: np.ndarray,
+    region_indices: Any,
+    partner_indices: Any,
 ) -> np.ndarray:
     """Return each person's mean difference of homotopic regions; 0 if not measured."""
     difference_table = pd.DataFrame(
-        values[:, region_indices] - values[:, partner_indices]
+        region_values[:, region_indices] - region_values[:, partner_indices]
     )
     return (
         difference_table.groupby(np.asarray(groups, dtype=str))
