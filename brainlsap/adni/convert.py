@@ -73,12 +73,12 @@ _DICOM_SUFFIXES = {".dcm", ".ima", ""}
 _SUFFIX_PATTERN = re.compile(r"\.nii\.gz$|\.[^.]*$")
 
 
-def modality_of(
-    series_description: str, word_of_modality: Mapping[str, str]
+def find_modality(
+    series_description: str, word_by_modality: Mapping[str, str]
 ) -> str | None:
     """Return the modality that a description names; look for given words first."""
     normalized_description = series_description.lower().replace(" ", "_")
-    for modality, modality_word in word_of_modality.items():
+    for modality, modality_word in word_by_modality.items():
         if modality_word.lower().replace(" ", "_") in normalized_description:
             return modality
     if any(known_word in normalized_description for known_word in _DIFFUSION_WORDS):
@@ -91,7 +91,7 @@ def modality_of(
     return None
 
 
-def tracer_of(series_description: str, modality: str) -> str:
+def find_tracer_entity(series_description: str, modality: str) -> str:
     """Return the `trc-` entity of a PET image, or else its modality."""
     tracer = find_longest_tracer(series_description, modality)
     modality_tracers = [tracer for tracer in TRACERS if tracer.feature == modality]
@@ -111,7 +111,7 @@ class AdniImages(NamedTuple):
 def find_images(
     folder: str | Path,
     image_list_table: pd.DataFrame,
-    word_of_modality: Mapping[str, str],
+    word_by_modality: Mapping[str, str],
     *,
     skip_faulty: bool = False,
 ) -> AdniImages:
@@ -121,7 +121,7 @@ def find_images(
     images. Raises CohortError if there is no image, or, unless `skip_faulty`, if two
     images have one number or the name of a folder is no date.
     """
-    image_rows = list[tuple[object, ...]]()
+    image_tuples = list[tuple[object, ...]]()
     omission_reasons = list[str]()
     person_folders = _find_person_folders(Path(folder))
     for person_folder in person_folders:
@@ -133,12 +133,12 @@ def find_images(
                 "",
                 "",
             )[:2]
-            modality = modality_of(series_description, word_of_modality)
-            is_empty = not any(
+            modality = find_modality(series_description, word_by_modality)
+            is_empty_folder = not any(
                 image_path.is_file() for image_path in image_folder.iterdir()
             )
             ptid = standardize_ptid(person_folder.name)
-            image_rows.append(
+            image_tuples.append(
                 (
                     ptid,
                     image_id,
@@ -146,22 +146,30 @@ def find_images(
                     modality,
                     series_description,
                     str(image_folder),
-                    is_empty,
+                    is_empty_folder,
                 )
             )
             omission_reasons.append(omission_reason)
-    download_table = pd.DataFrame(image_rows, columns=_FOUND_COLUMNS).assign(
+    download_table = pd.DataFrame(image_tuples, columns=_FOUND_COLUMNS).assign(
         reason=omission_reasons
     )
-    is_misplaced = download_table["reason"] != ""
-    lacks_modality = download_table["modality"].isna() & ~is_misplaced
-    lacks_files = (
-        download_table["is_empty"].astype(bool) & ~is_misplaced & ~lacks_modality
+    is_misplaced_image = download_table["reason"] != ""
+    is_image_without_modality = download_table["modality"].isna() & ~is_misplaced_image
+    is_image_without_files = (
+        download_table["is_empty"].astype(bool)
+        & ~is_misplaced_image
+        & ~is_image_without_modality
     )
-    is_unusable = is_misplaced | lacks_modality | lacks_files
-    image_table = download_table[~is_unusable].sort_values("source", ignore_index=True)
+    is_unusable_image = (
+        is_misplaced_image | is_image_without_modality | is_image_without_files
+    )
+    image_table = download_table[~is_unusable_image].sort_values(
+        "source", ignore_index=True
+    )
     if image_table.empty:
-        misplaced_table = download_table.loc[is_misplaced, ["source", "reason"]].head(3)
+        misplaced_table = download_table.loc[
+            is_misplaced_image, ["source", "reason"]
+        ].head(3)
         raise CohortError(
             f"{folder}: the folder contains no image. Each image is expected in a "
             "folder PTID/description/date/I-id, for example "
@@ -175,17 +183,20 @@ def find_images(
         )
     acquisition_dates = parse_dates(image_table["day"])
     _mark_faults(image_table, acquisition_dates)
-    is_faulty = image_table["reason"] != ""
-    if is_faulty.any() and not skip_faulty:
+    is_faulty_image = image_table["reason"] != ""
+    if is_faulty_image.any() and not skip_faulty:
         raise CohortError(
             f"{folder}: some images cannot be used. Correct the folders of these "
             f"images, or leave them out with {option_text('skip_faulty', True)}",
-            _describe_faults(image_table[is_faulty]),
+            _describe_faults(image_table[is_faulty_image]),
         )
-    download_table.loc[lacks_files, "reason"] = "the image has no files"
-    download_table.loc[lacks_modality, "reason"] = "the description names no modality"
+    download_table.loc[is_image_without_files, "reason"] = "the image has no files"
+    download_table.loc[is_image_without_modality, "reason"] = (
+        "the description names no modality"
+    )
     unused_table = pd.concat(
-        [download_table[is_unusable], image_table[is_faulty]], ignore_index=True
+        [download_table[is_unusable_image], image_table[is_faulty_image]],
+        ignore_index=True,
     )
     unused_table["scan_date"] = parse_dates(unused_table["day"]).dt.strftime("%Y-%m-%d")
     omission_notes = []
@@ -193,11 +204,15 @@ def find_images(
         ". Name the modality of a description with "
         f"{option_text('modality', 'fdg=DESCRIPTION')}"
     )
-    for is_unused, cause_text, advice_text in (
-        (lacks_files, "they have no files", ""),
-        (lacks_modality, "their description names no modality", modality_advice),
+    for is_unused_image, cause_text, advice_text in (
+        (is_image_without_files, "they have no files", ""),
+        (
+            is_image_without_modality,
+            "their description names no modality",
+            modality_advice,
+        ),
     ):
-        unused_descriptions = download_table.loc[is_unused, "description"]
+        unused_descriptions = download_table.loc[is_unused_image, "description"]
         if len(unused_descriptions):
             description_counts = unused_descriptions.value_counts().sort_index()
             counts_text = describe_counts(description_counts.items())
@@ -210,13 +225,13 @@ def find_images(
             "folders that are not searched, because their names are not PTIDs, for "
             f"example 005_S_4010: {listed(other_folder_names, 5)}"
         )
-    scanner_of_image = _parse_scanner_names(image_list_table)
+    scanner_by_image = _parse_scanner_names(image_list_table)
     if len(image_list_table):
-        listed_digits = (
-            image_list_table["image data id"].dropna().map(_digits_of_image_id)
+        image_digit_series = (
+            image_list_table["image data id"].dropna().map(_get_image_id_digits)
         )
         n_absent_images = (
-            ~listed_digits.isin(download_table["image"].map(_digits_of_image_id))
+            ~image_digit_series.isin(download_table["image"].map(_get_image_id_digits))
         ).sum()
         if n_absent_images:
             omission_notes.append(
@@ -224,13 +239,13 @@ def find_images(
                 f"{verb_form(n_absent_images, 'are')} not in the folder"
             )
     image_table, acquisition_dates = (
-        image_table[~is_faulty],
-        acquisition_dates[~is_faulty],
+        image_table[~is_faulty_image],
+        acquisition_dates[~is_faulty_image],
     )
     folder_id_pairs = zip(image_table["source"], image_table["image"], strict=True)
     scanner_names = [
         _read_scanner_name(Path(image_folder))
-        or scanner_of_image.get(_digits_of_image_id(image_id))
+        or scanner_by_image.get(_get_image_id_digits(image_id))
         for image_folder, image_id in folder_id_pairs
     ]
     iso_dates = acquisition_dates.dt.strftime("%Y-%m-%d")
@@ -249,23 +264,23 @@ def _mark_faults(image_table: pd.DataFrame, acquisition_dates: pd.Series) -> Non
             "2006-04-18_08_20_30.0"
         )
         image_table.loc[image_row.Index, "reason"] = fault_text
-    repeated_rows = image_table[image_table.duplicated("image", keep=False)]
-    for image_id, duplicate_rows in repeated_rows.groupby("image"):
-        folders_text = " and in ".join(duplicate_rows["source"])
-        image_table.loc[duplicate_rows.index, "reason"] = (
+    duplicate_image_table = image_table[image_table.duplicated("image", keep=False)]
+    for image_id, same_image_table in duplicate_image_table.groupby("image"):
+        folders_text = " and in ".join(same_image_table["source"])
+        image_table.loc[same_image_table.index, "reason"] = (
             f"the image {image_id} occurs in {folders_text}; expected one folder"
         )
 
 
 def _describe_faults(faulty_table: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
-    is_duplicate = faulty_table.duplicated("image", keep=False)
-    reason_of_image = faulty_table["reason"]
+    is_duplicate_image = faulty_table.duplicated("image", keep=False)
+    reason_series = faulty_table["reason"]
     # The reason of a duplicate names its folders.
-    reason_lines = reason_of_image.where(
-        is_duplicate, faulty_table["source"] + ": " + reason_of_image
+    reason_line_series = reason_series.where(
+        is_duplicate_image, faulty_table["source"] + ": " + reason_series
     )
-    return reason_lines[~reason_of_image.duplicated()].tolist()
+    return reason_line_series[~reason_series.duplicated()].tolist()
 
 
 def _find_person_folders(folder: Path) -> list[Path]:
@@ -351,7 +366,7 @@ def _find_series_images(series_folder: Path) -> Iterator[tuple[Path, str, str]]:
     yield series_folder, image_ids[0] if image_ids else series_folder.name, ""
 
 
-def _digits_of_image_id(image_id: object) -> str:
+def _get_image_id_digits(image_id: object) -> str:
     """Return the digits of an image number, which lists write with or without I."""
     return str(image_id).strip().upper().removeprefix("I").removesuffix(".0")
 
@@ -361,12 +376,12 @@ def _read_scanner_name(folder: Path) -> str | None:
     scanner_keys = ("Manufacturer", "ManufacturersModelName", "MagneticFieldStrength")
     for sidecar_path in sorted(folder.glob("*.json")):
         with reading(sidecar_path, "a sidecar of an image"):
-            sidecar_fields = json.loads(sidecar_path.read_text(encoding="utf-8"))
-        if "Manufacturer" in sidecar_fields:
+            value_by_sidecar_key = json.loads(sidecar_path.read_text(encoding="utf-8"))
+        if "Manufacturer" in value_by_sidecar_key:
             return " ".join(
-                str(sidecar_fields[scanner_key])
+                str(value_by_sidecar_key[scanner_key])
                 for scanner_key in scanner_keys
-                if scanner_key in sidecar_fields
+                if scanner_key in value_by_sidecar_key
             )
     return None
 
@@ -377,16 +392,16 @@ def _parse_scanner_names(image_list_table: pd.DataFrame) -> dict[str, str]:
     The list has one column (`Manufacturer=SIEMENS;Mfg Model=...`), or one column for
     each property.
     """
-    scanner_of_image = {}
+    scanner_by_image = {}
     spelling_groups = (
         ("manufacturer", "mfr"),
         ("mfgmodel", "model", "manufacturermodel"),
         ("fieldstrength", "magneticfieldstrength"),
     )
-    for image_row in image_list_table.to_dict("records"):
+    for value_by_column in image_list_table.to_dict("records"):
         cell_by_column = {
             letters_of(str(column_name)): cell_text
-            for column_name, cell_text in image_row.items()
+            for column_name, cell_text in value_by_column.items()
         }
         protocol_entries = str(cell_by_column.get("imagingprotocol") or "").split(";")
         protocol_pairs = (
@@ -415,10 +430,10 @@ def _parse_scanner_names(image_list_table: pd.DataFrame) -> dict[str, str]:
             if scanner_word not in ("", "nan")
         )
         if scanner_text:
-            scanner_of_image[_digits_of_image_id(image_row["image data id"])] = (
+            scanner_by_image[_get_image_id_digits(value_by_column["image data id"])] = (
                 scanner_text
             )
-    return scanner_of_image
+    return scanner_by_image
 
 
 def pair_images(
@@ -446,19 +461,19 @@ def pair_images(
     used_pair_table = used_pair_table.sort_values(
         ["participant_id", "session_id", "modality"], ignore_index=True
     )
-    omission_reasons = pd.Series(
+    omission_reason_series = pd.Series(
         "another image of this modality is nearer to the visit", image_table.index
     )
-    omission_reasons[~image_table["image"].isin(pair_table["image"])] = (
+    omission_reason_series[~image_table["image"].isin(pair_table["image"])] = (
         f"the person has no visit within {max_days} days of the image"
     )
-    omission_reasons[~image_table["ptid"].isin(visit_table["ptid"])] = (
+    omission_reason_series[~image_table["ptid"].isin(visit_table["ptid"])] = (
         "the tables do not contain the person"
     )
-    omission_reasons[image_table["image"].isin(faulty_image_ids)] = (
+    omission_reason_series[image_table["image"].isin(faulty_image_ids)] = (
         "the visit was skipped because its rows in the tables have faults"
     )
-    unused_table = image_table.assign(reason=omission_reasons)[
+    unused_table = image_table.assign(reason=omission_reason_series)[
         ~image_table["image"].isin(used_pair_table["image"])
     ]
     return used_pair_table[list(PAIR_COLUMNS)], unused_table[
@@ -556,13 +571,13 @@ def import_adni(
             )
         # If no table has the PTID, take it from the image folders: it ends with the
         # RID.
-        ptid_of_rid = {
+        ptid_by_rid = {
             str(int(ptid.rsplit("_", 1)[1])): ptid for ptid in image_table["ptid"]
         }
         ptids = (
             visit_table["ptid"]
             .astype(object)
-            .fillna(visit_table["rid"].map(ptid_of_rid))
+            .fillna(visit_table["rid"].map(ptid_by_rid))
         )
         visit_table = visit_table.assign(
             ptid=ptids,
@@ -603,10 +618,10 @@ def import_adni(
                 )
                 + image_notes,
             )
-        label_count_table = labels_by_phase(visit_table)
-        unstaged_counts = label_count_table.groupby("phase")["none"].sum()
+        label_count_table = count_labels_by_phase(visit_table)
+        n_unstaged_by_phase = label_count_table.groupby("phase")["none"].sum()
         counts_text = ", ".join(
-            f"{n} of {phase_name}" for phase_name, n in unstaged_counts.items() if n
+            f"{n} of {phase_name}" for phase_name, n in n_unstaged_by_phase.items() if n
         )
         import_notes += (
             [f"people without a stage, by phase: {counts_text}"] if counts_text else []
@@ -679,41 +694,49 @@ def _explain_no_pairs(
     return hint_lines
 
 
-def labels_by_phase(visit_table: pd.DataFrame) -> pd.DataFrame:
+def count_labels_by_phase(visit_table: pd.DataFrame) -> pd.DataFrame:
     """Count participants by phase of enrolment, site and baseline label."""
-    fill_values = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
-    first_visit_rows = visit_table.drop_duplicates("rid").fillna(fill_values)
-    label_counts = pd.crosstab(
-        [first_visit_rows["first_phase"], first_visit_rows["site"]],
-        first_visit_rows["stage"],
+    fill_value_by_column = {"first_phase": "n/a", "site": "n/a", "stage": "none"}
+    first_visit_table = visit_table.drop_duplicates("rid").fillna(fill_value_by_column)
+    label_count_table = pd.crosstab(
+        [first_visit_table["first_phase"], first_visit_table["site"]],
+        first_visit_table["stage"],
     )
-    label_counts = label_counts.reindex(columns=[*ADNI_STAGES, "none"], fill_value=0)
-    return label_counts.rename_axis(index=["phase", "site"], columns=None).reset_index()
+    label_count_table = label_count_table.reindex(
+        columns=[*ADNI_STAGES, "none"], fill_value=0
+    )
+    return label_count_table.rename_axis(
+        index=["phase", "site"], columns=None
+    ).reset_index()
 
 
 def _write_person_tables(
     pair_table: pd.DataFrame, visit_table: pd.DataFrame, study_folder: Path
 ) -> None:
     describe_dataset(study_folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
-    visit_rows = visit_table[visit_table["ptid"].isin(pair_table["ptid"])]
-    visit_rows = visit_rows.assign(
-        stage=visit_rows["stage"].where(visit_rows["month"] == 0)
+    study_visit_table = visit_table[visit_table["ptid"].isin(pair_table["ptid"])]
+    study_visit_table = study_visit_table.assign(
+        stage=study_visit_table["stage"].where(study_visit_table["month"] == 0)
     )
-    rows_with_scanner = pair_table.dropna(subset="scanner").sort_values("modality")
-    scanner_of_visit = rows_with_scanner.groupby(_VISIT_COLUMNS)["scanner"].agg(
+    scanner_pair_table = pair_table.dropna(subset="scanner").sort_values("modality")
+    scanner_by_visit = scanner_pair_table.groupby(_VISIT_COLUMNS)["scanner"].agg(
         lambda names: "; ".join(names.unique())
     )
-    visit_rows = visit_rows.join(scanner_of_visit, on=_VISIT_COLUMNS)
-    visit_rows["scanner"] = visit_rows["scanner"].fillna(visit_rows["field"])
-    first_visit_rows = visit_rows.drop_duplicates("participant_id")
+    study_visit_table = study_visit_table.join(scanner_by_visit, on=_VISIT_COLUMNS)
+    study_visit_table["scanner"] = study_visit_table["scanner"].fillna(
+        study_visit_table["field"]
+    )
+    first_visit_table = study_visit_table.drop_duplicates("participant_id")
     write_tsv(
-        first_visit_rows[["participant_id", *_PERSON_COLUMNS]],
+        first_visit_table[["participant_id", *_PERSON_COLUMNS]],
         study_folder / "participants.tsv",
     )
-    for participant_name, person_rows in visit_rows.groupby("participant_id"):
+    for participant_name, person_visit_table in study_visit_table.groupby(
+        "participant_id"
+    ):
         (study_folder / str(participant_name)).mkdir()
         write_tsv(
-            person_rows[list(_SESSION_COLUMNS)],
+            person_visit_table[list(_SESSION_COLUMNS)],
             study_folder / str(participant_name) / f"{participant_name}_sessions.tsv",
         )
 
@@ -730,9 +753,10 @@ def _link_files(pair_row: dict[str, str], study_folder: Path) -> None:
         bids_datatype, bids_suffix = "dwi", "dwi"
     else:
         bids_datatype = "pet"
-        bids_suffix = (
-            f"trc-{tracer_of(pair_row['description'], pair_row['modality'])}_pet"
+        tracer_entity = find_tracer_entity(
+            pair_row["description"], pair_row["modality"]
         )
+        bids_suffix = f"trc-{tracer_entity}_pet"
     visit_folder = Path(
         pair_row["participant_id"], pair_row["session_id"], bids_datatype
     )
@@ -742,11 +766,11 @@ def _link_files(pair_row: dict[str, str], study_folder: Path) -> None:
     image_paths = [
         image_path for image_path in source_folder.iterdir() if image_path.is_file()
     ]
-    suffix_of_file = {
+    suffix_by_path = {
         image_path: "".join(_SUFFIX_PATTERN.findall(image_path.name.lower()))
         for image_path in image_paths
     }
-    if not _DICOM_SUFFIXES.isdisjoint(suffix_of_file.values()):
+    if not _DICOM_SUFFIXES.isdisjoint(suffix_by_path.values()):
         (study_folder / "sourcedata" / visit_folder).mkdir(parents=True, exist_ok=True)
         (study_folder / "sourcedata" / visit_folder / pair_row["image"]).symlink_to(
             source_folder
@@ -755,11 +779,11 @@ def _link_files(pair_row: dict[str, str], study_folder: Path) -> None:
     is_single_image = (
         sum(
             image_suffix in _BIDS_SUFFIXES[:2]
-            for image_suffix in suffix_of_file.values()
+            for image_suffix in suffix_by_path.values()
         )
         == 1
     )
-    for image_path, image_suffix in suffix_of_file.items():
+    for image_path, image_suffix in suffix_by_path.items():
         link_name = (
             f"{bids_suffix}{image_suffix}"
             if is_single_image and image_suffix in _BIDS_SUFFIXES

@@ -34,7 +34,10 @@ IMAGE_HEADS = ("imagedataid", "imageid", "imageuid", "loniuid", "loniimage")
 SUBJECT_HEADS = ("subject", "subjectid", "ptid")
 # Property of a visit -> columns that hold it; the first with a value counts.
 HEADS_BY_FACT = {
-    **{name: (name,) for name in ("rid", "ptid", "apoe4", "mmse", "age")},
+    **{
+        column_name: (column_name,)
+        for column_name in ("rid", "ptid", "apoe4", "mmse", "age")
+    },
     "viscode": ("viscode2", "viscode"),
     "phase": ("phase", "colprot", "origprot"),
     "first_phase": ("origprot",),
@@ -67,8 +70,11 @@ DIAGNOSES: dict[str, dict[str, str]] = {
     "dxchange": _DIAGNOSIS_WORDS | _CHANGE_CODES,
 }
 _STAGE_WORDS = {
-    **{word: "CN" for word, state in _DIAGNOSIS_WORDS.items() if state == "CN"},
-    **{word: "AD" for word, state in _DIAGNOSIS_WORDS.items() if state == "AD"},
+    **{
+        diagnosis_word: diagnosis
+        for diagnosis_word, diagnosis in _DIAGNOSIS_WORDS.items()
+        if diagnosis in ("CN", "AD")
+    },
     **dict.fromkeys(("smc", "significant memory concern"), "SMC"),
     **dict.fromkeys(("emci", "early mci"), "EMCI"),
     **dict.fromkeys(("lmci", "late mci"), "LMCI"),
@@ -120,14 +126,14 @@ class AdniTables(NamedTuple):
     faults: list[AdniFault]  # their visits have `is_faulty`
 
 
-def standardize_ptid(text: str) -> str | None:
+def standardize_ptid(ptid_text: str) -> str | None:
     """Return a PTID in ADNI's spelling, or None if the text is no PTID.
 
     >>> standardize_ptid("5_s_4010"), standardize_ptid("sub-005S4010")
     ('005_S_4010', '005_S_4010')
     """
-    match = _PTID_PATTERN.fullmatch(text.strip())
-    return match and f"{match[1].zfill(3)}_S_{match[2]}"
+    ptid_match = _PTID_PATTERN.fullmatch(ptid_text.strip())
+    return ptid_match and f"{ptid_match[1].zfill(3)}_S_{ptid_match[2]}"
 
 
 def gather_adni_tables(folder: str | Path) -> AdniTables:
@@ -137,18 +143,20 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     """
     folder = Path(folder)
     table_faults = list[AdniFault]()
-    table_of_kind, columns_of_unused_file = _read_tables(folder)
-    table_notes = [f"tables: {', '.join(table_of_kind)}"]
-    if columns_of_unused_file:
+    table_by_kind, columns_by_unused_file = _read_tables(folder)
+    table_notes = [f"tables: {', '.join(table_by_kind)}"]
+    if columns_by_unused_file:
         table_notes.append(
             "tables that are not used because their columns match no known ADNI "
-            f"table: {listed(columns_of_unused_file, 8)}"
+            f"table: {listed(columns_by_unused_file, 8)}"
         )
-    if "ADNIMERGE" in table_of_kind:
-        visit_rows = _read_visits(table_of_kind["ADNIMERGE"], table_faults, table_notes)
-    elif "DXSUM" in table_of_kind:
-        visit_rows = _join_tables(table_of_kind, table_faults, table_notes)
-        if "ARM" not in table_of_kind and visit_rows["stage"].isna().all():
+    if "ADNIMERGE" in table_by_kind:
+        visit_table = _read_visits(
+            table_by_kind["ADNIMERGE"], table_faults, table_notes
+        )
+    elif "DXSUM" in table_by_kind:
+        visit_table = _join_tables(table_by_kind, table_faults, table_notes)
+        if "ARM" not in table_by_kind and visit_table["stage"].isna().all():
             table_notes.append(
                 "the folder contains no ARM table and no column DX_bl, so SMC, EMCI "
                 "and LMCI are unknown"
@@ -158,37 +166,42 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
             f"{folder}: the folder contains no table of diagnoses. Add ADNIMERGE "
             "(columns RID, VISCODE, DX_bl and DX) or DXSUM (columns RID, VISCODE "
             "and one of DIAGNOSIS, DXCHANGE and DXCURREN)",
-            _describe_missing_columns(columns_of_unused_file),
+            _describe_missing_columns(columns_by_unused_file),
         )
     for fact_name, columns_text in _COLUMNS_OF_PERSON_FACTS.items():
-        is_unknown = visit_rows[fact_name].isna()
+        is_unknown_fact = visit_table[fact_name].isna()
         if fact_name == "age":
-            is_unknown &= visit_rows["born"].isna()
-        if is_unknown.all():
+            is_unknown_fact &= visit_table["born"].isna()
+        if is_unknown_fact.all():
             table_notes.append(
                 f"the {fact_name} of all people is unknown; add the column "
                 f"{columns_text}"
             )
-    visits, merging_notes = merge_visits(visit_rows, folder, table_faults)
-    image_list_table = table_of_kind.get("IMAGES", pd.DataFrame())
+    merged_visit_table, merging_notes = merge_visits(visit_table, folder, table_faults)
+    image_list_table = table_by_kind.get("IMAGES", pd.DataFrame())
     return AdniTables(
-        visits, image_list_table, table_notes + merging_notes, table_faults
+        merged_visit_table, image_list_table, table_notes + merging_notes, table_faults
     )
 
 
 def _describe_missing_columns(
-    columns_of_unused_file: Mapping[str, set[str]],
+    columns_by_unused_file: Mapping[str, set[str]],
 ) -> list[str]:
     """Return a line for each file that lacks columns of a table of diagnoses."""
-    name_of_key = {"rid": "RID", "viscode": "VISCODE", "dx_bl": "DX_bl", "dx": "DX"}
+    column_name_by_lower_name = {
+        "rid": "RID",
+        "viscode": "VISCODE",
+        "dx_bl": "DX_bl",
+        "dx": "DX",
+    }
     fault_lines = []
-    for file_name, column_names in columns_of_unused_file.items():
+    for file_name, column_names in columns_by_unused_file.items():
         missing_names = [
             column_name
-            for column_key, column_name in name_of_key.items()
-            if column_key not in column_names
+            for lower_column_name, column_name in column_name_by_lower_name.items()
+            if lower_column_name not in column_names
         ]
-        if len(missing_names) < len(name_of_key) - 1:
+        if len(missing_names) < len(column_name_by_lower_name) - 1:
             fault_lines.append(
                 f"{file_name} is not read as ADNIMERGE, because it has no column "
                 f"{' and no column '.join(missing_names)}"
@@ -200,7 +213,7 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
     """Raise CohortError if tables have errors; unknown codes are counted."""
     if not table_faults:
         return
-    word_counts = Counter(
+    n_rows_by_column_word = Counter(
         (f.column, f.value) for f in table_faults if f.kind == "unknown word"
     )
     fault_lines = [
@@ -208,7 +221,7 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
             f"the column {column_name} contains {cell_value!r} in {count(n, 'row')}; "
             f"{_expected_words_text(column_name)}"
         )
-        for (column_name, cell_value), n in word_counts.items()
+        for (column_name, cell_value), n in n_rows_by_column_word.items()
     ]
     visit_faults = [f for f in table_faults if f.kind != "unknown word"]
     fault_lines += [f"RID {f.rid} {f.message}" for f in visit_faults[:20]]
@@ -245,27 +258,29 @@ def _read_tables(
         raise CohortError(
             f"{folder}: the folder does not exist, or it contains no .csv or .tsv table"
         )
-    table_of_kind: dict[str, pd.DataFrame] = {}
-    columns_of_unused_file = dict[str, set[str]]()
+    table_by_kind: dict[str, pd.DataFrame] = {}
+    columns_by_unused_file = dict[str, set[str]]()
     for table_path in table_paths:
         adni_table = read_table(table_path)
         adni_table.columns = adni_table.columns.str.lower()
         table_kind = _find_table_kind({*adni_table})
         if table_kind is None:
-            columns_of_unused_file[table_path.name] = {*adni_table}
+            columns_by_unused_file[table_path.name] = {*adni_table}
             continue
-        if table_kind in table_of_kind:
+        if table_kind in table_by_kind:
             raise CohortError(
                 f"{table_path} and another table are both {table_kind} tables. Keep "
                 "only one of them"
             )
         if table_kind == "IMAGES":
-            adni_table = adni_table.rename(columns=_standard_image_columns(adni_table))
+            adni_table = adni_table.rename(
+                columns=_standardize_image_columns(adni_table)
+            )
         is_missing_code = adni_table.apply(pd.to_numeric, errors="coerce").isin(
             _MISSING_CODES
         )
-        table_of_kind[table_kind] = adni_table.mask(is_missing_code).astype(object)
-    return table_of_kind, columns_of_unused_file
+        table_by_kind[table_kind] = adni_table.mask(is_missing_code).astype(object)
+    return table_by_kind, columns_by_unused_file
 
 
 def _find_table_kind(column_names: set[str]) -> str | None:
@@ -275,13 +290,13 @@ def _find_table_kind(column_names: set[str]) -> str | None:
             return table_kind
     if {"rid", "viscode"} <= column_names and column_names & {*DIAGNOSES}:
         return "DXSUM"
-    image_headers = {*_standard_image_columns(column_names).values()}
+    image_headers = {*_standardize_image_columns(column_names).values()}
     if "rid" not in column_names and {"image data id", "subject"} <= image_headers:
         return "IMAGES"
     return None
 
 
-def _standard_image_columns(column_names: Iterable[str]) -> dict[str, str]:
+def _standardize_image_columns(column_names: Iterable[str]) -> dict[str, str]:
     """Return standard names for the image and person columns of LONI's list."""
     column_by_letters = {
         letters_of(column_name): column_name for column_name in column_names
@@ -298,7 +313,7 @@ def _standard_image_columns(column_names: Iterable[str]) -> dict[str, str]:
     return standard_name_by_column
 
 
-def _first_known(adni_table: pd.DataFrame, *column_names: str) -> pd.Series:
+def _get_first_known_values(adni_table: pd.DataFrame, *column_names: str) -> pd.Series:
     """Return, for each row, the first value that is not missing of some columns."""
     return (
         adni_table.reindex(columns=column_names).astype(object).bfill(axis=1).iloc[:, 0]
@@ -317,7 +332,7 @@ def _to_numbers(text_series: pd.Series) -> pd.Series:
 
 
 def _simplify_words(
-    code_series: pd.Series, meaning_of_word: Mapping[str, str]
+    code_series: pd.Series, meaning_by_word: Mapping[str, str]
 ) -> pd.Series:
     """Return words and codes in one spelling.
 
@@ -330,56 +345,58 @@ def _simplify_words(
         "^(stable|conversion|reversion) ?: ?", "", regex=True
     )
     simple_texts = simple_texts.str.replace(r" - \(.*\)$", "", regex=True)
-    word_pattern = "|".join(re.escape(known_word) for known_word in meaning_of_word)
+    word_pattern = "|".join(re.escape(known_word) for known_word in meaning_by_word)
     simple_texts = simple_texts.str.replace(
         rf"^(?:{word_pattern}) to ({word_pattern})$", r"\1", regex=True
     )
     numeric_codes = pd.to_numeric(simple_texts, errors="coerce")
-    is_code = numeric_codes.notna() & (numeric_codes % 1 == 0)
-    code_texts = numeric_codes[is_code].astype(int).astype(str)
-    return simple_texts.mask(is_code, code_texts).astype(object)
+    is_numeric_code = numeric_codes.notna() & (numeric_codes % 1 == 0)
+    code_texts = numeric_codes[is_numeric_code].astype(int).astype(str)
+    return simple_texts.mask(is_numeric_code, code_texts).astype(object)
 
 
 def _decode_words(
-    code_series: pd.Series, meaning_of_word: Mapping[str, str]
+    code_series: pd.Series, meaning_by_word: Mapping[str, str]
 ) -> pd.Series:
     """Return the meaning of words or codes; None for missing or unknown ones."""
-    meanings = (
-        _simplify_words(code_series, meaning_of_word)
-        .map(meaning_of_word)
+    meaning_series = (
+        _simplify_words(code_series, meaning_by_word)
+        .map(meaning_by_word)
         .astype(object)
     )
-    return meanings.where(meanings.notna() & (meanings != ""), None)
+    return meaning_series.where(meaning_series.notna() & (meaning_series != ""), None)
 
 
 def _find_unknown_cells(
-    code_series: pd.Series, meaning_of_word: Mapping[str, str]
+    code_series: pd.Series, meaning_by_word: Mapping[str, str]
 ) -> pd.Series:
     """Return the cells with an unknown meaning."""
     return code_series[
         code_series.notna()
-        & ~_simplify_words(code_series, meaning_of_word).isin([*meaning_of_word])
+        & ~_simplify_words(code_series, meaning_by_word).isin([*meaning_by_word])
     ]
 
 
 def _is_visit_row(visit_table: pd.DataFrame) -> pd.Series:
     """Return whether rows are visits: with a RID, and no screening failure."""
-    visit_codes = _first_known(visit_table, "viscode2", "viscode").str.lower()
+    visit_codes = _get_first_known_values(
+        visit_table, "viscode2", "viscode"
+    ).str.lower()
     return visit_table["rid"].notna() & (visit_codes != "f")
 
 
 def _add_unknown_words(
     adni_table: pd.DataFrame,
-    column_key: str,
-    meaning_of_word: Mapping[str, str],
+    lower_column_name: str,
+    meaning_by_word: Mapping[str, str],
     table_faults: list[AdniFault],
 ) -> pd.Index:
     """Add a fault for every unknown word in a column; return the rows with one."""
     unknown_cells = _find_unknown_cells(
-        adni_table[column_key][_is_visit_row(adni_table)], meaning_of_word
+        adni_table[lower_column_name][_is_visit_row(adni_table)], meaning_by_word
     )
-    column_name = "DX_bl" if column_key == "dx_bl" else column_key.upper()
-    visit_codes = _first_known(adni_table, "viscode2", "viscode")
+    column_name = "DX_bl" if lower_column_name == "dx_bl" else lower_column_name.upper()
+    visit_codes = _get_first_known_values(adni_table, "viscode2", "viscode")
     for row_index, cell_value in unknown_cells.items():
         rid, visit_code = (
             str(adni_table["rid"][row_index]),
@@ -398,18 +415,18 @@ def _add_unknown_words(
 
 def _note_unknown(
     code_series: pd.Series,
-    is_known: pd.Series,
+    is_known_value: pd.Series,
     column_name: str,
     table_notes: list[str],
     *,
     consequence_text: str = "counted as missing",
 ) -> None:
     """Add a note on the unknown values of a column, with counts."""
-    value_counts = (
-        code_series[code_series.notna() & ~is_known].value_counts().sort_index()
+    n_rows_by_value = (
+        code_series[code_series.notna() & ~is_known_value].value_counts().sort_index()
     )
-    if len(value_counts):
-        counts_text = describe_counts(value_counts.items(), max_items=8)
+    if len(n_rows_by_value):
+        counts_text = describe_counts(n_rows_by_value.items(), max_items=8)
         table_notes.append(
             f"unknown values of {column_name}, {consequence_text}: {counts_text}"
         )
@@ -418,32 +435,34 @@ def _note_unknown(
 def _note_meanings(
     adni_table: pd.DataFrame,
     column_name: str,
-    meaning_of_word: Mapping[str, str],
+    meaning_by_word: Mapping[str, str],
     table_notes: list[str],
 ) -> None:
     """Add a note on the meaning of words that are not in the original ADNI tables."""
-    simple_words = _simplify_words(adni_table[column_name], meaning_of_word)
-    is_unusual = simple_words.isin([*meaning_of_word]) & ~simple_words.isin(
+    simple_words = _simplify_words(adni_table[column_name], meaning_by_word)
+    is_unusual_word = simple_words.isin([*meaning_by_word]) & ~simple_words.isin(
         _STANDARD_WORDS
     )
-    is_unusual &= ~simple_words.str.isdecimal().fillna(False).astype(bool)
-    word_counts = adni_table[column_name][is_unusual].value_counts().sort_index()
-    if len(word_counts):
+    is_unusual_word &= ~simple_words.str.isdecimal().fillna(False).astype(bool)
+    n_rows_by_word = (
+        adni_table[column_name][is_unusual_word].value_counts().sort_index()
+    )
+    if len(n_rows_by_word):
         simplified_words = _simplify_words(
-            pd.Series(word_counts.index), meaning_of_word
+            pd.Series(n_rows_by_word.index), meaning_by_word
         )
         stage_texts = [
-            meaning_of_word[simple_word] or "no stage"
+            meaning_by_word[simple_word] or "no stage"
             for simple_word in simplified_words
         ]
         meaning_texts = (
-            f"{simple_word} as {stage_text}"
-            for simple_word, stage_text in zip(
-                word_counts.index, stage_texts, strict=True
+            f"{raw_word} as {stage_text}"
+            for raw_word, stage_text in zip(
+                n_rows_by_word.index, stage_texts, strict=True
             )
         )
         meanings_text = describe_counts(
-            zip(meaning_texts, word_counts, strict=True), max_items=8
+            zip(meaning_texts, n_rows_by_word, strict=True), max_items=8
         )
         table_notes.append(
             f"values of {column_name.upper()} that are not ADNI codes were read by "
@@ -455,10 +474,10 @@ def _read_exam_dates(
     adni_table: pd.DataFrame, column_name: str, table_faults: list[AdniFault]
 ) -> pd.Series:
     """Return a column of dates such as 2006-04-18 or 4/18/2006; NaT for a fault."""
-    date_texts = _first_known(adni_table, column_name)
+    date_texts = _get_first_known_values(adni_table, column_name)
     exam_dates = parse_dates(date_texts)
-    is_invalid = date_texts.notna() & exam_dates.isna() & _is_visit_row(adni_table)
-    for row_index, cell_text in date_texts[is_invalid].items():
+    is_invalid_date = date_texts.notna() & exam_dates.isna() & _is_visit_row(adni_table)
+    for row_index, cell_text in date_texts[is_invalid_date].items():
         rid, visit_code = (
             str(adni_table["rid"][row_index]),
             str(adni_table["viscode"][row_index]),
@@ -497,17 +516,17 @@ def _read_visits(
 ) -> pd.DataFrame:
     """Return the properties of each visit under our names; add faults and notes."""
     series_by_fact = {
-        fact_name: _first_known(visit_table, *source_column_names)
+        fact_name: _get_first_known_values(visit_table, *source_column_names)
         for fact_name, source_column_names in HEADS_BY_FACT.items()
     }
     diagnosis_table = pd.DataFrame(index=visit_table.index)
-    is_faulty = pd.Series(False, visit_table.index)
+    is_faulty_visit = pd.Series(False, visit_table.index)
     for diagnosis_column_name in (
         diagnosis_column_name
         for diagnosis_column_name in DIAGNOSES
         if diagnosis_column_name in visit_table
     ):
-        is_faulty[
+        is_faulty_visit[
             _add_unknown_words(
                 visit_table,
                 diagnosis_column_name,
@@ -527,14 +546,14 @@ def _read_visits(
     if "dx_bl" in visit_table:
         _note_meanings(visit_table, "dx_bl", _STAGE_WORDS, table_notes)
         _add_unknown_words(visit_table, "dx_bl", _STAGE_WORDS, table_faults)
-    has_contradiction = (diagnosis_table.nunique(axis=1) > 1) & _is_visit_row(
+    is_contradictory_visit = (diagnosis_table.nunique(axis=1) > 1) & _is_visit_row(
         visit_table
     )
-    for row_index in diagnosis_table.index[has_contradiction]:
-        diagnoses = diagnosis_table.loc[row_index].dropna()
+    for row_index in diagnosis_table.index[is_contradictory_visit]:
+        diagnosis_by_column = diagnosis_table.loc[row_index].dropna()
         diagnosis_texts = [
             f"{diagnosis_column_name.upper()} {diagnosis_text}"
-            for diagnosis_column_name, diagnosis_text in diagnoses.items()
+            for diagnosis_column_name, diagnosis_text in diagnosis_by_column.items()
         ]
         rid = str(visit_table["rid"][row_index])
         visit_code = str(series_by_fact["viscode"][row_index])
@@ -550,7 +569,7 @@ def _read_visits(
                 message,
             )
         )
-        is_faulty[row_index] = True
+        is_faulty_visit[row_index] = True
     for fact_name in ("phase", "first_phase"):
         fact_series = series_by_fact[fact_name]
         series_by_fact[fact_name] = _unify_phases(fact_series)
@@ -568,8 +587,8 @@ def _read_visits(
     _note_unknown(series_by_fact["sex"], sexes.notna(), "sexes", table_notes)
     series_by_fact |= {
         "ptid": _standardize_ptids(series_by_fact["ptid"]),
-        "diagnosis": _first_known(diagnosis_table, *diagnosis_table),
-        "is_faulty": is_faulty,
+        "diagnosis": _get_first_known_values(diagnosis_table, *diagnosis_table),
+        "is_faulty": is_faulty_visit,
         "stage": _decode_words(series_by_fact["stage"], _STAGE_WORDS),
         "sex": sexes,
         "date": _read_exam_dates(visit_table, "examdate", table_faults).fillna(
@@ -582,73 +601,77 @@ def _read_visits(
 
 
 def _join_tables(
-    table_of_kind: dict[str, pd.DataFrame],
+    table_by_kind: dict[str, pd.DataFrame],
     table_faults: list[AdniFault],
     table_notes: list[str],
 ) -> pd.DataFrame:
     """Join DXSUM with arms, demography and days of examination, by RID."""
-    diagnosis_table = table_of_kind["DXSUM"]
-    visit_rows = _read_visits(diagnosis_table, table_faults, table_notes)
+    diagnosis_table = table_by_kind["DXSUM"]
+    visit_table = _read_visits(diagnosis_table, table_faults, table_notes)
     diagnosis_rids = _to_numbers(diagnosis_table["rid"])
-    if "REGISTRY" in table_of_kind:
-        registry_table = table_of_kind["REGISTRY"]
-        visit_key_series = [
+    if "REGISTRY" in table_by_kind:
+        registry_table = table_by_kind["REGISTRY"]
+        visit_key_columns = [
             _to_numbers(registry_table["rid"]),
             registry_table["viscode"],
         ]
         # `last` skips missing dates: a row without one does not hide that of another.
-        exam_date_series = (
+        exam_date_by_visit = (
             _read_exam_dates(registry_table, "examdate", table_faults)
-            .groupby(visit_key_series)
+            .groupby(visit_key_columns)
             .last()
         )
-        exam_dates = exam_date_series.reindex(
+        exam_dates = exam_date_by_visit.reindex(
             pd.MultiIndex.from_arrays([diagnosis_rids, diagnosis_table["viscode"]])
         )
-        diagnosis_dates = parse_dates(_first_known(diagnosis_table, "examdate"))
+        diagnosis_dates = parse_dates(
+            _get_first_known_values(diagnosis_table, "examdate")
+        )
         diagnosis_dates = diagnosis_dates.fillna(
             exam_dates.set_axis(diagnosis_table.index)
         )
-        visit_rows["date"] = diagnosis_dates.fillna(visit_rows["date"])
-    if "ARM" in table_of_kind:
-        baseline_stages = _read_arms(table_of_kind["ARM"], table_faults, table_notes)
-        visit_rows["stage"] = diagnosis_rids.map(baseline_stages).astype(object)
-    if "PTDEMOG" in table_of_kind:
-        demography_table = table_of_kind["PTDEMOG"]
-        birth_months = _to_numbers(_first_known(demography_table, "ptdobmm")).fillna(
-            6.5
+        visit_table["date"] = diagnosis_dates.fillna(visit_table["date"])
+    if "ARM" in table_by_kind:
+        baseline_stage_by_rid = _read_arms(
+            table_by_kind["ARM"], table_faults, table_notes
         )
-        person_facts = {
+        visit_table["stage"] = diagnosis_rids.map(baseline_stage_by_rid).astype(object)
+    if "PTDEMOG" in table_by_kind:
+        demography_table = table_by_kind["PTDEMOG"]
+        birth_months = _to_numbers(
+            _get_first_known_values(demography_table, "ptdobmm")
+        ).fillna(6.5)
+        series_by_fact = {
             "born": _to_numbers(demography_table["ptdobyy"])
             + (birth_months - 0.5) / 12,
             "sex": _decode_words(demography_table["ptgender"], _SEXES),
-            "education": _first_known(demography_table, "pteducat"),
+            "education": _get_first_known_values(demography_table, "pteducat"),
         }
         _note_unknown(
             demography_table["ptgender"],
-            person_facts["sex"].notna(),
+            series_by_fact["sex"].notna(),
             "sexes",
             table_notes,
         )
         person_table = (
-            pd.DataFrame(person_facts)
+            pd.DataFrame(series_by_fact)
             .groupby(_to_numbers(demography_table["rid"]))
             .first()
         )
         for fact_name in person_table:
-            visit_rows[fact_name] = diagnosis_rids.map(person_table[fact_name])
+            visit_table[fact_name] = diagnosis_rids.map(person_table[fact_name])
     # The PTID, from whichever table has it, ends with the RID.
     ptids = pd.concat(
         [
-            _first_known(adni_table, "ptid", "subject")
-            for adni_table in table_of_kind.values()
+            _get_first_known_values(adni_table, "ptid", "subject")
+            for adni_table in table_by_kind.values()
         ]
     )
     ptids = _standardize_ptids(ptids)
     ptids = ptids[ptids.str.fullmatch(r"\d{3}_S_\d{4,5}", na=False)]
     ptid_by_rid = ptids.groupby(ptids.str[6:].astype(float)).first()
-    return visit_rows.assign(
-        ptid=visit_rows["ptid"].fillna(diagnosis_rids.map(ptid_by_rid))
+    return visit_table.assign(
+        ptid=visit_table["ptid"].fillna(diagnosis_rids.map(ptid_by_rid))
     )
 
 
@@ -656,16 +679,18 @@ def _read_arms(
     arm_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.Series:
     """Return the baseline stage by RID, from the phase in which a person enrolled."""
-    enrolment_phases = _unify_phases(_first_known(arm_table, "phase", "colprot"))
+    enrolment_phases = _unify_phases(
+        _get_first_known_values(arm_table, "phase", "colprot")
+    )
     is_staged_phase = enrolment_phases.isna() | enrolment_phases.isin(STAGED_PHASES)
     n_rows_by_phase = enrolment_phases[~is_staged_phase].value_counts().sort_index()
     if len(n_rows_by_phase):
-        phase_counts = describe_counts(n_rows_by_phase.items())
+        phase_counts_text = describe_counts(n_rows_by_phase.items())
         table_notes.append(
             "rows of the ARM table are not used if their phase does not "
-            f"distinguish SMC, EMCI and LMCI, or is unknown: {phase_counts}"
+            f"distinguish SMC, EMCI and LMCI, or is unknown: {phase_counts_text}"
         )
-    is_staged_phase &= _first_known(arm_table, "enrolled") != "0"
+    is_staged_phase &= _get_first_known_values(arm_table, "enrolled") != "0"
     arm_table = arm_table[is_staged_phase]
     _add_unknown_words(arm_table, "arm", _ARM_STAGES, table_faults)
     phase_ranks = enrolment_phases[is_staged_phase].map(PHASES).fillna(0)
@@ -693,60 +718,77 @@ def merge_visits(
         expected_text = f"a whole number such as 4010; got {faulty_rids.iloc[0]!r:.40}"
         raise CohortError(f"{folder}: RID must be {expected_text}")
     visit_codes = visit_table["viscode"].str.lower()
-    is_failure = visit_codes == "f"  # of the screening
+    is_screening_failure = visit_codes == "f"  # of the screening
     visit_months = _to_numbers(visit_codes.str.extract(r"^m(\d{1,3})$")[0])
     visit_months = visit_months.mask(visit_codes.isin(_BASELINE_CODES), 0.0)
     visit_table = visit_table.assign(
         number=visit_rids, code=visit_codes, month=visit_months
     )
-    visit_rows = visit_table[visit_rids.notna() & ~is_failure]
-    days_since_baseline = (visit_rows["date"] - _baseline_dates(visit_rows)).dt.days
+    unmerged_visit_table = visit_table[visit_rids.notna() & ~is_screening_failure]
+    days_since_baseline = (
+        unmerged_visit_table["date"] - _find_baseline_dates(unmerged_visit_table)
+    ).dt.days
     estimated_months = (days_since_baseline / _DAYS_PER_MONTH / 6).round() * 6
-    lacks_month = visit_rows["month"].isna()
-    visit_rows = visit_rows.assign(
-        month=visit_rows["month"].fillna(estimated_months)
+    is_visit_without_month = unmerged_visit_table["month"].isna()
+    unmerged_visit_table = unmerged_visit_table.assign(
+        month=unmerged_visit_table["month"].fillna(estimated_months)
     ).dropna(subset="month")
     # Put the visit called baseline first: its values precede those of screening.
-    visit_rows = visit_rows.iloc[(visit_rows["code"] != "bl").argsort(kind="stable")]
-    visit_rows = _mark_contradictions(visit_rows, table_faults)
-    visit_groups = visit_rows.groupby(_VISIT_KEYS)
-    merged_rows = visit_groups.first().assign(is_faulty=visit_groups["is_faulty"].any())
-    visits = _complete_person_facts(merged_rows.reset_index())
-    is_without_month = lacks_month & estimated_months.isna()
-    is_estimated = lacks_month & estimated_months.notna()
-    note_entries = (
+    unmerged_visit_table = unmerged_visit_table.iloc[
+        (unmerged_visit_table["code"] != "bl").argsort(kind="stable")
+    ]
+    unmerged_visit_table = _mark_contradictions(unmerged_visit_table, table_faults)
+    visit_groups = unmerged_visit_table.groupby(_VISIT_KEYS)
+    merged_table = visit_groups.first().assign(
+        is_faulty=visit_groups["is_faulty"].any()
+    )
+    merged_visit_table = _complete_person_facts(merged_table.reset_index())
+    is_undatable_visit = is_visit_without_month & estimated_months.isna()
+    is_estimated_month = is_visit_without_month & estimated_months.notna()
+    note_tuples = (
         (visit_rids.isna(), "row", "without a RID: left out"),
-        (is_failure, "visit", "of a screen failure (VISCODE f): left out"),
-        (is_without_month, "visit", "without a month and without a date: left out"),
-        (visits["date"].isna(), "visit", "without a date: no image can be assigned"),
-        (is_estimated, "visit", "without a month in the code: estimated from days"),
+        (is_screening_failure, "visit", "of a screen failure (VISCODE f): left out"),
+        (is_undatable_visit, "visit", "without a month and without a date: left out"),
+        (
+            merged_visit_table["date"].isna(),
+            "visit",
+            "without a date: no image can be assigned",
+        ),
+        (
+            is_estimated_month,
+            "visit",
+            "without a month in the code: estimated from days",
+        ),
     )
     merging_notes = [
         f"{count(is_counted_row.sum(), noun)} {note_text}"
-        for is_counted_row, noun, note_text in note_entries
+        for is_counted_row, noun, note_text in note_tuples
         if any(is_counted_row)
     ]
-    return visits, merging_notes
+    return merged_visit_table, merging_notes
 
 
 def _mark_contradictions(
-    visit_rows: pd.DataFrame, table_faults: list[AdniFault]
+    visit_table: pd.DataFrame, table_faults: list[AdniFault]
 ) -> pd.DataFrame:
     """Mark months with two diagnoses; screening and baseline may differ."""
-    diagnosed_rows = visit_rows[
-        visit_rows["diagnosis"].notna() & ~visit_rows["is_faulty"]
+    diagnosed_table = visit_table[
+        visit_table["diagnosis"].notna() & ~visit_table["is_faulty"]
     ]
-    first_codes = diagnosed_rows.groupby(_VISIT_KEYS)["viscode"].transform("first")
-    compared_rows = diagnosed_rows[
-        (diagnosed_rows["month"] > 0) | (diagnosed_rows["viscode"] == first_codes)
+    first_code_series = diagnosed_table.groupby(_VISIT_KEYS)["viscode"].transform(
+        "first"
+    )
+    compared_table = diagnosed_table[
+        (diagnosed_table["month"] > 0)
+        | (diagnosed_table["viscode"] == first_code_series)
     ]
-    diagnosis_counts = compared_rows.groupby(_VISIT_KEYS)["diagnosis"].transform(
+    n_diagnoses_by_row = compared_table.groupby(_VISIT_KEYS)["diagnosis"].transform(
         "nunique"
     )
-    contradicting_rows = compared_rows[diagnosis_counts > 1]
-    for (rid_number, _), month_rows in contradicting_rows.groupby(_VISIT_KEYS):
-        visit_codes_text = " and ".join(month_rows["viscode"].unique())
-        diagnoses_text = " and ".join(month_rows["diagnosis"].unique())
+    contradicting_table = compared_table[n_diagnoses_by_row > 1]
+    for (rid_number, _), month_table in contradicting_table.groupby(_VISIT_KEYS):
+        visit_codes_text = " and ".join(month_table["viscode"].unique())
+        diagnoses_text = " and ".join(month_table["diagnosis"].unique())
         message = f"has two diagnoses at {visit_codes_text}: {diagnoses_text}"
         rid = f"{rid_number:.0f}"
         table_faults.append(
@@ -754,43 +796,43 @@ def _mark_contradictions(
                 "two diagnoses", rid, visit_codes_text, "DX", diagnoses_text, message
             )
         )
-    is_faulty = visit_rows["is_faulty"] | visit_rows.index.isin(
-        contradicting_rows.index
+    is_faulty_visit = visit_table["is_faulty"] | visit_table.index.isin(
+        contradicting_table.index
     )
-    return visit_rows.assign(is_faulty=is_faulty)
+    return visit_table.assign(is_faulty=is_faulty_visit)
 
 
-def _complete_person_facts(visits: pd.DataFrame) -> pd.DataFrame:
+def _complete_person_facts(visit_table: pd.DataFrame) -> pd.DataFrame:
     """Fill in PTID, site and first phase of each person, and the age at each visit."""
-    ptids = visits.groupby("number")["ptid"].transform("first")
+    ptids = visit_table.groupby("number")["ptid"].transform("first")
     first_phase_ranks = (
-        visits["phase"].map(PHASES).groupby(visits["number"]).transform("min")
+        visit_table["phase"].map(PHASES).groupby(visit_table["number"]).transform("min")
     )
     first_phases = first_phase_ranks.map(dict(enumerate(PHASES)))
-    visit_dates = pd.to_datetime(visits["date"])
+    visit_dates = pd.to_datetime(visit_table["date"])
     years_since_baseline = (
-        visit_dates - _baseline_dates(visits)
+        visit_dates - _find_baseline_dates(visit_table)
     ).dt.days / _DAYS_PER_YEAR
-    ages = visits["age"] + years_since_baseline.fillna(visits["month"] / 12)
+    ages = visit_table["age"] + years_since_baseline.fillna(visit_table["month"] / 12)
     decimal_years = (
         visit_dates.dt.year + (visit_dates.dt.day_of_year - 1) / _DAYS_PER_YEAR
     )
-    return visits.assign(
-        rid=visits["number"].astype(int).astype(str),
-        month=visits["month"].astype(int),
+    return visit_table.assign(
+        rid=visit_table["number"].astype(int).astype(str),
+        month=visit_table["month"].astype(int),
         ptid=ptids,
-        site=visits["site"].astype(object).fillna(ptids.str.slice(0, 3)),
-        first_phase=visits["first_phase"].astype(object).fillna(first_phases),
+        site=visit_table["site"].astype(object).fillna(ptids.str.slice(0, 3)),
+        first_phase=visit_table["first_phase"].astype(object).fillna(first_phases),
         date=visit_dates,
-        age=(decimal_years - visits["born"]).fillna(ages).round(1),
+        age=(decimal_years - visit_table["born"]).fillna(ages).round(1),
     )
 
 
-def _baseline_dates(visit_rows: pd.DataFrame) -> pd.Series:
+def _find_baseline_dates(visit_table: pd.DataFrame) -> pd.Series:
     """Return the date of each person's baseline, or else the first known date."""
-    visit_dates = pd.to_datetime(visit_rows["date"])
-    rids = visit_rows["number"]
+    visit_dates = pd.to_datetime(visit_table["date"])
+    rids = visit_table["number"]
     baseline_dates = (
-        visit_dates.where(visit_rows["month"] == 0).groupby(rids).transform("min")
+        visit_dates.where(visit_table["month"] == 0).groupby(rids).transform("min")
     )
     return baseline_dates.fillna(visit_dates.groupby(rids).transform("min"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brainlsap.adni.convert import MODALITIES, modality_of, tracer_of
+from brainlsap.adni.convert import MODALITIES, find_modality, find_tracer_entity
 from brainlsap.data import TRACERS, measures, region_tables
 from brainlsap.data.covariates import kind_of
 from brainlsap.data.find_files import StudyFiles
@@ -33,8 +33,8 @@ def test_every_tracer_is_found_by_each_of_its_entities(tracer):
     for entity in tracer.entities:
         assert {found.name for found in find_tracers(f"[18F]{entity}")} == {tracer.name}
         assert find_longest_tracer(f"Coreg_{entity}_Avg") == tracer
-        assert modality_of(f"Coreg {entity}", {}) == tracer.feature
-        assert tracer_of(f"Coreg {entity}", tracer.feature) == tracer.entities[0]
+        assert find_modality(f"Coreg {entity}", {}) == tracer.feature
+        assert find_tracer_entity(f"Coreg {entity}", tracer.feature) == tracer.entities[0]
 
 
 @pytest.mark.parametrize("tracer", SPECIFIC, ids=lambda tracer: tracer.name)
