@@ -133,7 +133,7 @@ def _list_people(
     """
     reading_options = make_reading_options(model, folder, **options)
     scan_list, feature_sources = open_study(
-        folder, reading_options, copied_label=label_name
+        folder, reading_options, copied_label_name=label_name
     )
     scan_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
     if feature_sources.people_table is None:

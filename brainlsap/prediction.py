@@ -21,7 +21,7 @@ from brainlsap.arrays import pack, to_jsonable
 from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, order_classes, read_study, suggest_options
-from brainlsap.data.check import describe_refusal
+from brainlsap.data.check import make_refusal_check
 from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups
 from brainlsap.data.flow import exclude_text
@@ -631,7 +631,7 @@ def read_people(
     reading_options = make_reading_options(model, folder, **options)
     try:
         cohort = read_folder(
-            folder, reading_options, copied_label=label_name, verbose=verbose
+            folder, reading_options, copied_label_name=label_name, verbose=verbose
         )
     except RefusedStudyError as error:
         if not _uses_own_connectomes(model):
@@ -723,7 +723,7 @@ def suggest_new_options(
     }
     nondefault_options["label"] = None
     suggested_options = suggest_options(
-        describe_refusal(Path(folder), error), nondefault_options
+        make_refusal_check(Path(folder), error), nondefault_options
     )
     label_options: dict[str, Any] = {}
     for finding in error.findings:

@@ -16,7 +16,7 @@ from brainlsap.data.find_files import Scan
 from brainlsap.data.load import (
     STRENGTH_FEATURE,
     RefusedStudyError,
-    count_people,
+    describe_people_counts,
     open_study,
 )
 from brainlsap.data.measures import PET_FEATURES
@@ -49,7 +49,7 @@ from brainlsap.options import option_names
 Options = dict[str, Any]
 # Arguments that say who and which files are in a study.
 _OPENING_OPTIONS = option_names("reading", selects_files=True)
-_Score = Callable[[ScanList, FeatureSources], float]
+_ScoreFunction = Callable[[ScanList, FeatureSources], float]
 # A visit behind a person's id.
 _A_VISIT = re.compile(
     r"(?<=\{participant\})([-_])(?:(?:ses-?|visit-?|[a-z]{0,2})\d{1,3}|bl|baseline|fu|"
@@ -93,9 +93,9 @@ class CohortCheck:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on what was mapped or left out."""
-        return (*self._select(NOTE, LEFT_OUT),)
+        return (*self._describe_findings(NOTE, LEFT_OUT),)
 
-    def _select(self, *severities: Severity) -> list[str]:
+    def _describe_findings(self, *severities: Severity) -> list[str]:
         """Return the findings of some severities as text; those alike are one."""
         matching_findings = [
             finding for finding in self.findings if finding.severity in severities
@@ -107,8 +107,8 @@ class CohortCheck:
         text_lines = [str(self.folder)]
         for section_title, entry_texts in (
             ("Found", self.count_lines),
-            ("Mapped", self._select(NOTE)),
-            ("Dropped", self._select(LEFT_OUT)),
+            ("Mapped", self._describe_findings(NOTE)),
+            ("Dropped", self._describe_findings(LEFT_OUT)),
             ("Faults", self.faults),
         ):
             if entry_texts:
@@ -155,8 +155,10 @@ def check_cohort(
         try:
             cohort = read_study(cohort_path, *args, **options)
         except (CohortError, FileFormatError) as error:
-            return describe_refusal(cohort_path, error)
-    count_lines = count_people(cohort.table, cohort.label_name, cohort.classes)
+            return make_refusal_check(cohort_path, error)
+    count_lines = describe_people_counts(
+        cohort.table, cohort.label_name, cohort.classes
+    )
     scans_text = f"{cohort.n_scans} of {cohort.n_scans} scans"
     if cohort.provenance.get("connectome", "one per scan") == "one per scan":
         count_lines.append(f"connectomes were read for {scans_text}")
@@ -169,7 +171,7 @@ def check_cohort(
     )
 
 
-def describe_refusal(study_path: Path, error: BrainlsapError) -> CohortCheck:
+def make_refusal_check(study_path: Path, error: BrainlsapError) -> CohortCheck:
     """Return the check of a study that cannot be loaded.
 
     If the list of people cannot be used, nothing else is known.
@@ -212,30 +214,29 @@ def suggest_options(
     if has_foreign_ids:
         return []
     if not cohort_check.count_lines:
-        return _suggest_with_label(cohort_check, options)
+        return _suggest_label_options(cohort_check, options)
     option_search = _OptionSearch(cohort_check.folder, dict(options), cohort_check)
     with suppress(BrainlsapError):
-        if not option_search.open().scans:  # nobody has these classes
+        if not option_search.open_scan_list().scans:  # nobody has these classes
             return []
     if cohort_check.is_sound:
-        return option_search.find_more_features()
-    return option_search.find_way_to_read()
+        return option_search.suggest_feature_options()
+    return option_search.suggest_reading_options()
 
 
-def _suggest_with_label(
+def _suggest_label_options(
     cohort_check: CohortCheck, options: Mapping[str, Any]
 ) -> list[Options]:
     """Return changes of options with the column of stages that a fault names."""
     for finding in cohort_check.findings:
         if "label" not in finding.values:
             continue
-        label_change: Options = {"label": finding.values["label"]}
-        changed_options = {**options, **label_change}
+        label_options: Options = {"label": finding.values["label"]}
+        changed_options = {**options, **label_options}
         changed_check = check_cohort(cohort_check.folder, **changed_options)
-        suggested_options = suggest_options(changed_check, changed_options)
+        suggested_option_sets = suggest_options(changed_check, changed_options)
         return [
-            label_change | option_changes
-            for option_changes in suggested_options or [{}]
+            label_options | option_set for option_set in suggested_option_sets or [{}]
         ]
     return []
 
@@ -249,79 +250,83 @@ class _OptionSearch:
     """
 
     folder: Path
-    options: Options
+    user_options: Options
     """Options that the user gave."""
     first_check: CohortCheck
     """The check of the study with these options."""
     adopted_options: Options = field(default_factory=dict)
     """Options that the search has adopted so far."""
-    opened_studies: dict[str, tuple[ScanList, FeatureSources] | BrainlsapError] = field(
-        default_factory=dict
-    )
+    study_or_error_by_options: dict[
+        str, tuple[ScanList, FeatureSources] | BrainlsapError
+    ] = field(default_factory=dict)
     """Opened studies, or the errors of opening them, by the options used."""
 
     def __post_init__(self) -> None:
-        feature_option = self.options.get("feature") or "thickness"
+        user_features = self.user_options.get("feature") or "thickness"
         self.features = (
-            [feature_option]
-            if isinstance(feature_option, str)
-            else list(feature_option)
+            [user_features] if isinstance(user_features, str) else list(user_features)
         )
         self.progress = tqdm(
             desc="looking for other files", unit="", delay=2, disable=None
         )
 
-    def _opening_options(self, *changes: Options) -> ReadingOptions:
+    def _make_reading_options(self, *option_sets: Options) -> ReadingOptions:
         """Return the options that say which files are in the study, with changes."""
-        option_values = {
-            option_name: self.options[option_name]
+        value_by_option = {
+            option_name: self.user_options[option_name]
             for option_name in ("atlas", *_OPENING_OPTIONS)
-            if option_name in self.options
+            if option_name in self.user_options
         }
-        for changed_option in changes:
-            opening_names = [
+        for option_set in option_sets:
+            opening_option_names = [
                 option_name
                 for option_name in _OPENING_OPTIONS
-                if option_name in changed_option
+                if option_name in option_set
             ]
-            option_values |= {
-                option_name: changed_option[option_name]
-                for option_name in opening_names
+            value_by_option |= {
+                option_name: option_set[option_name]
+                for option_name in opening_option_names
             }
-        return DEFAULT_OPTIONS.change(**option_values)
+        return DEFAULT_OPTIONS.change(**value_by_option)
 
-    def open(self, *changes: Options) -> ScanList:
+    def open_scan_list(self, *option_sets: Options) -> ScanList:
         """Return the scans of the study with the user's options and changes."""
-        return self._open_study(self._opening_options(*changes))[0]
+        return self._open_study(self._make_reading_options(*option_sets))[0]
 
-    def _open_study(self, options: ReadingOptions) -> tuple[ScanList, FeatureSources]:
+    def _open_study(
+        self, reading_options: ReadingOptions
+    ) -> tuple[ScanList, FeatureSources]:
         """Return the scans and sources of the study; list its files once."""
-        options_key = repr(options)
-        if options_key not in self.opened_studies:
+        options_text = repr(reading_options)
+        if options_text not in self.study_or_error_by_options:
             self.progress.update()
             try:
-                self.opened_studies[options_key] = open_study(self.folder, options)
+                self.study_or_error_by_options[options_text] = open_study(
+                    self.folder, reading_options
+                )
             except BrainlsapError as error:
-                self.opened_studies[options_key] = error
-        scans_and_sources = self.opened_studies[options_key]
-        if isinstance(scans_and_sources, BrainlsapError):
-            raise scans_and_sources
-        return scans_and_sources
+                self.study_or_error_by_options[options_text] = error
+        study_or_error = self.study_or_error_by_options[options_text]
+        if isinstance(study_or_error, BrainlsapError):
+            raise study_or_error
+        return study_or_error
 
-    def adopt(
+    def adopt_best_options(
         self,
         option_sets: Iterable[Options],
-        score_study: _Score,
+        score_study: _ScoreFunction,
         min_score: float = 0,
     ) -> list[Options]:
         """Adopt the first change by which most is found; return all such."""
         best_score = 0.0
         best_option_sets = list[Options]()
         for option_set in option_sets:
-            opening_options = self._opening_options(self.adopted_options, option_set)
+            reading_options = self._make_reading_options(
+                self.adopted_options, option_set
+            )
             score = 0.0
             with suppress(BrainlsapError):
-                score = score_study(*self._open_study(opening_options))
+                score = score_study(*self._open_study(reading_options))
             if score > best_score:
                 best_score = score
                 best_option_sets = []
@@ -331,18 +336,18 @@ class _OptionSearch:
             self.adopted_options.update(best_option_sets[0])
         return best_option_sets
 
-    def find_more_features(self) -> list[Options]:
+    def suggest_feature_options(self) -> list[Options]:
         """Return the change that reads other features of a sound study, too."""
         folder_option_sets = self._list_folder_options()
-        subcortex_measure = self.options.get("subcortex")
+        subcortex_measure = self.user_options.get("subcortex")
         new_feature_names = list[str]()
         for feature_name in _FEATURES:
             # Volumes may stand below the cortex already.
             is_known_feature = (
                 feature_name in self.features or feature_name == subcortex_measure
             )
-            if not is_known_feature and self.adopt(
-                folder_option_sets, _make_located_share([feature_name]), min_score=1
+            if not is_known_feature and self.adopt_best_options(
+                folder_option_sets, _make_share_function([feature_name]), min_score=1
             ):
                 new_feature_names.append(feature_name)
         if not new_feature_names:
@@ -352,15 +357,15 @@ class _OptionSearch:
         connectome_options = (
             {} if STRENGTH_FEATURE in self.features else {"connectome": NO_CONNECTOME}
         )
-        changed_options = self.options | self.adopted_options | connectome_options
+        changed_options = self.user_options | self.adopted_options | connectome_options
         is_sound = check_cohort(self.folder, **changed_options).is_sound
         return [self.adopted_options] if is_sound else []
 
-    def find_way_to_read(self) -> list[Options]:
+    def suggest_reading_options(self) -> list[Options]:
         """Return changes by which a study with faults can be read."""
-        self._find_features()
-        connectome_patterns = self._find_connectomes()
-        self._find_atlas_or_order()
+        self._adopt_features()
+        connectome_patterns = self._adopt_connectomes()
+        self._adopt_atlas_or_order()
         if len(connectome_patterns) > 1:
             # The weights of the first set alone were compared.
             self.adopted_options.pop("row_order", None)
@@ -372,7 +377,7 @@ class _OptionSearch:
             ]
         return [self.adopted_options] if self.adopted_options else []
 
-    def _find_features(self) -> None:
+    def _adopt_features(self) -> None:
         """Adopt folders or tables that hold the features, or another feature."""
         folder_option_sets = self._list_folder_options()
         table_option_sets = [
@@ -381,27 +386,33 @@ class _OptionSearch:
             if inner_path.suffix in TABLE_SUFFIXES
             and inner_path.name not in IMPORT_FILES
         ]
-        is_named = "feature" in self.options
-        if self.adopt(
+        has_feature_option = "feature" in self.user_options
+        if self.adopt_best_options(
             [*folder_option_sets, *table_option_sets],
-            _make_located_share(self.features, is_named=is_named),
+            _make_share_function(self.features, has_feature_option=has_feature_option),
         ):
             return
         for feature_name in (*_FEATURES, "suvr"):  # of a tracer that is not said
-            if self.adopt(folder_option_sets, _make_located_share([feature_name])):
+            if self.adopt_best_options(
+                folder_option_sets, _make_share_function([feature_name])
+            ):
                 self.adopted_options["feature"] = [feature_name]
                 return
 
-    def _find_connectomes(self) -> list[str]:
+    def _adopt_connectomes(self) -> list[str]:
         """Adopt files that are the connectomes; return patterns if several sets are."""
-        if "connectome" in self.options:
+        if "connectome" in self.user_options:
             return []
-        name_patterns = dict.fromkeys(_propose_patterns(self.folder, self.open().scans))
+        name_patterns = dict.fromkeys(
+            _propose_patterns(self.folder, self.open_scan_list().scans)
+        )
         pattern_option_sets: list[Options] = [
             {},
             *({"pattern": name_pattern} for name_pattern in name_patterns),
         ]
-        best_option_sets = self.adopt(pattern_option_sets, _count_connectomes)
+        best_option_sets = self.adopt_best_options(
+            pattern_option_sets, _count_connectomes
+        )
         if not best_option_sets:
             file_names = (
                 inner_path.name
@@ -414,11 +425,11 @@ class _OptionSearch:
             return []
         return [option_set["pattern"] for option_set in best_option_sets]
 
-    def _find_atlas_or_order(self) -> None:
+    def _adopt_atlas_or_order(self) -> None:
         """Adopt what faults name, atlas or order of rows, or the scans at baseline."""
         changed_check = self.first_check
         if self.adopted_options:  # Otherwise every file would be read again.
-            changed_options = self.options | self.adopted_options
+            changed_options = self.user_options | self.adopted_options
             changed_check = check_cohort(self.folder, **changed_options)
         for finding in changed_check.findings:
             if "atlas" in finding.values:
@@ -432,17 +443,19 @@ class _OptionSearch:
         # The weights of every unnamed matrix must fit one order best.
         if len(best_order_names) == 1 and None not in best_order_names:
             (self.adopted_options["row_order"],) = best_order_names
-        if changed_check.is_sound or self.options.get("scans", "all") != "all":
+        if changed_check.is_sound or self.user_options.get("scans", "all") != "all":
             return
         feature_names = self.adopted_options.get("feature") or self.features
-        reads_connectomes = "connectome" not in self.options | self.adopted_options
+        reads_connectomes = "connectome" not in self.user_options | self.adopted_options
         with suppress(BrainlsapError):
-            labelled_scan_names = {*self.open(self.adopted_options).table["scan"]}
+            labelled_scan_names = {
+                *self.open_scan_list(self.adopted_options).table["scan"]
+            }
             # Also those without a label, but not those of other classes.
-            opening_options = self._opening_options(self.adopted_options)
-            if opening_options.classes is None:
-                opening_options = opening_options.change(label=None)
-            scan_list, feature_sources = open_study(self.folder, opening_options)
+            reading_options = self._make_reading_options(self.adopted_options)
+            if reading_options.classes is None:
+                reading_options = reading_options.change(label=None)
+            scan_list, feature_sources = open_study(self.folder, reading_options)
             if _lacks_data_at_later_visits(
                 scan_list,
                 feature_sources,
@@ -452,7 +465,7 @@ class _OptionSearch:
             ):
                 baseline_options = self.adopted_options | {"scans": "baseline"}
                 if check_cohort(
-                    self.folder, **self.options | baseline_options
+                    self.folder, **self.user_options | baseline_options
                 ).is_sound:
                     self.adopted_options = baseline_options
 
@@ -471,13 +484,13 @@ class _OptionSearch:
             if nearby_path.is_dir() and nearby_path.name[:4] != "sub-"
         ]
         folder_option_sets: list[Options] = [{}]
-        if "subjects_dir" not in self.options:
+        if "subjects_dir" not in self.user_options:
             folder_option_sets += [
                 {"subjects_dir": str(nearby_path)}
                 for nearby_path in nearby_folders
                 if any(nearby_path.glob("*/stats"))
             ]
-        if "derivatives" not in self.options:
+        if "derivatives" not in self.user_options:
             folder_option_sets += [
                 {"derivatives": [str(nearby_path)]}
                 for nearby_path in nearby_folders
@@ -499,7 +512,7 @@ def _lacks_data_at_later_visits(
 ) -> bool:
     """Return whether most visits after the first lack a label, or what is read."""
     is_later_visit = scan_list.table["participant"].duplicated().to_numpy()
-    lacks_data = ~scan_list.table["scan"].isin(labelled_scan_names).to_numpy()
+    is_incomplete_scan = ~scan_list.table["scan"].isin(labelled_scan_names).to_numpy()
     for feature_name in feature_names:
         if feature_name == STRENGTH_FEATURE:
             continue
@@ -507,21 +520,25 @@ def _lacks_data_at_later_visits(
             scan_sources = feature_sources.locate_feature(
                 feature_name, scan_list.scans
             )[0]
-            lacks_data = lacks_data | [
+            is_incomplete_scan = is_incomplete_scan | [
                 isinstance(source_or_finding, Finding)
                 for source_or_finding in scan_sources
             ]
     if reads_connectomes:
         for scan_index, scan in enumerate(scan_list.scans):
             with suppress(CohortError):
-                connectome_path = feature_sources.study_files.connectome(
+                connectome_path = feature_sources.study_files.find_connectome(
                     scan, feature_sources.atlas
                 )
-                lacks_data[scan_index] |= connectome_path is None
-    return bool(is_later_visit.any()) and bool(lacks_data[is_later_visit].mean() >= 0.5)
+                is_incomplete_scan[scan_index] |= connectome_path is None
+    return bool(is_later_visit.any()) and bool(
+        is_incomplete_scan[is_later_visit].mean() >= 0.5
+    )
 
 
-def _make_located_share(feature_names: Sequence[str], is_named: bool = False) -> _Score:
+def _make_share_function(
+    feature_names: Sequence[str], has_feature_option: bool = False
+) -> _ScoreFunction:
     """Return a measure of how many scans' features are found."""
     feature_names = [
         feature_name
@@ -529,22 +546,24 @@ def _make_located_share(feature_names: Sequence[str], is_named: bool = False) ->
         if feature_name != STRENGTH_FEATURE
     ]
 
-    def located_share(scan_list: ScanList, feature_sources: FeatureSources) -> float:
+    def compute_located_share(
+        scan_list: ScanList, feature_sources: FeatureSources
+    ) -> float:
         scan_sources: list[Source] = []
-        feature_sources.has_named_features = is_named
+        feature_sources.has_named_features = has_feature_option
         for feature_name in feature_names:
             with suppress(BrainlsapError):
                 scan_sources += feature_sources.locate_feature(
                     feature_name, scan_list.scans
                 )[0]
-        n_located = sum(
+        n_located_sources = sum(
             not isinstance(source_or_finding, Finding)
             for source_or_finding in scan_sources
         )
-        n_expected = len(feature_names) * len(scan_list.scans)
-        return n_located / n_expected if n_expected else 1.0
+        n_expected_sources = len(feature_names) * len(scan_list.scans)
+        return n_located_sources / n_expected_sources if n_expected_sources else 1.0
 
-    return located_share
+    return compute_located_share
 
 
 def _count_connectomes(scan_list: ScanList, feature_sources: FeatureSources) -> float:
@@ -553,7 +572,7 @@ def _count_connectomes(scan_list: ScanList, feature_sources: FeatureSources) -> 
     for scan in scan_list.scans:
         with suppress(CohortError):
             n_connectomes += (
-                feature_sources.study_files.connectome(scan, feature_sources.atlas)
+                feature_sources.study_files.find_connectome(scan, feature_sources.atlas)
                 is not None
             )
     return n_connectomes
@@ -565,10 +584,10 @@ def _propose_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     for matrix_path in filter(is_matrix_file, scans[0].files):
         yield "*" + matrix_path.name.split(session_id or participant_id)[-1]
     for top_path in sorted(folder.glob("[!.]*")):
-        paths_inside = (
+        inner_paths = (
             top_path.rglob("*") if top_path.name[:4] not in ("sub-", "deri") else ()
         )
-        for matrix_path in (top_path, *paths_inside):
+        for matrix_path in (top_path, *inner_paths):
             relative_path = matrix_path.relative_to(folder).as_posix()
             path_pattern = _replace_id(relative_path, participant_id, "{participant}")
             if session_id:

@@ -25,7 +25,7 @@ from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
 from brainlsap.data.connectomes import read_connectome, treat_negative_weights
 from brainlsap.data.covariates import KEY_COLUMNS, MISSING_CODES, find_covariate_faults
-from brainlsap.data.find_files import bare_id
+from brainlsap.data.find_files import to_bare_id
 from brainlsap.data.flow import LEFT_OUT_COLUMNS, NOT_SELECTED, left_out_table
 from brainlsap.data.id_columns import (
     are_yes_no,
@@ -1376,7 +1376,7 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         "people (groups)": tuple(dict.fromkeys(texts_by_key_column["participant"])),
     }
     for argument_name, argument_names in names_by_argument.items():
-        normalized_names = [bare_id(str(name)) for name in argument_names]
+        normalized_names = [to_bare_id(str(name)) for name in argument_names]
         name_counts = Counter(normalized_names)
         repeated_names = [
             name
@@ -1492,7 +1492,7 @@ def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fin
     faults += find_value_codes(X, list(all_scan_names), region_names, feature_names)
     has_class_order = bool(cohort.classes_ordered)
     faults += find_covariate_faults(
-        cohort.table, cohort.label_name, has_order=has_class_order
+        cohort.table, cohort.label_name, has_class_order=has_class_order
     )
     is_feature_missing = np.isnan(X).all(axis=1)
     for feature_name in np.array(feature_names)[is_feature_missing.all(axis=0)]:

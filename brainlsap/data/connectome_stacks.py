@@ -11,7 +11,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
 from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix
-from brainlsap.data.find_files import Scan, parse_scan_name
+from brainlsap.data.find_files import Scan, parse_scan_identity
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.row_order import UNCHECKED_NAMES, name_rows, regions_of_rows
@@ -32,7 +32,7 @@ _MIN_ID_SHARE = 0.5
 # Minimum share of the names in a list that are regions.
 _MIN_NAMED_SHARE = 0.5
 
-MatrixIndex = dict[str, dict[str, list[np.ndarray]]]
+MatricesByVisit = dict[str, dict[str, list[np.ndarray]]]
 """Matrices by participant and visit."""
 
 
@@ -40,13 +40,13 @@ class ConnectomeStack(NamedTuple):
     """Matrices of many scans by participant and visit, and the names of their rows."""
 
     path: Path
-    matrices: MatrixIndex
-    names: tuple[str, ...]
+    matrices_by_visit: MatricesByVisit
+    row_names: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
+    def find_connectome(self, scan: Scan, _: Atlas) -> pd.DataFrame | None:
         """Return the matrix of a scan with its names, None where there is none."""
-        scan_matrices = scan.entries(self.matrices)
+        scan_matrices = scan.find_entries(self.matrices_by_visit)
         if not scan_matrices:
             return None
         if len(scan_matrices) > 1:
@@ -55,7 +55,7 @@ class ConnectomeStack(NamedTuple):
                 "this scan; expected one. Include the visit in the ID of each "
                 "connectome, for example sub-01_ses-M00"
             )
-        return pd.DataFrame(scan_matrices[0], self.names, self.names)
+        return pd.DataFrame(scan_matrices[0], self.row_names, self.row_names)
 
 
 def read_stack(
@@ -90,24 +90,24 @@ def read_stack(
     if matrix_format is None or not matrix_format.may_hold_many_scans:
         return None
     with reading(stack_path, f"a {stack_path.suffix} file"):
-        raw_matrices = matrix_format.read(stack_path)
-    name_lists = raw_matrices[0].name_lists
-    if name_lists is None:
+        raw_matrices = matrix_format.read_matrices(stack_path)
+    name_list_by_key = raw_matrices[0].name_list_by_key
+    if name_list_by_key is None:
         return None
-    origin_text, scan_ids = _choose_ids(
-        stack_path, name_lists, len(raw_matrices), scan_keys
+    origin_text, scan_ids = _choose_ids_and_origin(
+        stack_path, name_list_by_key, len(raw_matrices), scan_keys
     )
-    other_name_lists = {
-        list_name: name_list
-        for list_name, name_list in name_lists.items()
+    other_list_by_key = {
+        list_key: name_list
+        for list_key, name_list in name_list_by_key.items()
         if name_list.names != scan_ids
     }
     _check_equal_rows(stack_path, raw_matrices, scan_ids)
-    n_rows = len(raw_matrices[0].values)
+    n_rows = len(raw_matrices[0].weights)
     file_row_names = raw_matrices[0].row_names or _choose_row_names(
-        stack_path, other_name_lists, n_rows, atlas
+        stack_path, other_list_by_key, n_rows, atlas
     )
-    stacked_weights = np.array([raw_matrix.values for raw_matrix in raw_matrices])
+    stacked_weights = np.array([raw_matrix.weights for raw_matrix in raw_matrices])
     mean_matrix = stacked_weights.mean(axis=0)
     row_naming = name_rows(
         stack_path,
@@ -116,7 +116,7 @@ def read_stack(
         order_name,
         label_source,
         file_row_names,
-        raw_matrices[0].comments,
+        raw_matrices[0].comment_text,
     )
     order_check = OrderCheck(atlas)
     if order_name != UNCHECKED_NAMES or not row_naming.names:
@@ -128,9 +128,9 @@ def read_stack(
             "columns of each such region first, and give every row a name.",
             path=stack_path,
         )
-    matrices_by_visit: MatrixIndex = {}
+    matrices_by_visit: MatricesByVisit = {}
     for scan_id, scan_matrix in zip(scan_ids, stacked_weights, strict=True):
-        participant_id, session_id = parse_scan_name(scan_id).key
+        participant_id, session_id = parse_scan_identity(scan_id).key
         matrices_by_visit.setdefault(participant_id, {}).setdefault(
             session_id, []
         ).append(scan_matrix)
@@ -148,10 +148,10 @@ def _check_equal_rows(
     """Raise where a matrix has another shape, or other names, than the first one."""
     first_matrix = raw_matrices[0]
     for scan_id, raw_matrix in zip(scan_ids, raw_matrices, strict=True):
-        if raw_matrix.values.shape != first_matrix.values.shape:
+        if raw_matrix.weights.shape != first_matrix.weights.shape:
             raise FileFormatError(
-                f"the matrix of {scan_id} has the shape {raw_matrix.values.shape}; "
-                f"expected {first_matrix.values.shape}, the shape of the matrix of "
+                f"the matrix of {scan_id} has the shape {raw_matrix.weights.shape}; "
+                f"expected {first_matrix.weights.shape}, the shape of the matrix of "
                 f"{scan_ids[0]}. All matrices of a file must have the same regions.",
                 path=stack_path,
                 kind="matrix shape",
@@ -167,9 +167,9 @@ def _check_equal_rows(
             )
 
 
-def _choose_ids(
+def _choose_ids_and_origin(
     stack_path: Path,
-    name_lists: Mapping[str, NameList],
+    name_list_by_key: Mapping[str, NameList],
     n_scans: int,
     scan_keys: Sequence[tuple[str, str]],
 ) -> tuple[str, tuple[str, ...]]:
@@ -180,56 +180,56 @@ def _choose_ids(
     where there is none.
     """
     default_file_name = f"{stack_path.stem}_ids.txt"
-    lists_beside_stack = _read_id_lists(stack_path, [default_file_name, *_ID_LISTS])
-    candidate_lists = {
-        list_name: name_list
-        for list_name, name_list in {**name_lists, **lists_beside_stack}.items()
+    id_list_by_file_name = _read_id_lists(stack_path, [default_file_name, *_ID_LISTS])
+    candidate_list_by_key = {
+        list_key: name_list
+        for list_key, name_list in {**name_list_by_key, **id_list_by_file_name}.items()
         if len(name_list.names) == n_scans and all(name_list.names)
     }
-    text_ids_of_list = {
-        list_name: name_list.names
-        for list_name, name_list in candidate_lists.items()
+    text_ids_by_list = {
+        list_key: name_list.names
+        for list_key, name_list in candidate_list_by_key.items()
         if name_list.are_texts
     }
-    number_ids_of_list = {
-        list_name: name_list.names
-        for list_name, name_list in candidate_lists.items()
+    number_ids_by_list = {
+        list_key: name_list.names
+        for list_key, name_list in candidate_list_by_key.items()
         if not name_list.are_texts
-        and (_ID_KEY.search(list_name) or not are_default_row_names(name_list.names))
+        and (_ID_KEY.search(list_key) or not are_default_row_names(name_list.names))
     }
 
-    def origin_text_of(list_name: str) -> str:
-        return list_name if list_name in lists_beside_stack else "in the file"
+    def describe_origin(list_key: str) -> str:
+        return list_key if list_key in id_list_by_file_name else "in the file"
 
-    for ids_of_list in (text_ids_of_list, number_ids_of_list):
-        study_ids_of_list = {
-            list_name: list_ids
-            for list_name, list_ids in ids_of_list.items()
-            if _are_ids(list_ids, scan_keys)
+    for ids_by_list in (text_ids_by_list, number_ids_by_list):
+        study_ids_by_list = {
+            list_key: ids_in_list
+            for list_key, ids_in_list in ids_by_list.items()
+            if _are_ids(ids_in_list, scan_keys)
         }
-        if len({*study_ids_of_list.values()}) > 1:
+        if len({*study_ids_by_list.values()}) > 1:
             raise FileFormatError(
-                f"both lists {' and '.join(map(repr, study_ids_of_list))} fit the "
+                f"both lists {' and '.join(map(repr, study_ids_by_list))} fit the "
                 "matrices as ids, but the lists differ. Keep only the correct list.",
                 path=stack_path,
             )
-        for list_name, list_ids in study_ids_of_list.items():
-            return origin_text_of(list_name), list_ids
-    other_lists = text_ids_of_list | number_ids_of_list
-    if len(other_lists) > 1:
+        for list_key, ids_in_list in study_ids_by_list.items():
+            return describe_origin(list_key), ids_in_list
+    other_ids_by_list = text_ids_by_list | number_ids_by_list
+    if len(other_ids_by_list) > 1:
         raise FileFormatError(
-            f"none of the lists {', '.join(map(repr, other_lists))} in the file "
+            f"none of the lists {', '.join(map(repr, other_ids_by_list))} in the file "
             "contains the IDs of this study. Store the IDs as text in the file, or "
             f"write them into {default_file_name} in the same folder, one ID per line.",
             path=stack_path,
         )
     # ids of others are refused later, with the scans that have no matrix
-    for list_name, list_ids in other_lists.items():
-        return origin_text_of(list_name), list_ids
+    for list_key, ids_in_list in other_ids_by_list.items():
+        return describe_origin(list_key), ids_in_list
     n_ids = 0
     origin_text = "in the file"
-    if lists_beside_stack:
-        origin_text, name_list = next(iter(lists_beside_stack.items()))
+    if id_list_by_file_name:
+        origin_text, name_list = next(iter(id_list_by_file_name.items()))
         n_ids = len(name_list.names)
     raise FileFormatError(
         f"the file contains {count(n_scans, 'connectome')}, but there "
@@ -242,13 +242,13 @@ def _choose_ids(
 
 def _read_id_lists(stack_path: Path, file_names: Sequence[str]) -> dict[str, NameList]:
     """Return the lists of ids beside a file, by name."""
-    id_lists = dict[str, NameList]()
+    id_list_by_file_name = dict[str, NameList]()
     for file_name in file_names:
         list_path = stack_path.with_name(file_name)
-        list_ids = _read_ids(list_path) if list_path.is_file() else ()
-        if list_ids:
-            id_lists[file_name] = NameList(list_ids, are_texts=True)
-    return id_lists
+        ids_in_list = _read_ids(list_path) if list_path.is_file() else ()
+        if ids_in_list:
+            id_list_by_file_name[file_name] = NameList(ids_in_list, are_texts=True)
+    return id_list_by_file_name
 
 
 def _read_ids(list_path: Path) -> tuple[str, ...]:
@@ -268,21 +268,24 @@ def _are_ids(
         study_participant_id for study_participant_id, _ in scan_keys
     }
     listed_participant_ids = [
-        parse_scan_name(scan_id).key[0] for scan_id in candidate_ids
+        parse_scan_identity(scan_id).key[0] for scan_id in candidate_ids
     ]
-    n_study_ids = sum(
+    n_ids_in_study = sum(
         participant_id in study_participant_ids
         for participant_id in listed_participant_ids
     )
     n_people_with_id = len(study_participant_ids.intersection(listed_participant_ids))
     return (
-        n_study_ids >= _MIN_ID_SHARE * len(candidate_ids)
+        n_ids_in_study >= _MIN_ID_SHARE * len(candidate_ids)
         or n_people_with_id >= _MIN_ID_SHARE * len(study_participant_ids) > 0
     )
 
 
 def _choose_row_names(
-    stack_path: Path, name_lists: Mapping[str, NameList], n_rows: int, atlas: Atlas
+    stack_path: Path,
+    name_list_by_key: Mapping[str, NameList],
+    n_rows: int,
+    atlas: Atlas,
 ) -> tuple[str, ...]:
     """Return the list that names the rows, none where no list does.
 
@@ -290,41 +293,41 @@ def _choose_row_names(
     only counts is none of them. Raises where two lists of regions name the rows
     differently.
     """
-    names_by_list = {
-        list_name: name_list.names
-        for list_name, name_list in name_lists.items()
+    names_by_list_key = {
+        list_key: name_list.names
+        for list_key, name_list in name_list_by_key.items()
         if len(name_list.names) == n_rows == len({*name_list.names})
         if not are_default_row_names(name_list.names)
     }
-    text_list_names = [
-        list_name
-        for list_name, names_in_list in names_by_list.items()
+    text_list_keys = [
+        list_key
+        for list_key, names_in_list in names_by_list_key.items()
         if not are_unsigned_integers(names_in_list)
     ]
-    region_list_names = [
-        list_name
-        for list_name in text_list_names
-        if _are_regions(names_by_list[list_name], atlas)
+    region_list_keys = [
+        list_key
+        for list_key in text_list_keys
+        if _are_regions(names_by_list_key[list_key], atlas)
     ]
-    row_region_sets = {
-        regions_of_rows(atlas, names_by_list[list_name])
-        for list_name in region_list_names
+    region_index_tuples = {
+        regions_of_rows(atlas, names_by_list_key[list_key])
+        for list_key in region_list_keys
     }
-    if len(row_region_sets) > 1:
+    if len(region_index_tuples) > 1:
         raise FileFormatError(
-            f"the lists {' and '.join(map(repr, region_list_names))} give the rows "
+            f"the lists {' and '.join(map(repr, region_list_keys))} give the rows "
             "different names. Keep only the correct list.",
             path=stack_path,
         )
-    label_list_names = [
-        list_name
-        for list_name, names_in_list in names_by_list.items()
-        if list_name not in text_list_names
+    label_list_keys = [
+        list_key
+        for list_key, names_in_list in names_by_list_key.items()
+        if list_key not in text_list_keys
         and len(atlas.name_by_label.keys() & names_in_list) >= len(atlas) / 2
     ]
     # names that are no regions are refused later, with the nearest known names
-    for list_name in (*region_list_names, *text_list_names, *label_list_names):
-        return names_by_list[list_name]
+    for list_key in (*region_list_keys, *text_list_keys, *label_list_keys):
+        return names_by_list_key[list_key]
     return ()
 
 

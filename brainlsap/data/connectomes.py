@@ -89,7 +89,7 @@ class RawMatrix(NamedTuple):
 
     Parameters
     ----------
-    values : array of shape (n_rows, n_rows)
+    weights : array of shape (n_rows, n_rows)
         Weights in the order of the file.
     row_names, column_names : tuple of str, optional
         Names in the file.
@@ -97,19 +97,19 @@ class RawMatrix(NamedTuple):
         Name of the weights in the file.
     omits_absent_regions : bool
         Whether the tool leaves out regions that a brain does not have.
-    name_lists : mapping of str to NameList, optional
+    name_list_by_key : mapping of str to NameList, optional
         For an array of many scans: all lists of the file, by key.
-    comments : str
+    comment_text : str
         Comment lines of a text.
     """
 
-    values: np.ndarray
+    weights: np.ndarray
     row_names: tuple[str, ...] | None = None
     column_names: tuple[str, ...] | None = None
     measure: str = ""
     omits_absent_regions: bool = False
-    name_lists: Mapping[str, NameList] | None = None
-    comments: str = ""
+    name_list_by_key: Mapping[str, NameList] | None = None
+    comment_text: str = ""
 
 
 def read_connectome(
@@ -195,12 +195,12 @@ def read_connectome(
         )
     row_naming = name_rows(
         connectome_path,
-        raw_matrix.values,
+        raw_matrix.weights,
         atlas,
         row_order,
         labels,
         raw_matrix.row_names or (),
-        raw_matrix.comments,
+        raw_matrix.comment_text,
     )
     if has_unnamed_rows:
         order_note = f"the rows were read in the order of {atlas.name}"
@@ -209,14 +209,14 @@ def read_connectome(
     is_order_checked = is_file or has_unnamed_rows
     if row_order == UNCHECKED_NAMES and row_naming.names:
         is_order_checked = False
-    has_own_check = is_order_checked and order_check is None
+    is_checked_alone = is_order_checked and order_check is None
     row_order_check = OrderCheck(atlas) if order_check is None else order_check
     if is_order_checked:
         row_order_check.add(_align_columns(raw_matrix), row_naming, connectome_path)
-    if has_own_check:
+    if is_checked_alone:
         row_order_check.raise_refusal()
     if not row_naming.names:  # the collected matrices are refused together
-        n_rows = len(raw_matrix.values)
+        n_rows = len(raw_matrix.weights)
         raise UnknownOrderError(
             f"the {n_rows} rows have no names. Write the region names into the "
             "first row and the first column of the file.",
@@ -236,7 +236,7 @@ def read_connectome(
             Finding(row_naming.note, kind=ROW_ORDER if row_naming.is_tool_order else "")
         )
     matrix_notes += [*order_findings, *weight_notes]
-    if is_file and has_own_check:
+    if is_file and is_checked_alone:
         matrix_notes += row_order_check.notes()
     return ConnectomeFile(symmetric_matrix, as_findings(matrix_notes))
 
@@ -263,7 +263,7 @@ def _read_source(
             kind="unknown format",
         )
     with reading(connectome_path, f"a {connectome_path.suffix} file"):
-        raw_matrix, *further_matrices = matrix_format.read(connectome_path)
+        raw_matrix, *further_matrices = matrix_format.read_matrices(connectome_path)
     if further_matrices or (raw_matrix.measure and measure_name):
         raw_matrices = [raw_matrix, *further_matrices]
         raw_matrix, choice_notes = _choose_matrix(
@@ -273,28 +273,33 @@ def _read_source(
     return connectome_path, raw_matrix, []
 
 
-def _to_raw_matrix(matrix_source: np.ndarray | pd.DataFrame) -> RawMatrix:
+def _to_raw_matrix(matrix_or_frame: np.ndarray | pd.DataFrame) -> RawMatrix:
     """Return a matrix in memory, with names where a data frame has them."""
-    names_of_axes = [
-        tuple(map(str, axis_labels)) for axis_labels in pd.DataFrame(matrix_source).axes
+    names_by_axis = [
+        tuple(map(str, pandas_index))
+        for pandas_index in pd.DataFrame(matrix_or_frame).axes
     ]
-    named_axes = [
-        axis_names
-        for axis_names in names_of_axes
-        if not are_default_row_names(axis_names)
+    usable_names_by_axis = [
+        row_or_column_names
+        for row_or_column_names in names_by_axis
+        if not are_default_row_names(row_or_column_names)
     ]
     try:
-        number_array = as_number_array(matrix_source)
+        number_array = as_number_array(matrix_or_frame)
     except (TypeError, ValueError):  # refused by shape and type
-        number_array = np.asarray(matrix_source)
-    if not named_axes:
+        number_array = np.asarray(matrix_or_frame)
+    if not usable_names_by_axis:
         return RawMatrix(number_array)
-    return RawMatrix(number_array, row_names=named_axes[0], column_names=named_axes[-1])
+    return RawMatrix(
+        number_array,
+        row_names=usable_names_by_axis[0],
+        column_names=usable_names_by_axis[-1],
+    )
 
 
 def _check_matrix_shape(raw_matrix: RawMatrix, connectome_path: Path) -> None:
     """Raise where values are no square matrix of numbers."""
-    matrix_values = raw_matrix.values
+    matrix_values = raw_matrix.weights
     n_rows = len(matrix_values)
     if matrix_values.shape == (n_rows, n_rows) and matrix_values.dtype.kind in "uifb":
         return
@@ -323,7 +328,9 @@ def _apply_row_names(
             row_names=row_naming.names, column_names=row_naming.names
         )
     return (
-        _add_parts(raw_matrix, connectome_path) if row_naming.adds_parts else raw_matrix
+        _sum_region_parts(raw_matrix, connectome_path)
+        if row_naming.adds_parts
+        else raw_matrix
     )
 
 
@@ -336,13 +343,13 @@ def _align_columns(raw_matrix: RawMatrix) -> np.ndarray:
         or sorted(row_names) != sorted(column_names)
         or len({*row_names}) < len(row_names)
     ):
-        return raw_matrix.values
-    return raw_matrix.values[
+        return raw_matrix.weights
+    return raw_matrix.weights[
         :, [column_names.index(row_name) for row_name in row_names]
     ]
 
 
-def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
+def _sum_region_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
     """Return a matrix in which rows of one name are one row: the sum of their weights.
 
     Raises where the weights are means, which cannot be added.
@@ -357,18 +364,18 @@ def _add_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix:
             kind="parts of means",
         )
     region_names = tuple(dict.fromkeys(raw_matrix.row_names or ()))
-    region_index_of_row = [
+    region_index_by_row = [
         region_names.index(region_name) for region_name in raw_matrix.row_names or ()
     ]
-    merging_matrix = np.zeros((len(region_names), len(region_index_of_row)))
-    merging_matrix[region_index_of_row, np.arange(len(region_index_of_row))] = 1
+    merging_matrix = np.zeros((len(region_names), len(region_index_by_row)))
+    merging_matrix[region_index_by_row, np.arange(len(region_index_by_row))] = 1
     summed_weights = (
         merging_matrix
-        @ _fill_triangle(raw_matrix.values.astype(np.float64))
+        @ _fill_triangle(raw_matrix.weights.astype(np.float64))
         @ merging_matrix.T
     )
     return raw_matrix._replace(
-        values=summed_weights, row_names=region_names, column_names=region_names
+        weights=summed_weights, row_names=region_names, column_names=region_names
     )
 
 
@@ -421,7 +428,7 @@ def _choose_matrix(
                 kind="no such measure",
             )
     fitting_matrices = [
-        raw_matrix for raw_matrix in raw_matrices if _may_fit(raw_matrix, atlas)
+        raw_matrix for raw_matrix in raw_matrices if _may_fit_atlas(raw_matrix, atlas)
     ] or raw_matrices
     if len(fitting_matrices) == 1:
         return fitting_matrices[0], []
@@ -451,10 +458,10 @@ def _choose_matrix(
     )
 
 
-def _may_fit(raw_matrix: RawMatrix, atlas: Atlas) -> bool:
+def _may_fit_atlas(raw_matrix: RawMatrix, atlas: Atlas) -> bool:
     """Return whether names, or else the size, of a matrix may be those of an atlas."""
     if raw_matrix.row_names is None or all(map(str.isdecimal, raw_matrix.row_names)):
-        return len(raw_matrix.values) in {
+        return len(raw_matrix.weights) in {
             len(row_order.names) for row_order in row_orders(atlas)
         }
     n_known_names = sum(
@@ -474,10 +481,10 @@ def _reorder_to_atlas(
     row_names = raw_matrix.row_names or ()
     max_missing_regions = MAX_ABSENT_REGIONS if raw_matrix.omits_absent_regions else 0
     try:
-        row_of_region, dropped_names = atlas.find_file_rows(row_names)
-        column_of_region, _ = atlas.find_file_rows(raw_matrix.column_names or ())
+        row_index_by_region, dropped_row_names = atlas.find_file_rows(row_names)
+        column_index_by_region, _ = atlas.find_file_rows(raw_matrix.column_names or ())
         missing_region_indices = np.flatnonzero(
-            (row_of_region < 0) | (column_of_region < 0)
+            (row_index_by_region < 0) | (column_index_by_region < 0)
         )
         if len(missing_region_indices) > max_missing_regions:
             other_atlas_name = atlas.find_better_atlas_name(row_names)
@@ -504,8 +511,8 @@ def _reorder_to_atlas(
             kind=error.kind,
             values=error.values,
         ) from error
-    if dropped_names:
-        dropped_names_text = listed(dict.fromkeys(dropped_names), 8)
+    if dropped_row_names:
+        dropped_names_text = listed(dict.fromkeys(dropped_row_names), 8)
         findings.append(
             Finding(
                 f"rows that are not regions of the atlas {atlas.name} are left out: "
@@ -513,20 +520,22 @@ def _reorder_to_atlas(
                 LEFT_OUT,
             )
         )
-    ordered_weights = raw_matrix.values.take(row_of_region, 0).take(column_of_region, 1)
+    ordered_weights = raw_matrix.weights.take(row_index_by_region, 0).take(
+        column_index_by_region, 1
+    )
     ordered_weights = ordered_weights.astype(np.float64)
     if raw_matrix.omits_absent_regions:
         ordered_weights[missing_region_indices] = np.nan
         ordered_weights[:, missing_region_indices] = np.nan
         is_missing_weight = np.isnan(ordered_weights)
-        n_missing_weights = np.minimum(
+        n_missing_by_region = np.minimum(
             is_missing_weight.sum(0), is_missing_weight.sum(1)
         )
-        is_absent = n_missing_weights >= len(ordered_weights) - 1
-        if 0 < is_absent.sum() <= MAX_ABSENT_REGIONS:
-            ordered_weights[is_absent] = 0
-            ordered_weights[:, is_absent] = 0
-            dropped_names_text = ", ".join(np.array(atlas.names)[is_absent])
+        is_absent_region = n_missing_by_region >= len(ordered_weights) - 1
+        if 0 < is_absent_region.sum() <= MAX_ABSENT_REGIONS:
+            ordered_weights[is_absent_region] = 0
+            ordered_weights[:, is_absent_region] = 0
+            dropped_names_text = ", ".join(np.array(atlas.names)[is_absent_region])
             message = (
                 "regions that are absent from the file have no connections: "
                 f"{dropped_names_text}"
@@ -576,9 +585,9 @@ def _treat_weights(
     weight_matrix, weight_notes = treat_negative_weights(
         weight_matrix, negative, connectome_path
     )
-    is_not_finite = ~np.isfinite(weight_matrix)
-    if is_not_finite.any():
-        i, j = np.argwhere(is_not_finite)[0]
+    is_not_finite_weight = ~np.isfinite(weight_matrix)
+    if is_not_finite_weight.any():
+        i, j = np.argwhere(is_not_finite_weight)[0]
         hint_text = (
             " on the diagonal. Set the diagonal to 0"
             if i == j
@@ -589,7 +598,7 @@ def _treat_weights(
             path=connectome_path,
             kind="weights not finite",
             got=(
-                f"{is_not_finite.sum()} NaN or infinite weights, for example "
+                f"{is_not_finite_weight.sum()} NaN or infinite weights, for example "
                 f"{weight_matrix[i, j]} between {region_names[i]} and "
                 f"{region_names[j]}."
             ),
@@ -684,30 +693,45 @@ def _read_text(connectome_path: Path) -> list[RawMatrix]:
     comment_texts = [
         text_line.lstrip("# ") for text_line in all_text_lines if text_line[0] == "#"
     ]
-    row_names, column_names, text_lines = _split_off_names(
+    row_names, column_names, text_lines = _split_names_from_lines(
         comment_texts, text_lines, delimiter
     )
     weight_matrix = _parse_weights(text_lines, delimiter, has_row_names=bool(row_names))
     _refuse_lost_lines(connectome_path, row_names, column_names)
-    for axis_word, axis_names in (("rows", row_names), ("columns", column_names)):
-        if axis_names and len(axis_names) != len(weight_matrix):
+    for axis_word, row_or_column_names in (
+        ("rows", row_names),
+        ("columns", column_names),
+    ):
+        if row_or_column_names and len(row_or_column_names) != len(weight_matrix):
             raise FileFormatError(
-                f"the file has {len(axis_names)} names for {len(weight_matrix)} "
-                f"{axis_word}; expected one name for each. Correct the names.",
+                f"the file has {len(row_or_column_names)} names for "
+                f"{len(weight_matrix)} {axis_word}; expected one name for each. "
+                "Correct the names.",
                 path=connectome_path,
                 kind="names per axis",
             )
-    comments = "\n".join(comment_texts)
-    named_axes = [
-        tuple(axis_names) for axis_names in (row_names, column_names) if axis_names
+    comment_text = "\n".join(comment_texts)
+    usable_names_by_axis = [
+        tuple(row_or_column_names)
+        for row_or_column_names in (row_names, column_names)
+        if row_or_column_names
     ]
     # of counts and names, only the names say which regions the rows are
-    named_axes = [
-        names for names in named_axes if not are_default_row_names(names)
-    ] or named_axes
-    if not named_axes:
-        return [RawMatrix(weight_matrix, comments=comments)]
-    return [RawMatrix(weight_matrix, named_axes[0], named_axes[-1], comments=comments)]
+    usable_names_by_axis = [
+        row_or_column_names
+        for row_or_column_names in usable_names_by_axis
+        if not are_default_row_names(row_or_column_names)
+    ] or usable_names_by_axis
+    if not usable_names_by_axis:
+        return [RawMatrix(weight_matrix, comment_text=comment_text)]
+    return [
+        RawMatrix(
+            weight_matrix,
+            usable_names_by_axis[0],
+            usable_names_by_axis[-1],
+            comment_text=comment_text,
+        )
+    ]
 
 
 def _refuse_lost_lines(
@@ -717,13 +741,19 @@ def _refuse_lost_lines(
     n_rows, n_columns = len(row_names), len(column_names)
     if not (n_rows and n_columns) or n_rows == n_columns:
         return
-    missing_rows = [name for name in column_names if name not in row_names]
-    missing_columns = [name for name in row_names if name not in column_names]
-    is_subset = not (missing_rows and missing_columns)
-    if not is_subset or len(missing_rows + missing_columns) != abs(n_rows - n_columns):
+    missing_row_names = [
+        region_name for region_name in column_names if region_name not in row_names
+    ]
+    missing_column_names = [
+        region_name for region_name in row_names if region_name not in column_names
+    ]
+    is_subset = not (missing_row_names and missing_column_names)
+    if not is_subset or len(missing_row_names + missing_column_names) != abs(
+        n_rows - n_columns
+    ):
         return
-    axis_word = "row" if missing_rows else "column"
-    missing_text = listed(missing_rows or missing_columns, 5)
+    axis_word = "row" if missing_row_names else "column"
+    missing_text = listed(missing_row_names or missing_column_names, 5)
     raise FileFormatError(
         f"the matrix has {n_rows} rows and {n_columns} columns; the {axis_word} of "
         f"{missing_text} is missing. Add the {axis_word}, or leave the scan out.",
@@ -739,16 +769,16 @@ def _parse_weights(
     if not text_lines:
         return np.empty((0, 0))
     # names may be quoted and contain delimiters; those of rows are read already
-    column_converters: dict[int | str, Callable[[str], float]] | None = None
+    converter_by_column: dict[int | str, Callable[[str], float]] | None = None
     if has_row_names:
-        column_converters = {0: lambda _: 0.0}
+        converter_by_column = {0: lambda _: 0.0}
     try:
         weight_matrix = np.loadtxt(
             text_lines,
             delimiter=delimiter,
             quotechar='"',
             comments=None,
-            converters=column_converters,
+            converters=converter_by_column,
             ndmin=2,
         )
     except ValueError as error:
@@ -802,14 +832,14 @@ def _refuse_other_layouts(
             path=connectome_path,
             kind="connectogram",
         )
-    body_rows = cell_rows[1:] or cell_rows  # the first row may name the columns
-    distinct_word_counts = {_count_words(row_cells) for row_cells in body_rows}
-    distinct_row_lengths = {len(row_cells) for row_cells in body_rows}
-    is_large_enough = len(cell_rows) > 1 or len(cell_rows[0]) > 2
+    body_cell_rows = cell_rows[1:] or cell_rows  # the first row may name the columns
+    distinct_word_counts = {_count_words(row_cells) for row_cells in body_cell_rows}
+    distinct_row_lengths = {len(row_cells) for row_cells in body_cell_rows}
+    is_longer_than_pair = len(cell_rows) > 1 or len(cell_rows[0]) > 2
     if (
         distinct_word_counts == {2}
         and len(distinct_row_lengths) == 1
-        and is_large_enough
+        and is_longer_than_pair
     ):
         raise FileFormatError(
             "the file is a list of connections, whose lines contain two regions and "
@@ -828,25 +858,25 @@ def _count_words(row_cells: Sequence[str]) -> int:
     return -1 if any(is_word[n_words:]) else n_words
 
 
-def _split_off_names(
+def _split_names_from_lines(
     comment_texts: Sequence[str], text_lines: list[str], delimiter: str | None
 ) -> tuple[list[str], list[str], list[str]]:
     """Return the names of rows and of columns, and the lines without the header."""
     row_names = list[str]()
     column_names = list[str]()
-    first_cells = split_cells(text_lines[0], delimiter)
+    first_line_cells = split_cells(text_lines[0], delimiter)
     # the header has a corner, or begins with a name where there are as many columns
-    is_square = len(text_lines) == len(first_cells)
-    starts_with_name = is_square and not _are_weights(first_cells[:1])
-    has_corner_cell = first_cells[0].lower() in _CORNER_CELLS or starts_with_name
-    n_columns = len(first_cells) - has_corner_cell
-    if has_corner_cell or not _are_weights(first_cells[1:]):
-        column_names, text_lines = first_cells, text_lines[1:]
+    is_square_table = len(text_lines) == len(first_line_cells)
+    starts_with_name = is_square_table and not _are_weights(first_line_cells[:1])
+    has_corner_cell = first_line_cells[0].lower() in _CORNER_CELLS or starts_with_name
+    n_columns = len(first_line_cells) - has_corner_cell
+    if has_corner_cell or not _are_weights(first_line_cells[1:]):
+        column_names, text_lines = first_line_cells, text_lines[1:]
     else:
-        column_names = _find_names_in_comments(comment_texts, len(first_cells))
-    first_cells = split_cells(text_lines[0], delimiter) if text_lines else [""]
+        column_names = _find_names_in_comments(comment_texts, len(first_line_cells))
+    first_line_cells = split_cells(text_lines[0], delimiter) if text_lines else [""]
     # below a header with a corner, or with a cell less, the first column has names
-    if len(first_cells) == n_columns + 1 or not _are_weights(first_cells[:1]):
+    if len(first_line_cells) == n_columns + 1 or not _are_weights(first_line_cells[:1]):
         row_names = [split_cells(text_line, delimiter)[0] for text_line in text_lines]
         # Without a known word, a corner can only be told if no line is missing.
         has_known_corner = bool(column_names) and (
@@ -871,10 +901,10 @@ def _find_names_in_comments(comment_texts: Sequence[str], n_columns: int) -> lis
             and len(comment_cells) == n_columns + 1
         ):
             comment_cells = comment_cells[1:]
-        are_names = not _are_weights(comment_cells) or all(
+        has_names = not _are_weights(comment_cells) or all(
             map(str.isdecimal, comment_cells)
         )
-        if len(comment_cells) == n_columns and are_names:
+        if len(comment_cells) == n_columns and has_names:
             return comment_cells
     return []
 
@@ -917,7 +947,7 @@ def _read_hdf(connectome_path: Path) -> list[RawMatrix]:
 
     array_by_key: dict[str, np.ndarray] = {}
 
-    def read_item(item_key: str, hdf_item: h5py.Group | h5py.Dataset) -> None:
+    def read_hdf_item(item_key: str, hdf_item: h5py.Group | h5py.Dataset) -> None:
         if not isinstance(hdf_item, h5py.Dataset) or item_key.startswith("#refs#"):
             return
         if h5py.check_string_dtype(hdf_item.dtype) is not None:
@@ -938,7 +968,7 @@ def _read_hdf(connectome_path: Path) -> list[RawMatrix]:
             array_by_key[item_key] = hdf_item[()]
 
     with h5py.File(connectome_path, "r") as hdf_file:
-        hdf_file.visititems(read_item)
+        hdf_file.visititems(read_hdf_item)
     return _find_matrices(connectome_path, array_by_key)
 
 
@@ -955,13 +985,14 @@ class MatrixFormat(NamedTuple):
 
     Attributes
     ----------
-    read : callable
-        `(path) -> matrices`; those of many scans have :attr:`RawMatrix.name_lists`.
+    read_matrices : callable
+        `(path) -> matrices`; those of many scans have
+        :attr:`RawMatrix.name_list_by_key`.
     may_hold_many_scans : bool
         Whether a file may hold the connectomes of many scans.
     """
 
-    read: Callable[[Path], list[RawMatrix]]
+    read_matrices: Callable[[Path], list[RawMatrix]]
     may_hold_many_scans: bool = False
 
 
@@ -982,8 +1013,8 @@ def is_matrix_file(connectome_path: Path) -> bool:
         with suppress(BrainlsapError), reading(connectome_path, "a matrix"):
             array_shape = (
                 FORMATS[connectome_path.suffix.lower()]
-                .read(connectome_path)[0]
-                .values.shape
+                .read_matrices(connectome_path)[0]
+                .weights.shape
             )
             return len(array_shape) == 2 and 5 < array_shape[0] == array_shape[1]
     return False
@@ -995,12 +1026,12 @@ def is_matrix_file(connectome_path: Path) -> bool:
 class _RowNameList(NamedTuple):
     """A list of a file that may name rows.
 
-    `prefix` is the start of its key, by which it belongs to the matrices whose keys
+    `key_prefix` is the start of its key, by which it belongs to the matrices whose keys
     start alike; "" for all matrices.
     """
 
-    key: str
-    prefix: str
+    list_key: str
+    key_prefix: str
     names: tuple[str, ...]
 
 
@@ -1020,7 +1051,7 @@ def _find_matrices(
         If there is no matrix, or several lists could name one, or a list whose key
         says that it names rows has the length of no matrix.
     """
-    square_array_of_key = {
+    square_array_by_key = {
         array_key: array_value
         for array_key, array_value in array_by_key.items()
         if array_value.ndim == 2
@@ -1030,9 +1061,9 @@ def _find_matrices(
     stack_arrays = [
         array_value for array_value in array_by_key.values() if _is_stack(array_value)
     ]
-    if len(stack_arrays) == 1 and not square_array_of_key:
+    if len(stack_arrays) == 1 and not square_array_by_key:
         return _split_stack(stack_arrays[0], array_by_key)
-    if not square_array_of_key:
+    if not square_array_by_key:
         shapes_text = listed(
             (
                 f"{array_key} {array_value.shape}"
@@ -1047,22 +1078,28 @@ def _find_matrices(
             kind="no square matrix",
         )
     row_name_lists = _find_row_name_lists(array_by_key)
-    matrix_sizes = {len(square_array) for square_array in square_array_of_key.values()}
+    matrix_sizes = {len(square_array) for square_array in square_array_by_key.values()}
     raw_matrices = list[RawMatrix]()
-    for array_key, square_array in square_array_of_key.items():
-        names_of_list = {
-            row_name_list.key: row_name_list.names
+    for array_key, square_array in square_array_by_key.items():
+        names_by_list_key = {
+            row_name_list.list_key: row_name_list.names
             for row_name_list in row_name_lists
-            if array_key.startswith(row_name_list.prefix)
-            or not any(k.startswith(row_name_list.prefix) for k in square_array_of_key)
+            if array_key.startswith(row_name_list.key_prefix)
+            or not any(
+                k.startswith(row_name_list.key_prefix) for k in square_array_by_key
+            )
         }
-        row_names = _choose_row_list(
-            connectome_path, array_key, len(square_array), names_of_list, matrix_sizes
+        row_names = _match_row_names(
+            connectome_path,
+            array_key,
+            len(square_array),
+            names_by_list_key,
+            matrix_sizes,
         )
         list_prefixes = [
-            row_name_list.prefix
+            row_name_list.key_prefix
             for row_name_list in row_name_lists
-            if array_key.startswith(row_name_list.prefix)
+            if array_key.startswith(row_name_list.key_prefix)
         ]
         measure_name = array_key.removeprefix(max(list_prefixes, key=len, default=""))
         measure_name = measure_name.removesuffix("_connectivity").removesuffix(" r2r")
@@ -1079,26 +1116,26 @@ def _find_row_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_RowNam
     """Return the arrays of a file that are lists of names, or of label numbers."""
     row_name_lists = list[_RowNameList]()
     for array_key, array_value in array_by_key.items():
-        key_endings = (
+        matching_endings = (
             key_ending
             for key_ending in _NUMBER_KEYS
             if array_key.lower().endswith(key_ending)
         )
-        number_ending = next(key_endings, "")
+        known_ending = next(matching_endings, "")
         names_in_list = _read_names_in_array(
-            array_value, accepts_numbers=number_ending != ""
+            array_value, accepts_numbers=known_ending != ""
         )
         if names_in_list:
-            key_prefix = array_key[: -len(number_ending)] if number_ending else ""
+            key_prefix = array_key[: -len(known_ending)] if known_ending else ""
             row_name_lists.append(_RowNameList(array_key, key_prefix, names_in_list))
     return row_name_lists
 
 
-def _choose_row_list(
+def _match_row_names(
     connectome_path: Path,
     matrix_key: str,
     n_rows: int,
-    names_by_key: Mapping[str, tuple[str, ...]],
+    names_by_list_key: Mapping[str, tuple[str, ...]],
     matrix_sizes: Collection[int],
 ) -> tuple[str, ...] | None:
     """Return the one list of as many different names as a matrix has rows, if any.
@@ -1108,7 +1145,7 @@ def _choose_row_list(
     """
     candidate_name_lists = {
         names_in_list
-        for names_in_list in names_by_key.values()
+        for names_in_list in names_by_list_key.values()
         if len(names_in_list) == n_rows == len(set(names_in_list))
     }
     candidate_name_lists = {
@@ -1116,15 +1153,18 @@ def _choose_row_list(
         for names_in_list in candidate_name_lists
         if not are_unsigned_integers(names_in_list)
     } or candidate_name_lists
-    has_wrong_length = any(
+    has_list_of_wrong_length = any(
         list_key.lower().endswith(_NAME_KEYS)
         and len(names_in_list) not in (1, *matrix_sizes)
-        for list_key, names_in_list in names_by_key.items()
+        for list_key, names_in_list in names_by_list_key.items()
         if not are_unsigned_integers(names_in_list)
     )
-    if len(candidate_name_lists) > 1 or (has_wrong_length and not candidate_name_lists):
+    if len(candidate_name_lists) > 1 or (
+        has_list_of_wrong_length and not candidate_name_lists
+    ):
         lengths_text = ", ".join(
-            f"{k!r} ({len(names_in_list)})" for k, names_in_list in names_by_key.items()
+            f"{k!r} ({len(names_in_list)})"
+            for k, names_in_list in names_by_list_key.items()
         )
         raise FileFormatError(
             f"{matrix_key!r} has {n_rows} rows, but the lists of names in the file "
@@ -1162,15 +1202,15 @@ def _split_stack(
             )
     if is_scan_axis_last:
         stacked_matrices = np.moveaxis(stacked_matrices, 2, 0)
-    name_lists = dict[str, NameList]()
+    name_list_by_key = dict[str, NameList]()
     for array_key, array_value in array_by_key.items():
         names_in_list = _read_names_in_array(array_value, accepts_numbers=True)
         if names_in_list:
-            name_lists[array_key] = NameList(
+            name_list_by_key[array_key] = NameList(
                 names_in_list, are_texts=array_value.dtype.kind in "USO"
             )
     return [
-        RawMatrix(matrix_values, name_lists=name_lists)
+        RawMatrix(matrix_values, name_list_by_key=name_list_by_key)
         for matrix_values in stacked_matrices
     ]
 
@@ -1205,5 +1245,7 @@ def _read_names_in_array(
         or array_value.dtype.kind not in "uif"
     ):
         return ()
-    number_texts = [f"{label_number:.15g}" for label_number in array_value.ravel()]
+    number_texts = [
+        f"{number_in_array:.15g}" for number_in_array in array_value.ravel()
+    ]
     return tuple(number_texts) if are_unsigned_integers(number_texts) else ()

@@ -32,7 +32,7 @@ COVARIATES = {
     "tracer": (
         *("tracer", "pet_tracer", "radiotracer", "ligand", "radioligand", "trc"),
         "radiopharmaceutical",
-        *(f"{feature}_tracer" for feature in PET_FEATURES),
+        *(f"{feature_name}_tracer" for feature_name in PET_FEATURES),
     ),
     "processing": (
         *("pvc", "pvc_method", "partial_volume_correction", "reference_region"),
@@ -44,7 +44,9 @@ COVARIATES = {
 }
 _UNIT_IN_BRACKETS = re.compile(r"(?<=\w)\s*(\([^()]*\)|\[[^\[\]]*\])\s*$")
 _KIND_OF_NAME = {
-    name.replace("_", ""): kind for kind, names in COVARIATES.items() for name in names
+    covariate_name.replace("_", ""): covariate_kind
+    for covariate_kind, covariate_names in COVARIATES.items()
+    for covariate_name in covariate_names
 }
 # Kinds whose numbers are names of groups: a regression line through the numbers of
 # sites would mean nothing.
@@ -106,9 +108,9 @@ _WORDS_BY_STAGE = (
     "ad,dementia,ad dementia,alzheimer's disease,alzheimer's dementia",
 )
 STAGE_OF_WORD = {
-    diagnosis: stage
-    for stage, diagnoses in enumerate(_WORDS_BY_STAGE)
-    for diagnosis in diagnoses.split(",")
+    diagnosis: stage_number
+    for stage_number, diagnoses_text in enumerate(_WORDS_BY_STAGE)
+    for diagnosis in diagnoses_text.split(",")
 }
 _MIN_SHARE_OF_STAGES = 0.5
 """Smallest share of stages among the values of a column that is read as stages."""
@@ -157,10 +159,10 @@ def find_stage_columns(text_table: pd.DataFrame) -> list[str]:
     stage_column_names = list[str]()
     for column_name, column_values in text_table.items():
         lower_texts = column_values.dropna().astype(str).str.strip().str.lower()
-        stage_numbers = lower_texts.map(STAGE_OF_WORD)
+        stage_series = lower_texts.map(STAGE_OF_WORD)
         if (
-            stage_numbers.nunique() >= 2
-            and stage_numbers.notna().mean() >= _MIN_SHARE_OF_STAGES
+            stage_series.nunique() >= 2
+            and stage_series.notna().mean() >= _MIN_SHARE_OF_STAGES
         ):
             stage_column_names.append(str(column_name))
     return stage_column_names
@@ -215,11 +217,11 @@ def acquisition_kind(column_name: object) -> str:
 
 
 _ACQUISITION_KINDS = {
-    name: kind
-    for kind in ("site", "scanner", "phase")
-    for name in (
-        *(letters_of(name) for name in COVARIATES[kind]),
-        *(letters_of(name) for name in _ACQUISITION_NAMES[kind].split()),
+    name_letters: covariate_kind
+    for covariate_kind in ("site", "scanner", "phase")
+    for name_letters in (
+        *map(letters_of, COVARIATES[covariate_kind]),
+        *map(letters_of, _ACQUISITION_NAMES[covariate_kind].split()),
     )
 }
 
@@ -250,19 +252,19 @@ def has_groups(column_name: str, covariate_values: pd.Series) -> bool:
     if covariate_kind in IS_CATEGORICAL:
         return IS_CATEGORICAL[covariate_kind]
     name_words = set(_split_into_words(column_name))
-    ends_as_quantity = letters_of(str(column_name)).endswith(_QUANTITY_ENDS)
-    if ends_as_quantity or name_words & _QUANTITY_WORDS:
+    has_quantity_ending = letters_of(str(column_name)).endswith(_QUANTITY_ENDS)
+    if has_quantity_ending or name_words & _QUANTITY_WORDS:
         return False
     return bool(name_words & _GROUP_WORDS) or _are_codes(
         known_numbers.to_numpy(dtype=float)
     )
 
 
-def _are_codes(covariate_numbers: np.ndarray) -> bool:
+def _are_codes(number_array: np.ndarray) -> bool:
     """Return whether numbers repeat as codes of groups do."""
-    unique_codes = np.unique(covariate_numbers)
+    unique_codes = np.unique(number_array)
     n_codes = len(unique_codes)
-    n_scans = len(covariate_numbers)
+    n_scans = len(number_array)
     if n_codes <= 2:
         return False
     if not np.array_equal(unique_codes, np.round(unique_codes)):
@@ -278,7 +280,7 @@ def _are_codes(covariate_numbers: np.ndarray) -> bool:
     )
 
 
-def group_names(covariate_values: pd.Series) -> pd.Series:
+def to_group_texts(covariate_values: pd.Series) -> pd.Series:
     """Return groups as text: 1, 1.0 and "1" are the same; missing stays missing."""
     parsed_numbers = pd.to_numeric(covariate_values, errors="coerce")
     is_numeric = parsed_numbers.notna().sum() == covariate_values.notna().sum()
@@ -290,7 +292,9 @@ def group_names(covariate_values: pd.Series) -> pd.Series:
     return group_texts.astype(object).where(covariate_values.notna(), None)
 
 
-def match_sexes(sexes: Iterable[str], known_sexes: Collection[str]) -> dict[str, str]:
+def match_sexes(
+    sex_spellings: Iterable[str], known_spellings: Collection[str]
+) -> dict[str, str]:
     """Return the known spelling of every sex that is written in another way.
 
     Numbers, and words that may mean either sex, have none.
@@ -298,35 +302,41 @@ def match_sexes(sexes: Iterable[str], known_sexes: Collection[str]) -> dict[str,
     >>> match_sexes(["female", "Male", "1"], ["F", "M"])
     {'female': 'F', 'Male': 'M'}
     """
-    other_sexes = [sex for sex in sexes if sex not in known_sexes]
-    word_of_sex = {sex: sex.strip().lower() for sex in (*other_sexes, *known_sexes)}
-    if _AMBIGUOUS_SEX in word_of_sex.values():
+    other_spellings = [
+        spelling for spelling in sex_spellings if spelling not in known_spellings
+    ]
+    lower_word_by_spelling = {
+        spelling: spelling.strip().lower()
+        for spelling in (*other_spellings, *known_spellings)
+    }
+    if _AMBIGUOUS_SEX in lower_word_by_spelling.values():
         return {}
-    spelling_of_meaning: dict[str, str] = {}
-    for known_sex in known_sexes:
-        if sex_meaning := _SEX_OF_WORD.get(word_of_sex[known_sex]):
+    spelling_by_sex: dict[str, str] = {}
+    for known_spelling in known_spellings:
+        if sex := _SEX_OF_WORD.get(lower_word_by_spelling[known_spelling]):
             # Two known words for one sex are two groups.
-            if sex_meaning in spelling_of_meaning:
+            if sex in spelling_by_sex:
                 return {}
-            spelling_of_meaning[sex_meaning] = known_sex
+            spelling_by_sex[sex] = known_spelling
     return {
-        sex: spelling_of_meaning[sex_meaning]
-        for sex in other_sexes
-        if (sex_meaning := _SEX_OF_WORD.get(word_of_sex[sex])) in spelling_of_meaning
+        spelling: spelling_by_sex[sex]
+        for spelling in other_spellings
+        if (sex := _SEX_OF_WORD.get(lower_word_by_spelling[spelling]))
+        in spelling_by_sex
     }
 
 
 def find_spellings(
     column_name: str,
     group_values: pd.Series,
-    scan_names: pd.Series | None = None,
+    scan_name_series: pd.Series | None = None,
     *,
     is_label: bool = False,
 ) -> list[Finding]:
     """Return a fault if a column of groups writes one group in several ways.
 
     The fault gives the number of scans of every spelling, and the scans of the rarest
-    one if `scan_names`, with the index of `group_values`, are known.
+    one if `scan_name_series`, with the index of `group_values`, are known.
     """
     group_texts = group_values.dropna().astype(str)
     spellings = group_texts.unique().tolist()
@@ -347,35 +357,37 @@ def find_spellings(
                 unified_spelling[:1] for unified_spelling in unified_spellings
             ]
             has_codes_and_words = (
-                len({group_text.isdecimal() for group_text in spellings}) > 1
+                len({spelling.isdecimal() for spelling in spellings}) > 1
             )
             if has_codes_and_words:
                 unified_spellings = ["any"] * len(unified_spellings)
-    variant_counter = Counter(unified_spellings)
+    count_by_unified_spelling = Counter(unified_spellings)
     spelling_variants = [
         spelling
         for spelling, unified_spelling in zip(spellings, unified_spellings, strict=True)
-        if variant_counter[unified_spelling] > 1
+        if count_by_unified_spelling[unified_spelling] > 1
     ]
     if not spelling_variants:
         return []
     n_scans_by_spelling = group_texts.value_counts()
-    counts_of_variants = [
+    variant_count_pairs = [
         (spelling, int(n_scans_by_spelling[spelling]))
         for spelling in sorted(spelling_variants)
     ]
-    message = f"{column_name} is written as {describe_counts(counts_of_variants)}"
-    rarest_spelling = min(counts_of_variants, key=lambda variant: variant[1])[0]
+    message = f"{column_name} is written as {describe_counts(variant_count_pairs)}"
+    rarest_spelling = min(variant_count_pairs, key=lambda variant: variant[1])[0]
     rarest_scan_names: tuple[str, ...] = ()
-    if scan_names is not None:
-        is_rarest = group_texts == rarest_spelling
-        rarest_scan_names = tuple(scan_names[group_texts.index[is_rarest]].map(str))
+    if scan_name_series is not None:
+        is_rarest_text = group_texts == rarest_spelling
+        rarest_scan_names = tuple(
+            scan_name_series[group_texts.index[is_rarest_text]].map(str)
+        )
         message += f"; {rarest_spelling!r} is the value of"
     advice = "Write one word or one code for each group"
     if is_label:
         advice = "Write one word for each class"
-        n_words = len({spelling.lower() for spelling in spelling_variants})
-        if n_words == len(spelling_variants):
+        n_distinct_words = len({spelling.lower() for spelling in spelling_variants})
+        if n_distinct_words == len(spelling_variants):
             advice += (
                 ". If the words are different classes, list all classes with "
                 f"{option_text('classes')}"
@@ -384,27 +396,31 @@ def find_spellings(
 
 
 def find_ditto_marks(
-    scan_table: pd.DataFrame, column_key: str, column_name: str
+    scan_table: pd.DataFrame, column_name: str, column_title: str
 ) -> list[Finding]:
     """Return a fault for every scan whose cell is a mark for the cell above.
 
-    `column_name` is what messages call the column.
+    `column_title` is what messages call the column.
     """
-    scan_names = scan_table.get("scan", scan_table.index.to_series())
+    scan_name_series = scan_table.get("scan", scan_table.index.to_series())
     return [
         Finding(
-            f"{column_name} is a ditto mark",
+            f"{column_title} is a ditto mark",
             FAULT,
             scan=str(scan_name),
             got=str(cell_text),
             advice="Write the value itself in this cell",
         )
-        for scan_name, cell_text in zip(scan_names, scan_table[column_key], strict=True)
+        for scan_name, cell_text in zip(
+            scan_name_series, scan_table[column_name], strict=True
+        )
         if is_ditto_mark(cell_text)
     ]
 
 
-def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Finding]:
+def find_wrong_numbers(
+    scan_table: pd.DataFrame, column_names: Sequence[str]
+) -> list[Finding]:
     """Return faults: numbers for a missing value, such as 999 or -9, or no age."""
     faults = list[Finding]()
     for column_name in column_names:
@@ -413,36 +429,42 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
             continue
         column_numbers = pd.to_numeric(scan_table[column_name], errors="coerce")
         number_array = column_numbers.to_numpy(dtype=float, na_value=np.nan)
-        is_code = np.isin(number_array, MISSING_CODES)
-        is_suspect = is_code
+        is_missing_code = np.isin(number_array, MISSING_CODES)
+        is_suspect_number = is_missing_code
         if covariate_kind == "age":
-            is_suspect = is_code | (number_array < 0) | (number_array > _MAX_AGE)
-        if not is_suspect.any():
+            is_suspect_number = (
+                is_missing_code | (number_array < 0) | (number_array > _MAX_AGE)
+            )
+        if not is_suspect_number.any():
             continue
         scan_table = scan_table.reset_index(drop=True)
-        scan_names = scan_table.get("scan", scan_table.index.to_series())
+        scan_name_series = scan_table.get("scan", scan_table.index.to_series())
         column_numbers = column_numbers.reset_index(drop=True)
         lowest_number, highest_number = (
-            column_numbers[~is_code].min(),
-            column_numbers[~is_code].max(),
+            column_numbers[~is_missing_code].min(),
+            column_numbers[~is_missing_code].max(),
         )
         plausible_margin = highest_number - lowest_number
-        is_wrong = is_code & ~column_numbers.between(
+        is_wrong_number = is_missing_code & ~column_numbers.between(
             lowest_number - plausible_margin, highest_number + plausible_margin
         )
         if (
             covariate_kind == "age"
             and _MIN_MEDIAN_AGE <= column_numbers.median() <= _MAX_AGE
         ):
-            is_wrong |= (column_numbers < 0) | (column_numbers > _MAX_AGE)
-        wrong_numbers = column_numbers[is_wrong & column_numbers.notna()]
-        valid_numbers = column_numbers[~is_wrong]
-        lowest_valid, highest_valid = valid_numbers.min(), valid_numbers.max()
-        for scan_name, column_number in zip(
-            scan_names[wrong_numbers.index], wrong_numbers, strict=True
+            is_wrong_number |= (column_numbers < 0) | (column_numbers > _MAX_AGE)
+        wrong_numbers = column_numbers[is_wrong_number & column_numbers.notna()]
+        valid_numbers = column_numbers[~is_wrong_number]
+        lowest_valid_number, highest_valid_number = (
+            valid_numbers.min(),
+            valid_numbers.max(),
+        )
+        for scan_name, wrong_number in zip(
+            scan_name_series[wrong_numbers.index], wrong_numbers, strict=True
         ):
             message = (
-                f"{column_name} is far outside {lowest_valid:g} to {highest_valid:g}, "
+                f"{column_name} is far outside {lowest_valid_number:g} to "
+                f"{highest_valid_number:g}, "
                 "the range of all other scans"
             )
             faults.append(
@@ -450,7 +472,7 @@ def find_codes(scan_table: pd.DataFrame, column_names: Sequence[str]) -> list[Fi
                     message,
                     FAULT,
                     scan=str(scan_name),
-                    got=f"{column_number:g}",
+                    got=f"{wrong_number:g}",
                     advice="Correct the value, or write n/a if it is unknown",
                 )
             )
@@ -480,10 +502,12 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     absolute_deviations = np.abs(robust_deviation(ages.to_numpy(dtype=float)))
     if not np.median(absolute_deviations) > 0:
         return []
-    is_far = absolute_deviations > _MAX_AGE_DEVIATION
-    other_ages = ages[~is_far]
+    is_far_age = absolute_deviations > _MAX_AGE_DEVIATION
+    other_ages = ages[~is_far_age]
     # An impossible age is a fault, which is reported once.
-    faulty_scan_names = {fault.scan for fault in find_codes(scan_table, [column_name])}
+    faulty_scan_names = {
+        fault.scan for fault in find_wrong_numbers(scan_table, [column_name])
+    }
     return [
         Finding(
             f"{column_name} is far from the values of all other scans, whose range is "
@@ -493,26 +517,28 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
             got=f"{age:g}",
             advice="If the value is wrong, correct it or write n/a",
         )
-        for row_index, age in ages[is_far].items()
+        for row_index, age in ages[is_far_age].items()
         if str(scan_table["scan"][row_index]) not in faulty_scan_names
     ]
 
 
 def _find_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on values of a sex that are neither of two known words or codes."""
-    sexes = group_names(scan_table[column_name]).dropna().map(str)
-    sex_counts = sexes.value_counts()
-    unknown_counts = [
+    sexes = to_group_texts(scan_table[column_name]).dropna().map(str)
+    n_scans_by_sex = sexes.value_counts()
+    unknown_sex_count_pairs = [
         (repr(sex), n_scans)
-        for sex, n_scans in sex_counts.items()
+        for sex, n_scans in n_scans_by_sex.items()
         if str(sex).lower() not in _SEX_WORDS
     ]
-    if not unknown_counts or len(unknown_counts) == len(sex_counts):
+    if not unknown_sex_count_pairs or len(unknown_sex_count_pairs) == len(
+        n_scans_by_sex
+    ):
         return []
     return [
         Finding(
             f"{column_name} has unknown values, each of which counts as a group: "
-            f"{describe_counts(unknown_counts, max_items=5)}",
+            f"{describe_counts(unknown_sex_count_pairs, max_items=5)}",
             kind=ASSUMED,
             advice="Write n/a where the value is unknown",
         )
@@ -520,7 +546,7 @@ def _find_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Find
 
 
 def find_covariate_faults(
-    scan_table: pd.DataFrame, label_name: str, *, has_order: bool = True
+    scan_table: pd.DataFrame, label_name: str, *, has_class_order: bool = True
 ) -> list[Finding]:
     """Return the faults of the labels and covariates of a cohort.
 
@@ -530,7 +556,7 @@ def find_covariate_faults(
         Of a cohort.
     label_name : str
         Name of the label.
-    has_order : bool
+    has_class_order : bool
         Whether an order of classes was given or is known; words for one stage are then
         classes of their own.
 
@@ -541,7 +567,7 @@ def find_covariate_faults(
         that differs between the visits of a person.
     """
     faults = list[Finding]()
-    if not has_order:
+    if not has_class_order:
         faults += find_spellings(
             label_name, scan_table["label"], scan_table.get("scan"), is_label=True
         )
@@ -554,13 +580,13 @@ def find_covariate_faults(
         column_values = scan_table[column_name]
         if covariate_kind in COVARIATES:
             faults += find_ditto_marks(scan_table, column_name, column_name)
-            faults += find_codes(scan_table, [column_name])
+            faults += find_wrong_numbers(scan_table, [column_name])
             if has_groups(column_name, column_values):
                 faults += find_spellings(
                     column_name, column_values, scan_table.get("scan")
                 )
         if covariate_kind == "sex":
-            n_sexes_of_person = column_values.groupby(
+            n_sexes_by_person = column_values.groupby(
                 scan_table["participant"]
             ).nunique()
             faults += [
@@ -570,6 +596,6 @@ def find_covariate_faults(
                     FAULT,
                     participant=str(participant_id),
                 )
-                for participant_id in n_sexes_of_person.index[n_sexes_of_person > 1]
+                for participant_id in n_sexes_by_person.index[n_sexes_by_person > 1]
             ]
     return faults

@@ -28,15 +28,15 @@ from brainlsap.data.connectomes import is_matrix_file
 from brainlsap.data.covariates import COVARIATES, SCALE_KINDS, kind_of, propose_label
 from brainlsap.data.find_files import (
     Scan,
-    ScanName,
+    ScanIdentity,
     StudyFiles,
-    ambiguity_error,
+    make_ambiguity_error,
 )
 from brainlsap.data.flow import NO_IMAGE, leave_out_text
 from brainlsap.data.id_columns import (
     NO_CHOICE,
-    ChosenColumns,
-    find_exchanged_ids,
+    UserColumns,
+    describe_exchanged_ids,
 )
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
@@ -533,7 +533,7 @@ class FeatureSources:
     """For each scan, the scale of its values by column, if scales can differ."""
     id_mismatch_finding: Finding | None = None
     """Difference between ids of tables and of files, added to messages of faults."""
-    chosen_columns: ChosenColumns = NO_CHOICE
+    user_columns: UserColumns = NO_CHOICE
     """Columns of ids and visits that the user named."""
     people_table: ScanTable | None = None
     """The table of people, with which other tables are compared."""
@@ -555,7 +555,7 @@ class FeatureSources:
         for table_path in table_paths:
             try:
                 parsed_sheets, sheet_errors = read_sheets(
-                    table_path, self.atlas, self.chosen_columns
+                    table_path, self.atlas, self.user_columns
                 )
             except BrainlsapError as error:
                 if self.table_paths is not None:
@@ -685,7 +685,7 @@ class FeatureSources:
             ]
         session_names_by_person: dict[str, dict[str, str]] = {}
         for scan_identity in scan_identities:
-            participant_id, session_id = self.study_files.key_of(scan_identity)
+            participant_id, session_id = self.study_files.get_scan_key(scan_identity)
             if session_id:
                 session_names_by_person.setdefault(participant_id, {}).setdefault(
                     session_id, scan_identity.session or session_id
@@ -706,10 +706,10 @@ class FeatureSources:
                 return scan_sources, reading_notes
             if feature_name in self.study_files.patterns:
                 raise CohortError(
-                    self.study_files.unmatched_pattern_message(feature_name, scans)
+                    self.study_files.describe_unmatched_pattern(feature_name, scans)
                 )
             run_pairs_by_scan = [
-                scan.entries(self.study_files.subjects_by_person) for scan in scans
+                scan.find_entries(self.study_files.subjects_by_person) for scan in scans
             ]
             if measure.in_stats and any(run_pairs_by_scan):
                 return self._choose_freesurfer_runs(scans, run_pairs_by_scan)
@@ -762,7 +762,7 @@ class FeatureSources:
             file_path for scan in scans for file_path in scan.files
         )
         path_tracer_pairs = (
-            (file_path, self.study_files.other_tracer(file_path, feature_name))
+            (file_path, self.study_files.find_other_tracer(file_path, feature_name))
             for file_path in file_paths
         )
         return [
@@ -783,7 +783,7 @@ class FeatureSources:
         for scan in scans:
             try:
                 optional_sources.append(
-                    self.study_files.regions(scan, feature_name, self.atlas)
+                    self.study_files.find_region_table(scan, feature_name, self.atlas)
                 )
             except CohortError as error:
                 optional_sources.append(Finding.from_error(error, scan.name))
@@ -892,18 +892,18 @@ class FeatureSources:
     def _choose_freesurfer_runs(
         self,
         scans: Sequence[Scan],
-        run_pairs_by_scan: Sequence[list[tuple[ScanName, Path]]],
+        run_pairs_by_scan: Sequence[list[tuple[ScanIdentity, Path]]],
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's FreeSurfer subject, all of one kind of run.
 
         The kind that more scans have is chosen. Longitudinal runs have a base.
         """
         cross_sectional_run_flags = [
-            any(not scan_identity.base for scan_identity, _ in run_pairs)
+            any(not scan_identity.template_name for scan_identity, _ in run_pairs)
             for run_pairs in run_pairs_by_scan
         ]
         longitudinal_run_flags = [
-            any(scan_identity.base for scan_identity, _ in run_pairs)
+            any(scan_identity.template_name for scan_identity, _ in run_pairs)
             for run_pairs in run_pairs_by_scan
         ]
         if all(cross_sectional_run_flags) and all(longitudinal_run_flags):
@@ -921,7 +921,7 @@ class FeatureSources:
             run_paths = [
                 run_path
                 for scan_identity, run_path in run_pairs
-                if bool(scan_identity.base) == are_longitudinal
+                if bool(scan_identity.template_name) == are_longitudinal
             ]
             if len(run_paths) == 1:
                 scan_sources.append(run_paths[0])
@@ -930,7 +930,9 @@ class FeatureSources:
                 ambiguity_text = (
                     f"{len(run_paths)} FreeSurfer subjects could be the scan"
                 )
-                run_error = ambiguity_error(ambiguity_text, "freesurfer", run_paths)
+                run_error = make_ambiguity_error(
+                    ambiguity_text, "freesurfer", run_paths
+                )
                 scan_sources.append(Finding.from_error(run_error, scan.name))
                 continue
             message = f"the {run_kind} FreeSurfer run is missing"
@@ -1130,17 +1132,17 @@ class FeatureSources:
 
         The check is skipped if the user named the column of ids.
         """
-        if self.people_table is None or self.chosen_columns.id:
+        if self.people_table is None or self.user_columns.id:
             return
         person_ids = [
-            self.study_files.key_of(scan_identity)[0]
+            self.study_files.get_scan_key(scan_identity)[0]
             for scan_identity in self.people_table.scan_names
         ]
         table_person_ids = [
-            self.study_files.key_of(scan_identity)[0]
+            self.study_files.get_scan_key(scan_identity)[0]
             for scan_identity in parsed_table.scan_names
         ]
-        message = find_exchanged_ids(
+        message = describe_exchanged_ids(
             person_ids,
             {
                 **self.people_table.text_table.to_dict("list"),
@@ -1271,11 +1273,11 @@ class FeatureSources:
         """
         row_indices_by_person: dict[str, dict[str, list[int]]] = {}
         for row_index, scan_identity in enumerate(parsed_table.scan_names):
-            participant_id, session_id = self.study_files.key_of(scan_identity)
+            participant_id, session_id = self.study_files.get_scan_key(scan_identity)
             row_indices_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
             ).append(row_index)
-        row_index_lists = [scan.entries(row_indices_by_person) for scan in scans]
+        row_index_lists = [scan.find_entries(row_indices_by_person) for scan in scans]
         absent_person_hint = ""
         if not all(row_index_lists):
             absent_person_hint = self._explain_absent_person(parsed_table)
@@ -1317,13 +1319,14 @@ class FeatureSources:
         )
         if self.people_table is not None:
             people_table_ids = {
-                self.study_files.key_of(scan_identity)[0]
+                self.study_files.get_scan_key(scan_identity)[0]
                 for scan_identity in self.people_table.scan_names
             }
             unlisted_participant_ids = dict.fromkeys(
                 scan_identity.participant
                 for scan_identity in parsed_table.scan_names
-                if self.study_files.key_of(scan_identity)[0] not in people_table_ids
+                if self.study_files.get_scan_key(scan_identity)[0]
+                not in people_table_ids
             )
             if unlisted_participant_ids:
                 for column_name, cell_texts in self.people_table.text_table.items():
@@ -1653,7 +1656,7 @@ def _check_one_kind_of_run(
 ) -> None:
     """Raise if rows are of longitudinal and of cross-sectional FreeSurfer runs."""
     run_base_flags = {
-        bool(scan_identity.base)
+        bool(scan_identity.template_name)
         for parsed_table in parsed_tables
         for scan_identity in parsed_table.scan_names
     }

@@ -22,11 +22,11 @@ from brainlsap.data.connectomes import FORMATS
 from brainlsap.data.flow import leave_out_text
 from brainlsap.data.id_columns import (
     NO_CHOICE,
-    ChosenColumns,
+    UserColumns,
     choose_id_column,
-    find_chosen_column,
     find_saved_index,
     find_session_column,
+    find_user_column,
 )
 from brainlsap.data.measures import (
     describe_wrong_tracer,
@@ -63,7 +63,9 @@ _FREESURFER_FOLDERS = {"label", "mri", "scripts", "surf", "tmp", "touch", "trash
 # Maximum number of folders between a data set and a file.
 _MAX_DEPTH = 6
 _OPPOSITE_SIDE = {"left": "right", "L": "R", "lh": "rh"}
-_OPPOSITE_SIDE |= {right: left for left, right in _OPPOSITE_SIDE.items()}
+_OPPOSITE_SIDE |= {
+    right_side: left_side for left_side, right_side in _OPPOSITE_SIDE.items()
+}
 SIDE_IN_NAME = re.compile(
     rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_OPPOSITE_SIDE)})(?=[_.])"
 )
@@ -86,12 +88,12 @@ _ZEROS = re.compile(r"(?<!\d)0+(?=\d)|\.0$")
 Entry = TypeVar("Entry")
 
 
-class ScanName(NamedTuple):
+class ScanIdentity(NamedTuple):
     """The participant, the visit and the kind of FreeSurfer run that a name gives."""
 
     participant: str
     session: str = ""
-    base: str = ""
+    template_name: str = ""
     """Template of a longitudinal run, empty for a cross-sectional one."""
 
     @property
@@ -100,9 +102,11 @@ class ScanName(NamedTuple):
 
         Without `sub-` and `ses-`; ADNI's numbers with their underscores.
         """
-        person = self.participant.strip().removeprefix("sub-")
-        person = re.sub(r"^(?:ADNI)?(\d{3})S(\d{4,5})$", r"\1_S_\2", person)
-        return person, self.session.strip().removeprefix("ses-")
+        participant_id = self.participant.strip().removeprefix("sub-")
+        participant_id = re.sub(
+            r"^(?:ADNI)?(\d{3})S(\d{4,5})$", r"\1_S_\2", participant_id
+        )
+        return participant_id, self.session.strip().removeprefix("ses-")
 
     @property
     def text(self) -> str:
@@ -110,17 +114,17 @@ class ScanName(NamedTuple):
         return "_".join(filter(None, (self.participant, self.session)))
 
 
-def bare_id(participant_id: str) -> str:
+def to_bare_id(participant_id: str) -> str:
     """Return an id in lower case, without zeros at the front of its numbers."""
     return _ZEROS.sub("", participant_id.lower())
 
 
-def parse_scan_name(name_text: str) -> ScanName:
+def parse_scan_identity(name_text: str) -> ScanIdentity:
     """Split the name of a scan, of its folder or of its row into its parts.
 
-    >>> tuple(parse_scan_name("/data/sub-01_ses-M00.long.sub-01/"))
+    >>> tuple(parse_scan_identity("/data/sub-01_ses-M00.long.sub-01/"))
     ('sub-01', 'ses-M00', 'sub-01')
-    >>> tuple(parse_scan_name("002_S_0295_2006-04-18"))
+    >>> tuple(parse_scan_identity("002_S_0295_2006-04-18"))
     ('002_S_0295', '2006-04-18', '')
     """
     base_name = name_text.strip().replace("\\", "/").rstrip("/").rpartition("/")[2]
@@ -128,10 +132,10 @@ def parse_scan_name(name_text: str) -> ScanName:
     for compiled_pattern in (_PTID, _BIDS):
         name_match = compiled_pattern.fullmatch(base_name)
         if name_match:
-            return ScanName(
+            return ScanIdentity(
                 name_match["person"], name_match["visit"] or "", template_name
             )
-    return ScanName(base_name, "", template_name)
+    return ScanIdentity(base_name, "", template_name)
 
 
 class ScanRows(NamedTuple):
@@ -139,18 +143,18 @@ class ScanRows(NamedTuple):
 
     Parameters
     ----------
-    names : list of ScanName
+    scan_identities : list of ScanIdentity
         The scan of each row.
-    columns : DataFrame
+    text_table : DataFrame
         The other columns, as text.
     id_column, session_column : str
-        Heads of the columns that `names` are from.
+        Heads of the columns that `scan_identities` are from.
     missing_words : MissingWords
         Those of :class:`.TableColumns`.
     """
 
-    names: list[ScanName]
-    columns: pd.DataFrame
+    scan_identities: list[ScanIdentity]
+    text_table: pd.DataFrame
     id_column: str
     session_column: str | None
     missing_words: MissingWords
@@ -159,22 +163,22 @@ class ScanRows(NamedTuple):
 def read_scan_rows(
     table_path: str | Path,
     sheet_name: str = "",
-    chosen_columns: ChosenColumns = NO_CHOICE,
+    user_columns: UserColumns = NO_CHOICE,
 ) -> ScanRows:
     """Read a table with a row for every scan.
 
-    `chosen_columns` are those of ids and visits that the user named, if the table has
+    `user_columns` are those of ids and visits that the user named, if the table has
     them. Raises FileFormatError where the file is no table, no column names the scans,
     or two could, or rows do not name scans.
     """
     cells_by_column = split_instances(read_columns(table_path, sheet_name))
-    id_column = find_chosen_column(cells_by_column, chosen_columns.id)
+    id_column = find_user_column(cells_by_column, user_columns.id)
     if id_column is None:
         id_column = _choose_id_column(table_path, cells_by_column)
     saved_index_names = find_saved_index(cells_by_column)
-    scan_identities = _pop_scan_names(table_path, cells_by_column, id_column)
-    session_column = find_chosen_column(
-        cells_by_column, chosen_columns.session
+    scan_identities = _pop_scan_identities(table_path, cells_by_column, id_column)
+    session_column = find_user_column(
+        cells_by_column, user_columns.session
     ) or find_session_column(cells_by_column)
     if session_column:
         session_ids = _pop_sessions(table_path, cells_by_column, session_column)
@@ -218,16 +222,16 @@ def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> st
     )
 
 
-def _pop_scan_names(
+def _pop_scan_identities(
     table_path: str | Path, table_columns: TableColumns, id_column: str
-) -> list[ScanName]:
+) -> list[ScanIdentity]:
     """Remove the column of ids, and return its names; raise where a row has none."""
     id_texts = table_columns.pop(id_column)
-    scan_identities = [parse_scan_name(id_text or "") for id_text in id_texts]
-    word_of_row = table_columns.missing_words.get(id_column, {})
+    scan_identities = [parse_scan_identity(id_text or "") for id_text in id_texts]
+    missing_word_by_row = table_columns.missing_words.get(id_column, {})
     row_texts = [
         f"row {table_columns.line_numbers[row_index]} "
-        f"({id_text or word_of_row.get(row_index, 'empty')})"
+        f"({id_text or missing_word_by_row.get(row_index, 'empty')})"
         for row_index, (id_text, scan_identity) in enumerate(
             zip(id_texts, scan_identities, strict=True)
         )
@@ -263,18 +267,18 @@ def _pop_sessions(
     return session_cells
 
 
-def visit_order(session_id: str) -> tuple[object, ...]:
+def make_visit_sort_key(session_id: str) -> tuple[object, ...]:
     """Return the key by which the visits of a participant are sorted in time.
 
-    >>> sorted(["ses-M12", "ses-M6", "bl"], key=visit_order)
+    >>> sorted(["ses-M12", "ses-M6", "bl"], key=make_visit_sort_key)
     ['bl', 'ses-M6', 'ses-M12']
     """
     visit_name = session_id.strip().removeprefix("ses-").lower()
     visit_rank = (*FIRST_VISITS, visit_name).index(visit_name)
     name_parts = filter(None, re.split(r"(\d+)", visit_name))
     return visit_rank, *(
-        (1, int(visit_text), "") if visit_text.isdecimal() else (0, 0, visit_text)
-        for visit_text in name_parts
+        (1, int(name_part), "") if name_part.isdecimal() else (0, 0, name_part)
+        for name_part in name_parts
     )
 
 
@@ -284,12 +288,12 @@ class Scan(NamedTuple):
     name: str
     key: tuple[str, str]
     """Participant and visit in the spelling that is used to compare names."""
-    is_only: bool
+    is_only_scan: bool
     """Whether the participant has no other scan."""
     files: tuple[Path, ...]
 
-    def entries(
-        self, entries_by_key: Mapping[str, Mapping[str, list[Entry]]]
+    def find_entries(
+        self, entries_by_person: Mapping[str, Mapping[str, list[Entry]]]
     ) -> list[Entry]:
         """Return the entries of the scan in an index by participant, then by visit.
 
@@ -297,13 +301,13 @@ class Scan(NamedTuple):
         visit has all entries of its participant.
         """
         participant_id, session_id = self.key
-        entries_by_visit = entries_by_key.get(participant_id, {})
-        entries = entries_by_visit.get(session_id)
-        if entries:
-            return entries
+        entries_by_visit = entries_by_person.get(participant_id, {})
+        visit_entries = entries_by_visit.get(session_id)
+        if visit_entries:
+            return visit_entries
         if not session_id:
             return list(chain(*entries_by_visit.values()))
-        return entries_by_visit.get("", []) if self.is_only else []
+        return entries_by_visit.get("", []) if self.is_only_scan else []
 
 
 class _FoundFiles(NamedTuple):
@@ -312,7 +316,7 @@ class _FoundFiles(NamedTuple):
     `subject_folder` is that of the FreeSurfer subject, whose files are not listed.
     """
 
-    scan_name: ScanName
+    scan_identity: ScanIdentity
     subject_folder: Path | None
     files: list[Path]
 
@@ -324,7 +328,7 @@ class StudyFiles:
     ----------
     folder : Path
         Of the study.
-    people : iterable of str or ScanName
+    people_names : iterable of str or ScanIdentity
         Names of participants, whose folders are searched besides those named `sub-*`.
         Their visits are used to split names that join the two (`P01_V2`).
     derivatives : sequence of path
@@ -356,7 +360,7 @@ class StudyFiles:
     def __init__(
         self,
         folder: Path,
-        people: Iterable[str | ScanName] = (),
+        people_names: Iterable[str | ScanIdentity] = (),
         derivatives: Sequence[str | Path] = (),
         subjects_dir: str | Path | None = None,
         pattern: str | Mapping[str, str] | None = None,
@@ -366,7 +370,9 @@ class StudyFiles:
         )
         self.folder = folder
         self.patterns = dict(pattern_by_feature or {})
-        scan_identities = [ScanName(x) if isinstance(x, str) else x for x in people]
+        scan_identities = [
+            ScanIdentity(x) if isinstance(x, str) else x for x in people_names
+        ]
         self._people = {
             scan_identity.key[0]: scan_identity.participant
             for scan_identity in scan_identities
@@ -378,15 +384,17 @@ class StudyFiles:
         self._check_folders([*added_folders, *filter(None, [self.subjects_dir])])
         self.files_by_visit: dict[tuple[str, str], list[Path]] = {}
         self.sessions: dict[str, dict[str, str]] = {}
-        self.subjects_by_person: dict[str, dict[str, list[tuple[ScanName, Path]]]] = {}
+        self.subjects_by_person: dict[
+            str, dict[str, list[tuple[ScanIdentity, Path]]]
+        ] = {}
         self.subject_aliases = dict[str, str]()
         self.table_paths: list[Path] = []
-        all_found_files = self._walk_all(self._data_sets(added_folders))
+        all_found_files = self._walk_all(self._list_data_sets(added_folders))
         identity_by_path = self._find_flat_connectomes()
         self.flat_connectomes = set(identity_by_path)
         # of two spellings of a visit, that of the files counts
         file_identities = [
-            found_files.scan_name
+            found_files.scan_identity
             for found_files in all_found_files
             if found_files.subject_folder is None
         ]
@@ -402,14 +410,14 @@ class StudyFiles:
         self._visits.pop("", None)
         self._joined_name = self._compile_joined_name()
         all_found_files += [
-            _FoundFiles(identity_by_path[folder_path], None, [folder_path])
-            for folder_path in sorted(identity_by_path)
+            _FoundFiles(identity_by_path[connectome_path], None, [connectome_path])
+            for connectome_path in sorted(identity_by_path)
         ]
         for found_files in all_found_files:
             if found_files.subject_folder is None:
-                self._add_files(found_files.scan_name, found_files.files)
+                self._add_files(found_files.scan_identity, found_files.files)
             else:
-                self._add_subject(found_files.scan_name, found_files.subject_folder)
+                self._add_subject(found_files.scan_identity, found_files.subject_folder)
 
     @staticmethod
     def _check_folders(folder_paths: Iterable[Path]) -> None:
@@ -423,7 +431,7 @@ class StudyFiles:
             ]
             raise CohortError("some of the named folders do not exist", fault_texts)
 
-    def _data_sets(self, added_folders: Sequence[Path]) -> list[Path]:
+    def _list_data_sets(self, added_folders: Sequence[Path]) -> list[Path]:
         """Return the folders that hold folders of participants, each once."""
         derivatives_folder = self.folder / "derivatives"
         data_set_paths = sorted(
@@ -437,18 +445,18 @@ class StudyFiles:
                 data_set_paths.append(data_set_path / "subjects")
         # of several names of a folder the first counts
         all_folders = [self.folder, *data_set_paths, *added_folders]
-        by_real_path = {
+        path_by_real_path = {
             data_set_path.resolve(): data_set_path
             for data_set_path in reversed(all_folders)
         }
-        return list(reversed(by_real_path.values()))
+        return list(reversed(path_by_real_path.values()))
 
     def _walk_all(self, data_set_paths: Iterable[Path]) -> list[_FoundFiles]:
         """Return the files of all data sets; with `subjects_dir` its subjects only."""
         all_found_files = [
             found_files
             for data_set_path in data_set_paths
-            for found_files in self._walk(data_set_path)
+            for found_files in self._walk_data_set(data_set_path)
         ]
         if self.subjects_dir is not None:
             all_found_files = [
@@ -456,10 +464,10 @@ class StudyFiles:
                 for found_files in all_found_files
                 if found_files.subject_folder is None
             ]
-            all_found_files += self._walk(self.subjects_dir)
+            all_found_files += self._walk_data_set(self.subjects_dir)
         return all_found_files
 
-    def _find_flat_connectomes(self) -> dict[Path, ScanName]:
+    def _find_flat_connectomes(self) -> dict[Path, ScanIdentity]:
         """Return the connectomes in one folder for all scans, and the scan of each."""
         connectome_pattern = self.patterns.get("connectome", "")
         path_templates = [connectome_pattern]
@@ -489,21 +497,21 @@ class StudyFiles:
         participant_pattern = r"(.+)(?:[-_](?:ses-)?|(?<=\d)(?=[A-Za-z]))"
         return re.compile(f"{participant_pattern}({visit_pattern})", re.IGNORECASE)
 
-    def _add_files(self, scan_identity: ScanName, file_paths: Sequence[Path]) -> None:
+    def _add_files(
+        self, scan_identity: ScanIdentity, file_paths: Sequence[Path]
+    ) -> None:
         """Add files of a scan, and its visit."""
-        participant_id, session_id = self.key_of(scan_identity)
+        participant_id, session_id = self.get_scan_key(scan_identity)
         self.files_by_visit.setdefault((participant_id, session_id), []).extend(
             file_paths
         )
         if session_id:
-            sessions_of_person = self.sessions.setdefault(participant_id, {})
-            sessions_of_person.setdefault(
-                session_id, scan_identity.session or session_id
-            )
+            folder_by_visit = self.sessions.setdefault(participant_id, {})
+            folder_by_visit.setdefault(session_id, scan_identity.session or session_id)
 
-    def _add_subject(self, scan_identity: ScanName, subject_folder: Path) -> None:
+    def _add_subject(self, scan_identity: ScanIdentity, subject_folder: Path) -> None:
         """Add a FreeSurfer subject, which may be named by more than an id."""
-        participant_id, session_id = self.key_of(scan_identity)
+        participant_id, session_id = self.get_scan_key(scan_identity)
         if participant_id not in self._people:
             # pipelines add to the names of subjects: P001_T1w, P001_V1_recon
             separator_positions = [
@@ -511,8 +519,8 @@ class StudyFiles:
                 for separator_match in re.finditer("_(?=[A-Za-z])", participant_id)
             ]
             for separator_position in reversed(separator_positions):
-                person_id, visit_id = self.key_of(
-                    ScanName(participant_id[:separator_position])
+                person_id, visit_id = self.get_scan_key(
+                    ScanIdentity(participant_id[:separator_position])
                 )
                 if person_id in self._people:
                     participant_id = person_id
@@ -521,13 +529,13 @@ class StudyFiles:
                         participant_id
                     ]
                     break
-        named_runs = self.subjects_by_person.setdefault(participant_id, {}).setdefault(
+        run_pairs = self.subjects_by_person.setdefault(participant_id, {}).setdefault(
             session_id, []
         )
-        if (scan_identity, subject_folder) not in named_runs:
-            named_runs.append((scan_identity, subject_folder))
+        if (scan_identity, subject_folder) not in run_pairs:
+            run_pairs.append((scan_identity, subject_folder))
 
-    def key_of(self, scan_identity: ScanName) -> tuple[str, str]:
+    def get_scan_key(self, scan_identity: ScanIdentity) -> tuple[str, str]:
         """Return participant and visit, also of a name that joins the two."""
         participant_id, session_id = scan_identity.key
         joined_match = self._joined_name.fullmatch(participant_id)
@@ -538,7 +546,7 @@ class StudyFiles:
             return participant_id, ""
         return joined_participant_id, self._visits.get(visit_text.lower(), visit_text)
 
-    def _walk(self, data_set_path: Path) -> Iterator[_FoundFiles]:
+    def _walk_data_set(self, data_set_path: Path) -> Iterator[_FoundFiles]:
         """Yield the FreeSurfer subjects and the files of participants in a data set.
 
         Folders are listed to a depth of six. Tables in the root itself are added to
@@ -566,11 +574,11 @@ class StudyFiles:
                     if table_path.suffix.lower() in TABLE_SUFFIXES
                 ]
                 continue
-            found_subject = self._find_subject(
+            subject_files = self._find_subject(
                 data_set_path, folder_path, folder_names, visible_file_names
             )
-            if found_subject is not None:
-                yield found_subject
+            if subject_files is not None:
+                yield subject_files
             has_stats_folder = "stats" in folder_names
             if has_stats_folder:
                 folder_names[:] = [
@@ -608,14 +616,16 @@ class StudyFiles:
                 if not _BOOKKEEPING.fullmatch(n)
             ]
             yield _FoundFiles(
-                ScanName(relative_parts[0], _visit_of(relative_parts)), None, data_paths
+                ScanIdentity(relative_parts[0], _get_visit_folder_name(relative_parts)),
+                None,
+                data_paths,
             )
 
     def _is_participant_folder(self, folder_name: str) -> bool:
         """Return whether a folder of this name holds the files of a participant."""
-        return ScanName(folder_name).key[0] in self._people or folder_name.startswith(
-            "sub-"
-        )
+        return ScanIdentity(folder_name).key[
+            0
+        ] in self._people or folder_name.startswith("sub-")
 
     def _find_subject(
         self,
@@ -630,7 +640,7 @@ class StudyFiles:
         longitudinal runs, and subjects that the pattern excludes, do not count.
         """
         relative_parts = folder_path.parts[len(data_set_path.parts) :]
-        session_id = _visit_of(relative_parts)
+        session_id = _get_visit_folder_name(relative_parts)
         scan_identity = None
         subject_folder = None
         if "stats" in folder_names and relative_parts[1:] in ((), (session_id,)):
@@ -642,21 +652,26 @@ class StudyFiles:
             subject_folder = (
                 folder_path.parent if folder_path.name == "stats" else folder_path
             )
-            scan_identity = ScanName(
-                relative_parts[0], session_id, parse_scan_name(subject_folder.name).base
+            scan_identity = ScanIdentity(
+                relative_parts[0],
+                session_id,
+                parse_scan_identity(subject_folder.name).template_name,
             )
         if subject_folder is None or "base-tps" in (*folder_names, *file_names):
             return None
         file_name = "_".join(subject_folder.parts[len(data_set_path.parts) :])
         subject_pattern = self.patterns.get("freesurfer", "*")
-        is_excluding = subject_pattern[:1] == "!"
-        if fnmatchcase(file_name, subject_pattern.removeprefix("!")) == is_excluding:
+        is_excluding_pattern = subject_pattern[:1] == "!"
+        if (
+            fnmatchcase(file_name, subject_pattern.removeprefix("!"))
+            == is_excluding_pattern
+        ):
             return None
         return _FoundFiles(
-            scan_identity or parse_scan_name(file_name), subject_folder, []
+            scan_identity or parse_scan_identity(file_name), subject_folder, []
         )
 
-    def _fit_template(self, pattern: str) -> dict[Path, ScanName]:
+    def _fit_template(self, pattern: str) -> dict[Path, ScanIdentity]:
         """Find connectomes by a path with fields, and read the scan of each from it."""
         field_names = re.findall(r"\{(.*?)\}", pattern)
         pattern_path = PurePosixPath(pattern)
@@ -671,11 +686,11 @@ class StudyFiles:
             )
         path_regex = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
         for field_name in field_names:
-            letter_pattern = "[^_/]+" if field_name == "session" else ".+?"
+            field_regex = "[^_/]+" if field_name == "session" else ".+?"
             path_regex = path_regex.replace(
-                re.escape(f"{{{field_name}}}"), f"(?P<{field_name}>{letter_pattern})"
+                re.escape(f"{{{field_name}}}"), f"(?P<{field_name}>{field_regex})"
             )
-        scan_of_path = dict[Path, ScanName]()
+        identity_by_path = dict[Path, ScanIdentity]()
         for matrix_path in self.folder.glob(re.sub(r"(\*|\{.*?\})+", "*", pattern)):
             path_match = re.fullmatch(
                 path_regex, matrix_path.relative_to(self.folder).as_posix()
@@ -686,11 +701,13 @@ class StudyFiles:
                 or not matrix_path.is_file()
             ):
                 continue
-            field_values = path_match.groupdict()
-            if "scan" in field_values:
-                scan_of_path[matrix_path] = parse_scan_name(field_values["scan"])
+            value_by_field = path_match.groupdict()
+            if "scan" in value_by_field:
+                identity_by_path[matrix_path] = parse_scan_identity(
+                    value_by_field["scan"]
+                )
             else:
-                scan_of_path[matrix_path] = ScanName(**field_values)
+                identity_by_path[matrix_path] = ScanIdentity(**value_by_field)
         # participants with one visit may have no visit in the name
         sessionless_pattern = re.sub(r"[-_]\{session\}", "", pattern)
         if sessionless_pattern != pattern:
@@ -698,19 +715,21 @@ class StudyFiles:
                 sessionless_pattern
             ).items():
                 if scan_identity.key[0] in self._people:
-                    scan_of_path[matrix_path] = scan_identity
-        return scan_of_path
+                    identity_by_path[matrix_path] = scan_identity
+        return identity_by_path
 
     def resolve_path(self, user_path: str | Path) -> Path:
         """Return a path, relative to the study's folder where it exists there."""
         study_path = self.folder / user_path
         return study_path if study_path.exists() else Path(user_path)
 
-    def of_scan(self, scan_key: tuple[str, str], is_only: bool) -> tuple[Path, ...]:
+    def list_scan_files(
+        self, scan_key: tuple[str, str], is_only_scan: bool
+    ) -> tuple[Path, ...]:
         """Return all files of one scan, sorted.
 
-        `is_only` says that the participant has no other scan, so that a matrix without
-        a visit in its name belongs to this scan.
+        `is_only_scan` says that the participant has no other scan, so that a matrix
+        without a visit in its name belongs to this scan.
         """
         participant_id, session_id = scan_key
         scan_paths = set(self.files_by_visit.get(scan_key, ()))
@@ -722,11 +741,11 @@ class StudyFiles:
                 for file_path in visitless_paths
                 if session_id in file_path.parts[-4:-1]
             }
-        if session_id and is_only and not scan_paths & self.flat_connectomes:
+        if session_id and is_only_scan and not scan_paths & self.flat_connectomes:
             scan_paths |= self.flat_connectomes & set(visitless_paths)
         return tuple(sorted(scan_paths))
 
-    def connectome(self, scan: Scan, atlas: Atlas) -> Path | None:
+    def find_connectome(self, scan: Scan, atlas: Atlas) -> Path | None:
         """Return the one connectome of a scan, None where there is none.
 
         Raises a CohortError where there is more than one.
@@ -736,10 +755,10 @@ class StudyFiles:
             file_path for file_path in scan.files if file_path in self.flat_connectomes
         ]
         if flat_paths or "{" in connectome_pattern:
-            chosen_paths = _choose_by_atlas(flat_paths, atlas)
-            if len(chosen_paths) > 1:
-                raise _flat_ambiguity_error(chosen_paths, connectome_pattern)
-            return chosen_paths[0] if chosen_paths else None
+            fitting_paths = _choose_by_atlas(flat_paths, atlas)
+            if len(fitting_paths) > 1:
+                raise _make_flat_ambiguity_error(fitting_paths, connectome_pattern)
+            return fitting_paths[0] if fitting_paths else None
         connectome_paths = [
             file_path
             for file_path in scan.files
@@ -753,7 +772,9 @@ class StudyFiles:
             atlas,
         )
 
-    def regions(self, scan: Scan, feature_name: str, atlas: Atlas) -> Path | None:
+    def find_region_table(
+        self, scan: Scan, feature_name: str, atlas: Atlas
+    ) -> Path | None:
         """Return a scan's table of regions of a feature, None where there is none.
 
         The left one where each side has one. Raises a CohortError where there is more
@@ -766,14 +787,14 @@ class StudyFiles:
             for file_path in scan.files
             if file_path.suffix.lower() in TABLE_SUFFIXES
             and "_ref-" not in file_path.name
-            if feature_pattern or not self.other_tracer(file_path, feature_name)
+            if feature_pattern or not self.find_other_tracer(file_path, feature_name)
         ]
         left_paths = list[Path]()
         for file_path in region_paths:
             side_match = SIDE_IN_NAME.search(file_path.name)
             if side_match and side_match[1][0] in "lL":
                 left_paths.append(file_path)
-        right_paths = {other_side(file_path) for file_path in left_paths}
+        right_paths = {find_other_side(file_path) for file_path in left_paths}
         region_paths = [
             file_path for file_path in region_paths if file_path not in right_paths
         ]
@@ -785,7 +806,7 @@ class StudyFiles:
             atlas,
         )
 
-    def other_tracer(self, file_path: Path, feature_name: str) -> str | None:
+    def find_other_tracer(self, file_path: Path, feature_name: str) -> str | None:
         """Return the tracer of a file if it is not of a feature.
 
         Its name decides, or the nearest folder below the study's that names a tracer.
@@ -798,7 +819,7 @@ class StudyFiles:
                 return describe_wrong_tracer(path_part, feature_name)
         return None
 
-    def unmatched_pattern_message(
+    def describe_unmatched_pattern(
         self, feature_name: str, scans: Sequence[Scan]
     ) -> str:
         """Return the message that a pattern fits no file of any scan.
@@ -824,13 +845,13 @@ class StudyFiles:
         )
 
 
-def _visit_of(path_parts: Sequence[str]) -> str:
+def _get_visit_folder_name(path_parts: Sequence[str]) -> str:
     """Return the folder of a visit, the second of a path, "" where there is none."""
     has_visit = len(path_parts) > 1 and path_parts[1].startswith("ses-")
     return path_parts[1] if has_visit else ""
 
 
-def ambiguity_error(
+def make_ambiguity_error(
     problem_text: str,
     feature_name: str,
     file_paths: Collection[Path],
@@ -857,9 +878,9 @@ def ambiguity_error(
     )
     file_patterns = ["*_x*"]  # the names of subjects may differ in ids alone
     if not have_same_names and feature_name != "freesurfer":
-        file_patterns = _deciding_patterns(file_paths)
+        file_patterns = _make_file_patterns(file_paths)
     if have_same_names:
-        path_by_folder = _different_folders(file_paths)
+        path_by_folder = _find_differing_folders(file_paths)
         if feature_name == "freesurfer":
             folders_text = " or ".join(map(str, path_by_folder))
             return CohortError(
@@ -867,7 +888,7 @@ def ambiguity_error(
                 f"{option_text('subjects_dir')} ({folders_text})"
             )
         file_patterns = [
-            _pattern_below(*folder_and_path)
+            _make_folder_pattern(*folder_and_path)
             for folder_and_path in path_by_folder.items()
         ]
         file_patterns = [file_pattern for file_pattern in file_patterns if file_pattern]
@@ -888,7 +909,9 @@ def ambiguity_error(
     return CohortError(problem_text, got=listed(path_texts, 5), advice=advice_text)
 
 
-def _flat_ambiguity_error(file_paths: Sequence[Path], user_pattern: str) -> CohortError:
+def _make_flat_ambiguity_error(
+    file_paths: Sequence[Path], user_pattern: str
+) -> CohortError:
     """Return the error that several files of one folder are a scan's connectome.
 
     A pattern decides if the names differ behind the scan, as `sub-1_a.csv` and
@@ -896,7 +919,7 @@ def _flat_ambiguity_error(file_paths: Sequence[Path], user_pattern: str) -> Coho
     """
     name_endings = list[str]()
     for file_path in file_paths:
-        scan_identity = parse_scan_name(file_path.stem)
+        scan_identity = parse_scan_identity(file_path.stem)
         name_endings.append(file_path.name.removeprefix(scan_identity.text))
     advice_text = _advise_to_delete()
     if user_pattern:
@@ -923,7 +946,7 @@ def _advise_to_delete() -> str:
     return f"Delete all but one of the files, or {leave_out_text()}"
 
 
-def _deciding_patterns(file_paths: Collection[Path]) -> list[str]:
+def _make_file_patterns(file_paths: Collection[Path]) -> list[str]:
     """Return a pattern of each file that fits no other file and names no scan.
 
     Names begin with the scan, or are alike up to the word in which they differ.
@@ -936,22 +959,22 @@ def _deciding_patterns(file_paths: Collection[Path]) -> list[str]:
             lambda x: len({*x}) == 1, letters_by_position
         )
     )
-    last_separator = max(map(common_start.rfind, "_-."))
+    last_separator_position = max(map(common_start.rfind, "_-."))
     file_patterns = list[str]()
     for file_path in file_paths:
         name_ending = re.sub(r"^(?:(?:sub|ses)-[^_]+_)+", "", file_path.name)
-        scan_starts = [
+        leading_folder_names = [
             folder_name
             for folder_name in file_path.parts[-4:-1]
             if file_path.name.startswith(folder_name)
         ]
         file_pattern = file_path.name
-        if last_separator > 0:
-            file_pattern = f"*{file_path.name[last_separator:]}"
+        if last_separator_position > 0:
+            file_pattern = f"*{file_path.name[last_separator_position:]}"
         elif name_ending != file_path.name:
             file_pattern = f"*_{name_ending}"
-        elif scan_starts:
-            file_pattern = f"*{file_path.name.removeprefix(scan_starts[0])}"
+        elif leading_folder_names:
+            file_pattern = f"*{file_path.name.removeprefix(leading_folder_names[0])}"
         fitting_names = [
             file_name
             for file_name in file_names
@@ -980,7 +1003,7 @@ def _format_patterns(
     return f"{' or '.join(config_lines)} in --config {python_text}"
 
 
-def _different_folders(file_paths: Collection[Path]) -> dict[Path, Path]:
+def _find_differing_folders(file_paths: Collection[Path]) -> dict[Path, Path]:
     """Return the folders in which paths of one name differ, and the path in each."""
     n_trailing_parts = 1
     while len(
@@ -992,7 +1015,7 @@ def _different_folders(file_paths: Collection[Path]) -> dict[Path, Path]:
     }
 
 
-def _pattern_below(root_folder: Path, file_path: Path) -> str:
+def _make_folder_pattern(root_folder: Path, file_path: Path) -> str:
     """Return a pattern of files like this one of any scan, in one folder.
 
     "" where the folder has no name, as ".".
@@ -1007,7 +1030,7 @@ def _pattern_below(root_folder: Path, file_path: Path) -> str:
     return "/".join([root_folder.name, *["*"] * n_folders, file_pattern])
 
 
-def other_side(file_path: Path) -> Path | None:
+def find_other_side(file_path: Path) -> Path | None:
     """Return the file of the other hemisphere beside a file of one, if there is one."""
     other_name = SIDE_IN_NAME.sub(
         lambda match: _OPPOSITE_SIDE[match[1]], file_path.name
@@ -1018,7 +1041,7 @@ def other_side(file_path: Path) -> Path | None:
 
 def choose_file(
     file_paths: Sequence[Path],
-    usual_patterns: Sequence[str | tuple[str, ...]],
+    usual_pattern_groups: Sequence[str | tuple[str, ...]],
     feature_name: str,
     user_pattern: str,
     atlas: Atlas,
@@ -1032,7 +1055,7 @@ def choose_file(
     ----------
     file_paths : sequence of Path
         Files of one scan.
-    usual_patterns : sequence of (str or tuple of str)
+    usual_pattern_groups : sequence of (str or tuple of str)
         Patterns, or groups of patterns, of which the first that any file fits counts;
         in any case of letters.
     feature_name : str
@@ -1050,7 +1073,7 @@ def choose_file(
         If more than one file is left.
     """
     candidate_paths = list[Path]()
-    for pattern_group in [user_pattern] if user_pattern else usual_patterns:
+    for pattern_group in [user_pattern] if user_pattern else usual_pattern_groups:
         file_patterns = (
             (pattern_group,) if isinstance(pattern_group, str) else pattern_group
         )
@@ -1067,7 +1090,9 @@ def choose_file(
     candidate_paths = _choose_by_atlas(candidate_paths, atlas)
     if len(candidate_paths) > 1:
         problem_text = f"{len(candidate_paths)} files could be the {feature_name}"
-        raise ambiguity_error(problem_text, feature_name, candidate_paths, pattern_flag)
+        raise make_ambiguity_error(
+            problem_text, feature_name, candidate_paths, pattern_flag
+        )
     return candidate_paths[0] if candidate_paths else None
 
 
@@ -1075,13 +1100,13 @@ def _choose_by_atlas(file_paths: list[Path], atlas: Atlas) -> list[Path]:
     """Return, of several files, those whose names say the atlas and the whole."""
     if len(file_paths) < 2:
         return file_paths
-    paths_of_atlas = [
+    atlas_paths = [
         file_path for file_path in file_paths if _is_of_atlas(file_path, atlas)
     ] or file_paths
     # micapipe writes parts of its matrix beside the whole
     return [
-        file_path for file_path in paths_of_atlas if "full-connectome" in file_path.name
-    ] or paths_of_atlas
+        file_path for file_path in atlas_paths if "full-connectome" in file_path.name
+    ] or atlas_paths
 
 
 def _fits_pattern(file_path: Path, name_pattern: str, ignores_case: bool) -> bool:
@@ -1096,7 +1121,7 @@ def _is_of_atlas(file_path: Path, atlas: Atlas) -> bool:
     """Return whether a file's name says this atlas, and none of its relatives."""
     file_name = file_path.name.lower()
     atlas_words = atlas.settings.get("file_words", [atlas.name.lower()])
-    other_words = atlas.settings.get("other_words", [])
+    other_atlas_words = atlas.settings.get("other_words", [])
     return any(file_word in file_name for file_word in atlas_words) and not any(
-        file_word in file_name for file_word in other_words
+        file_word in file_name for file_word in other_atlas_words
     )

@@ -37,7 +37,7 @@ FATE_TITLES = {
 _MAX_IDS_OF_OPTION = 10
 
 
-class LeftOut(NamedTuple):
+class LeftOutScan(NamedTuple):
     """One scan that is not analysed."""
 
     scan: str
@@ -48,22 +48,24 @@ class LeftOut(NamedTuple):
     """Fault that led to this fate; it may name people and files."""
 
 
-LEFT_OUT_COLUMNS = list(LeftOut._fields)
+LEFT_OUT_COLUMNS = list(LeftOutScan._fields)
 
 
-def left_out_table(left_out_rows: Iterable[LeftOut] = ()) -> pd.DataFrame:
+def left_out_table(left_out_scans: Iterable[LeftOutScan] = ()) -> pd.DataFrame:
     """Return scans that are not analysed as a table of text."""
-    return pd.DataFrame([*left_out_rows], columns=LEFT_OUT_COLUMNS, dtype=object)
+    return pd.DataFrame([*left_out_scans], columns=LEFT_OUT_COLUMNS, dtype=object)
 
 
-def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
+def flow_table(
+    analysed_scan_table: pd.DataFrame, left_out_scan_table: pd.DataFrame
+) -> pd.DataFrame:
     """Count people and scans by what became of them.
 
     Parameters
     ----------
-    table : DataFrame
+    analysed_scan_table : DataFrame
         One row per scan that is analysed: scan and participant.
-    left_out : DataFrame
+    left_out_scan_table : DataFrame
         One row per scan that is not: scan, participant and fate, a key of
         `FATE_TITLES`.
 
@@ -74,35 +76,35 @@ def flow_table(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
         somebody met, in the order of `FATE_TITLES`, and "analysed". The counts after
         the first row sum to it.
     """
-    fate_order = [*FATE_TITLES, ANALYSED]
+    ordered_fates = [*FATE_TITLES, ANALYSED]
     fate_table = pd.concat(
         [
-            left_out[["participant", "fate"]],
-            table[["participant"]].assign(fate=ANALYSED),
+            left_out_scan_table[["participant", "fate"]],
+            analysed_scan_table[["participant"]].assign(fate=ANALYSED),
         ],
         ignore_index=True,
     )
-    fate_ranks = fate_table["fate"].map(fate_order.index)
-    furthest_ranks = fate_ranks.groupby(fate_table["participant"]).max()
-    n_people_by_fate = furthest_ranks.value_counts()
-    n_scans_by_fate = fate_ranks.value_counts()
-    title_of_fate = FATE_TITLES | {ANALYSED: "analysed"}
-    fate_entries = [
+    fate_rank_series = fate_table["fate"].map(ordered_fates.index)
+    furthest_rank_by_person = fate_rank_series.groupby(fate_table["participant"]).max()
+    n_people_by_rank = furthest_rank_by_person.value_counts()
+    n_scans_by_rank = fate_rank_series.value_counts()
+    title_by_fate = FATE_TITLES | {ANALYSED: "analysed"}
+    fate_rows = [
         (
             fate,
-            title_of_fate[fate],
-            int(n_people_by_fate.get(rank, 0)),
-            int(n_scans_by_fate.get(rank, 0)),
+            title_by_fate[fate],
+            int(n_people_by_rank.get(fate_rank, 0)),
+            int(n_scans_by_rank.get(fate_rank, 0)),
         )
-        for rank, fate in enumerate(fate_order)
-        if rank in n_scans_by_fate.index or fate == ANALYSED
+        for fate_rank, fate in enumerate(ordered_fates)
+        if fate_rank in n_scans_by_rank.index or fate == ANALYSED
     ]
-    first_entry = (LISTED, "listed", len(furthest_ranks), len(fate_ranks))
+    total_row = (LISTED, "listed", len(furthest_rank_by_person), len(fate_rank_series))
     column_names = ["fate", "title", "participants", "scans"]
-    return pd.DataFrame([first_entry, *fate_entries], columns=column_names)
+    return pd.DataFrame([total_row, *fate_rows], columns=column_names)
 
 
-def read_exclusions(exclude: str | Path | Sequence[str] | None) -> list[str]:
+def read_excluded_ids(exclude: str | Path | Sequence[str] | None) -> list[str]:
     """Return the ids of a file (the first cell of each line), or those given.
 
     A head such as `participant_id` is no id. Text that names no file is ids with
@@ -132,14 +134,14 @@ def read_exclusions(exclude: str | Path | Sequence[str] | None) -> list[str]:
     ]
 
 
-def _unprefixed_name(scan_or_person: str) -> str:
+def _remove_prefixes(scan_or_person_name: str) -> str:
     """Return the name of a person or scan without `sub-` and `ses-`."""
-    return scan_or_person.strip().removeprefix("sub-").replace("_ses-", "_")
+    return scan_or_person_name.strip().removeprefix("sub-").replace("_ses-", "_")
 
 
 def match_exclusions(
-    names: Sequence[str],
-    left_out_rows: Collection[LeftOut],
+    scan_or_person_ids: Sequence[str],
+    left_out_scans: Collection[LeftOutScan],
     *,
     option_name: str = "exclude",
 ) -> set[str]:
@@ -147,9 +149,9 @@ def match_exclusions(
 
     Parameters
     ----------
-    names : sequence of str
+    scan_or_person_ids : sequence of str
         Ids; `sub-` and `ses-` may be left out.
-    left_out_rows : collection of LeftOut
+    left_out_scans : collection of LeftOutScan
         Every scan that is listed; fates do not matter.
 
     Raises
@@ -157,25 +159,32 @@ def match_exclusions(
     ParameterError
         With all ids that nobody has.
     """
-    scans_of_name: dict[str, set[str]] = {}
-    for left_out_row in left_out_rows:
-        for name in (left_out_row.scan, left_out_row.participant):
-            scans_of_name.setdefault(_unprefixed_name(name), set()).add(
-                left_out_row.scan
+    scan_names_by_id: dict[str, set[str]] = {}
+    for left_out_scan in left_out_scans:
+        for scan_or_person_id in (left_out_scan.scan, left_out_scan.participant):
+            scan_names_by_id.setdefault(_remove_prefixes(scan_or_person_id), set()).add(
+                left_out_scan.scan
             )
-    unknown_names = [
-        name for name in names if _unprefixed_name(name) not in scans_of_name
+    unknown_ids = [
+        scan_or_person_id
+        for scan_or_person_id in scan_or_person_ids
+        if _remove_prefixes(scan_or_person_id) not in scan_names_by_id
     ]
-    if unknown_names:
-        participant_ids = [left_out_row.participant for left_out_row in left_out_rows]
+    if unknown_ids:
+        participant_ids = [
+            left_out_scan.participant for left_out_scan in left_out_scans
+        ]
         raise ParameterError(
             f"{option_text(option_name)} contains "
-            f"{listed(unknown_names, 20)}, but the study has no person or "
+            f"{listed(unknown_ids, 20)}, but the study has no person or "
             "scan of this name, and there is no such file. Examples of IDs in the "
             f"study are {listed(participant_ids, 3)}."
         )
-    scan_sets = [scans_of_name[_unprefixed_name(name)] for name in names]
-    return set[str]().union(*scan_sets)
+    scan_name_sets = [
+        scan_names_by_id[_remove_prefixes(scan_or_person_id)]
+        for scan_or_person_id in scan_or_person_ids
+    ]
+    return set[str]().union(*scan_name_sets)
 
 
 def leave_out_text() -> str:
@@ -186,26 +195,26 @@ def leave_out_text() -> str:
     )
 
 
-def exclude_text(names: Sequence[str]) -> str:
+def exclude_text(scan_or_person_names: Sequence[str]) -> str:
     """Return the option that leaves out people or scans; many need a file."""
-    if len(names) > _MAX_IDS_OF_OPTION:
+    if len(scan_or_person_names) > _MAX_IDS_OF_OPTION:
         return f"{option_text('exclude')} (a file with one ID in each line)"
-    return option_text("exclude", ",".join(names))
+    return option_text("exclude", ",".join(scan_or_person_names))
 
 
-def fate_of_fault(finding: Finding) -> str:
+def find_fate_of_fault(finding: Finding) -> str:
     """Return the fate of a scan that has this fault."""
     return finding.kind if finding.kind in (NO_IMAGE, NO_LABEL) else FAULTY
 
 
-def describe_left_out(left_out_rows: Iterable[LeftOut]) -> list[Finding]:
+def describe_left_out(left_out_scans: Iterable[LeftOutScan]) -> list[Finding]:
     """Return notes on who was excluded, and who was left out for faults."""
-    left_out_rows = [*left_out_rows]
+    left_out_scans = [*left_out_scans]
     findings = list[Finding]()
     excluded_scan_names = tuple(
-        left_out_row.scan
-        for left_out_row in left_out_rows
-        if left_out_row.fate == EXCLUDED
+        left_out_scan.scan
+        for left_out_scan in left_out_scans
+        if left_out_scan.fate == EXCLUDED
     )
     if excluded_scan_names:
         message = (
@@ -216,7 +225,7 @@ def describe_left_out(left_out_rows: Iterable[LeftOut]) -> list[Finding]:
             Finding(message, LEFT_OUT, kind=EXCLUDED, people=excluded_scan_names)
         )
     faulty_scan_names = tuple(
-        left_out_row.scan for left_out_row in left_out_rows if left_out_row.reason
+        left_out_scan.scan for left_out_scan in left_out_scans if left_out_scan.reason
     )
     if faulty_scan_names:
         message = (
@@ -230,9 +239,9 @@ def describe_left_out(left_out_rows: Iterable[LeftOut]) -> list[Finding]:
 
 def find_faults_by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
     """Return the first fault of every scan or person that has one, by name."""
-    fault_of_name: dict[str, Finding] = {}
+    fault_by_name: dict[str, Finding] = {}
     for finding in findings:
         faulty_name = finding.scan or finding.participant
         if finding.severity == FAULT and faulty_name:
-            fault_of_name.setdefault(faulty_name, finding)
-    return fault_of_name
+            fault_by_name.setdefault(faulty_name, finding)
+    return fault_by_name

@@ -80,7 +80,7 @@ class IdChoice(NamedTuple):
     candidates: tuple[str, ...] = ()
 
 
-class ChosenColumns(NamedTuple):
+class UserColumns(NamedTuple):
     """Names of the columns of ids and of visits that the user chose, best first."""
 
     id: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class ChosenColumns(NamedTuple):
         cls,
         id_column: str | Sequence[str] | None = None,
         session_column: str | Sequence[str] | None = None,
-    ) -> "ChosenColumns":
+    ) -> "UserColumns":
         """Return the choice of one column name, several or none for ids and visits."""
         return cls(
             id=_to_column_names(id_column), session=_to_column_names(session_column)
@@ -107,31 +107,31 @@ def _to_column_names(column_option: str | Sequence[str] | None) -> tuple[str, ..
     )
 
 
-NO_CHOICE = ChosenColumns()
+NO_CHOICE = UserColumns()
 
 
-def find_chosen_column(
-    column_names: Iterable[str], chosen_names: Sequence[str]
+def find_user_column(
+    column_names: Iterable[str], user_column_names: Sequence[str]
 ) -> str | None:
     """Return the name of the first chosen column: as written, else by its letters."""
     column_names = list(column_names)
-    for chosen_name in chosen_names:
-        if chosen_name in column_names:
-            return chosen_name
-    return find_column_name(column_names, chosen_names)
+    for user_column_name in user_column_names:
+        if user_column_name in column_names:
+            return user_column_name
+    return find_column_name(column_names, user_column_names)
 
 
 def find_session_column(column_names: Iterable[str]) -> str | None:
     """Return the name of the column of visits, None if there is none."""
     column_names = list(column_names)
-    known_name = find_column_name(column_names, SESSION_COLUMNS)
-    if known_name:
-        return known_name
+    known_column_name = find_column_name(column_names, SESSION_COLUMNS)
+    if known_column_name:
+        return known_column_name
     return next(
         (
             column_name
             for column_name in column_names
-            if _names_noun(column_name, _VISIT_WORDS)
+            if _is_noun_name(column_name, _VISIT_WORDS)
         ),
         None,
     )
@@ -140,18 +140,18 @@ def find_session_column(column_names: Iterable[str]) -> str | None:
 def find_person_columns(column_names: Iterable[str]) -> list[str]:
     """Return the columns whose names are of people, best first."""
     column_names = list(column_names)
-    name_of_letters = {
+    name_by_letters = {
         letters_of(column_name): column_name for column_name in reversed(column_names)
     }
     known_names = [
-        name_of_letters.get(letters_of(column_name)) for column_name in PEOPLE_COLUMNS
+        name_by_letters.get(letters_of(column_name)) for column_name in PEOPLE_COLUMNS
     ]
-    person_columns = [
+    person_column_names = [
         column_name
         for column_name in column_names
-        if _names_noun(column_name, _PERSON_WORDS)
+        if _is_noun_name(column_name, _PERSON_WORDS)
     ]
-    candidate_names = (*known_names, *person_columns)
+    candidate_names = (*known_names, *person_column_names)
     return [
         *dict.fromkeys(
             column_name for column_name in candidate_names if column_name is not None
@@ -184,38 +184,42 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     person_choice = choose_person_column(cells_by_column)
     if person_choice.column_name is not None or person_choice.problem:
         return person_choice
-    name_of_letters = {
+    name_by_letters = {
         letters_of(column_name): column_name for column_name in cells_by_column
     }
-    scan_letters = [letters_of(column_name) for column_name in _SCAN_HEADS]
-    scan_columns = [name_of_letters[x] for x in scan_letters if x in name_of_letters]
-    if scan_columns:
-        return _choose_scan_column(cells_by_column, scan_columns)
+    scan_head_letters = [letters_of(column_name) for column_name in _SCAN_HEADS]
+    scan_column_names = [
+        name_by_letters[x] for x in scan_head_letters if x in name_by_letters
+    ]
+    if scan_column_names:
+        return _choose_scan_column(cells_by_column, scan_column_names)
     return _choose_saved_index(cells_by_column)
 
 
 def _choose_scan_column(
-    cells_by_column: Mapping[str, Cells], scan_columns: Sequence[str]
+    cells_by_column: Mapping[str, Cells], scan_column_names: Sequence[str]
 ) -> IdChoice:
     """Choose among the columns whose names are of scans."""
-    possible_ids = _find_possible_ids(cells_by_column)
-    repeated_names = [
+    possible_id_columns = _find_possible_id_columns(cells_by_column)
+    repeating_column_names = [
         column_name
-        for column_name in scan_columns
+        for column_name in scan_column_names
         if repeats_as_ids(cells_by_column[column_name])
     ]
-    text_columns = [
+    text_column_names = [
         column_name
-        for column_name in scan_columns
+        for column_name in scan_column_names
         if not are_row_numbers(cells_by_column[column_name])
     ]
-    column_name = (repeated_names or text_columns or scan_columns)[0]
-    rival_names = _find_group_columns(cells_by_column)
+    column_name = (repeating_column_names or text_column_names or scan_column_names)[0]
+    rival_column_names = _find_group_columns(cells_by_column)
     if are_counted(cells_by_column[column_name]):
-        rival_names += possible_ids
-    elif not repeated_names:
-        rival_names += _find_coarser_columns(cells_by_column, column_name, possible_ids)
-    return _refuse_rivals(column_name, rival_names)
+        rival_column_names += possible_id_columns
+    elif not repeating_column_names:
+        rival_column_names += _find_coarser_columns(
+            cells_by_column, column_name, possible_id_columns
+        )
+    return _choose_unless_rivals(column_name, rival_column_names)
 
 
 def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
@@ -224,44 +228,50 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     Its cells must be text, or numbers as ids are; a column that counts rows names
     nobody.
     """
-    possible_ids = _find_possible_ids(cells_by_column)
-    group_columns = _find_group_columns(cells_by_column)
+    possible_id_columns = _find_possible_id_columns(cells_by_column)
+    group_column_names = _find_group_columns(cells_by_column)
     for column_name in _find_index_columns(cells_by_column)[:1]:
         are_only_numbers = are_row_numbers(cells_by_column[column_name])
         if are_only_numbers:
-            rival_names = [*group_columns, *possible_ids]
+            rival_column_names = [*group_column_names, *possible_id_columns]
         else:
-            rival_names = [
-                *group_columns,
-                *_find_coarser_columns(cells_by_column, column_name, possible_ids),
+            rival_column_names = [
+                *group_column_names,
+                *_find_coarser_columns(
+                    cells_by_column, column_name, possible_id_columns
+                ),
             ]
         if are_only_numbers and (
-            rival_names or not _have_one_width(cells_by_column[column_name])
+            rival_column_names or not _have_one_width(cells_by_column[column_name])
         ):
             sentence_start = "the first column has no name, and its cells"
             if column_name:
                 sentence_start = f"the cells of the column {column_name!r}"
             return IdChoice(
-                None, f"{sentence_start} only number the rows", tuple(rival_names)
+                None,
+                f"{sentence_start} only number the rows",
+                tuple(rival_column_names),
             )
-        if rival_names or not column_name or not are_only_numbers:
-            return _refuse_rivals(column_name, rival_names)
+        if rival_column_names or not column_name or not are_only_numbers:
+            return _choose_unless_rivals(column_name, rival_column_names)
     problem_text = "no column names the scans"
-    return IdChoice(None, problem_text, (*group_columns, *possible_ids))
+    return IdChoice(None, problem_text, (*group_column_names, *possible_id_columns))
 
 
-def _refuse_rivals(column_name: str, rival_names: Sequence[str]) -> IdChoice:
+def _choose_unless_rivals(
+    column_name: str, rival_column_names: Sequence[str]
+) -> IdChoice:
     """Choose a column unless others could name people, too."""
-    if not rival_names:
+    if not rival_column_names:
         return IdChoice(column_name)
     problem_text = (
-        f"{column_name!r} and {listed(map(repr, rival_names), 5)} could all contain "
-        "participant IDs"
+        f"{column_name!r} and {listed(map(repr, rival_column_names), 5)} could all "
+        "contain participant IDs"
     )
-    return IdChoice(None, problem_text, (column_name, *rival_names))
+    return IdChoice(None, problem_text, (column_name, *rival_column_names))
 
 
-def _find_possible_ids(cells_by_column: Mapping[str, Cells]) -> list[str]:
+def _find_possible_id_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
     """Return the columns of unknown names that could hold ids."""
     return [
         column_name
@@ -287,27 +297,31 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     people.
     """
     column_names = find_person_columns(cells_by_column)
-    session_column = find_session_column(cells_by_column)
-    visit_cells = None if session_column is None else cells_by_column[session_column]
-    group_columns = [
+    session_column_name = find_session_column(cells_by_column)
+    visit_cells = (
+        None if session_column_name is None else cells_by_column[session_column_name]
+    )
+    group_column_names = [
         column_name
         for column_name in column_names
-        if is_group(column_name, cells_by_column[column_name], visit_cells)
+        if is_group_column(column_name, cells_by_column[column_name], visit_cells)
     ]
-    person_columns = [
-        column_name for column_name in column_names if column_name not in group_columns
-    ]
-    complete_columns = [
+    person_column_names = [
         column_name
-        for column_name in person_columns
+        for column_name in column_names
+        if column_name not in group_column_names
+    ]
+    complete_column_names = [
+        column_name
+        for column_name in person_column_names
         if all(cells_by_column[column_name])
     ]
-    person_columns = complete_columns or person_columns
-    if not person_columns:
+    person_column_names = complete_column_names or person_column_names
+    if not person_column_names:
         return IdChoice(None)
-    column_name = person_columns[0]
-    rival_names = list[str]()
-    for candidate_name in person_columns[1:]:
+    column_name = person_column_names[0]
+    rival_column_names = list[str]()
+    for candidate_name in person_column_names[1:]:
         candidate_cells = cells_by_column[candidate_name]
         if (
             not all(candidate_cells)
@@ -319,22 +333,22 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
             cells_by_column[column_name]
         ):
             column_name = candidate_name
-            rival_names = []
+            rival_column_names = []
         else:
-            rival_names.append(candidate_name)
+            rival_column_names.append(candidate_name)
     if are_counted(cells_by_column[column_name]):
-        possible_ids = _find_possible_ids(cells_by_column)
-        rival_names += [
-            rival_name
-            for rival_name in possible_ids
-            if repeats_as_ids(cells_by_column[rival_name])
+        possible_id_columns = _find_possible_id_columns(cells_by_column)
+        rival_column_names += [
+            rival_column_name
+            for rival_column_name in possible_id_columns
+            if repeats_as_ids(cells_by_column[rival_column_name])
         ]
-        rival_names += [
-            rival_name
-            for rival_name in group_columns
-            if not are_yes_no(cells_by_column[rival_name])
+        rival_column_names += [
+            rival_column_name
+            for rival_column_name in group_column_names
+            if not are_yes_no(cells_by_column[rival_column_name])
         ]
-    return _refuse_rivals(column_name, rival_names)
+    return _choose_unless_rivals(column_name, rival_column_names)
 
 
 def is_index_column_name(column_name: str) -> bool:
@@ -384,7 +398,7 @@ def are_row_numbers(cells: Cells) -> bool:
     return (
         are_whole_numbers
         and len({*whole_number_texts}) == len(cells)
-        and not _have_zeros(whole_number_texts)
+        and not _have_leading_zeros(whole_number_texts)
     )
 
 
@@ -399,7 +413,9 @@ def are_counted(cells: Cells) -> bool:
     )
 
 
-def is_group(column_name: str, cells: Cells, visit_cells: Cells | None = None) -> bool:
+def is_group_column(
+    column_name: str, cells: Cells, visit_cells: Cells | None = None
+) -> bool:
     """Return whether a column names groups of scans and not people.
 
     It does if all cells are yes or no. It also does if its name is a noun alone
@@ -445,14 +461,16 @@ def repeats_as_ids(cells: Cells) -> bool:
             any(map(str.isdigit, cell_text)) for cell_text in cell_counts
         )
         return n_values * 6 >= n_rows and n_texts_with_digit >= 0.8 * n_values
-    mode_count, n_values_of_mode = Counter(cell_counts.values()).most_common(1)[0]
+    mode_count, n_values_with_mode_count = Counter(cell_counts.values()).most_common(1)[
+        0
+    ]
     has_regular_counts = (
-        n_values >= 5 and mode_count > 1 and n_values_of_mode >= 0.8 * n_values
+        n_values >= 5 and mode_count > 1 and n_values_with_mode_count >= 0.8 * n_values
     )
     has_long_texts = (
         min(len(cell_text.removesuffix(".0")) for cell_text in cell_counts) >= 4
     )
-    n_repeated_values = sum(cell_count > 1 for cell_count in cell_counts.values())
+    n_repeated_values = sum(value_count > 1 for value_count in cell_counts.values())
     return has_regular_counts or (
         has_long_texts and n_repeated_values >= 0.6 * n_values
     )
@@ -484,7 +502,7 @@ def look_like_ids(cells: Cells) -> bool:
     return have_digits and (is_unique or repeats_as_ids(known_cells))
 
 
-def find_exchanged_ids(
+def describe_exchanged_ids(
     participant_ids: Sequence[str],
     cells_by_column: Mapping[str, Cells],
     other_participant_ids: Sequence[str],
@@ -509,13 +527,13 @@ def find_exchanged_ids(
     -------
     str
     """
-    id_letters = [letters_of(column_name) for column_name in id_column_names]
-    name_of_letters = {
+    id_column_letters = [letters_of(column_name) for column_name in id_column_names]
+    name_by_letters = {
         letters_of(column_name): column_name for column_name in other_cells_by_column
     }
     for column_name, column_cells in cells_by_column.items():
-        other_column_name = name_of_letters.get(letters_of(column_name))
-        n_id_columns = id_letters.count(letters_of(column_name))
+        other_column_name = name_by_letters.get(letters_of(column_name))
+        n_id_columns = id_column_letters.count(letters_of(column_name))
         if other_column_name is None or n_id_columns == 2:
             continue
         is_person_column = bool(find_person_columns([column_name]))
@@ -527,33 +545,33 @@ def find_exchanged_ids(
                 continue
         elif n_id_columns == 0 and not look_like_ids(column_cells):
             continue
-        person_ids_of_cell: dict[str, set[str]] = {}
+        person_ids_by_cell: dict[str, set[str]] = {}
         for participant_id, cell_text in zip(
             participant_ids, column_cells, strict=True
         ):
-            person_ids_of_cell.setdefault(cell_text or "", set()).add(participant_id)
+            person_ids_by_cell.setdefault(cell_text or "", set()).add(participant_id)
         other_cells = other_cells_by_column[other_column_name]
-        cell_person_pairs = zip(other_participant_ids, other_cells, strict=True)
+        person_cell_pairs = zip(other_participant_ids, other_cells, strict=True)
         shared_pairs = [
             (cell_text, participant_id)
-            for participant_id, cell_text in cell_person_pairs
-            if cell_text and cell_text in person_ids_of_cell
+            for participant_id, cell_text in person_cell_pairs
+            if cell_text and cell_text in person_ids_by_cell
         ]
         conflicting_pairs = [
             cell_person_pair
             for cell_person_pair in shared_pairs
-            if cell_person_pair[1] not in person_ids_of_cell[cell_person_pair[0]]
+            if cell_person_pair[1] not in person_ids_by_cell[cell_person_pair[0]]
         ]
-        n_cells = sum(cell_text is not None for cell_text in other_cells)
+        n_filled_cells = sum(cell_text is not None for cell_text in other_cells)
         is_id_column = n_id_columns > 0 or is_person_column
         # Columns of a measure may have a few values in common.
-        shares_most_cells = 5 * len(shared_pairs) >= 4 * n_cells
+        shares_most_cells = 5 * len(shared_pairs) >= 4 * n_filled_cells
         shares_most_cells = shares_most_cells and 5 * len(conflicting_pairs) >= len(
             shared_pairs
         )
         if conflicting_pairs and (is_id_column or shares_most_cells):
             cell_text, participant_id = conflicting_pairs[0]
-            owner_id = min(person_ids_of_cell[cell_text])
+            owner_id = min(person_ids_by_cell[cell_text])
             return (
                 f"rows are joined by {id_column_names[0]!r}, but {column_name} "
                 f"{cell_text} belongs to {owner_id!r} in one table and to "
@@ -579,7 +597,7 @@ def _split_name_words(column_name: str) -> list[str]:
     return [name_word.lower() for name_word in name_words]
 
 
-def _names_noun(column_name: str, nouns: Sequence[str]) -> bool:
+def _is_noun_name(column_name: str, nouns: Sequence[str]) -> bool:
     """Return whether a column name is a noun, alone or with words such as id."""
     name_words = _split_name_words(column_name)
     if {*nouns} & {*name_words}:
@@ -601,7 +619,7 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
         not {*_split_name_words(column_name)}.isdisjoint(_OTHER_WORDS)
         or kind_of(column_name) in COVARIATES
         or is_index_column_name(column_name)
-        or _names_noun(column_name, (*_PERSON_WORDS, *_VISIT_WORDS))
+        or _is_noun_name(column_name, (*_PERSON_WORDS, *_VISIT_WORDS))
         or find_column_name([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
         or find_column_name([column_name], SESSION_COLUMNS) is not None
     )
@@ -609,7 +627,9 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
         return False
     # A person has one sex.
     sex_column_names = [
-        other_name for other_name in cells_by_column if kind_of(other_name) == "sex"
+        other_column_name
+        for other_column_name in cells_by_column
+        if kind_of(other_column_name) == "sex"
     ]
     for sex_column_name in sex_column_names:
         sexes_by_cell: dict[str | None, set[str | None]] = {}
@@ -618,7 +638,7 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
         ):
             sexes_by_cell.setdefault(cell_text, set()).add(sex_cell)
         n_contradictions = sum(
-            len(sex_values) > 1 for sex_values in sexes_by_cell.values()
+            len(sexes_with_cell) > 1 for sexes_with_cell in sexes_by_cell.values()
         )
         if n_contradictions > 0.1 * len(sexes_by_cell):
             return False
@@ -651,7 +671,7 @@ def are_yes_no(cells: Cells) -> bool:
     return {(cell_text or "no").lower() for cell_text in cells} <= {*_YES_NO}
 
 
-def _have_zeros(number_texts: Iterable[str]) -> bool:
+def _have_leading_zeros(number_texts: Iterable[str]) -> bool:
     """Return whether a number has leading zeros."""
     return any(
         len(number_text) > 1 and number_text[0] == "0" for number_text in number_texts

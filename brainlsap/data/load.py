@@ -30,9 +30,9 @@ from brainlsap.data.features import TRUTH_FILE, FeatureSources, Source, read_fea
 from brainlsap.data.find_files import (
     CONNECTOME_PATTERNS,
     Scan,
-    ScanName,
+    ScanIdentity,
     StudyFiles,
-    bare_id,
+    to_bare_id,
 )
 from brainlsap.data.flow import (
     NO_IMAGE,
@@ -40,9 +40,9 @@ from brainlsap.data.flow import (
     find_faults_by_name,
     leave_out_text,
     left_out_table,
-    read_exclusions,
+    read_excluded_ids,
 )
-from brainlsap.data.id_columns import ChosenColumns, find_chosen_column
+from brainlsap.data.id_columns import UserColumns, find_user_column
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
     SUBCORTEX,
@@ -264,50 +264,52 @@ def read_folder(
     folder: str | Path,
     reading_options: ReadingOptions,
     *,
-    copied_label: str | None = None,
+    copied_label_name: str | None = None,
     verbose: bool = False,
 ) -> Cohort:
     """Read a cohort from a study's folder, as :func:`load_cohort` does.
 
-    `copied_label` is as of :func:`open_study`.
+    `copied_label_name` is as of :func:`open_study`.
     """
-    skipped_fault_of_name = dict[str, Finding]()
+    skipped_fault_by_name = dict[str, Finding]()
     while True:
         try:
             return _read_without_faulty(
                 folder,
                 reading_options,
-                skipped_fault_of_name,
-                copied_label=copied_label,
+                skipped_fault_by_name,
+                copied_label_name=copied_label_name,
                 verbose=verbose,
             )
         except RefusedStudyError as error:
             if not reading_options.skip_faulty:
                 raise
             # Read again: what many scans are compared in may change without these.
-            new_fault_of_name = find_faults_by_name(error.findings)
-            if new_fault_of_name.keys() <= skipped_fault_of_name.keys():
+            new_fault_by_name = find_faults_by_name(error.findings)
+            if new_fault_by_name.keys() <= skipped_fault_by_name.keys():
                 raise
-            skipped_fault_of_name = new_fault_of_name | skipped_fault_of_name
+            skipped_fault_by_name = new_fault_by_name | skipped_fault_by_name
 
 
 def _read_without_faulty(
     folder: str | Path,
     reading_options: ReadingOptions,
-    skipped_fault_of_name: Mapping[str, Finding],
+    skipped_fault_by_name: Mapping[str, Finding],
     *,
-    copied_label: str | None,
+    copied_label_name: str | None,
     verbose: bool,
 ) -> Cohort:
     """Read a cohort without the scans and people that have these faults."""
-    for option_name, option_value, allowed_values in (
+    for option_name, user_choice, allowed_choices in (
         ("scans", reading_options.scans, ("all", "baseline")),
         ("subcortex", reading_options.subcortex, SUBCORTEX),
         ("symmetrize", reading_options.symmetrize, SYMMETRIZE),
         ("negative", reading_options.negative, NEGATIVE),
     ):
-        check_choice(option_name, option_value, allowed_values)
-    feature_names = _check_features(reading_options.feature, reading_options.subcortex)
+        check_choice(option_name, user_choice, allowed_choices)
+    feature_names = _parse_feature_names(
+        reading_options.feature, reading_options.subcortex
+    )
     atlas = load_atlas(reading_options.atlas)
     folder = Path(folder)
     if folder.is_file():
@@ -325,8 +327,8 @@ def _read_without_faulty(
     scan_list, feature_sources = open_study(
         folder,
         reading_options.change(atlas=atlas),
-        skipped_fault_of_name,
-        copied_label=copied_label,
+        skipped_fault_by_name,
+        copied_label_name=copied_label_name,
     )
     feature_sources.has_named_features = reading_options.feature is not None
     feature_sources.feature_names = feature_names
@@ -334,14 +336,14 @@ def _read_without_faulty(
     scan_list.bar_options = {"unit": "scan", "disable": None if verbose else True}
 
     # Read the arrays, scan by scan.
-    matrix_options = reading_options
+    matrix_reading_options = reading_options
     if isinstance(reading_options.labels, str | Path):
         row_names = read_names(
             feature_sources.study_files.resolve_path(reading_options.labels)
         )
-        matrix_options = reading_options.change(labels=row_names)
+        matrix_reading_options = reading_options.change(labels=row_names)
     W, has_own_connectomes = _load_connectomes(
-        feature_sources, matrix_options, scan_list
+        feature_sources, matrix_reading_options, scan_list
     )
     X = _read_features(feature_names, feature_sources, W, reading_options, scan_list)
     scan_names = [scan.name for scan in scan_list.scans]
@@ -352,13 +354,14 @@ def _read_without_faulty(
     scan_list.notes += scan_list.count_notes()
     scan_list.notes += describe_left_out(scan_list.left_out)
     if scan_list.faults:
-        raise _refuse_study(folder, scan_list, feature_sources)
-    recorded_options = ReadingOptions.from_jsonable(
+        raise _make_refused_study_error(folder, scan_list, feature_sources)
+    recorded_reading_options = ReadingOptions.from_jsonable(
         reading_options.change(
-            folder=folder.resolve(), atlas=_name_atlas(reading_options.atlas, atlas)
+            folder=folder.resolve(),
+            atlas=_get_atlas_name_or_folder(reading_options.atlas, atlas),
         ).to_jsonable()
     )
-    connectome_origin = recorded_options.connectome or "array"
+    connectome_origin = recorded_reading_options.connectome or "array"
     W.flags.writeable = X.flags.writeable = False
     return Cohort(
         connectomes=W,
@@ -368,7 +371,7 @@ def _read_without_faulty(
         feature_names=feature_names,
         classes=scan_list.classes,
         classes_ordered=scan_list.classes_ordered,
-        label_name=scan_list.label or "none",
+        label_name=scan_list.label_name or "none",
         findings=tuple(scan_list.notes),
         provenance={
             "folder": str(folder.resolve()),
@@ -378,7 +381,7 @@ def _read_without_faulty(
             "subcortex": reading_options.subcortex,
             "brainlsap": __version__,
         },
-        reading_options=recorded_options,
+        reading_options=recorded_reading_options,
         truth=_read_truth(folder, atlas),
         left_out=left_out_table(scan_list.left_out),
     )
@@ -386,29 +389,31 @@ def _read_without_faulty(
 
 def _find_empty_scans(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]:
     """Return a fault for each scan without any value, where others have some."""
-    is_empty = np.isnan(X).all(axis=(1, 2))
-    if is_empty.all():
+    is_empty_scan = np.isnan(X).all(axis=(1, 2))
+    if is_empty_scan.all():
         return []
     message = f"every feature value is missing. Add the values, or {leave_out_text()}"
     return [
         Finding(message, FAULT, kind=NO_IMAGE, scan=scan_name)
-        for scan_name, has_no_value in zip(scan_names, is_empty, strict=True)
+        for scan_name, has_no_value in zip(scan_names, is_empty_scan, strict=True)
         if has_no_value
     ]
 
 
-def _check_features(
+def _parse_feature_names(
     feature: str | Sequence[str] | None, subcortex_policy: str
 ) -> tuple[str, ...]:
     """Return the names of the features, thickness by default."""
     if feature is None:
         feature_names: tuple[str, ...] = ("thickness",)
     else:
-        given_names = (feature,) if isinstance(feature, str) else tuple(feature)
+        user_feature_names = (feature,) if isinstance(feature, str) else tuple(feature)
         # FDG is fdg; names of columns of the user are read as they are written.
         feature_names = tuple(
-            str(name).lower() if str(name).lower() in KNOWN_MEASURES else name
-            for name in given_names
+            str(feature_name).lower()
+            if str(feature_name).lower() in KNOWN_MEASURES
+            else feature_name
+            for feature_name in user_feature_names
         )
     if (
         not feature_names
@@ -427,7 +432,9 @@ def _check_features(
     return feature_names
 
 
-def _name_atlas(atlas: str | Path | Atlas, loaded_atlas: Atlas) -> str | Path:
+def _get_atlas_name_or_folder(
+    atlas: str | Path | Atlas, loaded_atlas: Atlas
+) -> str | Path:
     """Return the name of a shipped atlas, or the folder of another."""
     is_shipped = loaded_atlas.name in available_atlases()
     if isinstance(atlas, str | Path) and not is_shipped:
@@ -449,7 +456,7 @@ def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
         return truth_table.set_index("region").loc[list(atlas.names)].reset_index()
 
 
-def _refuse_study(
+def _make_refused_study_error(
     folder: Path, scan_list: ScanList, feature_sources: FeatureSources
 ) -> RefusedStudyError:
     """Return the error with every fault of a study, and with what was found in it."""
@@ -460,43 +467,43 @@ def _refuse_study(
             fault for fault in faults if fault.kind != NO_IMAGE or fault.scan
         ]
         faults = [feature_sources.id_mismatch_finding, *other_faults]
-    people_lines = count_people(
-        scan_list.table, scan_list.label or "none", scan_list.classes
+    people_count_lines = describe_people_counts(
+        scan_list.table, scan_list.label_name or "none", scan_list.classes
     )
     return RefusedStudyError.from_findings(
         folder,
         [*scan_list.notes, *faults],
-        count_lines=[*people_lines, *scan_list.count_lines],
+        count_lines=[*people_count_lines, *scan_list.count_lines],
     )
 
 
 def open_study(
     folder: str | Path,
     reading_options: ReadingOptions,
-    skipped_fault_of_name: Mapping[str, Finding] | None = None,
+    skipped_fault_by_name: Mapping[str, Finding] | None = None,
     *,
-    copied_label: str | None = None,
+    copied_label_name: str | None = None,
 ) -> tuple[ScanList, FeatureSources]:
     """List the scans of a study, their files, and what features can be read from.
 
-    Scans and people with a fault in `skipped_fault_of_name` are left out.
-    `copied_label` is a column by which the table of people is found if the scans need
-    no label; no table need have it.
+    Scans and people with a fault in `skipped_fault_by_name` are left out.
+    `copied_label_name` is a column by which the table of people is found if the scans
+    need no label; no table need have it.
     """
     folder = Path(folder)
     label_name = reading_options.label
-    people_column_name = copied_label if label_name is None else label_name
+    people_column_name = copied_label_name if label_name is None else label_name
     loaded_atlas = load_atlas(reading_options.atlas)
     table_paths = reading_options.features_table
     if isinstance(table_paths, str | Path):
         table_paths = [table_paths]
     people_paths = people_files(folder)
-    chosen_columns = ChosenColumns.from_options(
+    user_columns = UserColumns.from_options(
         reading_options.id_column, reading_options.session_column
     )
     parsed_sheets = list[ScanTable]()
     if people_paths:
-        parsed_sheets = read_sheets(people_paths[0], loaded_atlas, chosen_columns)[0]
+        parsed_sheets = read_sheets(people_paths[0], loaded_atlas, user_columns)[0]
     # Of several sheets, that with the label.
     parsed_people_tables = [
         parsed_sheet
@@ -508,33 +515,35 @@ def open_study(
         for candidate_table in parsed_people_tables
         for scan_identity in candidate_table.scan_names
     ]
-    list_study_files = partial(
+    make_study_files = partial(
         StudyFiles,
         folder,
         derivatives=reading_options.derivatives,
         subjects_dir=reading_options.subjects_dir,
         pattern=reading_options.pattern,
     )
-    study_files = list_study_files(people=people_identities)
+    study_files = make_study_files(people_names=people_identities)
     feature_sources = FeatureSources(
         study_files,
         loaded_atlas,
         reading_options.subcortex,
         table_paths,
-        chosen_columns=chosen_columns,
+        user_columns=user_columns,
     )
     if not parsed_people_tables:
-        people_sources, people_column_name = _choose_people_sources(
+        people_feature_sources, people_column_name = _choose_people_sources(
             feature_sources, label_name, people_column_name
         )
-        parsed_sheets = people_sources.scan_tables
-        parsed_people_tables = [people_sources.find_people_table(people_column_name)]
+        parsed_sheets = people_feature_sources.scan_tables
+        parsed_people_tables = [
+            people_feature_sources.find_people_table(people_column_name)
+        ]
         people_identities = parsed_people_tables[0].scan_names
-        feature_sources.study_files = list_study_files(people=people_identities)
+        feature_sources.study_files = make_study_files(people_names=people_identities)
     people_table = parsed_people_tables[0]
     feature_sources.people_table = people_table
     feature_sources.people_column_names = {*people_table.text_table}
-    _check_chosen_columns(feature_sources)
+    _check_user_columns(feature_sources)
     people, people_faults = list_people(people_table)
     scan_list = list_scans(
         people,
@@ -543,8 +552,8 @@ def open_study(
         people_table.name_and_sheet,
         reading_options.classes,
         reading_options.scans,
-        read_exclusions(reading_options.exclude),
-        skipped_fault_of_name,
+        read_excluded_ids(reading_options.exclude),
+        skipped_fault_by_name,
     )
     listed_person_ids = {*scan_list.table["participant"]}
     scan_list.faults[:0] = [
@@ -557,7 +566,7 @@ def open_study(
             0, Finding(f"people: read from {people_table.name_and_sheet}")
         )
     scan_list.notes += [
-        _describe_unused(parsed_sheet, label_name)
+        _describe_unused_sheet(parsed_sheet, label_name)
         for parsed_sheet in parsed_sheets
         if parsed_sheet is not people_table
         and not (
@@ -567,10 +576,10 @@ def open_study(
         )
     ]
     if feature_sources.study_files.subject_aliases:
-        subject_aliases = feature_sources.study_files.subject_aliases
+        study_name_by_subject = feature_sources.study_files.subject_aliases
         alias_texts = [
             f"{study_name} ({subject_name})"
-            for subject_name, study_name in subject_aliases.items()
+            for subject_name, study_name in study_name_by_subject.items()
         ]
         message = "FreeSurfer: names with a suffix were read as the files or folders of"
         scan_list.notes.append(
@@ -592,34 +601,34 @@ def _choose_people_sources(
     `people_column_name` is the label, or else a column by which the table is
     recognised.
     """
-    all_sources = feature_sources
+    all_feature_sources = feature_sources
     if feature_sources.table_paths is not None:
-        all_sources = replace(feature_sources, table_paths=None)
-    for candidate_sources in (feature_sources, all_sources):
-        has_column = any(
+        all_feature_sources = replace(feature_sources, table_paths=None)
+    for candidate_feature_sources in (feature_sources, all_feature_sources):
+        has_people_column = any(
             people_column_name is not None
             and parsed_table.has_column(people_column_name)
-            for parsed_table in candidate_sources.scan_tables
+            for parsed_table in candidate_feature_sources.scan_tables
         )
-        if has_column:
-            return candidate_sources, people_column_name
+        if has_people_column:
+            return candidate_feature_sources, people_column_name
     if label_name is not None:
-        return all_sources, label_name
+        return all_feature_sources, label_name
     has_facts = any(
         not parsed_table.text_table.empty
         for parsed_table in feature_sources.scan_tables
     )
-    other_paths = {
+    other_table_paths = {
         parsed_table.path
-        for parsed_table in all_sources.scan_tables
+        for parsed_table in all_feature_sources.scan_tables
         if not (parsed_table.text_table.empty or parsed_table.values_by_measure_region)
     }
-    if has_facts or len(other_paths) != 1:
+    if has_facts or len(other_table_paths) != 1:
         return feature_sources, None
-    return all_sources, None
+    return all_feature_sources, None
 
 
-def _describe_unused(parsed_sheet: ScanTable, label_name: str | None) -> Finding:
+def _describe_unused_sheet(parsed_sheet: ScanTable, label_name: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
     column_names_text = ", ".join([*parsed_sheet.text_table][:5])
     message = f"left out, no column {label_name!r} in {column_names_text}"
@@ -642,21 +651,21 @@ def _compare_with_files(
     table_name = people_table.name_and_sheet
     message = f"not in {table_name}, left out: files or folders of"
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_ids)))
-    id_without_files = {
-        bare_id(listed_id): listed_id
+    listed_id_by_bare_id = {
+        to_bare_id(listed_id): listed_id
         for listed_id in sorted({*listed_ids} - ids_with_files)
     }
     scan_list.notes += [
         Finding(
-            f"the ID {id_without_files[bare_id(file_id)]!r} of {table_name} has no "
-            f"files, but there are files of {file_id!r}. If both are one person, write "
-            "the ID in the table as in the file names"
+            f"the ID {listed_id_by_bare_id[to_bare_id(file_id)]!r} of {table_name} has "
+            f"no files, but there are files of {file_id!r}. If both are one person, "
+            "write the ID in the table as in the file names"
         )
         for file_id in unlisted_ids
-        if bare_id(file_id) in id_without_files
+        if to_bare_id(file_id) in listed_id_by_bare_id
     ][:5]
     if ids_with_files.isdisjoint(listed_ids):
-        listed_name = people_table.scan_names[0].participant
+        first_listed_id = people_table.scan_names[0].participant
         advice = (
             f"Write the IDs in {table_name} exactly as in the file names (Excel drops "
             "the zeros of 001 unless the column is text), and write visits in a column "
@@ -668,7 +677,7 @@ def _compare_with_files(
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
         feature_sources.id_mismatch_finding = Finding(
             "no person in the table has files. The IDs in the table look like "
-            f"{listed_name!r}, and the IDs of files and folders like "
+            f"{first_listed_id!r}, and the IDs of files and folders like "
             f"{unlisted_ids[0]!r}",
             FAULT,
             kind=FOREIGN_IDS,
@@ -677,7 +686,9 @@ def _compare_with_files(
         )
 
 
-def _find_pattern(study_files: StudyFiles, scan_identities: Sequence[ScanName]) -> str:
+def _find_pattern(
+    study_files: StudyFiles, scan_identities: Sequence[ScanIdentity]
+) -> str:
     """Return a pattern of the matrices with the ID of a scan in their name, or "".
 
     The ID must stand alone: 1 is not the ID of 001_sc.csv.
@@ -697,11 +708,11 @@ def _find_pattern(study_files: StudyFiles, scan_identities: Sequence[ScanName]) 
     return ""
 
 
-def _check_chosen_columns(feature_sources: FeatureSources) -> None:
+def _check_user_columns(feature_sources: FeatureSources) -> None:
     """Raise where the columns that the user named are not there."""
-    people_table, chosen_columns = (
+    people_table, user_columns = (
         feature_sources.people_table,
-        feature_sources.chosen_columns,
+        feature_sources.user_columns,
     )
     if people_table is None:
         return
@@ -709,26 +720,26 @@ def _check_chosen_columns(feature_sources: FeatureSources) -> None:
     if people_table.session_column:
         column_names.insert(1, people_table.session_column)
     if (
-        chosen_columns.id
-        and find_chosen_column([people_table.id_column], chosen_columns.id) is None
+        user_columns.id
+        and find_user_column([people_table.id_column], user_columns.id) is None
     ):
         raise CohortError(
             f"{option_text('id_column')} names the column "
-            f"{listed(map(repr, chosen_columns.id))}, but the table does not contain "
+            f"{listed(map(repr, user_columns.id))}, but the table does not contain "
             f"this column. The columns of the table are {listed(column_names, 8)}",
             path=people_table.path_and_sheet,
         )
-    if not chosen_columns.session:
+    if not user_columns.session:
         return
     column_names += [
         parsed_table.session_column
         for parsed_table in (people_table, *feature_sources.scan_tables)
         if parsed_table.session_column
     ]
-    if find_chosen_column(column_names, chosen_columns.session) is None:
+    if find_user_column(column_names, user_columns.session) is None:
         raise CohortError(
             f"{option_text('session_column')} names the column "
-            f"{listed(map(repr, chosen_columns.session))}, but the table does not "
+            f"{listed(map(repr, user_columns.session))}, but the table does not "
             "contain this column. The columns of the table are "
             f"{listed(dict.fromkeys(column_names), 8)}",
             path=people_table.path_and_sheet,
@@ -748,30 +759,30 @@ def _load_connectomes(
     shared_matrix = np.zeros((n_rois, n_rois), dtype=np.float32)
     connectome_stack: ConnectomeStack | None = None
     try:
-        connectome_option = reading_options.connectome
+        connectome_source = reading_options.connectome
         if (
-            isinstance(connectome_option, str | Path)
-            and connectome_option != NO_CONNECTOME
+            isinstance(connectome_source, str | Path)
+            and connectome_source != NO_CONNECTOME
         ):
-            connectome_option = feature_sources.study_files.resolve_path(
-                connectome_option
+            connectome_source = feature_sources.study_files.resolve_path(
+                connectome_source
             )
             scan_keys = [scan.key for scan in scan_list.scans]
             connectome_stack = read_stack(
-                connectome_option,
+                connectome_source,
                 feature_sources.atlas,
                 scan_keys,
                 reading_options.labels,
                 reading_options.row_order,
             )
-        if isinstance(connectome_option, str):
+        if isinstance(connectome_source, str):
             message = (
                 "no connectome was read, so a network is estimated from the features"
             )
             scan_list.notes.append(Finding(message))
-        elif connectome_option is not None and connectome_stack is None:
+        elif connectome_source is not None and connectome_stack is None:
             shared_matrix, matrix_notes = _read_matrix(
-                connectome_option, feature_sources.atlas, reading_options
+                connectome_source, feature_sources.atlas, reading_options
             )
             scan_list.notes.append(
                 Finding("one connectome is used for all participants")
@@ -822,18 +833,20 @@ def _read_connectomes(
     expected_text = _expected_connectome_text(study_files, connectome_stack)
     if connectome_stack is not None:
         scan_list.add_notes(connectome_stack.notes, about_text="connectomes")
-    n_read = n_missing = 0
+    n_scans_read = n_missing_connectomes = 0
     n_earlier_faults = len(scan_list.faults)
     scan_names_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
-    size_errors = list[tuple[Scan, BrainlsapError, int]]()
+    size_error_tuples = list[tuple[Scan, BrainlsapError, int]]()
     for scan_index, scan in enumerate(
         tqdm(scans, "reading connectomes", **scan_list.bar_options)
     ):
         try:
-            connectome_path = (connectome_stack or study_files).connectome(scan, atlas)
+            connectome_path = (connectome_stack or study_files).find_connectome(
+                scan, atlas
+            )
             if connectome_path is None:
-                n_missing += 1
+                n_missing_connectomes += 1
                 message = (
                     f"the connectome is missing; expected {expected_text}. Add the "
                     f"connectome, or {leave_out_text()}"
@@ -848,24 +861,24 @@ def _read_connectomes(
         except BrainlsapError as error:
             n_rows = error.values.get("n_rows")
             if isinstance(n_rows, int):
-                size_errors.append((scan, error, n_rows))
+                size_error_tuples.append((scan, error, n_rows))
             else:
                 scan_list.add_fault(error, scan)
             continue
-        n_read += 1
-        scan_list.add_notes(matrix_notes, about_text="connectomes", of_scan=True)
+        n_scans_read += 1
+        scan_list.add_notes(matrix_notes, about_text="connectomes", is_about_scan=True)
         for matrix_note in matrix_notes:
             if matrix_note.kind == ROW_ORDER:
                 scan_names_by_order.setdefault(str(matrix_note), []).append(scan.name)
     # Matrices whose rows nothing names are refused together, except if others could be
     # read: then it is a fault of these scans.
-    are_refused_together = not (n_read and reading_options.skip_faulty)
-    _refuse_sizes(scan_list, order_check, size_errors, are_refused_together)
+    are_refused_together = not (n_scans_read and reading_options.skip_faulty)
+    _add_size_faults(scan_list, order_check, size_error_tuples, are_refused_together)
     _report_orders(scan_list, order_check, scan_names_by_order)
     scan_list.count_lines.append(
-        f"connectomes were read for {n_read} of {len(scans)} scans"
+        f"connectomes were read for {n_scans_read} of {len(scans)} scans"
     )
-    if scans and n_missing == len(scans):
+    if scans and n_missing_connectomes == len(scans):
         scan_list.faults[n_earlier_faults:] = [
             _find_lost_zeros(study_files, scan_list)
             or _describe_no_connectome(study_files, scans, expected_text)
@@ -873,10 +886,10 @@ def _read_connectomes(
     return W
 
 
-def _refuse_sizes(
+def _add_size_faults(
     scan_list: ScanList,
     order_check: OrderCheck,
-    size_errors: Sequence[tuple[Scan, BrainlsapError, int]],
+    size_error_tuples: Sequence[tuple[Scan, BrainlsapError, int]],
     are_refused_together: bool,
 ) -> None:
     """Add a fault for each matrix whose number of rows fits no order of the atlas.
@@ -884,13 +897,16 @@ def _refuse_sizes(
     If most matrices have another size, an order of rows would be no remedy. Matrices
     whose rows nothing names are left to `order_check`, if they are refused together.
     """
-    count_of_size = order_check.count_sizes()
-    for _, error, n_rows in size_errors:
+    n_scans_by_size = order_check.count_sizes()
+    for _, error, n_rows in size_error_tuples:
         if not isinstance(error, UnknownOrderError):  # the check has not counted it
-            count_of_size[n_rows] += 1
-    for scan, error, n_rows in size_errors:
-        common_size, n_scans_of_common_size = count_of_size.most_common(1)[0]
-        if n_rows != common_size and n_scans_of_common_size > count_of_size.total() / 2:
+            n_scans_by_size[n_rows] += 1
+    for scan, error, n_rows in size_error_tuples:
+        common_size, n_scans_of_common_size = n_scans_by_size.most_common(1)[0]
+        if (
+            n_rows != common_size
+            and n_scans_of_common_size > n_scans_by_size.total() / 2
+        ):
             message = (
                 f"the connectome has {n_rows} x {n_rows} entries, but the connectomes "
                 f"of {count(n_scans_of_common_size, 'other scan')} have {common_size} "
@@ -910,7 +926,7 @@ def _describe_no_connectome(
 ) -> Finding:
     """Return the fault that no scan has a connectome."""
     if study_files.patterns.get("connectome"):
-        message = study_files.unmatched_pattern_message("connectome", scans)
+        message = study_files.describe_unmatched_pattern("connectome", scans)
         return Finding(message, FAULT, kind=NO_IMAGE)
     scan_names_text = listed((scan.name for scan in scans), 3)
     message = (
@@ -937,8 +953,8 @@ def _find_lost_zeros(study_files: StudyFiles, scan_list: ScanList) -> Finding | 
     None where matrices have the ids as they are written, or other ids.
     """
     participant_ids = {*scan_list.table["participant"]}
-    id_of_bare_id = {
-        bare_id(participant_id): participant_id for participant_id in participant_ids
+    id_by_bare_id = {
+        to_bare_id(participant_id): participant_id for participant_id in participant_ids
     }
     path_by_id: dict[str, Path] = {}
     for matrix_path in sorted(study_files.folder.glob("*/*")):
@@ -948,12 +964,12 @@ def _find_lost_zeros(study_files: StudyFiles, scan_list: ScanList) -> Finding | 
     if participant_ids & {*path_by_id}:
         return None
     padded_ids = [
-        file_id for file_id in path_by_id if bare_id(file_id) in id_of_bare_id
+        file_id for file_id in path_by_id if to_bare_id(file_id) in id_by_bare_id
     ]
     if 2 * len(padded_ids) <= len(participant_ids):
         return None
     matrix_path = path_by_id[padded_ids[0]]
-    listed_id = id_of_bare_id[bare_id(padded_ids[0])]
+    listed_id = id_by_bare_id[to_bare_id(padded_ids[0])]
     path_text = matrix_path.relative_to(study_files.folder).as_posix()
     pattern_text = option_text(
         "pattern", path_text.replace(padded_ids[0], "{participant}", 1)
@@ -1010,7 +1026,7 @@ def _report_orders(
         )
     for order_note, n_matrices in order_check.notes().items():
         scan_list.add_notes(
-            [order_note] * n_matrices, about_text="connectomes", of_scan=True
+            [order_note] * n_matrices, about_text="connectomes", is_about_scan=True
         )
     for order_error in order_check.refusals():
         scan_list.add_fault(order_error)
@@ -1038,7 +1054,7 @@ def _read_features(
     for feature_index, feature_name in enumerate(feature_names):
         feature_values = X[..., feature_index]
         measure = get_measure(feature_name)
-        n_read = 0
+        n_scans_read = 0
         try:
             scan_sources, location_notes = _locate_feature(
                 feature_name, feature_sources, W, scan_list
@@ -1063,7 +1079,7 @@ def _read_features(
                 continue
             try:
                 if isinstance(scan_source, Path):
-                    feature_values[scan_index], notes_of_scan = read_feature(
+                    feature_values[scan_index], scan_notes = read_feature(
                         scan_source,
                         feature_name,
                         atlas,
@@ -1072,22 +1088,22 @@ def _read_features(
                         reference=reference_name,
                     )
                 else:
-                    feature_values[scan_index], notes_of_scan = apply_subcortex_policy(
+                    feature_values[scan_index], scan_notes = apply_subcortex_policy(
                         scan_source, measure, atlas, subcortex_policy
                     )
             except BrainlsapError as error:
                 scan_list.add_fault(error, scan)
                 continue
-            n_read += 1
-            scan_list.add_notes(notes_of_scan, of_scan=True)
+            n_scans_read += 1
+            scan_list.add_notes(scan_notes, is_about_scan=True)
         scan_list.count_lines.append(
-            f"{feature_name} was read for {n_read} of {len(scans)} scans"
+            f"{feature_name} was read for {n_scans_read} of {len(scans)} scans"
         )
-        for earlier_index in range(feature_index):
-            if _are_same_values(feature_values, X[..., earlier_index]):
+        for earlier_feature_index in range(feature_index):
+            if _are_same_values(feature_values, X[..., earlier_feature_index]):
                 scan_list.add_fault(
-                    f"{feature_names[earlier_index]} and {feature_name} have the "
-                    "same value in every region of every scan. Correct the names "
+                    f"{feature_names[earlier_feature_index]} and {feature_name} have "
+                    "the same value in every region of every scan. Correct the names "
                     "of the columns or files"
                 )
     return X
@@ -1105,8 +1121,8 @@ def _locate_feature(
     """
     if feature_name != STRENGTH_FEATURE:
         return feature_sources.locate_feature(feature_name, scan_list.scans)
-    is_shared = W.strides[0] == 0
-    if is_shared:
+    has_shared_connectome = W.strides[0] == 0
+    if has_shared_connectome:
         raise CohortError(
             "strength is the same for every scan, because "
             f"{option_text('connectome')} is one connectome for all participants. "
@@ -1120,15 +1136,19 @@ def _locate_feature(
     ]
 
 
-def _are_same_values(feature_values: np.ndarray, other_values: np.ndarray) -> bool:
+def _are_same_values(
+    feature_values: np.ndarray, other_feature_values: np.ndarray
+) -> bool:
     """Return whether two features agree in every region that both have."""
-    is_in_both = np.isfinite(feature_values) & np.isfinite(other_values)
-    return bool(is_in_both.any()) and np.array_equal(
-        feature_values[is_in_both], other_values[is_in_both]
+    is_measured_in_both = np.isfinite(feature_values) & np.isfinite(
+        other_feature_values
+    )
+    return bool(is_measured_in_both.any()) and np.array_equal(
+        feature_values[is_measured_in_both], other_feature_values[is_measured_in_both]
     )
 
 
-def count_people(
+def describe_people_counts(
     scan_table: pd.DataFrame, label_name: str, classes: Sequence[str]
 ) -> list[str]:
     """Count people, scans, classes and covariates."""

@@ -22,13 +22,18 @@ from brainlsap.data.covariates import (
     propose_label,
 )
 from brainlsap.data.features import FeatureSources
-from brainlsap.data.find_files import FIRST_VISITS, Scan, ScanName, visit_order
+from brainlsap.data.find_files import (
+    FIRST_VISITS,
+    Scan,
+    ScanIdentity,
+    make_visit_sort_key,
+)
 from brainlsap.data.flow import (
     LATER_VISIT,
     NO_IMAGE,
     OTHER_CLASS,
-    LeftOut,
-    fate_of_fault,
+    LeftOutScan,
+    find_fate_of_fault,
     leave_out_text,
     match_exclusions,
 )
@@ -62,9 +67,9 @@ from brainlsap.text import count, describe_counts, listed, option_text
 UNLABELLED = "unlabelled"
 """Class of all scans of people to predict, for whom no label is read."""
 PEOPLE_FILES = tuple(
-    f"{name}{suffix}"
-    for name in ("participants", "subjects")
-    for suffix in (".tsv", ".csv", ".xlsx")
+    f"{table_name}{table_suffix}"
+    for table_name in ("participants", "subjects")
+    for table_suffix in (".tsv", ".csv", ".xlsx")
 )
 # Words that call a visit the baseline, and words that say that it lies elsewhere.
 _BASELINE_WORDS = frozenset(("bl", "bsl", "base"))
@@ -88,7 +93,7 @@ _MOST_NUMBERS = 10
 Facts = dict[str, str | None]
 
 
-class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
+class People(dict[str, dict[str, tuple[ScanIdentity, Facts]]]):
     """The people of a study, by person and visit as keys of names.
 
     The values are the name as written, and labels and covariates as text. Facts about
@@ -109,7 +114,9 @@ class People(dict[str, dict[str, tuple[ScanName, Facts]]]):
         self.missing_words: dict[tuple[str, str], dict[str, str]] = {}
         self.covariate_spellings: dict[str, str] = {}
 
-    def find_word(self, participant_id: str, session_id: str, column_name: str) -> str:
+    def find_missing_word(
+        self, participant_id: str, session_id: str, column_name: str
+    ) -> str:
         """Return the word in a cell that counts as missing; empty if there is none."""
         for person_visit_key in ((participant_id, session_id), (participant_id, "")):
             if cell_text := self.missing_words.get(person_visit_key, {}).get(
@@ -165,21 +172,23 @@ def order_classes(
         class_names = tuple(
             map(str, [class_order] if isinstance(class_order, str) else class_order)
         )
-        if repeated_names := [
+        if repeated_class_names := [
             class_name
             for class_name in class_names
             if class_names.count(class_name) > 1
         ]:
             raise ParameterError(
-                f"classes contains {repeated_names[0]!r} more than once. Name each "
-                "class once."
+                f"classes contains {repeated_class_names[0]!r} more than once. Name "
+                "each class once."
             )
         return class_names, True
     label_texts = sorted({str(scan_label) for scan_label in labels})
-    stage_numbers = [
+    stage_number_list = [
         STAGE_OF_WORD.get(class_name.lower(), -1) for class_name in label_texts
     ]
-    if -1 not in stage_numbers and len(set(stage_numbers)) == len(stage_numbers):
+    if -1 not in stage_number_list and len(set(stage_number_list)) == len(
+        stage_number_list
+    ):
         return tuple(
             sorted(
                 label_texts, key=lambda class_name: STAGE_OF_WORD[class_name.lower()]
@@ -203,8 +212,8 @@ class _PeopleTable(NamedTuple):
     """A table of people, or of one person's visits; named in messages by its path."""
 
     path_and_sheet: str
-    names: Sequence[ScanName]
-    columns: Mapping[str, Sequence[str | None]]
+    scan_identities: Sequence[ScanIdentity]
+    cells_by_column: Mapping[str, Sequence[str | None]]
     missing_words: MissingWords
 
 
@@ -222,31 +231,31 @@ def _find_people_tables(
         )
     ]
     table_findings = list[Finding]()
-    participant_of_key = {
+    participant_name_by_key = {
         scan_identity.key[0]: scan_identity.participant
         for scan_identity in parsed_table.scan_names
     }
-    for participant in participant_of_key.values():
-        for folder_name in {participant, f"sub-{participant}"}:
+    for participant_name in participant_name_by_key.values():
+        for folder_name in {participant_name, f"sub-{participant_name}"}:
             sessions_path = (
                 parsed_table.path.parent / folder_name / f"{folder_name}_sessions.tsv"
             )
             if not sessions_path.is_file():
                 continue
             try:
-                session_ids, other_columns = _read_sessions(sessions_path)
+                session_ids, other_cells_by_column = _read_sessions(sessions_path)
             except FileFormatError as error:
                 table_findings.append(Finding.from_error(error))
                 continue
             visit_identities = [
-                ScanName(participant, session_id) for session_id in session_ids
+                ScanIdentity(participant_name, session_id) for session_id in session_ids
             ]
             people_tables.append(
                 _PeopleTable(
                     str(sessions_path),
                     visit_identities,
-                    other_columns,
-                    other_columns.missing_words,
+                    other_cells_by_column,
+                    other_cells_by_column.missing_words,
                 )
             )
     return people_tables, table_findings
@@ -267,29 +276,33 @@ def list_people(parsed_table: ScanTable) -> tuple[People, list[Finding]]:
 def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
     """Add the rows of one table to `people`; return the rows that stand twice."""
     row_findings = list[Finding]()
-    lower_names = [column_name.lower() for column_name in people_table.columns]
+    lower_names = [column_name.lower() for column_name in people_table.cells_by_column]
     column_names = [
         people.covariate_spellings.setdefault(lower_name, column_name)
         if lower_name in COVARIATES and lower_names.count(lower_name) == 1
         else column_name
         for column_name, lower_name in zip(
-            people_table.columns, lower_names, strict=True
+            people_table.cells_by_column, lower_names, strict=True
         )
     ]
-    words_of_column = {
+    missing_words_by_column = {
         column_name: people_table.missing_words.get(original_name, {})
         for original_name, column_name in zip(
-            people_table.columns, column_names, strict=True
+            people_table.cells_by_column, column_names, strict=True
         )
     }
-    session_ids_of_person: dict[str, set[str]] = {}
-    cells_of_visit: dict[tuple[str, str], list[str | None]] = {}
-    table_rows = zip(people_table.names, *people_table.columns.values(), strict=True)
+    session_ids_by_person: dict[str, set[str]] = {}
+    cells_by_visit: dict[tuple[str, str], list[str | None]] = {}
+    table_rows = zip(
+        people_table.scan_identities,
+        *people_table.cells_by_column.values(),
+        strict=True,
+    )
     for row_index, (scan_identity, *row_cells) in enumerate(table_rows):
         participant_id, session_id = scan_identity.key
-        earlier_session_ids = session_ids_of_person.setdefault(participant_id, set())
+        earlier_session_ids = session_ids_by_person.setdefault(participant_id, set())
         is_repeated_visit = session_id in earlier_session_ids
-        is_copy = cells_of_visit.get(scan_identity.key) == row_cells
+        is_identical_row = cells_by_visit.get(scan_identity.key) == row_cells
         # One row without a visit would be of all visits.
         has_unnamed_visit = bool(earlier_session_ids) and "" in (
             session_id,
@@ -304,7 +317,7 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                 "Write the visits in a column session_id, name their column with "
                 f"{option_text('session_column')}, or delete the row that is wrong"
             )
-            if is_copy:
+            if is_identical_row:
                 message = (
                     f"{people_table.path_and_sheet} contains two identical rows of one "
                     "person"
@@ -316,34 +329,34 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                     FAULT,
                     participant=scan_identity.participant,
                     got=_describe_differences(
-                        column_names, cells_of_visit.get(scan_identity.key), row_cells
+                        column_names, cells_by_visit.get(scan_identity.key), row_cells
                     ),
                     advice=advice,
                 )
             )
             continue
         earlier_session_ids.add(session_id)
-        cells_of_visit[scan_identity.key] = row_cells
-        cell_of_column = dict(zip(column_names, row_cells, strict=True))
-        word_of_column = {
-            column_name: words_by_row[row_index]
-            for column_name, words_by_row in words_of_column.items()
-            if row_index in words_by_row
+        cells_by_visit[scan_identity.key] = row_cells
+        cell_by_column = dict(zip(column_names, row_cells, strict=True))
+        missing_word_by_column = {
+            column_name: missing_word_by_row[row_index]
+            for column_name, missing_word_by_row in missing_words_by_column.items()
+            if row_index in missing_word_by_row
         }
-        for column_name, cell_text in cell_of_column.items():
+        for column_name, cell_text in cell_by_column.items():
             if is_formula_error(cell_text):
-                word_of_column[column_name] = str(cell_text)
-                cell_of_column[column_name] = None
-        if word_of_column:
-            words_of_visit = people.missing_words.setdefault(
+                missing_word_by_column[column_name] = str(cell_text)
+                cell_by_column[column_name] = None
+        if missing_word_by_column:
+            known_word_by_column = people.missing_words.setdefault(
                 (participant_id, session_id), {}
             )
-            words_of_visit.update(word_of_column)
-        visits_of_person = people.setdefault(participant_id, {})
-        written_identity, earlier_facts = visits_of_person.get(
+            known_word_by_column.update(missing_word_by_column)
+        record_by_visit = people.setdefault(participant_id, {})
+        earlier_identity, earlier_facts = record_by_visit.get(
             session_id, (scan_identity, Facts())
         )
-        visits_of_person[session_id] = written_identity, earlier_facts | cell_of_column
+        record_by_visit[session_id] = earlier_identity, earlier_facts | cell_by_column
     return row_findings
 
 
@@ -365,16 +378,16 @@ def _describe_differences(
 
 def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
     """Return the visits that a person's sessions file lists, and its other columns."""
-    session_columns = read_columns(sessions_path)
-    if "session_id" not in session_columns:
+    table_columns = read_columns(sessions_path)
+    if "session_id" not in table_columns:
         raise FileFormatError(
             "every row needs a 'session_id'; the columns are "
-            f"{', '.join(session_columns)}.",
+            f"{', '.join(table_columns)}.",
             path=sessions_path,
         )
-    session_ids = session_columns.pop("session_id")
+    session_ids = table_columns.pop("session_id")
     for line_number, session_cell in zip(
-        session_columns.line_numbers, session_ids, strict=True
+        table_columns.line_numbers, session_ids, strict=True
     ):
         if session_cell is None or is_formula_error(session_cell):
             raise FileFormatError(
@@ -382,7 +395,7 @@ def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
                 f"{session_cell or 'none'}. Write the visit in this line.",
                 path=sessions_path,
             )
-    return [str(session_cell) for session_cell in session_ids], session_columns
+    return [str(session_cell) for session_cell in session_ids], table_columns
 
 
 @dataclass
@@ -391,7 +404,7 @@ class ScanList:
 
     scans: list[Scan]
     table: pd.DataFrame
-    label: str | None
+    label_name: str | None
     """The column, as the table writes it."""
     classes: tuple[str, ...]
     classes_ordered: bool
@@ -399,9 +412,9 @@ class ScanList:
     faults: list[Finding]
     count_lines: list[str] = field(default_factory=list)
     """Lines with the data that were read, and the number of scans."""
-    notes_of_scans: list[Finding] = field(default_factory=list)
+    scan_notes: list[Finding] = field(default_factory=list)
     """Notes on single scans; a note has one entry for each of its scans."""
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that are not in `scans`."""
     bar_options: Mapping[str, Any] = field(default_factory=dict)
     """Options of `tqdm` for the progress bar."""
@@ -425,10 +438,10 @@ class ScanList:
         notes: Iterable[Finding | str],
         *,
         about_text: str = "",
-        of_scan: bool = False,
+        is_about_scan: bool = False,
     ) -> None:
         """Add notes on the study, or on one scan, each beginning with `about_text`."""
-        note_list = self.notes_of_scans if of_scan else self.notes
+        note_list = self.scan_notes if is_about_scan else self.notes
         for finding in as_findings(notes):
             message = (
                 f"{about_text}: {finding.message}" if about_text else finding.message
@@ -439,7 +452,7 @@ class ScanList:
         """Return the notes on single scans, each once with its number of scans."""
         distinct_findings = list[Finding]()
         scan_counts = list[int]()
-        for finding in self.notes_of_scans:
+        for finding in self.scan_notes:
             if finding in distinct_findings:
                 scan_counts[distinct_findings.index(finding)] += 1
             else:
@@ -459,27 +472,27 @@ def list_scans(
     table_name: str,
     classes: Sequence[str] | None = None,
     scan_choice: str = "all",
-    excluded_names: Sequence[str] = (),
-    skipped_fault_of_name: Mapping[str, Finding] | None = None,
+    excluded_ids: Sequence[str] = (),
+    skipped_fault_by_name: Mapping[str, Finding] | None = None,
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
     `table_name` is the name of the table of people. People without folders of their
     own have the visits that FreeSurfer or tables of regions know. Scans and people in
-    `excluded_names`, and those with a fault in `skipped_fault_of_name`, are left out.
+    `excluded_ids`, and those with a fault in `skipped_fault_by_name`, are left out.
     """
     folder = feature_sources.study_files.folder
     label_name = _find_label_column(people, label_name, table_name, folder)
     visit_list = _list_visits(people, feature_sources, label_name, scan_choice)
-    visit_list.exclude(excluded_names)
-    visit_list.skip(skipped_fault_of_name or {})
+    visit_list.exclude_scans(excluded_ids)
+    visit_list.skip_faulty_scans(skipped_fault_by_name or {})
     omission_findings = list[Finding]()
-    if visit_list.unscanned_visits:
+    if visit_list.unscanned_visit_names:
         message = (
-            f"{len(visit_list.unscanned_visits)} listed visits left out: there are no "
-            "files or folders of"
+            f"{len(visit_list.unscanned_visit_names)} listed visits left out: there "
+            "are no files or folders of"
         )
-        unscanned_visit_names = tuple(visit_list.unscanned_visits)
+        unscanned_visit_names = tuple(visit_list.unscanned_visit_names)
         omission_findings.append(
             Finding(
                 message,
@@ -503,16 +516,16 @@ def list_scans(
     if not visit_list.scans:
         exclusion_reasons = [f"{table_name} lists no scan"]
         n_excluded_scans = sum(
-            left_out_row.fate == EXCLUDED or bool(left_out_row.reason)
-            for left_out_row in visit_list.left_out
+            left_out_scan.fate == EXCLUDED or bool(left_out_scan.reason)
+            for left_out_scan in visit_list.left_out
         )
         if n_excluded_scans:
             exclusion_reasons = [
                 f"{count(n_excluded_scans, 'scan', 'were')} excluded or faulty"
             ]
-            exclusion_reasons += _describe_commonest_fault(skipped_fault_of_name or {})
-        if visit_list.unscanned_visits:
-            n_unscanned_visits = len(visit_list.unscanned_visits)
+            exclusion_reasons += _describe_commonest_fault(skipped_fault_by_name or {})
+        if visit_list.unscanned_visit_names:
+            n_unscanned_visits = len(visit_list.unscanned_visit_names)
             exclusion_reasons.append(
                 f"{count(n_unscanned_visits, 'listed visit', 'have')} no files or "
                 "folders"
@@ -531,10 +544,10 @@ def list_scans(
         visit_list.facts, columns=covariate_names, dtype=object
     )
     covariate_table = covariate_table.where(covariate_table.notna(), None)
-    scan_table = pd.DataFrame(visit_list.keys, columns=KEY_COLUMNS[:3])
+    scan_table = pd.DataFrame(visit_list.name_triples, columns=KEY_COLUMNS[:3])
     scans = visit_list.scans
     scan_faults = visit_list.faults
-    class_order: tuple[str, ...] = (UNLABELLED,)
+    class_names: tuple[str, ...] = (UNLABELLED,)
     is_ordered = False
     if label_name is None:
         scan_table["label"] = UNLABELLED
@@ -543,38 +556,38 @@ def list_scans(
         class_selection = _select_labelled_scans(
             scan_table, label_name, table_name, classes, visit_list
         )
-        class_order, is_ordered = class_selection.classes, class_selection.is_ordered
+        class_names, is_ordered = class_selection.classes, class_selection.is_ordered
         omission_findings += class_selection.notes
         scan_faults += class_selection.faults
-        has_class = class_selection.is_kept
+        is_labelled_scan = class_selection.is_labelled_scan
         visit_list.left_out += [
-            LeftOut(
-                left_out_row.scan,
-                left_out_row.participant,
-                left_out_row.session,
-                NO_LABEL if pd.isna(left_out_row.label) else OTHER_CLASS,
+            LeftOutScan(
+                scan_row.scan,
+                scan_row.participant,
+                scan_row.session,
+                NO_LABEL if pd.isna(scan_row.label) else OTHER_CLASS,
             )
-            for left_out_row in scan_table[~has_class].itertuples()
+            for scan_row in scan_table[~is_labelled_scan].itertuples()
         ]
-        scan_table = scan_table[has_class].reset_index(drop=True)
-        covariate_table = covariate_table[has_class].reset_index(drop=True)
+        scan_table = scan_table[is_labelled_scan].reset_index(drop=True)
+        covariate_table = covariate_table[is_labelled_scan].reset_index(drop=True)
         scans = [
             scan
-            for scan, is_selected in zip(scans, has_class, strict=True)
-            if is_selected
+            for scan, is_labelled in zip(scans, is_labelled_scan, strict=True)
+            if is_labelled
         ]
-    omission_findings += _count_failed_formulas(people, label_name)
+    omission_findings += _describe_failed_formulas(people, label_name)
     scan_faults += _add_covariates(scan_table, covariate_table)
     omission_findings += find_unusual_values(scan_table)
     has_stage_order = label_name is None or is_ordered
     scan_faults += find_covariate_faults(
-        scan_table, label_name or "", has_order=has_stage_order
+        scan_table, label_name or "", has_class_order=has_stage_order
     )
     return ScanList(
         scans,
         scan_table,
         label_name,
-        class_order,
+        class_names,
         is_ordered,
         omission_findings,
         scan_faults,
@@ -582,14 +595,14 @@ def list_scans(
     )
 
 
-def _describe_commonest_fault(fault_of_name: Mapping[str, Finding]) -> list[str]:
+def _describe_commonest_fault(fault_by_name: Mapping[str, Finding]) -> list[str]:
     """Return the text of the fault of most scans or people, if there are faults."""
-    fault_of_message = {fault.message: fault for fault in fault_of_name.values()}
-    message_counts = Counter(fault.message for fault in fault_of_name.values())
+    fault_by_message = {fault.message: fault for fault in fault_by_name.values()}
+    n_faults_by_message = Counter(fault.message for fault in fault_by_name.values())
     return [
-        f"the most frequent fault ({n_faults} of {message_counts.total()}) is: "
-        f"{fault_of_message[message].text()}"
-        for message, n_faults in message_counts.most_common(1)
+        f"the most frequent fault ({n_faults} of {n_faults_by_message.total()}) is: "
+        f"{fault_by_message[message].text()}"
+        for message, n_faults in n_faults_by_message.most_common(1)
     ]
 
 
@@ -597,8 +610,8 @@ def _list_fact_names(people: People) -> list[str]:
     """Return the columns that are known of anybody, in the order of tables."""
     visit_records = [
         visit_record
-        for visit_records_of_key in people.values()
-        for visit_record in visit_records_of_key.values()
+        for record_by_visit in people.values()
+        for visit_record in record_by_visit.values()
     ]
     return [
         *dict.fromkeys(
@@ -637,8 +650,8 @@ def _tabulate_facts(people: People) -> pd.DataFrame:
     return pd.DataFrame(
         [
             visit_facts
-            for visit_records in people.values()
-            for _, visit_facts in visit_records.values()
+            for record_by_visit in people.values()
+            for _, visit_facts in record_by_visit.values()
         ],
         dtype=object,
     )
@@ -649,81 +662,88 @@ class _VisitList:
     """The visits that become scans, one entry a scan in each list."""
 
     scans: list[Scan] = field(default_factory=list)
-    keys: list[tuple[str, str, str]] = field(default_factory=list)
+    name_triples: list[tuple[str, str, str]] = field(default_factory=list)
     """Names of scan, person and visit, as the table writes them."""
     facts: list[Facts] = field(default_factory=list)
-    label_words: list[str] = field(default_factory=list)
+    missing_label_words: list[str] = field(default_factory=list)
     """Words in label cells that count as missing."""
-    listed_visits: dict[str, list[str]] = field(default_factory=dict)
+    listed_visits_by_scan: dict[str, list[str]] = field(default_factory=dict)
     """Listed visits of the person, for each scan whose visit is not listed."""
-    unscanned_visits: list[str] = field(default_factory=list)
+    unscanned_visit_names: list[str] = field(default_factory=list)
     """Listed visits without files, of people who have files of other visits."""
     n_without_baseline: int = 0
     n_contradictions: int = 0
     """Scans whose label differs between the tables of people and of visits."""
     faults: list[Finding] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that do not become scans of the cohort."""
 
-    def exclude(self, excluded_ids: Sequence[str]) -> None:
+    def exclude_scans(self, excluded_ids: Sequence[str]) -> None:
         """Leave out scans by the ids of people or scans; raise for unknown ids."""
         if not excluded_ids:
             return
-        all_left_out = [
+        all_left_out_scans = [
             *self.left_out,
-            *(LeftOut(*scan_key, EXCLUDED) for scan_key in self.keys),
+            *(LeftOutScan(*name_triple, EXCLUDED) for name_triple in self.name_triples),
         ]
-        excluded_scan_names = match_exclusions(excluded_ids, all_left_out)
+        excluded_scan_names = match_exclusions(excluded_ids, all_left_out_scans)
         excluded_person_ids = {
-            left_out_row.participant for left_out_row in all_left_out
+            left_out_scan.participant for left_out_scan in all_left_out_scans
         } - {
-            left_out_row.participant
-            for left_out_row in all_left_out
-            if left_out_row.scan not in excluded_scan_names
+            left_out_scan.participant
+            for left_out_scan in all_left_out_scans
+            if left_out_scan.scan not in excluded_scan_names
         }
         self.left_out = [
-            left_out_row._replace(fate=EXCLUDED)
-            if left_out_row.scan in excluded_scan_names
-            else left_out_row
-            for left_out_row in self.left_out
+            left_out_scan._replace(fate=EXCLUDED)
+            if left_out_scan.scan in excluded_scan_names
+            else left_out_scan
+            for left_out_scan in self.left_out
         ]
-        self._remove(dict.fromkeys(excluded_scan_names, (EXCLUDED, "")))
+        self._remove_scans(dict.fromkeys(excluded_scan_names, (EXCLUDED, "")))
         self.faults = [
             fault
             for fault in self.faults
             if fault.participant not in excluded_person_ids
         ]
 
-    def skip(self, fault_of_name: Mapping[str, Finding]) -> None:
+    def skip_faulty_scans(self, fault_by_name: Mapping[str, Finding]) -> None:
         """Leave out scans that have a fault, or whose person has one."""
-        fate_reason_of_scan = dict[str, tuple[str, str]]()
-        for scan_name, participant, _ in self.keys:
-            fault = fault_of_name.get(scan_name) or fault_of_name.get(participant)
+        fate_and_reason_by_scan = dict[str, tuple[str, str]]()
+        for scan_name, participant_name, _ in self.name_triples:
+            fault = fault_by_name.get(scan_name) or fault_by_name.get(participant_name)
             if fault is not None:
-                fate_reason_of_scan[scan_name] = fate_of_fault(fault), str(fault)
-        self._remove(fate_reason_of_scan)
+                fate_and_reason_by_scan[scan_name] = (
+                    find_fate_of_fault(fault),
+                    str(fault),
+                )
+        self._remove_scans(fate_and_reason_by_scan)
         self.faults = [
-            fault for fault in self.faults if fault.participant not in fault_of_name
+            fault for fault in self.faults if fault.participant not in fault_by_name
         ]
 
-    def _remove(self, fate_reason_of_scan: Mapping[str, tuple[str, str]]) -> None:
+    def _remove_scans(
+        self, fate_and_reason_by_scan: Mapping[str, tuple[str, str]]
+    ) -> None:
         """Move scans to `left_out`, with fate and reason by name."""
         self.left_out += [
-            LeftOut(*scan_key, *fate_reason_of_scan[scan_key[0]])
-            for scan_key in self.keys
-            if scan_key[0] in fate_reason_of_scan
+            LeftOutScan(*name_triple, *fate_and_reason_by_scan[name_triple[0]])
+            for name_triple in self.name_triples
+            if name_triple[0] in fate_and_reason_by_scan
         ]
         remaining_indices = [
             row_index
-            for row_index, scan_key in enumerate(self.keys)
-            if scan_key[0] not in fate_reason_of_scan
+            for row_index, name_triple in enumerate(self.name_triples)
+            if name_triple[0] not in fate_and_reason_by_scan
         ]
         self.scans = [self.scans[row_index] for row_index in remaining_indices]
         self.facts = [self.facts[row_index] for row_index in remaining_indices]
-        self.label_words = [
-            self.label_words[row_index] for row_index in remaining_indices
+        self.missing_label_words = [
+            self.missing_label_words[row_index] for row_index in remaining_indices
         ]
-        self.keys = [self.keys[row_index] for row_index in remaining_indices]
+        self.name_triples = [
+            self.name_triples[row_index] for row_index in remaining_indices
+        ]
 
 
 def _list_visits(
@@ -734,38 +754,38 @@ def _list_visits(
 ) -> _VisitList:
     """List the visits of everybody that become scans, with what is known of each."""
     visit_list = _VisitList()
-    for participant_id, visits_of_person in people.items():
-        participant = next(iter(visits_of_person.values()))[0].participant
-        listed_session_of_visit = {
+    for participant_id, record_by_visit in people.items():
+        participant_name = next(iter(record_by_visit.values()))[0].participant
+        listed_session_by_visit = {
             visit_key: visit_identity.session
-            for visit_key, (visit_identity, _) in visits_of_person.items()
+            for visit_key, (visit_identity, _) in record_by_visit.items()
             if visit_key
         }
-        scanned_session_of_visit = _find_scanned_sessions(
-            participant_id, listed_session_of_visit, feature_sources
+        scanned_session_by_visit = _find_scanned_sessions(
+            participant_id, listed_session_by_visit, feature_sources
         )
-        if scanned_session_of_visit:
+        if scanned_session_by_visit:
             unscanned_session_ids = [
                 session_id
-                for visit_key, session_id in listed_session_of_visit.items()
-                if visit_key not in scanned_session_of_visit
+                for visit_key, session_id in listed_session_by_visit.items()
+                if visit_key not in scanned_session_by_visit
             ]
             for session_id in unscanned_session_ids:
-                scan_name = f"{participant}_{session_id}"
-                visit_list.unscanned_visits.append(scan_name)
+                scan_name = f"{participant_name}_{session_id}"
+                visit_list.unscanned_visit_names.append(scan_name)
                 visit_list.left_out.append(
-                    LeftOut(scan_name, participant, session_id, NO_IMAGE)
+                    LeftOutScan(scan_name, participant_name, session_id, NO_IMAGE)
                 )
-        session_of_visit = (
-            scanned_session_of_visit or listed_session_of_visit or {"": ""}
+        session_by_visit = (
+            scanned_session_by_visit or listed_session_by_visit or {"": ""}
         )
         selected_visit_keys = sorted(
-            session_of_visit,
-            key=lambda visit_key: visit_order(session_of_visit[visit_key]),
+            session_by_visit,
+            key=lambda visit_key: make_visit_sort_key(session_by_visit[visit_key]),
         )
         if scan_choice == "baseline":
             baseline_visit_keys, baseline_faults = _choose_baseline_visits(
-                participant, listed_session_of_visit, scanned_session_of_visit
+                participant_name, listed_session_by_visit, scanned_session_by_visit
             )
             visit_list.faults += baseline_faults
             all_visit_keys = selected_visit_keys
@@ -776,90 +796,91 @@ def _list_visits(
             ][:1]
             visit_list.n_without_baseline += not selected_visit_keys
             visit_list.left_out += [
-                LeftOut(
-                    f"{participant}_{session_of_visit[visit_key]}".rstrip("_"),
-                    participant,
-                    session_of_visit[visit_key],
+                LeftOutScan(
+                    f"{participant_name}_{session_by_visit[visit_key]}".rstrip("_"),
+                    participant_name,
+                    session_by_visit[visit_key],
                     LATER_VISIT,
                 )
                 for visit_key in all_visit_keys
                 if visit_key not in selected_visit_keys
             ]
-        facts_of_person = visits_of_person[""][1] if "" in visits_of_person else Facts()
+        person_facts = record_by_visit[""][1] if "" in record_by_visit else Facts()
         # What visits list one by one is not taken from the person for another visit:
         # that visit may be listed under another name.
-        column_names_of_visits = dict.fromkeys(
+        empty_visit_facts = dict.fromkeys(
             column_name
-            for visit_key in listed_session_of_visit
-            for column_name in visits_of_person[visit_key][1]
+            for visit_key in listed_session_by_visit
+            for column_name in record_by_visit[visit_key][1]
         )
-        default_facts = facts_of_person | column_names_of_visits
+        default_facts = person_facts | empty_visit_facts
         for visit_key in selected_visit_keys:
             scan_key = (participant_id, visit_key)
-            scan_name = f"{participant}_{session_of_visit[visit_key]}".rstrip("_")
-            is_only_visit = len(session_of_visit) == 1
+            scan_name = f"{participant_name}_{session_by_visit[visit_key]}".rstrip("_")
+            is_only_visit = len(session_by_visit) == 1
             # If several visits are listed, a file without a visit may be another's.
-            owns_unassigned_files = is_only_visit and len(listed_session_of_visit) < 2
-            scan_paths = feature_sources.study_files.of_scan(
+            owns_unassigned_files = is_only_visit and len(listed_session_by_visit) < 2
+            scan_paths = feature_sources.study_files.list_scan_files(
                 scan_key, owns_unassigned_files
             )
-            facts_of_visit = (
-                visits_of_person[visit_key][1]
-                if visit_key in listed_session_of_visit
+            visit_facts = (
+                record_by_visit[visit_key][1]
+                if visit_key in listed_session_by_visit
                 else Facts()
             )
             visit_list.scans.append(
                 Scan(scan_name, scan_key, is_only_visit, scan_paths)
             )
-            visit_list.keys.append(
-                (scan_name, participant, session_of_visit[visit_key])
+            visit_list.name_triples.append(
+                (scan_name, participant_name, session_by_visit[visit_key])
             )
-            visit_list.facts.append(default_facts | facts_of_visit)
-            label_word = people.find_word(participant_id, visit_key, label_name or "")
-            visit_list.label_words.append(label_word)
+            visit_list.facts.append(default_facts | visit_facts)
+            label_word = people.find_missing_word(
+                participant_id, visit_key, label_name or ""
+            )
+            visit_list.missing_label_words.append(label_word)
             stated_labels = {
-                known_facts.get(label_name or "")
-                for known_facts in (facts_of_visit, facts_of_person)
+                facts.get(label_name or "") for facts in (visit_facts, person_facts)
             }
             visit_list.n_contradictions += len(stated_labels - {None}) > 1
-            if listed_session_of_visit and visit_key not in listed_session_of_visit:
-                visit_list.listed_visits[scan_name] = [
-                    *listed_session_of_visit.values()
+            if listed_session_by_visit and visit_key not in listed_session_by_visit:
+                visit_list.listed_visits_by_scan[scan_name] = [
+                    *listed_session_by_visit.values()
                 ]
     return visit_list
 
 
 def _find_scanned_sessions(
     participant_id: str,
-    listed_session_of_visit: Mapping[str, str],
+    listed_session_by_visit: Mapping[str, str],
     feature_sources: FeatureSources,
 ) -> dict[str, str]:
     """Return the visits of a person that have files or rows of values, by key."""
     study_files = feature_sources.study_files
-    folder_session_of_visit = study_files.sessions.get(participant_id, {})
-    scanned_session_of_visit = {
+    folder_session_by_visit = study_files.sessions.get(participant_id, {})
+    scanned_session_by_visit = {
         visit_key: session_id
-        for visit_key, session_id in folder_session_of_visit.items()
+        for visit_key, session_id in folder_session_by_visit.items()
         # A folder may hold lists and questionnaires alone.
-        if visit_key not in listed_session_of_visit
+        if visit_key not in listed_session_by_visit
         or feature_sources.has_data(participant_id, visit_key)
     }
     has_files = any(
         study_files.files_by_visit.get((participant_id, visit_key))
-        for visit_key in ("", *folder_session_of_visit)
+        for visit_key in ("", *folder_session_by_visit)
     )
     if has_files:
-        return scanned_session_of_visit
+        return scanned_session_by_visit
     return {
         **feature_sources.session_names_by_person.get(participant_id, {}),
-        **scanned_session_of_visit,
+        **scanned_session_by_visit,
     }
 
 
 def _choose_baseline_visits(
-    participant: str,
-    listed_session_of_visit: Mapping[str, str],
-    scanned_session_of_visit: Mapping[str, str],
+    participant_name: str,
+    listed_session_by_visit: Mapping[str, str],
+    scanned_session_by_visit: Mapping[str, str],
 ) -> tuple[list[str], list[Finding]]:
     """Return the visits of a person that are the baseline, and faults.
 
@@ -867,45 +888,45 @@ def _choose_baseline_visits(
     was scanned and is not listed, and then no visit is the baseline.
     """
     baseline_faults = list[Finding]()
-    session_of_visit = scanned_session_of_visit or listed_session_of_visit or {"": ""}
-    candidate_session_of_visit = listed_session_of_visit or session_of_visit
-    any_session_of_visit = {
-        **scanned_session_of_visit,
-        **listed_session_of_visit,
-    } or session_of_visit
-    baseline_visit_keys = choose_baselines(candidate_session_of_visit, session_of_visit)
-    if len({*baseline_visit_keys} & {*session_of_visit}) > 1:
+    session_by_visit = scanned_session_by_visit or listed_session_by_visit or {"": ""}
+    candidate_session_by_visit = listed_session_by_visit or session_by_visit
+    any_session_by_visit = {
+        **scanned_session_by_visit,
+        **listed_session_by_visit,
+    } or session_by_visit
+    baseline_visit_keys = choose_baselines(candidate_session_by_visit, session_by_visit)
+    if len({*baseline_visit_keys} & {*session_by_visit}) > 1:
         visit_names_text = ", ".join(
-            candidate_session_of_visit[baseline_visit_key]
+            candidate_session_by_visit[baseline_visit_key]
             for baseline_visit_key in baseline_visit_keys
         )
         baseline_faults.append(
             Finding(
                 "one visit must be called 'baseline'",
                 FAULT,
-                participant=participant,
+                participant=participant_name,
                 got=visit_names_text,
                 advice="Correct the names of the visits",
             )
         )
-    if not (baseline_visit_keys or _have_order(any_session_of_visit)):
-        visit_names_text = ", ".join(any_session_of_visit.values())
+    if not (baseline_visit_keys or _have_order(any_session_by_visit)):
+        visit_names_text = ", ".join(any_session_by_visit.values())
         baseline_faults.append(
             Finding(
                 "the first visit is unknown",
                 FAULT,
-                participant=participant,
+                participant=participant_name,
                 got=visit_names_text,
                 advice="Write dates as 2020-12-31, or call one visit 'baseline'",
             )
         )
     baseline_visit_keys = baseline_visit_keys or [
-        min(any_session_of_visit, key=visit_order)
+        min(any_session_by_visit, key=make_visit_sort_key)
     ]
     return [
         baseline_visit_key
         for baseline_visit_key in baseline_visit_keys
-        if baseline_visit_key in candidate_session_of_visit
+        if baseline_visit_key in candidate_session_by_visit
     ], baseline_faults
 
 
@@ -914,7 +935,7 @@ class _ClassSelection(NamedTuple):
 
     classes: tuple[str, ...]
     is_ordered: bool
-    is_kept: pd.Series
+    is_labelled_scan: pd.Series
     notes: list[Finding]
     faults: list[Finding]
 
@@ -928,52 +949,54 @@ def _select_labelled_scans(
 ) -> _ClassSelection:
     """Order the classes, and choose the scans that have one of them."""
     class_counts = scan_table["label"].value_counts().sort_index()
-    class_order, is_ordered = order_classes(list(class_counts.index), classes)
-    has_class = scan_table["label"].isin(class_order)
-    missing_words = pd.Series(visit_list.label_words, dtype=object)
+    class_names, is_ordered = order_classes(list(class_counts.index), classes)
+    is_labelled_scan = scan_table["label"].isin(class_names)
+    missing_word_series = pd.Series(visit_list.missing_label_words, dtype=object)
     if classes is None:
-        refuse_continuous(label_name, class_order)
+        refuse_continuous(label_name, class_names)
         # A label of the first visit only, such as ADNI's stage, is read from there.
-        labelled_person_ids = scan_table["participant"][has_class]
-        unlabelled_person_ids = scan_table["participant"][~has_class]
-        is_label_of_person = bool(unlabelled_person_ids.isin(labelled_person_ids).all())
+        labelled_person_ids = scan_table["participant"][is_labelled_scan]
+        unlabelled_person_ids = scan_table["participant"][~is_labelled_scan]
+        has_label_at_other_visit = bool(
+            unlabelled_person_ids.isin(labelled_person_ids).all()
+        )
         label_faults = [
             _describe_unlabelled(
                 scan_name,
                 label_name,
                 label_word,
                 visit_list,
-                is_label_of_person=is_label_of_person,
+                has_label_at_other_visit=has_label_at_other_visit,
             )
             for scan_name, label_word in zip(
-                scan_table["scan"][~has_class],
-                missing_words[~has_class],
+                scan_table["scan"][~is_labelled_scan],
+                missing_word_series[~is_labelled_scan],
                 strict=True,
             )
         ]
-        spelling_faults = _find_misspelt_labels(scan_table, label_name, class_order)
-        order_notes = [] if spelling_faults else _note_lost_order(class_order)
+        spelling_faults = _find_misspelt_labels(scan_table, label_name, class_names)
+        order_notes = [] if spelling_faults else _note_lost_order(class_names)
         return _ClassSelection(
-            class_order,
+            class_names,
             is_ordered,
-            has_class,
+            is_labelled_scan,
             order_notes,
             label_faults + spelling_faults,
         )
     label_notes = list[Finding]()
-    lower_class_names = {class_name.lower() for class_name in class_order}
-    has_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
+    lower_class_names = {class_name.lower() for class_name in class_names}
+    is_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
     label_faults = find_spellings(
         label_name,
-        scan_table["label"][has_class_in_any_case],
+        scan_table["label"][is_class_in_any_case],
         scan_table["scan"],
     )
-    other_labels = scan_table["label"][~has_class]
-    unlabelled_words = missing_words[~has_class].map(
+    other_labels = scan_table["label"][~is_labelled_scan]
+    unlabelled_word_series = missing_word_series[~is_labelled_scan].map(
         lambda label_word: label_word or "n/a"
     )
     other_label_counts = (
-        other_labels.fillna(unlabelled_words).value_counts().sort_index()
+        other_labels.fillna(unlabelled_word_series).value_counts().sort_index()
     )
     if len(other_label_counts):
         counts_text = describe_counts(other_label_counts.items())
@@ -982,15 +1005,19 @@ def _select_labelled_scans(
             f"{counts_text}"
         )
         label_notes.append(Finding(message, LEFT_OUT, kind=CLASSES))
-    word_of_class = {
-        label_word.lower(): label_word for label_word in missing_words if label_word
+    missing_word_by_lower_word = {
+        label_word.lower(): label_word
+        for label_word in missing_word_series
+        if label_word
     }
     classes_read_as_missing = [
-        class_name for class_name in class_order if class_name.lower() in word_of_class
+        class_name
+        for class_name in class_names
+        if class_name.lower() in missing_word_by_lower_word
     ]
     for class_name in classes_read_as_missing:
-        label_word = word_of_class[class_name.lower()]
-        n_scans = (missing_words == label_word).sum()
+        label_word = missing_word_by_lower_word[class_name.lower()]
+        n_scans = (missing_word_series == label_word).sum()
         message = (
             f"{label_name}: {table_name} has {label_word!r} for "
             f"{count(n_scans, 'scan')}, {_explain_missing_word(label_word)}; "
@@ -999,43 +1026,47 @@ def _select_labelled_scans(
         label_faults.append(Finding(message, FAULT))
     other_classes = [
         class_name
-        for class_name in class_order
+        for class_name in class_names
         if class_name not in classes_read_as_missing
     ]
     label_faults += find_absent_classes(label_name, other_classes, class_counts)
     return _ClassSelection(
-        class_order, is_ordered, has_class, label_notes, label_faults
+        class_names, is_ordered, is_labelled_scan, label_notes, label_faults
     )
 
 
 def _find_misspelt_labels(
-    scan_table: pd.DataFrame, label_name: str, class_order: Sequence[str]
+    scan_table: pd.DataFrame, label_name: str, class_names: Sequence[str]
 ) -> list[Finding]:
     """Return a fault of every scan whose label is rare and like another label.
 
     One misspelt label would be a class of its own, and the classes would lose the
     order of stages.
     """
-    known_stages = [name for name in class_order if name.lower() in STAGE_OF_WORD]
-    unknown_classes = [name for name in class_order if name not in known_stages]
+    known_stages = [
+        class_name for class_name in class_names if class_name.lower() in STAGE_OF_WORD
+    ]
+    unknown_classes = [
+        class_name for class_name in class_names if class_name not in known_stages
+    ]
     n_people_by_label = scan_table.groupby("label")["participant"].nunique()
-    spelling_of_stage = {name.lower(): name for name in known_stages}
+    spelling_by_stage = {class_name.lower(): class_name for class_name in known_stages}
     spelling_faults = list[Finding]()
     for class_name in unknown_classes:
         if n_people_by_label[class_name] > _MOST_MISSPELT_PEOPLE:
             continue
         intended_labels = [
-            other_name
-            for other_name in class_order
-            if other_name in known_stages
-            or n_people_by_label[other_name] > _MOST_MISSPELT_PEOPLE
-            if _is_misspelling(class_name.lower(), other_name.lower())
+            other_class_name
+            for other_class_name in class_names
+            if other_class_name in known_stages
+            or n_people_by_label[other_class_name] > _MOST_MISSPELT_PEOPLE
+            if _is_misspelling(class_name.lower(), other_class_name.lower())
         ]
         if len(known_stages) >= 2:
             intended_labels += [
-                spelling_of_stage[stage]
-                for stage in get_close_matches(
-                    class_name.lower(), spelling_of_stage, n=1
+                spelling_by_stage[stage_name]
+                for stage_name in get_close_matches(
+                    class_name.lower(), spelling_by_stage, n=1
                 )
             ]
         if not intended_labels:
@@ -1049,41 +1080,41 @@ def _find_misspelt_labels(
             problem_text = (
                 f"{label_name} {class_name!r} is rare and similar to another label"
             )
-        has_label = scan_table["label"] == class_name
+        is_misspelt_scan = scan_table["label"] == class_name
         spelling_faults += [
             Finding(problem_text, FAULT, scan=scan_name, advice=advice)
-            for scan_name in scan_table["scan"][has_label]
+            for scan_name in scan_table["scan"][is_misspelt_scan]
         ]
     return spelling_faults
 
 
-def _note_lost_order(class_order: Sequence[str]) -> list[Finding]:
+def _note_lost_order(class_names: Sequence[str]) -> list[Finding]:
     """Return a note if several known stages have no order because of other classes."""
     unknown_classes = [
         class_name
-        for class_name in class_order
+        for class_name in class_names
         if class_name.lower() not in STAGE_OF_WORD
     ]
-    n_known_classes = len(class_order) - len(unknown_classes)
+    n_known_classes = len(class_names) - len(unknown_classes)
     if n_known_classes < 2 or not unknown_classes:
         return []
     message = (
-        f"the classes {listed(class_order)} have no order of stages, because these "
+        f"the classes {listed(class_names)} have no order of stages, because these "
         f"are no known stages: {listed(unknown_classes, 5)}"
     )
     advice = f"Give the order of stages, if there is one, with {option_text('classes')}"
     return [Finding(message, kind=ASSUMED, advice=advice)]
 
 
-def _is_misspelling(word: str, other_word: str) -> bool:
+def _is_misspelling(first_word: str, second_word: str) -> bool:
     """Return whether one slip of letters leads from one lower-case word to another.
 
     Two letters are exchanged, one is lost or added, or one is another. Digits and signs
     count groups. In short words, and at the end, another letter must be the next one on
     the keyboard: AD and PD, or group A and group B, are two classes.
     """
-    if abs(len(word) - len(other_word)) == 1:
-        short_word, long_word = sorted((word, other_word), key=len)
+    if abs(len(first_word) - len(second_word)) == 1:
+        short_word, long_word = sorted((first_word, second_word), key=len)
         removable_letters = [
             letter
             for i, letter in enumerate(long_word)
@@ -1092,16 +1123,20 @@ def _is_misspelling(word: str, other_word: str) -> bool:
         return len(long_word) >= _MIN_LETTERS and any(
             map(str.isalpha, removable_letters)
         )
-    if len(word) != len(other_word):
+    if len(first_word) != len(second_word):
         return False
-    differing_indices = [i for i in range(len(word)) if word[i] != other_word[i]]
-    differing_letters = "".join(word[i] for i in differing_indices)
-    other_differing_letters = "".join(other_word[i] for i in differing_indices)
+    differing_indices = [
+        i for i in range(len(first_word)) if first_word[i] != second_word[i]
+    ]
+    differing_letters = "".join(first_word[i] for i in differing_indices)
+    other_differing_letters = "".join(second_word[i] for i in differing_indices)
     if not (differing_letters + other_differing_letters).isalpha():
         return False
     if len(differing_indices) == 2:
-        are_adjacent = differing_indices[1] == differing_indices[0] + 1
-        return are_adjacent and differing_letters == other_differing_letters[::-1]
+        are_letters_adjacent = differing_indices[1] == differing_indices[0] + 1
+        return (
+            are_letters_adjacent and differing_letters == other_differing_letters[::-1]
+        )
     letter_pairs = {
         differing_letters + other_differing_letters,
         other_differing_letters + differing_letters,
@@ -1111,9 +1146,9 @@ def _is_misspelling(word: str, other_word: str) -> bool:
         for keyboard_row in _KEY_ROWS
         for letter_pair in letter_pairs
     )
-    is_within_long_word = len(word) >= _MIN_LETTERS and differing_indices[-1:] != [
-        len(word) - 1
-    ]
+    is_within_long_word = len(first_word) >= _MIN_LETTERS and differing_indices[
+        -1:
+    ] != [len(first_word) - 1]
     return len(differing_indices) == 1 and (
         are_neighbouring_keys or is_within_long_word
     )
@@ -1125,11 +1160,11 @@ def _describe_unlabelled(
     label_word: str,
     visit_list: _VisitList,
     *,
-    is_label_of_person: bool,
+    has_label_at_other_visit: bool,
 ) -> Finding:
     """Return the fault of a scan without a label, whose cell may hold a word."""
     hint_text = ""
-    if listed_session_ids := visit_list.listed_visits.get(scan_name):
+    if listed_session_ids := visit_list.listed_visits_by_scan.get(scan_name):
         hint_text = f"; its visits are listed as {', '.join(listed_session_ids)}"
     message = f"{label_name} is missing (n/a{hint_text}). Write a value"
     if label_word:
@@ -1141,7 +1176,7 @@ def _describe_unlabelled(
         f", {leave_out_text()}, or choose the classes to keep with "
         f"{option_text('classes')}"
     )
-    if is_label_of_person:
+    if has_label_at_other_visit:
         message += (
             ". The people have a label at another visit; if this visit is the "
             f"baseline, use {option_text('scans', 'baseline')}"
@@ -1149,12 +1184,12 @@ def _describe_unlabelled(
     return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
 
 
-def _count_failed_formulas(people: People, label_name: str | None) -> list[Finding]:
+def _describe_failed_formulas(people: People, label_name: str | None) -> list[Finding]:
     """Return a note for each error of a formula that covariates hold."""
-    error_counts = Counter(
+    n_rows_by_error = Counter(
         f"{column_name}: {cell_text!r}"
-        for word_of_column in people.missing_words.values()
-        for column_name, cell_text in word_of_column.items()
+        for missing_word_by_column in people.missing_words.values()
+        for column_name, cell_text in missing_word_by_column.items()
         if column_name != label_name and is_formula_error(cell_text)
     )
     return [
@@ -1162,7 +1197,7 @@ def _count_failed_formulas(people: People, label_name: str | None) -> list[Findi
             f"{count(n_rows, 'row', 'contain')} {error_text}, the result of a failed "
             "formula, which counts as missing"
         )
-        for error_text, n_rows in error_counts.items()
+        for error_text, n_rows in n_rows_by_error.items()
     ]
 
 
@@ -1217,15 +1252,15 @@ def refuse_continuous(label_name: str, classes: Sequence[str]) -> None:
 
 def _have_order(visit_names: Collection[str]) -> bool:
     """Return whether visits differ in a number alone (M6, M12), which is no date."""
-    is_dated = any(map(_DATE.fullmatch, visit_names))
+    has_dates = any(map(_DATE.fullmatch, visit_names))
     names_without_digits = {
         re.sub(r"\d+", "", visit_name) for visit_name in visit_names
     }
-    return len(visit_names) < 2 or (len(names_without_digits) == 1 and not is_dated)
+    return len(visit_names) < 2 or (len(names_without_digits) == 1 and not has_dates)
 
 
 def choose_baselines(
-    visit_names: Collection[str], scanned_visits: Collection[str]
+    visit_names: Collection[str], scanned_visit_names: Collection[str]
 ) -> list[str]:
     """Return the visits of a person that are called baseline, those scanned if any.
 
@@ -1238,27 +1273,27 @@ def choose_baselines(
     >>> choose_baselines(["Screening", "Month 6"], ["Screening", "Month 6"])
     ['Screening']
     """
-    rank_of_visit = {
-        visit_name: _baseline_rank(visit_name) for visit_name in visit_names
+    rank_by_visit = {
+        visit_name: _rank_baseline_name(visit_name) for visit_name in visit_names
     }
     baseline_names = [
         visit_name
         for visit_name in visit_names
-        if rank_of_visit[visit_name] is not None
+        if rank_by_visit[visit_name] is not None
     ]
     baseline_names = [
-        visit_name for visit_name in baseline_names if visit_name in scanned_visits
+        visit_name for visit_name in baseline_names if visit_name in scanned_visit_names
     ] or baseline_names
     if baseline_names:
         best_rank = min(
             visit_rank
             for visit_name in baseline_names
-            if (visit_rank := rank_of_visit[visit_name]) is not None
+            if (visit_rank := rank_by_visit[visit_name]) is not None
         )
         return [
             visit_name
             for visit_name in baseline_names
-            if rank_of_visit[visit_name] == best_rank
+            if rank_by_visit[visit_name] == best_rank
         ]
     first_visit_names = [
         visit_name
@@ -1266,12 +1301,16 @@ def choose_baselines(
         if visit_name.lower() in FIRST_VISITS or "screening" in visit_name.lower()
     ]
     first_visit_names = [
-        visit_name for visit_name in first_visit_names if visit_name in scanned_visits
+        visit_name
+        for visit_name in first_visit_names
+        if visit_name in scanned_visit_names
     ] or first_visit_names
-    return [min(first_visit_names, key=visit_order)] if first_visit_names else []
+    return (
+        [min(first_visit_names, key=make_visit_sort_key)] if first_visit_names else []
+    )
 
 
-def _baseline_rank(visit_name: str) -> int | None:
+def _rank_baseline_name(visit_name: str) -> int | None:
     """Return the clarity of a baseline name, 0 for the clearest; None for others."""
     visit_terms = [
         visit_term.lower()
@@ -1280,22 +1319,22 @@ def _baseline_rank(visit_name: str) -> int | None:
     visit_terms = [
         visit_term for visit_term in visit_terms if visit_term not in _NEUTRAL_WORDS
     ]
-    is_baseline = [
+    is_baseline_term = [
         "baseline" in visit_term or visit_term in _BASELINE_WORDS
         for visit_term in visit_terms
     ]
     if not visit_terms or _NOT_BASELINE_WORDS & {*visit_terms}:
         return None
-    if all(is_baseline):
+    if all(is_baseline_term):
         return 0
     if _TIME_ZERO.fullmatch("".join(visit_terms)):
         return 1
-    return 2 if any(is_baseline) else None
+    return 2 if any(is_baseline_term) else None
 
 
 def is_called_baseline(visit_name: str) -> bool:
     """Return whether the name of a visit calls it the baseline."""
-    return _baseline_rank(visit_name) is not None
+    return _rank_baseline_name(visit_name) is not None
 
 
 def _explain_missing_word(cell_text: str) -> str:
@@ -1331,13 +1370,13 @@ def find_absent_classes(
 
 def _find_similar_label(class_name: str, labels: Iterable[object]) -> str:
     """Return the label with the same words in any order, or a similar one, or ""."""
-    label_of_text = {str(label).lower(): str(label) for label in labels}
+    label_by_text = {str(label).lower(): str(label) for label in labels}
     class_words = sorted(re.split(r"[\W_]+", class_name.lower()))
-    for label_text, label in label_of_text.items():
+    for label_text, label in label_by_text.items():
         if sorted(re.split(r"[\W_]+", label_text)) == class_words:
             return label
     # Short words of similar letters are other classes: CN and MCN, AD and VaD.
     similar_texts = get_close_matches(
-        class_name.lower(), label_of_text, n=1, cutoff=0.8
+        class_name.lower(), label_by_text, n=1, cutoff=0.8
     )
-    return label_of_text[similar_texts[0]] if similar_texts else ""
+    return label_by_text[similar_texts[0]] if similar_texts else ""

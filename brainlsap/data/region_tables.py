@@ -39,13 +39,13 @@ from brainlsap.atlas.region_names import (
 from brainlsap.data.covariates import COVARIATES, kind_of
 from brainlsap.data.find_files import (
     SIDE_IN_NAME,
-    ScanName,
+    ScanIdentity,
     ScanRows,
-    other_side,
+    find_other_side,
     read_scan_rows,
 )
 from brainlsap.data.flow import leave_out_text
-from brainlsap.data.id_columns import NO_CHOICE, ChosenColumns
+from brainlsap.data.id_columns import NO_CHOICE, UserColumns
 from brainlsap.data.measures import (
     MEASURE_OF_WORD,
     PET_FEATURES,
@@ -174,7 +174,7 @@ class ScanTable(NamedTuple):
     """
 
     path: Path
-    scan_names: list[ScanName]
+    scan_names: list[ScanIdentity]
     text_table: pd.DataFrame
     values_by_measure_region: Mapping[tuple[str, int], np.ndarray] = MappingProxyType(
         {}
@@ -262,7 +262,7 @@ class _SortedColumns(NamedTuple):
 
 
 def read_sheets(
-    table_path: str | Path, atlas: Atlas, chosen_columns: ChosenColumns = NO_CHOICE
+    table_path: str | Path, atlas: Atlas, user_columns: UserColumns = NO_CHOICE
 ) -> tuple[list[ScanTable], list[BrainlsapError]]:
     """Read a table of many scans; of a workbook every sheet that is one.
 
@@ -273,7 +273,7 @@ def read_sheets(
     for sheet_name in _list_sheets(table_path):
         try:
             parsed_sheets.append(
-                read_scan_table(table_path, atlas, sheet_name, chosen_columns)
+                read_scan_table(table_path, atlas, sheet_name, user_columns)
             )
         except BrainlsapError as error:
             sheet_errors.append(error)
@@ -298,7 +298,7 @@ def read_scan_table(
     table_path: str | Path,
     atlas: Atlas,
     sheet_name: str = "",
-    chosen_columns: ChosenColumns = NO_CHOICE,
+    user_columns: UserColumns = NO_CHOICE,
 ) -> ScanTable:
     """Read a table of many scans and sort its columns by what they mean.
 
@@ -308,9 +308,11 @@ def read_scan_table(
     """
     path_and_sheet = _add_sheet_name(table_path, sheet_name)
     scan_rows, layout_record = _join_rows_of_scans(
-        path_and_sheet, read_scan_rows(table_path, sheet_name, chosen_columns), atlas
+        path_and_sheet, read_scan_rows(table_path, sheet_name, user_columns), atlas
     )
-    participant_ids = [scan_identity.participant for scan_identity in scan_rows.names]
+    participant_ids = [
+        scan_identity.participant for scan_identity in scan_rows.scan_identities
+    ]
     are_rows_regions = all(
         atlas.find(participant_id) is not None for participant_id in participant_ids
     )
@@ -327,7 +329,7 @@ def read_scan_table(
         _add_sheet_name(Path(table_path).name, sheet_name)
     )
     if default_measure_name in ("", "suvr"):
-        tracer_feature_names = find_tracer_features(scan_rows.columns)
+        tracer_feature_names = find_tracer_features(scan_rows.text_table)
         if len(tracer_feature_names) == 1:
             default_measure_name = tracer_feature_names.pop()
     if header_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
@@ -335,8 +337,8 @@ def read_scan_table(
         default_measure_name = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
     parsed_table = _sort_columns(
         Path(table_path),
-        scan_rows.names,
-        scan_rows.columns,
+        scan_rows.scan_identities,
+        scan_rows.text_table,
         atlas,
         side_letter,
         default_measure_name,
@@ -381,9 +383,9 @@ def _find_row_regions(
     path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
 ) -> _RowRegions | None:
     """Return the region of every row; None unless a scan has a row for each region."""
-    if len({*scan_rows.names}) == len(scan_rows.names):
+    if len({*scan_rows.scan_identities}) == len(scan_rows.scan_identities):
         return None
-    cell_table = scan_rows.columns
+    cell_table = scan_rows.text_table
     name_column_name = None
     for column_name in cell_table:
         if find_region_column([column_name], NAME_COLUMNS) is None:
@@ -401,8 +403,8 @@ def _find_row_regions(
         return None
     side_column_names = _find_side_columns(cell_table)
     region_names = [region_name or "" for region_name in cell_table[name_column_name]]
-    row_indices_by_identity: dict[ScanName, list[int]] = {}
-    for row_index, scan_identity in enumerate(scan_rows.names):
+    row_indices_by_identity: dict[ScanIdentity, list[int]] = {}
+    for row_index, scan_identity in enumerate(scan_rows.scan_identities):
         row_indices_by_identity.setdefault(scan_identity, []).append(row_index)
     # Most scans have the same rows, so that sides are found once for all of them.
     sided_names_by_cells: dict[tuple[object, ...], list[str]] = {}
@@ -474,12 +476,15 @@ def _join_rows_of_scans(
             break
     else:
         return scan_rows, _LayoutRecord()
-    scan_identities = [*dict.fromkeys(scan_rows.names)]
+    scan_identities = [*dict.fromkeys(scan_rows.scan_identities)]
     scan_index_by_identity = {
         scan_identity: i for i, scan_identity in enumerate(scan_identities)
     }
     scan_index_by_row = np.array(
-        [scan_index_by_identity[scan_identity] for scan_identity in scan_rows.names]
+        [
+            scan_index_by_identity[scan_identity]
+            for scan_identity in scan_rows.scan_identities
+        ]
     )
     region_index_by_name = {
         region_name: atlas.find(region_name) for region_name in {*region_names}
@@ -506,19 +511,19 @@ def _join_rows_of_scans(
     value_column_names, fact_column_names, excluded_names = _classify_row_columns(
         path_and_sheet,
         scan_rows._replace(
-            columns=scan_rows.columns.drop(columns=row_regions.column_names)
+            text_table=scan_rows.text_table.drop(columns=row_regions.column_names)
         ),
         scan_index_by_row,
         region_index_by_row,
     )
     first_row_indices = np.unique(scan_index_by_row, return_index=True)[1]
     cells_by_joined_column = {
-        column_name: scan_rows.columns[column_name].to_numpy()[first_row_indices]
+        column_name: scan_rows.text_table[column_name].to_numpy()[first_row_indices]
         for column_name in fact_column_names
     }
     for value_column_name in value_column_names:
         cell_matrix = np.full((len(scan_identities), len(atlas)), None, dtype=object)
-        value_cells = scan_rows.columns[value_column_name].to_numpy()
+        value_cells = scan_rows.text_table[value_column_name].to_numpy()
         cell_matrix[
             scan_index_by_row[region_row_indices],
             region_index_by_row[region_row_indices],
@@ -544,8 +549,8 @@ def _join_rows_of_scans(
         if is_non_region_name(region_name) or atlas.divides(region_name)
     ]
     joined_scan_rows = scan_rows._replace(
-        names=scan_identities,
-        columns=pd.DataFrame(cells_by_joined_column, dtype=object).rename_axis(
+        scan_identities=scan_identities,
+        text_table=pd.DataFrame(cells_by_joined_column, dtype=object).rename_axis(
             columns=scan_rows.id_column
         ),
         missing_words={
@@ -626,7 +631,7 @@ def _classify_row_columns(
 
     Raise if a column is none of these, because it differs within a scan.
     """
-    cell_table = scan_rows.columns
+    cell_table = scan_rows.text_table
     value_column_names, fact_column_names, region_fact_column_names = (
         list[str](),
         list[str](),
@@ -661,7 +666,7 @@ def _classify_row_columns(
             cell_texts = (
                 column_cells[scan_index_by_row == scan_index].fillna("n/a").unique()
             )
-            scan_text = scan_rows.names[
+            scan_text = scan_rows.scan_identities[
                 int(np.argmax(scan_index_by_row == scan_index))
             ].text
             differing_texts.append(
@@ -766,7 +771,7 @@ def _check_tracer_of_columns(
 
 def _sort_columns(
     table_path: Path,
-    scan_identities: list[ScanName],
+    scan_identities: list[ScanIdentity],
     cell_table: pd.DataFrame,
     atlas: Atlas,
     side_letter: str | None,
@@ -1093,7 +1098,7 @@ def _read_hemisphere_tables(
     region_names, region_cells = _read_static_table(
         table_path, cells_by_column, measure, atlas
     )
-    other_path = other_side(table_path)
+    other_path = find_other_side(table_path)
     if other_path:
         other_file_cells_by_column = read_columns(other_path)
         other_region_names, other_region_cells = _read_static_table(

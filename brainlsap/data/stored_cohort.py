@@ -18,15 +18,15 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import COHORT_SUFFIXES, Cohort
 from brainlsap.data.covariates import KEY_COLUMNS, find_spellings
-from brainlsap.data.find_files import visit_order
+from brainlsap.data.find_files import make_visit_sort_key
 from brainlsap.data.flow import (
     LATER_VISIT,
     OTHER_CLASS,
-    LeftOut,
+    LeftOutScan,
     describe_left_out,
     leave_out_text,
     match_exclusions,
-    read_exclusions,
+    read_excluded_ids,
 )
 from brainlsap.data.load import load_cohort
 from brainlsap.data.participants import (
@@ -306,13 +306,13 @@ def _find_excluded_scan_names(
     cohort: Cohort, exclude: str | Path | Sequence[str] | None
 ) -> set[str]:
     """Return the scans that an option excludes, also those that are left out by now."""
-    excluded_ids = read_exclusions(exclude)
+    excluded_ids = read_excluded_ids(exclude)
     return (
         match_exclusions(excluded_ids, _list_scans(cohort)) if excluded_ids else set()
     )
 
 
-def _list_scans(cohort: Cohort) -> list[LeftOut]:
+def _list_scans(cohort: Cohort) -> list[LeftOutScan]:
     """Return every scan of the study's tables; the fate is empty if it is analysed."""
     scan_table = cohort.table
     scan_keys = zip(
@@ -322,16 +322,16 @@ def _list_scans(cohort: Cohort) -> list[LeftOut]:
         strict=True,
     )
     analysed_scan_records = [
-        LeftOut(scan_name, participant_id, session_id, "")
+        LeftOutScan(scan_name, participant_id, session_id, "")
         for scan_name, participant_id, session_id in scan_keys
     ]
     return [*analysed_scan_records, *_list_left_out_scans(cohort)]
 
 
-def _list_left_out_scans(cohort: Cohort) -> list[LeftOut]:
+def _list_left_out_scans(cohort: Cohort) -> list[LeftOutScan]:
     """Return the scans that are not analysed."""
     return [
-        LeftOut(*table_row) for table_row in cohort.left_out.itertuples(index=False)
+        LeftOutScan(*table_row) for table_row in cohort.left_out.itertuples(index=False)
     ]
 
 
@@ -517,7 +517,7 @@ def _choose_baseline_row(session_ids: pd.Series) -> int:
             got=visit_names_text,
             advice="Call one visit 'baseline', and save the cohort again",
         )
-    visit_sort_keys = [visit_order(session_id) for session_id in session_ids]
+    visit_sort_keys = [make_visit_sort_key(session_id) for session_id in session_ids]
     return int(session_ids.index[visit_sort_keys.index(min(visit_sort_keys))])
 
 

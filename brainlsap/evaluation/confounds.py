@@ -15,12 +15,12 @@ from brainlsap.data.covariates import (
     IS_CATEGORICAL,
     KEY_COLUMNS,
     acquisition_kind,
-    find_codes,
     find_spellings,
-    group_names,
+    find_wrong_numbers,
     has_groups,
     kind_of,
     match_sexes,
+    to_group_texts,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.text import count, listed, option_text, with_and
@@ -158,7 +158,7 @@ class Deconfounder(BaseEstimator):
             )
         for covariate_name in self.preserved_covariates(table):
             check_values(table, find_covariate_column(table, covariate_name))
-        site_labels = group_names(table[site_column_name])
+        site_labels = to_group_texts(table[site_column_name])
         if site_labels.isna().any():
             raise ParameterError(
                 f"{count(site_labels.isna().sum(), 'scan', 'have')} no value of "
@@ -234,8 +234,8 @@ class Deconfounder(BaseEstimator):
         column_name = find_covariate_column(train_table, covariate_name)
         if not has_groups(column_name, train_table[column_name]):
             return
-        groups_in_training = {*group_names(train_table[column_name]).dropna()}
-        groups_in_reference = {*group_names(reference_table[column_name]).dropna()}
+        groups_in_training = {*to_group_texts(train_table[column_name]).dropna()}
+        groups_in_reference = {*to_group_texts(reference_table[column_name]).dropna()}
         absent_groups = sorted(groups_in_training - groups_in_reference)
         if absent_groups:
             raise ParameterError(
@@ -509,7 +509,7 @@ def list_step_phrases(step_options: Mapping[str, Any]) -> list[str]:
 
 def _group_labels(column_values: pd.Series) -> np.ndarray:
     """Return the group of each scan as text; missing ones are `_UNKNOWN`."""
-    return group_names(column_values).fillna(_UNKNOWN).to_numpy(object)
+    return to_group_texts(column_values).fillna(_UNKNOWN).to_numpy(object)
 
 
 def _spell_as_trained(
@@ -977,7 +977,7 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
 
     Warn of scans without a value.
     """
-    coding_faults = find_codes(table, [column_name])
+    coding_faults = find_wrong_numbers(table, [column_name])
     if has_groups(column_name, table[column_name]):
         coding_faults += find_spellings(
             column_name, table[column_name], table.get("scan")
@@ -1000,7 +1000,7 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
         text_values.empty and has_groups(column_name, column_values)
     )
     if are_codes:
-        text_values = group_names(column_values)
+        text_values = to_group_texts(column_values)
     n_distinct_values = text_values.nunique()
     n_people = table["participant"].nunique()
     n_distinct_numbers = column_values.drop(text_values.index).nunique()

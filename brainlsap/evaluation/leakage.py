@@ -22,9 +22,9 @@ from brainlsap.data.covariates import (
     KEY_COLUMNS,
     SCALE_KINDS,
     acquisition_kind,
-    group_names,
     has_groups,
     kind_of,
+    to_group_texts,
 )
 from brainlsap.data.quality import MIN_SCANS, find_odd_units
 from brainlsap.evaluation.comparison import adjust_p_values
@@ -966,7 +966,7 @@ def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
         if is_numeric and not has_groups(column_name, parsed_numbers):
             column_values = parsed_numbers  # words among the numbers count as missing
         else:
-            column_values = group_names(column_values)
+            column_values = to_group_texts(column_values)
         if covariate_kind in TESTED_COVARIATES:
             yield TestedColumn(
                 f"{column_name} alone", column_values, covariate=column_name

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from brainlsap.data.covariates import group_names
+from brainlsap.data.covariates import to_group_texts
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
 from brainlsap.text import count, option_text, with_and
@@ -334,7 +334,7 @@ def leave_one_out_splits(
     SplitError
         If a site is missing, there is only one, or nobody is left to train on.
     """
-    site_series = group_names(pd.Series(np.asarray(group_column, dtype=object)))
+    site_series = to_group_texts(pd.Series(np.asarray(group_column, dtype=object)))
     groups = np.asarray(groups)
     site_names = sorted(site_series.dropna().unique(), key=str)
     if site_series.isna().any() or len(site_names) < 2:

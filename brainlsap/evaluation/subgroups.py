@@ -28,9 +28,9 @@ from brainlsap.data.cohort import Cohort
 from brainlsap.data.covariates import (
     KEY_COLUMNS,
     acquisition_kind,
-    group_names,
     has_groups,
     match_sexes,
+    to_group_texts,
 )
 from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.confounds import find_covariate_column
@@ -89,7 +89,7 @@ def describe_people(cohort: Cohort) -> CaseMix:
                 pd.to_numeric(column_values, errors="coerce")
             )
         elif covariate_kind in COUNTED_KINDS and covariate_kind not in counts_of_kind:
-            category_names = group_names(column_values).dropna().astype(str)
+            category_names = to_group_texts(column_values).dropna().astype(str)
             counts_of_kind[covariate_kind] = {
                 str(k): int(n) for k, n in category_names.value_counts().items()
             }
@@ -357,7 +357,7 @@ def group_people(table: pd.DataFrame, column_name: str) -> pd.Series:
     known_table = table.dropna(subset=column_name).drop_duplicates("participant")
     value_of_person = known_table.set_index("participant")[column_name]
     if not len(value_of_person) or has_groups(column_name, table[column_name]):
-        group_titles = group_names(value_of_person)
+        group_titles = to_group_texts(value_of_person)
         return group_titles.astype("category")
     numeric_values = pd.to_numeric(value_of_person)
     cut_points = [

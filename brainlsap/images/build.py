@@ -25,13 +25,13 @@ import pandas as pd
 from brainlsap.arrays import to_jsonable
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.find_files import (
-    ScanName,
+    ScanIdentity,
     StudyFiles,
     choose_file,
+    make_visit_sort_key,
     read_scan_rows,
-    visit_order,
 )
-from brainlsap.data.id_columns import ChosenColumns
+from brainlsap.data.id_columns import UserColumns
 from brainlsap.data.participants import people_files
 from brainlsap.data.tables import describe_dataset
 from brainlsap.exceptions import (
@@ -203,10 +203,11 @@ def build_study(
     participant_ids = list[str]()
     if people_paths:
         people_scan_rows = read_scan_rows(
-            people_paths[0], chosen_columns=ChosenColumns.from_options(id_column)
+            people_paths[0], user_columns=UserColumns.from_options(id_column)
         )
         participant_ids = [
-            scan_identity.participant for scan_identity in people_scan_rows.names
+            scan_identity.participant
+            for scan_identity in people_scan_rows.scan_identities
         ]
     study_files = StudyFiles(folder, participant_ids, derivatives, subjects_dir)
     build_tasks, faults, missing_lines = find_tasks(
@@ -371,7 +372,7 @@ def _list_scan_images(
         {participant_key for participant_key, _ in study_files.files_by_visit}
     ):
         visit_names = visit_names_by_person[participant_key] - {""}
-        for visit_name in sorted(visit_names, key=visit_order) or [""]:
+        for visit_name in sorted(visit_names, key=make_visit_sort_key) or [""]:
             visit_keys = ((participant_key, visit_name), (participant_key, ""))
             image_paths = {
                 image_path
@@ -399,7 +400,7 @@ def _participant_name(participant_key: str, image_paths: Sequence[Path]) -> str:
     """Return the name of a participant's folder, for example "sub-01" for "01"."""
     for image_path in image_paths:
         for folder_name in image_path.parts:
-            if ScanName(folder_name).key[0] == participant_key:
+            if ScanIdentity(folder_name).key[0] == participant_key:
                 return folder_name
     return participant_key
 
@@ -418,7 +419,7 @@ def _find_segmentations(
             for subject_identity, subject_folder in subject_runs:
                 segmentation_path = subject_folder / "mri" / file_name
                 # Images of the longitudinal stream are in a space of their own.
-                if not subject_identity.base and segmentation_path.is_file():
+                if not subject_identity.template_name and segmentation_path.is_file():
                     segmentation_path_by_visit[participant_key, visit_name] = (
                         segmentation_path
                     )

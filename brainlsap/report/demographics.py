@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency, kruskal, skew
 from scipy.stats import f as f_distribution
 
 from brainlsap.data.covariates import KEY_COLUMNS, has_groups, kind_of
-from brainlsap.data.find_files import visit_order
+from brainlsap.data.find_files import make_visit_sort_key
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN
@@ -258,7 +258,7 @@ def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
     """Return scans in the order of their visits, where these are known."""
     if "session" not in cohort_table:
         return cohort_table
-    visit_ranks = [*cohort_table["session"].map(visit_order)]
+    visit_ranks = [*cohort_table["session"].map(make_visit_sort_key)]
     return cohort_table.iloc[
         sorted(range(len(cohort_table)), key=visit_ranks.__getitem__)
     ]

@@ -230,15 +230,15 @@ def test_as_many_scans_as_regions(tmp_path):
 
 
 def test_matrices_of_other_regions_in_one_file_are_refused(study, monkeypatch):
-    matrices = FORMATS[".npy"].read(study / "W.npy")
+    matrices = FORMATS[".npy"].read_matrices(study / "W.npy")
     names = tuple(ATLAS.names)
     named = [matrix._replace(row_names=names) for matrix in matrices]
-    smaller = [*matrices[:-1], matrices[-1]._replace(values=np.eye(81))]
+    smaller = [*matrices[:-1], matrices[-1]._replace(weights=np.eye(81))]
     other = [*named[:-1], named[-1]._replace(row_names=names[::-1])]
     crossed = [matrix._replace(column_names=names[::-1]) for matrix in named]
 
     def register(raw_matrices):
-        own = FORMATS[".npy"]._replace(read=lambda _: raw_matrices)
+        own = FORMATS[".npy"]._replace(read_matrices=lambda _: raw_matrices)
         monkeypatch.setitem(FORMATS, ".npy", own)
 
     for raw_matrices in (smaller, other, crossed):

@@ -7,9 +7,9 @@ import pytest
 from brainlsap import Cohort
 from brainlsap.data.covariates import (
     acquisition_kind,
-    find_codes,
     find_covariate_faults,
     find_unusual_values,
+    find_wrong_numbers,
     has_groups,
     kind_of,
 )
@@ -61,21 +61,23 @@ def test_scans_of_the_rarest_spelling_are_named():
             "sex": ["F", "M", "F", "M", "female", "M", None, "female"],
         }
     )
-    of_label, of_sex = find_covariate_faults(scan_table, "diagnosis", has_order=False)
+    of_label, of_sex = find_covariate_faults(
+        scan_table, "diagnosis", has_class_order=False
+    )
     assert of_label.people == ("d",)
     assert "CN (3), cn (1)" in of_label.message
     assert "classes=" not in of_label.advice  # cn is no other class than CN
     assert of_sex.people == ("a", "c")
     two_words = scan_table.assign(label=["CN", "AD", "Control", "CN"] * 2)
     (of_label,) = find_covariate_faults(
-        two_words.drop(columns="sex"), "diagnosis", has_order=False
+        two_words.drop(columns="sex"), "diagnosis", has_class_order=False
     )
     assert "classes=" in of_label.advice
 
 
 def test_different_codes_of_one_column_are_one_fault():
     table = pd.DataFrame({"age": [70, 999, 72, -9, 74, 75]})
-    faults = find_codes(table, ["age"])
+    faults = find_wrong_numbers(table, ["age"])
     assert [(fault.scan, fault.got) for fault in faults] == [("1", "999"), ("3", "-9")]
     assert len(group_findings(faults)) == 1
 
@@ -189,4 +191,6 @@ def test_ages_far_from_others_and_unknown_sexes_are_noted():
     assert [note.message for note in find_unusual_values(impossible_ages)] == [
         sex_note.message
     ]
-    assert [fault.scan for fault in find_codes(impossible_ages, ["age"])] == ["s8"]
+    assert [fault.scan for fault in find_wrong_numbers(impossible_ages, ["age"])] == [
+        "s8"
+    ]

@@ -9,10 +9,10 @@ from brainlsap.atlas import load_atlas
 from brainlsap.data import load_cohort
 from brainlsap.data.find_files import (
     Scan,
-    ScanName,
+    ScanIdentity,
     StudyFiles,
-    parse_scan_name,
-    visit_order,
+    make_visit_sort_key,
+    parse_scan_identity,
 )
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.options import read_config
@@ -35,28 +35,28 @@ from tests.data.feature_formats import write_clinica
     ],
 )
 def test_parse(text, expected):
-    assert parse_scan_name(text) == ScanName(*expected)
+    assert parse_scan_identity(text) == ScanIdentity(*expected)
 
 
 def test_keys_equate_spellings():
-    assert parse_scan_name("sub-01_ses-M00").key == ("01", "M00")
-    assert ScanName("01", "M00").key == ScanName("sub-01", "ses-M00").key
+    assert parse_scan_identity("sub-01_ses-M00").key == ("01", "M00")
+    assert ScanIdentity("01", "M00").key == ScanIdentity("sub-01", "ses-M00").key
     for name in ("sub-ADNI002S0295", "002_S_0295", "sub-002S0295"):
-        assert ScanName(name).key[0] == "002_S_0295"
-    assert ScanName("sub-1").key != ScanName("sub-01").key
+        assert ScanIdentity(name).key[0] == "002_S_0295"
+    assert ScanIdentity("sub-1").key != ScanIdentity("sub-01").key
 
 
 def test_visits_in_time():
     given = ["ses-M12", "M6", "ses-M00", "bl", "sc", "ses-M100"]
     expected = ["sc", "bl", "ses-M00", "M6", "ses-M12", "ses-M100"]
-    assert sorted(given, key=visit_order) == expected
+    assert sorted(given, key=make_visit_sort_key) == expected
     dates = ["2010-01-02", "2009-12-31", "2010-01-01"]
-    assert sorted(dates, key=visit_order) == sorted(dates)
-    assert sorted(["2", "a", "", "b1"], key=visit_order) == ["", "a", "b1", "2"]
+    assert sorted(dates, key=make_visit_sort_key) == sorted(dates)
+    assert sorted(["2", "a", "", "b1"], key=make_visit_sort_key) == ["", "a", "b1", "2"]
 
 
 def scan_of(files, person="01"):
-    return Scan(person, (person, ""), True, files.of_scan((person, ""), True))
+    return Scan(person, (person, ""), True, files.list_scan_files((person, ""), True))
 
 
 def names(paths, root):
@@ -73,13 +73,13 @@ def test_files_of_a_scan_in_all_data_sets(write, tmp_path):
     write("extra/sub-01/ses-1/w.csv", "")
     files = StudyFiles(tmp_path, derivatives=[tmp_path / "extra"])
     assert files.sessions == {"01": {"1": "ses-1", "2": "ses-2", "3": "ses-3"}}
-    assert names(files.of_scan(("01", "1"), False), tmp_path) == [
+    assert names(files.list_scan_files(("01", "1"), False), tmp_path) == [
         "derivatives/pet/sub-01/ses-1/pet/r.tsv",
         "extra/sub-01/ses-1/w.csv",
         "sub-01/ses-1/dwi/x_connectivity.csv",
     ]
     # a list of visits is a file of none of them
-    assert files.of_scan(("01", ""), False) == ()
+    assert files.list_scan_files(("01", ""), False) == ()
 
 
 def test_people_may_have_any_name_and_a_folder_counts_once(write, tmp_path):
@@ -89,7 +89,7 @@ def test_people_may_have_any_name_and_a_folder_counts_once(write, tmp_path):
     twice = [tmp_path / "derivatives" / "a"]
     files = StudyFiles(tmp_path, ["1000123", "../outside"], derivatives=twice)
     assert list(files.files_by_visit) == [("1000123", "")]
-    assert len(files.of_scan(("1000123", ""), True)) == 2
+    assert len(files.list_scan_files(("1000123", ""), True)) == 2
 
 
 def test_folders_refused(tmp_path):
@@ -105,7 +105,7 @@ def test_a_connectome_is_known_by_its_name(write, tmp_path, tiny, end):
     write("sub-01/dwi/sub-01_connectivity.json", "")
     write("sub-01/dwi/other.csv", "")
     files = StudyFiles(tmp_path)
-    assert files.connectome(scan_of(files), tiny).name == name
+    assert files.find_connectome(scan_of(files), tiny).name == name
 
 
 def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
@@ -113,16 +113,16 @@ def test_the_atlas_chooses_between_connectomes(write, tmp_path, tiny):
         write(f"sub-01/atlas-{word.split('_')[0]}_connectivity.csv", "")
     files = StudyFiles(tmp_path)
     scan = scan_of(files)
-    desikan = files.connectome(scan, load_atlas("desikan82"))
+    desikan = files.find_connectome(scan, load_atlas("desikan82"))
     assert desikan.name == "atlas-desikan_connectivity.csv"
     with refused(r"2 files could be the connectome; got .*a2009s"):
-        files.connectome(scan, load_atlas("destrieux160"))
+        files.find_connectome(scan, load_atlas("destrieux160"))
     with refused(r"4 files .* Choose one with --pattern .* pattern=\{'connectome'"):
-        files.connectome(scan, tiny)
+        files.find_connectome(scan, tiny)
     for pattern in ("*schaefer*", "sub-01/*schaefer*"):
         files = StudyFiles(tmp_path, pattern=pattern)
-        assert "schaefer" in files.connectome(scan, tiny).name
-        assert files.connectome(scan._replace(files=()), tiny) is None
+        assert "schaefer" in files.find_connectome(scan, tiny).name
+        assert files.find_connectome(scan._replace(files=()), tiny) is None
 
 
 def test_files_of_one_name_are_chosen_by_the_folders_that_the_advice_names(study, tiny):
@@ -155,14 +155,14 @@ def test_of_several_files_in_one_folder_the_advice_decides(
         write(f"connectomes/{name}", "")
     files = StudyFiles(tmp_path, ["P1"])
     with pytest.raises(CohortError) as error:
-        files.connectome(scan_of(files, "P1"), tiny)
+        files.find_connectome(scan_of(files, "P1"), tiny)
     patterns = re.findall(r"--pattern '([^']*)'", str(error.value))
     assert len(patterns) == (2 if chosen else 0)
     if chosen is None:
         assert "Delete all but one of the files" in str(error.value)
         return
     files = StudyFiles(tmp_path, ["P1"], pattern=patterns[1])
-    assert files.connectome(scan_of(files, "P1"), tiny).name == chosen
+    assert files.find_connectome(scan_of(files, "P1"), tiny).name == chosen
 
 
 def test_a_pattern_of_a_feature_is_advised_as_a_config_file_takes_it(
@@ -193,7 +193,7 @@ def test_tables_of_regions(write, tmp_path, tiny):
 
     def regions(feature, **options):
         files = StudyFiles(tmp_path, **options)
-        path = files.regions(scan_of(files), feature, tiny)
+        path = files.find_region_table(scan_of(files), feature, tiny)
         return path and path.name
 
     assert "18FFDG" in regions("fdg")
@@ -221,9 +221,9 @@ def test_a_table_of_another_tracer_is_refused(write, tmp_path, tiny, name, featu
     write(f"sub-01/pet/{name}", "")
     files = StudyFiles(tmp_path)
     for asked in ("fdg", "amyloid", "tau"):
-        path = files.regions(scan_of(files), asked, tiny)
+        path = files.find_region_table(scan_of(files), asked, tiny)
         assert (path is not None) == (asked == feature)
-    assert files.regions(scan_of(files), "suvr", tiny) is not None
+    assert files.find_region_table(scan_of(files), "suvr", tiny) is not None
 
 
 def test_freesurfer_subjects(write, tmp_path):
@@ -233,10 +233,12 @@ def test_freesurfer_subjects(write, tmp_path):
     write("derivatives/freesurfer/fsaverage/surf/x", "")
     found = StudyFiles(tmp_path).subjects_by_person
     assert sorted((k, *v) for k, v in found.items()) == [("01", "1"), ("02", "1")]
-    assert [name.base for name, _ in found["01"]["1"]] == ["", "sub-01"]
+    assert [name.template_name for name, _ in found["01"]["1"]] == ["", "sub-01"]
     for glob, bases in (("*.long.*", ["sub-01"]), ("!*.long.*", [""])):
         files = StudyFiles(tmp_path, pattern={"freesurfer": glob})
-        assert [name.base for name, _ in files.subjects_by_person["01"]["1"]] == bases
+        assert [
+            name.template_name for name, _ in files.subjects_by_person["01"]["1"]
+        ] == bases
 
 
 def test_subjects_dir_is_the_only_place(write, tmp_path):
@@ -279,7 +281,12 @@ def flat(tmp_path, matrix):
 def test_visits_of_the_table_take_joined_names_apart(write, tmp_path):
     for name in ("P1_V1", "P1-V2", "P2V1", "P2_v3", "P3_T1w", "P1_V1_old", "P01_V1"):
         write(f"freesurfer/{name}/stats/aseg.stats", "")
-    visits = [ScanName("P1", "V1"), ScanName("P1", "V2"), ScanName("P2", "V1"), "P3"]
+    visits = [
+        ScanIdentity("P1", "V1"),
+        ScanIdentity("P1", "V2"),
+        ScanIdentity("P2", "V1"),
+        "P3",
+    ]
     files = StudyFiles(tmp_path, visits, subjects_dir=tmp_path / "freesurfer")
     found = {
         person: sorted(visits) for person, visits in files.subjects_by_person.items()

@@ -34,7 +34,9 @@ def test_every_tracer_is_found_by_each_of_its_entities(tracer):
         assert {found.name for found in find_tracers(f"[18F]{entity}")} == {tracer.name}
         assert find_longest_tracer(f"Coreg_{entity}_Avg") == tracer
         assert find_modality(f"Coreg {entity}", {}) == tracer.feature
-        assert find_tracer_entity(f"Coreg {entity}", tracer.feature) == tracer.entities[0]
+        assert (
+            find_tracer_entity(f"Coreg {entity}", tracer.feature) == tracer.entities[0]
+        )
 
 
 @pytest.mark.parametrize("tracer", SPECIFIC, ids=lambda tracer: tracer.name)
@@ -126,11 +128,11 @@ def test_files_of_two_tracers_of_a_measure_are_ambiguous(write, tmp_path, tiny):
     write("sub-01/pet/sub-01_trc-11CPIB_regions.tsv", "")
     write("sub-01/pet/sub-01_desc-amyloid_regions.tsv", "")
     files = StudyFiles(tmp_path)
-    assert "PIB" in files.regions(scan_of(files), "amyloid", tiny).name
+    assert "PIB" in files.find_region_table(scan_of(files), "amyloid", tiny).name
     write("sub-01/pet/sub-01_trc-18FAV45_regions.tsv", "")
     files = StudyFiles(tmp_path)
     with refused("2 files could be the amyloid"):
-        files.regions(scan_of(files), "amyloid", tiny)
+        files.find_region_table(scan_of(files), "amyloid", tiny)
 
 
 def test_reference_regions_and_usual_medians_are_those_of_the_tracer(monkeypatch):

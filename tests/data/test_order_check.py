@@ -9,7 +9,7 @@ import pytest
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, load_cohort, order_check, suggest_options
-from brainlsap.data.check import describe_refusal
+from brainlsap.data.check import make_refusal_check
 from brainlsap.data.connectomes import read_connectome
 from brainlsap.exceptions import CohortError, FileFormatError
 from brainlsap.simulation import make_cohort
@@ -175,7 +175,7 @@ def test_a_study_is_refused_once_with_what_the_weights_say(tmp_path, brains):
     assert fault.count("best fit: row_order='ukbiobank'") == 1
     assert fault.count("best fit:") == 1
     options = {"atlas": DESIKAN, "feature": "strength"}
-    check = describe_refusal(tmp_path, refused.value)
+    check = make_refusal_check(tmp_path, refused.value)
     assert suggest_options(check, options) == [{"row_order": "ukbiobank"}]
     cohort = load_cohort(tmp_path, DESIKAN, "strength", row_order="ukbiobank")
     assert any("fits the weights best" in note for note in cohort.notes)

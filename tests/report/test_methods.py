@@ -12,7 +12,7 @@ import pytest
 from jinja2 import nodes
 
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
-from brainlsap.data.flow import LeftOut, left_out_table
+from brainlsap.data.flow import LeftOutScan, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import rank_regions
 from brainlsap.evaluation.models import (
@@ -455,7 +455,7 @@ def test_methods_have_at_most_300_words_and_the_supplement_more(make_evaluation,
     steps = {"harmonize": "site", "regress_out": ["age", "sex"]}
     steps["reference_class"] = "CN"
     fates = ("excluded", "no image", "later visit", "no label", "fault")
-    left_out = [LeftOut(f"x{k}", f"y{k}", "", fate) for k, fate in enumerate(fates)]
+    left_out = [LeftOutScan(f"x{k}", f"y{k}", "", fate) for k, fate in enumerate(fates)]
     complete = replace(
         evaluation,
         cohort=replace(evaluation.cohort, left_out=left_out_table(left_out)),

@@ -18,7 +18,7 @@ from jinja2 import nodes
 
 import brainlsap
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.flow import LeftOut, left_out_table
+from brainlsap.data.flow import LeftOutScan, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation import Evaluation, rank_regions, ranking_verdict
 from brainlsap.exceptions import BrainlsapError, ParameterError
@@ -654,9 +654,9 @@ def test_the_flow_of_people_is_shared_by_count_and_private_by_id(
 ):
     evaluation = make_evaluation()
     rows = [
-        LeftOut("zora901_v0", "zora901", "v0", "no image"),
-        LeftOut("zora902_v0", "zora902", "v0", "fault", "zora902_v0: cut short"),
-        LeftOut("zora902_v1", "zora902", "v1", "later visit"),
+        LeftOutScan("zora901_v0", "zora901", "v0", "no image"),
+        LeftOutScan("zora902_v0", "zora902", "v0", "fault", "zora902_v0: cut short"),
+        LeftOutScan("zora902_v1", "zora902", "v1", "later visit"),
     ]
     cohort = replace(evaluation.cohort, left_out=left_out_table(rows))
     evaluation = replace(evaluation, cohort=cohort)
