@@ -292,6 +292,7 @@ def is_mirror_image(row_order: RowOrder, row_naming: RowNames, atlas: Atlas) -> 
 # ---- figures ------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=32)
 def _find_homotopic_indices(atlas: Atlas) -> tuple[np.ndarray, np.ndarray]:
     """Return the regions of the left that have a partner, and their partners."""
     left_indices = np.flatnonzero(atlas.regions["hemisphere"] == "L")
