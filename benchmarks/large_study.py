@@ -20,6 +20,8 @@ float64, in a process of its own right after the study.
 """
 
 import argparse
+import atexit
+import gc
 import json
 import os
 import subprocess
@@ -267,6 +269,7 @@ def write_cohort_file(path: Path, n_people: int) -> None:
 
 def run_measured(options: argparse.Namespace) -> None:
     """Load a cohort file and run the study; print what every step used as JSON."""
+    atexit.register(gc.freeze)  # as `brainlsap run` does
     steps = StepTable(ProcessMeter())
     with steps.measure("import"):
         from brainlsap import run_study, workflow
