@@ -425,7 +425,9 @@ def make_epoch(
     part_cycle = cycle(_divide_scans(network, train_scans))
 
     def epoch() -> float:
-        network.train()
+        # Setting the mode of all modules takes a twentieth of an epoch.
+        if not network.training:
+            network.train()
         loss_sum = torch.zeros((), device=class_codes.device)
         n_scans_seen = 0
         minibatches = (
