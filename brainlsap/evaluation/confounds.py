@@ -143,12 +143,12 @@ class Deconfounder(BaseEstimator):
             Naming column, site and what to do.
         """
         for covariate_name in self.regress_out:
-            check_values(table, _check_confound(table, covariate_name))
+            check_values(table, _find_confound_column(table, covariate_name))
         if self.reference_class is not None:
             self._check_reference(table, splits)
         if not self.harmonize:
             return
-        site_column_name = _check_confound(table, self.harmonize)
+        site_column_name = _find_confound_column(table, self.harmonize)
         if IS_CATEGORICAL.get(acquisition_kind(site_column_name)) is False:
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} must name a column of "
@@ -158,10 +158,10 @@ class Deconfounder(BaseEstimator):
             )
         for covariate_name in self.preserved_covariates(table):
             check_values(table, find_covariate_column(table, covariate_name))
-        site_labels = to_group_texts(table[site_column_name])
-        if site_labels.isna().any():
+        site_series = to_group_texts(table[site_column_name])
+        if site_series.isna().any():
             raise ParameterError(
-                f"{count(site_labels.isna().sum(), 'scan', 'have')} no value of "
+                f"{count(site_series.isna().sum(), 'scan', 'have')} no value of "
                 f"{self.harmonize}. "
                 "Add the values, or leave these scans out."
             )
@@ -169,14 +169,14 @@ class Deconfounder(BaseEstimator):
             train_table = table.iloc[train_index]
             reference_table = train_table[self._is_learned_from(train_table)]
             n_people_by_site = (
-                reference_table["participant"].groupby(site_labels).nunique()
+                reference_table["participant"].groupby(site_series).nunique()
             )
             # A site without a person of the reference class counts as 0.
             n_people_by_site = n_people_by_site.reindex(
-                sorted(site_labels.iloc[train_index].unique()), fill_value=0
+                sorted(site_series.iloc[train_index].unique()), fill_value=0
             )
             self._check_sites_of_fold(
-                fold_number, n_people_by_site, site_labels.iloc[test_index]
+                fold_number, n_people_by_site, site_series.iloc[test_index]
             )
 
     def _is_learned_from(self, scan_table: pd.DataFrame) -> np.ndarray:
@@ -189,16 +189,16 @@ class Deconfounder(BaseEstimator):
         self, scan_table: pd.DataFrame, splits: Sequence[tuple]
     ) -> None:
         """Raise if the steps cannot be learned from the reference class in a fold."""
-        option_setting = option_text("reference_class", str(self.reference_class))
+        setting_text = option_text("reference_class", str(self.reference_class))
         if not (self.harmonize or self.regress_out):
             raise ParameterError(
-                f"{option_setting} has no effect, because no covariate or site is "
+                f"{setting_text} has no effect, because no covariate or site is "
                 f"adjusted for. Name covariates with {option_text('regress_out')}, or "
                 f"a site with {option_text('harmonize')}."
             )
         if not self._is_learned_from(scan_table).any():
             raise ParameterError(
-                f"{option_setting} is not a class of the cohort; its classes are "
+                f"{setting_text} is not a class of the cohort; its classes are "
                 f"{', '.join(sorted(map(str, scan_table['label'].unique())))}."
             )
         covariate_names = (*self.regress_out, *self.preserved_covariates(scan_table))
@@ -208,11 +208,13 @@ class Deconfounder(BaseEstimator):
             n_people = reference_table["participant"].nunique()
             n_required = MIN_PER_SITE
             if self.regress_out:
-                codings_of_fold = learn_design(self.regress_out, train_table)
-                n_required = 1 + _count_columns(codings_of_fold) + MIN_REFERENCE_PEOPLE
+                coding_by_covariate = learn_design(self.regress_out, train_table)
+                n_required = (
+                    1 + _count_columns(coding_by_covariate) + MIN_REFERENCE_PEOPLE
+                )
             if n_people < n_required:
                 raise ParameterError(
-                    f"{option_setting}: the training data of fold {fold_number} "
+                    f"{setting_text}: the training data of fold {fold_number} "
                     f"contain {count(n_people, 'person')} of this class, but these "
                     f"covariates need at least {n_required}. Use fewer covariates, use "
                     "more folds, or merge classes. To estimate the effects from all "
@@ -234,33 +236,33 @@ class Deconfounder(BaseEstimator):
         column_name = find_covariate_column(train_table, covariate_name)
         if not has_groups(column_name, train_table[column_name]):
             return
-        groups_in_training = {*to_group_texts(train_table[column_name]).dropna()}
-        groups_in_reference = {*to_group_texts(reference_table[column_name]).dropna()}
-        absent_groups = sorted(groups_in_training - groups_in_reference)
-        if absent_groups:
+        training_group_names = {*to_group_texts(train_table[column_name]).dropna()}
+        reference_group_names = {*to_group_texts(reference_table[column_name]).dropna()}
+        absent_group_names = sorted(training_group_names - reference_group_names)
+        if absent_group_names:
             raise ParameterError(
                 f"{option_text('reference_class', str(self.reference_class))}: no "
                 f"person of this class in the training data of fold {fold_number} has "
-                f"{column_name} {listed(absent_groups, 8)}, so the effect of this "
+                f"{column_name} {listed(absent_group_names, 8)}, so the effect of this "
                 "value cannot be estimated. Leave out the people with this value, or "
                 f"the column {column_name}. To estimate the effects from all people, "
                 "leave out the reference class."
             )
 
     def _check_sites_of_fold(
-        self, fold_number: int, n_people_by_site: pd.Series, test_site_labels: pd.Series
+        self, fold_number: int, n_people_by_site: pd.Series, test_site_series: pd.Series
     ) -> None:
         """Raise if ComBat cannot learn the sites of a fold, or never applies them.
 
         `n_people_by_site` counts the people of each site in training.
         """
         # If no test scan is of a learned site, only the training scans would change.
-        is_held_out = (
-            len(test_site_labels) > 0
-            and not test_site_labels.isin(n_people_by_site.index).any()
+        has_no_learned_site = (
+            len(test_site_series) > 0
+            and not test_site_series.isin(n_people_by_site.index).any()
         )
         if (
-            is_held_out
+            has_no_learned_site
             or len(n_people_by_site) < 2
             or n_people_by_site.min() < MIN_PER_SITE
         ):
@@ -296,13 +298,13 @@ class Deconfounder(BaseEstimator):
             self.combat_ = self._learn_combat(feature_values, table)
             feature_values = self._harmonize(feature_values, table)
         if self.regress_out:
-            covariate_codings = learn_design(self.regress_out, table)
+            coding_by_covariate = learn_design(self.regress_out, table)
             C = np.hstack(
-                [np.ones((len(table), 1)), apply_design(covariate_codings, table)]
+                [np.ones((len(table), 1)), apply_design(coding_by_covariate, table)]
             )
             coefficients = least_squares(C, feature_values, min_scans=C.shape[1] + 1)
             self.confounds_ = {
-                "design": covariate_codings,
+                "design": coding_by_covariate,
                 "slope": np.nan_to_num(coefficients[1:]),
             }
             if self.reference_class is not None:
@@ -345,40 +347,43 @@ class Deconfounder(BaseEstimator):
 
     def check_people(self, table: pd.DataFrame) -> None:
         """Raise if new people lack covariates, or code sex in another way."""
-        learned_codings: dict[str, CovariateCoding] = {}
-        for step_parameters in (self.combat_, self.confounds_):
-            if step_parameters:
-                learned_codings |= step_parameters["design"]
-        covariate_columns = _covariate_columns(table)
-        covariate_kinds = {*map(kind_of, covariate_columns)}
-        required_names = dict.fromkeys(
-            [*filter(None, [self.harmonize]), *learned_codings]
+        coding_by_covariate: dict[str, CovariateCoding] = {}
+        for parameter_by_name in (self.combat_, self.confounds_):
+            if parameter_by_name:
+                coding_by_covariate |= parameter_by_name["design"]
+        covariate_column_names = _list_covariate_columns(table)
+        covariate_kinds = {*map(kind_of, covariate_column_names)}
+        required_covariate_names = dict.fromkeys(
+            [*filter(None, [self.harmonize]), *coding_by_covariate]
         )
-        missing_names = [
+        missing_covariate_names = [
             covariate_name
-            for covariate_name in required_names
+            for covariate_name in required_covariate_names
             if kind_of(covariate_name) not in covariate_kinds
         ]
-        if missing_names:
+        if missing_covariate_names:
             raise ParameterError(
-                f"the model requires the covariates {', '.join(missing_names)} for "
-                f"new people; got {', '.join(covariate_columns) or 'no covariates'}. "
-                "Add the missing columns to the table of the new people (for arrays in "
+                "the model requires the covariates "
+                f"{', '.join(missing_covariate_names)} for new people; got "
+                f"{', '.join(covariate_column_names) or 'no covariates'}. Add the "
+                "missing columns to the table of the new people (for arrays in "
                 "Python: to covariates=)."
             )
-        for covariate_name, column_coding in learned_codings.items():
-            covariate_values = table[find_covariate_column(table, covariate_name)]
-            if kind_of(covariate_name) != "sex" or isinstance(column_coding, float):
+        for covariate_name, covariate_coding in coding_by_covariate.items():
+            covariate_series = table[find_covariate_column(table, covariate_name)]
+            if kind_of(covariate_name) != "sex" or isinstance(covariate_coding, float):
                 continue
-            group_labels = _spell_as_trained(
-                covariate_name, _group_labels(covariate_values), column_coding
+            group_label_array = _spell_as_trained(
+                covariate_name, _group_labels(covariate_series), covariate_coding
             )
-            other_groups = sorted({*group_labels} - {_UNKNOWN, *column_coding})
-            if other_groups:
+            unknown_group_names = sorted(
+                {*group_label_array} - {_UNKNOWN, *covariate_coding}
+            )
+            if unknown_group_names:
                 raise ParameterError(
-                    f"{covariate_name} had the values {' or '.join(column_coding)} "
-                    f"in training; got {', '.join(other_groups)}. "
-                    f"{_recoding_advice(column_coding)}"
+                    f"{covariate_name} had the values {' or '.join(covariate_coding)} "
+                    f"in training; got {', '.join(unknown_group_names)}. "
+                    f"{_recoding_advice(covariate_coding)}"
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -401,42 +406,46 @@ class Deconfounder(BaseEstimator):
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> dict[str, Any]:
         """Return ComBat's parameters for values (n_scans, n_values); set `sites_`."""
-        site_labels = self._site_labels(scan_table)
-        site_names, n_scans_of_site = np.unique(site_labels, return_counts=True)
-        is_large_enough = n_scans_of_site >= MIN_PER_SITE
-        self.sites_ = [str(site_name) for site_name in site_names[is_large_enough]]
+        site_label_array = self._site_labels(scan_table)
+        site_names, n_scans_by_site = np.unique(site_label_array, return_counts=True)
+        is_large_site = n_scans_by_site >= MIN_PER_SITE
+        self.sites_ = [str(site_name) for site_name in site_names[is_large_site]]
         n_sites = len(self.sites_)
-        site_indices = pd.Index(self.sites_).get_indexer(site_labels)
+        site_indices = pd.Index(self.sites_).get_indexer(site_label_array)
         has_learned_site = site_indices >= 0
-        preserved_codings = learn_design(
+        coding_by_covariate = learn_design(
             self.preserved_covariates(scan_table), scan_table
         )
-        covariate_design = apply_design(preserved_codings, scan_table)[has_learned_site]
+        covariate_design = apply_design(coding_by_covariate, scan_table)[
+            has_learned_site
+        ]
         feature_values = feature_values[has_learned_site]
         site_dummies = np.eye(n_sites)[site_indices[has_learned_site]]
         # values by site, each (n_sites, n_values)
-        known_counts = site_dummies.T @ ~np.isnan(feature_values)
-        beta = least_squares(
+        n_known_by_site = site_dummies.T @ ~np.isnan(feature_values)
+        coefficients = least_squares(
             np.hstack([site_dummies, covariate_design]), feature_values
         )
-        site_means, covariate_slopes = beta[:n_sites], beta[n_sites:]
-        n_scans_by_value = np.maximum(known_counts.sum(axis=0), 1)
-        grand_means = (known_counts * site_means).sum(axis=0) / n_scans_by_value
+        site_means, covariate_slopes = coefficients[:n_sites], coefficients[n_sites:]
+        n_scans_by_value = np.maximum(n_known_by_site.sum(axis=0), 1)
+        grand_means = (n_known_by_site * site_means).sum(axis=0) / n_scans_by_value
         covariate_residuals = (
             feature_values - grand_means - covariate_design @ covariate_slopes
         )
         residuals = covariate_residuals - site_dummies @ (site_means - grand_means)
         sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_scans_by_value)
         # Values that do not vary, or were measured at one site only, are not changed.
-        is_unchanged = sd <= 1e-10 * np.maximum(np.abs(grand_means), 1e-300)
-        is_unchanged |= ((known_counts >= MIN_PER_SITE).sum(axis=0) < 2) | np.isnan(sd)
-        sd = np.where(is_unchanged, 1, sd)
-        z = np.where(is_unchanged, np.nan, covariate_residuals) / sd
+        is_unchanged_value = sd <= 1e-10 * np.maximum(np.abs(grand_means), 1e-300)
+        is_unchanged_value |= (
+            (n_known_by_site >= MIN_PER_SITE).sum(axis=0) < 2
+        ) | np.isnan(sd)
+        sd = np.where(is_unchanged_value, 1, sd)
+        z = np.where(is_unchanged_value, np.nan, covariate_residuals) / sd
         site_shifts, site_variances = _estimate_site_effects(z, site_dummies)
         return {
-            "design": preserved_codings,
-            "mean": np.where(is_unchanged, 0, grand_means),
-            "slope": np.where(is_unchanged, 0, covariate_slopes),
+            "design": coding_by_covariate,
+            "mean": np.where(is_unchanged_value, 0, grand_means),
+            "slope": np.where(is_unchanged_value, 0, covariate_slopes),
             "deviation": sd,
             "gamma": site_shifts,
             "delta": site_variances,
@@ -446,31 +455,33 @@ class Deconfounder(BaseEstimator):
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> np.ndarray:
         """Return values as if they were from one site; unknown sites unchanged."""
-        site_labels = self._site_labels(scan_table)
-        site_indices = pd.Index(self.sites_).get_indexer(site_labels)
+        site_label_array = self._site_labels(scan_table)
+        site_indices = pd.Index(self.sites_).get_indexer(site_label_array)
         has_learned_site = site_indices >= 0
         if not has_learned_site.all():
-            unknown_sites_text = ", ".join(sorted(set(site_labels[~has_learned_site])))
+            unknown_sites_text = ", ".join(
+                sorted(set(site_label_array[~has_learned_site]))
+            )
             warnings.warn(
                 f"{count((~has_learned_site).sum(), 'scan', 'come')} from sites that "
                 f"were not in training ({unknown_sites_text}). These scans were not "
                 "harmonised.",
                 stacklevel=3,
             )
-        combat_parameters = self.combat_ or {}
+        parameter_by_name = self.combat_ or {}
         covariate_design = apply_design(
-            combat_parameters["design"], scan_table[has_learned_site]
+            parameter_by_name["design"], scan_table[has_learned_site]
         )
         expected_values = np.array(
-            combat_parameters["mean"]
+            parameter_by_name["mean"]
         ) + covariate_design @ _step_slopes(
-            combat_parameters, covariate_design, feature_values
+            parameter_by_name, covariate_design, feature_values
         )
-        value_sds = np.array(combat_parameters["deviation"])
-        site_shifts = np.array(combat_parameters["gamma"])[
+        value_sds = np.array(parameter_by_name["deviation"])
+        site_shifts = np.array(parameter_by_name["gamma"])[
             site_indices[has_learned_site]
         ]
-        site_variances = np.array(combat_parameters["delta"])[
+        site_variances = np.array(parameter_by_name["delta"])[
             site_indices[has_learned_site]
         ]
         z = (
@@ -497,13 +508,13 @@ def _option_value_text(option_value: object) -> str:
     return str(option_value)
 
 
-def list_step_phrases(step_options: Mapping[str, Any]) -> list[str]:
+def list_step_phrases(value_by_option: Mapping[str, Any]) -> list[str]:
     """Return a phrase for each step that the options of a stored model switch on."""
     return [
-        step_phrase.format(_option_value_text(step_options[option_name]))
+        step_phrase.format(_option_value_text(value_by_option[option_name]))
         for option_name, step_phrase in STEP_PHRASES.items()
         # A file of an earlier version lacks later options.
-        if step_options.get(option_name)
+        if value_by_option.get(option_name)
     ]
 
 
@@ -513,40 +524,48 @@ def _group_labels(column_values: pd.Series) -> np.ndarray:
 
 
 def _spell_as_trained(
-    covariate_name: str, group_labels: np.ndarray, trained_groups: Iterable[str]
+    covariate_name: str,
+    group_label_array: np.ndarray,
+    trained_group_names: Iterable[str],
 ) -> np.ndarray:
     """Return groups in which words for a sex are those of the training."""
     if kind_of(covariate_name) != "sex":
-        return group_labels
-    trained_spellings = match_sexes({*group_labels}, [*trained_groups])
+        return group_label_array
+    trained_spelling_by_label = match_sexes(
+        {*group_label_array}, [*trained_group_names]
+    )
     return np.array(
-        [trained_spellings.get(label, label) for label in group_labels], dtype=object
+        [
+            trained_spelling_by_label.get(group_label, group_label)
+            for group_label in group_label_array
+        ],
+        dtype=object,
     )
 
 
-def _recoding_advice(trained_groups: Iterable[str]) -> str:
+def _recoding_advice(trained_group_names: Iterable[str]) -> str:
     """Return how to recode groups that the training wrote in another way."""
     return (
         "Look up in the codebook of the new people what their values mean. In their "
-        f"table, replace them by {' or '.join(trained_groups)}, and by n/a where "
+        f"table, replace them by {' or '.join(trained_group_names)}, and by n/a where "
         "none of these is true."
     )
 
 
 def _step_slopes(
-    step_parameters: Mapping, covariate_design: np.ndarray, feature_values: np.ndarray
+    parameter_by_name: Mapping, covariate_design: np.ndarray, feature_values: np.ndarray
 ) -> np.ndarray:
     """Return the slopes of a fitted step as (n_columns, n_values), also from JSON."""
     return np.reshape(
-        step_parameters["slope"], (covariate_design.shape[1], feature_values.shape[1])
+        parameter_by_name["slope"], (covariate_design.shape[1], feature_values.shape[1])
     )
 
 
-def _count_columns(covariate_codings: Design) -> int:
+def _count_columns(coding_by_covariate: Design) -> int:
     """Return the number of columns of covariates, one for each group but the first."""
     return sum(
-        1 if isinstance(column_coding, float) else len(column_coding) - 1
-        for column_coding in covariate_codings.values()
+        1 if isinstance(covariate_coding, float) else len(covariate_coding) - 1
+        for covariate_coding in coding_by_covariate.values()
     )
 
 
@@ -555,15 +574,15 @@ def _residual_deviations(
 ) -> np.ndarray:
     """Return the residual s.d. of every value; 1 where it is not known, or is 0."""
     residuals = feature_values - design_matrix @ coefficients
-    known_counts = (~np.isnan(residuals)).sum(axis=0)
-    degrees_of_freedom = np.maximum(known_counts - design_matrix.shape[1], 1)
-    deviations = np.sqrt(np.nansum(residuals**2, axis=0) / degrees_of_freedom)
+    n_known_scans = (~np.isnan(residuals)).sum(axis=0)
+    degrees_of_freedom = np.maximum(n_known_scans - design_matrix.shape[1], 1)
+    residual_sds = np.sqrt(np.nansum(residuals**2, axis=0) / degrees_of_freedom)
     # The residuals of values that do not vary are rounding errors.
-    is_constant = deviations <= 1e-10 * np.nan_to_num(np.abs(coefficients[0]))
-    return np.where((known_counts == 0) | is_constant, 1.0, deviations)
+    is_constant_value = residual_sds <= 1e-10 * np.nan_to_num(np.abs(coefficients[0]))
+    return np.where((n_known_scans == 0) | is_constant_value, 1.0, residual_sds)
 
 
-def _covariate_columns(scan_table: pd.DataFrame) -> list[str]:
+def _list_covariate_columns(scan_table: pd.DataFrame) -> list[str]:
     """Return the columns that are neither ids nor the label."""
     return [
         str(column_name)
@@ -580,32 +599,32 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     ParameterError
         If no covariate, or more than one, is of that kind.
     """
-    covariate_columns = _covariate_columns(table)
-    if covariate_name in covariate_columns:
+    covariate_column_names = _list_covariate_columns(table)
+    if covariate_name in covariate_column_names:
         return covariate_name
-    matching_columns = [
+    matching_column_names = [
         column_name
-        for column_name in covariate_columns
+        for column_name in covariate_column_names
         if kind_of(column_name) == kind_of(covariate_name)
     ]
-    if not matching_columns:
+    if not matching_column_names:
         covariate_kind = acquisition_kind(covariate_name)
-        matching_columns = [
+        matching_column_names = [
             column_name
-            for column_name in covariate_columns
+            for column_name in covariate_column_names
             if acquisition_kind(column_name) == covariate_kind
         ]
-    if len(matching_columns) == 1:
-        return matching_columns[0]
+    if len(matching_column_names) == 1:
+        return matching_column_names[0]
     advice_text = ""
     if "," in covariate_name:
         advice_text = f" Give several columns as a list, {covariate_name.split(',')!r}."
     raise ParameterError(
-        f"the covariates contain {'more than one' if matching_columns else 'no'} "
+        f"the covariates contain {'more than one' if matching_column_names else 'no'} "
         f"column {covariate_name!r}; their columns are "
-        f"{', '.join(covariate_columns) or 'none'}. If the column is missing, add it "
-        "to the table of participants (for arrays in Python: to covariates=). A label "
-        f"cannot be a covariate.{advice_text}"
+        f"{', '.join(covariate_column_names) or 'none'}. If the column is missing, add "
+        "it to the table of participants (for arrays in Python: to covariates=). A "
+        f"label cannot be a covariate.{advice_text}"
     )
 
 
@@ -613,7 +632,7 @@ def learn_design(
     covariate_names: Sequence[str], table: pd.DataFrame
 ) -> dict[str, CovariateCoding]:
     """Return the mean, or the shares of groups, of each column as a `Design`."""
-    covariate_codings: dict[str, CovariateCoding] = {}
+    coding_by_covariate: dict[str, CovariateCoding] = {}
     for covariate_name in covariate_names:
         column_name = find_covariate_column(table, covariate_name)
         column_values = table[column_name]
@@ -623,46 +642,50 @@ def learn_design(
                 "Leave this covariate out."
             )
         if has_groups(column_name, column_values):
-            group_labels = pd.Series(_group_labels(column_values.dropna()))
-            group_shares = group_labels.value_counts(normalize=True).sort_index()
-            covariate_codings[column_name] = group_shares.to_dict()
+            group_series = pd.Series(_group_labels(column_values.dropna()))
+            share_by_group = group_series.value_counts(normalize=True).sort_index()
+            coding_by_covariate[column_name] = share_by_group.to_dict()
         else:
-            covariate_codings[column_name] = float(pd.to_numeric(column_values).mean())
-    return covariate_codings
+            coding_by_covariate[column_name] = float(
+                pd.to_numeric(column_values).mean()
+            )
+    return coding_by_covariate
 
 
-def apply_design(covariate_codings: Design, table: pd.DataFrame) -> np.ndarray:
+def apply_design(coding_by_covariate: Design, table: pd.DataFrame) -> np.ndarray:
     """Return covariates as centred numbers (n_scans, n_columns); missing ones are 0.
 
     A covariate with groups has a column for each group but the first.
     """
     design_columns = []
-    for covariate_name, column_coding in covariate_codings.items():
+    for covariate_name, covariate_coding in coding_by_covariate.items():
         column_values = table[find_covariate_column(table, covariate_name)]
-        _check_coding(covariate_name, column_values.dropna(), column_coding)
-        if isinstance(column_coding, float):
-            parsed_numbers = pd.to_numeric(column_values, errors="coerce").to_numpy(
+        _check_coding(covariate_name, column_values.dropna(), covariate_coding)
+        if isinstance(covariate_coding, float):
+            number_array = pd.to_numeric(column_values, errors="coerce").to_numpy(
                 dtype=float
             )
             design_columns.append(
-                np.nan_to_num(parsed_numbers - column_coding, nan=0.0)
+                np.nan_to_num(number_array - covariate_coding, nan=0.0)
             )
             continue
-        group_labels = _spell_as_trained(
-            covariate_name, _group_labels(column_values), column_coding
+        group_label_array = _spell_as_trained(
+            covariate_name, _group_labels(column_values), covariate_coding
         )
-        is_known_group = np.isin(group_labels, list(column_coding))
-        unknown_groups = sorted({*group_labels[~is_known_group]} - {_UNKNOWN})
-        if unknown_groups:
+        is_known_group = np.isin(group_label_array, list(covariate_coding))
+        unknown_group_names = sorted({*group_label_array[~is_known_group]} - {_UNKNOWN})
+        if unknown_group_names:
             warnings.warn(
-                f"{covariate_name}: the values {', '.join(unknown_groups)} did not "
-                "occur in training, where the values were "
-                f"{', '.join(column_coding)}. Features were not adjusted for these "
+                f"{covariate_name}: the values {', '.join(unknown_group_names)} did "
+                "not occur in training, where the values were "
+                f"{', '.join(covariate_coding)}. Features were not adjusted for these "
                 "values.",
                 stacklevel=3,
             )
-        for group_name in list(column_coding)[1:]:
-            dummy_column = (group_labels == group_name) - column_coding[group_name]
+        for group_name in list(covariate_coding)[1:]:
+            dummy_column = (group_label_array == group_name) - covariate_coding[
+                group_name
+            ]
             design_columns.append(np.where(is_known_group, dummy_column, 0.0))
     return (
         np.stack(design_columns, axis=1)
@@ -692,28 +715,32 @@ def adjust_features(
         (mean_factor), and of its difference from the reference (difference_factor).
         None if nothing is taken out.
     """
-    covariate_values = code_covariates(cohort, deconfounder)
-    if not covariate_values.shape[1]:
+    covariate_design = code_covariates(cohort, deconfounder)
+    if not covariate_design.shape[1]:
         return cohort.features, None
     feature_values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
-    class_dummies = pd.get_dummies(cohort.y)
-    n_classes = class_dummies.shape[1]
-    design_matrix = np.hstack([class_dummies.to_numpy(np.float64), covariate_values])
+    class_dummy_table = pd.get_dummies(cohort.y)
+    n_classes = class_dummy_table.shape[1]
+    design_matrix = np.hstack(
+        [class_dummy_table.to_numpy(np.float64), covariate_design]
+    )
     covariate_slopes = least_squares(
         design_matrix, feature_values, min_scans=design_matrix.shape[1] + 1
     )[n_classes:]
     adjusted_features = (
-        feature_values - covariate_values @ np.nan_to_num(covariate_slopes)
+        feature_values - covariate_design @ np.nan_to_num(covariate_slopes)
     ).reshape(cohort.features.shape)
-    person_means = (
+    person_mean_design = (
         pd.DataFrame(design_matrix).groupby([cohort.groups, cohort.y]).mean().to_numpy()
     )
-    reference_index = class_dummies.columns.get_loc(
+    reference_index = class_dummy_table.columns.get_loc(
         reference_class or cohort.classes[0]
     )
-    variance_factors = _variance_factors(person_means, n_classes, reference_index)
+    factors_by_column = _compute_variance_factors(
+        person_mean_design, n_classes, reference_index
+    )
     return adjusted_features, pd.DataFrame(
-        variance_factors, index=class_dummies.columns
+        factors_by_column, index=class_dummy_table.columns
     )
 
 
@@ -735,39 +762,41 @@ def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
         site_column_name = find_covariate_column(scan_table, deconfounder.harmonize)
         covariate_names.append(site_column_name)
         # Sites may be numbered: make them text, so that they count as groups.
-        site_labels = "site " + scan_table[site_column_name].astype(str)
-        scan_table = scan_table.assign(**{site_column_name: site_labels})
-    covariate_codings = learn_design(covariate_names, scan_table)
-    design_columns = apply_design(covariate_codings, scan_table)
-    curves = _curve_columns(covariate_codings, scan_table)
-    n_coefficients = 1 + design_columns.shape[1] + curves.shape[1]
+        site_series = "site " + scan_table[site_column_name].astype(str)
+        scan_table = scan_table.assign(**{site_column_name: site_series})
+    coding_by_covariate = learn_design(covariate_names, scan_table)
+    covariate_design = apply_design(coding_by_covariate, scan_table)
+    curve_design = _build_curve_design(coding_by_covariate, scan_table)
+    n_coefficients = 1 + covariate_design.shape[1] + curve_design.shape[1]
     n_people = scan_table["participant"].nunique()
     if n_people >= MIN_PEOPLE_PER_COEFFICIENT * n_coefficients:
-        design_columns = np.hstack([design_columns, curves])
+        covariate_design = np.hstack([covariate_design, curve_design])
     # Units as far apart as mm and mm3 would lose digits in one basis.
-    column_sds = design_columns.std(axis=0)
-    return design_columns / np.where(column_sds > 0, column_sds, 1.0)
+    column_sds = covariate_design.std(axis=0)
+    return covariate_design / np.where(column_sds > 0, column_sds, 1.0)
 
 
-def _curve_columns(covariate_codings: Design, scan_table: pd.DataFrame) -> np.ndarray:
+def _build_curve_design(
+    coding_by_covariate: Design, scan_table: pd.DataFrame
+) -> np.ndarray:
     """Return the centred curve of every quantity with enough values; missing ones 0."""
     curve_columns = []
-    for covariate_name, column_coding in covariate_codings.items():
-        if not isinstance(column_coding, float):
+    for covariate_name, covariate_coding in coding_by_covariate.items():
+        if not isinstance(covariate_coding, float):
             continue
-        covariate_values = pd.to_numeric(
+        covariate_series = pd.to_numeric(
             scan_table[find_covariate_column(scan_table, covariate_name)],
             errors="coerce",
         )
-        covariate_by_person = (
-            covariate_values.groupby(scan_table["participant"]).mean().dropna()
+        covariate_mean_by_person = (
+            covariate_series.groupby(scan_table["participant"]).mean().dropna()
         )
-        if covariate_by_person.nunique() < MIN_CURVE_VALUES:
+        if covariate_mean_by_person.nunique() < MIN_CURVE_VALUES:
             continue
-        knots = np.quantile(covariate_by_person, _KNOT_QUANTILES)
+        knots = np.quantile(covariate_mean_by_person, _KNOT_QUANTILES)
         if np.diff(knots).min() > 0:
             curve_column = restricted_cubic_curve(
-                covariate_values.to_numpy(dtype=float), knots
+                covariate_series.to_numpy(dtype=float), knots
             )
             curve_columns.append(
                 np.nan_to_num(curve_column - np.nanmean(curve_column), nan=0.0)
@@ -816,44 +845,50 @@ def restricted_cubic_curve(
     return curve_values / (last_knot - first_knot) ** 2
 
 
-def _variance_factors(
-    person_means: np.ndarray, n_classes: int, reference_code: int
+def _compute_variance_factors(
+    person_mean_design: np.ndarray, n_classes: int, reference_index: int
 ) -> dict[str, np.ndarray]:
     """Return by how much covariates raise the variance of class means and differences.
 
-    `person_means` is a design (n_people, n_columns) whose first columns are the
+    `person_mean_design` is a design (n_people, n_columns) whose first columns are the
     classes. Without covariates the variance of a mean is 1 / n, that of a difference
     1 / n + 1 / n_reference.
     """
-    n_people_by_class = person_means[:, :n_classes].sum(axis=0)
-    covariance = np.linalg.pinv(person_means.T @ person_means)[:n_classes, :n_classes]
+    n_people_by_class = person_mean_design[:, :n_classes].sum(axis=0)
+    covariance = np.linalg.pinv(person_mean_design.T @ person_mean_design)[
+        :n_classes, :n_classes
+    ]
     mean_variances = np.diag(covariance)
     difference_variances = (
-        mean_variances + mean_variances[reference_code] - 2 * covariance[reference_code]
+        mean_variances
+        + mean_variances[reference_index]
+        - 2 * covariance[reference_index]
     )
     return {
         "mean_factor": mean_variances * n_people_by_class,
         "difference_factor": difference_variances
-        / (1 / n_people_by_class + 1 / n_people_by_class[reference_code]),
+        / (1 / n_people_by_class + 1 / n_people_by_class[reference_index]),
     }
 
 
 def _check_coding(
-    column_name: str, column_values: pd.Series, column_coding: CovariateCoding
+    column_name: str, column_values: pd.Series, covariate_coding: CovariateCoding
 ) -> None:
     """Raise if new values are coded otherwise, for example 1 and 2 for F and M."""
-    is_number = pd.to_numeric(column_values, errors="coerce").notna()
-    if isinstance(column_coding, float):
-        expected_text = "numbers"
-        is_other_coding = ~is_number
+    is_numeric_value = pd.to_numeric(column_values, errors="coerce").notna()
+    if isinstance(covariate_coding, float):
+        expected_values_text = "numbers"
+        is_differently_coded = ~is_numeric_value
     else:
-        numeric_labels = pd.to_numeric(pd.Series(list(column_coding)), errors="coerce")
-        expected_text = " or ".join(column_coding)
-        is_other_coding = is_number & numeric_labels.isna().all()
-    if len(column_values) and is_other_coding.all():
+        group_number_series = pd.to_numeric(
+            pd.Series(list(covariate_coding)), errors="coerce"
+        )
+        expected_values_text = " or ".join(covariate_coding)
+        is_differently_coded = is_numeric_value & group_number_series.isna().all()
+    if len(column_values) and is_differently_coded.all():
         raise ParameterError(
-            f"the covariate {column_name!r} was {expected_text} in training; got "
-            f"{str(column_values.iloc[0])!r}. Replace the new values by the values "
+            f"the covariate {column_name!r} was {expected_values_text} in training; "
+            f"got {str(column_values.iloc[0])!r}. Replace the new values by the values "
             "used in training."
         )
 
@@ -867,11 +902,11 @@ def least_squares(
     """
     coefficients = np.full((design_matrix.shape[1], feature_values.shape[1]), np.nan)
     # Solve once for all values that the same scans have.
-    for has_value, column_indices in missing_patterns(feature_values):
-        if has_value.sum() >= min_scans:
-            value_block = feature_values[np.ix_(has_value, column_indices)]
+    for is_measured_row, column_indices in missing_patterns(feature_values):
+        if is_measured_row.sum() >= min_scans:
+            value_block = feature_values[np.ix_(is_measured_row, column_indices)]
             coefficients[:, column_indices] = np.linalg.lstsq(
-                design_matrix[has_value], value_block, rcond=None
+                design_matrix[is_measured_row], value_block, rcond=None
             )[0]
     return coefficients
 
@@ -883,13 +918,13 @@ def missing_patterns(value_matrix: np.ndarray) -> list[tuple[np.ndarray, np.ndar
         return [
             (np.ones(len(value_matrix), dtype=bool), np.arange(value_matrix.shape[1]))
         ]
-    unique_patterns, pattern_of_column = np.unique(
+    row_pattern_matrix, pattern_indices = np.unique(
         is_measured, axis=1, return_inverse=True
     )
-    pattern_of_column = pattern_of_column.reshape(-1)
+    pattern_indices = pattern_indices.reshape(-1)
     return [
-        (has_value, np.flatnonzero(pattern_of_column == pattern_index))
-        for pattern_index, has_value in enumerate(unique_patterns.T)
+        (is_measured_row, np.flatnonzero(pattern_indices == pattern_index))
+        for pattern_index, is_measured_row in enumerate(row_pattern_matrix.T)
     ]
 
 
@@ -905,14 +940,18 @@ def _estimate_site_effects(
     site_variances = np.ones(effect_shape)
     for site_index in range(len(gamma)):
         site_z = z[site_dummies[:, site_index] > 0]
-        known_counts = (~np.isnan(site_z)).sum(axis=0)
-        estimable_indices = np.flatnonzero(known_counts >= MIN_PER_SITE)
-        varies_within_site = np.nanvar(site_z[:, estimable_indices], axis=0, ddof=1) > 0
-        estimable_indices = estimable_indices[varies_within_site]
-        if len(estimable_indices):
-            site_gamma, site_delta = _shrink_site_effects(site_z[:, estimable_indices])
-            gamma[site_index, estimable_indices] = site_gamma
-            site_variances[site_index, estimable_indices] = site_delta
+        n_known_scans = (~np.isnan(site_z)).sum(axis=0)
+        estimable_value_indices = np.flatnonzero(n_known_scans >= MIN_PER_SITE)
+        is_varying_value = (
+            np.nanvar(site_z[:, estimable_value_indices], axis=0, ddof=1) > 0
+        )
+        estimable_value_indices = estimable_value_indices[is_varying_value]
+        if len(estimable_value_indices):
+            gamma_row, delta_row = _shrink_site_effects(
+                site_z[:, estimable_value_indices]
+            )
+            gamma[site_index, estimable_value_indices] = gamma_row
+            site_variances[site_index, estimable_value_indices] = delta_row
     return gamma, site_variances
 
 
@@ -934,7 +973,7 @@ def _shrink_site_effects(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     prior_shape = (2 * s + m**2) / s
     prior_rate = (m * s + m**3) / s
     for _ in range(_MAX_ITERATIONS):
-        previous_gamma, previous_delta = shrunken_shifts, shrunken_variances
+        previous_shifts, previous_variances = shrunken_shifts, shrunken_variances
         shrunken_shifts = (
             prior_variance * n * gamma_hat + shrunken_variances * prior_mean
         ) / (prior_variance * n + shrunken_variances)
@@ -942,14 +981,14 @@ def _shrink_site_effects(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shrunken_variances = (0.5 * squared_deviations + prior_rate) / (
             n / 2 + prior_shape - 1
         )
-        gamma_change = np.abs(shrunken_shifts - previous_gamma).max()
-        delta_change = np.abs(shrunken_variances - previous_delta).max()
-        if max(gamma_change, delta_change) < _MAX_CHANGE:
+        max_shift_change = np.abs(shrunken_shifts - previous_shifts).max()
+        max_variance_change = np.abs(shrunken_variances - previous_variances).max()
+        if max(max_shift_change, max_variance_change) < _MAX_CHANGE:
             break
     return shrunken_shifts, shrunken_variances
 
 
-def _check_confound(scan_table: pd.DataFrame, covariate_name: str) -> str:
+def _find_confound_column(scan_table: pd.DataFrame, covariate_name: str) -> str:
     """Return the column that a name means; raise if it determines the label."""
     column_name = find_covariate_column(scan_table, covariate_name)
     n_labels_by_group = (
@@ -957,9 +996,11 @@ def _check_confound(scan_table: pd.DataFrame, covariate_name: str) -> str:
         .groupby(scan_table[column_name].dropna().astype(str))
         .nunique()
     )
-    are_groups = 1 < len(n_labels_by_group) <= scan_table["participant"].nunique() / 2
+    has_few_groups = (
+        1 < len(n_labels_by_group) <= scan_table["participant"].nunique() / 2
+    )
     if (
-        are_groups
+        has_few_groups
         and scan_table["label"].nunique() > 1
         and n_labels_by_group.max() == 1
     ):
@@ -996,21 +1037,21 @@ def check_values(table: pd.DataFrame, column_name: str) -> None:
     text_values = column_values[
         pd.to_numeric(column_values, errors="coerce").isna()
     ].astype(str)
-    are_codes = is_categorical or (
+    has_codes = is_categorical or (
         text_values.empty and has_groups(column_name, column_values)
     )
-    if are_codes:
+    if has_codes:
         text_values = to_group_texts(column_values)
-    n_distinct_values = text_values.nunique()
+    n_distinct_texts = text_values.nunique()
     n_people = table["participant"].nunique()
     n_distinct_numbers = column_values.drop(text_values.index).nunique()
     mixes_numbers_and_texts = len(text_values) > 0 and n_distinct_numbers > MOST_GROUPS
     has_too_many_values = (
-        n_distinct_values > MOST_GROUPS and 2 * n_distinct_values > n_people
+        n_distinct_texts > MOST_GROUPS and 2 * n_distinct_texts > n_people
     )
-    if has_too_many_values and are_codes:
+    if has_too_many_values and has_codes:
         raise ParameterError(
-            f"the column {column_name} has {n_distinct_values} groups among {n_people} "
+            f"the column {column_name} has {n_distinct_texts} groups among {n_people} "
             "people, so adjusting for it would remove the differences between "
             "people. Merge small groups, or leave the column out."
         )

@@ -144,13 +144,13 @@ class ConnectomeGain:
         connectome_table = self.table.set_index("connectome")
         null_table = connectome_table.loc[[*null_names]]
         strongest_null_row = null_table.loc[null_table["evidence_lead"].idxmin()]
-        gain_and_lead = [
+        evidence_differences = [
             connectome_table.loc["original", "evidence_gain"],
             *null_table["evidence_lead"],
         ]
         answer_text = "unclear"
         if (
-            min(gain_and_lead) >= MIN_LOG_CREDIT
+            min(evidence_differences) >= MIN_LOG_CREDIT
             and null_table["evidence_lead_low"].min() > 0
         ):
             answer_text = "yes"
@@ -183,7 +183,7 @@ class _PersonRows(NamedTuple):
 
     def select(self, row_indices: np.ndarray) -> "_PersonRows":
         """Return some of the rows."""
-        return _PersonRows(*(row_values[row_indices] for row_values in self))
+        return _PersonRows(*(field_array[row_indices] for field_array in self))
 
     def unpenalized_columns(self) -> np.ndarray:
         """Return intercept and means, (n_rows, 1 + n_features)."""
@@ -262,8 +262,10 @@ def connectome_gain(
     deconfounder = clone(deconfounder) if deconfounder is not None else Deconfounder()
     features = deconfounder.fit_transform(cohort.features, cohort.table)
     signals = InputScaler.learn(features).apply(features)
-    is_measured = ~np.isnan(features).all(axis=(0, 2))
-    person_rows, averaging_matrix = _make_person_rows(cohort, signals, is_measured)
+    is_measured_region = ~np.isnan(features).all(axis=(0, 2))
+    person_rows, averaging_matrix = _make_person_rows(
+        cohort, signals, is_measured_region
+    )
     n_people_of_rarest_class = np.bincount(person_rows.class_codes).min()
     if n_people_of_rarest_class < MIN_PEOPLE_OF_CLASS:
         raise ParameterError(
@@ -276,23 +278,23 @@ def connectome_gain(
         person_rows.class_codes, person_rows.person_codes, n_folds, random_state
     )
     gain_computation = _GainComputation(person_rows, splits)
-    gains_of_connectome: dict[str, list[_Gain]] = {}
+    gains_by_connectome: dict[str, list[_Gain]] = {}
     for connectome_name, diffused_signals in _iter_diffused_signals(
         cohort,
         signals,
-        is_measured,
+        is_measured_region,
         _learn_preparation(cohort, features, model),
         n_draws,
         np.random.default_rng(random_state),
     ):
-        columns_of_scales = [
+        diffused_columns_by_scale = [
             averaging_matrix @ scale_signals.reshape(len(scale_signals), -1)
             for scale_signals in diffused_signals
         ]
-        gains_of_connectome.setdefault(connectome_name, []).append(
-            gain_computation.compute(columns_of_scales)
+        gains_by_connectome.setdefault(connectome_name, []).append(
+            gain_computation.compute_gain(diffused_columns_by_scale)
         )
-    return ConnectomeGain(_gain_table(gains_of_connectome, gain_computation))
+    return ConnectomeGain(_gain_table(gains_by_connectome, gain_computation))
 
 
 def _learn_preparation(
@@ -310,35 +312,38 @@ def _learn_preparation(
 
 
 def _make_person_rows(
-    cohort: Cohort, signals: np.ndarray, is_measured: np.ndarray
+    cohort: Cohort, signals: np.ndarray, is_measured_region: np.ndarray
 ) -> tuple[_PersonRows, sparse.csr_array]:
     """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
     from brainlsap.model.evidence import class_targets
 
-    _, person_codes, visit_counts = np.unique(
+    _, person_codes, n_visits_by_person = np.unique(
         cohort.groups, return_inverse=True, return_counts=True
     )
     _, class_codes = np.unique(
         pd.Index(cohort.classes).get_indexer(cohort.y), return_inverse=True
     )
-    row_keys, row_of_scan, n_scans_of_row = np.unique(
+    row_code_pairs, scan_row_indices, n_scans_by_row = np.unique(
         np.column_stack([person_codes, class_codes]),
         axis=0,
         return_inverse=True,
         return_counts=True,
     )
-    row_of_scan = row_of_scan.ravel()
+    scan_row_indices = scan_row_indices.ravel()
     averaging_matrix = sparse.csr_array(
-        (1 / n_scans_of_row[row_of_scan], (row_of_scan, np.arange(len(person_codes))))
+        (
+            1 / n_scans_by_row[scan_row_indices],
+            (scan_row_indices, np.arange(len(person_codes))),
+        )
     )
-    person_of_row, class_of_row = row_keys.T
+    row_person_codes, row_class_codes = row_code_pairs.T
     person_rows = _PersonRows(
         region_values=averaging_matrix @ signals.reshape(len(signals), -1),
-        feature_means=averaging_matrix @ signals[:, is_measured].mean(axis=1),
-        targets=class_targets(class_of_row, bool(cohort.classes_ordered)),
-        class_codes=class_of_row,
-        person_codes=person_of_row,
-        scan_shares=n_scans_of_row / visit_counts[person_of_row],
+        feature_means=averaging_matrix @ signals[:, is_measured_region].mean(axis=1),
+        targets=class_targets(row_class_codes, bool(cohort.classes_ordered)),
+        class_codes=row_class_codes,
+        person_codes=row_person_codes,
+        scan_shares=n_scans_by_row / n_visits_by_person[row_person_codes],
     )
     return person_rows, averaging_matrix
 
@@ -346,7 +351,7 @@ def _make_person_rows(
 def _iter_diffused_signals(
     cohort: Cohort,
     signals: np.ndarray,
-    is_measured: np.ndarray,
+    is_measured_region: np.ndarray,
     connectome_preparation: "Preparation",
     n_draws: int,
     rng: np.random.Generator,
@@ -359,22 +364,30 @@ def _iter_diffused_signals(
     from brainlsap import graph
 
     n_rois = cohort.n_rois
-    is_shared = connectome_preparation.network is not None or cohort.shares_connectome
-    connectomes = cohort.connectomes[:1] if is_shared else cohort.connectomes
+    has_shared_connectome = (
+        connectome_preparation.network is not None or cohort.shares_connectome
+    )
+    connectomes = (
+        cohort.connectomes[:1] if has_shared_connectome else cohort.connectomes
+    )
     # To relabel the regions of a connectome is to permute the signals, diffuse, and
     # permute back. Regions without values keep their place.
     region_orders = [np.arange(n_rois)]
     for _ in range(n_draws):
         region_order = np.arange(n_rois)
-        region_order[is_measured] = rng.permutation(region_order[is_measured])
+        region_order[is_measured_region] = rng.permutation(
+            region_order[is_measured_region]
+        )
         region_orders.append(region_order)
     n_pairs = n_rois * (n_rois - 1) // 2
     pair_orders = [rng.permutation(n_pairs) for _ in range(n_draws)]
-    n_exchanges = 0 if is_shared else n_draws
-    donors_of_draws = [exchange_scans(cohort.groups, rng) for _ in range(n_exchanges)]
+    n_exchanges = 0 if has_shared_connectome else n_draws
+    donor_index_arrays = [
+        exchange_scans(cohort.groups, rng) for _ in range(n_exchanges)
+    ]
     signals = signals.astype(np.float32)
     permuted_signals = np.stack(
-        [signals[:, region_order_of_draw] for region_order_of_draw in region_orders]
+        [signals[:, region_permutation] for region_permutation in region_orders]
     )
     relabelled_signals, rewired_signals, exchanged_signals, mean_connectome = (
         _diffuse_signals(
@@ -383,7 +396,7 @@ def _iter_diffused_signals(
             connectome_preparation,
             cohort.groups,
             pair_orders,
-            donors_of_draws,
+            donor_index_arrays,
         )
     )
     for i, region_order in enumerate(region_orders):
@@ -393,7 +406,7 @@ def _iter_diffused_signals(
         )
     for diffused_signals in rewired_signals:
         yield "rewired", diffused_signals
-    if is_shared:
+    if has_shared_connectome:
         return
     for diffused_signals in exchanged_signals:
         yield "exchanged", diffused_signals
@@ -403,7 +416,7 @@ def _iter_diffused_signals(
     yield "group mean", mean_signals[0]
 
 
-class _DiffusedSignals(NamedTuple):
+class _DiffusionResult(NamedTuple):
     """Signals diffused along all connectomes that are derived from the scans' own.
 
     The first three have the shape (n_draws, n_scales, n_scans, n_rois, n_features).
@@ -421,106 +434,109 @@ class _DiffusedSignals(NamedTuple):
 
 def _diffuse_signals(
     connectomes: np.ndarray,
-    signals: np.ndarray,
+    signal_sets: np.ndarray,
     connectome_preparation: "Preparation",
     groups: np.ndarray,
     pair_orders: Sequence[np.ndarray] = (),
-    donors_of_draws: Sequence[np.ndarray] = (),
-) -> _DiffusedSignals:
+    donor_index_arrays: Sequence[np.ndarray] = (),
+) -> _DiffusionResult:
     """Return exp(-s L) x of sets of signals, (n_sets, n_scans, n_rois, n_features).
 
     Every connectome is read and prepared once; a single connectome serves all scans.
-    `pair_orders` are those of :func:`rewire_connectomes`; each of `donors_of_draws`
+    `pair_orders` are those of :func:`rewire_connectomes`; each of `donor_index_arrays`
     is the scan of the connectome of each scan.
     """
-    n_sets, n_scans, n_rois, n_features = signals.shape
-    is_shared = len(connectomes) == 1
+    n_signal_sets, n_scans, n_rois, n_features = signal_sets.shape
+    has_shared_connectome = len(connectomes) == 1
     diffused_shape = len(_SCALES), n_scans, n_rois, n_features
     relabelled_signals, rewired_signals, exchanged_signals = (
         np.empty((n_draws, *diffused_shape), dtype=np.float32)
-        for n_draws in (n_sets, len(pair_orders), len(donors_of_draws))
+        for n_draws in (n_signal_sets, len(pair_orders), len(donor_index_arrays))
     )
     mean_connectome = np.zeros((n_rois, n_rois))
-    _, person_codes, visit_counts = np.unique(
+    _, person_codes, n_visits_by_person = np.unique(
         groups, return_inverse=True, return_counts=True
     )
-    scan_shares = 1 / (visit_counts[person_codes] * len(visit_counts))
-    receivers_of_draws = [
-        _list_receivers(donor_indices) for donor_indices in donors_of_draws
+    scan_shares = 1 / (n_visits_by_person[person_codes] * len(n_visits_by_person))
+    receiver_arrays_by_draw = [
+        _list_receivers(donor_indices) for donor_indices in donor_index_arrays
     ]
-    for batch_slice in [slice(None)] if is_shared else _iter_batch_slices(n_scans):
-        prepared_weights = connectome_preparation.apply(connectomes[batch_slice])
-        if not is_shared:
+    for batch_slice in (
+        [slice(None)] if has_shared_connectome else _iter_batch_slices(n_scans)
+    ):
+        prepared_connectomes = connectome_preparation.apply(connectomes[batch_slice])
+        if not has_shared_connectome:
             mean_connectome += np.tensordot(
-                scan_shares[batch_slice], prepared_weights, 1
+                scan_shares[batch_slice], prepared_connectomes, 1
             )
-        edge_weights = prepared_weights.astype(np.float32)
-        batch_signals = [*signals[:, batch_slice]]
+        batch_connectomes = prepared_connectomes.astype(np.float32)
+        batch_signal_arrays = [*signal_sets[:, batch_slice]]
         # A scan that receives the connectome of another is diffused beside the other.
-        receiver_sets = [
+        batch_receiver_arrays = [
             receiver_indices[batch_slice]
-            for receivers_of_rank in receivers_of_draws
-            for receiver_indices in receivers_of_rank
+            for receiver_index_arrays in receiver_arrays_by_draw
+            for receiver_indices in receiver_index_arrays
         ]
-        batch_signals += [
-            signals[0, receiver_indices] for receiver_indices in receiver_sets
+        batch_signal_arrays += [
+            signal_sets[0, receiver_indices]
+            for receiver_indices in batch_receiver_arrays
         ]
-        diffused_sets = _diffuse_batch(edge_weights, batch_signals)
-        relabelled_signals[:, :, batch_slice] = diffused_sets[:n_sets]
+        diffused_sets = _diffuse_batch(batch_connectomes, batch_signal_arrays)
+        relabelled_signals[:, :, batch_slice] = diffused_sets[:n_signal_sets]
         receiver_iterator = iter(
-            zip(receiver_sets, diffused_sets[n_sets:], strict=True)
+            zip(batch_receiver_arrays, diffused_sets[n_signal_sets:], strict=True)
         )
-        for draw_index, receivers_of_rank in enumerate(receivers_of_draws):
-            for _ in receivers_of_rank:
+        for draw_index, receiver_index_arrays in enumerate(receiver_arrays_by_draw):
+            for _ in receiver_index_arrays:
                 receiver_indices, diffused_batch = next(receiver_iterator)
-                has_receiver = receiver_indices >= 0
-                exchanged_signals[draw_index][:, receiver_indices[has_receiver]] = (
-                    diffused_batch[:, has_receiver]
+                is_donor_scan = receiver_indices >= 0
+                exchanged_signals[draw_index][:, receiver_indices[is_donor_scan]] = (
+                    diffused_batch[:, is_donor_scan]
                 )
         for draw_index, pair_order in enumerate(pair_orders):
-            rewired_weights = rewire_connectomes(edge_weights, pair_order)
+            rewired_connectomes = rewire_connectomes(batch_connectomes, pair_order)
             rewired_signals[draw_index][:, batch_slice] = _diffuse_batch(
-                rewired_weights, batch_signals[:1]
+                rewired_connectomes, batch_signal_arrays[:1]
             )[0]
-    return _DiffusedSignals(
+    return _DiffusionResult(
         relabelled_signals, rewired_signals, exchanged_signals, mean_connectome
     )
 
 
-def _list_receivers(donor_of_scan: np.ndarray) -> list[np.ndarray]:
+def _list_receivers(donor_indices: np.ndarray) -> list[np.ndarray]:
     """Return the scans that receive the connectome of each scan; -1 for none.
 
     The first array has the first receiver of each scan, the second its second one.
     """
-    n_scans = len(donor_of_scan)
-    rank_of_receiver = pd.Series(donor_of_scan).groupby(donor_of_scan).cumcount()
-    receivers_of_rank = []
-    for rank in range(rank_of_receiver.max() + 1):
-        receiver_indices = np.flatnonzero(rank_of_receiver == rank)
-        receiver_of_donor = np.full(n_scans, -1)
-        receiver_of_donor[donor_of_scan[receiver_indices]] = receiver_indices
-        receivers_of_rank.append(receiver_of_donor)
-    return receivers_of_rank
+    n_scans = len(donor_indices)
+    receiver_rank_series = pd.Series(donor_indices).groupby(donor_indices).cumcount()
+    receiver_index_arrays = []
+    for receiver_rank in range(receiver_rank_series.max() + 1):
+        receiver_indices = np.flatnonzero(receiver_rank_series == receiver_rank)
+        receiver_by_donor = np.full(n_scans, -1)
+        receiver_by_donor[donor_indices[receiver_indices]] = receiver_indices
+        receiver_index_arrays.append(receiver_by_donor)
+    return receiver_index_arrays
 
 
 def _diffuse_batch(
-    edge_weights: np.ndarray, signal_sets: Sequence[np.ndarray]
+    connectomes: np.ndarray, signal_arrays: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Return exp(-s L) x of some scans, (n_sets, n_scales, n_scans, n_rois, ...)."""
-    stacked_signals = np.stack(signal_sets)
-    n_sets, n_scans, n_rois, n_features = stacked_signals.shape
-    if len(edge_weights) == 1:
+    stacked_signals = np.stack(signal_arrays)
+    n_signal_sets, n_scans, n_rois, n_features = stacked_signals.shape
+    if len(connectomes) == 1:
         # One matrix product for all scans: their columns side by side.
         signal_columns = stacked_signals.transpose(2, 0, 1, 3).reshape(1, n_rois, -1)
-        diffused_signals = _apply_heat_kernel(edge_weights, signal_columns)
+        diffused_signals = _apply_heat_kernel(connectomes, signal_columns)
         diffused_sets = diffused_signals.reshape(
-            len(_SCALES), n_rois, n_sets, n_scans, n_features
+            len(_SCALES), n_rois, n_signal_sets, n_scans, n_features
         )
         return diffused_sets.transpose(2, 0, 3, 1, 4)
     signal_columns = stacked_signals.transpose(1, 2, 0, 3).reshape(n_scans, n_rois, -1)
-    diffused_signals = _apply_heat_kernel(edge_weights, signal_columns)
+    diffused_signals = _apply_heat_kernel(connectomes, signal_columns)
     diffused_sets = diffused_signals.reshape(
-        len(_SCALES), n_scans, n_rois, n_sets, n_features
+        len(_SCALES), n_scans, n_rois, n_signal_sets, n_features
     )
     return diffused_sets.transpose(3, 0, 1, 2, 4)
 
@@ -531,21 +547,21 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     All scans of a person are given scans of the same other person. Raise if a person
     would keep the own connectome, because such an exchange is no control.
     """
-    scans_of_person = list(pd.Series(groups).groupby(groups).indices.values())
-    person_order = rng.permutation(len(scans_of_person))
+    scan_index_arrays = list(pd.Series(groups).groupby(groups).indices.values())
+    person_order = rng.permutation(len(scan_index_arrays))
     donor_indices = np.empty(len(groups), dtype=np.intp)
-    for receiving_person, donor_person in zip(
+    for receiver_person_index, donor_person_index in zip(
         person_order, np.roll(person_order, 1), strict=True
     ):
-        receiving_indices = scans_of_person[receiving_person]
-        donor_indices[receiving_indices] = np.resize(
-            scans_of_person[donor_person], len(receiving_indices)
+        receiver_indices = scan_index_arrays[receiver_person_index]
+        donor_indices[receiver_indices] = np.resize(
+            scan_index_arrays[donor_person_index], len(receiver_indices)
         )
-    is_own = groups[donor_indices] == groups
-    if is_own.any():
+    is_self_exchange = groups[donor_indices] == groups
+    if is_self_exchange.any():
         raise CohortError(
-            f"{count(len({*groups[is_own]}), 'participant')} would get the own "
-            "connectome in the control of exchanged connectomes; expected at least two "
+            f"{count(len({*groups[is_self_exchange]}), 'participant')} would get the "
+            "own connectome in the control of exchanged connectomes; expected at least two "
             "participants who exchange connectomes. Exclude the others."
         )
     return donor_indices
@@ -571,7 +587,7 @@ def _heat_coefficients() -> np.ndarray:
     return coefficients.numpy().astype(np.float32).T
 
 
-def _apply_heat_kernel(edge_weights: np.ndarray, signals: np.ndarray) -> np.ndarray:
+def _apply_heat_kernel(connectomes: np.ndarray, signals: np.ndarray) -> np.ndarray:
     """Return exp(-s L) x for every scale, by Chebyshev polynomials of L - I.
 
     The spectrum of L - I = -D^-1/2 W D^-1/2 is in [-1, 1]. All is in float32, unlike in
@@ -579,14 +595,14 @@ def _apply_heat_kernel(edge_weights: np.ndarray, signals: np.ndarray) -> np.ndar
     """
     from brainlsap.model.evidence import add_polynomials
 
-    node_strengths = edge_weights.sum(axis=2)
+    node_strengths = connectomes.sum(axis=2)
     is_linked = node_strengths > 0
     root_strengths = np.sqrt(np.where(is_linked, node_strengths, np.inf))
     shifted_laplacian = (
-        -edge_weights / root_strengths[:, :, None] / root_strengths[:, None, :]
+        -connectomes / root_strengths[:, :, None] / root_strengths[:, None, :]
     )
     # A region without a link keeps its value.
-    diagonal_indices = np.arange(edge_weights.shape[1])
+    diagonal_indices = np.arange(connectomes.shape[1])
     shifted_laplacian[:, diagonal_indices, diagonal_indices] -= ~is_linked
     diffused_signals = np.zeros((len(_SCALES), *signals.shape), dtype=np.float32)
     add_polynomials(diffused_signals, shifted_laplacian, signals, _heat_coefficients())
@@ -604,13 +620,13 @@ def rewire_connectomes(connectomes: np.ndarray, pair_order: np.ndarray) -> np.nd
     """
     n_rois = connectomes.shape[1]
     row_indices, column_indices = np.triu_indices(n_rois, 1)
-    source_pairs = row_indices[pair_order] * n_rois + column_indices[pair_order]
+    source_pair_indices = row_indices[pair_order] * n_rois + column_indices[pair_order]
     # Read every entry of a rewired connectome from its source; the diagonal is 0.
-    source_indices = np.zeros((n_rois, n_rois), dtype=np.intp)
-    source_indices[row_indices, column_indices] = source_pairs
-    source_indices[column_indices, row_indices] = source_pairs
+    source_index_matrix = np.zeros((n_rois, n_rois), dtype=np.intp)
+    source_index_matrix[row_indices, column_indices] = source_pair_indices
+    source_index_matrix[column_indices, row_indices] = source_pair_indices
     flat_connectomes = connectomes.reshape(len(connectomes), -1)
-    rewired_connectomes = flat_connectomes.take(source_indices, axis=1)
+    rewired_connectomes = flat_connectomes.take(source_index_matrix, axis=1)
     diagonal_indices = np.arange(n_rois)
     rewired_connectomes[:, diagonal_indices, diagonal_indices] = 0.0
     node_strengths = connectomes.sum(axis=2)
@@ -627,9 +643,9 @@ def rewire_connectomes(connectomes: np.ndarray, pair_order: np.ndarray) -> np.nd
 class _Gain(NamedTuple):
     """Gain of one connectome."""
 
-    evidence_gains: np.ndarray
+    jackknife_gains: np.ndarray
     """Gain in log evidence of all people, then without each group of people."""
-    error_reductions: np.ndarray
+    row_error_reductions: np.ndarray
     """Decrease of the left-out squared error of each row, times its weight."""
     scale: float
     """Posterior geometric mean of the common scale."""
@@ -663,13 +679,13 @@ class _GainComputation:
         ]
         self.class_weights = np.zeros((1 + len(splits), n_classes))
         all_indices = np.arange(len(person_rows.class_codes))
-        for model_weights, fit_indices in zip(
+        for class_weight_row, fit_indices in zip(
             self.class_weights,
             [all_indices, *(train_index for train_index, _ in splits)],
             strict=True,
         ):
             fit_rows = person_rows.select(fit_indices)
-            model_weights[fit_rows.class_codes] = (
+            class_weight_row[fit_rows.class_codes] = (
                 fit_rows.weights() / fit_rows.scan_shares
             )
 
@@ -681,58 +697,61 @@ class _GainComputation:
             (self.rows.targets[test_index] - predicted_targets) ** 2
         ).sum(1)
 
-    def error_share(self, error_reductions: np.ndarray) -> tuple[float, float, float]:
+    def error_share(
+        self, row_error_reductions: np.ndarray
+    ) -> tuple[float, float, float]:
         """Return the part of the own-value model's error that falls.
 
         Its 90 % interval is that of a ratio of means over people.
         """
-        person_reductions = np.bincount(self.rows.person_codes, error_reductions)
+        person_reductions = np.bincount(self.rows.person_codes, row_error_reductions)
         person_errors = np.bincount(self.rows.person_codes, self.own_error)
         reduction_share = person_reductions.sum() / person_errors.sum()
-        ratio_residuals = person_reductions - reduction_share * person_errors
-        half_width = 1.645 * np.sqrt((ratio_residuals**2).sum()) / person_errors.sum()
+        person_residuals = person_reductions - reduction_share * person_errors
+        half_width = 1.645 * np.sqrt((person_residuals**2).sum()) / person_errors.sum()
         return (
             float(reduction_share),
             float(reduction_share - half_width),
             float(reduction_share + half_width),
         )
 
-    def compute(self, columns_of_scales: Sequence[np.ndarray]) -> _Gain:
+    def compute_gain(self, diffused_columns_by_scale: Sequence[np.ndarray]) -> _Gain:
         """Return the gain by diffused columns (n_rows, n_columns) of each scale."""
         models = [self.full_model, *self.fold_models]
-        solutions_of_model: list[list[_ScaleSolution]] = [[] for _ in models]
-        for scale_columns in columns_of_scales:
-            for solutions, model, weighted_products in zip(
-                solutions_of_model,
+        solution_lists: list[list[_ScaleSolution]] = [[] for _ in models]
+        for diffused_columns in diffused_columns_by_scale:
+            for solutions, model, product_matrix in zip(
+                solution_lists,
                 models,
-                self._iter_products(scale_columns),
+                self._iter_products(diffused_columns),
                 strict=True,
             ):
-                solutions.append(model.solve_scale(weighted_products))
+                solutions.append(model.solve_scale(product_matrix))
         network_fits = [
             model.average_scales(solutions)
-            for model, solutions in zip(models, solutions_of_model, strict=True)
+            for model, solutions in zip(models, solution_lists, strict=True)
         ]
-        error_reductions = np.empty_like(self.own_error)
-        for fold_model, fold_fit, (_, test_index) in zip(
+        row_error_reductions = np.empty_like(self.own_error)
+        for fold_model, fold_network_fit, (_, test_index) in zip(
             self.fold_models, network_fits[1:], self.splits, strict=True
         ):
-            test_columns = [
-                scale_columns[test_index] for scale_columns in columns_of_scales
+            test_column_arrays = [
+                diffused_columns[test_index]
+                for diffused_columns in diffused_columns_by_scale
             ]
             predicted_targets = fold_model.predict(
-                self.rows.select(test_index), fold_fit, test_columns
+                self.rows.select(test_index), fold_network_fit, test_column_arrays
             )
-            error_reductions[test_index] = self.own_error[
+            row_error_reductions[test_index] = self.own_error[
                 test_index
             ] - self._squared_error(predicted_targets, test_index)
         log_evidences = np.array(
             [network_fit.log_evidence for network_fit in network_fits]
         )
-        mean_log_scale = network_fits[0].scale_probability @ np.log(_SCALES)
-        return _Gain(log_evidences, error_reductions, float(np.exp(mean_log_scale)))
+        mean_log_scale = network_fits[0].scale_probabilities @ np.log(_SCALES)
+        return _Gain(log_evidences, row_error_reductions, float(np.exp(mean_log_scale)))
 
-    def _iter_products(self, scale_columns: np.ndarray) -> Iterator[np.ndarray]:
+    def _iter_products(self, diffused_columns: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the products of one scale of all people, then without each group.
 
         Products add over rows; the weight of a row depends on its class and its share
@@ -742,28 +761,28 @@ class _GainComputation:
             [
                 [
                     _multiply_columns(
-                        scale_columns[block_indices],
-                        self.rows.select(block_indices),
-                        self.rows.scan_shares[block_indices],
+                        diffused_columns[block_row_indices],
+                        self.rows.select(block_row_indices),
+                        self.rows.scan_shares[block_row_indices],
                     )
-                    for block_indices in group_blocks
+                    for block_row_indices in block_index_arrays
                 ]
-                for group_blocks in self.block_rows
+                for block_index_arrays in self.block_rows
             ]
         )
-        class_sums = block_products.sum(axis=1)
-        yield np.tensordot(self.class_weights[0], class_sums, 1)
+        class_product_sums = block_products.sum(axis=1)
+        yield np.tensordot(self.class_weights[0], class_product_sums, 1)
         for group_index, class_weights in enumerate(self.class_weights[1:]):
             yield np.tensordot(
-                class_weights, class_sums - block_products[:, group_index], 1
+                class_weights, class_product_sums - block_products[:, group_index], 1
             )
 
 
 def _multiply_columns(
-    scale_columns: np.ndarray, person_rows: _PersonRows, row_weights: np.ndarray
+    diffused_columns: np.ndarray, person_rows: _PersonRows, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return H'U [H, F, own values, targets] of diffused columns H and weights U."""
-    H = scale_columns.astype(float)
+    H = diffused_columns.astype(float)
     other_columns = [
         person_rows.unpenalized_columns(),
         person_rows.region_values,
@@ -777,7 +796,7 @@ class _NetworkFit(NamedTuple):
 
     log_evidence: float
     """Log evidence minus that of the own-value model."""
-    scale_probability: np.ndarray
+    scale_probabilities: np.ndarray
     """Posterior probability of each scale."""
     columns_on_F: list[np.ndarray]
     """Coefficients of diffused columns on intercept and means, for each scale."""
@@ -854,8 +873,12 @@ class _OwnValueModel:
         self.dof = n_people - np.linalg.matrix_rank(self.F)
         P, S, Qt = np.linalg.svd(self.X, full_matrices=False)
         min_singular_value = 1e-6 * S.max(initial=1e-300)
-        is_nonzero = min_singular_value < S
-        self.P, self.S, self.Q = P[:, is_nonzero], S[is_nonzero], Qt[is_nonzero].T
+        is_nonzero_singular_value = min_singular_value < S
+        self.P, self.S, self.Q = (
+            P[:, is_nonzero_singular_value],
+            S[is_nonzero_singular_value],
+            Qt[is_nonzero_singular_value].T,
+        )
         self.Pt = self.P.T @ self.t
         self.XtX, self.Xtt = self.X.T @ self.X, self.X.T @ self.t
         self.log_ridge_bound = LOG_NOISE_BOUND + np.log(self.X.shape[1])
@@ -864,13 +887,13 @@ class _OwnValueModel:
             for ridge_penalty in n_people * np.exp(_LOG_RIDGES)
         ]
         self.log_evidence = max(log_evidences)
-        best_index = int(np.argmax(log_evidences))
-        self.ridge = float(n_people * np.exp(_LOG_RIDGES[best_index]))
+        best_ridge_index = int(np.argmax(log_evidences))
+        self.ridge = float(n_people * np.exp(_LOG_RIDGES[best_ridge_index]))
 
-    def _project(self, row_columns: np.ndarray) -> np.ndarray:
+    def _project(self, column_matrix: np.ndarray) -> np.ndarray:
         """Return the residuals from intercept and means, times root weights."""
         return self.root_weights * (
-            row_columns - self.F @ (self.F_inverse @ row_columns)
+            column_matrix - self.F @ (self.F_inverse @ column_matrix)
         )
 
     def _log_evidence(
@@ -883,11 +906,13 @@ class _OwnValueModel:
         shrinkages = self.S**2 / (self.S**2 + ridge_penalty)
         rss = (self.t**2).sum() - shrinkages @ (self.Pt**2).sum(axis=1) - rss_reduction
         log_det = log_det + np.log1p(self.S**2 / ridge_penalty).sum()
-        noise_excess = max(self.log_ridge_bound - np.log(ridge_penalty), 0.0)
+        log_ridge_shortfall = max(self.log_ridge_bound - np.log(ridge_penalty), 0.0)
         log_likelihood = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
-        return log_likelihood - noise_excess**2 / 2
+        return log_likelihood - log_ridge_shortfall**2 / 2
 
-    def fit_network(self, columns_of_scales: Sequence[np.ndarray]) -> _NetworkFit:
+    def fit_network(
+        self, diffused_columns_by_scale: Sequence[np.ndarray]
+    ) -> _NetworkFit:
         """Fit the network model of diffused columns (n_rows, n_columns) of each scale.
 
         The rows are those of this model.
@@ -896,13 +921,13 @@ class _OwnValueModel:
         return self.average_scales(
             [
                 self.solve_scale(
-                    _multiply_columns(scale_columns, self.rows, row_weights)
+                    _multiply_columns(diffused_columns, self.rows, row_weights)
                 )
-                for scale_columns in columns_of_scales
+                for diffused_columns in diffused_columns_by_scale
             ]
         )
 
-    def residual_products(self, weighted_products: np.ndarray) -> "_ResidualProducts":
+    def residual_products(self, product_matrix: np.ndarray) -> "_ResidualProducts":
         """Return the products of residual columns R, from :func:`_multiply_columns`.
 
         R = H - X slopes, both projected, by least squares of each column of H on that
@@ -910,9 +935,9 @@ class _OwnValueModel:
         """
         from brainlsap.model.evidence import invert_sd
 
-        n_columns, n_unpenalized_columns = len(weighted_products), self.F.shape[1]
+        n_columns, n_unpenalized_columns = len(product_matrix), self.F.shape[1]
         HtH, HtF, HtV, HtT = np.split(
-            weighted_products,
+            product_matrix,
             np.cumsum([n_columns, n_unpenalized_columns, self.X.shape[1]]),
             axis=1,
         )
@@ -921,30 +946,35 @@ class _OwnValueModel:
         HtH = HtH - HtF @ columns_on_F
         HtX = HtV * self.inverse_sd - HtF @ self.own_on_F
         Htt = HtT - HtF @ self.target_on_F
-        squared_norms = np.diag(self.XtX)
-        slopes = np.diag(HtX) * invert_sd(squared_norms) ** 2
+        squared_column_norms = np.diag(self.XtX)
+        slopes = np.diag(HtX) * invert_sd(squared_column_norms) ** 2
         RtX = HtX - slopes[:, None] * self.XtX
         RtR = HtH - HtX * slopes - slopes[:, None] * RtX.T
         Rtt = Htt - slopes[:, None] * self.Xtt
-        is_explained = np.diag(RtR) <= _MIN_RESIDUAL**2 * np.diag(HtH)
-        RtR[is_explained] = 0.0
-        RtR[:, is_explained] = 0.0
-        RtX[is_explained] = 0.0
-        Rtt[is_explained] = 0.0
+        is_explained_column = np.diag(RtR) <= _MIN_RESIDUAL**2 * np.diag(HtH)
+        RtR[is_explained_column] = 0.0
+        RtR[:, is_explained_column] = 0.0
+        RtX[is_explained_column] = 0.0
+        Rtt[is_explained_column] = 0.0
         return _ResidualProducts(RtR, RtX, Rtt, slopes, columns_on_F)
 
-    def solve_scale(self, weighted_products: np.ndarray) -> _ScaleSolution:
+    def solve_scale(self, product_matrix: np.ndarray) -> _ScaleSolution:
         """Return the network model at one scale, for each ridge and c.
 
         With K0 = XX'/ridge + I and E = R'K0^-1 R, the weights of residual columns are
         (I/c + E)^-1 R'K0^-1 t, and log|I + cE| is added to the log determinant.
         """
-        inner_products = self.residual_products(weighted_products)
-        n_columns = len(inner_products.RtR)
-        mean_square = np.trace(inner_products.RtR) / self.n_people
-        unit_factor = 1 / np.sqrt(mean_square) if mean_square > 0 else 1.0
-        PtR = (inner_products.RtX @ (self.Q / self.S)).T * unit_factor
-        RtR, Rtt = inner_products.RtR * unit_factor**2, inner_products.Rtt * unit_factor
+        residual_products = self.residual_products(product_matrix)
+        n_columns = len(residual_products.RtR)
+        mean_row_square = np.trace(residual_products.RtR) / self.n_people
+        column_scale_factor = (
+            1 / np.sqrt(mean_row_square) if mean_row_square > 0 else 1.0
+        )
+        PtR = (residual_products.RtX @ (self.Q / self.S)).T * column_scale_factor
+        RtR, Rtt = (
+            residual_products.RtR * column_scale_factor**2,
+            residual_products.Rtt * column_scale_factor,
+        )
         grid_shape = len(_RIDGE_FACTORS), len(_SIGNAL_RATIOS)
         log_evidence = np.empty(grid_shape)
         log_dets = np.empty(grid_shape)
@@ -971,22 +1001,22 @@ class _OwnValueModel:
             )
         return _ScaleSolution(
             log_evidence=log_evidence,
-            columns_on_F=inner_products.columns_on_F,
-            slopes=inner_products.slopes,
-            residual_weights=unit_factor * residual_weights,
+            columns_on_F=residual_products.columns_on_F,
+            slopes=residual_products.slopes,
+            residual_weights=column_scale_factor * residual_weights,
             own_coefficients=self.Pt - PtR @ residual_weights,
         )
 
     def average_scales(self, solutions: Sequence[_ScaleSolution]) -> _NetworkFit:
         """Return the network model averaged over scales, ridges and c."""
         log_evidences = np.array([solution.log_evidence for solution in solutions])
-        log_total = logsumexp(log_evidences)
-        grid_probabilities = np.exp(log_evidences - log_total)
+        log_total_evidence = logsumexp(log_evidences)
+        grid_probabilities = np.exp(log_evidences - log_total_evidence)
         # Posterior means of the weights.
         residual_weights = np.array(
             [
-                np.tensordot(probability, solution.residual_weights, 2)
-                for probability, solution in zip(
+                np.tensordot(ridge_c_probabilities, solution.residual_weights, 2)
+                for ridge_c_probabilities, solution in zip(
                     grid_probabilities, solutions, strict=True
                 )
             ]
@@ -994,8 +1024,8 @@ class _OwnValueModel:
         own_weights = np.zeros((len(self.Q), self.t.shape[1]))
         for i, ridge_factor in enumerate(_RIDGE_FACTORS):
             own_coefficients = sum(
-                np.tensordot(probability[i], solution.own_coefficients[i], 1)
-                for probability, solution in zip(
+                np.tensordot(ridge_c_probabilities[i], solution.own_coefficients[i], 1)
+                for ridge_c_probabilities, solution in zip(
                     grid_probabilities, solutions, strict=True
                 )
             )
@@ -1003,9 +1033,9 @@ class _OwnValueModel:
             own_weights += self.Q @ (own_shrinkages[:, None] * own_coefficients)
         return _NetworkFit(
             log_evidence=float(
-                log_total - np.log(grid_probabilities.size) - self.log_evidence
+                log_total_evidence - np.log(grid_probabilities.size) - self.log_evidence
             ),
-            scale_probability=grid_probabilities.sum(axis=(1, 2)),
+            scale_probabilities=grid_probabilities.sum(axis=(1, 2)),
             columns_on_F=[solution.columns_on_F for solution in solutions],
             slopes=[solution.slopes for solution in solutions],
             residual_weights=residual_weights,
@@ -1016,7 +1046,7 @@ class _OwnValueModel:
         self,
         person_rows: _PersonRows,
         network_fit: _NetworkFit | None = None,
-        columns_of_scales: Sequence[np.ndarray] = (),
+        diffused_columns_by_scale: Sequence[np.ndarray] = (),
     ) -> np.ndarray:
         """Return predicted targets (n_rows, k) of new rows.
 
@@ -1026,65 +1056,67 @@ class _OwnValueModel:
         F = person_rows.unpenalized_columns()
         X = person_rows.region_values * self.inverse_sd - F @ self.own_on_F
         if network_fit is None:
-            component_weights = (self.S / (self.S**2 + self.ridge))[:, None] * self.Pt
-            return F @ self.target_on_F + X @ (self.Q @ component_weights)
+            singular_vector_weights = (self.S / (self.S**2 + self.ridge))[
+                :, None
+            ] * self.Pt
+            return F @ self.target_on_F + X @ (self.Q @ singular_vector_weights)
         predicted_targets = F @ self.target_on_F + X @ network_fit.own_weights
-        for scale_columns, slopes, column_weights, coefficients_on_F in zip(
-            columns_of_scales,
+        for diffused_columns, slopes, scale_residual_weights, coefficients_on_F in zip(
+            diffused_columns_by_scale,
             network_fit.slopes,
             network_fit.residual_weights,
             network_fit.columns_on_F,
             strict=True,
         ):
-            predicted_targets += scale_columns @ column_weights
-            predicted_targets -= F @ (coefficients_on_F @ column_weights)
-            predicted_targets -= X @ (slopes[:, None] * column_weights)
+            predicted_targets += diffused_columns @ scale_residual_weights
+            predicted_targets -= F @ (coefficients_on_F @ scale_residual_weights)
+            predicted_targets -= X @ (slopes[:, None] * scale_residual_weights)
         return predicted_targets
 
 
 def _gain_table(
-    gains_of_connectome: dict[str, list[_Gain]], gain_computation: _GainComputation
+    gains_by_connectome: dict[str, list[_Gain]], gain_computation: _GainComputation
 ) -> pd.DataFrame:
     """Return the table of :class:`ConnectomeGain`."""
-    (original_gain,) = gains_of_connectome["original"]
+    (original_gain,) = gains_by_connectome["original"]
     table_records = []
-    for connectome_name, draw_gains in gains_of_connectome.items():
+    for connectome_name, draw_gains in gains_by_connectome.items():
         mean_log_scale = np.mean([np.log(draw_gain.scale) for draw_gain in draw_gains])
         table_record = {
             "connectome": connectome_name,
             "n_draws": len(draw_gains),
             "scale": np.exp(mean_log_scale),
         }
-        evidence_gains = np.array(
-            [draw_gain.evidence_gains for draw_gain in draw_gains]
+        jackknife_gain_matrix = np.array(
+            [draw_gain.jackknife_gains for draw_gain in draw_gains]
         )
-        error_reductions = np.mean(
-            [draw_gain.error_reductions for draw_gain in draw_gains], axis=0
+        row_error_reductions = np.mean(
+            [draw_gain.row_error_reductions for draw_gain in draw_gains], axis=0
         )
-        table_record |= _name_bounds(
-            "evidence_gain", _jackknife_interval(evidence_gains)
+        table_record |= _make_bounds_record(
+            "evidence_gain", _jackknife_interval(jackknife_gain_matrix)
         )
-        table_record |= _name_bounds(
-            "error_gain", gain_computation.error_share(error_reductions)
+        table_record |= _make_bounds_record(
+            "error_gain", gain_computation.error_share(row_error_reductions)
         )
-        is_null = connectome_name != "original"
+        is_null_connectome = connectome_name != "original"
         lead_and_bounds = (
-            _jackknife_interval(original_gain.evidence_gains - evidence_gains)
-            if is_null
+            _jackknife_interval(original_gain.jackknife_gains - jackknife_gain_matrix)
+            if is_null_connectome
             else [np.nan] * 3
         )
-        table_record |= _name_bounds("evidence_lead", lead_and_bounds)
+        table_record |= _make_bounds_record("evidence_lead", lead_and_bounds)
         lead_and_bounds = gain_computation.error_share(
-            original_gain.error_reductions - error_reductions
+            original_gain.row_error_reductions - row_error_reductions
         )
-        table_record |= _name_bounds(
-            "error_lead", lead_and_bounds if is_null else [np.nan] * 3
+        table_record |= _make_bounds_record(
+            "error_lead", lead_and_bounds if is_null_connectome else [np.nan] * 3
         )
         table_records.append(table_record)
     return pd.DataFrame(table_records)
 
 
-def _name_bounds(
+def _make_bounds_record(
     column_name: str, estimate_and_bounds: Sequence[float]
 ) -> dict[str, float]:
     """Return estimate, low and high by the names of their columns."""
@@ -1097,16 +1129,19 @@ def _name_bounds(
     )
 
 
-def _jackknife_interval(evidence_gains: np.ndarray) -> tuple[float, float, float]:
+def _jackknife_interval(
+    jackknife_gain_matrix: np.ndarray,
+) -> tuple[float, float, float]:
     """Return the mean gain over draws with its 90 % interval.
 
-    `evidence_gains` (n_draws, 1 + n_groups) are of all people, then without each group.
+    `jackknife_gain_matrix` (n_draws, 1 + n_groups) has gains of all people, then
+    without each group.
     """
-    n_draws, n_groups = len(evidence_gains), evidence_gains.shape[1] - 1
-    estimate = float(evidence_gains[:, 0].mean())
-    left_out_gains = evidence_gains[:, 1:].mean(axis=0)
-    variance = (n_groups - 1) * left_out_gains.var()
+    n_draws, n_groups = len(jackknife_gain_matrix), jackknife_gain_matrix.shape[1] - 1
+    estimate = float(jackknife_gain_matrix[:, 0].mean())
+    leave_one_out_gains = jackknife_gain_matrix[:, 1:].mean(axis=0)
+    variance = (n_groups - 1) * leave_one_out_gains.var()
     if n_draws > 1:
-        variance += evidence_gains[:, 0].var(ddof=1) / n_draws
+        variance += jackknife_gain_matrix[:, 0].var(ddof=1) / n_draws
     half_width = student.ppf(0.95, n_groups - 1) * np.sqrt(variance)
     return estimate, estimate - half_width, estimate + half_width

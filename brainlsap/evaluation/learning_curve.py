@@ -132,17 +132,17 @@ def learning_curve(
         verbose=verbose,
         memory=memory,
     )
-    evaluations_of_share: dict[float, list[Evaluation]] = {}
+    evaluations_by_share: dict[float, list[Evaluation]] = {}
     for share in shares[:-1]:
-        splits_of_subset = [
+        reduced_split_lists = [
             reduce_training(cohort, splits, share, random_state, subset_number)
             for subset_number in range(n_subsets)
         ]
         if all(
-            _can_learn(deconfounder, cohort, reduced_splits)
-            for reduced_splits in splits_of_subset
+            _can_learn_adjustments(deconfounder, cohort, reduced_splits)
+            for reduced_splits in reduced_split_lists
         ):
-            evaluations_of_share[share] = [
+            evaluations_by_share[share] = [
                 cross_validate_again(
                     whole_evaluation,
                     models,
@@ -153,13 +153,13 @@ def learning_curve(
                     verbose=verbose,
                     memory=memory,
                 )
-                for reduced_splits in splits_of_subset
+                for reduced_splits in reduced_split_lists
             ]
-    evaluations_of_share[1.0] = [whole_evaluation]
+    evaluations_by_share[1.0] = [whole_evaluation]
     curve_records = []
     for model_name in models:
         model_records: list[dict[str, Any]] = []
-        for share, subset_evaluations in evaluations_of_share.items():
+        for share, subset_evaluations in evaluations_by_share.items():
             interval_record = _score_interval(
                 subset_evaluations, model_name, n_draws, random_state
             )
@@ -169,7 +169,7 @@ def learning_curve(
                 curve_record | {"n_train_people": n_train_people} | interval_record
             )
         slope_record = _bootstrap_slope(
-            evaluations_of_share, model_name, n_draws, random_state
+            evaluations_by_share, model_name, n_draws, random_state
         )
         verdict = UNCLEAR
         is_above_chance = model_records[-1]["low"] > 1 / len(cohort.classes)
@@ -199,33 +199,33 @@ def reduce_training(
     """
     if share == 1:
         return list(splits)
-    person_of_scan, class_labels = np.asarray(cohort.groups), np.asarray(cohort.y)
+    scan_person_ids, class_labels = np.asarray(cohort.groups), np.asarray(cohort.y)
     reduced_splits = []
     for fold_index, (train_index, test_index) in enumerate(splits):
         rng = np.random.default_rng([random_state, fold_index, subset_number // 2])
         train_indices = np.asarray(train_index)
-        train_person_ids, first_indices = np.unique(
-            person_of_scan[train_indices], return_index=True
+        train_person_ids, first_scan_indices = np.unique(
+            scan_person_ids[train_indices], return_index=True
         )
         # A person with scans of several classes counts in that of the first.
-        class_of_person = class_labels[train_indices][first_indices]
-        chosen_person_ids: list[Any] = []
+        person_class_labels = class_labels[train_indices][first_scan_indices]
+        subset_person_ids: list[Any] = []
         for class_name in np.unique(class_labels[train_indices]):
             class_person_ids = rng.permutation(
-                train_person_ids[class_of_person == class_name]
+                train_person_ids[person_class_labels == class_name]
             )
             if subset_number % 2:
                 class_person_ids = class_person_ids[::-1]
-            n_chosen = max(
+            n_subset_people = max(
                 MIN_TRAINING_PEOPLE, int(np.ceil(share * len(class_person_ids)))
             )
-            chosen_person_ids += list(class_person_ids[:n_chosen])
-        is_chosen = np.isin(person_of_scan[train_indices], chosen_person_ids)
-        reduced_splits.append((train_indices[is_chosen], np.asarray(test_index)))
+            subset_person_ids += list(class_person_ids[:n_subset_people])
+        is_in_subset = np.isin(scan_person_ids[train_indices], subset_person_ids)
+        reduced_splits.append((train_indices[is_in_subset], np.asarray(test_index)))
     return reduced_splits
 
 
-def _can_learn(
+def _can_learn_adjustments(
     deconfounder: Deconfounder, cohort: Cohort, splits: Sequence[Split]
 ) -> bool:
     """Return whether adjustments can be learned from the training of all folds."""
@@ -245,11 +245,11 @@ def _mean_training_size(
     subset_evaluations: Sequence[Evaluation], model_name: str
 ) -> float:
     """Return the number of training people, mean over folds and subsets."""
-    mean_sizes = [
+    mean_training_sizes = [
         _select_fits(evaluation, model_name)["n_train_people"].mean()
         for evaluation in subset_evaluations
     ]
-    return float(np.mean(mean_sizes))
+    return float(np.mean(mean_training_sizes))
 
 
 def _score_interval(
@@ -297,56 +297,60 @@ def _widen_interval(
 
 
 def _bootstrap_slope(
-    evaluations_of_share: Mapping[float, Sequence[Evaluation]],
+    evaluations_by_share: Mapping[float, Sequence[Evaluation]],
     model_name: str,
     n_draws: int,
     random_state: int,
 ) -> dict[str, float]:
     """Return the slope over the last doubling with its interval; NaN if undefined."""
-    log_sizes, score_draws = [], []
-    for share, subset_evaluations in evaluations_of_share.items():
-        is_failed = any(
+    log_training_sizes, share_score_draws = [], []
+    for share, subset_evaluations in evaluations_by_share.items():
+        has_failed_fit = any(
             (_select_fits(evaluation, model_name)["failed"] != "").any()
             for evaluation in subset_evaluations
         )
-        if share < FIRST_SHARE_OF_SLOPE or is_failed:
+        if share < FIRST_SHARE_OF_SLOPE or has_failed_fit:
             continue
-        score_draws.append(
+        share_score_draws.append(
             [
-                _draw_scores(evaluation, model_name, n_draws, random_state)
+                _bootstrap_accuracies(evaluation, model_name, n_draws, random_state)
                 for evaluation in subset_evaluations
             ]
         )
-        log_sizes.append(np.log2(_mean_training_size(subset_evaluations, model_name)))
-    x = np.array(log_sizes)
+        log_training_sizes.append(
+            np.log2(_mean_training_size(subset_evaluations, model_name))
+        )
+    x = np.array(log_training_sizes)
     if len(x) < 2 or np.ptp(x) < 1e-9:
         return dict.fromkeys(("slope", "slope_low", "slope_high"), np.nan)
-    centred_log_sizes = x - x.mean()
-    n_subsets = max(map(len, score_draws))
+    centred_log_training_sizes = x - x.mean()
+    n_subsets = max(map(len, share_score_draws))
     # Every subset of a share below 1 has the one fit to all training people.
-    scores_of_subset = np.array(
+    subset_score_array = np.array(
         [
             [
-                subset_draws[min(subset_number, len(subset_draws) - 1)]
-                for subset_draws in score_draws
+                subset_score_draws[min(subset_number, len(subset_score_draws) - 1)]
+                for subset_score_draws in share_score_draws
             ]
             for subset_number in range(n_subsets)
         ]
     )
     # The first column has the scores of everybody, the others those of the draws.
-    subset_slopes = (
-        centred_log_sizes @ scores_of_subset / (centred_log_sizes @ centred_log_sizes)
+    subset_slope_matrix = (
+        centred_log_training_sizes
+        @ subset_score_array
+        / (centred_log_training_sizes @ centred_log_training_sizes)
     )
-    slopes = subset_slopes.mean(axis=0)
-    slope_low, slope_high = np.quantile(slopes[1:], [0.025, 0.975])
-    slope = float(slopes[0])
+    draw_slopes = subset_slope_matrix.mean(axis=0)
+    slope_low, slope_high = np.quantile(draw_slopes[1:], [0.025, 0.975])
+    slope = float(draw_slopes[0])
     slope_low, slope_high = _widen_interval(
-        slope, min(slope_low, slope), max(slope_high, slope), subset_slopes[:, 0]
+        slope, min(slope_low, slope), max(slope_high, slope), subset_slope_matrix[:, 0]
     )
     return {"slope": slope, "slope_low": slope_low, "slope_high": slope_high}
 
 
-def _draw_scores(
+def _bootstrap_accuracies(
     evaluation: Evaluation, model_name: str, n_draws: int, random_state: int
 ) -> np.ndarray:
     """Return the balanced accuracy of everybody, then of people drawn anew."""
@@ -356,8 +360,10 @@ def _draw_scores(
     person_codes = pd.factorize(prediction_table["participant"], sort=True)[0]
     n_people = person_codes.max() + 1
     rng = np.random.default_rng(random_state)
-    drawn_counts = rng.multinomial(n_people, np.full(n_people, 1 / n_people), n_draws)
-    scan_weights = np.vstack([np.ones(n_people), drawn_counts])[:, person_codes]
+    person_draw_counts = rng.multinomial(
+        n_people, np.full(n_people, 1 / n_people), n_draws
+    )
+    scan_weights = np.vstack([np.ones(n_people), person_draw_counts])[:, person_codes]
     return balanced_accuracy(
         weighted_confusion_counts(
             evaluation.as_predictions(prediction_table), scan_weights

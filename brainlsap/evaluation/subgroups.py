@@ -79,29 +79,31 @@ def describe_people(cohort: Cohort) -> CaseMix:
     cohort_table = cohort.table
     is_first_scan = ~cohort_table["participant"].duplicated()
     n_people_by_class = cohort_table.groupby("label")["participant"].nunique()
-    counts_of_kind: dict[str, dict[str, int]] = {}
-    numbers_of_name: dict[str, dict[str, float]] = {}
+    counts_by_kind: dict[str, dict[str, int]] = {}
+    statistics_by_name: dict[str, dict[str, float]] = {}
     for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
         covariate_kind = acquisition_kind(column_name)
         column_values = cohort_table.loc[is_first_scan, column_name]
-        if covariate_kind == "age" and covariate_kind not in numbers_of_name:
-            numbers_of_name[covariate_kind] = _describe_numbers(
+        if covariate_kind == "age" and covariate_kind not in statistics_by_name:
+            statistics_by_name[covariate_kind] = _describe_numbers(
                 pd.to_numeric(column_values, errors="coerce")
             )
-        elif covariate_kind in COUNTED_KINDS and covariate_kind not in counts_of_kind:
-            category_names = to_group_texts(column_values).dropna().astype(str)
-            counts_of_kind[covariate_kind] = {
-                str(k): int(n) for k, n in category_names.value_counts().items()
+        elif covariate_kind in COUNTED_KINDS and covariate_kind not in counts_by_kind:
+            category_by_person = to_group_texts(column_values).dropna().astype(str)
+            counts_by_kind[covariate_kind] = {
+                str(k): int(n) for k, n in category_by_person.value_counts().items()
             }
     for feature_index, feature in enumerate(cohort.feature_names):
         region_values = cohort.features[is_first_scan.to_numpy(), :, feature_index]
         is_measured = ~np.isnan(region_values)
         n_measured_by_scan = is_measured.sum(axis=1)
-        region_sums = np.where(is_measured, region_values, 0.0).sum(axis=1)
-        scan_means = pd.Series(region_sums / np.maximum(n_measured_by_scan, 1)).where(
-            n_measured_by_scan > 0
+        value_sum_by_scan = np.where(is_measured, region_values, 0.0).sum(axis=1)
+        mean_by_scan = pd.Series(
+            value_sum_by_scan / np.maximum(n_measured_by_scan, 1)
+        ).where(n_measured_by_scan > 0)
+        statistics_by_name[f"{feature}, mean over regions"] = _describe_numbers(
+            mean_by_scan
         )
-        numbers_of_name[f"{feature}, mean over regions"] = _describe_numbers(scan_means)
     return {
         "n_people": int(is_first_scan.sum()),
         "n_scans": cohort.n_scans,
@@ -109,17 +111,17 @@ def describe_people(cohort: Cohort) -> CaseMix:
             class_name: int(n_people_by_class.get(class_name, 0))
             for class_name in cohort.classes
         },
-        "numbers": numbers_of_name,
-        "counts": counts_of_kind,
+        "numbers": statistics_by_name,
+        "counts": counts_by_kind,
     }
 
 
-def _describe_numbers(person_values: pd.Series) -> dict[str, float]:
+def _describe_numbers(number_series: pd.Series) -> dict[str, float]:
     """Return number, mean and s.d. of the known values."""
-    known_values = person_values.dropna()
-    sd = float(known_values.std()) if len(known_values) > 1 else 0.0
-    mean = float(known_values.mean()) if len(known_values) else 0.0
-    return {"n": len(known_values), "mean": mean, "sd": sd}
+    known_number_series = number_series.dropna()
+    sd = float(known_number_series.std()) if len(known_number_series) > 1 else 0.0
+    mean = float(known_number_series.mean()) if len(known_number_series) else 0.0
+    return {"n": len(known_number_series), "mean": mean, "sd": sd}
 
 
 def case_mix_table(
@@ -139,52 +141,50 @@ def case_mix_table(
         standard deviations of the training people; empty for counts). Numbers are
         mean (s.d.), counts people (share).
     """
-    table_records: list[tuple[str, str, str, str]] = [
+    table_rows: list[tuple[str, str, str, str]] = [
         ("people", str(training_mix["n_people"]), str(test_mix["n_people"]), ""),
         ("scans", str(training_mix["n_scans"]), str(test_mix["n_scans"]), ""),
     ]
-    table_records += _case_mix_rows(
-        "class", training_mix["classes"], test_mix["classes"]
-    )
+    table_rows += _case_mix_rows("class", training_mix["classes"], test_mix["classes"])
     quantity_names = dict.fromkeys([*training_mix["numbers"], *test_mix["numbers"]])
     for quantity_name in quantity_names:
-        training_facts, test_facts = (
+        training_statistics, test_statistics = (
             training_mix["numbers"].get(quantity_name),
             test_mix["numbers"].get(quantity_name),
         )
         difference_text = ""
         if (
-            training_facts
-            and test_facts
-            and training_facts["n"]
-            and test_facts["n"]
-            and training_facts["sd"] > 0
+            training_statistics
+            and test_statistics
+            and training_statistics["n"]
+            and test_statistics["n"]
+            and training_statistics["sd"] > 0
         ):
-            difference = test_facts["mean"] - training_facts["mean"]
-            difference_text = f"{difference / training_facts['sd']:+.2f}"
-        table_records.append(
+            difference = test_statistics["mean"] - training_statistics["mean"]
+            difference_text = f"{difference / training_statistics['sd']:+.2f}"
+        table_rows.append(
             (
                 quantity_name,
-                _mean_sd_text(training_facts),
-                _mean_sd_text(test_facts),
+                _mean_sd_text(training_statistics),
+                _mean_sd_text(test_statistics),
                 difference_text,
             )
         )
     for covariate_kind in COUNTED_KINDS:
-        training_facts, test_facts = (
+        training_counts, test_counts = (
             training_mix["counts"].get(covariate_kind),
             test_mix["counts"].get(covariate_kind),
         )
-        if covariate_kind == "sex" and training_facts and test_facts:
-            test_facts = _spell_sexes(test_facts, training_facts)
-            if not training_facts.keys() & test_facts.keys():
-                table_records.append(("sex: no value occurs in both", "", "", ""))
-        if training_facts or test_facts:
-            table_records += _case_mix_rows(
-                covariate_kind, training_facts or {}, test_facts or {}
+        if covariate_kind == "sex" and training_counts and test_counts:
+            test_counts = _spell_sexes(test_counts, training_counts)
+            if not training_counts.keys() & test_counts.keys():
+                table_rows.append(("sex: no value occurs in both", "", "", ""))
+        if training_counts or test_counts:
+            table_rows += _case_mix_rows(
+                covariate_kind, training_counts or {}, test_counts or {}
             )
     return pd.DataFrame(
-        table_records, columns=["characteristic", "training", "test", "difference"]
+        table_rows, columns=["characteristic", "training", "test", "difference"]
     )
 
 
@@ -192,51 +192,53 @@ def _spell_sexes(
     test_counts: Mapping[str, int], training_counts: Mapping[str, int]
 ) -> Mapping[str, int]:
     """Return the counts of the test people in the spellings of the training."""
-    training_spellings = match_sexes(test_counts, training_counts)
-    counts_of_sex = Counter[str]()
+    spelling_by_sex = match_sexes(test_counts, training_counts)
+    count_by_sex = Counter[str]()
     for sex, n_people in test_counts.items():
-        counts_of_sex[training_spellings.get(sex, sex)] += n_people
-    return counts_of_sex
+        count_by_sex[spelling_by_sex.get(sex, sex)] += n_people
+    return count_by_sex
 
 
 def _case_mix_rows(
-    characteristic: str,
+    characteristic_name: str,
     training_counts: Mapping[str, int],
     test_counts: Mapping[str, int],
 ) -> list[tuple[str, str, str, str]]:
     """Return a row for every value of a characteristic."""
     return [
         (
-            f"{characteristic}: {category}",
-            _category_share_text(training_counts, category),
-            _category_share_text(test_counts, category),
+            f"{characteristic_name}: {category_name}",
+            _category_share_text(training_counts, category_name),
+            _category_share_text(test_counts, category_name),
             "",
         )
-        for category in dict.fromkeys([*training_counts, *test_counts])
+        for category_name in dict.fromkeys([*training_counts, *test_counts])
     ]
 
 
-def _category_share_text(count_of_category: Mapping[str, int], category: str) -> str:
+def _category_share_text(
+    count_by_category: Mapping[str, int], category_name: str
+) -> str:
     """Return people and share of a value; "n/a" where nobody has any."""
-    n_people = sum(count_of_category.values())
+    n_people = sum(count_by_category.values())
     if n_people == 0:
         return "n/a"
-    n_in_category = count_of_category.get(category, 0)
+    n_in_category = count_by_category.get(category_name, 0)
     return f"{n_in_category} ({n_in_category / n_people:.0%})"
 
 
-def _mean_sd_text(number_facts: Mapping[str, float] | None) -> str:
+def _mean_sd_text(number_statistics: Mapping[str, float] | None) -> str:
     """Return mean and s.d. as text; "n/a" where nobody has a value."""
-    if not number_facts or not number_facts["n"]:
+    if not number_statistics or not number_statistics["n"]:
         return "n/a"
-    return f"{number_facts['mean']:.4g} ({number_facts['sd']:.3g})"
+    return f"{number_statistics['mean']:.4g} ({number_statistics['sd']:.3g})"
 
 
 class _GroupScore(NamedTuple):
     """Balanced accuracy of a group; center and standard error with added people."""
 
     estimate: float
-    center: float
+    interval_center: float
     standard_error: float
 
 
@@ -254,28 +256,33 @@ class _GroupCounts(NamedTuple):
     def score(self, n_added_people: float) -> _GroupScore:
         """Score a group with this many correct, and as many false, people added."""
         n_classes = self.correct_counts.shape[1]
-        class_totals = self.prediction_counts.sum(axis=0)
-        class_hits = self.correct_counts.sum(axis=0)
+        n_predictions_by_class = self.prediction_counts.sum(axis=0)
+        n_correct_by_class = self.correct_counts.sum(axis=0)
         n_people_by_class = (self.prediction_counts > 0).sum(axis=0)
         # An added person has the mean number of scans.
-        scans_per_person = class_totals / n_people_by_class
-        added_scan_counts = n_added_people * scans_per_person
-        padded_totals = class_totals + 2 * added_scan_counts
-        padded_recalls = (class_hits + added_scan_counts) / padded_totals
+        mean_scans_by_class = n_predictions_by_class / n_people_by_class
+        added_scan_counts = n_added_people * mean_scans_by_class
+        padded_prediction_counts = n_predictions_by_class + 2 * added_scan_counts
+        padded_recalls = (
+            n_correct_by_class + added_scan_counts
+        ) / padded_prediction_counts
         # Few people vary too little around their own mean.
         inflation_factors = np.sqrt(n_people_by_class / (n_people_by_class - 1))
         residuals = self.correct_counts - padded_recalls * self.prediction_counts
-        residuals = residuals * inflation_factors / padded_totals
+        residuals = residuals * inflation_factors / padded_prediction_counts
         variance = ((residuals.sum(axis=1) / n_classes) ** 2).sum()
         added_residuals = (
-            scans_per_person * inflation_factors / padded_totals / n_classes
+            mean_scans_by_class
+            * inflation_factors
+            / padded_prediction_counts
+            / n_classes
         )
         added_squares = added_residuals**2 * (
             (1 - padded_recalls) ** 2 + padded_recalls**2
         )
         variance += n_added_people * added_squares.sum()
         return _GroupScore(
-            float((class_hits / class_totals).mean()),
+            float((n_correct_by_class / n_predictions_by_class).mean()),
             float(padded_recalls.mean()),
             float(np.sqrt(variance)),
         )
@@ -310,29 +317,29 @@ def choose_subgroups(
             find_covariate_column(table, column_name) for column_name in columns
         ]
         for column_name in column_names:
-            group_of_person = group_people(table, column_name)
-            if 2 * group_of_person.nunique() > len(group_of_person):
+            group_by_person = group_people(table, column_name)
+            if 2 * group_by_person.nunique() > len(group_by_person):
                 raise ParameterError(
                     f"{option_text('subgroups')} names {column_name}, which has "
-                    f"{group_of_person.nunique()} values among "
-                    f"{len(group_of_person)} people. Name a column with few groups, "
+                    f"{group_by_person.nunique()} values among "
+                    f"{len(group_by_person)} people. Name a column with few groups, "
                     "for example sex."
                 )
         return tuple(dict.fromkeys(column_names))
-    column_of_kind: dict[str, str] = {}
+    column_by_kind: dict[str, str] = {}
     for column_name in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
         covariate_kind = acquisition_kind(column_name)
-        if covariate_kind not in SUBGROUP_KINDS or covariate_kind in column_of_kind:
+        if covariate_kind not in SUBGROUP_KINDS or covariate_kind in column_by_kind:
             continue
-        group_of_person = group_people(table, column_name)
-        if group_of_person.nunique() > 1 and 2 * group_of_person.nunique() <= len(
-            group_of_person
+        group_by_person = group_people(table, column_name)
+        if group_by_person.nunique() > 1 and 2 * group_by_person.nunique() <= len(
+            group_by_person
         ):
-            column_of_kind[covariate_kind] = str(column_name)
+            column_by_kind[covariate_kind] = str(column_name)
     return tuple(
-        column_of_kind[covariate_kind]
+        column_by_kind[covariate_kind]
         for covariate_kind in SUBGROUP_KINDS
-        if covariate_kind in column_of_kind
+        if covariate_kind in column_by_kind
     )
 
 
@@ -355,11 +362,10 @@ def group_people(table: pd.DataFrame, column_name: str) -> pd.Series:
         Groups are categories, in order.
     """
     known_table = table.dropna(subset=column_name).drop_duplicates("participant")
-    value_of_person = known_table.set_index("participant")[column_name]
-    if not len(value_of_person) or has_groups(column_name, table[column_name]):
-        group_titles = to_group_texts(value_of_person)
-        return group_titles.astype("category")
-    numeric_values = pd.to_numeric(value_of_person)
+    value_by_person = known_table.set_index("participant")[column_name]
+    if not len(value_by_person) or has_groups(column_name, table[column_name]):
+        return to_group_texts(value_by_person).astype("category")
+    numeric_values = pd.to_numeric(value_by_person)
     cut_points = [
         float(f"{cut_point:.3g}")
         for cut_point in numeric_values.quantile([1 / 3, 2 / 3])
@@ -370,7 +376,7 @@ def group_people(table: pd.DataFrame, column_name: str) -> pd.Series:
         if numeric_values.min() < cut_point <= numeric_values.max()
     ]
     if not cut_points:
-        return pd.Series("all", value_of_person.index).astype("category")
+        return pd.Series("all", value_by_person.index).astype("category")
     group_titles = [f"under {cut_points[0]:g}"]
     group_titles += [
         f"{lower_cut:g} to under {upper_cut:g}"
@@ -380,8 +386,10 @@ def group_people(table: pd.DataFrame, column_name: str) -> pd.Series:
     group_codes = np.searchsorted(
         cut_points, numeric_values.to_numpy(float), side="right"
     )
-    categories = pd.Categorical.from_codes(group_codes, group_titles, ordered=True)
-    return pd.Series(categories, value_of_person.index)
+    group_categorical = pd.Categorical.from_codes(
+        group_codes, group_titles, ordered=True
+    )
+    return pd.Series(group_categorical, value_by_person.index)
 
 
 def subgroup_table(
@@ -422,34 +430,38 @@ def subgroup_table(
     for column_name, column_counts in _count_columns(
         evaluation, columns, model
     ).items():
-        group_of_person, counts_of_group, class_names, chance_score = column_counts
-        pooled_score = np.nan
-        if counts_of_group:
-            stacked_counts = map(np.vstack, zip(*counts_of_group.values(), strict=True))
-            pooled_score = (
-                _GroupCounts(*stacked_counts).score(2 / len(class_names)).estimate
+        group_by_person, counts_by_group, class_names, chance_score = column_counts
+        pooled_accuracy = np.nan
+        if counts_by_group:
+            stacked_count_arrays = map(
+                np.vstack, zip(*counts_by_group.values(), strict=True)
             )
-        for group_name, n_people in group_of_person.value_counts(sort=False).items():
+            pooled_accuracy = (
+                _GroupCounts(*stacked_count_arrays).score(2 / len(class_names)).estimate
+            )
+        for group_name, n_people in group_by_person.value_counts(sort=False).items():
             table_record = {
                 "column": column_name,
                 "group": str(group_name),
                 "people": int(n_people),
             }
             table_record["classes"] = ", ".join(class_names)
-            table_record["all_groups"] = pooled_score
+            table_record["all_groups"] = pooled_accuracy
             table_record["chance"] = chance_score
             table_record |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
             table_record["note"] = (
                 TOO_FEW_PEOPLE if n_people < MIN_PEOPLE_OF_GROUP else TOO_FEW_CLASSES
             )
-            if group_name in counts_of_group:
-                group_counts = counts_of_group[group_name]
+            if group_name in counts_by_group:
+                group_counts = counts_by_group[group_name]
                 table_record["people"] = group_counts.n_people
                 group_score = group_counts.score(2 / len(class_names))
                 half_width = NORMAL_QUANTILE * group_score.standard_error
                 table_record["balanced_accuracy"] = group_score.estimate
-                table_record["low"] = max(0.0, group_score.center - half_width)
-                table_record["high"] = min(1.0, group_score.center + half_width)
+                table_record["low"] = max(0.0, group_score.interval_center - half_width)
+                table_record["high"] = min(
+                    1.0, group_score.interval_center + half_width
+                )
                 table_record["note"] = ""
             table_records.append(table_record)
     column_names = ["column", "group", "people", "classes", "balanced_accuracy"]
@@ -482,26 +494,26 @@ def subgroup_gaps(
         choice of the largest needs no further correction. They treat the fitted models
         as fixed.
     """
-    scores_of_column: dict[str, dict[str, _GroupScore]] = {}
+    group_scores_by_column: dict[str, dict[str, _GroupScore]] = {}
     for column_name, column_counts in _count_columns(
         evaluation, columns, model
     ).items():
-        _, counts_of_group, class_names, _ = column_counts
-        if len(counts_of_group) > 1:
-            scores_of_column[column_name] = {
+        _, counts_by_group, class_names, _ = column_counts
+        if len(counts_by_group) > 1:
+            group_scores_by_column[column_name] = {
                 group_name: group_counts.score(1 / len(class_names))
-                for group_name, group_counts in counts_of_group.items()
+                for group_name, group_counts in counts_by_group.items()
             }
     gap_records = []
-    for column_name, score_of_group in scores_of_column.items():
-        standard_errors = np.array([s.standard_error for s in score_of_group.values()])
-        confidence_level = 1 - _ALPHA / len(scores_of_column)
+    for column_name, score_by_group in group_scores_by_column.items():
+        standard_errors = np.array([s.standard_error for s in score_by_group.values()])
+        confidence_level = 1 - _ALPHA / len(group_scores_by_column)
         rng = np.random.default_rng(random_state)
         critical_value = _simulate_critical_value(
             standard_errors, confidence_level, rng
         )
         gap_records.append(
-            {"column": column_name} | _find_largest_gap(score_of_group, critical_value)
+            {"column": column_name} | _find_largest_gap(score_by_group, critical_value)
         )
     column_names = [
         "column",
@@ -518,9 +530,9 @@ def subgroup_gaps(
 class _ColumnCounts(NamedTuple):
     """Groups of people by a column, counts of scored groups, and classes that count."""
 
-    groups: pd.Series
-    counts_of_group: dict[str, _GroupCounts]
-    classes: tuple[str, ...]
+    group_by_person: pd.Series
+    counts_by_group: dict[str, _GroupCounts]
+    class_names: tuple[str, ...]
     chance_score: float
     """Expected score of the scored groups for permuted labels; NaN without groups."""
 
@@ -552,61 +564,63 @@ def _count_column(
     evaluation: Evaluation, column_name: str, model_name: str | None
 ) -> _ColumnCounts:
     """Return the groups of people by a column, and their counts; only to be read."""
-    group_of_person = group_people(evaluation.cohort.table, column_name)
+    group_by_person = group_people(evaluation.cohort.table, column_name)
     return _ColumnCounts(
-        group_of_person, *_count_groups(evaluation, group_of_person, model_name)
+        group_by_person, *_count_groups(evaluation, group_by_person, model_name)
     )
 
 
 def _count_groups(
-    evaluation: Evaluation, group_of_person: pd.Series, model_name: str | None
+    evaluation: Evaluation, group_by_person: pd.Series, model_name: str | None
 ) -> tuple[dict[str, _GroupCounts], tuple[str, ...], float]:
     """Return counts of the scored groups, classes that count, and score by chance."""
     model_name = evaluation.models[0] if model_name is None else model_name
     check_choice("model", model_name, evaluation.models)
     fit_table, predictions = evaluation.fits, evaluation.predictions
-    is_failed = (fit_table.loc[fit_table["model"] == model_name, "failed"] != "").any()
+    has_failed_fit = (
+        fit_table.loc[fit_table["model"] == model_name, "failed"] != ""
+    ).any()
     prediction_table = predictions[predictions["model"] == model_name]
-    if is_failed or prediction_table.empty:
+    if has_failed_fit or prediction_table.empty:
         return {}, (), np.nan
-    correct_groups = prediction_table.assign(
+    correct_flag_groups = prediction_table.assign(
         is_correct=prediction_table["truth"] == prediction_table["predicted"]
     ).groupby(["participant", "truth"])["is_correct"]
     correct_count_table, prediction_count_table = (
-        person_counts.unstack(fill_value=0).reindex(
+        count_series.unstack(fill_value=0).reindex(
             columns=list(evaluation.cohort.classes), fill_value=0
         )
-        for person_counts in (correct_groups.sum(), correct_groups.size())
+        for count_series in (correct_flag_groups.sum(), correct_flag_groups.size())
     )
-    group_of_row = group_of_person.reindex(correct_count_table.index)
-    has_class_of_group: dict[str, np.ndarray] = {}
-    for group_name, n_people in group_of_person.value_counts(sort=False).items():
+    group_by_row = group_by_person.reindex(correct_count_table.index)
+    class_mask_by_group: dict[str, np.ndarray] = {}
+    for group_name, n_people in group_by_person.value_counts(sort=False).items():
         n_people_by_class = (
-            prediction_count_table[group_of_row == group_name] > 0
+            prediction_count_table[group_by_row == group_name] > 0
         ).sum()
-        is_class_scored = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
-        if n_people >= MIN_PEOPLE_OF_GROUP and is_class_scored.sum() > 1:
-            has_class_of_group[str(group_name)] = is_class_scored
-    is_scored_in_all_groups = np.logical_and.reduce(list(has_class_of_group.values()))
-    if not has_class_of_group or is_scored_in_all_groups.sum() < 2:
+        is_scored_class = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
+        if n_people >= MIN_PEOPLE_OF_GROUP and is_scored_class.sum() > 1:
+            class_mask_by_group[str(group_name)] = is_scored_class
+    is_common_class = np.logical_and.reduce(list(class_mask_by_group.values()))
+    if not class_mask_by_group or is_common_class.sum() < 2:
         return {}, (), np.nan
-    counts_of_group = {
+    counts_by_group = {
         group_name: _GroupCounts(
             correct_count_table.loc[
-                group_of_row == group_name, is_scored_in_all_groups
+                group_by_row == group_name, is_common_class
             ].to_numpy(float),
             prediction_count_table.loc[
-                group_of_row == group_name, is_scored_in_all_groups
+                group_by_row == group_name, is_common_class
             ].to_numpy(float),
         )
-        for group_name in has_class_of_group
+        for group_name in class_mask_by_group
     }
-    class_names = tuple(correct_count_table.columns[is_scored_in_all_groups])
-    is_scored_person = group_of_row.isin(list(counts_of_group))
+    class_names = tuple(correct_count_table.columns[is_common_class])
+    is_scored_person = group_by_row.isin(list(counts_by_group))
     chance_score = _compute_chance_score(
-        prediction_table, group_of_row.index[is_scored_person], class_names
+        prediction_table, group_by_row.index[is_scored_person], class_names
     )
-    return counts_of_group, class_names, chance_score
+    return counts_by_group, class_names, chance_score
 
 
 def _compute_chance_score(
@@ -616,11 +630,11 @@ def _compute_chance_score(
 
     The recall of a class is then the share of scans that are predicted in it.
     """
-    is_scored = prediction_table["participant"].isin(person_ids) & prediction_table[
-        "truth"
-    ].isin(class_names)
+    is_scored_scan = prediction_table["participant"].isin(
+        person_ids
+    ) & prediction_table["truth"].isin(class_names)
     return float(
-        prediction_table.loc[is_scored, "predicted"].isin(class_names).mean()
+        prediction_table.loc[is_scored_scan, "predicted"].isin(class_names).mean()
         / len(class_names)
     )
 
@@ -642,30 +656,30 @@ def _simulate_critical_value(
 
 
 def _find_largest_gap(
-    score_of_group: Mapping[str, _GroupScore], critical_value: float
+    score_by_group: Mapping[str, _GroupScore], critical_value: float
 ) -> dict[str, Any]:
     """Return the difference that is largest in its standard error, with interval."""
-    gaps = []
-    for first_group_name, second_group_name in combinations(score_of_group, 2):
-        group_pair = sorted(
+    z_record_pairs = []
+    for first_group_name, second_group_name in combinations(score_by_group, 2):
+        sorted_group_names = sorted(
             (first_group_name, second_group_name),
-            key=lambda group_name: -score_of_group[group_name].estimate,
+            key=lambda group_name: -score_by_group[group_name].estimate,
         )
         higher_score, lower_score = (
-            score_of_group[group_name] for group_name in group_pair
+            score_by_group[group_name] for group_name in sorted_group_names
         )
         standard_error = np.hypot(
             higher_score.standard_error, lower_score.standard_error
         )
-        center = higher_score.center - lower_score.center
+        interval_center = higher_score.interval_center - lower_score.interval_center
         half_width = critical_value * standard_error
         gap_record = {
-            "higher": group_pair[0],
-            "lower": group_pair[1],
+            "higher": sorted_group_names[0],
+            "lower": sorted_group_names[1],
             "difference": higher_score.estimate - lower_score.estimate,
-            "low": max(-1.0, center - half_width),
-            "high": min(1.0, center + half_width),
+            "low": max(-1.0, interval_center - half_width),
+            "high": min(1.0, interval_center + half_width),
         }
-        gaps.append((center / standard_error, gap_record))
-    _, largest_gap = max(gaps, key=lambda item: item[0])
-    return largest_gap | {"n_pairs": len(gaps)}
+        z_record_pairs.append((interval_center / standard_error, gap_record))
+    _, largest_gap_record = max(z_record_pairs, key=lambda item: item[0])
+    return largest_gap_record | {"n_pairs": len(z_record_pairs)}
