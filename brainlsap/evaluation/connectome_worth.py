@@ -561,8 +561,8 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if is_self_exchange.any():
         raise CohortError(
             f"{count(len({*groups[is_self_exchange]}), 'participant')} would get the "
-            "own connectome in the control of exchanged connectomes; expected at least two "
-            "participants who exchange connectomes. Exclude the others."
+            "own connectome in the control of exchanged connectomes; expected at least "
+            "two participants who exchange connectomes. Exclude the others."
         )
     return donor_indices
 

@@ -263,7 +263,7 @@ class ScanBlock(NamedTuple):
     kind: BlockKind
     title: str
     """Name of the values in a finding; features can have the same name."""
-    values: np.ndarray
+    value_matrix: np.ndarray
     """Shape (n_scans, n_values)."""
 
 
@@ -272,7 +272,7 @@ class TestedColumn(NamedTuple):
 
     title: str
     """Name in the finding."""
-    values: pd.Series
+    value_series: pd.Series
     covariate: str
     """The covariate whose values these are; "" for patterns of missing values."""
 
@@ -340,7 +340,7 @@ def audit(
         covariate (its column), balanced_accuracy and p_value (without correction). No
         column but scans names anybody.
     """
-    removed_columns = {
+    removed_column_names = {
         find_covariate_column(cohort.table, covariate_name)
         for covariate_name in adjusted_covariates
     }
@@ -350,17 +350,19 @@ def audit(
         *_find_visits_as_people(cohort),
         *_find_duplicates(cohort, splits),
         *_find_label_in_features(cohort),
-        *_find_several_scales(cohort, removed_columns),
+        *_find_several_scales(cohort, removed_column_names),
         *(
             _make_finding(Check.UNUSUAL_UNIT, unit_text)
             for unit_text in find_odd_units(cohort)
         ),
         *_find_missing_covariates(cohort),
-        *_find_predictive_columns(cohort, removed_columns, splits, reference_class),
+        *_find_predictive_columns(
+            cohort, removed_column_names, splits, reference_class
+        ),
     ]
     if reference_class is not None:
         audit_findings += _find_outside_reference(
-            cohort, removed_columns, reference_class
+            cohort, removed_column_names, reference_class
         )
     return _make_finding_table(audit_findings)
 
@@ -383,11 +385,11 @@ def find_errors_without_folds(cohort: Cohort) -> pd.DataFrame:
 
 def mark_copies_as_errors(audit_table: pd.DataFrame) -> pd.DataFrame:
     """Return an audit in which all duplicate scans are errors, from the gravest."""
-    is_copy = audit_table["check"] == Check.DUPLICATE_SCANS
-    severities = audit_table["severity"].mask(is_copy, "error")
-    severity_ranks = severities.map(SEVERITIES.index)
-    return audit_table.assign(severity=severities).iloc[
-        severity_ranks.argsort(kind="stable")
+    is_copy_row = audit_table["check"] == Check.DUPLICATE_SCANS
+    severity_series = audit_table["severity"].mask(is_copy_row, "error")
+    severity_rank_series = severity_series.map(SEVERITIES.index)
+    return audit_table.assign(severity=severity_series).iloc[
+        severity_rank_series.argsort(kind="stable")
     ]
 
 
@@ -396,10 +398,10 @@ def _make_finding_table(audit_findings: Sequence[AuditFinding]) -> pd.DataFrame:
     sorted_findings = sorted(
         audit_findings, key=lambda finding: SEVERITIES.index(finding.severity)
     )
-    finding_table = pd.DataFrame(
+    audit_table = pd.DataFrame(
         sorted_findings, columns=list(AuditFinding._fields), dtype=object
     )
-    return finding_table.astype({"balanced_accuracy": float, "p_value": float})
+    return audit_table.astype({"balanced_accuracy": float, "p_value": float})
 
 
 def check_title(check_key: str) -> str:
@@ -434,25 +436,25 @@ def _find_groups_in_two_folds(
     cohort: Cohort, splits: Sequence[Split]
 ) -> Iterator[AuditFinding]:
     """Look for people, families and sites with scans in training and test."""
-    check_of_kind = {
+    check_by_kind = {
         "person": Check.PERSON_IN_TWO_FOLDS,
         "family": Check.FAMILY_IN_TWO_FOLDS,
         "site": Check.SITE_IN_TWO_FOLDS,
     }
-    kind_of_column = {"participant": "person", **_map_covariate_kinds(cohort)}
-    for column_name, covariate_kind in kind_of_column.items():
-        if covariate_kind not in check_of_kind:
+    kind_by_column = {"participant": "person", **_map_covariate_kinds(cohort)}
+    for column_name, covariate_kind in kind_by_column.items():
+        if covariate_kind not in check_by_kind:
             continue
-        shared_by_fold = _find_shared_values(cohort.table[column_name], splits)
-        if shared_by_fold:
-            n_groups = len(set.union(*shared_by_fold))
+        shared_value_sets = _find_shared_values(cohort.table[column_name], splits)
+        if shared_value_sets:
+            n_groups = len(set.union(*shared_value_sets))
             if covariate_kind == "person":
                 group_text = count(n_groups, "person")
             else:
                 group_text = f"{count(n_groups, 'group')} of {column_name}"
-            fold_text = f"{len(shared_by_fold)} of {count(len(splits), 'fold')}"
+            fold_text = f"{len(shared_value_sets)} of {count(len(splits), 'fold')}"
             yield _make_finding(
-                check_of_kind[covariate_kind],
+                check_by_kind[covariate_kind],
                 f"{group_text} in training and test scans of {fold_text}",
             )
 
@@ -461,17 +463,17 @@ def _find_shared_values(
     column_values: pd.Series, splits: Sequence[Split]
 ) -> list[set[Any]]:
     """Return the values that training and test share, of each fold that shares any."""
-    is_known = column_values.notna().to_numpy()
-    value_of_scan = column_values.to_numpy(dtype=object)
-    shared_by_fold = []
+    is_known_value = column_values.notna().to_numpy()
+    scan_values = column_values.to_numpy(dtype=object)
+    shared_value_sets = []
     for train_index, test_index in splits:
-        known_train_index = np.asarray(train_index)[is_known[train_index]]
-        known_test_index = np.asarray(test_index)[is_known[test_index]]
-        train_values = set(value_of_scan[known_train_index])
-        common_values = train_values & set(value_of_scan[known_test_index])
-        if common_values:
-            shared_by_fold.append(common_values)
-    return shared_by_fold
+        known_train_index = np.asarray(train_index)[is_known_value[train_index]]
+        known_test_index = np.asarray(test_index)[is_known_value[test_index]]
+        train_values = set(scan_values[known_train_index])
+        shared_values = train_values & set(scan_values[known_test_index])
+        if shared_values:
+            shared_value_sets.append(shared_values)
+    return shared_value_sets
 
 
 def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
@@ -487,12 +489,12 @@ def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
 def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for people whose ids differ only in what may be a visit."""
     people_table = cohort.table.drop_duplicates("participant").reset_index(drop=True)
-    sex_columns = [
+    sex_column_names = [
         column_name
         for column_name, covariate_kind in _map_covariate_kinds(cohort).items()
         if covariate_kind == "sex"
     ]
-    sexes = people_table[sex_columns[0]].tolist() if sex_columns else []
+    sexes = people_table[sex_column_names[0]].tolist() if sex_column_names else []
     visit_like_indices, n_people = find_session_ids(
         people_table["participant"].tolist(), people_table["label"].tolist(), sexes
     )
@@ -510,8 +512,8 @@ def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditF
     """Look for scans with the same, or nearly the same, connectome or features."""
     reported_pairs = set[tuple[int, int]]()
     for block_kind, data_title, value_matrix in [
-        *_list_blocks(cohort),
-        *_list_feature_parts(cohort),
+        *_list_whole_blocks(cohort),
+        *_list_feature_blocks(cohort),
     ]:
         if block_kind is BlockKind.HEMISPHERE:
             similar_pairs = _find_identical_pairs(value_matrix)
@@ -520,21 +522,21 @@ def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditF
                 value_matrix, is_connectome=block_kind is BlockKind.CONNECTOMES
             )
         if block_kind is not BlockKind.CONNECTOMES:
-            is_new = [
+            new_pair_flags = [
                 tuple(index_pair) not in reported_pairs for index_pair in similar_pairs
             ]
-            similar_pairs = similar_pairs[np.array(is_new, dtype=bool)]
+            similar_pairs = similar_pairs[np.array(new_pair_flags, dtype=bool)]
             reported_pairs |= {
                 (first_index, second_index)
                 for first_index, second_index in similar_pairs
             }
-        is_same_person = np.equal(*cohort.groups[similar_pairs].T)
+        is_same_person_pair = np.equal(*cohort.groups[similar_pairs].T)
         yield from _find_copied_visits(
-            cohort, data_title, value_matrix, similar_pairs[is_same_person]
+            cohort, data_title, value_matrix, similar_pairs[is_same_person_pair]
         )
-        pairs_of_people = similar_pairs[~is_same_person]
-        if len(pairs_of_people) > MAX_LISTED_PAIRS:
-            pairs_text = count(len(pairs_of_people), "pair")
+        different_people_pairs = similar_pairs[~is_same_person_pair]
+        if len(different_people_pairs) > MAX_LISTED_PAIRS:
+            pairs_text = count(len(different_people_pairs), "pair")
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
                 f"{pairs_text} of scans of different participants have nearly the same "
@@ -543,7 +545,7 @@ def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditF
             )
         else:
             yield from _find_similar_people(
-                cohort, data_title, value_matrix, pairs_of_people, splits
+                cohort, data_title, value_matrix, different_people_pairs, splits
             )
 
 
@@ -551,10 +553,12 @@ def _find_copied_visits(
     cohort: Cohort, data_title: str, value_matrix: np.ndarray, similar_pairs: np.ndarray
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of one person that are identical."""
-    for scan_pair in similar_pairs:
-        first_values, second_values = value_matrix[scan_pair]
+    for scan_index_pair in similar_pairs:
+        first_values, second_values = value_matrix[scan_index_pair]
         if np.array_equal(first_values, second_values, equal_nan=True):
-            first_scan_name, second_scan_name = cohort.table["scan"].iloc[scan_pair]
+            first_scan_name, second_scan_name = cohort.table["scan"].iloc[
+                scan_index_pair
+            ]
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
                 f"two visits of a participant have identical {data_title}",
@@ -574,18 +578,18 @@ def _find_similar_people(
     splits: Sequence[Split],
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of two people; an error if a fold separates them."""
-    for scan_pair in similar_pairs:
-        first_scan_name, second_scan_name = cohort.table["scan"].iloc[scan_pair]
-        first_values, second_values = value_matrix[scan_pair]
+    for scan_index_pair in similar_pairs:
+        first_scan_name, second_scan_name = cohort.table["scan"].iloc[scan_index_pair]
+        first_values, second_values = value_matrix[scan_index_pair]
         is_identical = np.array_equal(first_values, second_values, equal_nan=True)
-        is_separated = any(
-            np.isin(scan_pair, train_index).any()
-            and np.isin(scan_pair, test_index).any()
+        is_split_by_fold = any(
+            np.isin(scan_index_pair, train_index).any()
+            and np.isin(scan_index_pair, test_index).any()
             for train_index, test_index in splits
         )
         likeness_text = "identical" if is_identical else "nearly identical"
         fold_text = "are in the training and the test scans of a fold"
-        if not is_separated:
+        if not is_split_by_fold:
             fold_text = "could be in the training and the test scans of another fold"
         yield _make_finding(
             Check.DUPLICATE_SCANS,
@@ -593,11 +597,11 @@ def _find_similar_people(
             scans_text=f"{first_scan_name}, {second_scan_name}",
             first_scan_name=first_scan_name,
             second_scan_name=second_scan_name,
-            severity="error" if is_separated else "warning",
+            severity="error" if is_split_by_fold else "warning",
         )
 
 
-def _list_blocks(cohort: Cohort) -> list[ScanBlock]:
+def _list_whole_blocks(cohort: Cohort) -> list[ScanBlock]:
     """Return all features and, if scans have their own, connectomes."""
     scan_blocks = [
         ScanBlock(
@@ -612,7 +616,7 @@ def _list_blocks(cohort: Cohort) -> list[ScanBlock]:
     return scan_blocks
 
 
-def _list_feature_parts(cohort: Cohort) -> list[ScanBlock]:
+def _list_feature_blocks(cohort: Cohort) -> list[ScanBlock]:
     """Return every feature, if there are several, and every hemisphere of a feature."""
     scan_blocks = list[ScanBlock]()
     if len(cohort.feature_names) > 1:
@@ -627,12 +631,12 @@ def _list_feature_parts(cohort: Cohort) -> list[ScanBlock]:
     region_sides = cohort.atlas.regions["hemisphere"].to_numpy()
     for feature_index, feature_name in enumerate(cohort.feature_names):
         for side_letter, side_title in (("L", "left"), ("R", "right")):
-            is_region = cohort.atlas.cortex & (region_sides == side_letter)
+            is_side_region = cohort.atlas.cortex & (region_sides == side_letter)
             scan_blocks.append(
                 ScanBlock(
                     BlockKind.HEMISPHERE,
                     f"{feature_name} in the {side_title} hemisphere",
-                    cohort.features[:, is_region, feature_index],
+                    cohort.features[:, is_side_region, feature_index],
                 )
             )
     return scan_blocks
@@ -643,34 +647,38 @@ def _find_identical_pairs(value_matrix: np.ndarray) -> np.ndarray:
 
     Values that all scans have in common do not count.
     """
-    is_common = (value_matrix == value_matrix[0]).all(axis=0)
-    differing_values = value_matrix[:, ~is_common]
-    measured_counts = (~np.isnan(differing_values)).sum(axis=1)
-    indices_of_bytes = defaultdict[bytes, list[int]](list)
-    for row_index in np.flatnonzero(measured_counts >= MIN_DISTANCE_VALUES).tolist():
-        indices_of_bytes[differing_values[row_index].tobytes()].append(row_index)
+    is_shared_column = (value_matrix == value_matrix[0]).all(axis=0)
+    varying_value_matrix = value_matrix[:, ~is_shared_column]
+    n_measured_by_row = (~np.isnan(varying_value_matrix)).sum(axis=1)
+    row_indices_by_bytes = defaultdict[bytes, list[int]](list)
+    for row_index in np.flatnonzero(n_measured_by_row >= MIN_DISTANCE_VALUES).tolist():
+        row_indices_by_bytes[varying_value_matrix[row_index].tobytes()].append(
+            row_index
+        )
     index_pairs = [
         index_pair
-        for equal_indices in indices_of_bytes.values()
-        for index_pair in combinations(equal_indices, 2)
+        for equal_row_indices in row_indices_by_bytes.values()
+        for index_pair in combinations(equal_row_indices, 2)
     ]
     return np.array(sorted(index_pairs), dtype=np.int64).reshape(-1, 2)
 
 
 def _find_similar_pairs(value_matrix: np.ndarray, *, is_connectome: bool) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
-    is_measured = np.zeros(len(value_matrix), dtype=bool)
-    nonzero_counts = np.zeros(value_matrix.shape[1], dtype=np.int64)
+    is_measured_row = np.zeros(len(value_matrix), dtype=bool)
+    n_nonzero_by_column = np.zeros(value_matrix.shape[1], dtype=np.int64)
     for row_slice in _iter_row_slices(len(value_matrix)):
-        is_measured[row_slice] = ~np.isnan(value_matrix[row_slice]).all(axis=1)
-        nonzero_counts += np.count_nonzero(value_matrix[row_slice], axis=0)
-    measured_indices = np.flatnonzero(is_measured)
+        is_measured_row[row_slice] = ~np.isnan(value_matrix[row_slice]).all(axis=1)
+        n_nonzero_by_column += np.count_nonzero(value_matrix[row_slice], axis=0)
+    measured_row_indices = np.flatnonzero(is_measured_row)
     # Take the values that most scans have.
-    densest_indices = np.argsort(-nonzero_counts, kind="stable")[:MAX_DISTANCE_VALUES]
-    z = np.empty((len(measured_indices), len(densest_indices)))
+    densest_column_indices = np.argsort(-n_nonzero_by_column, kind="stable")[
+        :MAX_DISTANCE_VALUES
+    ]
+    z = np.empty((len(measured_row_indices), len(densest_column_indices)))
     for row_slice in _iter_row_slices(len(z)):
         z[row_slice] = value_matrix[
-            np.ix_(measured_indices[row_slice], densest_indices)
+            np.ix_(measured_row_indices[row_slice], densest_column_indices)
         ]
     if is_connectome:
         z = np.log1p(z)
@@ -680,7 +688,7 @@ def _find_similar_pairs(value_matrix: np.ndarray, *, is_connectome: bool) -> np.
     n_values = z.shape[1]
     if n_values < 2:
         return np.empty((0, 2), dtype=np.int64)
-    is_far_row = _find_far_rows(z)
+    is_far_row = _flag_far_rows(z)
     # A scan in another unit would stretch the scale, and all others would be alike.
     z = StandardScaler().fit(z[~is_far_row]).transform(z)
     # Two unrelated standardised scans have an expected squared distance of 2 n_values.
@@ -689,30 +697,32 @@ def _find_similar_pairs(value_matrix: np.ndarray, *, is_connectome: bool) -> np.
         max_squared_distance = MAX_RELATIVE_DISTANCE * 2 * n_values
     near_pairs = find_near_pairs(z, max_squared_distance)
     # The scale of others does not hold for these scans, of which only copies are found.
-    is_copy = np.array(
+    is_copied_pair = np.array(
         [
             np.array_equal(z[first_index], z[second_index])
             for first_index, second_index in near_pairs
         ],
         dtype=bool,
     )
-    near_pairs = near_pairs[is_copy | ~is_far_row[near_pairs].any(axis=1)]
-    return measured_indices[near_pairs]
+    near_pairs = near_pairs[is_copied_pair | ~is_far_row[near_pairs].any(axis=1)]
+    return measured_row_indices[near_pairs]
 
 
-def _find_far_rows(value_matrix: np.ndarray) -> np.ndarray:
+def _flag_far_rows(value_matrix: np.ndarray) -> np.ndarray:
     """Return whether rows are far from the median row in most of the columns."""
     absolute_deviations = np.abs(robust_deviation(value_matrix))
-    has_spread = np.median(absolute_deviations, axis=0) > 0
-    if len(value_matrix) < MIN_SCANS or not has_spread.any():
+    is_varying_column = np.median(absolute_deviations, axis=0) > 0
+    if len(value_matrix) < MIN_SCANS or not is_varying_column.any():
         return np.zeros(len(value_matrix), dtype=bool)
-    return np.median(absolute_deviations[:, has_spread], axis=1) > MAX_ROW_DEVIATION
+    return (
+        np.median(absolute_deviations[:, is_varying_column], axis=1) > MAX_ROW_DEVIATION
+    )
 
 
 def _iter_row_slices(n_rows: int) -> Iterator[slice]:
     """Yield rows that are handled at once."""
-    for start in range(0, n_rows, N_ROWS_AT_ONCE):
-        yield slice(start, min(start + N_ROWS_AT_ONCE, n_rows))
+    for start_index in range(0, n_rows, N_ROWS_AT_ONCE):
+        yield slice(start_index, min(start_index + N_ROWS_AT_ONCE, n_rows))
 
 
 def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
@@ -731,42 +741,43 @@ def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
     int array of shape (n_pairs, 2)
         The smaller row first, sorted.
     """
-    components = _principal_components(z).astype(np.float32)
-    squared_norms = (components**2).sum(axis=1)
+    component_matrix = _project_on_components(z).astype(np.float32)
+    squared_norms = (component_matrix**2).sum(axis=1)
     # Products in float32 are wrong by less than this share of the two squares.
     squared_norms = squared_norms * np.float32(1 - 1e-5)
     rounding_slack = 1e-5
     pair_arrays = [np.empty((0, 2), dtype=np.int64)]
     for row_slice in _iter_row_slices(len(z)):
-        later_components = components[row_slice.start :]
+        later_component_rows = component_matrix[row_slice.start :]
         squared_distances = (
             squared_norms[row_slice, None] + squared_norms[row_slice.start :]
         )
-        squared_distances -= 2 * (components[row_slice] @ later_components.T)
+        squared_distances -= 2 * (component_matrix[row_slice] @ later_component_rows.T)
         first_indices, second_indices = np.nonzero(
             squared_distances <= max_squared_distance + rounding_slack
         )
-        is_pair = first_indices < second_indices
+        is_ordered_pair = first_indices < second_indices
         candidate_pairs = (
-            np.column_stack([first_indices, second_indices])[is_pair] + row_slice.start
+            np.column_stack([first_indices, second_indices])[is_ordered_pair]
+            + row_slice.start
         )
-        for start in range(0, len(candidate_pairs), N_ROWS_AT_ONCE):
-            pair_block = candidate_pairs[start : start + N_ROWS_AT_ONCE]
-            differences = z[pair_block[:, 0]] - z[pair_block[:, 1]]
-            is_near = (differences**2).sum(axis=1) <= max_squared_distance
-            pair_arrays.append(pair_block[is_near])
+        for start_index in range(0, len(candidate_pairs), N_ROWS_AT_ONCE):
+            pair_block = candidate_pairs[start_index : start_index + N_ROWS_AT_ONCE]
+            row_differences = z[pair_block[:, 0]] - z[pair_block[:, 1]]
+            is_near_pair = (row_differences**2).sum(axis=1) <= max_squared_distance
+            pair_arrays.append(pair_block[is_near_pair])
     return np.concatenate(pair_arrays)
 
 
-def _principal_components(z: np.ndarray) -> np.ndarray:
+def _project_on_components(z: np.ndarray) -> np.ndarray:
     """Return the projections of rows of z on the `N_COMPONENTS` principal axes.
 
     The smaller one of the two Gram matrices is decomposed.
     """
     n_rows, n_values = z.shape
     if n_values <= n_rows:
-        _, axes = np.linalg.eigh(z.T @ z)
-        return z @ axes[:, -N_COMPONENTS:]
+        _, principal_axes = np.linalg.eigh(z.T @ z)
+        return z @ principal_axes[:, -N_COMPONENTS:]
     eigenvalues, eigenvectors = np.linalg.eigh(z @ z.T)
     singular_values = np.sqrt(np.maximum(eigenvalues[-N_COMPONENTS:], 0.0))
     return eigenvectors[:, -N_COMPONENTS:] * singular_values
@@ -780,25 +791,28 @@ def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
             f"the feature {feature_name!r} has a name of a label or a clinical score",
         )
     region_names = cohort.region_names
-    for block_kind, _, value_matrix in _list_blocks(cohort):
+    for block_kind, _, value_matrix in _list_whole_blocks(cohort):
         eta_squared = class_eta_squared(value_matrix, cohort.y)
-        predictive_indices = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
-        if not predictive_indices.size:
+        predictive_column_indices = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
+        if not predictive_column_indices.size:
             continue
         # Columns are regions by features, or regions by regions.
-        is_feature = block_kind is BlockKind.ALL_FEATURES
-        column_names = cohort.feature_names if is_feature else region_names
+        has_feature_columns = block_kind is BlockKind.ALL_FEATURES
+        column_names = cohort.feature_names if has_feature_columns else region_names
+        column_noun = "feature" if has_feature_columns else "edge"
         example_texts = []
-        for flat_index in predictive_indices[:3]:
+        for flat_index in predictive_column_indices[:3]:
             row_index, column_index = divmod(flat_index, len(column_names))
             example_texts.append(
                 f"{region_names[row_index]} {column_names[column_index]}"
             )
-        ellipsis_text = " ..." if predictive_indices.size > len(example_texts) else ""
+        ellipsis_text = (
+            " ..." if predictive_column_indices.size > len(example_texts) else ""
+        )
         yield _make_finding(
             Check.LABEL_IN_FEATURES,
             f"classes explain {eta_squared.max():.1%} of the variance of "
-            f"{count(predictive_indices.size, 'feature' if is_feature else 'edge')}: "
+            f"{count(predictive_column_indices.size, column_noun)}: "
             f"{', '.join(example_texts)}{ellipsis_text}",
         )
 
@@ -809,69 +823,84 @@ def class_eta_squared(value_matrix: np.ndarray, class_labels: np.ndarray) -> np.
     Classes of fewer than five scans are left out. A column is 0 where a class has fewer
     than five values, or where nothing varies.
     """
-    _, class_codes, n_scans_of_class = np.unique(
+    _, class_codes, n_scans_by_class = np.unique(
         class_labels.astype(str), return_inverse=True, return_counts=True
     )
-    large_class_indices = np.flatnonzero(
-        n_scans_of_class[class_codes] >= MIN_CLASS_SCANS
+    large_class_scan_indices = np.flatnonzero(
+        n_scans_by_class[class_codes] >= MIN_CLASS_SCANS
     )
-    large_class_codes = np.flatnonzero(n_scans_of_class >= MIN_CLASS_SCANS)
+    large_class_codes = np.flatnonzero(n_scans_by_class >= MIN_CLASS_SCANS)
     # Sums of each class and column, of deviations from a constant of the column.
     sums_shape = len(large_class_codes), value_matrix.shape[1]
-    value_counts, class_sums, sums_of_squares = (np.zeros(sums_shape) for _ in range(3))
-    column_offsets = np.zeros(sums_shape[1])
-    for row_slice in _iter_row_slices(len(large_class_indices)):
-        row_indices = large_class_indices[row_slice]
-        block_values = value_matrix[row_indices].astype(float)
-        is_in_class = (class_codes[row_indices] == large_class_codes[:, None]).astype(
-            float
-        )
-        # One sum of everything is NaN where a value is: a mask of all takes longer.
-        has_unknown = bool(np.isnan(block_values.sum()))
-        if has_unknown:
-            is_known = ~np.isnan(block_values)
-            block_values[~is_known] = 0.0
-            block_counts = is_known.sum(axis=0)
-            value_counts += is_in_class @ is_known
-        else:
-            block_counts = np.full(sums_shape[1], len(block_values))
-            value_counts += is_in_class.sum(axis=1, keepdims=True)
-        if not row_slice.start:
-            column_offsets = block_values.sum(axis=0) / np.maximum(block_counts, 1)
-        block_values -= column_offsets
-        if has_unknown:
-            block_values[~is_known] = 0.0
-        class_sums += is_in_class @ block_values
-        sums_of_squares += is_in_class @ np.square(block_values, out=block_values)
-    known_counts, column_totals = value_counts.sum(axis=0), class_sums.sum(axis=0)
-    positive_counts = np.maximum(known_counts, 1)
-    total_squares = sums_of_squares.sum(axis=0) - column_totals**2 / positive_counts
-    within_squares = (
-        sums_of_squares - class_sums**2 / np.maximum(value_counts, 1)
-    ).sum(axis=0)
-    raw_squares = sums_of_squares.sum(axis=0) + column_offsets * (
-        2 * column_totals + known_counts * column_offsets
+    class_value_counts, class_sums, class_square_sums = (
+        np.zeros(sums_shape) for _ in range(3)
     )
-    has_enough_values = (value_counts >= MIN_CLASS_SCANS).all(axis=0)
-    is_explainable = has_enough_values & (total_squares > 1e-20 * raw_squares)
-    between_shares = 1 - within_squares / np.where(is_explainable, total_squares, 1.0)
-    return np.where(is_explainable, between_shares, 0.0)
+    column_offsets = np.zeros(sums_shape[1])
+    for row_slice in _iter_row_slices(len(large_class_scan_indices)):
+        row_indices = large_class_scan_indices[row_slice]
+        block_matrix = value_matrix[row_indices].astype(float)
+        class_indicator_matrix = (
+            class_codes[row_indices] == large_class_codes[:, None]
+        ).astype(float)
+        # One sum of everything is NaN where a value is: a mask of all takes longer.
+        has_missing_values = bool(np.isnan(block_matrix.sum()))
+        if has_missing_values:
+            is_known = ~np.isnan(block_matrix)
+            block_matrix[~is_known] = 0.0
+            block_column_counts = is_known.sum(axis=0)
+            class_value_counts += class_indicator_matrix @ is_known
+        else:
+            block_column_counts = np.full(sums_shape[1], len(block_matrix))
+            class_value_counts += class_indicator_matrix.sum(axis=1, keepdims=True)
+        if not row_slice.start:
+            column_offsets = block_matrix.sum(axis=0) / np.maximum(
+                block_column_counts, 1
+            )
+        block_matrix -= column_offsets
+        if has_missing_values:
+            block_matrix[~is_known] = 0.0
+        class_sums += class_indicator_matrix @ block_matrix
+        class_square_sums += class_indicator_matrix @ np.square(
+            block_matrix, out=block_matrix
+        )
+    n_known_by_column, column_sums = (
+        class_value_counts.sum(axis=0),
+        class_sums.sum(axis=0),
+    )
+    count_denominators = np.maximum(n_known_by_column, 1)
+    total_square_sums = (
+        class_square_sums.sum(axis=0) - column_sums**2 / count_denominators
+    )
+    within_square_sums = (
+        class_square_sums - class_sums**2 / np.maximum(class_value_counts, 1)
+    ).sum(axis=0)
+    raw_square_sums = class_square_sums.sum(axis=0) + column_offsets * (
+        2 * column_sums + n_known_by_column * column_offsets
+    )
+    is_filled_column = (class_value_counts >= MIN_CLASS_SCANS).all(axis=0)
+    is_explainable_column = is_filled_column & (
+        total_square_sums > 1e-20 * raw_square_sums
+    )
+    explained_shares = 1 - within_square_sums / np.where(
+        is_explainable_column, total_square_sums, 1.0
+    )
+    return np.where(is_explainable_column, explained_shares, 0.0)
 
 
 def _find_several_scales(
-    cohort: Cohort, removed_columns: set[str]
+    cohort: Cohort, removed_column_names: set[str]
 ) -> Iterator[AuditFinding]:
     """Look for columns by whose values features may be on several scales."""
     for column_name, covariate_kind in _map_covariate_kinds(cohort).items():
-        group_values = cohort.table[column_name].dropna().astype(str)
-        n_values = group_values.nunique()
+        group_series = cohort.table[column_name].dropna().astype(str)
+        n_values = group_series.nunique()
         if covariate_kind not in SCALE_KINDS or n_values < 2:
             continue
         value_texts = (
             f"{group_name} ({count(n_scans, 'scan')})"
-            for group_name, n_scans in group_values.value_counts().items()
+            for group_name, n_scans in group_series.value_counts().items()
         )
-        is_removed = column_name in removed_columns
+        is_removed = column_name in removed_column_names
         yield _make_finding(
             Check.SEVERAL_SCALES,
             f"{column_name} has {n_values} values: {listed(value_texts, 5)}",
@@ -892,20 +921,20 @@ def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
         covariate_kinds.add("site")
     missing_kinds = sorted({*EXPECTED_COVARIATES} - covariate_kinds)
     if missing_kinds:
-        column_examples = [
+        example_texts = [
             f"{covariate_kind} ({', '.join(COVARIATES[covariate_kind][:3])} ...)"
             for covariate_kind in missing_kinds
         ]
         yield _make_finding(
             Check.COVARIATES_MISSING,
             f"how well {', '.join(missing_kinds)} alone predicts the label was not "
-            f"tested: no column {listed(column_examples)} has values",
+            f"tested: no column {listed(example_texts)} has values",
         )
 
 
 def _find_predictive_columns(
     cohort: Cohort,
-    removed_columns: set[str],
+    removed_column_names: set[str],
     splits: Sequence[Split],
     reference_class: str | None,
 ) -> Iterator[AuditFinding]:
@@ -913,17 +942,15 @@ def _find_predictive_columns(
     tested_columns = [
         tested_column
         for tested_column in _iter_tested_columns(cohort)
-        if tested_column.values.nunique() > 1
+        if tested_column.value_series.nunique() > 1
     ]
-    accuracies_and_p_values = [
-        score_column(tested_column.values, cohort.y, cohort.groups)
+    score_triples = [
+        score_column(tested_column.value_series, cohort.y, cohort.groups)
         for tested_column in tested_columns
     ]
-    corrected_p_values = adjust_p_values(
-        [p_value for _, _, p_value in accuracies_and_p_values]
-    )
+    corrected_p_values = adjust_p_values([p_value for _, _, p_value in score_triples])
     for tested_column, (mean_accuracy, chance_accuracy, p_value), corrected_p in zip(
-        tested_columns, accuracies_and_p_values, corrected_p_values, strict=True
+        tested_columns, score_triples, corrected_p_values, strict=True
     ):
         p_value_text = p_phrase(p_value)
         if len(tested_columns) > 1:
@@ -935,16 +962,18 @@ def _find_predictive_columns(
         # A covariate is warned of by its own p, so that a long table hides none.
         # Patterns of missing values are many and rarely suspected beforehand.
         deciding_p = p_value if tested_column.covariate else corrected_p
-        is_different = deciding_p < MAX_P_VALUE
-        is_predictive = is_different and mean_accuracy >= chance_accuracy + MIN_GAIN
+        has_class_difference = deciding_p < MAX_P_VALUE
+        is_predictive = (
+            has_class_difference and mean_accuracy >= chance_accuracy + MIN_GAIN
+        )
         if tested_column.covariate:
-            covariate_finding = _covariate_finding(
+            covariate_finding = _make_covariate_finding(
                 cohort,
                 tested_column,
                 finding_text,
-                is_different=is_different,
+                has_class_difference=has_class_difference,
                 is_predictive=is_predictive,
-                is_removed=tested_column.covariate in removed_columns,
+                is_removed=tested_column.covariate in removed_column_names,
                 reference_class=reference_class,
                 splits=splits,
             )
@@ -961,10 +990,10 @@ def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
     """Yield covariates and patterns of missing values to test against the label."""
     for column_name, covariate_kind in _map_covariate_kinds(cohort).items():
         column_values = cohort.table[column_name]
-        parsed_numbers = pd.to_numeric(column_values, errors="coerce")
-        is_numeric = parsed_numbers.count() >= 0.9 * column_values.count()
-        if is_numeric and not has_groups(column_name, parsed_numbers):
-            column_values = parsed_numbers  # words among the numbers count as missing
+        number_series = pd.to_numeric(column_values, errors="coerce")
+        is_numeric = number_series.count() >= 0.9 * column_values.count()
+        if is_numeric and not has_groups(column_name, number_series):
+            column_values = number_series  # words among the numbers count as missing
         else:
             column_values = to_group_texts(column_values)
         if covariate_kind in TESTED_COVARIATES:
@@ -972,21 +1001,25 @@ def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
                 f"{column_name} alone", column_values, covariate=column_name
             )
         yield TestedColumn(f"missing {column_name}", column_values.isna(), covariate="")
-    is_missing = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
-    is_missing = is_missing[:, is_missing.any(axis=0) & ~is_missing.all(axis=0)]
-    n_missing_by_scan = pd.Series(is_missing.sum(axis=1))
+    is_missing_value = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
+    is_missing_value = is_missing_value[
+        :, is_missing_value.any(axis=0) & ~is_missing_value.all(axis=0)
+    ]
+    n_missing_by_scan = pd.Series(is_missing_value.sum(axis=1))
     yield TestedColumn("the number of missing values", n_missing_by_scan, covariate="")
-    pattern_codes = np.unique(is_missing, axis=0, return_inverse=True)[1].reshape(-1)
-    pattern_labels = pd.Series(pattern_codes.astype(str))
-    yield TestedColumn("which values are missing", pattern_labels, covariate="")
+    pattern_codes = np.unique(is_missing_value, axis=0, return_inverse=True)[1].reshape(
+        -1
+    )
+    pattern_series = pd.Series(pattern_codes.astype(str))
+    yield TestedColumn("which values are missing", pattern_series, covariate="")
 
 
-def _covariate_finding(
+def _make_covariate_finding(
     cohort: Cohort,
     tested_column: TestedColumn,
     finding_text: str,
     *,
-    is_different: bool,
+    has_class_difference: bool,
     is_predictive: bool,
     is_removed: bool,
     reference_class: str | None,
@@ -994,26 +1027,30 @@ def _covariate_finding(
 ) -> AuditFinding:
     """Return a covariate's finding, with whether it is missing, removed or held out."""
     covariate_name = tested_column.covariate
-    n_people_unknown = tested_column.values.isna().groupby(cohort.groups).all().sum()
-    if n_people_unknown:
+    n_people_without_value = (
+        tested_column.value_series.isna().groupby(cohort.groups).all().sum()
+    )
+    if n_people_without_value:
         finding_text += (
             f"; the covariate {covariate_name} is missing for "
-            f"{count(n_people_unknown, 'person')}"
+            f"{count(n_people_without_value, 'person')}"
         )
     if is_removed:
         finding_text += "; its effect was removed from the features inside the folds"
         if reference_class is not None:
             finding_text += f", as estimated in {reference_class} alone"
-    covariate_values = cohort.table[covariate_name]
-    is_held_out = has_groups(
-        covariate_name, covariate_values
-    ) and not _find_shared_values(covariate_values, splits)
-    if is_held_out:
+    covariate_series = cohort.table[covariate_name]
+    has_unseen_test_values = has_groups(
+        covariate_name, covariate_series
+    ) and not _find_shared_values(covariate_series, splits)
+    if has_unseen_test_values:
         finding_text += "; its values in test scans do not occur in training scans"
-    finding_severity = "note" if is_held_out or not is_predictive else ""
+    finding_severity = "note" if has_unseen_test_values or not is_predictive else ""
     if not is_predictive:
-        advice_text = SMALL_GAIN_ADVICE if is_different else NO_DIFFERENCE_ADVICE
-    elif is_held_out:
+        advice_text = (
+            SMALL_GAIN_ADVICE if has_class_difference else NO_DIFFERENCE_ADVICE
+        )
+    elif has_unseen_test_values:
         advice_text = HELD_OUT_ADVICE
     elif is_removed and reference_class is not None:
         advice_text = REFERENCE_ADVICE
@@ -1030,23 +1067,23 @@ def _covariate_finding(
 
 
 def _find_outside_reference(
-    cohort: Cohort, removed_columns: set[str], reference_class: str
+    cohort: Cohort, removed_column_names: set[str], reference_class: str
 ) -> Iterator[AuditFinding]:
     """Report people whose covariates lie outside the range of the reference class."""
     people_table = cohort.table.drop_duplicates("participant")
-    is_reference = people_table["label"].astype(str) == reference_class
-    for column_name in sorted(removed_columns):
+    is_reference_person = people_table["label"].astype(str) == reference_class
+    for column_name in sorted(removed_column_names):
         if has_groups(column_name, people_table[column_name]):
             continue
-        person_values = pd.to_numeric(people_table[column_name], errors="coerce")
+        number_by_person = pd.to_numeric(people_table[column_name], errors="coerce")
         reference_minimum, reference_maximum = (
-            person_values[is_reference].min(),
-            person_values[is_reference].max(),
+            number_by_person[is_reference_person].min(),
+            number_by_person[is_reference_person].max(),
         )
         n_people_outside = int(
             (
-                (person_values < reference_minimum)
-                | (person_values > reference_maximum)
+                (number_by_person < reference_minimum)
+                | (number_by_person > reference_maximum)
             ).sum()
         )
         if n_people_outside > MAX_OUTSIDE_SHARE * len(people_table):
@@ -1086,56 +1123,62 @@ def score_column(
         {"value": np.asarray(column_values), "label": np.asarray(class_labels)}
     )
     person_table = scan_table.assign(person=groups).dropna().drop_duplicates("person")
-    value_bins = person_table["value"]
+    bin_series = person_table["value"]
     is_numeric = (
-        pd.api.types.is_numeric_dtype(value_bins)
-        and value_bins.nunique() > N_COVARIATE_BINS
+        pd.api.types.is_numeric_dtype(bin_series)
+        and bin_series.nunique() > N_COVARIATE_BINS
     )
     if is_numeric:
-        value_bins = pd.qcut(
-            value_bins, N_COVARIATE_BINS, labels=False, duplicates="drop"
+        bin_series = pd.qcut(
+            bin_series, N_COVARIATE_BINS, labels=False, duplicates="drop"
         )
-    bin_codes = pd.factorize(value_bins)[0]
+    bin_codes = pd.factorize(bin_series)[0]
     class_names, y = np.unique(person_table["label"].astype(str), return_inverse=True)
     n_classes = len(class_names)
     rng = np.random.default_rng(0)
-    fold_of_person = _assign_people_to_folds(y, rng)
-    bin_counts = np.zeros((N_FOLDS, bin_codes.max() + 1, n_classes))
-    np.add.at(bin_counts, (fold_of_person, bin_codes, y), 1)
+    person_folds = _assign_people_to_folds(y, rng)
+    fold_bin_class_counts = np.zeros((N_FOLDS, bin_codes.max() + 1, n_classes))
+    np.add.at(fold_bin_class_counts, (person_folds, bin_codes, y), 1)
     # A p-value of the cross-validated accuracy would have little power.
     if is_numeric and n_classes > 1:
-        values_by_class = [x for _, x in person_table.groupby("label")["value"]]
-        p_value = kruskal(*values_by_class).pvalue
+        class_value_series = [x for _, x in person_table.groupby("label")["value"]]
+        p_value = kruskal(*class_value_series).pvalue
     else:
-        p_value = _chi_squared_p(bin_counts.sum(axis=0), rng)
-    return _majority_accuracy(bin_counts), 1 / n_classes, float(p_value)
+        p_value = _chi_squared_p(fold_bin_class_counts.sum(axis=0), rng)
+    return _majority_accuracy(fold_bin_class_counts), 1 / n_classes, float(p_value)
 
 
 def _assign_people_to_folds(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the fold of each person; folds have nearly the same shares of classes."""
-    fold_of_person = np.empty(len(y), dtype=np.int64)
+    person_folds = np.empty(len(y), dtype=np.int64)
     shuffled_indices = rng.permutation(len(y))
     class_sorted_indices = shuffled_indices[
         np.argsort(y[shuffled_indices], kind="stable")
     ]
-    fold_of_person[class_sorted_indices] = np.arange(len(y)) % N_FOLDS
-    return fold_of_person
+    person_folds[class_sorted_indices] = np.arange(len(y)) % N_FOLDS
+    return person_folds
 
 
-def _majority_accuracy(test_counts: np.ndarray) -> float:
+def _majority_accuracy(fold_bin_class_counts: np.ndarray) -> float:
     """Return cross-validated balanced accuracy of counts by fold, code and class.
 
     A code predicts the class of whose training people the largest share has it.
     """
-    class_counts = test_counts.sum(axis=0)
-    train_counts = class_counts - test_counts
-    train_totals = train_counts.sum(axis=1, keepdims=True)
-    class_shares = np.round(train_counts / np.maximum(train_totals, 1), 12)
-    is_predicted = class_shares == class_shares.max(axis=2, keepdims=True)
+    bin_class_counts = fold_bin_class_counts.sum(axis=0)
+    train_bin_class_counts = bin_class_counts - fold_bin_class_counts
+    train_class_totals = train_bin_class_counts.sum(axis=1, keepdims=True)
+    train_class_shares = np.round(
+        train_bin_class_counts / np.maximum(train_class_totals, 1), 12
+    )
+    is_predicted_class = train_class_shares == train_class_shares.max(
+        axis=2, keepdims=True
+    )
     # Tied classes share the prediction, so that an uninformative column is at chance.
-    tied_class_counts = is_predicted.sum(axis=2, keepdims=True)
-    correct_counts = (test_counts * is_predicted / tied_class_counts).sum(axis=(0, 1))
-    return float((correct_counts / class_counts.sum(axis=0)).mean())
+    n_tied_classes = is_predicted_class.sum(axis=2, keepdims=True)
+    n_correct_by_class = (
+        fold_bin_class_counts * is_predicted_class / n_tied_classes
+    ).sum(axis=(0, 1))
+    return float((n_correct_by_class / bin_class_counts.sum(axis=0)).mean())
 
 
 def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> float:
@@ -1147,10 +1190,10 @@ def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> f
     table_margins = [
         contingency_table.sum(axis=sum_axis).astype(int) for sum_axis in (1, 0)
     ]
-    random_counts = random_table(*table_margins, seed=rng).rvs(N_PERMUTATIONS)
+    random_tables = random_table(*table_margins, seed=rng).rvs(N_PERMUTATIONS)
     # Chi-squared is sum(O^2 / E) up to constants.
-    all_counts = np.concatenate([contingency_table[None], random_counts])
-    squared_ratios = all_counts**2 / np.outer(*table_margins)
+    stacked_tables = np.concatenate([contingency_table[None], random_tables])
+    squared_ratios = stacked_tables**2 / np.outer(*table_margins)
     chi_squared_statistics = squared_ratios.sum(axis=(1, 2))
     return float(
         (chi_squared_statistics >= chi_squared_statistics[0] * (1 - 1e-12)).mean()

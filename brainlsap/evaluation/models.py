@@ -112,77 +112,77 @@ def read_global_means(
     """
     features = np.array(unpack(as_number_array(X))[1], dtype=np.float64)
     n_rois = features.shape[1]
-    is_subcortex = np.zeros(n_rois, dtype=bool)
+    is_subcortex_region = np.zeros(n_rois, dtype=bool)
     if structures is not None:
-        is_subcortex = np.asarray(structures) == "subcortex"
+        is_subcortex_region = np.asarray(structures) == "subcortex"
     side_letters = (
         np.full(n_rois, "M") if hemispheres is None else np.asarray(hemispheres)
     )
-    if not len(is_subcortex) == len(side_letters) == n_rois:
+    if not len(is_subcortex_region) == len(side_letters) == n_rois:
         raise ParameterError(
             f"hemispheres and structures must have {n_rois} entries, one for each "
-            f"region; got {len(side_letters)} and {len(is_subcortex)} entries."
+            f"region; got {len(side_letters)} and {len(is_subcortex_region)} entries."
         )
-    is_measured = ~np.isnan(features)
-    measured_values = np.where(is_measured, features, 0.0)
-    mean_columns = []
-    for is_in_structure in (~is_subcortex, is_subcortex):
-        for is_on_side in (
+    is_measured_value = ~np.isnan(features)
+    zero_filled_features = np.where(is_measured_value, features, 0.0)
+    column_blocks = []
+    for is_structure_region in (~is_subcortex_region, is_subcortex_region):
+        for is_side_region in (
             np.full(n_rois, True),
             side_letters == "L",
             side_letters == "R",
         ):
-            is_inside = is_in_structure & is_on_side
-            if is_inside.any():
-                n_measured_by_scan = is_measured[:, is_inside].sum(axis=1)
-                group_totals = measured_values[:, is_inside].sum(axis=1)
+            is_group_region = is_structure_region & is_side_region
+            if is_group_region.any():
+                n_measured_by_scan = is_measured_value[:, is_group_region].sum(axis=1)
+                group_totals = zero_filled_features[:, is_group_region].sum(axis=1)
                 group_totals = np.where(n_measured_by_scan > 0, group_totals, np.nan)
-                mean_columns += [
+                column_blocks += [
                     group_totals / np.maximum(n_measured_by_scan, 1),
                     group_totals,
                 ]
-    return np.hstack(mean_columns)
+    return np.hstack(column_blocks)
 
 
 def score_inputs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return F of the difference between classes in every input; 0 if constant."""
-    is_varying = np.ptp(X, axis=0) > 0
+    is_varying_input = np.ptp(X, axis=0) > 0
     F = np.zeros(X.shape[1])
-    if is_varying.any():
+    if is_varying_input.any():
         with np.errstate(divide="ignore"):  # classes may not vary within
-            F[is_varying], _ = f_classif(X[:, is_varying], y)
+            F[is_varying_input], _ = f_classif(X[:, is_varying_input], y)
     return F
 
 
-def _mean_recall(test_codes: np.ndarray, predicted_codes: np.ndarray) -> float:
+def _mean_recall(test_class_codes: np.ndarray, predicted_codes: np.ndarray) -> float:
     """Return the balanced accuracy, for one call of many.
 
     scikit-learn's function takes as long as a fit of few scans.
     """
-    recalls = [
-        np.mean(predicted_codes[test_codes == class_code] == class_code)
-        for class_code in np.unique(test_codes)
+    class_recalls = [
+        np.mean(predicted_codes[test_class_codes == class_code] == class_code)
+        for class_code in np.unique(test_class_codes)
     ]
-    return float(np.mean(recalls))
+    return float(np.mean(class_recalls))
 
 
 def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
     """Learn to code every column but keys, renamed labels and free text."""
     covariate_names = []
-    for covariate_name, covariate_values in covariate_table.items():
-        is_label = _is_label(covariate_values, y)
-        observed_values = covariate_values.dropna()
+    for covariate_name, covariate_series in covariate_table.items():
+        is_copy_of_label = _is_label(covariate_series, y)
+        observed_series = covariate_series.dropna()
         # Text of many kinds is names or dates, but sites may be many.
         is_site_like = IS_CATEGORICAL.get(acquisition_kind(covariate_name), False)
-        n_distinct_values = observed_values.nunique()
+        n_distinct_values = observed_series.nunique()
         max_distinct_values = max(
-            MOST_GROUPS, len(observed_values) / (2 if is_site_like else 4)
+            MOST_GROUPS, len(observed_series) / (2 if is_site_like else 4)
         )
-        if has_groups(str(covariate_name), observed_values):
+        if has_groups(str(covariate_name), observed_series):
             is_usable = 1 < n_distinct_values <= max_distinct_values
         else:
-            is_usable = len(observed_values) > 0
-        if is_usable and not is_label and covariate_name not in KEY_COLUMNS:
+            is_usable = len(observed_series) > 0
+        if is_usable and not is_copy_of_label and covariate_name not in KEY_COLUMNS:
             covariate_names.append(str(covariate_name))
     return learn_design(covariate_names, covariate_table)
 
@@ -223,7 +223,7 @@ def choose_covariates(
         If a column is unknown, neither numbers nor groups, or the label itself.
     """
     if names is None:
-        column_of_kind: dict[str, str] = {}
+        column_by_kind: dict[str, str] = {}
         for column_name in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
             covariate_kind, column_values = (
                 acquisition_kind(column_name),
@@ -237,34 +237,36 @@ def choose_covariates(
             )
             is_sex = covariate_kind == "sex" and column_values.nunique() <= MOST_GROUPS
             if is_usable and (is_age or is_sex):
-                column_of_kind.setdefault(covariate_kind, str(column_name))
+                column_by_kind.setdefault(covariate_kind, str(column_name))
         return tuple(
-            column_of_kind[covariate_kind]
+            column_by_kind[covariate_kind]
             for covariate_kind in ("age", "sex")
-            if covariate_kind in column_of_kind
+            if covariate_kind in column_by_kind
         )
     names = [names] if isinstance(names, str) else list(names)
-    covariate_columns = tuple(
+    covariate_column_names = tuple(
         dict.fromkeys(
             find_covariate_column(table, covariate_name) for covariate_name in names
         )
     )
-    for column_name in covariate_columns:
+    for column_name in covariate_column_names:
         if _is_label(table[column_name], table["label"]):
             raise ParameterError(
                 f"{option_text('covariates')} names {column_name}, which is a copy of "
                 "the label. Leave this covariate out."
             )
         check_values(table, column_name)
-    return covariate_columns
+    return covariate_column_names
 
 
 def _is_label(column_values: pd.Series, class_labels: pd.Series | np.ndarray) -> bool:
     """Return whether each value goes with one label, and each label with one value."""
-    value_pairs = pd.DataFrame(
+    value_label_table = pd.DataFrame(
         {"value": column_values.astype(str).to_numpy(), "label": class_labels}
     )
-    return bool((value_pairs.nunique() == len(value_pairs.drop_duplicates())).all())
+    return bool(
+        (value_label_table.nunique() == len(value_label_table.drop_duplicates())).all()
+    )
 
 
 class LinearLoss(NamedTuple):
@@ -290,9 +292,9 @@ def _softmax_loss(
     shifted_scores = decision_scores - decision_scores.max(axis=0)
     probabilities = np.exp(shifted_scores)
     exp_sums = probabilities.sum(axis=0)
-    losses = np.log(exp_sums) - (shifted_scores * class_indicators).sum(axis=0)
+    scan_losses = np.log(exp_sums) - (shifted_scores * class_indicators).sum(axis=0)
     probabilities /= exp_sums
-    return float(scan_weights @ losses), (
+    return float(scan_weights @ scan_losses), (
         probabilities - class_indicators
     ) * scan_weights
 
@@ -357,10 +359,10 @@ def fit_linear_models(
     n_scans = len(X)
     class_counts = np.bincount(class_codes)
     n_classes = len(class_counts)
-    weight_of_class = np.ones(n_classes)
+    class_weights = np.ones(n_classes)
     if class_weight == "balanced":
-        weight_of_class = n_scans / (n_classes * class_counts)
-    scan_weights = weight_of_class[class_codes]
+        class_weights = n_scans / (n_classes * class_counts)
+    scan_weights = class_weights[class_codes]
     # Numbers: truth values would be converted in every product.
     class_indicators = (class_codes == np.arange(n_classes)[:, None]).astype(float)
     if n_classes == 2:
@@ -368,19 +370,21 @@ def fit_linear_models(
     if model_kind == "svm":
         # The intercept is penalised: a further input of ones. Only a class's own scans
         # have its weight, not the rest.
-        loss = LinearLoss(_squared_hinge_loss, 1.0)
+        linear_loss = LinearLoss(_squared_hinge_loss, 1.0)
         design_matrix = np.column_stack([X, np.ones(n_scans)])
-        metric_weights = np.ones(n_scans)
+        scan_metric_weights = np.ones(n_scans)
         if n_classes > 2:
-            scan_weights = np.where(class_indicators, weight_of_class[:, None], 1.0)
+            scan_weights = np.where(class_indicators, class_weights[:, None], 1.0)
     else:
-        loss = LinearLoss(_softmax_loss, 1 / n_classes)
+        linear_loss = LinearLoss(_softmax_loss, 1 / n_classes)
         if n_classes == 2:
-            loss = LinearLoss(_logistic_loss, 0.25)
-        metric_weights = scan_weights
+            linear_loss = LinearLoss(_logistic_loss, 0.25)
+        scan_metric_weights = scan_weights
         input_means = scan_weights @ X / scan_weights.sum()
         design_matrix = X - input_means
-    eigenvalues, V = _decompose_gram(design_matrix * np.sqrt(metric_weights)[:, None])
+    eigenvalues, V = _decompose_gram(
+        design_matrix * np.sqrt(scan_metric_weights)[:, None]
+    )
     rotated_design = design_matrix @ V
     penalty_weights = np.ones(len(eigenvalues))
     if (
@@ -391,20 +395,22 @@ def fit_linear_models(
         penalty_weights = np.append(penalty_weights, 0.0)
     W = np.zeros((len(class_indicators), len(eigenvalues)))
     # A product with a copy takes half as long as one with a transposed view.
-    rotated_rows = np.ascontiguousarray(rotated_design.T)
-    solutions = []
+    transposed_design = np.ascontiguousarray(rotated_design.T)
+    coefficient_intercept_pairs = []
     for C in penalties:
-        step_scales = 1 / np.sqrt(penalty_weights + C * loss.curvature * eigenvalues)
+        step_scales = 1 / np.sqrt(
+            penalty_weights + C * linear_loss.curvature * eigenvalues
+        )
 
         def objective(
             x: np.ndarray, C: float = C, step_scales: np.ndarray = step_scales
         ) -> tuple[float, np.ndarray]:
             W = x.reshape(len(class_indicators), -1) * step_scales
-            loss_sum, score_gradient = loss.compute(
-                W @ rotated_rows, class_indicators, scan_weights
+            loss_sum, score_gradient = linear_loss.compute(
+                W @ transposed_design, class_indicators, scan_weights
             )
             penalized_W = W * penalty_weights
-            loss_gradient = (rotated_rows @ score_gradient.T).T
+            loss_gradient = (transposed_design @ score_gradient.T).T
             gradient = (C * loss_gradient + penalized_W) * step_scales
             return C * loss_sum + (penalized_W**2).sum() / 2, gradient.ravel()
 
@@ -414,21 +420,25 @@ def fit_linear_models(
             "maxiter": 2000,
         }
         start_coefficients = (W / step_scales).ravel()
-        minimization = minimize(
+        minimization_result = minimize(
             objective,
             start_coefficients,
             jac=True,
             method="L-BFGS-B",
             options=solver_options,
         )
-        W = minimization.x.reshape(W.shape) * step_scales
+        W = minimization_result.x.reshape(W.shape) * step_scales
         if model_kind == "svm":
             coefficients = W @ V.T
-            solutions.append((coefficients[:, :-1], coefficients[:, -1]))
+            coefficient_intercept_pairs.append(
+                (coefficients[:, :-1], coefficients[:, -1])
+            )
         else:
             coefficients = W[:, :-1] @ V.T
-            solutions.append((coefficients, W[:, -1] - coefficients @ input_means))
-    return solutions
+            coefficient_intercept_pairs.append(
+                (coefficients, W[:, -1] - coefficients @ input_means)
+            )
+    return coefficient_intercept_pairs
 
 
 def _decompose_gram(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -437,10 +447,12 @@ def _decompose_gram(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if n_rows >= n_columns:
         eigenvalues, V = np.linalg.eigh(X.T @ X)
         return np.maximum(eigenvalues, 0.0), V
-    eigenvalues, left_vectors = np.linalg.eigh(X @ X.T)
-    is_positive = eigenvalues > 1e-12 * max(eigenvalues[-1], 1e-300)
-    eigenvalues = eigenvalues[is_positive]
-    return eigenvalues, X.T @ (left_vectors[:, is_positive] / np.sqrt(eigenvalues))
+    eigenvalues, left_eigenvectors = np.linalg.eigh(X @ X.T)
+    is_positive_eigenvalue = eigenvalues > 1e-12 * max(eigenvalues[-1], 1e-300)
+    eigenvalues = eigenvalues[is_positive_eigenvalue]
+    return eigenvalues, X.T @ (
+        left_eigenvectors[:, is_positive_eigenvalue] / np.sqrt(eigenvalues)
+    )
 
 
 class _FittedByCurvature:
@@ -453,10 +465,10 @@ class _FittedByCurvature:
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Fit coefficients and intercepts to centred and scaled inputs."""
         self.classes_, class_codes = np.unique(y, return_inverse=True)
-        solutions = fit_linear_models(
+        coefficient_intercept_pairs = fit_linear_models(
             self.kind, X, class_codes, [self.C], self.class_weight
         )
-        self.coef_, self.intercept_ = solutions[0]
+        self.coef_, self.intercept_ = coefficient_intercept_pairs[0]
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -473,7 +485,7 @@ class _LinearSVC(_FittedByCurvature, LinearSVC):
     kind = "svm"
 
 
-class _Choice(NamedTuple):
+class _TuningChoice(NamedTuple):
     """Settings of a linear model, and their mean score over the inner folds."""
 
     score: float
@@ -551,16 +563,16 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """Tune on inner folds of X (packed), then fit on all scans."""
         if self.reads == "covariates":
             self.design_ = learn_covariates(covariates, y)
-        y, input_values = np.asarray(y).astype(str), self._read_inputs(X, covariates)
+        y, input_matrix = np.asarray(y).astype(str), self._read_inputs(X, covariates)
         # With one shared connectome the edges are constant: no span to rotate onto.
-        input_kind = self.reads if np.ptp(input_values, axis=0).any() else "nothing"
+        input_kind = self.reads if np.ptp(input_matrix, axis=0).any() else "nothing"
         linear_model = _LinearSVC() if self.kind == "svm" else _LogisticRegression()
         seed = self.random_state
         groups = check_groups(groups, len(y), "the inner folds that choose C")
-        participant_ids = pd.Series(groups.astype(str))
-        n_folds = min(self.n_inner_folds, participant_ids.groupby(y).nunique().min())
-        splits = make_splits(y, participant_ids, n_folds, seed) if n_folds > 1 else ()
-        tuned_choice = self._tune(input_values, y, splits, input_kind)
+        person_id_series = pd.Series(groups.astype(str))
+        n_folds = min(self.n_inner_folds, person_id_series.groupby(y).nunique().min())
+        splits = make_splits(y, person_id_series, n_folds, seed) if n_folds > 1 else ()
+        tuned_choice = self._tune(input_matrix, y, splits, input_kind)
         linear_model.set_params(
             C=tuned_choice.C, class_weight=tuned_choice.class_weight
         )
@@ -569,13 +581,13 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             pipeline_steps.insert(
                 1, SelectKBest(score_inputs, k=tuned_choice.n_selected)
             )
-        self.model_ = make_pipeline(*pipeline_steps).fit(input_values, y)
+        self.model_ = make_pipeline(*pipeline_steps).fit(input_matrix, y)
         self.classes_ = self.model_.classes_
-        is_balanced = tuned_choice.class_weight == "balanced"
+        has_balanced_weights = tuned_choice.class_weight == "balanced"
         class_prior = self.class_prior
         if class_prior is None:
-            class_prior = BALANCED if is_balanced else TRAINING
-        self._learn_prior(y, class_prior, is_balanced=is_balanced)
+            class_prior = BALANCED if has_balanced_weights else TRAINING
+        self._learn_prior(y, class_prior, is_balanced=has_balanced_weights)
         self.fit_report_ = {
             "C": tuned_choice.C,
             "class_weight": tuned_choice.class_weight or "none",
@@ -587,46 +599,46 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
 
     def _tune(
         self,
-        input_values: np.ndarray,
+        input_matrix: np.ndarray,
         y: np.ndarray,
         splits: Sequence[Split],
         input_kind: str,
-    ) -> _Choice:
+    ) -> _TuningChoice:
         """Return the settings of the best inner balanced accuracy."""
-        input_counts: list[int | None] = [None]
+        n_inputs_choices: list[int | None] = [None]
         if self.n_selected:
-            input_counts = [
-                *sorted({min(k, input_values.shape[1]) for k in self.n_selected})
+            n_inputs_choices = [
+                *sorted({min(k, input_matrix.shape[1]) for k in self.n_selected})
             ]
         class_codes = np.unique(y, return_inverse=True)[1]
         penalties = [10.0**exponent for exponent in EXPONENTS_OF_C[self.kind]]
-        scores_of_candidate: dict[
+        scores_by_choice_key: dict[
             tuple[float, str | None, int | None], list[float]
         ] = {}
         for train_index, test_index in splits:
-            present_codes, train_codes = np.unique(
+            present_class_codes, train_class_codes = np.unique(
                 class_codes[train_index], return_inverse=True
             )
-            test_codes = class_codes[test_index]
-            input_scaler = standardizer(input_kind).fit(input_values[train_index])
-            X_train = input_scaler.transform(input_values[train_index])
-            X_test = input_scaler.transform(input_values[test_index])
+            test_class_codes = class_codes[test_index]
+            input_scaler = standardizer(input_kind).fit(input_matrix[train_index])
+            X_train = input_scaler.transform(input_matrix[train_index])
+            X_test = input_scaler.transform(input_matrix[test_index])
             input_order = np.arange(X_train.shape[1])
             if self.n_selected:
-                F = score_inputs(X_train, train_codes)
+                F = score_inputs(X_train, train_class_codes)
                 input_order = np.argsort(-F, kind="stable")
-            for n_inputs, class_weight in product(input_counts, (None, "balanced")):
+            for n_inputs, class_weight in product(n_inputs_choices, (None, "balanced")):
                 input_indices = input_order[:n_inputs]
-                solutions = fit_linear_models(
+                coefficient_intercept_pairs = fit_linear_models(
                     self.kind,
                     X_train[:, input_indices],
-                    train_codes,
+                    train_class_codes,
                     penalties,
                     class_weight,
                     _TUNING_TOLERANCE,
                 )
                 for C, (coefficients, intercepts) in zip(
-                    penalties, solutions, strict=True
+                    penalties, coefficient_intercept_pairs, strict=True
                 ):
                     decision_scores = (
                         X_test[:, input_indices] @ coefficients.T + intercepts
@@ -635,16 +647,18 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                         decision_scores = np.column_stack(
                             [-decision_scores, decision_scores]
                         )
-                    predicted_codes = present_codes[decision_scores.argmax(axis=1)]
-                    test_score = _mean_recall(test_codes, predicted_codes)
-                    scores_of_candidate.setdefault(
+                    predicted_codes = present_class_codes[
+                        decision_scores.argmax(axis=1)
+                    ]
+                    test_score = _mean_recall(test_class_codes, predicted_codes)
+                    scores_by_choice_key.setdefault(
                         (C, class_weight, n_inputs), []
                     ).append(test_score)
-        if not scores_of_candidate:
-            return _Choice(float("nan"), 0.01, "balanced", input_counts[0])
+        if not scores_by_choice_key:
+            return _TuningChoice(float("nan"), 0.01, "balanced", n_inputs_choices[0])
         tuning_choices = [
-            _Choice(float(np.mean(choice_scores)), *choice_key)
-            for choice_key, choice_scores in scores_of_candidate.items()
+            _TuningChoice(float(np.mean(choice_scores)), *choice_key)
+            for choice_key, choice_scores in scores_by_choice_key.items()
         ]
         return max(tuning_choices, key=lambda tuning_choice: tuning_choice.preference)
 
@@ -677,12 +691,12 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             return read_edges(X) if self.reads == "edges" else read_features(X)
         W, _, row_indices, column_indices = _read_networks(X)
         edge_weights = W[:, row_indices, column_indices].astype(float)
-        total_weight, density = (
+        total_edge_weights, edge_densities = (
             edge_weights.sum(axis=1),
             (edge_weights > 0).mean(axis=1),
         )
         covariate_design = apply_design(self.design_, covariates)
-        return np.column_stack([total_weight, density, covariate_design])
+        return np.column_stack([total_edge_weights, edge_densities, covariate_design])
 
 
 @dataclass(eq=False, repr=False)
@@ -787,12 +801,12 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                 brain_classifier.fit(X, y, groups)
             class_codes = pd.Index(brain_classifier.stages_).get_indexer(np.asarray(y))
             person_codes = pd.factorize(np.asarray(groups))[0]
-            left_out_scores = rebalance_scores(
+            left_out_brain_scores = rebalance_scores(
                 brain_classifier.left_out_scores_, class_codes, person_codes
             )
-            input_columns = np.hstack([covariate_design, left_out_scores])
-            self.ridge_ = clone(self.ridge).fit(_pack_columns(input_columns), y, groups)
-            if self._weigh_brain(left_out_scores.shape[1]) <= 0:
+            input_matrix = np.hstack([covariate_design, left_out_brain_scores])
+            self.ridge_ = clone(self.ridge).fit(_pack_columns(input_matrix), y, groups)
+            if self._weigh_brain(left_out_brain_scores.shape[1]) <= 0:
                 self.brain_ = None
         if self.brain_ is None:
             self.ridge_ = clone(self.ridge).fit(
@@ -808,12 +822,12 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         }
         return self
 
-    def _weigh_brain(self, n_scores: int) -> float:
+    def _weigh_brain(self, n_brain_columns: int) -> float:
         """Return the sum over targets of the weight of the score of this target."""
         n_columns = self.ridge_.n_rois_
-        is_score = np.eye(n_columns)[n_columns - n_scores :]
-        unit_input_scores = self.ridge_.decision_scores(_pack_columns(is_score))
-        zero_input_scores = self.ridge_.decision_scores(_pack_columns(0 * is_score))
+        unit_inputs = np.eye(n_columns)[n_columns - n_brain_columns :]
+        unit_input_scores = self.ridge_.decision_scores(_pack_columns(unit_inputs))
+        zero_input_scores = self.ridge_.decision_scores(_pack_columns(0 * unit_inputs))
         return float(np.trace(unit_input_scores - zero_input_scores))
 
     def predict_proba(
@@ -835,12 +849,12 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         return self.classes_[class_codes]
 
 
-def _pack_columns(input_columns: np.ndarray) -> np.ndarray:
+def _pack_columns(input_matrix: np.ndarray) -> np.ndarray:
     """Return columns (n_scans, n_columns) packed as regions without connections."""
-    if not input_columns.shape[1]:
-        input_columns = np.zeros((len(input_columns), 1))
-    n_scans, n_columns = input_columns.shape
-    return pack(np.zeros((n_scans, n_columns, n_columns)), input_columns[:, :, None])
+    if not input_matrix.shape[1]:
+        input_matrix = np.zeros((len(input_matrix), 1))
+    n_scans, n_columns = input_matrix.shape
+    return pack(np.zeros((n_scans, n_columns, n_columns)), input_matrix[:, :, None])
 
 
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
@@ -934,14 +948,14 @@ def _classifier_factory(
         import brainlsap.model
 
         if setting_names is not None:
-            all_settings = model_settings | (model_settings.get("options") or {})
+            value_by_setting = model_settings | (model_settings.get("options") or {})
             model_settings = {
-                setting_name: all_settings[setting_name]
+                setting_name: value_by_setting[setting_name]
                 for setting_name in setting_names
-                if all_settings.get(setting_name) is not None
+                if value_by_setting.get(setting_name) is not None
             }
-        classifier = getattr(brainlsap.model, class_name)
-        model = classifier(first_argument, random_state=seed)
+        classifier_class = getattr(brainlsap.model, class_name)
+        model = classifier_class(first_argument, random_state=seed)
         try:
             return model.set_params(**(model_settings | fixed_settings))
         except ValueError as error:  # scikit-learn's, of an unknown parameter
@@ -955,7 +969,7 @@ def _classifier_factory(
 
 def _describe_flags(setting_names: Iterable[str]) -> str:
     """Return the arguments of run_study whose flags have these names."""
-    argument_of_flag = {
+    argument_by_flag = {
         flag_key: option.name
         for option in OPTIONS
         if option.recipient == "study"
@@ -963,9 +977,9 @@ def _describe_flags(setting_names: Iterable[str]) -> str:
     }
     argument_texts = [
         f"--{setting_name.replace('_', '-')} of the command line is "
-        f"{argument_of_flag[setting_name]}= of run_study"
+        f"{argument_by_flag[setting_name]}= of run_study"
         for setting_name in setting_names
-        if setting_name in argument_of_flag
+        if setting_name in argument_by_flag
     ]
     return f" {'; '.join(argument_texts)}." if argument_texts else ""
 
@@ -1007,10 +1021,12 @@ def _edited_edges_factory(edit_edges: Callable[..., np.ndarray]) -> Factory:
     """Return a function that makes LSAP-C for edited connectomes."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> Pipeline:
-        editing_step = FunctionTransformer(edit_edges, kw_args={"random_state": seed})
+        edge_transformer = FunctionTransformer(
+            edit_edges, kw_args={"random_state": seed}
+        )
         # "own": without connectomes, none may be made of the features.
         return make_pipeline(
-            editing_step, _lsap_factory(connectome="own")(seed, model_settings)
+            edge_transformer, _lsap_factory(connectome="own")(seed, model_settings)
         )
 
     return make_model
@@ -1040,15 +1056,15 @@ class ModelTable(MutableMapping[str, ModelEntry]):
     their titles. They are read when asked for: importing them takes seconds.
     """
 
-    def __init__(self, entry_of_model: dict[str, ModelEntry]) -> None:
-        for model_name, model_entry in entry_of_model.items():
+    def __init__(self, entry_by_model: dict[str, ModelEntry]) -> None:
+        for model_name, model_entry in entry_by_model.items():
             model_entry.check(model_name)
-        self._entries = entry_of_model
+        self._entries = entry_by_model
 
     def _list_entries(self) -> dict[str, ModelEntry]:
         from brainlsap.model import NETWORKS
 
-        entry_of_network = {
+        entry_by_title = {
             network_kind.title: ModelEntry(_network_factory(model_name), "baseline")
             for model_name, network_kind in NETWORKS.items()
         }
@@ -1056,20 +1072,22 @@ class ModelTable(MutableMapping[str, ModelEntry]):
             *self._entries,
             *(network_kind.title for network_kind in NETWORKS.values()),
         ]
-        use_counts = Counter(_lookup_key(model_name) for model_name in model_names)
+        n_uses_by_key = Counter(
+            _normalize_model_name(model_name) for model_name in model_names
+        )
         if repeated_names := [
             model_name
             for model_name in model_names
-            if use_counts[_lookup_key(model_name)] > 1
+            if n_uses_by_key[_normalize_model_name(model_name)] > 1
         ]:
             raise ParameterError(
                 f"models must have different names; got {' and '.join(repeated_names)}."
                 " Rename an entry of MODELS or a title in NETWORKS."
             )
-        model_entries = self._entries | entry_of_network
+        entry_by_name = self._entries | entry_by_title
         return dict(
             sorted(
-                model_entries.items(),
+                entry_by_name.items(),
                 key=lambda name_and_entry: ROLES.index(name_and_entry[1].role),
             )
         )
@@ -1299,18 +1317,18 @@ def make_models(
     ... }
     {'LSAP-C': 'model', 'linear SVM': 'baseline'}
     """
-    members_of_key: dict[str, tuple[str, ...]] = {
-        _lookup_key(model_name): (model_name,) for model_name in MODELS
+    model_names_by_key: dict[str, tuple[str, ...]] = {
+        _normalize_model_name(model_name): (model_name,) for model_name in MODELS
     }
-    members_of_key |= {
-        _lookup_key(group_name): list_models_of_group(group_name)
+    model_names_by_key |= {
+        _normalize_model_name(group_name): list_models_of_group(group_name)
         for group_name in GROUP_NAMES
     }
     names = [names] if isinstance(names, str) else list(names)
     if unknown_names := [
         model_name
         for model_name in names
-        if _lookup_key(model_name) not in members_of_key
+        if _normalize_model_name(model_name) not in model_names_by_key
     ]:
         raise ParameterError(
             f"models must be {', '.join(map(repr, GROUP_NAMES))}, or names from "
@@ -1323,19 +1341,19 @@ def make_models(
             f"kernel 'laguerre'. Leave {option_text('kernel')} out; got "
             f"{model_settings['kernel']!r}."
         )
-    chosen_names = {
+    selected_model_names = {
         member_name
         for model_name in names
-        for member_name in members_of_key[_lookup_key(model_name)]
+        for member_name in model_names_by_key[_normalize_model_name(model_name)]
     }
     model_settings = {"preset": preset, **model_settings}
-    named_models = {
+    models_by_name = {
         model_name: (model_entry.make(random_state, model_settings), model_entry.role)
         for model_name, model_entry in MODELS.items()
-        if model_name in chosen_names
+        if model_name in selected_model_names
     }
-    _share_largest_scale([model for model, _ in named_models.values()])
-    return named_models
+    _share_largest_scale([model for model, _ in models_by_name.values()])
+    return models_by_name
 
 
 def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
@@ -1350,19 +1368,19 @@ def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
     network_models = [model for model in classifiers if hasattr(model, "scale_mode")]
     if len({model.kernel for model in network_models}) < 2:
         return
-    settings_of_networks = [model.resolve() for model in network_models]
+    network_settings_list = [model.resolve() for model in network_models]
     if any(
         network_settings.start != "ridge" and network_settings.inputs != "constant"
-        for network_settings in settings_of_networks
+        for network_settings in network_settings_list
     ):
         return
     max_scales = [
-        float(network_settings.max_scale) for network_settings in settings_of_networks
+        float(network_settings.max_scale) for network_settings in network_settings_list
     ]
     if len(set(max_scales)) > 1:
         for model in network_models:
             model.set_params(max_scale=min(max_scales))
 
 
-def _lookup_key(model_name: object) -> str:
+def _normalize_model_name(model_name: object) -> str:
     return str(model_name).lower().replace(" ", "").replace("-", "").replace("_", "")
