@@ -68,11 +68,11 @@ N_HALVES, N_SCALE_HALVES = 20, 5
 class ModelScales(NamedTuple):
     """Scales of one model as arrays (n_fits, n_rois)."""
 
-    final: np.ndarray
+    final_scales: np.ndarray
     """Learned scales of each fold, the mean over starts."""
-    final_of_starts: np.ndarray
+    final_scales_of_starts: np.ndarray
     """Learned scales of each start of each fold; empty if starts were not kept."""
-    initial: np.ndarray
+    initial_scales: np.ndarray
     """Initial scales of each fold; empty if they were not kept."""
 
 
@@ -139,44 +139,44 @@ def rank_regions(
 @lru_cache(maxsize=8)  # hashed by identity; tables, figures and texts use it
 def _rank_by_scale(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return the ranking by the learned scales of a model; only to be read."""
-    is_measured = np.asarray(evaluation.cohort.measured, dtype=bool)
+    is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
     model_scales = _select_scales(evaluation, model_name)
-    relative_scales = _relative_scales(model_scales.final, is_measured)
+    relative_scales = _relative_scales(model_scales.final_scales, is_measured_region)
     fit_relative_scales = relative_scales
-    if len(model_scales.final_of_starts):
+    if len(model_scales.final_scales_of_starts):
         fit_relative_scales = _relative_scales(
-            model_scales.final_of_starts, is_measured
+            model_scales.final_scales_of_starts, is_measured_region
         )
-    percentile_bounds = (
+    percentile_pair = (
         (2.5, 97.5) if len(fit_relative_scales) >= FEWEST_FITS else (0, 100)
     )
     mean_relative_scales = relative_scales.mean(axis=0)
-    region_ranking = pd.DataFrame({"region": list(evaluation.cohort.region_names)})
-    region_ranking.insert(0, "model", model_name)
-    region_ranking["rank"] = _rank_within_fits(mean_relative_scales[None], is_measured)[
-        0
-    ]
-    region_ranking["relative_scale"] = mean_relative_scales
-    region_ranking["scale"] = np.median(model_scales.final, axis=0)
-    fit_ranks = _rank_within_fits(fit_relative_scales, is_measured)
-    for statistic_name, fit_values in (
+    ranking_table = pd.DataFrame({"region": list(evaluation.cohort.region_names)})
+    ranking_table.insert(0, "model", model_name)
+    ranking_table["rank"] = _rank_within_fits(
+        mean_relative_scales[None], is_measured_region
+    )[0]
+    ranking_table["relative_scale"] = mean_relative_scales
+    ranking_table["scale"] = np.median(model_scales.final_scales, axis=0)
+    fit_ranks = _rank_within_fits(fit_relative_scales, is_measured_region)
+    for statistic_name, fit_matrix in (
         ("relative", fit_relative_scales),
         ("rank", fit_ranks),
     ):
-        lower_bounds, upper_bounds = np.percentile(
-            fit_values, percentile_bounds, axis=0
+        lower_bounds, upper_bounds = np.percentile(fit_matrix, percentile_pair, axis=0)
+        ranking_table[f"{statistic_name}_low"] = lower_bounds
+        ranking_table[f"{statistic_name}_high"] = upper_bounds
+    ranking_table["moved"] = np.nan
+    if len(model_scales.initial_scales):
+        scale_changes = np.abs(model_scales.final_scales - model_scales.initial_scales)
+        is_moved_scale = (
+            scale_changes > MIN_RELATIVE_CHANGE * model_scales.initial_scales
         )
-        region_ranking[f"{statistic_name}_low"] = lower_bounds
-        region_ranking[f"{statistic_name}_high"] = upper_bounds
-    region_ranking["moved"] = np.nan
-    if len(model_scales.initial):
-        scale_changes = np.abs(model_scales.final - model_scales.initial)
-        has_moved = scale_changes > MIN_RELATIVE_CHANGE * model_scales.initial
-        region_ranking["moved"] = has_moved.mean(axis=0)
-    region_ranking.loc[~is_measured, region_ranking.columns[2:]] = np.nan
-    region_ranking["measured"] = is_measured
-    add_planted_regions(region_ranking, evaluation.cohort)
-    return region_ranking
+        ranking_table["moved"] = is_moved_scale.mean(axis=0)
+    ranking_table.loc[~is_measured_region, ranking_table.columns[2:]] = np.nan
+    ranking_table["measured"] = is_measured_region
+    add_planted_regions(ranking_table, evaluation.cohort)
+    return ranking_table
 
 
 def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
@@ -188,19 +188,19 @@ def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
             "does not contain. Add this table: dataclasses.replace(evaluation, "
             "region_tests=compare_regions(cohort, evaluation))."
         )
-    statistic_sizes = (
+    statistic_series = (
         region_table["effect"].abs() if by == "effect" else region_table["contrast_z"]
     )
-    statistic_sizes = statistic_sizes.fillna(-np.inf)
-    row_order = statistic_sizes.sort_values(ascending=False, kind="stable").index
+    statistic_series = statistic_series.fillna(-np.inf)
+    row_order = statistic_series.sort_values(ascending=False, kind="stable").index
     region_table = region_table.loc[row_order].drop_duplicates("region")
     region_table = region_table.drop(
         columns="rank", errors="ignore"
     )  # That is of a scale.
-    region_ranks = statistic_sizes[region_table.index].rank(
+    rank_series = statistic_series[region_table.index].rank(
         method="min", ascending=False
     )
-    region_table.insert(1, "rank", region_ranks.where(region_table["measured"]))
+    region_table.insert(1, "rank", rank_series.where(region_table["measured"]))
     region_names = list(evaluation.cohort.region_names)
     return region_table.set_index("region").loc[region_names].reset_index()
 
@@ -236,8 +236,10 @@ def ranking_auc(ranking: pd.DataFrame) -> float:
     float
         Area under the ROC curve over measured regions.
     """
-    measured_ranking = ranking[ranking["measured"]]
-    auc = roc_auc_score(measured_ranking["planted"], -measured_ranking["rank"])
+    measured_ranking_table = ranking[ranking["measured"]]
+    auc = roc_auc_score(
+        measured_ranking_table["planted"], -measured_ranking_table["rank"]
+    )
     return float(auc)
 
 
@@ -365,30 +367,30 @@ def fit_scales_and_halves(
     """
     ridge_classifier = make_region_ridge(cohort, model)
     features = clone(deconfounder).fit_transform(cohort.features, cohort.table)
-    all_indices = np.arange(cohort.n_scans)
-    X = PackedScans(cohort.connectomes, features, all_indices, keeps_terms=True)
+    scan_indices = np.arange(cohort.n_scans)
+    X = PackedScans(cohort.connectomes, features, scan_indices, keeps_terms=True)
     ridge_classifier.fit(X, cohort.y, groups=cohort.groups)
-    is_measured = cohort.measured.any(axis=(0, 2))
+    is_measured_region = cohort.measured.any(axis=(0, 2))
     person_codes = pd.factorize(cohort.groups)[0]
     half_correlations = []
     for division_number in range(n_halves):
         rng = np.random.default_rng([random_state, division_number])
         is_in_first_half = _draw_half(cohort, rng)[person_codes]
-        half_scales = []
-        for is_half in (is_in_first_half, ~is_in_first_half):
+        half_scale_maps = []
+        for is_half_scan in (is_in_first_half, ~is_in_first_half):
             region_scales = ridge_classifier.refit_scales(
-                X, cohort.y, cohort.groups, is_half
+                X, cohort.y, cohort.groups, is_half_scan
             )
-            half_scales.append(np.where(is_measured, region_scales, np.nan))
-        half_correlations.append(_correlate_maps(*half_scales))
-    scales_and_bounds = np.column_stack(
+            half_scale_maps.append(np.where(is_measured_region, region_scales, np.nan))
+        half_correlations.append(_correlate_maps(*half_scale_maps))
+    scale_bound_matrix = np.column_stack(
         [ridge_classifier.scales_, ridge_classifier.scales_interval_]
     )
     # Rounding may exceed the largest scale.
-    scales_and_bounds = scales_and_bounds.clip(max=ridge_classifier.max_scale)
-    scales_and_bounds[~is_measured] = np.nan
+    scale_bound_matrix = scale_bound_matrix.clip(max=ridge_classifier.max_scale)
+    scale_bound_matrix[~is_measured_region] = np.nan
     scale_table = pd.DataFrame(
-        scales_and_bounds, columns=["fit_scale", "fit_low", "fit_high"]
+        scale_bound_matrix, columns=["fit_scale", "fit_low", "fit_high"]
     )
     scale_table.insert(0, "region", list(cohort.region_names))
     return scale_table, {"scale": half_correlations}
@@ -437,19 +439,19 @@ def replicability_table(
     check_at_least("n_halves", n_halves, 1)
     check_at_least("n_scale_halves", n_scale_halves, 0)
     deconfounder = deconfounder or Deconfounder()
-    correlations_of_tasks = [
+    task_correlation_mappings = [
         correlate_half_tests(cohort, deconfounder, range(n_halves), random_state)
     ]
     if n_scale_halves:
-        _, scale_correlations = fit_scales_and_halves(
+        _, scale_correlations_by_statistic = fit_scales_and_halves(
             cohort,
             deconfounder,
             model,
             n_halves=n_scale_halves,
             random_state=random_state,
         )
-        correlations_of_tasks.append(scale_correlations)
-    return summarize_halves(correlations_of_tasks)
+        task_correlation_mappings.append(scale_correlations_by_statistic)
+    return summarize_halves(task_correlation_mappings)
 
 
 def correlate_half_tests(
@@ -464,37 +466,40 @@ def correlate_half_tests(
     divisions can be computed apart.
     """
     region_test_values = prepare_regions(cohort, deconfounder)
-    correlations_of_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
+    correlations_by_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
     for division_number in division_numbers:
         rng = np.random.default_rng([random_state, division_number])
         is_in_first_half = _draw_half(cohort, rng)
-        half_maps = [
-            _compute_statistics(
-                region_test_values.select(is_half[region_test_values.person_codes]), rng
+        half_map_pairs = [
+            _compute_effects_and_contrasts(
+                region_test_values.select(
+                    is_half_person[region_test_values.person_codes]
+                ),
+                rng,
             )
-            for is_half in (is_in_first_half, ~is_in_first_half)
+            for is_half_person in (is_in_first_half, ~is_in_first_half)
         ]
         for statistic_name, first_map, second_map in zip(
-            correlations_of_statistic, *half_maps, strict=True
+            correlations_by_statistic, *half_map_pairs, strict=True
         ):
-            correlations_of_statistic[statistic_name].append(
+            correlations_by_statistic[statistic_name].append(
                 _correlate_maps(first_map, second_map)
             )
-    return correlations_of_statistic
+    return correlations_by_statistic
 
 
 def summarize_halves(
-    correlations_of_tasks: Iterable[Mapping[str, Sequence[float]]],
+    task_correlation_mappings: Iterable[Mapping[str, Sequence[float]]],
 ) -> pd.DataFrame:
     """Return the table of :func:`replicability_table` from correlations of halves."""
-    correlations_of_statistic: dict[str, list[float]] = {
+    correlations_by_statistic: dict[str, list[float]] = {
         "effect": [],
         "contrast": [],
         "scale": [],
     }
-    for task_correlations in correlations_of_tasks:
-        for statistic_name, half_correlations in task_correlations.items():
-            correlations_of_statistic[statistic_name] += half_correlations
+    for task_correlations_by_statistic in task_correlation_mappings:
+        for statistic_name, half_correlations in task_correlations_by_statistic.items():
+            correlations_by_statistic[statistic_name] += half_correlations
     table_records = [
         (
             statistic_name,
@@ -503,7 +508,7 @@ def summarize_halves(
             min(half_correlations),
             max(half_correlations),
         )
-        for statistic_name, half_correlations in correlations_of_statistic.items()
+        for statistic_name, half_correlations in correlations_by_statistic.items()
         if half_correlations
     ]
     column_names = [
@@ -518,13 +523,15 @@ def summarize_halves(
 
 def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
     """Return whether people are in the first half; each class is divided evenly."""
-    label_of_person = cohort.table.groupby("participant", sort=False)["label"].first()
-    shuffled_labels = label_of_person.iloc[rng.permutation(len(label_of_person))]
-    is_in_first_half = shuffled_labels.groupby(shuffled_labels).cumcount() % 2 == 0
-    return is_in_first_half.loc[label_of_person.index].to_numpy()
+    label_by_person = cohort.table.groupby("participant", sort=False)["label"].first()
+    shuffled_label_series = label_by_person.iloc[rng.permutation(len(label_by_person))]
+    is_in_first_half = (
+        shuffled_label_series.groupby(shuffled_label_series).cumcount() % 2 == 0
+    )
+    return is_in_first_half.loc[label_by_person.index].to_numpy()
 
 
-def _compute_statistics(
+def _compute_effects_and_contrasts(
     region_test_values: RegionTestValues, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return effects, and contrasts standardised over permutations, of some people."""
@@ -538,12 +545,12 @@ def _compute_statistics(
 
 def _correlate_maps(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation where both are known; 0 if one is constant."""
-    known_pairs = _select_known_pairs(first_map, second_map)
-    if known_pairs.shape[1] < 3:
+    known_map_pair = _select_known_pairs(first_map, second_map)
+    if known_map_pair.shape[1] < 3:
         return np.nan
-    if (np.ptp(known_pairs, axis=1) == 0).any():
+    if (np.ptp(known_map_pair, axis=1) == 0).any():
         return 0.0
-    return float(spearmanr(*known_pairs).statistic)
+    return float(spearmanr(*known_map_pair).statistic)
 
 
 def _select_known_pairs(first_map: ArrayLike, second_map: ArrayLike) -> np.ndarray:
@@ -606,8 +613,8 @@ def region_importance(
     full_accuracy = compute_accuracy()
     accuracy_losses = np.empty((features.shape[1], n_repeats))
     for region_index, repeat_index in np.ndindex(*accuracy_losses.shape):
-        permuted_order = permute_rows(index_blocks, rng)
-        permuted_features[:, region_index] = features[permuted_order, region_index]
+        permuted_row_order = permute_rows(index_blocks, rng)
+        permuted_features[:, region_index] = features[permuted_row_order, region_index]
         accuracy_losses[region_index, repeat_index] = full_accuracy - compute_accuracy()
         permuted_features[:, region_index] = features[:, region_index]
     loss_table = pd.DataFrame(accuracy_losses)
@@ -645,10 +652,10 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
     )
     for feature_index, feature_name in enumerate(cohort.feature_names):
         feature_table = pd.DataFrame(cohort.features[..., feature_index])
-        class_deviations = feature_table - feature_table.groupby(cohort.y).transform(
-            "mean"
-        )
-        property_table[f"variance_{feature_name}"] = class_deviations.var(ddof=0)
+        class_deviation_table = feature_table - feature_table.groupby(
+            cohort.y
+        ).transform("mean")
+        property_table[f"variance_{feature_name}"] = class_deviation_table.var(ddof=0)
         if find_subcortex_substitute(cohort, feature_name):  # in another unit
             property_table.loc[~cohort.atlas.cortex, f"variance_{feature_name}"] = (
                 np.nan
@@ -683,20 +690,22 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
     """
     properties = properties.set_index("region").loc[list(ranking["region"])]
     correlation_records = []
-    for property_name, property_values in properties.items():
-        known_pairs = _select_known_pairs(ranking["relative_scale"], property_values)
-        n_regions = known_pairs.shape[1]
+    for property_name, property_series in properties.items():
+        known_map_pair = _select_known_pairs(ranking["relative_scale"], property_series)
+        n_regions = known_map_pair.shape[1]
         spearman_rho = p = np.nan
-        if n_regions > 3 and (np.ptp(known_pairs, axis=1) > 0).all():
-            spearman_rho, p = spearmanr(*known_pairs)
+        if n_regions > 3 and (np.ptp(known_map_pair, axis=1) > 0).all():
+            spearman_rho, p = spearmanr(*known_map_pair)
         correlation_records.append(
             (property_name, n_regions, float(spearman_rho), float(p))
         )
     column_names = ["property", "n_regions", "spearman", "p_holm"]
     correlation_table = pd.DataFrame(correlation_records, columns=column_names)
     correlation_table["p_holm"] = adjust_p_values(correlation_table["p_holm"])
-    is_strong = correlation_table["spearman"].abs() >= STRONG_CORRELATION
-    correlation_table["flagged"] = is_strong & (correlation_table["p_holm"] < ALPHA)
+    is_strong_correlation = correlation_table["spearman"].abs() >= STRONG_CORRELATION
+    correlation_table["flagged"] = is_strong_correlation & (
+        correlation_table["p_holm"] < ALPHA
+    )
     return correlation_table
 
 
@@ -717,62 +726,72 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
         chance_w (the mean of random orders: one over their number), spearman (of two
         models' means), jaccard (mean overlap of the smallest).
     """
-    is_measured = np.asarray(evaluation.cohort.measured, dtype=bool)
-    scales_of_model = {}
+    is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
+    relative_scales_by_model = {}
     for model_name in models_with_scales(evaluation):
-        final_scales = _select_scales(evaluation, model_name).final
-        scales_of_model[model_name] = _relative_scales(final_scales, is_measured)[
-            :, is_measured
-        ]
+        final_scales = _select_scales(evaluation, model_name).final_scales
+        relative_scales_by_model[model_name] = _relative_scales(
+            final_scales, is_measured_region
+        )[:, is_measured_region]
     table_records = [
-        (model_name, model_name, *_agreement_of_maps(scale_maps, n_smallest), np.nan)
-        for model_name, scale_maps in scales_of_model.items()
+        (
+            model_name,
+            model_name,
+            *_compute_map_agreement(scale_map_matrix, n_smallest),
+            np.nan,
+        )
+        for model_name, scale_map_matrix in relative_scales_by_model.items()
     ]
-    mean_of_model = {
-        model_name: scale_maps.mean(axis=0)
-        for model_name, scale_maps in scales_of_model.items()
+    mean_scales_by_model = {
+        model_name: scale_map_matrix.mean(axis=0)
+        for model_name, scale_map_matrix in relative_scales_by_model.items()
     }
-    for first_name, second_name in combinations(mean_of_model, 2):
-        scale_maps = np.stack([mean_of_model[first_name], mean_of_model[second_name]])
+    for first_model_name, second_model_name in combinations(mean_scales_by_model, 2):
+        scale_map_matrix = np.stack(
+            [
+                mean_scales_by_model[first_model_name],
+                mean_scales_by_model[second_model_name],
+            ]
+        )
         # Of two maps the mean correlation is the one between them.
         table_records.append(
             (
-                first_name,
-                second_name,
-                *_agreement_of_maps(scale_maps, n_smallest),
-                _mean_spearman(scale_maps),
+                first_model_name,
+                second_model_name,
+                *_compute_map_agreement(scale_map_matrix, n_smallest),
+                _mean_spearman(scale_map_matrix),
             )
         )
     column_names = ["first", "second", "kendall_w", "chance_w", "jaccard", "spearman"]
-    model_agreement = pd.DataFrame(table_records, columns=column_names)
-    return model_agreement[
+    model_agreement_table = pd.DataFrame(table_records, columns=column_names)
+    return model_agreement_table[
         ["first", "second", "kendall_w", "chance_w", "spearman", "jaccard"]
     ]
 
 
-def _agreement_of_maps(
-    scale_maps: np.ndarray, n_smallest: int
+def _compute_map_agreement(
+    scale_map_matrix: np.ndarray, n_smallest: int
 ) -> tuple[float, float, float]:
     """Return Kendall's W of maps (n_maps, n_regions), its mean by chance, and Jaccard.
 
     All are NaN for a single map.
     """
-    n_maps = len(scale_maps)
+    n_maps = len(scale_map_matrix)
     if n_maps < 2:
         return np.nan, np.nan, np.nan
-    kendall_w = (1 + (n_maps - 1) * _mean_spearman(scale_maps)) / n_maps
-    is_among_smallest = rankdata(scale_maps, "min", axis=1) <= n_smallest
+    kendall_w = (1 + (n_maps - 1) * _mean_spearman(scale_map_matrix)) / n_maps
+    is_smallest_region = rankdata(scale_map_matrix, "min", axis=1) <= n_smallest
     jaccard_indices = [
         (first_mask & second_mask).sum() / (first_mask | second_mask).sum()
-        for first_mask, second_mask in combinations(is_among_smallest, 2)
+        for first_mask, second_mask in combinations(is_smallest_region, 2)
     ]
     return kendall_w, 1 / n_maps, float(np.mean(jaccard_indices))
 
 
-def _mean_spearman(scale_maps: np.ndarray) -> float:
+def _mean_spearman(scale_map_matrix: np.ndarray) -> float:
     """Return the mean Spearman correlation over all pairs of maps."""
-    upper_indices = np.triu_indices(len(scale_maps), 1)
-    return float(np.corrcoef(rankdata(scale_maps, axis=1))[upper_indices].mean())
+    upper_indices = np.triu_indices(len(scale_map_matrix), 1)
+    return float(np.corrcoef(rankdata(scale_map_matrix, axis=1))[upper_indices].mean())
 
 
 def common_regions(
@@ -813,26 +832,26 @@ def common_regions(
             "common regions need at least two models with regional scales; the models "
             f"with regional scales are {', '.join(model_names) or 'none'}."
         )
-    reference_name = "Exact" if "Exact" in model_names else model_names[0]
+    reference_model_name = "Exact" if "Exact" in model_names else model_names[0]
     scale_table = pd.DataFrame()
-    is_among_smallest = pd.DataFrame()
+    is_smallest_table = pd.DataFrame()
     for model_name in model_names:
         ranking = rank_regions(evaluation, model_name)
         scale_table[model_name] = ranking["scale"]
-        is_among_smallest[model_name] = ranking["rank"] <= n_smallest
-    shared_table = scale_table.where(is_among_smallest)
-    shared_table.insert(0, "region", list(evaluation.cohort.region_names))
-    shared_table.insert(1, "n_models", is_among_smallest.sum(axis=1))
-    shared_table = shared_table[
-        is_among_smallest[reference_name] & (shared_table["n_models"] > 1)
+        is_smallest_table[model_name] = ranking["rank"] <= n_smallest
+    common_region_table = scale_table.where(is_smallest_table)
+    common_region_table.insert(0, "region", list(evaluation.cohort.region_names))
+    common_region_table.insert(1, "n_models", is_smallest_table.sum(axis=1))
+    common_region_table = common_region_table[
+        is_smallest_table[reference_model_name] & (common_region_table["n_models"] > 1)
     ]
-    shared_table = shared_table.sort_values(
-        ["n_models", reference_name], ascending=[False, True]
+    common_region_table = common_region_table.sort_values(
+        ["n_models", reference_model_name], ascending=[False, True]
     )
-    rmse_of_model = np.sqrt(
-        scale_table.sub(scale_table[reference_name], axis=0).pow(2).mean()
+    rmse_by_model = np.sqrt(
+        scale_table.sub(scale_table[reference_model_name], axis=0).pow(2).mean()
     )
-    return shared_table.reset_index(drop=True), rmse_of_model
+    return common_region_table.reset_index(drop=True), rmse_by_model
 
 
 def models_with_scales(evaluation: Evaluation) -> list[str]:
@@ -847,32 +866,40 @@ def models_with_scales(evaluation: Evaluation) -> list[str]:
 def _select_scales(evaluation: Evaluation, model_name: str) -> ModelScales:
     """Return the scales of one model from the table of all."""
     scale_table = evaluation.scales[evaluation.scales["model"] == model_name]
-    is_mean = scale_table["start"] == "mean"
-    is_start = scale_table["start"].str.isdigit()
-    is_final = scale_table["share"] == 1
-    is_initial = scale_table["share"] == 0
+    is_mean_row = scale_table["start"] == "mean"
+    is_start_row = scale_table["start"].str.isdigit()
+    is_final_row = scale_table["share"] == 1
+    is_initial_row = scale_table["share"] == 0
     n_rois = len(evaluation.cohort.region_names)
 
-    def stack_scales(is_selected: pd.Series) -> np.ndarray:
-        return scale_table.loc[is_selected, "scale"].to_numpy(float).reshape(-1, n_rois)
+    def stack_scales(is_selected_row: pd.Series) -> np.ndarray:
+        return (
+            scale_table.loc[is_selected_row, "scale"]
+            .to_numpy(float)
+            .reshape(-1, n_rois)
+        )
 
     return ModelScales(
-        final=stack_scales(is_mean & is_final),
-        final_of_starts=stack_scales(is_start & is_final),
-        initial=stack_scales(is_mean & is_initial),
+        final_scales=stack_scales(is_mean_row & is_final_row),
+        final_scales_of_starts=stack_scales(is_start_row & is_final_row),
+        initial_scales=stack_scales(is_mean_row & is_initial_row),
     )
 
 
-def _relative_scales(region_scales: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
+def _relative_scales(
+    region_scales: np.ndarray, is_measured_region: np.ndarray
+) -> np.ndarray:
     """Divide scales (n_fits, n_rois) by the median of their fit."""
-    fit_medians = np.median(region_scales[:, is_measured], axis=1, keepdims=True)
+    fit_medians = np.median(region_scales[:, is_measured_region], axis=1, keepdims=True)
     return region_scales / np.maximum(fit_medians, MIN_MEDIAN_SCALE)
 
 
-def _rank_within_fits(region_values: np.ndarray, is_measured: np.ndarray) -> np.ndarray:
+def _rank_within_fits(
+    fit_matrix: np.ndarray, is_measured_region: np.ndarray
+) -> np.ndarray:
     """Rank values (n_fits, n_rois) from 1; regions without a value come last."""
-    filled_values = np.where(is_measured, region_values, np.inf)
-    return rankdata(filled_values, "min", axis=1).astype(float)
+    filled_matrix = np.where(is_measured_region, fit_matrix, np.inf)
+    return rankdata(filled_matrix, "min", axis=1).astype(float)
 
 
 class SpinTest(NamedTuple):
@@ -950,17 +977,17 @@ def spin_test(
     atlas = load_atlas(atlas)
     first_map = _align_with_atlas(first, atlas)
     second_map = _align_with_atlas(second, atlas)
-    is_common = np.isfinite(first_map) & np.isfinite(second_map)
+    is_common_region = np.isfinite(first_map) & np.isfinite(second_map)
     observed_correlation = _rank_correlation(
-        first_map[is_common], second_map[is_common]
+        first_map[is_common_region], second_map[is_common_region]
     )
-    n_regions = int(is_common.sum())
+    n_regions = int(is_common_region.sum())
     if n_regions < MIN_REGIONS or not np.isfinite(observed_correlation):
         raise ParameterError(
             "both maps must have values in at least five common regions, and these "
             f"values must not all be the same; got {n_regions} common regions."
         )
-    first_map[~is_common] = second_map[~is_common] = np.nan
+    first_map[~is_common_region] = second_map[~is_common_region] = np.nan
     null_correlations = _correlate_rotated_maps(
         first_map, second_map, atlas, n_spins, random_state
     )
@@ -975,13 +1002,13 @@ def spin_test(
 
 
 def _align_with_atlas(
-    values_by_region: pd.Series | Mapping[str, float], atlas: Atlas
+    region_value_mapping: pd.Series | Mapping[str, float], atlas: Atlas
 ) -> np.ndarray:
     """Return a map in the order of the atlas; NaN for regions that it lacks."""
-    value_of_region = dict(values_by_region)
-    region_values = np.full(len(atlas), np.nan)
-    region_values[atlas.match(list(value_of_region))] = list(value_of_region.values())
-    return region_values
+    value_by_region = dict(region_value_mapping)
+    region_map = np.full(len(atlas), np.nan)
+    region_map[atlas.match(list(value_by_region))] = list(value_by_region.values())
+    return region_map
 
 
 class _SpinHemisphere:
@@ -1003,17 +1030,23 @@ class _SpinHemisphere:
     ) -> None:
         """Write the rotated map's mean over each region of this side to `spun_map`."""
         mirrored_rotation = self.mirror @ rotation_matrix @ self.mirror
-        _, nearest_vertices = self.tree.query(self.vertices @ mirrored_rotation)
+        _, nearest_vertex_indices = self.tree.query(self.vertices @ mirrored_rotation)
         # Label -1, of vertices without a region, takes the NaN at the end.
-        vertex_values = np.append(region_map, np.nan)[self.labels[nearest_vertices]]
-        is_valid = (self.labels >= 0) & np.isfinite(vertex_values)
-        valid_labels = self.labels[is_valid]
-        n_vertices_by_region = np.bincount(valid_labels, minlength=self.n_regions)
-        value_sums = np.bincount(
-            valid_labels, vertex_values[is_valid], minlength=self.n_regions
+        vertex_values = np.append(region_map, np.nan)[
+            self.labels[nearest_vertex_indices]
+        ]
+        is_valid_vertex = (self.labels >= 0) & np.isfinite(vertex_values)
+        vertex_region_codes = self.labels[is_valid_vertex]
+        n_vertices_by_region = np.bincount(
+            vertex_region_codes, minlength=self.n_regions
+        )
+        region_value_sums = np.bincount(
+            vertex_region_codes,
+            vertex_values[is_valid_vertex],
+            minlength=self.n_regions,
         )
         np.divide(
-            value_sums,
+            region_value_sums,
             n_vertices_by_region,
             out=spun_map,
             where=n_vertices_by_region > 0,
@@ -1034,11 +1067,11 @@ def _correlate_rotated_maps(
     """
     from scipy.spatial.transform import Rotation
 
-    is_common = np.isfinite(first_map)
-    n_regions = int(is_common.sum())
+    is_common_region = np.isfinite(first_map)
+    n_regions = int(is_common_region.sum())
     min_shared_regions = max(MIN_REGIONS, int(np.ceil(MIN_USABLE_SHARE * n_regions)))
     spin_hemispheres = [_SpinHemisphere(atlas, side_letter) for side_letter in "LR"]
-    subcortex_indices = np.flatnonzero(~atlas.cortex & is_common)
+    subcortex_indices = np.flatnonzero(~atlas.cortex & is_common_region)
     rng = np.random.default_rng(random_state)
     spun_correlations = np.full(n_spins, np.nan)
     n_unusable_rotations = 0
@@ -1066,5 +1099,5 @@ def _correlate_rotated_maps(
 
 def _rank_correlation(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation; NaN if a map is constant or too short."""
-    value_table = pd.DataFrame({"first": first_map, "second": second_map})
-    return float(value_table.corr("spearman", min_periods=3).iloc[0, 1])
+    map_table = pd.DataFrame({"first": first_map, "second": second_map})
+    return float(map_table.corr("spearman", min_periods=3).iloc[0, 1])
