@@ -115,16 +115,16 @@ class RegionTestValues(NamedTuple):
     is_ordered: bool
     """Whether the class number is a quantity."""
 
-    def select(self, is_selected: np.ndarray) -> "RegionTestValues":
+    def select(self, is_selected_row: np.ndarray) -> "RegionTestValues":
         """Return some of the rows."""
         return self._replace(
-            values=self.values[is_selected],
-            contrasts=self.contrasts[is_selected],
-            unit_contrasts=self.unit_contrasts[is_selected],
-            class_codes=self.class_codes[is_selected],
-            covariate_design=self.covariate_design[is_selected],
-            person_codes=self.person_codes[is_selected],
-            n_scans_of_person=self.n_scans_of_person[is_selected],
+            values=self.values[is_selected_row],
+            contrasts=self.contrasts[is_selected_row],
+            unit_contrasts=self.unit_contrasts[is_selected_row],
+            class_codes=self.class_codes[is_selected_row],
+            covariate_design=self.covariate_design[is_selected_row],
+            person_codes=self.person_codes[is_selected_row],
+            n_scans_of_person=self.n_scans_of_person[is_selected_row],
         )
 
 
@@ -287,9 +287,11 @@ def add_planted_regions(
     truth_table = cohort.truth
     # The planted regions are those of the disease, not of other labels such as sex.
     if truth_table is not None and cohort.label_name == "diagnosis":
-        planted_names = truth_table.loc[truth_table["seed"].astype(bool), "region"]
+        planted_name_series = truth_table.loc[
+            truth_table["seed"].astype(bool), "region"
+        ]
         region_table["planted"] = (
-            region_table["region"].isin(planted_names) & region_table["measured"]
+            region_table["region"].isin(planted_name_series) & region_table["measured"]
         )
 
 
@@ -313,13 +315,13 @@ def _choose_deconfounder(
             f"{option_text('harmonize')} and {option_text('regress_out')} are set in "
             "the evaluation and cannot be given again. Leave both options out."
         )
-    step_options = {
+    value_by_option = {
         step_option: option_value
         for step_option, option_value in evaluation.settings["steps"].items()
         if step_option in STEP_OPTIONS
     }
     # Leave the reference class out: permuting labels would change who is in it.
-    return Deconfounder(**step_options | {"reference_class": None})
+    return Deconfounder(**value_by_option | {"reference_class": None})
 
 
 def prepare_regions(cohort: Cohort, deconfounder: Deconfounder) -> RegionTestValues:
@@ -348,36 +350,40 @@ def prepare_regions(cohort: Cohort, deconfounder: Deconfounder) -> RegionTestVal
         (class_codes == class_codes[first_scan_indices][person_codes]).all()
     )
 
-    def to_rows(scan_values: np.ndarray) -> np.ndarray:
+    def average_to_rows(scan_matrix: np.ndarray) -> np.ndarray:
         if not has_constant_labels:
-            return scan_values
-        return pd.DataFrame(scan_values).groupby(person_codes).mean().to_numpy()
+            return scan_matrix
+        return pd.DataFrame(scan_matrix).groupby(person_codes).mean().to_numpy()
 
     n_scans = cohort.n_scans
-    covariate_values = to_rows(code_covariates(cohort, deconfounder))
+    covariate_matrix = average_to_rows(code_covariates(cohort, deconfounder))
     covariate_design = np.column_stack(
-        [np.ones(len(covariate_values)), covariate_values]
+        [np.ones(len(covariate_matrix)), covariate_matrix]
     )
-    feature_values = to_rows(features.reshape(n_scans, -1))
-    feature_means = np.nanmean(
-        np.where(np.isnan(feature_values).all(axis=0), 0.0, feature_values), axis=0
+    feature_matrix = average_to_rows(features.reshape(n_scans, -1))
+    column_means = np.nanmean(
+        np.where(np.isnan(feature_matrix).all(axis=0), 0.0, feature_matrix), axis=0
     )
-    residuals = remove_covariates(covariate_design, feature_values)
-    known_counts = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
-    sd = np.sqrt(np.nansum(residuals**2, axis=0) / known_counts)
-    is_constant = sd <= _ROUNDING * np.maximum(np.abs(feature_means), 1e-300)
-    sd = np.where(is_constant, np.nan, sd)
-    unit_features = features
-    features = (features - feature_means.reshape(features.shape[1:])) / sd.reshape(
+    residuals = remove_covariates(covariate_design, feature_matrix)
+    n_known_by_column = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
+    sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known_by_column)
+    is_constant_column = sd <= _ROUNDING * np.maximum(np.abs(column_means), 1e-300)
+    sd = np.where(is_constant_column, np.nan, sd)
+    own_unit_features = features
+    features = (features - column_means.reshape(features.shape[1:])) / sd.reshape(
         features.shape[1:]
     )
     contrasts = features - neighbor_means(cohort.connectomes, features)
-    unit_features = np.where(_is_comparable(cohort), unit_features, np.nan)
-    unit_contrasts = unit_features - neighbor_means(cohort.connectomes, unit_features)
+    own_unit_features = np.where(
+        _flag_comparable_units(cohort), own_unit_features, np.nan
+    )
+    unit_contrasts = own_unit_features - neighbor_means(
+        cohort.connectomes, own_unit_features
+    )
     region_test_values = RegionTestValues(
-        values=to_rows(features.reshape(n_scans, -1)),
-        contrasts=to_rows(contrasts.reshape(n_scans, -1)),
-        unit_contrasts=to_rows(unit_contrasts.reshape(n_scans, -1)),
+        values=average_to_rows(features.reshape(n_scans, -1)),
+        contrasts=average_to_rows(contrasts.reshape(n_scans, -1)),
+        unit_contrasts=average_to_rows(unit_contrasts.reshape(n_scans, -1)),
         class_codes=class_codes,
         covariate_design=covariate_design,
         person_codes=person_codes,
@@ -393,22 +399,22 @@ def prepare_regions(cohort: Cohort, deconfounder: Deconfounder) -> RegionTestVal
     )
 
 
-def _is_comparable(cohort: Cohort) -> np.ndarray:
+def _flag_comparable_units(cohort: Cohort) -> np.ndarray:
     """Return of which regions and features (n_rois, n_features) units are comparable.
 
     A volume that replaces the thickness of the subcortex is not.
     """
-    is_comparable = np.empty((cohort.n_rois, cohort.n_features), dtype=bool)
-    has_volumes = cohort.provenance.get("subcortex") == "volume"
-    is_subcortex = (cohort.atlas.regions["structure"] == "subcortex").to_numpy()
+    is_comparable_value = np.empty((cohort.n_rois, cohort.n_features), dtype=bool)
+    has_subcortex_volumes = cohort.provenance.get("subcortex") == "volume"
+    is_subcortex_region = (cohort.atlas.regions["structure"] == "subcortex").to_numpy()
     for is_comparable_region, feature_name in zip(
-        is_comparable.T, cohort.feature_names, strict=True
+        is_comparable_value.T, cohort.feature_names, strict=True
     ):
         measure = get_measure(feature_name)
         is_comparable_region[:] = measure.is_independent_of_size
-        if measure.on_surface and has_volumes:
-            is_comparable_region[is_subcortex] = False
-    return is_comparable
+        if measure.on_surface and has_subcortex_volumes:
+            is_comparable_region[is_subcortex_region] = False
+    return is_comparable_value
 
 
 def neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
@@ -431,17 +437,19 @@ def neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
         NaN for a region without a measured neighbour.
     """
     n_scans, n_rois, n_features = features.shape
-    is_shared = connectomes.strides[0] == 0
-    is_measured = ~np.isnan(features)
+    has_shared_connectome = connectomes.strides[0] == 0
+    is_measured_value = ~np.isnan(features)
     stacked_features = np.concatenate(
-        [np.where(is_measured, features, 0.0), is_measured.astype(float)], axis=2
+        [np.where(is_measured_value, features, 0.0), is_measured_value.astype(float)],
+        axis=2,
     )
     neighbor_features = np.empty(features.shape)
-    n_at_once = max(1, _BLOCK_SIZE // (n_rois * max(n_rois, 2 * n_features)))
-    for block_start in range(0, n_scans, n_at_once):
-        scan_slice = slice(block_start, block_start + n_at_once)
+    n_scans_at_once = max(1, _BLOCK_SIZE // (n_rois * max(n_rois, 2 * n_features)))
+    for block_start in range(0, n_scans, n_scans_at_once):
+        scan_slice = slice(block_start, block_start + n_scans_at_once)
         W = np.array(
-            connectomes[:1] if is_shared else connectomes[scan_slice], dtype=float
+            connectomes[:1] if has_shared_connectome else connectomes[scan_slice],
+            dtype=float,
         )
         np.einsum("nii->ni", W)[...] = 0.0
         weighted_sums = W @ stacked_features[scan_slice]
@@ -457,16 +465,16 @@ def neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
 
 
 def remove_covariates(
-    covariate_design: np.ndarray, column_values: np.ndarray
+    covariate_design: np.ndarray, value_matrix: np.ndarray
 ) -> np.ndarray:
     """Return residuals of values (n_rows, n_values) on a design; NaN where missing.
 
     A value that too few rows have is NaN in all of them.
     """
     covariate_slopes = least_squares(
-        covariate_design, column_values, min_scans=covariate_design.shape[1] + 1
+        covariate_design, value_matrix, min_scans=covariate_design.shape[1] + 1
     )
-    return column_values - covariate_design @ covariate_slopes
+    return value_matrix - covariate_design @ covariate_slopes
 
 
 def permute_statistics(
@@ -504,11 +512,11 @@ def permute_statistics(
     n_rows, n_values = region_test_values.values.shape
     tested_arrays = [region_test_values.values, region_test_values.contrasts]
     # Most measures have none: columns that nobody has would cost more than the others.
-    has_units = bool(np.isfinite(region_test_values.unit_contrasts).any())
-    if has_units:
+    has_unit_contrasts = bool(np.isfinite(region_test_values.unit_contrasts).any())
+    if has_unit_contrasts:
         tested_arrays.append(region_test_values.unit_contrasts)
     x = _unit_residuals(weighted_design, np.hstack(tested_arrays) * root_weights)
-    is_tested = np.isfinite(x).any(axis=0)
+    is_tested_column = np.isfinite(x).any(axis=0)
     x = np.nan_to_num(x)
     class_basis = _class_basis(
         region_test_values.class_codes,
@@ -522,7 +530,7 @@ def permute_statistics(
     # U above Q, each transposed.
     joint_basis = np.hstack([class_basis, covariate_basis]).T
     n_contrasts = class_basis.shape[1]
-    is_tested &= n_contrasts > 0
+    is_tested_column &= n_contrasts > 0
     index_blocks = _exchange_blocks(region_test_values)
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
@@ -531,9 +539,11 @@ def permute_statistics(
         *np.full((4, len(row_orders), n_values), np.nan)
     )
     directions = np.empty((n_contrasts, 1, n_values))
-    n_at_once = max(1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 3 * n_values)))
-    for block_start in range(0, len(row_orders), n_at_once):
-        permutation_slice = slice(block_start, block_start + n_at_once)
+    n_permutations_at_once = max(
+        1, _BLOCK_SIZE // (len(joint_basis) * (n_rows + 3 * n_values))
+    )
+    for block_start in range(0, len(row_orders), n_permutations_at_once):
+        permutation_slice = slice(block_start, block_start + n_permutations_at_once)
         permuted_basis = joint_basis[:, row_orders[permutation_slice]]
         # Shape (n_columns, n_labellings, n_values of all tested columns)
         basis_products = permuted_basis @ x
@@ -541,28 +551,30 @@ def permute_statistics(
         r = basis_products[:n_contrasts] / np.sqrt(
             np.maximum(1 - explained_squares, _ROUNDING)
         )
-        r, contrast_r, *unit_r = np.split(r, len(tested_arrays), axis=-1)
-        correlation_pair = _Correlations(r, contrast_r)
+        r, contrast_r, *unit_r_list = np.split(r, len(tested_arrays), axis=-1)
+        basis_correlations = _Correlations(r, contrast_r)
         if block_start == 0:
-            effect_sizes = correlation_pair.effect[:1]
+            effect_sizes = basis_correlations.effect[:1]
             directions = r[:, :1] / np.where(effect_sizes > 0, effect_sizes, 1.0)
-        permuted_statistics.effects[permutation_slice] = correlation_pair.effect
+        permuted_statistics.effects[permutation_slice] = basis_correlations.effect
         permuted_statistics.contrasts[permutation_slice] = np.minimum(
-            correlation_pair.effect, correlation_pair.contrast_in_direction
+            basis_correlations.effect, basis_correlations.contrast_in_direction
         )
         permuted_statistics.excesses[permutation_slice] = (directions * contrast_r).sum(
             axis=0
         )
-        if has_units:
+        if has_unit_contrasts:
             permuted_statistics.unit_excesses[permutation_slice] = (
-                directions * unit_r[0]
+                directions * unit_r_list[0]
             ).sum(axis=0)
-    is_value, is_contrast, *is_unit_contrast = np.split(is_tested, len(tested_arrays))
-    permuted_statistics.effects[:, ~is_value] = np.nan
-    permuted_statistics.contrasts[:, ~is_contrast] = np.nan
-    permuted_statistics.excesses[:, ~is_contrast] = np.nan
-    if has_units:
-        permuted_statistics.unit_excesses[:, ~is_unit_contrast[0]] = np.nan
+    is_tested_value, is_tested_contrast, *tested_unit_masks = np.split(
+        is_tested_column, len(tested_arrays)
+    )
+    permuted_statistics.effects[:, ~is_tested_value] = np.nan
+    permuted_statistics.contrasts[:, ~is_tested_contrast] = np.nan
+    permuted_statistics.excesses[:, ~is_tested_contrast] = np.nan
+    if has_unit_contrasts:
+        permuted_statistics.unit_excesses[:, ~tested_unit_masks[0]] = np.nan
     return permuted_statistics
 
 
@@ -573,9 +585,9 @@ def _exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarray]:
     """
     index_blocks = []
     for block_indices in person_blocks(region_test_values.person_codes):
-        n_scans_of_row = region_test_values.n_scans_of_person[block_indices[:, 0]]
+        n_scans_by_row = region_test_values.n_scans_of_person[block_indices[:, 0]]
         index_blocks += [
-            block_indices[n_scans_of_row == n] for n in np.unique(n_scans_of_row)
+            block_indices[n_scans_by_row == n] for n in np.unique(n_scans_by_row)
         ]
     return index_blocks
 
@@ -586,17 +598,17 @@ def _root_weights(person_codes: np.ndarray) -> np.ndarray:
     Labels are permuted only among people with the same number of rows, so no
     permutation changes the weights.
     """
-    n_rows_of_person = np.bincount(person_codes)
-    return np.sqrt(1 / n_rows_of_person[person_codes])[:, None]
+    n_rows_by_person = np.bincount(person_codes)
+    return np.sqrt(1 / n_rows_by_person[person_codes])[:, None]
 
 
 def _unit_residuals(
-    covariate_design: np.ndarray, column_values: np.ndarray
+    covariate_design: np.ndarray, value_matrix: np.ndarray
 ) -> np.ndarray:
     """Return residuals of length 1 for every column; NaN for those that do not vary."""
-    residuals = remove_covariates(covariate_design, column_values)
+    residuals = remove_covariates(covariate_design, value_matrix)
     residual_norms = np.sqrt(np.nansum(residuals**2, axis=0))
-    value_norms = np.sqrt(np.nansum(column_values**2, axis=0))
+    value_norms = np.sqrt(np.nansum(value_matrix**2, axis=0))
     residual_norms[residual_norms <= _ROUNDING * np.maximum(value_norms, 1e-300)] = (
         np.nan
     )
@@ -604,24 +616,24 @@ def _unit_residuals(
 
 
 def _compute_residuals(
-    covariate_design: np.ndarray, complete_columns: np.ndarray
+    covariate_design: np.ndarray, complete_matrix: np.ndarray
 ) -> np.ndarray:
     """Return the residuals of complete columns after least squares on a design."""
-    return complete_columns - covariate_design @ (
-        np.linalg.pinv(covariate_design) @ complete_columns
+    return complete_matrix - covariate_design @ (
+        np.linalg.pinv(covariate_design) @ complete_matrix
     )
 
 
-def _orthonormal_basis(column_vectors: np.ndarray) -> np.ndarray:
+def _orthonormal_basis(column_matrix: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the span of columns, shape (n_rows, rank)."""
-    if column_vectors.shape[1] == 1:  # Keep the sign.
-        total_norm = np.linalg.norm(column_vectors)
+    if column_matrix.shape[1] == 1:  # Keep the sign.
+        column_norm = np.linalg.norm(column_matrix)
         return (
-            column_vectors / total_norm
-            if total_norm > _ROUNDING
-            else column_vectors[:, :0]
+            column_matrix / column_norm
+            if column_norm > _ROUNDING
+            else column_matrix[:, :0]
         )
-    U, singular_values, _ = np.linalg.svd(column_vectors, full_matrices=False)
+    U, singular_values, _ = np.linalg.svd(column_matrix, full_matrices=False)
     largest_singular_value = singular_values.max(initial=0.0)
     return U[:, singular_values > _ROUNDING * max(1.0, largest_singular_value)]
 
@@ -636,18 +648,20 @@ def _class_basis(
 
     One column, larger in later classes, where classes are two or ordered.
     """
-    present_codes = np.unique(class_codes)
-    if is_ordered or len(present_codes) == 2:
-        class_columns = class_codes[:, None].astype(float)
+    present_class_codes = np.unique(class_codes)
+    if is_ordered or len(present_class_codes) == 2:
+        class_column_matrix = class_codes[:, None].astype(float)
     else:
-        class_columns = (class_codes[:, None] == present_codes).astype(float)
+        class_column_matrix = (class_codes[:, None] == present_class_codes).astype(
+            float
+        )
     return _orthonormal_basis(
-        _compute_residuals(covariate_design, class_columns * root_weights)
+        _compute_residuals(covariate_design, class_column_matrix * root_weights)
     )
 
 
 def _pairwise_correlations(
-    region_test_values: RegionTestValues, column_values: np.ndarray
+    region_test_values: RegionTestValues, value_matrix: np.ndarray
 ) -> np.ndarray:
     """Return correlations with class differences from the rows that have the value.
 
@@ -657,13 +671,15 @@ def _pairwise_correlations(
     n_contrasts = (
         1 if region_test_values.is_ordered or n_classes == 2 else n_classes - 1
     )
-    correlations = np.full((n_contrasts, column_values.shape[1]), np.nan)
-    for has_value, column_indices in missing_patterns(column_values):
-        if has_value.sum() < region_test_values.covariate_design.shape[1] + 2:
+    correlation_matrix = np.full((n_contrasts, value_matrix.shape[1]), np.nan)
+    for is_measured_row, column_indices in missing_patterns(value_matrix):
+        if is_measured_row.sum() < region_test_values.covariate_design.shape[1] + 2:
             continue
-        root_weights = _root_weights(region_test_values.person_codes[has_value])
-        weighted_design = region_test_values.covariate_design[has_value] * root_weights
-        class_codes = region_test_values.class_codes[has_value]
+        root_weights = _root_weights(region_test_values.person_codes[is_measured_row])
+        weighted_design = (
+            region_test_values.covariate_design[is_measured_row] * root_weights
+        )
+        class_codes = region_test_values.class_codes[is_measured_row]
         class_basis = _class_basis(
             class_codes, region_test_values.is_ordered, weighted_design, root_weights
         )
@@ -671,106 +687,112 @@ def _pairwise_correlations(
             continue
         x = _unit_residuals(
             weighted_design,
-            column_values[np.ix_(has_value, column_indices)] * root_weights,
+            value_matrix[np.ix_(is_measured_row, column_indices)] * root_weights,
         )
-        correlations[:, column_indices] = 0.0
-        correlations[: class_basis.shape[1], column_indices] = class_basis.T @ x
-    return correlations
+        correlation_matrix[:, column_indices] = 0.0
+        correlation_matrix[: class_basis.shape[1], column_indices] = class_basis.T @ x
+    return correlation_matrix
 
 
 def _describe_associations(region_test_values: RegionTestValues) -> pd.DataFrame:
     """Return effect and contrast of every value, with intervals and F."""
-    tested_values, contrasts = region_test_values.values, region_test_values.contrasts
-    person_counts = _count_people(tested_values, region_test_values.person_codes)
-    r = _pairwise_correlations(region_test_values, tested_values)
+    value_matrix, contrasts = region_test_values.values, region_test_values.contrasts
+    n_people_by_value = _count_people(value_matrix, region_test_values.person_codes)
+    r = _pairwise_correlations(region_test_values, value_matrix)
     n_contrasts = len(r)
     n_covariates = region_test_values.covariate_design.shape[1] - 1
-    is_signed = n_contrasts == 1
-    association_table = pd.DataFrame({"n_people": person_counts})
-    if is_signed:
+    has_signed_effect = n_contrasts == 1
+    association_table = pd.DataFrame({"n_people": n_people_by_value})
+    if has_signed_effect:
         association_table["effect"] = r[0]
-        interval_bounds = _correlation_interval(r[0], person_counts - n_covariates)
+        bound_arrays = _correlation_interval(r[0], n_people_by_value - n_covariates)
     else:
         association_table["effect"] = np.sqrt((r**2).sum(axis=0))
-        error_dof = person_counts - n_covariates - n_contrasts - 1
-        interval_bounds = _eta_interval(
+        error_dof = n_people_by_value - n_covariates - n_contrasts - 1
+        bound_arrays = _eta_interval(
             association_table["effect"].to_numpy(), n_contrasts, error_dof
         )
-    association_table["effect_low"], association_table["effect_high"] = interval_bounds
-    if not is_signed:
+    association_table["effect_low"], association_table["effect_high"] = bound_arrays
+    if not has_signed_effect:
         eta_squared = association_table["effect"] ** 2
         association_table["F"] = (
             eta_squared / n_contrasts / ((1 - eta_squared) / error_dof)
         )
     # Both correlations of a contrast are of the rows that have it.
-    correlation_pair = _Correlations(
+    basis_correlations = _Correlations(
         _pairwise_correlations(
-            region_test_values, np.where(np.isnan(contrasts), np.nan, tested_values)
+            region_test_values, np.where(np.isnan(contrasts), np.nan, value_matrix)
         ),
         _pairwise_correlations(region_test_values, contrasts),
     )
-    n_people_of_pair = (
+    n_people_by_contrast = (
         _count_people(contrasts, region_test_values.person_codes) - n_covariates
     )
     association_table["contrast"] = np.minimum(
-        correlation_pair.effect, correlation_pair.contrast_in_direction
+        basis_correlations.effect, basis_correlations.contrast_in_direction
     )
-    interval_bounds = _contrast_interval(correlation_pair, n_people_of_pair)
-    association_table["contrast_low"], association_table["contrast_high"] = (
-        interval_bounds
-    )
+    bound_arrays = _contrast_interval(basis_correlations, n_people_by_contrast)
+    association_table["contrast_low"], association_table["contrast_high"] = bound_arrays
     return association_table
 
 
 def _contrast_interval(
-    correlation_pair: _Correlations, person_counts: np.ndarray
+    basis_correlations: _Correlations, n_people_by_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the smaller of the bounds of effect and contrast in its direction.
 
     NaN where the interval of the effect includes 0: the direction is then not known,
-    and the contrast in the other direction has the opposite sign. `person_counts` lacks
-    one for every covariate. `benchmarks/ranking.py intervals` measures the coverage.
+    and the contrast in the other direction has the opposite sign. `n_people_by_value`
+    lacks one for every covariate. `benchmarks/ranking.py intervals` measures the
+    coverage.
     """
-    effects = correlation_pair.effect
-    n_contrasts = len(correlation_pair.values)
+    effects = basis_correlations.effect
+    n_contrasts = len(basis_correlations.values)
     if n_contrasts == 1:
-        effect_lows, effect_highs = _correlation_interval(effects, person_counts)
+        effect_lows, effect_highs = _correlation_interval(effects, n_people_by_value)
     else:
-        error_dof = person_counts - n_contrasts - 1
+        error_dof = n_people_by_value - n_contrasts - 1
         effect_lows, effect_highs = _eta_interval(effects, n_contrasts, error_dof)
-    directed_contrasts = correlation_pair.contrast_in_direction
-    directed_low, directed_high = _correlation_interval(
-        directed_contrasts, person_counts
+    directed_contrasts = basis_correlations.contrast_in_direction
+    directed_lows, directed_highs = _correlation_interval(
+        directed_contrasts, n_people_by_value
     )
     if n_contrasts > 1:
         # By chance alone, the mean of eta squared is n_contrasts / (n - 1), and
         # the contrast in the direction of the values is too large by the same share.
-        chance_squares = n_contrasts / np.maximum(person_counts - 1, 1)
-        shrinkage = 1 - np.minimum(chance_squares / np.maximum(effects**2, 1e-300), 1)
-        directed_low = _correlation_interval(
-            directed_contrasts * shrinkage, person_counts
+        chance_squares = n_contrasts / np.maximum(n_people_by_value - 1, 1)
+        shrinkage_factors = 1 - np.minimum(
+            chance_squares / np.maximum(effects**2, 1e-300), 1
+        )
+        directed_lows = _correlation_interval(
+            directed_contrasts * shrinkage_factors, n_people_by_value
         )[0]
-    has_known_direction = effect_lows > 0
+    is_known_direction = effect_lows > 0
     contrast_lows = np.where(
-        has_known_direction, np.minimum(effect_lows, directed_low), np.nan
+        is_known_direction, np.minimum(effect_lows, directed_lows), np.nan
     )
     contrast_highs = np.where(
-        has_known_direction, np.minimum(effect_highs, directed_high), np.nan
+        is_known_direction, np.minimum(effect_highs, directed_highs), np.nan
     )
     return contrast_lows, contrast_highs
 
 
-def _count_people(column_values: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
+def _count_people(value_matrix: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
     """Return the number of people with each value, shape (n_values,)."""
-    has_value = pd.DataFrame(~np.isnan(column_values)).groupby(person_codes).any()
-    return has_value.sum().to_numpy()
+    has_value_table = pd.DataFrame(~np.isnan(value_matrix)).groupby(person_codes).any()
+    return has_value_table.sum().to_numpy()
 
 
 def _correlation_interval(
-    r: np.ndarray, person_counts: np.ndarray
+    r: np.ndarray, n_people_by_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Fisher's 95% interval; `person_counts` lacks one for each covariate."""
-    degrees_of_freedom = np.where(person_counts > 3, person_counts - 3.0, np.nan)
+    """Return Fisher's 95% interval.
+
+    `n_people_by_value` lacks one for each covariate.
+    """
+    degrees_of_freedom = np.where(
+        n_people_by_value > 3, n_people_by_value - 3.0, np.nan
+    )
     z = np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15))
     half_widths = _Z_95 / np.sqrt(degrees_of_freedom)
     return np.tanh(z - half_widths), np.tanh(z + half_widths)
@@ -786,46 +808,53 @@ def _eta_interval(
     lie above both, because chance alone makes eta larger than 0; the interval is then
     extended to eta, which only raises its coverage.
     """
-    person_counts = n_contrasts + error_dof + 1
-    has_interval = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
-    eta_squared = np.where(has_interval, eta, 0.5) ** 2
-    degrees_of_freedom = np.where(has_interval, error_dof, 1)
+    n_people_by_value = n_contrasts + error_dof + 1
+    is_defined_interval = np.isfinite(eta) & (error_dof > 0) & (eta < 1)
+    eta_squared = np.where(is_defined_interval, eta, 0.5) ** 2
+    degrees_of_freedom = np.where(is_defined_interval, error_dof, 1)
     F = eta_squared / n_contrasts / ((1 - eta_squared) / degrees_of_freedom)
     eta_bounds = []
     for probability in (0.975, 0.025):
-        lower_bounds = np.zeros_like(F)
-        upper_bounds = 10 * n_contrasts * F + 100.0
+        lower_noncentralities = np.zeros_like(F)
+        upper_noncentralities = 10 * n_contrasts * F + 100.0
         for _ in range(60):
-            middle_values = (lower_bounds + upper_bounds) / 2
-            is_above = (
-                ncfdtr(n_contrasts, degrees_of_freedom, middle_values, F) > probability
+            middle_noncentralities = (lower_noncentralities + upper_noncentralities) / 2
+            is_above_probability = (
+                ncfdtr(n_contrasts, degrees_of_freedom, middle_noncentralities, F)
+                > probability
             )
-            lower_bounds = np.where(is_above, middle_values, lower_bounds)
-            upper_bounds = np.where(is_above, upper_bounds, middle_values)
+            lower_noncentralities = np.where(
+                is_above_probability, middle_noncentralities, lower_noncentralities
+            )
+            upper_noncentralities = np.where(
+                is_above_probability, upper_noncentralities, middle_noncentralities
+            )
         eta_bounds.append(
             np.where(
-                has_interval,
-                np.sqrt(lower_bounds / (lower_bounds + person_counts)),
+                is_defined_interval,
+                np.sqrt(
+                    lower_noncentralities / (lower_noncentralities + n_people_by_value)
+                ),
                 np.nan,
             )
         )
     return np.minimum(eta_bounds[0], eta), np.maximum(eta_bounds[1], eta)
 
 
-def standardize_statistics(statistics: np.ndarray) -> np.ndarray:
+def standardize_statistics(statistic_matrix: np.ndarray) -> np.ndarray:
     """Return statistics (n_labellings, n_values) in s.d. from the mean of labellings.
 
     Columns that do not vary are 0.
     """
-    sd = statistics.std(axis=0)
-    is_constant = sd <= _ROUNDING * (1 + np.abs(statistics).max(axis=0))
+    sd = statistic_matrix.std(axis=0)
+    is_constant_column = sd <= _ROUNDING * (1 + np.abs(statistic_matrix).max(axis=0))
     statistic_deviations = np.where(
-        is_constant, 0.0, statistics - statistics.mean(axis=0)
+        is_constant_column, 0.0, statistic_matrix - statistic_matrix.mean(axis=0)
     )
-    return statistic_deviations / np.where(is_constant, 1.0, sd)
+    return statistic_deviations / np.where(is_constant_column, 1.0, sd)
 
 
-def family_wise_p(statistics: np.ndarray) -> np.ndarray:
+def family_wise_p(statistic_matrix: np.ndarray) -> np.ndarray:
     r"""Return p-values that are corrected by the largest statistic of each permutation.
 
     .. math:: p_p = \frac{1 + \#\{b \ge 1 : \max_q t_{bq} \ge t_{0p}\}}{B + 1}
@@ -835,7 +864,7 @@ def family_wise_p(statistics: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    statistics : array of shape (1 + n_permutations, n_values)
+    statistic_matrix : array of shape (1 + n_permutations, n_values)
         The first row is of the labels, the others of permuted ones; large values count.
         NaN in columns that are not tested.
 
@@ -844,14 +873,16 @@ def family_wise_p(statistics: np.ndarray) -> np.ndarray:
     array of shape (n_values,)
         NaN for columns that are not tested, and without permutations.
     """
-    is_tested = np.isfinite(statistics).all(axis=0)
-    if len(statistics) < 2 or not is_tested.any():
-        return np.full(statistics.shape[1], np.nan)
-    largest_statistics = statistics[1:, is_tested].max(axis=1)
+    is_tested_column = np.isfinite(statistic_matrix).all(axis=0)
+    if len(statistic_matrix) < 2 or not is_tested_column.any():
+        return np.full(statistic_matrix.shape[1], np.nan)
+    max_statistics = statistic_matrix[1:, is_tested_column].max(axis=1)
     exceedance_counts = (
-        largest_statistics[:, None] >= statistics[0] - _SAME_STATISTIC
+        max_statistics[:, None] >= statistic_matrix[0] - _SAME_STATISTIC
     ).sum(axis=0)
-    return np.where(is_tested, (1 + exceedance_counts) / len(statistics), np.nan)
+    return np.where(
+        is_tested_column, (1 + exceedance_counts) / len(statistic_matrix), np.nan
+    )
 
 
 def contrast_p(permuted_statistics: PermutedStatistics) -> np.ndarray:
@@ -879,14 +910,14 @@ def contrast_p(permuted_statistics: PermutedStatistics) -> np.ndarray:
     p = family_wise_p(standardize_statistics(permuted_statistics.contrasts))
     effects = permuted_statistics.effects
     exceedance_counts = (effects[1:] >= effects[0] - _SAME_STATISTIC).sum(axis=0)
-    is_candidate = (1 + exceedance_counts) / len(effects) < SCREENING_LEVEL
+    is_candidate_column = (1 + exceedance_counts) / len(effects) < SCREENING_LEVEL
     for excesses in (permuted_statistics.excesses, permuted_statistics.unit_excesses):
-        is_known = np.isfinite(excesses).all(axis=0)
-        candidate_excesses = np.where(is_candidate, excesses, np.nan)
+        is_known_column = np.isfinite(excesses).all(axis=0)
+        candidate_excesses = np.where(is_candidate_column, excesses, np.nan)
         candidate_p_values = np.where(
-            is_candidate, family_wise_p(candidate_excesses), 1.0
+            is_candidate_column, family_wise_p(candidate_excesses), 1.0
         )
-        p = np.where(is_known, np.maximum(p, candidate_p_values), p)
+        p = np.where(is_known_column, np.maximum(p, candidate_p_values), p)
     return p
 
 
@@ -909,19 +940,20 @@ def standardized_differences(
         difference, from the reference in pooled standard deviations (Cohen's d), with
         its 95% interval, difference_low and difference_high (NaN for the reference).
     """
-    reference_columns = ["feature", "region", "class", "people", "mean", "sd"]
+    reference_column_names = ["feature", "region", "class", "people", "mean", "sd"]
     feature_table: Any = class_features[class_features["people"] >= MIN_PEOPLE_SHOWN]
-    reference_features = feature_table.loc[
-        feature_table["class"] == reference_class, reference_columns
+    reference_table = feature_table.loc[
+        feature_table["class"] == reference_class, reference_column_names
     ]
     feature_table = feature_table.merge(
-        reference_features, "left", on=reference_columns[:2], suffixes=("", "_first")
+        reference_table, "left", on=reference_column_names[:2], suffixes=("", "_first")
     )
-    person_counts = feature_table["people"]
+    n_people_series = feature_table["people"]
     class_means = feature_table["mean"]
     class_sds = feature_table["sd"]
     reference_counts, reference_means, reference_sds = (
-        feature_table[f"{column_name}_first"] for column_name in reference_columns[3:]
+        feature_table[f"{column_name}_first"]
+        for column_name in reference_column_names[3:]
     )
     # Estimating the slopes of covariates widens the intervals.
     mean_factors, difference_factors = (
@@ -929,22 +961,22 @@ def standardized_differences(
         for column_name in ("mean", "difference")
     )
     half_widths = (
-        student.ppf(0.975, person_counts - 1)
+        student.ppf(0.975, n_people_series - 1)
         * class_sds
-        * np.sqrt(mean_factors / person_counts)
+        * np.sqrt(mean_factors / n_people_series)
     )
-    pooled_squares = (person_counts - 1) * class_sds**2 + (
+    pooled_squares = (n_people_series - 1) * class_sds**2 + (
         reference_counts - 1
     ) * reference_sds**2
     class_differences = (class_means - reference_means) / np.sqrt(
-        pooled_squares / (person_counts + reference_counts - 2)
+        pooled_squares / (n_people_series + reference_counts - 2)
     )
     class_differences[feature_table["class"] == reference_class] = np.nan
-    difference_variances = difference_factors * (person_counts + reference_counts) / (
-        person_counts * reference_counts
-    ) + class_differences**2 / (2 * (person_counts + reference_counts))
+    difference_variances = difference_factors * (n_people_series + reference_counts) / (
+        n_people_series * reference_counts
+    ) + class_differences**2 / (2 * (n_people_series + reference_counts))
     difference_half_widths = _Z_95 * np.sqrt(difference_variances)
-    return feature_table[reference_columns[:5]].assign(
+    return feature_table[reference_column_names[:5]].assign(
         low=class_means - half_widths,
         high=class_means + half_widths,
         difference=class_differences,
@@ -960,10 +992,12 @@ def _join_differences(
     reference_class: str,
 ) -> pd.DataFrame:
     """Add Cohen's d of every class but the reference, with its interval."""
-    features, variance_factors = adjust_features(cohort, deconfounder, reference_class)
-    class_features = summarize_features(cohort, features, variance_factors)
-    class_differences = standardized_differences(class_features, reference_class)
-    suffix_of_column = {
+    features, variance_factor_table = adjust_features(
+        cohort, deconfounder, reference_class
+    )
+    class_features = summarize_features(cohort, features, variance_factor_table)
+    class_difference_table = standardized_differences(class_features, reference_class)
+    suffix_by_column = {
         "difference": "",
         "difference_low": "_low",
         "difference_high": "_high",
@@ -971,13 +1005,15 @@ def _join_differences(
     for class_name in cohort.classes:
         if class_name == reference_class:
             continue
-        difference_table = class_differences[class_differences["class"] == class_name]
+        difference_table = class_difference_table[
+            class_difference_table["class"] == class_name
+        ]
         difference_table = difference_table[
-            ["region", "feature", *suffix_of_column]
+            ["region", "feature", *suffix_by_column]
         ].rename(
             columns={
                 column_name: f"d_{class_name}{column_suffix}"
-                for column_name, column_suffix in suffix_of_column.items()
+                for column_name, column_suffix in suffix_by_column.items()
             }
         )
         region_table = region_table.merge(
@@ -994,7 +1030,7 @@ def _join_scales(
 
     if evaluation.scales.empty and model_name is None:
         return region_table
-    ranking_columns = [
+    ranking_column_names = [
         "rank",
         "relative_scale",
         "relative_low",
@@ -1002,6 +1038,6 @@ def _join_scales(
         "scale",
     ]
     scale_table = rank_regions(evaluation, model_name)[
-        ["region", "model", *ranking_columns]
+        ["region", "model", *ranking_column_names]
     ]
     return region_table.merge(scale_table, "left", "region")
