@@ -129,9 +129,9 @@ def adjust_p_values(p_values: Sequence | np.ndarray) -> np.ndarray:
     p_value_order = finite_indices[
         np.argsort(adjusted_p_values[finite_indices], kind="stable")
     ]
-    remaining_counts = np.arange(len(p_value_order), 0, -1)
+    holm_factors = np.arange(len(p_value_order), 0, -1)
     step_p_values = np.maximum.accumulate(
-        adjusted_p_values[p_value_order] * remaining_counts
+        adjusted_p_values[p_value_order] * holm_factors
     )
     adjusted_p_values[p_value_order] = np.minimum(1, step_p_values)
     return adjusted_p_values
@@ -180,30 +180,32 @@ def compare_models(
     check_choice("reference", reference, model_names)
     fold_score_table = _pivot_scores(evaluation, score_name)
     n_train, n_test = _count_fold_people(evaluation)
-    compared_names = [
+    other_model_names = [
         model_name for model_name in model_names if model_name != reference
     ]
     t_tests = [
         corrected_t_test(
             fold_score_table[model_name] - fold_score_table[reference], n_train, n_test
         )
-        for model_name in compared_names
+        for model_name in other_model_names
     ]
     test_table = pd.DataFrame(t_tests, columns=TTest._fields)
-    role_of_model = evaluation.fits.groupby("model")["role"].first()
-    test_table.insert(0, "model", compared_names)
-    test_table.insert(1, "role", test_table["model"].map(role_of_model))
+    role_by_model = evaluation.fits.groupby("model")["role"].first()
+    test_table.insert(0, "model", other_model_names)
+    test_table.insert(1, "role", test_table["model"].map(role_by_model))
     test_table.insert(2, "reference", reference)
     lower_limit, upper_limit = get_score(score_name).range_for(len(cohort.classes))
-    largest_difference = upper_limit - lower_limit
-    bound_columns = ["low", "high"]
-    test_table[bound_columns] = test_table[bound_columns].clip(
-        -largest_difference, largest_difference
+    max_difference = upper_limit - lower_limit
+    bound_column_names = ["low", "high"]
+    test_table[bound_column_names] = test_table[bound_column_names].clip(
+        -max_difference, max_difference
     )
     _correct_comparisons(test_table, evaluation, reference)
     test_table["n_folds"] = len(fold_score_table)
-    is_better = (test_table["difference"] > 0) ^ get_score(score_name).lower_is_better
-    test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better)
+    is_better_model = (test_table["difference"] > 0) ^ get_score(
+        score_name
+    ).lower_is_better
+    test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better_model)
     return test_table
 
 
@@ -214,16 +216,16 @@ def _correct_comparisons(
 
     Models with the very same predictions share one comparison.
     """
-    compared_names = pd.Series([reference_name, *test_table["model"]])
-    distinct_names = compared_names.replace(evaluation.twin_of_model)
-    is_repeated = distinct_names.duplicated()[1:].to_numpy()
-    is_compared = ~is_repeated & test_table["p_value"].notna()
-    test_table["p_holm"] = adjust_p_values(test_table["p_value"].where(is_compared))
-    holm_by_model = test_table.groupby(distinct_names[1:].to_numpy())["p_holm"]
-    test_table["p_holm"] = holm_by_model.transform("first").fillna(
-        test_table["p_value"]
+    model_series = pd.Series([reference_name, *test_table["model"]])
+    distinct_model_series = model_series.replace(evaluation.twin_of_model)
+    is_repeated_model = distinct_model_series.duplicated()[1:].to_numpy()
+    is_counted_comparison = ~is_repeated_model & test_table["p_value"].notna()
+    test_table["p_holm"] = adjust_p_values(
+        test_table["p_value"].where(is_counted_comparison)
     )
-    test_table["n_comparisons"] = is_compared.sum()
+    holm_groups = test_table.groupby(distinct_model_series[1:].to_numpy())["p_holm"]
+    test_table["p_holm"] = holm_groups.transform("first").fillna(test_table["p_value"])
+    test_table["n_comparisons"] = is_counted_comparison.sum()
 
 
 def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
@@ -231,11 +233,11 @@ def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     score_table = evaluation.scores().pivot(
         index=["repeat", "fold"], columns="model", values=score_name
     )
-    score_table[list(_failed_models(evaluation))] = np.nan
+    score_table[list(_find_failed_models(evaluation))] = np.nan
     return score_table
 
 
-def _failed_models(evaluation: Evaluation) -> set[str]:
+def _find_failed_models(evaluation: Evaluation) -> set[str]:
     """Return the models with a failed fit."""
     return {*evaluation.fits.loc[evaluation.fits["failed"] != "", "model"]}
 
@@ -243,12 +245,12 @@ def _failed_models(evaluation: Evaluation) -> set[str]:
 def _count_fold_people(evaluation: Evaluation) -> tuple[float, float]:
     """Return the mean number of people that a fold is trained and tested on."""
     fold_groups = evaluation.predictions.groupby(["model", "repeat", "fold"])
-    test_counts = fold_groups["participant"].nunique().mean()
-    train_counts = evaluation.fits.get("n_train_people", pd.Series(dtype=float))
-    n_train = train_counts.mean()
+    n_test = fold_groups["participant"].nunique().mean()
+    n_train_series = evaluation.fits.get("n_train_people", pd.Series(dtype=float))
+    n_train = n_train_series.mean()
     if np.isnan(n_train):  # evaluations saved before that number was stored
-        n_train = evaluation.cohort.n_participants - test_counts
-    return n_train, test_counts
+        n_train = evaluation.cohort.n_participants - n_test
+    return n_train, n_test
 
 
 @threadpool_limits.wrap(limits=1)
@@ -291,40 +293,46 @@ def nested_model_table(
         were not run, or failed.
     """
     check_at_least("n_draws", n_draws, 1)
-    accuracy_table = _balanced_accuracy_by_person(evaluation)
+    accuracy_table = _compute_person_accuracies(evaluation)
     ridge_names = [
         ridge_name for ridge_name in NESTED_RIDGES if ridge_name in accuracy_table
     ]
     difference_table = accuracy_table[ridge_names].diff(axis=1)
-    exchange_tests = _exchange_tests(
+    exchange_test_by_model = _exchange_tests(
         difference_table[ridge_names[1:]], n_draws, random_state
     )
     step_records = []
     for simpler_name, richer_name in pairwise(ridge_names):
-        simpler_accuracies = accuracy_table[simpler_name]
-        richer_accuracies = accuracy_table[richer_name]
-        exchange_test = exchange_tests[richer_name]
+        simpler_contributions = accuracy_table[simpler_name]
+        richer_contributions = accuracy_table[richer_name]
+        exchange_test = exchange_test_by_model[richer_name]
         if evaluation.have_same_predictions(simpler_name, richer_name):
             exchange_test = SAME_PREDICTIONS
         step_records.append(
             {
                 "below": simpler_name,
                 "above": richer_name,
-                "score_below": simpler_accuracies.sum(),
-                "score_above": richer_accuracies.sum(),
+                "score_below": simpler_contributions.sum(),
+                "score_above": richer_contributions.sum(),
                 **exchange_test._asdict(),
             }
         )
-    leading_columns = ["below", "above", "score_below", "score_above", "difference"]
+    leading_column_names = [
+        "below",
+        "above",
+        "score_below",
+        "score_above",
+        "difference",
+    ]
     step_table = pd.DataFrame(
-        step_records, columns=[*leading_columns, "low", "high", "p_value"]
+        step_records, columns=[*leading_column_names, "low", "high", "p_value"]
     )
     step_table["p_holm"] = adjust_p_values(step_table["p_value"])
-    step_verdicts = pd.Series(
+    verdict_series = pd.Series(
         _gain_verdicts(step_table["p_holm"], step_table["difference"] > 0)
     )
-    step_table["adds"] = step_verdicts.mask(
-        step_verdicts == "yes", step_table["above"].map(GAIN_OF_RIDGE)
+    step_table["adds"] = verdict_series.mask(
+        verdict_series == "yes", step_table["above"].map(GAIN_OF_RIDGE)
     )
     return step_table
 
@@ -386,25 +394,28 @@ def compare_by_person(
     check_at_least("n_draws", n_draws, 1)
     reference = reference or evaluation.models[0]
     check_choice("reference", reference, evaluation.models)
-    accuracy_table = _balanced_accuracy_by_person(evaluation)
-    compared_names = [
+    accuracy_table = _compute_person_accuracies(evaluation)
+    other_model_names = [
         other_name for other_name in evaluation.models if other_name != reference
     ]
-    test_of_model = {}
+    exchange_test_by_model = {}
     if reference in accuracy_table:
         difference_table = accuracy_table.rsub(accuracy_table[reference], axis=0)
-        test_of_model = _exchange_tests(
+        exchange_test_by_model = _exchange_tests(
             difference_table.drop(columns=reference), n_draws, random_state
         )
-    for model_name in test_of_model:
+    for model_name in exchange_test_by_model:
         if evaluation.have_same_predictions(reference, model_name):
-            test_of_model[model_name] = SAME_PREDICTIONS
+            exchange_test_by_model[model_name] = SAME_PREDICTIONS
     nan_test = ExchangeTest(np.nan, np.nan, np.nan, np.nan)
     test_table = pd.DataFrame(
-        [test_of_model.get(model_name, nan_test) for model_name in compared_names],
+        [
+            exchange_test_by_model.get(model_name, nan_test)
+            for model_name in other_model_names
+        ],
         columns=ExchangeTest._fields,
     )
-    test_table.insert(0, "model", compared_names)
+    test_table.insert(0, "model", other_model_names)
     test_table.insert(1, "reference", reference)
     _correct_comparisons(test_table, evaluation, reference)
     return test_table
@@ -433,7 +444,7 @@ def added_value_table(
     """
     if not {*ADDED_VALUE_MODELS} <= {*evaluation.models}:
         return pd.DataFrame()
-    table_of_name = {
+    table_by_name = {
         table_name: source_table[source_table["model"].isin(ADDED_VALUE_MODELS)]
         for table_name, source_table in (
             ("predictions", evaluation.predictions),
@@ -441,12 +452,12 @@ def added_value_table(
         )
     }
     reference_name = ADDED_VALUE_MODELS[-1]
-    reduced_evaluation = replace(evaluation, **table_of_name)
+    reduced_evaluation = replace(evaluation, **table_by_name)
     comparison_table = compare_by_person(
         reduced_evaluation, reference_name, n_draws, random_state
     )
-    model_ranks = comparison_table["model"].map(ADDED_VALUE_MODELS.index)
-    return comparison_table.iloc[np.argsort(model_ranks)].reset_index(drop=True)
+    rank_series = comparison_table["model"].map(ADDED_VALUE_MODELS.index)
+    return comparison_table.iloc[np.argsort(rank_series)].reset_index(drop=True)
 
 
 def _exchange_tests(
@@ -466,10 +477,10 @@ def _exchange_tests(
     rng = np.random.default_rng(random_state)
     exceedance_counts = np.zeros(n_comparisons)
     for draw_slice in _iter_draw_slices(n_draws, n_people):
-        is_exchanged = rng.integers(
+        exchange_flags = rng.integers(
             2, size=(draw_slice.stop - draw_slice.start, n_people), dtype=np.int8
         )
-        null_differences = np.abs((1.0 - 2.0 * is_exchanged) @ D)
+        null_differences = np.abs((1.0 - 2.0 * exchange_flags) @ D)
         exceedance_counts += (null_differences >= extreme_thresholds).sum(axis=0)
     p_values = (1 + exceedance_counts) / (1 + n_draws)
     # Bonett and Price: one person more for each side.
@@ -494,33 +505,35 @@ def _exchange_tests(
     }
 
 
-def _balanced_accuracy_by_person(evaluation: Evaluation) -> pd.DataFrame:
+def _compute_person_accuracies(evaluation: Evaluation) -> pd.DataFrame:
     """Return the contribution of each person (row) to each model's balanced accuracy.
 
     Models with a failed fit have no column.
     """
     n_classes = len(evaluation.cohort.classes)
-    is_failed = evaluation.predictions["model"].isin(_failed_models(evaluation))
-    scored_predictions = evaluation.predictions[~is_failed]
-    scan_weights = 1 / scored_predictions.groupby(["model", "truth"])["scan"].transform(
-        "size"
+    is_failed_prediction = evaluation.predictions["model"].isin(
+        _find_failed_models(evaluation)
     )
-    score_contributions = (
+    scored_prediction_table = evaluation.predictions[~is_failed_prediction]
+    scan_weights = 1 / scored_prediction_table.groupby(["model", "truth"])[
+        "scan"
+    ].transform("size")
+    contribution_series = (
         scan_weights
         / n_classes
-        * (scored_predictions["truth"] == scored_predictions["predicted"])
+        * (scored_prediction_table["truth"] == scored_prediction_table["predicted"])
     )
     return (
-        score_contributions.groupby(
-            [scored_predictions["participant"], scored_predictions["model"]]
+        contribution_series.groupby(
+            [scored_prediction_table["participant"], scored_prediction_table["model"]]
         )
         .sum()
         .unstack()
     )
 
 
-def _gain_verdicts(p_values: pd.Series, is_better: pd.Series) -> np.ndarray:
-    return np.where(p_values < 0.05, np.where(is_better, "yes", "no"), "unclear")
+def _gain_verdicts(p_values: pd.Series, is_better_model: pd.Series) -> np.ndarray:
+    return np.where(p_values < 0.05, np.where(is_better_model, "yes", "no"), "unclear")
 
 
 @threadpool_limits.wrap(limits=1)
@@ -559,16 +572,19 @@ def bootstrap_scores(
         score, estimate, low, high; a row for each of :data:`SCORES`, NaN for scores
         that the model or the cohort does not have.
     """
-    coded_predictions, person_codes = _predictions_of(evaluation, model)
-    draws_of_score: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
+    coded_predictions, person_codes = _select_predictions(evaluation, model)
+    draws_by_score: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
     if coded_predictions is not None:
-        score_blocks = [
+        block_dicts = [
             weighted_scores(coded_predictions, row_weights)
             for row_weights in _iter_weights(person_codes, n_draws, random_state)
         ]
-        draws_of_score = {
+        draws_by_score = {
             score_name: np.concatenate(
-                [score_block[score_name] for score_block in score_blocks]
+                [
+                    block_draws_by_score[score_name]
+                    for block_draws_by_score in block_dicts
+                ]
             )
             for score_name in SCORES
         }
@@ -577,25 +593,25 @@ def bootstrap_scores(
     for score_name, score_entry in SCORES.items():
         score_limits = score_entry.range_for(n_classes)
         estimate_and_bounds = _interval_of_draws(
-            draws_of_score[score_name], n_people, score_entry.interval, score_limits
+            draws_by_score[score_name], n_people, score_entry.interval, score_limits
         )
         score_records.append((score_name, *estimate_and_bounds))
     score_table = pd.DataFrame(
         score_records, columns=["score", "estimate", "low", "high"]
     )
-    has_zero_width = (score_table["high"] - score_table["low"]) < _SAME_SCORE
-    if coded_predictions is None or not has_zero_width.any():
+    is_zero_width_row = (score_table["high"] - score_table["low"]) < _SAME_SCORE
+    if coded_predictions is None or not is_zero_width_row.any():
         return score_table
-    bounds_of_score = bound_count_scores(coded_predictions, person_codes)
+    bounds_by_score = bound_count_scores(coded_predictions, person_codes)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
-    is_constant = len(np.unique(coded_predictions.predicted_codes)) == 1
-    for row_index in np.flatnonzero(has_zero_width):
+    has_one_predicted_class = len(np.unique(coded_predictions.predicted_codes)) == 1
+    for row_index in np.flatnonzero(is_zero_width_row):
         score_name = score_table.loc[row_index, "score"]
         score_estimate = score_table.loc[row_index, "estimate"]
         # Predictions that are constant have an interval of width 0; that of any
         # other score without exact bounds is not known.
-        same_bound = score_estimate if is_constant else np.nan
-        lower_bound, upper_bound = bounds_of_score.get(score_name, (same_bound,) * 2)
+        default_bound = score_estimate if has_one_predicted_class else np.nan
+        lower_bound, upper_bound = bounds_by_score.get(score_name, (default_bound,) * 2)
         if SCORES[score_name].interval == "pairs":
             lower_bound, upper_bound = bound_auc(
                 coded_predictions, person_codes, score_estimate, n_repeats
@@ -646,19 +662,19 @@ def chance_p_values(
     Models with predictions of the same scans share the permutations.
     """
     p_values = pd.Series(np.nan, index=list(models))
-    models_of_truth: dict[tuple[bytes, bytes], list[str]] = {}
-    predictions_of_model = {}
+    models_by_truth: dict[tuple[bytes, bytes], list[str]] = {}
+    predictions_by_model = {}
     for model_name in models:
-        coded_predictions, person_codes = _predictions_of(evaluation, model_name)
+        coded_predictions, person_codes = _select_predictions(evaluation, model_name)
         if coded_predictions is None:
             continue
-        predictions_of_model[model_name] = coded_predictions
+        predictions_by_model[model_name] = coded_predictions
         truth_key = person_codes.tobytes(), coded_predictions.actual_codes.tobytes()
-        models_of_truth.setdefault(truth_key, []).append(model_name)
-    for (codes_bytes, _), model_names in models_of_truth.items():
+        models_by_truth.setdefault(truth_key, []).append(model_name)
+    for (person_code_bytes, _), model_names in models_by_truth.items():
         p_values[model_names] = _permutation_p_values(
-            [predictions_of_model[model_name] for model_name in model_names],
-            np.frombuffer(codes_bytes, dtype=np.intp),
+            [predictions_by_model[model_name] for model_name in model_names],
+            np.frombuffer(person_code_bytes, dtype=np.intp),
             n_permutations,
             np.random.default_rng(random_state),
         )
@@ -666,21 +682,18 @@ def chance_p_values(
 
 
 def _permutation_p_values(
-    predictions_of_models: Sequence[Predictions],
+    predictions_list: Sequence[Predictions],
     person_codes: np.ndarray,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Return p of every model; their predictions are of the same scans."""
-    actual_codes = predictions_of_models[0].actual_codes
-    n_classes = predictions_of_models[0].n_classes
+    actual_codes = predictions_list[0].actual_codes
+    n_classes = predictions_list[0].n_classes
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
     class_weights = 1 / np.bincount(actual_codes, minlength=n_classes).clip(1)
     predicted_codes = np.stack(
-        [
-            coded_predictions.predicted_codes
-            for coded_predictions in predictions_of_models
-        ]
+        [coded_predictions.predicted_codes for coded_predictions in predictions_list]
     )
 
     def weigh_hits(label_codes: np.ndarray) -> np.ndarray:
@@ -695,13 +708,13 @@ def _permutation_p_values(
 
     extreme_thresholds = weigh_hits(actual_codes[None]) - _SAME_SCORE
     index_blocks = person_blocks(person_codes)
-    exceedance_counts = np.ones(len(predictions_of_models))
+    exceedance_counts = np.ones(len(predictions_list))
     for draw_slice in _iter_draw_slices(n_permutations, len(actual_codes)):
-        permuted_orders = [
+        permuted_row_orders = [
             permute_rows(index_blocks, rng)
             for _ in range(draw_slice.stop - draw_slice.start)
         ]
-        permuted_scores = weigh_hits(actual_codes[np.array(permuted_orders)])
+        permuted_scores = weigh_hits(actual_codes[np.array(permuted_row_orders)])
         exceedance_counts += (permuted_scores >= extreme_thresholds).sum(axis=0)
     return exceedance_counts / (n_permutations + 1)
 
@@ -727,7 +740,7 @@ def class_table(
     rate_table = evaluation.cohort.class_counts().rename(
         columns={"participants": "people"}
     )
-    coded_predictions, person_codes = _predictions_of(evaluation, model)
+    coded_predictions, person_codes = _select_predictions(evaluation, model)
     if coded_predictions is None:
         return rate_table
     count_blocks, auc_blocks = [], []
@@ -740,36 +753,43 @@ def class_table(
                 )
             )
     confusion_counts = np.concatenate(count_blocks)
-    total_counts = confusion_counts.sum(axis=(1, 2))[:, None]
-    true_counts, predicted_counts = (
+    n_predictions_by_draw = confusion_counts.sum(axis=(1, 2))[:, None]
+    true_class_counts, predicted_class_counts = (
         confusion_counts.sum(axis=2),
         confusion_counts.sum(axis=1),
     )
-    hit_counts = np.einsum("bii->bi", confusion_counts)
-    counts_not_in_class = total_counts - true_counts
-    true_negative_counts = counts_not_in_class - predicted_counts + hit_counts
+    correct_class_counts = np.einsum("bii->bi", confusion_counts)
+    other_class_counts = n_predictions_by_draw - true_class_counts
+    true_negative_counts = (
+        other_class_counts - predicted_class_counts + correct_class_counts
+    )
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where a class is empty
-        sensitivity_draws = hit_counts / true_counts
-        specificity_draws = true_negative_counts / counts_not_in_class
-        ppv_draws = hit_counts / predicted_counts
-        npv_draws = true_negative_counts / (total_counts - predicted_counts)
+        sensitivity_draws = correct_class_counts / true_class_counts
+        specificity_draws = true_negative_counts / other_class_counts
+        ppv_draws = correct_class_counts / predicted_class_counts
+        npv_draws = true_negative_counts / (
+            n_predictions_by_draw - predicted_class_counts
+        )
     auc_draws = np.full(sensitivity_draws.shape, np.nan)
     if auc_blocks:
         auc_draws = np.concatenate(auc_blocks)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     for class_code in range(len(rate_table)):
-        is_class = coded_predictions.actual_codes == class_code
-        is_predicted = coded_predictions.predicted_codes == class_code
-        draws_of_rate = {
-            "sensitivity": (sensitivity_draws, is_class),
-            "specificity": (specificity_draws, ~is_class),
-            "ppv": (ppv_draws, is_predicted),
-            "npv": (npv_draws, ~is_predicted),
+        is_class_row = coded_predictions.actual_codes == class_code
+        is_predicted_row = coded_predictions.predicted_codes == class_code
+        draws_and_rows_by_rate = {
+            "sensitivity": (sensitivity_draws, is_class_row),
+            "specificity": (specificity_draws, ~is_class_row),
+            "ppv": (ppv_draws, is_predicted_row),
+            "npv": (npv_draws, ~is_predicted_row),
         }
-        for rate_name, (rate_draws, is_counted) in draws_of_rate.items():
-            n_people = len(set(person_codes[is_counted]))
+        for rate_name, (
+            rate_draw_matrix,
+            is_counted_row,
+        ) in draws_and_rows_by_rate.items():
+            n_people = len(set(person_codes[is_counted_row]))
             estimate_and_bounds = _interval_of_draws(
-                rate_draws[:, class_code], n_people, "proportion", (0.0, 1.0)
+                rate_draw_matrix[:, class_code], n_people, "proportion", (0.0, 1.0)
             )
             rate_table.loc[
                 class_code, [rate_name, f"{rate_name}_low", f"{rate_name}_high"]
@@ -783,7 +803,7 @@ def class_table(
                 person_codes,
                 auc,
                 n_repeats,
-                selected_codes=[class_code],
+                class_subset_codes=[class_code],
             )
         rate_table.loc[class_code, ["auc", "auc_low", "auc_high"]] = (
             auc,
@@ -793,7 +813,7 @@ def class_table(
     return rate_table
 
 
-def _predictions_of(
+def _select_predictions(
     evaluation: Evaluation, model_name: str
 ) -> tuple[Predictions | None, np.ndarray]:
     """Return a model's predictions, None where a fit failed, and the people's codes."""
@@ -802,7 +822,7 @@ def _predictions_of(
         evaluation.predictions["model"] == model_name
     ]
     person_codes = pd.factorize(prediction_table["participant"], sort=True)[0]
-    if prediction_table.empty or model_name in _failed_models(evaluation):
+    if prediction_table.empty or model_name in _find_failed_models(evaluation):
         return None, person_codes
     return evaluation.as_predictions(prediction_table), person_codes
 
@@ -816,16 +836,16 @@ def _iter_weights(
     """
     check_at_least("n_draws", n_draws, 1)
     n_people = int(person_codes.max()) + 1
-    draw_counts = _draw_bootstrap_people(n_people, n_draws, random_state)
-    for draw_slice in _iter_draw_slices(len(draw_counts), len(person_codes)):
-        yield draw_counts[draw_slice][:, person_codes].astype(float)
+    person_draw_counts = _draw_bootstrap_people(n_people, n_draws, random_state)
+    for draw_slice in _iter_draw_slices(len(person_draw_counts), len(person_codes)):
+        yield person_draw_counts[draw_slice][:, person_codes].astype(float)
 
 
-def _iter_draw_slices(n_draws: int, n_values: int) -> Iterator[slice]:
+def _iter_draw_slices(n_draws: int, n_values_per_draw: int) -> Iterator[slice]:
     """Yield rows of draws of so many values that are handled at once."""
-    n_at_once = max(1, _VALUES_AT_ONCE // n_values)
-    for start in range(0, n_draws, n_at_once):
-        yield slice(start, min(start + n_at_once, n_draws))
+    n_draws_at_once = max(1, _VALUES_AT_ONCE // n_values_per_draw)
+    for start_index in range(0, n_draws, n_draws_at_once):
+        yield slice(start_index, min(start_index + n_draws_at_once, n_draws))
 
 
 @lru_cache(maxsize=1)
@@ -837,16 +857,16 @@ def _draw_bootstrap_people(
     The draws are the same for all models of a study.
     """
     rng = np.random.default_rng(random_state)
-    draw_counts = np.ones((1 + n_draws, n_people), dtype=np.int16)
+    person_draw_counts = np.ones((1 + n_draws, n_people), dtype=np.int16)
     for draw_slice in _iter_draw_slices(n_draws, n_people):
-        drawn_counts = rng.multinomial(
+        block_draw_counts = rng.multinomial(
             n_people,
             np.full(n_people, 1 / n_people),
             draw_slice.stop - draw_slice.start,
         )
-        draw_counts[1:][draw_slice] = drawn_counts
-    draw_counts.flags.writeable = False
-    return draw_counts
+        person_draw_counts[1:][draw_slice] = block_draw_counts
+    person_draw_counts.flags.writeable = False
+    return person_draw_counts
 
 
 def _interval_of_draws(
@@ -891,11 +911,13 @@ def wilson_interval(n_hits: float, n: int) -> tuple[float, float]:
     The number of hits can be a fraction, if people with several scans count once.
     """
     proportion, z_squared = n_hits / n, norm.ppf(0.975) ** 2
-    centre = (proportion + z_squared / (2 * n)) / (1 + z_squared / n)
+    interval_centre = (proportion + z_squared / (2 * n)) / (1 + z_squared / n)
     half_width = np.sqrt(
         z_squared * (proportion * (1 - proportion) + z_squared / (4 * n)) / n
     ) / (1 + z_squared / n)
-    return max(0.0, float(centre - half_width)), min(1.0, float(centre + half_width))
+    return max(0.0, float(interval_centre - half_width)), min(
+        1.0, float(interval_centre + half_width)
+    )
 
 
 def bound_count_scores(
@@ -920,42 +942,47 @@ def bound_count_scores(
         coded_predictions, np.ones((1, len(person_codes)))
     )[0]
     n_classes = len(confusion_counts)
-    class_sizes = confusion_counts.sum(axis=1)
-    present_codes = np.flatnonzero(class_sizes)
-    class_sizes = class_sizes[present_codes]
-    has_one_prediction = confusion_counts.max(axis=1)[present_codes] == class_sizes
-    is_constant = (
-        np.count_nonzero(confusion_counts.sum(axis=0)) == 1 and len(present_codes) > 1
+    n_predictions_by_class = confusion_counts.sum(axis=1)
+    present_class_codes = np.flatnonzero(n_predictions_by_class)
+    n_predictions_by_class = n_predictions_by_class[present_class_codes]
+    is_uniform_class = (
+        confusion_counts.max(axis=1)[present_class_codes] == n_predictions_by_class
     )
-    if n_classes < 2 or not has_one_prediction.all() or is_constant:
+    has_one_predicted_class = (
+        np.count_nonzero(confusion_counts.sum(axis=0)) == 1
+        and len(present_class_codes) > 1
+    )
+    if n_classes < 2 or not is_uniform_class.all() or has_one_predicted_class:
         return {}
-    predicted_codes = confusion_counts.argmax(axis=1)[present_codes]
+    predicted_codes = confusion_counts.argmax(axis=1)[present_class_codes]
     n_people_by_class = [
         len(set(person_codes[coded_predictions.actual_codes == class_code]))
-        for class_code in present_codes
+        for class_code in present_class_codes
     ]
     error_shares = _divide_errors(np.array(n_people_by_class, dtype=float))
     error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people_by_class)
     confusion_blocks = []
-    for target_codes in _list_targets(predicted_codes, n_classes):
-        divided_counts = np.zeros((len(error_shares), n_classes, n_classes))
-        divided_counts[:, present_codes, predicted_codes] = (
+    for error_target_codes in _list_error_targets(predicted_codes, n_classes):
+        division_counts = np.zeros((len(error_shares), n_classes, n_classes))
+        division_counts[:, present_class_codes, predicted_codes] = (
             1 - error_rates
-        ) * class_sizes
-        divided_counts[:, present_codes, target_codes] = error_rates * class_sizes
-        confusion_blocks.append(divided_counts)
+        ) * n_predictions_by_class
+        division_counts[:, present_class_codes, error_target_codes] = (
+            error_rates * n_predictions_by_class
+        )
+        confusion_blocks.append(division_counts)
     class_probabilities = coded_predictions.class_probabilities
-    is_certain = class_probabilities is not None and bool(
+    has_certain_probabilities = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
-    values_of_score = scores_from_counts(
+    values_by_score = scores_from_counts(
         np.concatenate(confusion_blocks),
         is_ordered=coded_predictions.is_ordered,
-        is_certain=is_certain,
+        is_certain=has_certain_probabilities,
     )
     return {
         score_name: (float(np.nanmin(score_values)), float(np.nanmax(score_values)))
-        for score_name, score_values in values_of_score.items()
+        for score_name, score_values in values_by_score.items()
         if np.isfinite(score_values).any()
     }
 
@@ -965,7 +992,7 @@ def bound_auc(
     person_codes: np.ndarray,
     estimate: float,
     n_repeats: int,
-    selected_codes: Sequence[int] | None = None,
+    class_subset_codes: Sequence[int] | None = None,
 ) -> tuple[float, float]:
     r"""Return exact bounds of an AUC that is 0 or 1 in every draw.
 
@@ -983,7 +1010,7 @@ def bound_auc(
         The AUC that was observed.
     n_repeats : int
         Number of repeats: the number of times that each person was tested.
-    selected_codes : sequence of int, optional
+    class_subset_codes : sequence of int, optional
         Codes of the classes that the AUC is the mean of; by default all that occur.
 
     Returns
@@ -1000,22 +1027,24 @@ def bound_auc(
         np.ptp(ranking_scores[is_in_fold], axis=0).any() for is_in_fold in fold_masks
     ):
         return estimate, estimate
-    class_factors = []
+    class_probability_factors = []
     class_codes = (
         np.unique(coded_predictions.actual_codes)
-        if selected_codes is None
-        else selected_codes
+        if class_subset_codes is None
+        else class_subset_codes
     )
     for class_code in class_codes:
         n_pairs = 0
         for is_in_fold in fold_masks:
-            is_class = coded_predictions.actual_codes[is_in_fold] == class_code
-            class_people = person_codes[is_in_fold]
-            n_class_people = len(set(class_people[is_class]))
-            n_other_people = len(set(class_people[~is_class]))
+            is_class_row = coded_predictions.actual_codes[is_in_fold] == class_code
+            fold_person_codes = person_codes[is_in_fold]
+            n_class_people = len(set(fold_person_codes[is_class_row]))
+            n_other_people = len(set(fold_person_codes[~is_class_row]))
             n_pairs += min(n_class_people, n_other_people)
-        class_factors.append(TAIL_PROBABILITY ** (1 / max(n_pairs / n_repeats, 1)))
-    mean_factor = float(np.mean(class_factors))
+        class_probability_factors.append(
+            TAIL_PROBABILITY ** (1 / max(n_pairs / n_repeats, 1))
+        )
+    mean_factor = float(np.mean(class_probability_factors))
     return estimate * mean_factor, 1 - (1 - estimate) * mean_factor
 
 
@@ -1043,7 +1072,9 @@ def _divide_errors(n_people_by_class: np.ndarray) -> np.ndarray:
     )
 
 
-def _list_targets(predicted_codes: np.ndarray, n_classes: int) -> list[np.ndarray]:
+def _list_error_targets(
+    predicted_codes: np.ndarray, n_classes: int
+) -> list[np.ndarray]:
     """Return assignments of a target class to the errors of each class, (n_present,).
 
     `predicted_codes` are the codes of the class predicted for each class. Errors go
@@ -1051,14 +1082,14 @@ def _list_targets(predicted_codes: np.ndarray, n_classes: int) -> list[np.ndarra
     random.
     """
     rng = np.random.default_rng(_BOUND_SEED)
-    codes_of_errors = [
+    error_code_arrays = [
         np.delete(np.arange(n_classes), predicted_code)
         for predicted_code in predicted_codes
     ]
     farthest_codes = []
     nearest_codes = []
     for class_codes, predicted_code in zip(
-        codes_of_errors, predicted_codes, strict=True
+        error_code_arrays, predicted_codes, strict=True
     ):
         class_distances = np.abs(class_codes - predicted_code)
         farthest_codes.append(class_codes[class_distances.argmax()])
@@ -1072,10 +1103,12 @@ def _list_targets(predicted_codes: np.ndarray, n_classes: int) -> list[np.ndarra
                 predicted_code,
             )
         )
-    n_random = _N_RANDOM_TARGETS if n_classes > 2 else 0
-    for _ in range(n_random):
-        random_targets = [rng.choice(class_codes) for class_codes in codes_of_errors]
-        target_code_arrays.append(np.array(random_targets))
+    n_random_targets = _N_RANDOM_TARGETS if n_classes > 2 else 0
+    for _ in range(n_random_targets):
+        random_target_codes = [
+            rng.choice(class_codes) for class_codes in error_code_arrays
+        ]
+        target_code_arrays.append(np.array(random_target_codes))
     return [*np.unique(target_code_arrays, axis=0)]
 
 
@@ -1105,28 +1138,32 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
     """
     model = model or evaluation.models[0]
     prediction_table = evaluation.predictions[evaluation.predictions["model"] == model]
-    probability_columns = [
+    probability_column_names = [
         f"p_{class_label}" for class_label in evaluation.cohort.classes
     ]
     table_records = []
-    if not prediction_table[probability_columns].isna().any(axis=None):
+    if not prediction_table[probability_column_names].isna().any(axis=None):
         person_codes = pd.factorize(prediction_table["participant"])[0]
         row_weights = 1 / np.bincount(person_codes)[person_codes]
-        for class_name, probability_column in zip(
-            evaluation.cohort.classes, probability_columns, strict=True
+        for class_name, probability_column_name in zip(
+            evaluation.cohort.classes, probability_column_names, strict=True
         ):
-            class_probabilities = prediction_table[probability_column].to_numpy(float)
-            is_class = (prediction_table["truth"] == class_name).to_numpy()
+            class_probabilities = prediction_table[probability_column_name].to_numpy(
+                float
+            )
+            is_class_row = (prediction_table["truth"] == class_name).to_numpy()
             table_records.append(
                 {
                     "class": class_name,
-                    "people": int(prediction_table["participant"][is_class].nunique()),
+                    "people": int(
+                        prediction_table["participant"][is_class_row].nunique()
+                    ),
                     "mean_probability": float(
                         np.average(class_probabilities, weights=row_weights)
                     ),
-                    "frequency": float(np.average(is_class, weights=row_weights)),
+                    "frequency": float(np.average(is_class_row, weights=row_weights)),
                     **_fit_calibration(
-                        class_probabilities, is_class, person_codes, row_weights
+                        class_probabilities, is_class_row, person_codes, row_weights
                     ),
                 }
             )
@@ -1135,7 +1172,7 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
 
 def _fit_calibration(
     class_probabilities: np.ndarray,
-    is_class: np.ndarray,
+    is_class_row: np.ndarray,
     person_codes: np.ndarray,
     w: np.ndarray,
 ) -> dict[str, float]:
@@ -1146,11 +1183,11 @@ def _fit_calibration(
     log_odds = np.log(clipped_probabilities) - np.log1p(-clipped_probabilities)
     ones = np.ones_like(log_odds)
     zeros = np.zeros_like(log_odds)
-    y = is_class.astype(float)
-    line_coefficients, line_se = _logistic(
+    y = is_class_row.astype(float)
+    line_coefficients, line_se = _fit_logistic(
         np.column_stack([ones, log_odds]), zeros, y, person_codes, w
     )
-    level_coefficients, level_se = _logistic(
+    level_coefficients, level_se = _fit_logistic(
         ones[:, None], log_odds, y, person_codes, w
     )
     slope, slope_se = line_coefficients[1], line_se[1]
@@ -1164,7 +1201,7 @@ def _fit_calibration(
     }
 
 
-def _logistic(
+def _fit_logistic(
     X: np.ndarray,
     log_odds_offset: np.ndarray,
     y: np.ndarray,
@@ -1180,14 +1217,14 @@ def _logistic(
         return nan_coefficients, nan_coefficients
     coefficients = np.zeros(X.shape[1])
     newton_step = np.full(X.shape[1], np.inf)
-    information = np.eye(X.shape[1])
+    information_matrix = np.eye(X.shape[1])
     mu = np.full(len(y), 0.5)
     for _ in range(_N_NEWTON_STEPS):
         mu = 1 / (1 + np.exp(-(X @ coefficients + log_odds_offset).clip(-500, 500)))
-        information = (X * (w * mu * (1 - mu))[:, None]).T @ X
-        if np.linalg.cond(information) > 1e12:
+        information_matrix = (X * (w * mu * (1 - mu))[:, None]).T @ X
+        if np.linalg.cond(information_matrix) > 1e12:
             return nan_coefficients, nan_coefficients
-        newton_step = np.linalg.solve(information, X.T @ (w * (y - mu)))
+        newton_step = np.linalg.solve(information_matrix, X.T @ (w * (y - mu)))
         coefficients = coefficients + newton_step.clip(-2, 2)
         if np.abs(newton_step).max() < 1e-10:
             break
@@ -1195,7 +1232,7 @@ def _logistic(
         return nan_coefficients, nan_coefficients
     person_score_sums = np.zeros((person_codes.max() + 1, X.shape[1]))
     np.add.at(person_score_sums, person_codes, X * (w * (y - mu))[:, None])
-    inverse_information = np.linalg.inv(information)
+    inverse_information = np.linalg.inv(information_matrix)
     covariance = (
         inverse_information
         @ (person_score_sums.T @ person_score_sums)
