@@ -152,7 +152,7 @@ def cross_validate(
 
 
 def cross_validate_with_calls(
-    later_calls: Mapping[str, Any],
+    later_call_by_name: Mapping[str, Any],
     model: Any,
     cohort: Cohort,
     cv: int | Any = 5,
@@ -176,35 +176,37 @@ def cross_validate_with_calls(
     """
     check_cohort_given(cohort)
     random_state = random_state or 0
-    named_models = _named_models(model, baselines, random_state, cohort)
+    named_models = _collect_models(model, baselines, random_state, cohort)
     splits, cv_description = _make_folds(cv, cohort, random_state, n_repeats)
     # Scans that count as people of their own share nobody; rows are still checked.
-    person_of_scan = (
+    scan_person_ids = (
         np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
     )
-    splits = check_splits(splits, person_of_scan)
+    splits = check_splits(splits, scan_person_ids)
     deconfounder = Deconfounder(harmonize, regress_out, reference_class)
     deconfounder.check(cohort.table, splits)
-    removed_covariates = [
+    removed_covariate_names = [
         *filter(None, [deconfounder.harmonize]),
         *deconfounder.regress_out,
     ]
-    audit_table = audit(cohort, splits, removed_covariates, reference_class)
+    audit_table = audit(cohort, splits, removed_covariate_names, reference_class)
     # Sharing people was allowed, or check_splits had raised.
-    is_shared = audit_table["check"] == Check.PERSON_IN_TWO_FOLDS
-    is_leak = (audit_table["severity"] == "error") & ~is_shared
-    for leak_check in audit_table["check"][is_leak].unique():
+    is_shared_person_row = audit_table["check"] == Check.PERSON_IN_TWO_FOLDS
+    is_leak_row = (audit_table["severity"] == "error") & ~is_shared_person_row
+    for leak_check in audit_table["check"][is_leak_row].unique():
         leak_title = check_title(leak_check)
         message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=3)
-    features, variance_factors = adjust_features(cohort, deconfounder)
+    features, variance_factor_table = adjust_features(cohort, deconfounder)
     return _fit_folds(
-        later_calls,
+        later_call_by_name,
         named_models,
         cohort,
         splits,
         deconfounder,
-        cohort_summary=CohortSummary.from_cohort(cohort, features, variance_factors),
+        cohort_summary=CohortSummary.from_cohort(
+            cohort, features, variance_factor_table
+        ),
         audit_table=audit_table,
         cv_description=cv_description,
         random_state=random_state,
@@ -216,7 +218,7 @@ def cross_validate_with_calls(
 
 def cross_validate_again(
     evaluation: Evaluation,
-    model_of_name: Mapping[str, Any],
+    model_by_name: Mapping[str, Any],
     cohort: Cohort,
     splits: Sequence[Split],
     deconfounder: Deconfounder,
@@ -234,7 +236,7 @@ def cross_validate_again(
     splits = check_splits(splits, cohort.groups)
     new_evaluation, _ = _fit_folds(
         {},
-        _named_models(model_of_name, False, random_state, cohort),
+        _collect_models(model_by_name, False, random_state, cohort),
         cohort,
         splits,
         deconfounder,
@@ -250,7 +252,7 @@ def cross_validate_again(
 
 
 def _fit_folds(
-    later_calls: Mapping[str, Any],
+    later_call_by_name: Mapping[str, Any],
     named_models: Mapping[str, tuple[Any, str]],
     cohort: Cohort,
     splits: Sequence[Split],
@@ -266,21 +268,21 @@ def _fit_folds(
 ) -> tuple[Evaluation, Iterator[tuple[str, Any]]]:
     """Fit and test every model on every fold of an audited cohort.
 
-    `later_calls` is as in :func:`cross_validate_with_calls`.
+    `later_call_by_name` is as in :func:`cross_validate_with_calls`.
     """
     n_repeats = count_repeats(splits)
     n_folds = len(splits) // n_repeats
-    fit_keys = list(product(named_models, range(len(splits))))
-    task_of_fit = {
+    model_split_pairs = list(product(named_models, range(len(splits))))
+    task_by_fit_name = {
         f"{model_name}, fold {split_number + 1} of {len(splits)}": (
             named_models[model_name][0],
             splits[split_number],
         )
-        for model_name, split_number in fit_keys
+        for model_name, split_number in model_split_pairs
     }
     fit_results, later_result_iterator = _run_fits(
-        task_of_fit,
-        later_calls,
+        task_by_fit_name,
+        later_call_by_name,
         cohort,
         deconfounder,
         cohort_summary.data_hash,
@@ -288,41 +290,43 @@ def _fit_folds(
         verbose,
         memory,
     )
-    tables_by_name: dict[str, list[pd.DataFrame]] = {}
-    for (model_name, split_number), fit_result in zip(
-        fit_keys, fit_results, strict=True
+    part_tables_by_name: dict[str, list[pd.DataFrame]] = {}
+    for (model_name, split_number), columns_by_table in zip(
+        model_split_pairs, fit_results, strict=True
     ):
-        key_of_column = {
+        key_by_column = {
             "model": model_name,
             "repeat": split_number // n_folds + 1,
             "fold": split_number % n_folds + 1,
         }
-        for table_name, values_of_column in fit_result.items():
-            part_table = pd.DataFrame(key_of_column | values_of_column)
-            tables_by_name.setdefault(table_name, []).append(part_table)
-    table_of_name = {
-        table_name: pd.DataFrame(columns=[*FIT_KEYS, *values_of_column])
-        for table_name, values_of_column in COLUMNS_OF_TABLE.items()
+        for table_name, values_by_column in columns_by_table.items():
+            part_table = pd.DataFrame(key_by_column | values_by_column)
+            part_tables_by_name.setdefault(table_name, []).append(part_table)
+    table_by_name = {
+        table_name: pd.DataFrame(columns=[*FIT_KEYS, *values_by_column])
+        for table_name, values_by_column in COLUMNS_OF_TABLE.items()
     }
-    for table_name, part_tables in tables_by_name.items():
-        table_of_name[table_name] = pd.concat(part_tables, ignore_index=True)
-    role_of_model = {
+    for table_name, part_tables in part_tables_by_name.items():
+        table_by_name[table_name] = pd.concat(part_tables, ignore_index=True)
+    role_by_model = {
         model_name: model_role for model_name, (_, model_role) in named_models.items()
     }
-    fit_table = table_of_name["fits"]
-    fit_table.insert(len(FIT_KEYS), "role", fit_table["model"].map(role_of_model))
-    preserved_names = deconfounder.preserved_covariates(cohort.table)
+    fit_table = table_by_name["fits"]
+    fit_table.insert(len(FIT_KEYS), "role", fit_table["model"].map(role_by_model))
+    preserved_covariate_names = deconfounder.preserved_covariates(cohort.table)
     study_settings = {
         "cv": cv_description,
         "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
         "people_shared": Check.PERSON_IN_TWO_FOLDS in set(audit_table["check"]),
-        "steps": to_jsonable(deconfounder.get_params() | {"preserve": preserved_names}),
+        "steps": to_jsonable(
+            deconfounder.get_params() | {"preserve": preserved_covariate_names}
+        ),
         "version": brainlsap.__version__,
     }
     evaluation = Evaluation(
-        **table_of_name,
+        **table_by_name,
         cohort=cohort_summary,
         settings=study_settings,
         audit=audit_table,
@@ -358,7 +362,7 @@ def split_cohort(
     return check_splits(splits, cohort.groups)
 
 
-def _named_models(
+def _collect_models(
     model: Any, adds_baselines: bool, seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
     """Return every model by name, with its role and seed, as suits the cohort."""
@@ -366,12 +370,12 @@ def _named_models(
     baseline_models = (
         make_models("baselines", random_state=seed) if adds_baselines else {}
     )
-    repeated_names = set(user_models) & set(baseline_models)
-    if not user_models or repeated_names:
+    repeated_model_names = set(user_models) & set(baseline_models)
+    if not user_models or repeated_model_names:
         raise ParameterError(
             "model must name at least one classifier, and must not use the name of a "
-            f"baseline model; got {', '.join(repeated_names) or 'no model'}. Rename "
-            f"the classifier, or pass {option_text('baselines', False)}."
+            f"baseline model; got {', '.join(repeated_model_names) or 'no model'}. "
+            f"Rename the classifier, or pass {option_text('baselines', False)}."
         )
     named_models: dict[str, tuple[Any, str]] = {}
     for model_name, model_and_role in (dict(user_models) | baseline_models).items():
@@ -428,17 +432,17 @@ def _divides_people(cv: Any, cohort: Cohort) -> bool:
         return False
     if type(cv).__module__.split(".")[0] == "sklearn":
         return True
-    person_of_scan = cohort.groups
+    scan_person_ids = cohort.groups
     try:
         splits = [
             *deepcopy(cv).split(
-                np.zeros((len(person_of_scan), 1)), cohort.y, person_of_scan
+                np.zeros((len(scan_person_ids), 1)), cohort.y, scan_person_ids
             )
         ]
     except (TypeError, ValueError):  # not made for these rows
         return True
     return any(
-        np.isin(person_of_scan[test_index], person_of_scan[train_index]).any()
+        np.isin(scan_person_ids[test_index], scan_person_ids[train_index]).any()
         for train_index, test_index in splits
     )
 
@@ -462,31 +466,37 @@ def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
     features of the training people, where none were read; and the hemispheres and
     structures of regions.
     """
-    parameters = model.get_params()
-    parameter_changes = dict[str, Any]()
-    for parameter_name, parameter_value in parameters.items():
+    value_by_parameter = model.get_params()
+    new_value_by_parameter = dict[str, Any]()
+    for parameter_name, parameter_value in value_by_parameter.items():
         step_prefix = (
             parameter_name[: parameter_name.rfind("__") + 2]
             if "__" in parameter_name
             else ""
         )
-        bare_name = parameter_name.removeprefix(step_prefix)
+        unprefixed_name = parameter_name.removeprefix(step_prefix)
         uses_order = (
-            bare_name in ("scales", "initial_scale")
+            unprefixed_name in ("scales", "initial_scale")
             or str(parameter_value) == "ordinal"
         )
-        classes_key = f"{step_prefix}classes"
-        has_no_order = parameters.get(classes_key, "") is None
+        classes_parameter_name = f"{step_prefix}classes"
+        has_no_order = value_by_parameter.get(classes_parameter_name, "") is None
         if cohort.classes_ordered and uses_order and has_no_order:
-            parameter_changes[classes_key] = cohort.classes
+            new_value_by_parameter[classes_parameter_name] = cohort.classes
         has_no_connectome = cohort.provenance.get("connectome") == NO_CONNECTOME
-        if bare_name == "connectome" and parameter_value is None and has_no_connectome:
-            parameter_changes[parameter_name] = "covariance"
-        if bare_name in ("hemispheres", "structures") and parameter_value is None:
-            parameter_changes[parameter_name] = tuple(
-                cohort.atlas.regions[bare_name.removesuffix("s")]
+        if (
+            unprefixed_name == "connectome"
+            and parameter_value is None
+            and has_no_connectome
+        ):
+            new_value_by_parameter[parameter_name] = "covariance"
+        if unprefixed_name in ("hemispheres", "structures") and parameter_value is None:
+            new_value_by_parameter[parameter_name] = tuple(
+                cohort.atlas.regions[unprefixed_name.removesuffix("s")]
             )
-    return model.set_params(**parameter_changes) if parameter_changes else model
+    return (
+        model.set_params(**new_value_by_parameter) if new_value_by_parameter else model
+    )
 
 
 def make_region_ridge(cohort: Cohort, model: Any = None) -> Any:
@@ -510,8 +520,8 @@ def choose_n_jobs(n_jobs: int | None, cohort: Cohort | CohortSummary) -> int | N
 
 
 def _run_fits(
-    fit_tasks: Mapping[str, tuple[Any, Split]],
-    later_calls: Mapping[str, Any],
+    task_by_fit_name: Mapping[str, tuple[Any, Split]],
+    later_call_by_name: Mapping[str, Any],
     cohort: Cohort,
     deconfounder: Deconfounder,
     data_hash: str,
@@ -526,77 +536,85 @@ def _run_fits(
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
 
-    path_of_fit: dict[str, Path] = {}
-    result_of_fit: dict[str, dict[str, Any]] = {}
+    path_by_fit_name: dict[str, Path] = {}
+    result_by_fit_name: dict[str, dict[str, Any]] = {}
     if memory is not None:
-        path_of_fit = _cache_paths(
-            fit_tasks, cohort, deconfounder, data_hash, Path(memory)
+        path_by_fit_name = _cache_paths(
+            task_by_fit_name, cohort, deconfounder, data_hash, Path(memory)
         )
-        for fit_name, fit_path in path_of_fit.items():
+        for fit_name, fit_path in path_by_fit_name.items():
             # A file may be missing, or cut short.
             with suppress(OSError, ValueError):
-                result_of_fit[fit_name] = json.loads(
+                result_by_fit_name[fit_name] = json.loads(
                     fit_path.read_text(encoding="utf-8")
                 )
-    if result_of_fit and verbose:
-        stored_text = f"{len(result_of_fit)} of {len(fit_tasks)}"
+    if result_by_fit_name and verbose:
+        stored_text = f"{len(result_by_fit_name)} of {len(task_by_fit_name)}"
         tqdm.write(f"{stored_text} fits were stored already.", file=sys.stderr)
     fit_calls = []
-    for batch_names in _batch_tasks(fit_tasks, result_of_fit):
-        model_of_fit = {fit_name: fit_tasks[fit_name][0] for fit_name in batch_names}
-        fold_split = fit_tasks[batch_names[0]][1]
+    for batch_fit_names in _batch_tasks(task_by_fit_name, result_by_fit_name):
+        model_by_fit_name = {
+            fit_name: task_by_fit_name[fit_name][0] for fit_name in batch_fit_names
+        }
+        fold_split = task_by_fit_name[batch_fit_names[0]][1]
         # The cohort is an argument of its own, so that Dask sends it once a worker.
         fit_calls.append(
-            delayed(_fit_fold)(model_of_fit, fold_split, deconfounder, cohort)
+            delayed(_fit_fold)(model_by_fit_name, fold_split, deconfounder, cohort)
         )
     later_tasks = [
         delayed(_call_by_name)(call_name, *call_parts)
-        for call_name, call_parts in later_calls.items()
+        for call_name, call_parts in later_call_by_name.items()
     ]
     n_jobs = choose_n_jobs(n_jobs, cohort)
     # Otherwise joblib joins long tasks that follow short ones.
     parallel_pool = Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
     all_tasks = fit_calls + later_tasks
     result_iterator = chain.from_iterable(
-        task_results.items()
-        for task_results in (parallel_pool(all_tasks) if all_tasks else ())
+        result_by_name.items()
+        for result_by_name in (parallel_pool(all_tasks) if all_tasks else ())
     )
-    result_of_call: dict[str, Any] = {}
-    n_models = len(fit_tasks) // len(
-        {id(fold_split) for _, fold_split in fit_tasks.values()}
+    result_by_call_name: dict[str, Any] = {}
+    n_models = len(task_by_fit_name) // len(
+        {id(fold_split) for _, fold_split in task_by_fit_name.values()}
     )
     progress_bar = tqdm(
-        total=len(fit_tasks),
-        initial=len(result_of_fit),
+        total=len(task_by_fit_name),
+        initial=len(result_by_fit_name),
         desc="fits",
         disable=None if verbose else True,  # None: only on a terminal
     )
-    with progress_bar, _note_stored_fits(path_of_fit, len(fit_tasks)):
-        while len(result_of_fit) < len(fit_tasks):
+    with progress_bar, _note_stored_fits(path_by_fit_name, len(task_by_fit_name)):
+        while len(result_by_fit_name) < len(task_by_fit_name):
             result_name, task_result = next(result_iterator)
-            if result_name in later_calls:
-                result_of_call[result_name] = task_result
+            if result_name in later_call_by_name:
+                result_by_call_name[result_name] = task_result
                 continue
-            result_of_fit[result_name] = task_result
-            if result_name in path_of_fit:
-                with replace_when_whole(path_of_fit[result_name]) as partial_path:
+            result_by_fit_name[result_name] = task_result
+            if result_name in path_by_fit_name:
+                with replace_when_whole(path_by_fit_name[result_name]) as partial_path:
                     partial_path.write_text(json.dumps(task_result), encoding="utf-8")
-                path_of_fit[result_name].chmod(0o600)
+                path_by_fit_name[result_name].chmod(0o600)
             progress_bar.update()
             # Without a terminal: one line for as many fits as a fold has.
-            if verbose and progress_bar.disable and len(result_of_fit) % n_models == 0:
-                progress_text = f"{len(result_of_fit)} of {len(fit_tasks)}"
+            if (
+                verbose
+                and progress_bar.disable
+                and len(result_by_fit_name) % n_models == 0
+            ):
+                progress_text = f"{len(result_by_fit_name)} of {len(task_by_fit_name)}"
                 progress_bar.write(
                     f"fitted {progress_text}, last {result_name}", file=sys.stderr
                 )
     later_result_iterator: Iterator[Any] = chain(
-        result_of_call.items(), result_iterator
+        result_by_call_name.items(), result_iterator
     )
-    if not later_calls:
+    if not later_call_by_name:
         later_result_iterator = iter(
             [*later_result_iterator]
         )  # Let the processes end their work.
-    return [result_of_fit[fit_name] for fit_name in fit_tasks], later_result_iterator
+    return [
+        result_by_fit_name[fit_name] for fit_name in task_by_fit_name
+    ], later_result_iterator
 
 
 def _call_by_name(
@@ -614,19 +632,21 @@ def _call_by_name(
 
 
 @contextmanager
-def _note_stored_fits(path_of_fit: Mapping[str, Path], n_tasks: int) -> Iterator[None]:
+def _note_stored_fits(
+    path_by_fit_name: Mapping[str, Path], n_tasks: int
+) -> Iterator[None]:
     """Add a note to an interruption: how many of the fits are stored."""
     try:
         yield
     except KeyboardInterrupt as interruption:
-        if path_of_fit:
-            n_stored = sum(fit_path.is_file() for fit_path in path_of_fit.values())
+        if path_by_fit_name:
+            n_stored = sum(fit_path.is_file() for fit_path in path_by_fit_name.values())
             interruption.add_note(f"{n_stored} of {n_tasks} fits are stored.")
         raise
 
 
 def _cache_paths(
-    fit_tasks: Mapping[str, tuple[Any, Split]],
+    task_by_fit_name: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
     deconfounder: Deconfounder,
     data_hash: str,
@@ -639,29 +659,32 @@ def _cache_paths(
     cohort_names = (tuple(cohort.classes), cohort.region_names, cohort.feature_names)
     table_csv = cohort.table.to_csv(index=False)
     study_hash = hash_of(
-        (_code_version(), data_hash, cohort_names, table_csv, deconfounder)
+        (_hash_code_version(), data_hash, cohort_names, table_csv, deconfounder)
     )
-    path_of_fit = {}
-    for fit_name, (model, fold_split) in fit_tasks.items():
+    path_by_fit_name = {}
+    for fit_name, (model, fold_split) in task_by_fit_name.items():
         model_types = {
             type(model_or_part)
             for model_or_part in (model, *model.get_params().values())
         }
-        own_types = [
+        own_model_types = [
             k
             for k in model_types
             if k.__module__.split(".")[0] not in VERSIONED_PACKAGES
         ]
         # A lambda has no source, and its fit is not stored.
         with suppress(OSError, TypeError, AttributeError, PicklingError):
-            source_texts = sorted(getsource(model_type) for model_type in own_types)
+            source_texts = sorted(
+                getsource(model_type) for model_type in own_model_types
+            )
             fit_hash = hash_of((study_hash, source_texts, model, fold_split))
-            path_of_fit[fit_name] = folder / f"{fit_hash}.json"
-    return path_of_fit
+            path_by_fit_name[fit_name] = folder / f"{fit_hash}.json"
+    return path_by_fit_name
 
 
 def _batch_tasks(
-    fit_tasks: Mapping[str, tuple[Any, Split]], result_of_fit: Mapping[str, Any]
+    task_by_fit_name: Mapping[str, tuple[Any, Split]],
+    result_by_fit_name: Mapping[str, Any],
 ) -> list[list[str]]:
     """Return the tasks without a result, in batches that share a fit.
 
@@ -669,9 +692,9 @@ def _batch_tasks(
     a model with covariates, starts from. Each further network is a task of its own,
     for another process.
     """
-    names_of_batch: dict[Any, list[str]] = {}
-    for fit_name, (model, fold_split) in fit_tasks.items():
-        if fit_name in result_of_fit:
+    fit_names_by_batch_key: dict[Any, list[str]] = {}
+    for fit_name, (model, fold_split) in task_by_fit_name.items():
+        if fit_name in result_by_fit_name:
             continue
         ridge_classifier = _find_ridge(model)
         batch_key = fit_name
@@ -680,10 +703,12 @@ def _batch_tasks(
         is_network = ridge_classifier is not model and not hasattr(
             model, "covariate_names"
         )
-        if is_network and (batch_key, id(fold_split)) in names_of_batch:
+        if is_network and (batch_key, id(fold_split)) in fit_names_by_batch_key:
             batch_key = fit_name
-        names_of_batch.setdefault((batch_key, id(fold_split)), []).append(fit_name)
-    return list(names_of_batch.values())
+        fit_names_by_batch_key.setdefault((batch_key, id(fold_split)), []).append(
+            fit_name
+        )
+    return list(fit_names_by_batch_key.values())
 
 
 def _find_ridge(model: Any) -> Any:
@@ -712,7 +737,7 @@ def _find_thread_pools(_n_modules: int) -> ThreadpoolController:
 
 
 def _fit_fold(
-    model_of_name: Mapping[str, Any],
+    model_by_name: Mapping[str, Any],
     fold_split: Split,
     deconfounder: Deconfounder,
     cohort: Cohort,
@@ -725,12 +750,12 @@ def _fit_fold(
     """
     connectomes, scan_table = cohort.connectomes, cohort.table
     class_names, region_names = tuple(cohort.classes), cohort.region_names
-    model_of_name = {
-        model_name: clone(model) for model_name, model in model_of_name.items()
+    model_by_name = {
+        model_name: clone(model) for model_name, model in model_by_name.items()
     }
     train_index, test_index = fold_split
     train_table, test_table = scan_table.iloc[train_index], scan_table.iloc[test_index]
-    result_of_model: dict[str, Any] = {}
+    tables_by_model: dict[str, Any] = {}
     thread_pools = _find_thread_pools(len(sys.modules))
     with _WARNINGS_LOCK, thread_pools.limit(limits=1):
         with _recorded_warnings() as deconfound_warnings:
@@ -743,49 +768,55 @@ def _fit_fold(
             features[test_index] = fold_deconfounder.transform(
                 features[test_index], test_table
             )
-            packed_train = PackedScans(connectomes, features, train_index)
+            packed_train_scans = PackedScans(connectomes, features, train_index)
             # A network reads the polynomials of the ridge that is fitted before it.
-            packed_train.connectomes.keeps_polynomials = len(model_of_name) > 1 and any(
-                hasattr(model, "scale_mode") for model in model_of_name.values()
+            packed_train_scans.connectomes.keeps_polynomials = len(
+                model_by_name
+            ) > 1 and any(
+                hasattr(model, "scale_mode") for model in model_by_name.values()
             )
-            packed_test = PackedScans(
-                connectomes, features, test_index, keeps_terms=len(model_of_name) > 1
+            packed_test_scans = PackedScans(
+                connectomes, features, test_index, keeps_terms=len(model_by_name) > 1
             )
             deconfound_seconds = (time.perf_counter() - deconfound_start) / len(
-                model_of_name
+                model_by_name
             )
-        ridge_of_model = {
-            fitted_name: _find_ridge(model)
-            for fitted_name, model in model_of_name.items()
+        ridge_by_name = {
+            fold_model_name: _find_ridge(model)
+            for fold_model_name, model in model_by_name.items()
         }
-        fitted_names: set[str] = set()
+        ridge_model_names: set[str] = set()
         ridge_seconds = 0.0
         with _recorded_warnings() as ridge_warnings:
             ridge_start = time.perf_counter()
-            if len(model_of_name) > 1:
-                fitted_names = {
-                    n for n in model_of_name if ridge_of_model[n] is model_of_name[n]
+            if len(model_by_name) > 1:
+                ridge_model_names = {
+                    n for n in model_by_name if ridge_by_name[n] is model_by_name[n]
                 }
                 # The first gives its parameters to the others: put models first.
-                ordered_names = sorted(
-                    model_of_name, key=lambda n: n not in fitted_names
+                ordered_model_names = sorted(
+                    model_by_name, key=lambda n: n not in ridge_model_names
                 )
-                shared_ridges = [ridge_of_model[n] for n in ordered_names]
-                _fit_models(shared_ridges, packed_train, train_table)
-                ridge_seconds = (time.perf_counter() - ridge_start) / len(model_of_name)
-        for model_name, model in model_of_name.items():
+                shared_ridges = [ridge_by_name[n] for n in ordered_model_names]
+                _fit_models(shared_ridges, packed_train_scans, train_table)
+                ridge_seconds = (time.perf_counter() - ridge_start) / len(model_by_name)
+        for model_name, model in model_by_name.items():
             with _recorded_warnings() as fit_warnings:
                 fit_start = time.perf_counter()
-                if model_name not in fitted_names:
-                    is_shared = len(model_of_name) > 1
-                    ridge_classifier = ridge_of_model[model_name] if is_shared else None
-                    _fit_models([model], packed_train, train_table, ridge_classifier)
+                if model_name not in ridge_model_names:
+                    has_shared_ridge = len(model_by_name) > 1
+                    ridge_classifier = (
+                        ridge_by_name[model_name] if has_shared_ridge else None
+                    )
+                    _fit_models(
+                        [model], packed_train_scans, train_table, ridge_classifier
+                    )
                 predict_start = time.perf_counter()
                 fit_seconds = (
                     deconfound_seconds + ridge_seconds + predict_start - fit_start
                 )
-                class_predictions = _predict_classes(
-                    model, packed_test, class_names, test_table
+                class_prediction_table = _predict_classes(
+                    model, packed_test_scans, class_names, test_table
                 )
                 predict_seconds = time.perf_counter() - predict_start
             inner_model = _inner_model(model)
@@ -810,7 +841,7 @@ def _fit_fold(
                 "warnings": json.dumps(sorted(warning_texts)),
                 "report": json.dumps(fit_report),
             }
-            result_of_model[model_name] = {
+            tables_by_model[model_name] = {
                 "fits": {
                     fact_name: [fact_value]
                     for fact_name, fact_value in fit_facts.items()
@@ -821,16 +852,16 @@ def _fit_fold(
             prediction_table = test_table[["scan", "participant"]].assign(
                 truth=test_table["label"]
             )
-            result_of_model[model_name]["predictions"] = prediction_table.join(
-                class_predictions
+            tables_by_model[model_name]["predictions"] = prediction_table.join(
+                class_prediction_table
             ).to_dict("list")
             if np.ptp(
                 getattr(inner_model, "scales_", 0.0)
             ):  # equal scales rank no region
-                result_of_model[model_name]["scales"] = _list_scales(
+                tables_by_model[model_name]["scales"] = _list_scales(
                     inner_model, region_names
                 )
-    return result_of_model
+    return tables_by_model
 
 
 @contextmanager
@@ -854,23 +885,25 @@ def _fit_models(
     model, *other_models = models
     X = _adapt_scans(model, packed_scans)
     y = train_table["label"].to_numpy(object)
-    person_of_scan = train_table["participant"].to_numpy(object)
-    known_metadata = {"groups": person_of_scan, "covariates": train_table}
+    scan_person_ids = train_table["participant"].to_numpy(object)
+    value_by_metadata_name = {"groups": scan_person_ids, "covariates": train_table}
     metadata_names = set(signature(model.fit).parameters)
-    metadata_names |= get_routing_for_object(model).consumes("fit", known_metadata)
+    metadata_names |= get_routing_for_object(model).consumes(
+        "fit", value_by_metadata_name
+    )
     fit_metadata = {
-        metadata_name: known_metadata[metadata_name]
-        for metadata_name in known_metadata
+        metadata_name: value_by_metadata_name[metadata_name]
+        for metadata_name in value_by_metadata_name
         if metadata_name in metadata_names
     }
     with config_context(enable_metadata_routing=True):  # for searches, pipelines
         try:
             if ridge_classifier is not None:
                 model.fit_from_ridge(
-                    ridge_classifier, X, y, **fit_metadata | {"groups": person_of_scan}
+                    ridge_classifier, X, y, **fit_metadata | {"groups": scan_person_ids}
                 )
             elif other_models:
-                model.fit_with(other_models, X, y, person_of_scan)
+                model.fit_with(other_models, X, y, scan_person_ids)
             else:
                 model.fit(X, y, **fit_metadata)
         except ValueError as error:
@@ -917,45 +950,47 @@ def _predict_classes(
     class_names = [str(class_name) for class_name in model.classes_]
     inner_model = _inner_model(model)
     output_kind = ""
-    absent_value = 0.0  # of a class without training scans
+    absent_class_score = 0.0  # of a class without training scans
     if hasattr(model, "predict_proba"):
         method_parameters = signature(model.predict_proba).parameters
-        method_metadata = (
+        metadata_by_name = (
             {"covariates": covariate_table} if "covariates" in method_parameters else {}
         )
-        output_kind, model_outputs = "p", model.predict_proba(X, **method_metadata)
+        output_kind, output_matrix = "p", model.predict_proba(X, **metadata_by_name)
     elif hasattr(model, "decision_function"):
         output_kind = "d"
-        model_outputs = np.asarray(model.decision_function(X), dtype=float)
-        if model_outputs.ndim == 1:
-            model_outputs = np.column_stack([-model_outputs, model_outputs])
-        absent_value = model_outputs.min() - 1e3
+        output_matrix = np.asarray(model.decision_function(X), dtype=float)
+        if output_matrix.ndim == 1:
+            output_matrix = np.column_stack([-output_matrix, output_matrix])
+        absent_class_score = output_matrix.min() - 1e3
     else:
-        model_outputs = np.equal.outer(
+        output_matrix = np.equal.outer(
             np.asarray(model.predict(X)).astype(str), class_names
         )
-    model_outputs = np.asarray(model_outputs, dtype=float)
-    class_scores = np.full((len(covariate_table), len(classes)), absent_value)
-    for class_name, outputs_of_class in zip(class_names, model_outputs.T, strict=True):
+    output_matrix = np.asarray(output_matrix, dtype=float)
+    score_matrix = np.full((len(covariate_table), len(classes)), absent_class_score)
+    for class_name, class_output_column in zip(
+        class_names, output_matrix.T, strict=True
+    ):
         if class_name in classes:
-            class_scores[:, classes.index(class_name)] = outputs_of_class
-    if not np.isfinite(class_scores).all():
+            score_matrix[:, classes.index(class_name)] = class_output_column
+    if not np.isfinite(score_matrix).all():
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
             f"the classes {', '.join(classes)}. Check the model."
         )
-    predicted_classes = [classes[k] for k in class_scores.argmax(axis=1)]
+    predicted_class_names = [classes[k] for k in score_matrix.argmax(axis=1)]
     if output_kind == "p" and isinstance(inner_model, ClassPriorMixin):
-        class_codes = inner_model.choose_classes(model_outputs)
-        predicted_classes = [class_names[k] for k in class_codes]
-    values_of_column: dict[str, Any] = {"predicted": predicted_classes}
+        class_codes = inner_model.choose_classes(output_matrix)
+        predicted_class_names = [class_names[k] for k in class_codes]
+    values_by_column: dict[str, Any] = {"predicted": predicted_class_names}
     for column_prefix in "pd":
-        for class_name, column_values in zip(classes, class_scores.T, strict=True):
-            is_in_output = column_prefix == output_kind
-            values_of_column[f"{column_prefix}_{class_name}"] = (
-                column_values if is_in_output else np.nan
+        for class_name, score_column in zip(classes, score_matrix.T, strict=True):
+            is_output_column = column_prefix == output_kind
+            values_by_column[f"{column_prefix}_{class_name}"] = (
+                score_column if is_output_column else np.nan
             )
-    return pd.DataFrame(values_of_column, index=covariate_table.index)
+    return pd.DataFrame(values_by_column, index=covariate_table.index)
 
 
 def _inner_model(model: Any) -> Any:
@@ -989,7 +1024,7 @@ def _list_scales(model: Any, region_names: tuple[str, ...]) -> dict[str, list]:
 
 
 @cache
-def _code_version() -> str:
+def _hash_code_version() -> str:
     """Return a hash of the package's code and of the versions of its requirements."""
     source_paths = sorted(Path(brainlsap.__file__).parent.rglob("*.py"))
     hashed_texts = [
