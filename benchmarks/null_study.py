@@ -47,7 +47,7 @@ from brainlsap.evaluation import (
     make_models,
     make_splits,
 )
-from brainlsap.evaluation.models import read_features, standardizer
+from brainlsap.evaluation.models import make_standardizer, read_features
 from brainlsap.evaluation.splits import permute_labels, person_blocks
 from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
 from brainlsap.simulation import make_cohort
@@ -138,10 +138,10 @@ def cheap_models(n_epochs: int) -> dict:
     return {
         "LSAP-C": LSAPClassifier(**given, random_state=0),
         "logistic regression": make_pipeline(
-            FEATURES, standardizer(), LogisticRegression(C=0.01, max_iter=1000)
+            FEATURES, make_standardizer(), LogisticRegression(C=0.01, max_iter=1000)
         ),
         "linear SVM": make_pipeline(
-            FEATURES, standardizer(), LinearSVC(C=0.001, random_state=0)
+            FEATURES, make_standardizer(), LinearSVC(C=0.001, random_state=0)
         ),
         "majority class": DummyClassifier(strategy="prior"),
     }

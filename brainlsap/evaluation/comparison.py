@@ -592,7 +592,7 @@ def bootstrap_scores(
     score_records = []
     for score_name, score_entry in SCORES.items():
         score_limits = score_entry.range_for(n_classes)
-        estimate_and_bounds = _interval_of_draws(
+        estimate_and_bounds = _compute_draw_interval(
             draws_by_score[score_name], n_people, score_entry.interval, score_limits
         )
         score_records.append((score_name, *estimate_and_bounds))
@@ -788,13 +788,13 @@ def class_table(
             is_counted_row,
         ) in draws_and_rows_by_rate.items():
             n_people = len(set(person_codes[is_counted_row]))
-            estimate_and_bounds = _interval_of_draws(
+            estimate_and_bounds = _compute_draw_interval(
                 rate_draw_matrix[:, class_code], n_people, "proportion", (0.0, 1.0)
             )
             rate_table.loc[
                 class_code, [rate_name, f"{rate_name}_low", f"{rate_name}_high"]
             ] = estimate_and_bounds
-        auc, auc_low, auc_high = _interval_of_draws(
+        auc, auc_low, auc_high = _compute_draw_interval(
             auc_draws[:, class_code], len(set(person_codes)), "pairs", (0.0, 1.0)
         )
         if auc_high - auc_low < _SAME_SCORE:
@@ -869,7 +869,7 @@ def _draw_bootstrap_people(
     return person_draw_counts
 
 
-def _interval_of_draws(
+def _compute_draw_interval(
     estimate_and_draws: np.ndarray,
     n_people: int,
     interval_kind: str,
@@ -1181,14 +1181,14 @@ def _fit_calibration(
         _SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY
     )
     log_odds = np.log(clipped_probabilities) - np.log1p(-clipped_probabilities)
-    ones = np.ones_like(log_odds)
-    zeros = np.zeros_like(log_odds)
+    unit_column = np.ones_like(log_odds)
+    zero_offsets = np.zeros_like(log_odds)
     y = is_class_row.astype(float)
     line_coefficients, line_se = _fit_logistic(
-        np.column_stack([ones, log_odds]), zeros, y, person_codes, w
+        np.column_stack([unit_column, log_odds]), zero_offsets, y, person_codes, w
     )
     level_coefficients, level_se = _fit_logistic(
-        ones[:, None], log_odds, y, person_codes, w
+        unit_column[:, None], log_odds, y, person_codes, w
     )
     slope, slope_se = line_coefficients[1], line_se[1]
     return {

@@ -181,7 +181,7 @@ class _PersonRows(NamedTuple):
     scan_shares: np.ndarray
     """Share of the person's scans in each row (n_rows,)."""
 
-    def select(self, row_indices: np.ndarray) -> "_PersonRows":
+    def select_rows(self, row_indices: np.ndarray) -> "_PersonRows":
         """Return some of the rows."""
         return _PersonRows(*(field_array[row_indices] for field_array in self))
 
@@ -189,7 +189,7 @@ class _PersonRows(NamedTuple):
         """Return intercept and means, (n_rows, 1 + n_features)."""
         return np.hstack([np.ones((len(self.feature_means), 1)), self.feature_means])
 
-    def weights(self) -> np.ndarray:
+    def compute_weights(self) -> np.ndarray:
         """Return weights in which every class counts the same; people are their sum."""
         row_weights = (
             self.scan_shares
@@ -656,14 +656,15 @@ class _GainComputation:
 
     def __init__(self, person_rows: _PersonRows, splits: Sequence[tuple]) -> None:
         self.rows, self.splits = person_rows, splits
-        self.weights = person_rows.weights()
+        self.weights = person_rows.compute_weights()
         self.full_model = _OwnValueModel(person_rows)
         self.fold_models = [
-            _OwnValueModel(person_rows.select(train_index)) for train_index, _ in splits
+            _OwnValueModel(person_rows.select_rows(train_index))
+            for train_index, _ in splits
         ]
         self.own_error = np.empty(len(person_rows.class_codes))
         for fold_model, (_, test_index) in zip(self.fold_models, splits, strict=True):
-            predicted_targets = fold_model.predict(person_rows.select(test_index))
+            predicted_targets = fold_model.predict(person_rows.select_rows(test_index))
             self.own_error[test_index] = self._squared_error(
                 predicted_targets, test_index
             )
@@ -684,9 +685,9 @@ class _GainComputation:
             [all_indices, *(train_index for train_index, _ in splits)],
             strict=True,
         ):
-            fit_rows = person_rows.select(fit_indices)
+            fit_rows = person_rows.select_rows(fit_indices)
             class_weight_row[fit_rows.class_codes] = (
-                fit_rows.weights() / fit_rows.scan_shares
+                fit_rows.compute_weights() / fit_rows.scan_shares
             )
 
     def _squared_error(
@@ -740,7 +741,7 @@ class _GainComputation:
                 for diffused_columns in diffused_columns_by_scale
             ]
             predicted_targets = fold_model.predict(
-                self.rows.select(test_index), fold_network_fit, test_column_arrays
+                self.rows.select_rows(test_index), fold_network_fit, test_column_arrays
             )
             row_error_reductions[test_index] = self.own_error[
                 test_index
@@ -762,7 +763,7 @@ class _GainComputation:
                 [
                     _multiply_columns(
                         diffused_columns[block_row_indices],
-                        self.rows.select(block_row_indices),
+                        self.rows.select_rows(block_row_indices),
                         self.rows.scan_shares[block_row_indices],
                     )
                     for block_row_indices in block_index_arrays
@@ -851,7 +852,7 @@ class _OwnValueModel:
         )
 
         self.rows = person_rows
-        row_weights = person_rows.weights()
+        row_weights = person_rows.compute_weights()
         self.root_weights = np.sqrt(row_weights)[:, None]
         n_people = float(row_weights.sum())
         self.n_people = n_people

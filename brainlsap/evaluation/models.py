@@ -187,7 +187,7 @@ def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, 
     return learn_design(covariate_names, covariate_table)
 
 
-def standardizer(input_kind: str = "features") -> Pipeline:
+def make_standardizer(input_kind: str = "features") -> Pipeline:
     """Return steps that centre and scale; values that were not measured become 0.
 
     Edges are rotated onto the span of the training scans. There are far more edges than
@@ -576,7 +576,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         linear_model.set_params(
             C=tuned_choice.C, class_weight=tuned_choice.class_weight
         )
-        pipeline_steps = [standardizer(input_kind), linear_model]
+        pipeline_steps = [make_standardizer(input_kind), linear_model]
         if tuned_choice.n_selected:
             pipeline_steps.insert(
                 1, SelectKBest(score_inputs, k=tuned_choice.n_selected)
@@ -620,7 +620,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                 class_codes[train_index], return_inverse=True
             )
             test_class_codes = class_codes[test_index]
-            input_scaler = standardizer(input_kind).fit(input_matrix[train_index])
+            input_scaler = make_standardizer(input_kind).fit(input_matrix[train_index])
             X_train = input_scaler.transform(input_matrix[train_index])
             X_test = input_scaler.transform(input_matrix[test_index])
             input_order = np.arange(X_train.shape[1])
@@ -1014,7 +1014,9 @@ def _linear_factory(
 
 def _make_forest(seed: int, _: ModelSettings) -> Pipeline:
     forest = RandomForestClassifier(300, class_weight="balanced", random_state=seed)
-    return make_pipeline(FunctionTransformer(read_features), standardizer(), forest)
+    return make_pipeline(
+        FunctionTransformer(read_features), make_standardizer(), forest
+    )
 
 
 def _edited_edges_factory(edit_edges: Callable[..., np.ndarray]) -> Factory:
@@ -1253,7 +1255,7 @@ GROUP_NAMES = ("all", "models", "controls", "baselines", "default")
 """Names that stand for several models."""
 
 
-def list_models_of_group(group_name: str) -> tuple[str, ...]:
+def list_model_names(group_name: str) -> tuple[str, ...]:
     """Return the names of the models in one of :data:`GROUP_NAMES`."""
     if group_name == "baselines":
         return BASELINES
@@ -1321,7 +1323,7 @@ def make_models(
         _normalize_model_name(model_name): (model_name,) for model_name in MODELS
     }
     model_names_by_key |= {
-        _normalize_model_name(group_name): list_models_of_group(group_name)
+        _normalize_model_name(group_name): list_model_names(group_name)
         for group_name in GROUP_NAMES
     }
     names = [names] if isinstance(names, str) else list(names)

@@ -472,7 +472,7 @@ def correlate_half_tests(
         is_in_first_half = _draw_half(cohort, rng)
         half_map_pairs = [
             _compute_effects_and_contrasts(
-                region_test_values.select(
+                region_test_values.select_rows(
                     is_half_person[region_test_values.person_codes]
                 ),
                 rng,

@@ -115,7 +115,7 @@ class RegionTestValues(NamedTuple):
     is_ordered: bool
     """Whether the class number is a quantity."""
 
-    def select(self, is_selected_row: np.ndarray) -> "RegionTestValues":
+    def select_rows(self, is_selected_row: np.ndarray) -> "RegionTestValues":
         """Return some of the rows."""
         return self._replace(
             values=self.values[is_selected_row],

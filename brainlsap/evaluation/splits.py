@@ -158,11 +158,11 @@ def make_splits(
             repeat_number,
         )
         scan_folds = person_folds[person_codes]
-        splits += _splits_of_folds(scan_folds, range(n_folds))
+        splits += _split_by_fold(scan_folds, range(n_folds))
     return tuple(splits)
 
 
-def _splits_of_folds(scan_folds: np.ndarray, fold_labels: Iterable) -> list[Split]:
+def _split_by_fold(scan_folds: np.ndarray, fold_labels: Iterable) -> list[Split]:
     """Return the rows outside and inside each fold."""
     return [
         (np.flatnonzero(scan_folds != n), np.flatnonzero(scan_folds == n))
@@ -346,7 +346,7 @@ def leave_one_out_splits(
         )
     test_index_arrays = [
         test_index
-        for _, test_index in _splits_of_folds(site_series.to_numpy(), site_names)
+        for _, test_index in _split_by_fold(site_series.to_numpy(), site_names)
     ]
     train_index_arrays = [
         np.flatnonzero(~np.isin(groups, groups[test_index]))
@@ -402,7 +402,7 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
                 "two folds."
             )
         scan_folds = fold_by_scan.loc[list(scans)].to_numpy()
-        splits += _splits_of_folds(scan_folds, repeat_table["fold"].unique())
+        splits += _split_by_fold(scan_folds, repeat_table["fold"].unique())
     return tuple(splits)
 
 

@@ -253,7 +253,7 @@ class _GroupCounts(NamedTuple):
         """Number of people with predictions in these classes."""
         return int((self.prediction_counts.sum(axis=1) > 0).sum())
 
-    def score(self, n_added_people: float) -> _GroupScore:
+    def compute_score(self, n_added_people: float) -> _GroupScore:
         """Score a group with this many correct, and as many false, people added."""
         n_classes = self.correct_counts.shape[1]
         n_predictions_by_class = self.prediction_counts.sum(axis=0)
@@ -437,7 +437,9 @@ def subgroup_table(
                 np.vstack, zip(*counts_by_group.values(), strict=True)
             )
             pooled_accuracy = (
-                _GroupCounts(*stacked_count_arrays).score(2 / len(class_names)).estimate
+                _GroupCounts(*stacked_count_arrays)
+                .compute_score(2 / len(class_names))
+                .estimate
             )
         for group_name, n_people in group_by_person.value_counts(sort=False).items():
             table_record = {
@@ -455,7 +457,7 @@ def subgroup_table(
             if group_name in counts_by_group:
                 group_counts = counts_by_group[group_name]
                 table_record["people"] = group_counts.n_people
-                group_score = group_counts.score(2 / len(class_names))
+                group_score = group_counts.compute_score(2 / len(class_names))
                 half_width = NORMAL_QUANTILE * group_score.standard_error
                 table_record["balanced_accuracy"] = group_score.estimate
                 table_record["low"] = max(0.0, group_score.interval_center - half_width)
@@ -501,7 +503,7 @@ def subgroup_gaps(
         _, counts_by_group, class_names, _ = column_counts
         if len(counts_by_group) > 1:
             group_scores_by_column[column_name] = {
-                group_name: group_counts.score(1 / len(class_names))
+                group_name: group_counts.compute_score(1 / len(class_names))
                 for group_name, group_counts in counts_by_group.items()
             }
     gap_records = []

@@ -74,7 +74,7 @@ def rows_and_columns(request):
 
 def slow_residuals(rows, columns):
     """Least squares of each diffused column on intercept, mean and own value."""
-    root = np.sqrt(rows.weights())
+    root = np.sqrt(rows.compute_weights())
     residuals = np.empty_like(columns)
     for p in range(columns.shape[1]):
         design = np.column_stack(
@@ -90,9 +90,9 @@ def slow_residuals(rows, columns):
 def test_residual_columns_are_those_of_least_squares(rows_and_columns):
     rows, columns = rows_and_columns
     model = _OwnValueModel(rows)
-    products = _multiply_columns(columns, rows, rows.weights())
+    products = _multiply_columns(columns, rows, rows.compute_weights())
     residual = model.residual_products(products)
-    R = np.sqrt(rows.weights())[:, None] * slow_residuals(rows, columns)
+    R = np.sqrt(rows.compute_weights())[:, None] * slow_residuals(rows, columns)
     tolerance = {"rtol": 1e-6, "atol": 1e-9}
     np.testing.assert_allclose(residual.RtR, R.T @ R, **tolerance)
     np.testing.assert_allclose(residual.RtX, R.T @ model.X, **tolerance)
@@ -106,8 +106,10 @@ def test_products_without_a_group_are_those_of_the_other_rows(rows_and_columns):
     computation = _GainComputation(rows, splits)
     products = computation._iter_products(columns)
     for train in (people, *(train for train, _ in splits)):
-        train_rows = rows.select(train)
-        expected = _multiply_columns(columns[train], train_rows, train_rows.weights())
+        train_rows = rows.select_rows(train)
+        expected = _multiply_columns(
+            columns[train], train_rows, train_rows.compute_weights()
+        )
         np.testing.assert_allclose(next(products), expected, atol=1e-10)
 
 
@@ -119,10 +121,10 @@ def test_gain_and_predictions_are_those_of_dense_covariances(
     monkeypatch.setattr(connectome_worth, "_SCALES", (SCALE,))
     monkeypatch.setattr(connectome_worth, "_SIGNAL_RATIOS", np.array([RATIO]))
     monkeypatch.setattr(connectome_worth, "_RIDGE_FACTORS", (2.0,))
-    model = _OwnValueModel(rows.select(train))
+    model = _OwnValueModel(rows.select_rows(train))
     fit = model.fit_network([columns[train]])
     # Dense: weighted rows, intercept and mean integrated out (orthonormal contrasts).
-    weights = rows.select(train).weights()
+    weights = rows.select_rows(train).compute_weights()
     root = np.sqrt(weights)
     mean = weights @ rows.region_values[train] / weights.sum()
     sd = np.sqrt(weights @ (rows.region_values[train] - mean) ** 2 / weights.sum())
@@ -158,8 +160,8 @@ def test_gain_and_predictions_are_those_of_dense_covariances(
     gain -= log_evidence(own[:24, :24]) + log_prior(model.ridge)
     assert fit.log_evidence == pytest.approx(gain)
     for K, predicted in (
-        (own, model.predict(rows.select(test))),
-        (network, model.predict(rows.select(test), fit, [columns[test]])),
+        (own, model.predict(rows.select_rows(test))),
+        (network, model.predict(rows.select_rows(test), fit, [columns[test]])),
     ):
         inverse = np.linalg.inv(K[:24, :24] + np.diag(1 / weights))
         information = F[train].T @ inverse @ F[train]
