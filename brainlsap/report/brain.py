@@ -219,22 +219,22 @@ def plot_regions(
     color_scales, bar_labels = _make_color_scales(
         map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
-    label_of_region = _match_outlined_regions(outline, atlas)
-    marked_indices = sorted(_match_outlined_regions(mark, atlas))
+    label_by_region = _match_region_labels(outline, atlas)
+    marked_indices = sorted(_match_region_labels(mark, atlas))
     if highlighted_maps is None:
         highlighted_maps = list(map_table.columns)
-    legend_entries = {
+    legend_label_by_kind = {
         legend_kind: wrap_text(entry_label, max_width_mm - SWATCH_WIDTH - 4)
         for legend_kind, entry_label, legend_indices in (
-            ("outline", outline_label, label_of_region),
+            ("outline", outline_label, label_by_region),
             ("mark", mark_label, marked_indices),
         )
         if entry_label and legend_indices
     }
-    has_value = map_table.notna().any(axis=1).to_numpy()
+    region_has_value = map_table.notna().any(axis=1).to_numpy()
     is_located = np.isfinite(atlas.coordinates).all(axis=1)
     title = wrap_text(title or "", (max_width_mm - 4) * 7 / 9)
-    picture_of_view: dict[str, RegionPicture] = {}
+    picture_by_view: dict[str, RegionPicture] = {}
     # Axes of dots have no room for more: small numbers as 2.5, and "1e-4" below.
     with styled(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces or is_located.any():
@@ -243,7 +243,7 @@ def plot_regions(
                     atlas, map_table, views
                 )
                 for view_name in _choose_views(views, available_views):
-                    picture_of_view[view_name] = region_picture(atlas, view_name)
+                    picture_by_view[view_name] = region_picture(atlas, view_name)
                 min_view_height_mm = MIN_VIEW_HEIGHT
             else:
                 coverage_note = (
@@ -251,21 +251,21 @@ def plot_regions(
                     "of regions."
                 )
                 for view_name in _choose_views(views, list(GLASS_VIEWS)):
-                    picture_of_view[view_name] = _make_glass_picture(atlas, view_name)
+                    picture_by_view[view_name] = _make_glass_picture(atlas, view_name)
                 min_view_height_mm = MARKER_VIEW_SCALE * MIN_VIEW_HEIGHT
             figure_layout = layout_figure(
-                picture_of_view,
+                picture_by_view,
                 list(map_table.columns),
                 bar_labels,
                 _tick_texts(color_scales),
-                _has_no_value(map_table, picture_of_view, len(color_scales)),
-                label_of_region,
+                _has_missing_by_bar(map_table, picture_by_view, len(color_scales)),
+                label_by_region,
                 title=title,
                 figure_width_mm=max_width_mm,
                 max_height_mm=max_height_mm,
                 min_view_height_mm=min_view_height_mm,
                 fills_height=figure is not None,
-                n_legend_lines=_count_legend_lines(legend_entries, max_width_mm),
+                n_legend_lines=_count_legend_lines(legend_label_by_kind, max_width_mm),
             )
             figure = figure or new_figure(figure_layout.width, figure_layout.height)
             _draw_layout(
@@ -274,20 +274,20 @@ def plot_regions(
                 atlas,
                 map_table,
                 color_scales,
-                picture_of_view,
-                label_of_region,
+                picture_by_view,
+                label_by_region,
                 marked_indices,
                 highlighted_maps,
             )
             _draw_region_legend(
                 figure,
                 figure_layout,
-                legend_entries,
-                are_markers=not atlas.has_surfaces,
+                legend_label_by_kind,
+                has_markers=not atlas.has_surfaces,
             )
             visible_indices = {
                 region_index
-                for view_picture in picture_of_view.values()
+                for view_picture in picture_by_view.values()
                 for region_index in view_picture.centres
             }
         else:
@@ -298,10 +298,10 @@ def plot_regions(
                 bar_labels,
                 max_width_mm,
                 figure,
-                outlined_indices=sorted(label_of_region),
+                outlined_indices=sorted(label_by_region),
                 marked_indices=marked_indices,
-                highlighted_names=highlighted_maps,
-                legend_entries=legend_entries,
+                highlighted_maps=highlighted_maps,
+                legend_label_by_kind=legend_label_by_kind,
             )
             coverage_note = (
                 f"Atlas {atlas.name} has neither surfaces nor coordinates, so dots "
@@ -313,10 +313,10 @@ def plot_regions(
         atlas,
         coverage_note.strip(),
         visible_indices,
-        has_value,
+        region_has_value,
         is_located,
-        [*label_of_region, *marked_indices],
-        is_view=bool(picture_of_view),
+        [*label_by_region, *marked_indices],
+        has_views=bool(picture_by_view),
     )
     return drawing_figure
 
@@ -345,24 +345,24 @@ def _make_color_scales(
     colorbar_label: Any,
 ) -> tuple[list[ScalarMappable], list[str]]:
     """Return the colours and the label of every colour bar: of all maps, or of each."""
-    tables_of_bars = (
+    bar_tables = (
         [map_table] if is_shared else [map_table[[map_name]] for map_name in map_table]
     )
-    n_bars = len(tables_of_bars)
+    n_bars = len(bar_tables)
     color_scales = [
-        make_color_scale(bar_table, *scale_arguments)
-        for bar_table, *scale_arguments in zip(
-            tables_of_bars,
-            _spread_over_bars("cmap", cmap, n_bars),
-            _spread_over_bars("vmin", vmin, n_bars),
-            _spread_over_bars("vmax", vmax, n_bars),
+        make_color_scale(bar_table, *cmap_and_limits)
+        for bar_table, *cmap_and_limits in zip(
+            bar_tables,
+            _broadcast_to_bars("cmap", cmap, n_bars),
+            _broadcast_to_bars("vmin", vmin, n_bars),
+            _broadcast_to_bars("vmax", vmax, n_bars),
             strict=True,
         )
     ]
-    return color_scales, _spread_over_bars("colorbar_label", colorbar_label, n_bars)
+    return color_scales, _broadcast_to_bars("colorbar_label", colorbar_label, n_bars)
 
 
-def _spread_over_bars(
+def _broadcast_to_bars(
     argument_name: str, argument_value: Any, n_bars: int
 ) -> list[Any]:
     """Return a value for every colour bar; a single value holds for all."""
@@ -376,27 +376,29 @@ def _spread_over_bars(
     return bar_values
 
 
-def _match_outlined_regions(
-    outlined_names: str | Sequence[str] | Mapping[str, str], atlas: Atlas
+def _match_region_labels(
+    names_or_labels: str | Sequence[str] | Mapping[str, str], atlas: Atlas
 ) -> dict[int, str]:
     """Return the labels of the regions to outline, by position; "" for none."""
-    if isinstance(outlined_names, str):
-        outlined_names = [outlined_names]
-    if not isinstance(outlined_names, Mapping):
-        outlined_names = dict.fromkeys(outlined_names, "")
-    region_indices = atlas.match(list(outlined_names)).tolist()
-    return dict(zip(region_indices, map(str, outlined_names.values()), strict=True))
+    if isinstance(names_or_labels, str):
+        names_or_labels = [names_or_labels]
+    if isinstance(names_or_labels, Mapping):
+        label_by_name = names_or_labels
+    else:
+        label_by_name = dict.fromkeys(names_or_labels, "")
+    region_indices = atlas.match(list(label_by_name)).tolist()
+    return dict(zip(region_indices, map(str, label_by_name.values()), strict=True))
 
 
 def _describe_undrawn(
     atlas: Atlas,
     coverage_note: str,
     visible_indices: set[int],
-    has_value: np.ndarray,
+    region_has_value: np.ndarray,
     is_located: np.ndarray,
     highlighted_indices: Collection[int],
     *,
-    is_view: bool,
+    has_views: bool,
 ) -> str:
     """Return the figure's note with what was not drawn; warn of regions not drawn.
 
@@ -404,15 +406,15 @@ def _describe_undrawn(
     """
     note_texts = [coverage_note] if coverage_note else []
     n_hidden_regions = len(
-        set(np.flatnonzero(has_value & is_located)) - visible_indices
+        set(np.flatnonzero(region_has_value & is_located)) - visible_indices
     )
-    if is_view and n_hidden_regions:
+    if has_views and n_hidden_regions:
         note_texts.append(
-            f"{n_hidden_regions} of {has_value.sum()} regions with a value are in no "
-            "view that is drawn; the colour scale includes their values."
+            f"{n_hidden_regions} of {region_has_value.sum()} regions with a value are "
+            "in no view that is drawn; the colour scale includes their values."
         )
-    unlocated_indices = np.flatnonzero(has_value & ~is_located).tolist()
-    if len(unlocated_indices) == has_value.sum() > 0:
+    unlocated_indices = np.flatnonzero(region_has_value & ~is_located).tolist()
+    if len(unlocated_indices) == region_has_value.sum() > 0:
         region_names = listed((atlas.full_names[k] for k in unlocated_indices), 5)
         raise ParameterError(
             f"atlas {atlas.name} does not contain the positions of {region_names}."
@@ -444,19 +446,19 @@ def _list_available_views(
     )
     subcortex_indices = atlas.match(list(atlas.meshes()))
     region_indices = np.arange(len(atlas))
-    is_in_structure = {
+    region_mask_by_structure = {
         "cortex": np.isin(region_indices, cortex_vertex_labels),
         "subcortex": np.isin(region_indices, subcortex_indices),
     }
     structures_with_regions = [
         structure_name
-        for structure_name in is_in_structure
-        if is_in_structure[structure_name].any()
+        for structure_name in region_mask_by_structure
+        if region_mask_by_structure[structure_name].any()
     ]
     structures_with_values = [
         structure_name
         for structure_name in structures_with_regions
-        if map_table[is_in_structure[structure_name]].notna().any(axis=None)
+        if map_table[region_mask_by_structure[structure_name]].notna().any(axis=None)
     ]
     is_automatic = views in ("all", "compact")
     drawn_structures = (
@@ -477,7 +479,7 @@ def _list_available_views(
     ]
     return (
         available_views,
-        is_in_structure["cortex"] | is_in_structure["subcortex"],
+        region_mask_by_structure["cortex"] | region_mask_by_structure["subcortex"],
         coverage_note,
     )
 
@@ -488,29 +490,29 @@ def _choose_views(views: str | Sequence[str], available_views: list[str]) -> lis
         *available_views,
         *(view_name.split()[0] for view_name in available_views),
     ]
-    views_of_name = {
+    views_by_name = {
         name_or_group: [v for v in available_views if v.startswith(name_or_group)]
         for name_or_group in view_names
     }
-    views_of_name["all"] = available_views
-    views_of_name["cortex"] = [
+    views_by_name["all"] = available_views
+    views_by_name["cortex"] = [
         view_name for view_name in available_views if view_name != "subcortex"
     ]
-    is_surface = not {"medial left", "subcortex"}.isdisjoint(available_views)
-    views_of_name["compact"] = [
+    has_surface_views = not {"medial left", "subcortex"}.isdisjoint(available_views)
+    views_by_name["compact"] = [
         view_name
         for view_name in available_views
-        if not (is_surface and view_name in ("dorsal", "ventral"))
+        if not (has_surface_views and view_name in ("dorsal", "ventral"))
     ]
     view_names = [views] if isinstance(views, str) else [*views]
     if not view_names:
-        check_choice("views", views, [*views_of_name])
+        check_choice("views", views, [*views_by_name])
     for name_or_group in view_names:
-        check_choice("views", name_or_group, [*views_of_name])
+        check_choice("views", name_or_group, [*views_by_name])
     return [
         view_name
         for name_or_group in view_names
-        for view_name in views_of_name[name_or_group]
+        for view_name in views_by_name[name_or_group]
     ]
 
 
@@ -593,11 +595,11 @@ def plot_effects(
     feature_names = evaluation.cohort.feature_names
     feature = feature or feature_names[0]
     check_choice("feature", feature, feature_names)
-    title_of_column = difference_columns(evaluation)
+    title_by_column = difference_columns(evaluation)
     region_tests: Any = evaluation.region_tests
     feature_tests = region_tests[region_tests["feature"] == feature]
-    map_table = feature_tests.set_index("region")[list(title_of_column)]
-    map_table = map_table.rename(columns=title_of_column).dropna(axis=1, how="all")
+    map_table = feature_tests.set_index("region")[list(title_by_column)]
+    map_table = map_table.rename(columns=title_by_column).dropna(axis=1, how="all")
     if map_table.empty:
         raise ParameterError(
             f"no class has at least three people with a value of {feature}, so "
@@ -614,8 +616,8 @@ def plot_effects(
     )
     test_title = "corrected p < 0.05"
     if map_table.shape[1] > 1:
-        tested_text = "trend" if is_trend_tested(evaluation) else "difference"
-        test_title = f"{tested_text} over all classes ({test_title}; last row)"
+        tested_effect_text = "trend" if is_trend_tested(evaluation) else "difference"
+        test_title = f"{tested_effect_text} over all classes ({test_title}; last row)"
     options = {
         "cmap": "RdBu_r",
         "vmin": -color_limit,
@@ -646,21 +648,21 @@ def plot_effects(
 
 def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     """Return a row a region and a column a map ("" for a single one); NaN if absent."""
-    is_numbered = isinstance(getattr(values, "index", None), pd.RangeIndex)
-    if is_numbered or not isinstance(values, Mapping | pd.Series | pd.DataFrame):
+    has_row_numbers = isinstance(getattr(values, "index", None), pd.RangeIndex)
+    if has_row_numbers or not isinstance(values, Mapping | pd.Series | pd.DataFrame):
         raise ParameterError(
             "values must be a mapping, Series or DataFrame that has the names of the "
             "regions as keys or index (set_index('region')); got "
-            f"{type(values).__name__}{' with row numbers' if is_numbered else ''}."
+            f"{type(values).__name__}{' with row numbers' if has_row_numbers else ''}."
         )
-    values_of_title = dict(values.items())
-    is_single = not all(
-        isinstance(x, Mapping | pd.Series) for x in values_of_title.values()
+    map_by_title = dict(values.items())
+    is_single_map = not all(
+        isinstance(x, Mapping | pd.Series) for x in map_by_title.values()
     )
-    if not values_of_title or is_single:
-        values_of_title = {"": values}
+    if not map_by_title or is_single_map:
+        map_by_title = {"": values}
     map_table = pd.DataFrame(index=list(atlas.names))
-    for title, map_values in values_of_title.items():
+    for title, map_values in map_by_title.items():
         # Match before anything becomes a dict: an index may hold a name twice.
         region_indices = atlas.match(list(map_values.keys()))
         region_values = np.full(len(atlas), np.nan)
@@ -674,13 +676,13 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
             ) from error
         map_table[str(title)] = region_values
     for title in map_table.columns[np.isinf(map_table).any() | map_table.isna().all()]:
-        infinite_names = (
+        invalid_region_names = (
             map_table.index[np.isinf(map_table[title])].tolist()[:5] or "every region"
         )
         map_title = title or "the map"
         raise ParameterError(
             f"values of {map_title}: the value is missing or infinite in "
-            f"{infinite_names}."
+            f"{invalid_region_names}."
         )
     return map_table
 
@@ -746,8 +748,8 @@ def make_color_scale(
         )
         colormap = ListedColormap(colormap(colormap_positions), colormap.name)
     colormap = colormap.with_extremes(bad=NO_VALUE)
-    bar_extensions = [["neither", "max"], ["min", "both"]]
-    colormap.colorbar_extend = bar_extensions[min_value < lower_limit][
+    extend_keywords = [["neither", "max"], ["min", "both"]]
+    colormap.colorbar_extend = extend_keywords[min_value < lower_limit][
         max_value > upper_limit
     ]
     return ScalarMappable(Normalize(lower_limit, upper_limit, clip=True), colormap)
@@ -758,15 +760,15 @@ def region_colors(region_values: np.ndarray, color_scale: ScalarMappable) -> np.
     return np.vstack([color_scale.to_rgba(region_values), to_rgba(NO_REGION_COLOR)])
 
 
-def _has_no_value(
+def _has_missing_by_bar(
     map_table: pd.DataFrame, picture_of_view: Mapping[str, RegionPicture], n_bars: int
 ) -> np.ndarray:
     """Return for every colour bar whether its maps show a region without a value."""
     visible_indices = sorted(
         {k for view_picture in picture_of_view.values() for k in view_picture.centres}
     )
-    is_missing = map_table.iloc[visible_indices].isna().any().to_numpy()
-    return is_missing.reshape(-1, n_bars).any(axis=0)
+    is_missing_map = map_table.iloc[visible_indices].isna().any().to_numpy()
+    return is_missing_map.reshape(-1, n_bars).any(axis=0)
 
 
 def _draw_layout(
@@ -775,26 +777,26 @@ def _draw_layout(
     atlas: Atlas,
     map_table: pd.DataFrame,
     color_scales: Sequence[ScalarMappable],
-    picture_of_view: Mapping[str, RegionPicture],
-    label_of_region: Mapping[int, str],
+    picture_by_view: Mapping[str, RegionPicture],
+    label_by_region: Mapping[int, str],
     marked_indices: Collection[int],
-    highlighted_names: Collection[str],
+    highlighted_maps: Collection[str],
 ) -> None:
     """Draw views, names, colour bars and the title at their places."""
     for placed_view in figure_layout.placed_views:
         axes = _add_axes(figure, figure_layout, placed_view.box, placed_view.name)
         axes.set_axis_off()
         map_name = map_table.columns[placed_view.map_index]
-        is_highlighted = map_name in highlighted_names
+        is_highlighted_map = map_name in highlighted_maps
         _draw_view(
             atlas,
             axes,
-            picture_of_view[placed_view.name],
+            picture_by_view[placed_view.name],
             f"{map_name}.{placed_view.name}".strip("."),
             map_table[map_name],
             color_scales[placed_view.map_index % len(color_scales)],
-            label_of_region.keys() if is_highlighted else (),
-            marked_indices if is_highlighted else (),
+            label_by_region.keys() if is_highlighted_map else (),
+            marked_indices if is_highlighted_map else (),
         )
         for side_letter, (x, text_alignment) in zip(
             placed_view.side_letters, ((0, "left"), (1, "right")), strict=False
@@ -922,16 +924,16 @@ def _draw_view(
     marked_indices: Collection[int],
 ) -> None:
     """Draw the regions of one view; ids in SVG begin with `svg_id_prefix`."""
-    color_of_region = region_colors(region_values, color_scale)
+    region_rgba = region_colors(region_values, color_scale)
     region_names = (*atlas.names, "brain")
     view_name = axes.get_label()
-    shape_of_region = view_picture.shapes
+    shape_by_region = view_picture.shapes
     view_transform = (
         Affine2D().scale(1 / view_picture.width, 1 / view_picture.height)
         + axes.transAxes
     )
-    drawing_indices = [*shape_of_region]
-    if NO_REGION not in shape_of_region:  # markers on a glass brain
+    ordered_region_indices = [*shape_by_region]
+    if NO_REGION not in shape_by_region:  # markers on a glass brain
         projection_name, x_range, y_range = GLASS_VIEWS[view_name]
         glass_shapes, edge_colors = _list_glass_shapes(projection_name)
         patch_style: Any = {
@@ -947,13 +949,13 @@ def _draw_view(
             if region_values.min() < 0 < region_values.max()
             else region_values.median()
         )
-        drawing_indices.sort(
+        ordered_region_indices.sort(
             key=(region_values - central_value).abs().fillna(-1).to_numpy().__getitem__
         )
-    for region_index in drawing_indices:  # -1: all of the brain, below its regions
+    for region_index in ordered_region_indices:  # -1: the brain, below its regions
         # lines at the edge of a view are not clipped
         patch_style = {
-            "facecolor": color_of_region[region_index],
+            "facecolor": region_rgba[region_index],
             "edgecolor": LINE_COLOR,
             "clip_on": False,
         }
@@ -968,7 +970,7 @@ def _draw_view(
         }
         if region_index in outlined_indices:  # above other regions, below the shade
             patch_style |= {"zorder": 1.5, "path_effects": OUTLINE_STYLE}
-        axes.add_artist(PathPatch(shape_of_region[region_index], **patch_style))
+        axes.add_artist(PathPatch(shape_by_region[region_index], **patch_style))
     if view_picture.shade is not None:
         axes.imshow(view_picture.shade, extent=(0, 1, 0, 1), zorder=2, aspect="auto")
     view_size = (view_picture.width, view_picture.height)
@@ -980,27 +982,27 @@ def _draw_view(
     if mark_positions:
         axes.plot(*np.transpose(mark_positions), **DOT_STYLE, transform=axes.transAxes)
     if view_name == "subcortex":
-        _name_subcortex_lines(axes)
+        _write_subcortex_titles(axes)
 
 
 def _draw_region_legend(
     figure: Any,
     figure_layout: FigureLayout,
-    legend_entries: Mapping[str, str],
+    legend_label_by_kind: Mapping[str, str],
     *,
-    are_markers: bool,
+    has_markers: bool,
 ) -> None:
     """Write below all views what outlines and dots mean, centred.
 
     The outline of a region that is drawn as a marker is a ring.
     """
-    if not legend_entries:
+    if not legend_label_by_kind:
         return
-    is_stacked = _is_legend_stacked(legend_entries, figure_layout.width)
-    entry_widths_mm = _legend_entry_widths(legend_entries)
+    is_stacked = _is_legend_stacked(legend_label_by_kind, figure_layout.width)
+    entry_widths_mm = _legend_entry_widths(legend_label_by_kind)
     legend_width_mm = max(entry_widths_mm) if is_stacked else sum(entry_widths_mm)
     legend_height_mm = LEGEND_HEIGHT * _count_legend_lines(
-        legend_entries, figure_layout.width
+        legend_label_by_kind, figure_layout.width
     )
     axes_box = Box(
         max(1.0, (figure_layout.width - legend_width_mm) / 2),
@@ -1013,7 +1015,7 @@ def _draw_region_legend(
     axes.set_axis_off()
     x, entry_top = 0.0, 0.0
     for (legend_kind, entry_label), entry_width in zip(
-        legend_entries.items(), entry_widths_mm, strict=True
+        legend_label_by_kind.items(), entry_widths_mm, strict=True
     ):
         entry_height = legend_height_mm
         if is_stacked:
@@ -1022,7 +1024,7 @@ def _draw_region_legend(
         if legend_kind == "outline":
             swatch_style: Any = {"facecolor": NO_REGION_COLOR, "edgecolor": LINE_COLOR}
             swatch_style |= {"linewidth": 0.25, "path_effects": OUTLINE_STYLE}
-            if are_markers:
+            if has_markers:
                 axes.add_artist(Circle((x + 2.0, y), 0.9, **swatch_style))
             else:
                 axes.add_artist(Rectangle((x + 0.7, y - 0.8), 2.6, 1.6, **swatch_style))
@@ -1035,34 +1037,36 @@ def _draw_region_legend(
             x += entry_width
 
 
-def _legend_entry_widths(legend_entries: Mapping[str, str]) -> list[float]:
+def _legend_entry_widths(legend_label_by_kind: Mapping[str, str]) -> list[float]:
     """Return the width of every entry of a key, with the gap after it, in mm."""
     return [
         SWATCH_WIDTH + max(map(text_width, entry_label.split("\n"))) + KEY_GAP
-        for entry_label in legend_entries.values()
+        for entry_label in legend_label_by_kind.values()
     ]
 
 
 def _is_legend_stacked(
-    legend_entries: Mapping[str, str], figure_width_mm: float
+    legend_label_by_kind: Mapping[str, str], figure_width_mm: float
 ) -> bool:
     """Return whether the entries of a key are too wide to stand side by side."""
-    return sum(_legend_entry_widths(legend_entries)) - KEY_GAP > figure_width_mm - 2
+    return (
+        sum(_legend_entry_widths(legend_label_by_kind)) - KEY_GAP > figure_width_mm - 2
+    )
 
 
 def _count_legend_lines(
-    legend_entries: Mapping[str, str], figure_width_mm: float
+    legend_label_by_kind: Mapping[str, str], figure_width_mm: float
 ) -> int:
     """Return on how many lines of text a key stands."""
     n_lines_by_entry = [
-        1 + entry_label.count("\n") for entry_label in legend_entries.values()
+        1 + entry_label.count("\n") for entry_label in legend_label_by_kind.values()
     ]
-    if _is_legend_stacked(legend_entries, figure_width_mm):
+    if _is_legend_stacked(legend_label_by_kind, figure_width_mm):
         return sum(n_lines_by_entry)
     return max(n_lines_by_entry, default=0)
 
 
-def _name_subcortex_lines(axes: Axes) -> None:
+def _write_subcortex_titles(axes: Axes) -> None:
     """Write lateral and medial beside the two lines of drawings if there is room."""
     axes_height_mm = axes.bbox.height / axes.figure.dpi / MM
     line_titles: tuple[str, ...] = ()
@@ -1095,36 +1099,38 @@ def _make_glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     centroids = atlas.coordinates
     projection_name, x_range, y_range = GLASS_VIEWS[view_name]
     x, y, z = centroids.T
-    axes_of_projection = {
+    coordinates_by_projection = {
         "z": (x, y, z),
         "y": (x, z, -y),
         "l": (y, z, -x),
         "r": (y, z, x),
     }
-    right_coordinates, up_coordinates, viewer_coordinates = axes_of_projection[
+    right_coordinates, up_coordinates, viewer_coordinates = coordinates_by_projection[
         projection_name
     ]
     is_visible = np.isfinite(centroids).all(axis=1)
     if projection_name in "lr":
         is_visible &= viewer_coordinates >= 0
     visible_indices = np.flatnonzero(is_visible).tolist()
-    marker_centres = {
+    marker_centre_by_region = {
         k: (abs(right_coordinates[k] - x_range[0]), up_coordinates[k] - y_range[0])
         for k in visible_indices
     }
-    marker_shapes = {
+    marker_shape_by_region = {
         k: Shape.circle(marker_xy, 0.0275 * np.ptp(y_range))
-        for k, marker_xy in marker_centres.items()
+        for k, marker_xy in marker_centre_by_region.items()
     }
     # The fewer markers, the more room each one has.
-    marker_areas = dict.fromkeys(visible_indices, 1 / max(1, len(visible_indices)))
+    marker_area_by_region = dict.fromkeys(
+        visible_indices, 1 / max(1, len(visible_indices))
+    )
     return RegionPicture(
         np.ptp(x_range),
         np.ptp(y_range),
-        marker_shapes,
-        marker_areas,
-        marker_centres,
-        {k: [marker_centre] for k, marker_centre in marker_centres.items()},
+        marker_shape_by_region,
+        marker_area_by_region,
+        marker_centre_by_region,
+        {k: [marker_centre] for k, marker_centre in marker_centre_by_region.items()},
         shade=None,
     )
 
@@ -1133,29 +1139,29 @@ def _write_labels(
     axes: Any, placed_view: PlacedView, figure_layout: FigureLayout
 ) -> None:
     """Write the labels of regions above and below a view, with lines to the regions."""
-    for region_label in placed_view.labels:
+    for placed_label in placed_view.labels:
         view_edge = (
-            placed_view.upper_edge if region_label.is_above else placed_view.lower_edge
+            placed_view.upper_edge if placed_label.is_above else placed_view.lower_edge
         )
-        label_direction = 1 if region_label.is_above else -1
+        label_direction = 1 if placed_label.is_above else -1
         elbow_point = (
-            region_label.line_x / figure_layout.width,
+            placed_label.line_x / figure_layout.width,
             view_edge / figure_layout.height,
         )
         y = (
-            view_edge + label_direction * LABEL_HEIGHT * region_label.level
+            view_edge + label_direction * LABEL_HEIGHT * placed_label.level
         ) / figure_layout.height
         line_start = (
-            (region_label.line_x - region_label.left_x) / region_label.width,
+            (placed_label.line_x - placed_label.left_x) / placed_label.width,
             0.5 - label_direction / 2,
         )
         axes.annotate(
-            region_label.text,
-            (region_label.region_x, region_label.region_y),
-            (region_label.left_x / figure_layout.width, y),
+            placed_label.text,
+            (placed_label.region_x, placed_label.region_y),
+            (placed_label.left_x / figure_layout.width, y),
             xycoords="axes fraction",
             textcoords="subfigure fraction",
-            va="bottom" if region_label.is_above else "top",
+            va="bottom" if placed_label.is_above else "top",
             bbox={"fc": "white", "ec": "none", "pad": 0.5},
             arrowprops={
                 "arrowstyle": "-",
@@ -1190,8 +1196,8 @@ def _plot_dots(
     *,
     outlined_indices: Collection[int],
     marked_indices: Collection[int],
-    highlighted_names: Collection[str],
-    legend_entries: Mapping[str, str],
+    highlighted_maps: Collection[str],
+    legend_label_by_kind: Mapping[str, str],
 ) -> tuple[Any, str, set[int]]:
     """Draw a dot for each region that stands out in a map.
 
@@ -1203,11 +1209,11 @@ def _plot_dots(
     }
     marked_names = {map_table.index[region_index] for region_index in marked_indices}
     shown_table = map_table.dropna(how="all")
-    is_signed = (shown_table.min() < 0) & (shown_table.max() > 0)
-    deviation_table = (shown_table - shown_table.median().mask(is_signed, 0)).abs()
+    is_signed_map = (shown_table.min() < 0) & (shown_table.max() > 0)
+    deviation_table = (shown_table - shown_table.median().mask(is_signed_map, 0)).abs()
     region_ranks = deviation_table.rank(ascending=False).min(axis=1)
-    is_highlighted = region_ranks.index.isin(outlined_names | marked_names)
-    region_ranks -= len(region_ranks) * is_highlighted
+    is_highlighted_region = region_ranks.index.isin(outlined_names | marked_names)
+    region_ranks -= len(region_ranks) * is_highlighted_region
     shown_names = region_ranks.sort_values(kind="stable").index[:MAX_DOTS]
     n_omitted_regions, omission_note = len(region_ranks) - len(shown_names), ""
     if n_omitted_regions:
@@ -1223,19 +1229,19 @@ def _plot_dots(
     figure = figure or new_figure(
         width, 22 + 3.6 * len(short_names), layout="constrained"
     )
-    map_axes = figure.subplots(
+    axes_row = figure.subplots(
         1,
         shown_table.shape[1],
         sharex=len(color_scales) == 1,
         sharey=True,
         squeeze=False,
     )[0]
-    is_outlined = shown_table.index.isin(outlined_names)
-    is_marked = shown_table.index.isin(marked_names)
+    is_outlined_row = shown_table.index.isin(outlined_names)
+    is_marked_row = shown_table.index.isin(marked_names)
     for k, (axes, (map_name, map_values)) in enumerate(
-        zip(map_axes, shown_table.items(), strict=True)
+        zip(axes_row, shown_table.items(), strict=True)
     ):
-        has_highlights = map_name in highlighted_names
+        has_highlights = map_name in highlighted_maps
         dot_colors = color_scales[k % len(color_scales)].to_rgba(map_values.to_numpy())
         row_positions = np.arange(len(short_names))
         axes.scatter(
@@ -1244,24 +1250,26 @@ def _plot_dots(
             20,
             dot_colors,
             edgecolors=LINE_COLOR,
-            lw=np.where(is_outlined & has_highlights, 1.4, 0.4),
+            lw=np.where(is_outlined_row & has_highlights, 1.4, 0.4),
             zorder=3,
         )
-        if has_highlights and is_marked.any():
+        if has_highlights and is_marked_row.any():
             mark_style = DOT_STYLE | {"markersize": 2.0}
-            axes.plot(map_values[is_marked], row_positions[is_marked], **mark_style)
+            axes.plot(
+                map_values[is_marked_row], row_positions[is_marked_row], **mark_style
+            )
         label_rows(axes, short_names)
         axes.set_title(wrap_text(map_name, MAP_NAME_HEIGHT))
         if map_values.min() < 0 < map_values.max():
             axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
         axes.set_xlabel(bar_labels[k] if len(bar_labels) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)
-    text_of_kind = {"outline": "Thick ring", "mark": "White centre"}
+    text_by_kind = {"outline": "Thick ring", "mark": "White centre"}
     footer_lines = [
         bar_labels[0] if len(bar_labels) == 1 else "",
         "\n".join(
-            f"{text_of_kind[legend_kind]}: {legend_entries[legend_kind]}"
-            for legend_kind in legend_entries
+            f"{text_by_kind[legend_kind]}: {legend_label_by_kind[legend_kind]}"
+            for legend_kind in legend_label_by_kind
         ),
         wrap_text(omission_note, width - 4),
     ]

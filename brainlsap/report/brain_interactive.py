@@ -33,7 +33,7 @@ class _RegionSurface(NamedTuple):
     region_index: int
     side: str
     is_subcortex: bool
-    mesh: dict[str, np.ndarray]
+    mesh_arguments: dict[str, np.ndarray]
 
 
 def interactive_brain(
@@ -79,9 +79,9 @@ def interactive_brain(
     region_surfaces = _make_region_surfaces(atlas)
     region_indices = [region_surface.region_index for region_surface in region_surfaces]
     trace_indices = [*range(len(region_surfaces))]
-    styles_of_maps: dict[str, list[Any]] = {}
+    restyle_arguments_by_map: dict[str, list[Any]] = {}
     for map_name, map_values in map_table.items():
-        color_of_region = [
+        hex_colors = [
             to_hex(region_color)
             for region_color in region_colors(map_values, map_color_scale)
         ]
@@ -91,19 +91,22 @@ def interactive_brain(
         ]
         hover_texts.append("no region")  # -1
         surface_style = {
-            "color": [color_of_region[region_index] for region_index in region_indices],
+            "color": [hex_colors[region_index] for region_index in region_indices],
             "hovertext": [hover_texts[region_index] for region_index in region_indices],
         }
-        styles_of_maps[_escape_tags(map_name)] = [surface_style, trace_indices]
-    view_buttons = _make_view_buttons(region_surfaces)
+        restyle_arguments_by_map[_escape_tags(map_name)] = [
+            surface_style,
+            trace_indices,
+        ]
+    arguments_by_view = _make_view_arguments(region_surfaces)
     button_menus = []
-    for update_method, button_choices, y in (
-        ("restyle", styles_of_maps, 0.99),
-        ("update", view_buttons, 0.88),
+    for update_method, arguments_by_label, y in (
+        ("restyle", restyle_arguments_by_map, 0.99),
+        ("update", arguments_by_view, 0.88),
     ):
         menu_buttons = [
             {"label": button_label, "method": update_method, "args": button_arguments}
-            for button_label, button_arguments in button_choices.items()
+            for button_label, button_arguments in arguments_by_label.items()
         ]
         if len(menu_buttons) > 1:
             menu_position = {"x": 0.01, "xanchor": "left", "y": y, "yanchor": "top"}
@@ -117,7 +120,7 @@ def interactive_brain(
     }
     mesh_style = {"type": "mesh3d", "hoverinfo": "text", "lighting": _LIGHTING}
     surface_traces = [
-        mesh_style | region_surface.mesh for region_surface in region_surfaces
+        mesh_style | region_surface.mesh_arguments for region_surface in region_surfaces
     ]
     figure = go.Figure(
         [
@@ -127,8 +130,8 @@ def interactive_brain(
         layout_settings,
     )
     figure.update_scenes(aspectmode="data")
-    figure.plotly_restyle(*next(iter(styles_of_maps.values())))
-    figure.plotly_update(*next(iter(view_buttons.values())))
+    figure.plotly_restyle(*next(iter(restyle_arguments_by_map.values())))
+    figure.plotly_update(*next(iter(arguments_by_view.values())))
     return figure
 
 
@@ -170,9 +173,9 @@ def interactive_page(
     return figure.to_html(config={"displaylogo": False}, div_id="brain")
 
 
-def _escape_tags(plain_text: str | None) -> str:
+def _escape_tags(unescaped_text: str | None) -> str:
     """Return a text in which Plotly reads no tags."""
-    return escape(plain_text or "", quote=False)
+    return escape(unescaped_text or "", quote=False)
 
 
 def _hover_text(atlas: Atlas, region_index: int, region_value: float) -> str:
@@ -209,25 +212,27 @@ def _make_region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
                     axis=0,
                     return_inverse=True,
                 )
-                vertex_triangles = vertex_indices.reshape(-1, 3).astype(np.int32)
-                mesh_columns = [*vertices.T, *vertex_triangles.T]
-                mesh_arrays = dict(zip("xyzijk", mesh_columns, strict=True))
+                triangle_vertices = vertex_indices.reshape(-1, 3).astype(np.int32)
+                mesh_arrays = [*vertices.T, *triangle_vertices.T]
+                mesh_arguments = dict(zip("xyzijk", mesh_arrays, strict=True))
                 region_surfaces.append(
                     _RegionSurface(
-                        int(region_index), hemisphere, is_subcortex, mesh_arrays
+                        int(region_index), hemisphere, is_subcortex, mesh_arguments
                     )
                 )
     return tuple(region_surfaces)
 
 
-def _make_view_buttons(
+def _make_view_arguments(
     region_surfaces: Sequence[_RegionSurface],
 ) -> dict[str, list[Any]]:
     """Return the contents of each view, and its direction."""
-    buttons_by_view = {}
+    arguments_by_view = {}
     for view_name, view_lines in VIEWS.items():
         hemispheres = {
-            hemisphere for view_line in view_lines for hemisphere, _ in view_line
+            hemisphere
+            for hemisphere_camera_pairs in view_lines
+            for hemisphere, _ in hemisphere_camera_pairs
         }
         is_subcortex = view_name == "subcortex"
         is_visible = [
@@ -247,8 +252,8 @@ def _make_view_buttons(
             {"visible": [*is_visible, True]},
             {"scene.camera": camera_settings},
         ]
-        buttons_by_view[view_name.capitalize()] = button_arguments
-    return buttons_by_view
+        arguments_by_view[view_name.capitalize()] = button_arguments
+    return arguments_by_view
 
 
 def _make_color_bar(color_scale: Any, bar_label: str) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class RegionPicture(NamedTuple):
 def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionMesh:
     """Return a hemisphere's inflated cortex on fsaverage5, or what lies below it."""
     if is_subcortex:
-        side_of_region = dict(
+        side_by_region = dict(
             zip(atlas.names, atlas.regions["hemisphere"], strict=True)
         )
         structure_meshes = [
@@ -122,7 +122,7 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionM
                 mesh_points, faces, np.full(len(faces), atlas.names.index(region_name))
             )
             for region_name, (mesh_points, faces) in atlas.meshes().items()
-            if side_of_region[region_name] in (hemisphere, "M")
+            if side_by_region[region_name] in (hemisphere, "M")
         ]
         return _join_meshes(structure_meshes)
     mesh_points, faces = read_fsaverage5_mesh(hemisphere, "infl")
@@ -133,19 +133,19 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionM
             f"{hemisphere}; expected the {len(mesh_points)} of fsaverage5."
         )
     vertex_labels = np.where(vertex_labels < 0, NO_REGION, vertex_labels)
-    label_values, label_indices = np.unique(vertex_labels, return_inverse=True)
+    unique_labels, vertex_label_indices = np.unique(vertex_labels, return_inverse=True)
     # List each edge in both directions.
     edge_starts, edge_ends = faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T
     averaging_matrix = coo_array(
         (1 / np.bincount(edge_starts)[edge_starts], (edge_starts, edge_ends))
     ).tocsr()
-    label_membership = np.eye(len(label_values))[label_indices]
+    label_membership = np.eye(len(unique_labels))[vertex_label_indices]
     for _ in range(_SMOOTHING):  # along the surface
         label_membership = (label_membership + averaging_matrix @ label_membership) / 2
-    mesh_points, faces, label_indices = cut_at_borders(
+    mesh_points, faces, face_label_indices = cut_at_borders(
         mesh_points, faces, label_membership
     )
-    return RegionMesh(mesh_points, faces, label_values[label_indices])
+    return RegionMesh(mesh_points, faces, unique_labels[face_label_indices])
 
 
 def _join_meshes(region_meshes: list[RegionMesh]) -> RegionMesh:
@@ -176,17 +176,19 @@ def cut_at_borders(
         vertex_labels[start_vertices],
         vertex_labels[end_vertices],
     )
-    start_leads = (
+    start_membership_margins = (
         label_membership[start_vertices, start_labels]
         - label_membership[start_vertices, end_labels]
     )
-    end_leads = (
+    end_membership_margins = (
         label_membership[end_vertices, end_labels]
         - label_membership[end_vertices, start_labels]
     )
-    lead_sums = start_leads + end_leads
+    membership_margin_sums = start_membership_margins + end_membership_margins
     cut_shares = np.where(
-        lead_sums > 1e-9, start_leads / np.maximum(lead_sums, 1e-9), 0.5
+        membership_margin_sums > 1e-9,
+        start_membership_margins / np.maximum(membership_margin_sums, 1e-9),
+        0.5,
     )[..., None]
     # (n_border, 3, 3): where each edge is cut
     cut_points = (1 - cut_shares) * vertices[start_vertices] + cut_shares * vertices[
@@ -196,10 +198,10 @@ def cut_at_borders(
     triangle_centres = (cut_points * is_edge_cut).sum(axis=1) / is_edge_cut.sum(axis=1)
     # Add four points to every cut triangle.
     new_points = np.concatenate([cut_points, triangle_centres[:, None]], axis=1)
-    first_new_indices = len(vertices) + 4 * np.arange(len(start_vertices))[:, None]
-    cut_vertices = first_new_indices + np.arange(3)
-    centre_vertices = np.repeat(first_new_indices + 3, 3, axis=1)
-    new_triangles = [
+    new_vertex_offsets = len(vertices) + 4 * np.arange(len(start_vertices))[:, None]
+    cut_vertices = new_vertex_offsets + np.arange(3)
+    centre_vertices = np.repeat(new_vertex_offsets + 3, 3, axis=1)
+    triangle_blocks = [
         np.stack([start_vertices, cut_vertices, centre_vertices], axis=-1),
         np.stack(
             [start_vertices, centre_vertices, np.roll(cut_vertices, 1, axis=1)], axis=-1
@@ -210,7 +212,7 @@ def cut_at_borders(
         np.concatenate(
             [
                 faces[~is_at_border],
-                *(triangle_group.reshape(-1, 3) for triangle_group in new_triangles),
+                *(triangle_block.reshape(-1, 3) for triangle_block in triangle_blocks),
             ]
         ),
         np.concatenate(
@@ -229,10 +231,10 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     is_subcortex = view_name == "subcortex"
     drawing_meshes, drawing_top_mm = list[RegionMesh](), 0.0
     line_tops_mm = []
-    for view_line in VIEWS[view_name]:
+    for hemisphere_camera_pairs in VIEWS[view_name]:
         x, drawing_bottom_mm = 0.0, drawing_top_mm
         line_tops_mm.append(drawing_top_mm)
-        for hemisphere, camera_name in view_line:
+        for hemisphere, camera_name in hemisphere_camera_pairs:
             view_mesh = region_mesh(atlas, hemisphere, is_subcortex=is_subcortex)
             view_points = view_mesh.points @ CAMERAS[camera_name].T
             lower_corner = view_points.min(axis=0)
@@ -251,18 +253,18 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     region_of_pixel = _remove_slivers(
         np.append(view_mesh.region_of_face, BACKGROUND)[face_of_pixel]
     )
-    shape_of_region = {
+    shape_by_region = {
         NO_REGION: _trace_outline(region_of_pixel != BACKGROUND, pixels_per_mm, 0.0)
     }
-    area_of_region: dict[int, float] = {}
-    centre_of_region: dict[int, Any] = {}
+    area_by_region: dict[int, float] = {}
+    centre_by_region: dict[int, Any] = {}
     mark_spots: dict[int, list[Any]] = {}
     # The row of pixels above which each line of drawings ends; row 0 is at the top.
-    line_pixel_rows = [
+    line_end_rows = [
         round(-line_top_mm * pixels_per_mm) for line_top_mm in line_tops_mm
     ]
-    line_pixel_rows.append(len(region_of_pixel))
-    distance_of_pixel = _measure_border_distance(region_of_pixel)
+    line_end_rows.append(len(region_of_pixel))
+    border_distance_of_pixel = _measure_border_distance(region_of_pixel)
     # `find_objects` lists the labels from 1.
     region_boxes = ndimage.find_objects(region_of_pixel - BACKGROUND)
     for region_index in np.unique(region_of_pixel[region_of_pixel >= 0]).tolist():
@@ -272,18 +274,18 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
             / pixels_per_mm
         )
         is_region_pixel = region_of_pixel[row_slice, column_slice] == region_index
-        shape_of_region[region_index] = _trace_outline(
+        shape_by_region[region_index] = _trace_outline(
             is_region_pixel, pixels_per_mm, box_corner_mm
         )
-        area_of_region[region_index] = is_region_pixel.sum() / pixels_per_mm**2
+        area_by_region[region_index] = is_region_pixel.sum() / pixels_per_mm**2
         border_distances = np.where(
-            is_region_pixel, distance_of_pixel[row_slice, column_slice], 0.0
+            is_region_pixel, border_distance_of_pixel[row_slice, column_slice], 0.0
         )[::-1]
         mark_spots[region_index] = [
             box_corner_mm + (inmost_point + 0.5) / pixels_per_mm
             for inmost_point in _find_inmost_points(
                 border_distances,
-                [len(is_region_pixel) - (r - row_slice.start) for r in line_pixel_rows],
+                [len(is_region_pixel) - (r - row_slice.start) for r in line_end_rows],
             )
         ]
         # Prefer places high up in the region.
@@ -291,29 +293,27 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
         inmost_pixel = np.unravel_index(
             border_distances.argmax(), border_distances.shape
         )[::-1]
-        centre_of_region[region_index] = (
+        centre_by_region[region_index] = (
             box_corner_mm + (np.array(inmost_pixel) + 0.5) / pixels_per_mm
         )
-    pixel_shade = None
+    shade_rgba = None
     if is_subcortex:
-        face_orientations = np.append(
+        facing_cosines = np.append(
             face_normals(view_mesh.points, view_mesh.faces)[:, 2], 0
         )[face_of_pixel]
         # Smooth the shade, so that triangles do not show.
-        face_orientations = ndimage.gaussian_filter(face_orientations, 2)
-        pixel_shade = np.zeros((*region_of_pixel.shape, 4), dtype=np.float32)
-        pixel_shade[..., 3] = (
-            _SHADE * (1 - face_orientations) ** 2 * (region_of_pixel >= 0)
-        )
+        facing_cosines = ndimage.gaussian_filter(facing_cosines, 2)
+        shade_rgba = np.zeros((*region_of_pixel.shape, 4), dtype=np.float32)
+        shade_rgba[..., 3] = _SHADE * (1 - facing_cosines) ** 2 * (region_of_pixel >= 0)
     picture_height, picture_width = np.array(region_of_pixel.shape) / pixels_per_mm
     return RegionPicture(
         picture_width,
         picture_height,
-        shape_of_region,
-        area_of_region,
-        centre_of_region,
+        shape_by_region,
+        area_by_region,
+        centre_by_region,
         mark_spots,
-        pixel_shade,
+        shade_rgba,
     )
 
 
@@ -329,15 +329,15 @@ def _measure_border_distance(region_of_pixel: np.ndarray) -> np.ndarray:
 
 
 def _find_inmost_points(
-    border_distances: np.ndarray, line_ends: list[int]
+    border_distances: np.ndarray, line_end_rows: list[int]
 ) -> list[Any]:
     """Return the pixel (x, y) farthest from the border in every line of drawings.
 
-    Lines lie between consecutive `line_ends`, which count rows from the bottom and
+    Lines lie between consecutive `line_end_rows`, which count rows from the bottom and
     fall. Lines that do not show the region have no point.
     """
     inmost_points = []
-    for upper_end, lower_end in pairwise(line_ends):
+    for upper_end, lower_end in pairwise(line_end_rows):
         distances_in_line = border_distances.copy()
         distances_in_line[max(upper_end, 0) :] = 0
         distances_in_line[: max(lower_end, 0)] = 0
@@ -413,7 +413,7 @@ def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> 
     span_ranks, span_rows, first_pixel_columns, last_pixel_columns = _find_face_spans(
         face_corners[front_face_indices]
     )
-    span_of_pixel, span_offsets = _number_repeats(
+    span_of_pixel, span_offsets = _enumerate_repeats(
         last_pixel_columns - first_pixel_columns + 1
     )
     pixel_indices = (span_rows * n_pixel_columns + first_pixel_columns)[
@@ -438,7 +438,9 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
     last_pixel_rows = np.floor(
         face_corners[..., 1].max(axis=1) + rounding_error
     ).astype(int)
-    face_indices, row_offsets = _number_repeats(last_pixel_rows - first_pixel_rows + 1)
+    face_indices, row_offsets = _enumerate_repeats(
+        last_pixel_rows - first_pixel_rows + 1
+    )
     pixel_rows = first_pixel_rows[face_indices] + row_offsets
     first_pixel_columns = np.full(len(pixel_rows), -np.inf)
     last_pixel_columns = np.full(len(pixel_rows), np.inf)
@@ -473,7 +475,7 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
     )
 
 
-def _number_repeats(repeat_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _enumerate_repeats(repeat_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each position as often as its count says, and the number of the repeat."""
     repeat_counts = np.maximum(repeat_counts, 0)
     item_indices = np.repeat(np.arange(len(repeat_counts)), repeat_counts)
@@ -577,45 +579,45 @@ class _Line(NamedTuple):
     top: float
     bottom: float
     view_height: float  # of its tallest view, in units
-    label_room: float
+    label_height: float  # above its views
     footer_height: float
     has_titles: bool
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Views of all maps on their lines; a view of height 1 has `unit_height` mm."""
+    """Views of all maps on their lines; a view of height 1 has `mm_per_unit` mm."""
 
-    unit_height: float
+    mm_per_unit: float
     width: float
     height: float
-    line_of_view: np.ndarray
+    line_numbers: np.ndarray
     x: np.ndarray  # of every view, from the left of its line
     view_widths: np.ndarray  # in units
     view_heights: np.ndarray  # in units
-    labels: dict[str, list[PlacedLabel]]
+    labels_by_view: dict[str, list[PlacedLabel]]
     lines: list[_Line]
     is_fitting: bool
 
     def map_extents(self) -> np.ndarray:
         """Return the top and bottom of every map (n_maps, 2)."""
-        extent_of_map = [
+        top_bottom_pairs = [
             (
-                min(view_line.top for view_line in map_lines),
-                max(view_line.bottom for view_line in map_lines),
+                min(grid_line.top for grid_line in map_lines),
+                max(grid_line.bottom for grid_line in map_lines),
             )
             for map_lines in map(list, _group_by_map(self.lines))
         ]
-        return np.array(extent_of_map)
+        return np.array(top_bottom_pairs)
 
 
 def layout_figure(
-    picture_of_view: Mapping[str, RegionPicture],
+    picture_by_view: Mapping[str, RegionPicture],
     map_names: Sequence[str],
     bar_labels: Sequence[str],
     tick_texts: Sequence[str],
-    has_no_value: np.ndarray,
-    label_of_region: Mapping[int, str],
+    has_missing_by_bar: np.ndarray,
+    label_by_region: Mapping[int, str],
     *,
     title: str,
     figure_width_mm: float,
@@ -628,7 +630,7 @@ def layout_figure(
 
     Parameters
     ----------
-    picture_of_view : mapping of str to RegionPicture
+    picture_by_view : mapping of str to RegionPicture
         Picture of every view.
     map_names : sequence of str
         Names of the maps, one a row.
@@ -636,9 +638,9 @@ def layout_figure(
         Labels of the colour bars: one for all maps, or one a map.
     tick_texts : sequence of str
         Numbers at the ticks of all bars.
-    has_no_value : ndarray of bool
+    has_missing_by_bar : ndarray of bool
         For every bar, whether its maps show a region without a value.
-    label_of_region : mapping of int to str
+    label_by_region : mapping of int to str
         Labels by position of the region in the atlas; "" for none.
     title : str
         Already wrapped; "" for none.
@@ -660,14 +662,14 @@ def layout_figure(
     n_maps, n_bars = len(map_names), len(bar_labels)
     header_height = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
     footer_height = LEGEND_HEIGHT * n_legend_lines
-    labels_of_view = _locate_labels(picture_of_view, label_of_region)
-    no_value_heights = NO_VALUE_HEIGHT * has_no_value
+    labels_by_view = _locate_labels(picture_by_view, label_by_region)
+    no_value_heights = NO_VALUE_HEIGHT * has_missing_by_bar
     row_height = MAP_NAME_HEIGHT
     bar_heights = MAP_NAME_HEIGHT - no_value_heights
     # Names wrap to the height of rows, and the height depends on the room they leave.
     for attempt_number in range(5):
         previous_height = row_height
-        wrapped_names = [
+        wrapped_map_names = [
             wrap_text(map_name, row_height * 7 / 8) for map_name in map_names
         ]
         wrapped_bar_labels = [
@@ -675,28 +677,28 @@ def layout_figure(
             for bar_label, bar_height in zip(bar_labels, bar_heights, strict=True)
         ]
         left_margin, right_margin = _measure_side_margins(
-            wrapped_names, wrapped_bar_labels, tick_texts
+            wrapped_map_names, wrapped_bar_labels, tick_texts
         )
-        right_margin = max(right_margin, 18.0 * has_no_value.any())
+        right_margin = max(right_margin, 18.0 * has_missing_by_bar.any())
         available_size_mm = (
             figure_width_mm - left_margin - right_margin,
             max_height_mm - header_height - footer_height,
         )
         candidate_grids = [
             _arrange_views(
-                line_of_view,
-                picture_of_view,
-                labels_of_view,
+                line_numbers,
+                picture_by_view,
+                labels_by_view,
                 n_maps,
                 *available_size_mm,
             )
-            for line_of_view in _list_line_splits(list(picture_of_view))
+            for line_numbers in _list_line_splits(list(picture_by_view))
         ]
         best_grid = max(
             candidate_grids,
-            key=lambda best_grid: (
-                best_grid.is_fitting,
-                min(best_grid.unit_height, target_height_mm),
+            key=lambda view_grid: (
+                view_grid.is_fitting,
+                min(view_grid.mm_per_unit, target_height_mm),
             ),
         )
         map_extents = best_grid.map_extents()
@@ -725,7 +727,7 @@ def layout_figure(
         PlacedText(
             map_name, x - 2 - 1.7 * map_name.count("\n"), views_top - map_extent.mean()
         )
-        for map_name, map_extent in zip(wrapped_names, map_extents, strict=True)
+        for map_name, map_extent in zip(wrapped_map_names, map_extents, strict=True)
     ]
     bar_middles = views_top - (bar_extents.sum(axis=1) - no_value_heights) / 2
     placed_bars = [
@@ -737,17 +739,21 @@ def layout_figure(
                 bar_height,
             ),
             bar_label,
-            bool(is_grey),
+            bool(has_missing_region),
         )
-        for bar_label, bar_middle, bar_height, is_grey in zip(
-            wrapped_bar_labels, bar_middles, bar_heights, has_no_value, strict=True
+        for bar_label, bar_middle, bar_height, has_missing_region in zip(
+            wrapped_bar_labels,
+            bar_middles,
+            bar_heights,
+            has_missing_by_bar,
+            strict=True,
         )
     ]
     return FigureLayout(
         width=figure_width_mm,
         height=figure_height_mm,
         placed_views=tuple(
-            _place_views(best_grid, list(picture_of_view), x, views_top)
+            _place_views(best_grid, list(picture_by_view), x, views_top)
         ),
         placed_names=tuple(placed_names),
         placed_bars=tuple(placed_bars),
@@ -778,24 +784,27 @@ def _list_line_splits(view_names: Sequence[str]) -> list[tuple[int, ...]]:
 
     Of those with as many lines, the one whose longest line has fewest views.
     """
-    lines_of_views = [
+    line_number_splits = [
         _wrap_views(view_names, n_views) for n_views in range(len(view_names), 0, -1)
     ]
     return list(
-        {line_of_view[-1]: line_of_view for line_of_view in lines_of_views}.values()
+        {line_numbers[-1]: line_numbers for line_numbers in line_number_splits}.values()
     )
 
 
-def _wrap_views(view_names: Sequence[str], views_per_line: int) -> tuple[int, ...]:
+def _wrap_views(view_names: Sequence[str], max_views_per_line: int) -> tuple[int, ...]:
     """Return the line of every view; left and right of a pair stay together."""
-    line_of_view: list[int] = []
+    line_numbers: list[int] = []
     for _, view_group in groupby(view_names, lambda view: view.split()[0]):
         n_views = len([*view_group])
-        line_number = line_of_view[-1] if line_of_view else 0
-        if line_of_view and line_of_view.count(line_number) + n_views > views_per_line:
+        line_number = line_numbers[-1] if line_numbers else 0
+        if (
+            line_numbers
+            and line_numbers.count(line_number) + n_views > max_views_per_line
+        ):
             line_number += 1
-        line_of_view += [line_number] * n_views
-    return tuple(line_of_view)
+        line_numbers += [line_number] * n_views
+    return tuple(line_numbers)
 
 
 def side_letters(view_name: str) -> tuple[str, ...]:
@@ -807,23 +816,25 @@ def side_letters(view_name: str) -> tuple[str, ...]:
 
 
 def _arrange_views(
-    line_of_view: Sequence[int],
-    picture_of_view: Mapping[str, RegionPicture],
-    labels_of_view: Mapping[str, Sequence[RegionLabel]],
+    line_numbers: Sequence[int],
+    picture_by_view: Mapping[str, RegionPicture],
+    labels_by_view: Mapping[str, Sequence[RegionLabel]],
     n_maps: int,
     max_width_mm: float,
     max_height_mm: float,
 ) -> _Grid:
     """Place views on these lines, as large as the space allows."""
-    view_names, view_line_numbers = list(picture_of_view), np.array(line_of_view)
+    view_names, view_line_numbers = list(picture_by_view), np.array(line_numbers)
     n_lines = view_line_numbers[-1] + 1
-    is_side = np.array([view_name.startswith(SIDE_VIEWS) for view_name in view_names])
-    view_heights = np.where(is_side, SIDE_VIEW_SCALE, 1.0)
+    is_side_view = np.array(
+        [view_name.startswith(SIDE_VIEWS) for view_name in view_names]
+    )
+    view_heights = np.where(is_side_view, SIDE_VIEW_SCALE, 1.0)
     subcortex_scale = SUBCORTEX_SCALE if n_maps < 3 else LOW_SUBCORTEX_SCALE
     view_heights[np.array(view_names) == "subcortex"] = subcortex_scale
     aspect_ratios = [
         view_picture.width / view_picture.height
-        for view_picture in picture_of_view.values()
+        for view_picture in picture_by_view.values()
     ]
     view_widths = view_heights * aspect_ratios
     view_gaps = np.array(
@@ -839,7 +850,7 @@ def _arrange_views(
     line_heights = np.array(
         [view_heights[view_line_numbers == k].max() for k in range(n_lines)]
     )
-    line_footers = np.array(
+    line_footer_heights = np.array(
         [footer_heights[view_line_numbers == k].max() for k in range(n_lines)]
     )
     line_gaps = np.bincount(view_line_numbers, view_gaps)
@@ -867,36 +878,40 @@ def _arrange_views(
         placed_labels: dict[str, list[PlacedLabel]] = {
             view_name: [] for view_name in view_names
         }
-        room_above, room_below = np.zeros(n_lines), np.zeros(n_lines)
+        label_heights_above, label_heights_below = np.zeros(n_lines), np.zeros(n_lines)
         for k, view_name in enumerate(view_names):
-            for room_of_lines, is_above in ((room_below, False), (room_above, True)):
-                side_labels = [
+            for label_heights, is_above in (
+                (label_heights_below, False),
+                (label_heights_above, True),
+            ):
+                same_side_labels = [
                     region_label
-                    for region_label in labels_of_view[view_name]
+                    for region_label in labels_by_view[view_name]
                     if region_label.is_above == is_above
                 ]
-                if not side_labels:
+                if not same_side_labels:
                     continue
                 region_x = [
                     x[k] + mm_per_unit * view_widths[k] * region_label.x
-                    for region_label in side_labels
+                    for region_label in same_side_labels
                 ]
-                new_labels = _place_labels(
-                    side_labels,
+                new_placed_labels = _place_labels(
+                    same_side_labels,
                     region_x,
                     column_ends[k] - column_widths[k] + 1,
                     column_ends[k],
                 )
-                placed_labels[view_name] += new_labels
+                placed_labels[view_name] += new_placed_labels
                 is_fitting &= all(
-                    region_label.is_fitting for region_label in new_labels
+                    placed_label.is_fitting for placed_label in new_placed_labels
                 )
-                label_room = (
-                    LABEL_HEIGHT * max(region_label.top for region_label in new_labels)
+                label_height = (
+                    LABEL_HEIGHT
+                    * max(placed_label.top for placed_label in new_placed_labels)
                     + 0.8
                 )
-                room_of_lines[view_line_numbers[k]] = max(
-                    room_of_lines[view_line_numbers[k]], label_room
+                label_heights[view_line_numbers[k]] = max(
+                    label_heights[view_line_numbers[k]], label_height
                 )
         fixed_heights = []  # heights of what does not scale with the views
         for map_index in range(n_maps):
@@ -904,20 +919,24 @@ def _arrange_views(
                 has_titles = map_index == 0 or n_lines > 1
                 map_gap = MAP_GAP if map_index and k == 0 and n_lines > 1 else 0.0
                 heading_height = VIEW_TITLE_HEIGHT if has_titles else 2.0
-                extra_height = room_above[k] + line_footers[k] + room_below[k]
+                extra_height = (
+                    label_heights_above[k]
+                    + line_footer_heights[k]
+                    + label_heights_below[k]
+                )
                 fixed_heights.append(extra_height + heading_height + map_gap)
-        all_heights = np.tile(line_heights, n_maps)
-        line_bottoms = np.cumsum(fixed_heights + mm_per_unit * all_heights)
+        all_line_heights = np.tile(line_heights, n_maps)
+        line_bottoms = np.cumsum(fixed_heights + mm_per_unit * all_line_heights)
         grid_height_mm = line_bottoms[-1]
         if grid_height_mm <= max_height_mm + TOLERANCE:
             break
         mm_per_unit = max(
-            1.0, (max_height_mm - np.sum(fixed_heights)) / all_heights.sum()
+            1.0, (max_height_mm - np.sum(fixed_heights)) / all_line_heights.sum()
         )
     grid_lines = []
     for line_index, line_bottom in enumerate(line_bottoms):
         map_index, k = divmod(line_index, n_lines)
-        view_bottom = line_bottom - line_footers[k] - room_below[k]
+        view_bottom = line_bottom - line_footer_heights[k] - label_heights_below[k]
         grid_lines.append(
             _Line(
                 map_index=map_index,
@@ -925,8 +944,8 @@ def _arrange_views(
                 top=view_bottom - mm_per_unit * line_heights[k],
                 bottom=view_bottom,
                 view_height=line_heights[k],
-                label_room=room_above[k],
-                footer_height=line_footers[k],
+                label_height=label_heights_above[k],
+                footer_height=line_footer_heights[k],
                 has_titles=map_index == 0 or n_lines > 1,
             )
         )
@@ -952,20 +971,20 @@ def _place_views(
     for grid_line in view_grid.lines:
         y = grid_top - grid_line.bottom
         for k in np.flatnonzero(
-            view_grid.line_of_view == grid_line.line_number
+            view_grid.line_numbers == grid_line.line_number
         ).tolist():
             # lower views stand in the middle of their line
             vertical_shift = (
-                view_grid.unit_height
+                view_grid.mm_per_unit
                 * (grid_line.view_height - view_grid.view_heights[k])
                 / 2
             )
-            title_pad = 3 + (vertical_shift + grid_line.label_room) * 72 * MM
+            title_pad = 3 + (vertical_shift + grid_line.label_height) * 72 * MM
             placed_labels = [
-                region_label._replace(
-                    left_x=x + region_label.left_x, line_x=x + region_label.line_x
+                placed_label._replace(
+                    left_x=x + placed_label.left_x, line_x=x + placed_label.line_x
                 )
-                for region_label in view_grid.labels[view_names[k]]
+                for placed_label in view_grid.labels_by_view[view_names[k]]
             ]
             placed_views.append(
                 PlacedView(
@@ -974,14 +993,14 @@ def _place_views(
                     box=Box(
                         x + view_grid.x[k],
                         y + vertical_shift,
-                        view_grid.unit_height * view_grid.view_widths[k],
-                        view_grid.unit_height * view_grid.view_heights[k],
+                        view_grid.mm_per_unit * view_grid.view_widths[k],
+                        view_grid.mm_per_unit * view_grid.view_heights[k],
                     ),
                     side_letters=side_letters(view_names[k]),
                     title_pad=title_pad if grid_line.has_titles else None,
                     labels=tuple(placed_labels),
                     lower_edge=y - grid_line.footer_height - 0.6,
-                    upper_edge=y + view_grid.unit_height * grid_line.view_height + 0.6,
+                    upper_edge=y + view_grid.mm_per_unit * grid_line.view_height + 0.6,
                 )
             )
     return placed_views
@@ -996,34 +1015,34 @@ def _group_by_map(grid_lines: Sequence[_Line]) -> list[list[_Line]]:
 
 
 def _locate_labels(
-    picture_of_view: Mapping[str, RegionPicture], label_of_region: Mapping[int, str]
+    picture_by_view: Mapping[str, RegionPicture], label_by_region: Mapping[int, str]
 ) -> dict[str, list[RegionLabel]]:
     """Return the labels of every view.
 
     A region is labelled in the view that shows most of it; views from the side are
     known best, and count double.
     """
-    labels_of_view: dict[str, list[RegionLabel]] = {
-        view_name: [] for view_name in picture_of_view
+    labels_by_view: dict[str, list[RegionLabel]] = {
+        view_name: [] for view_name in picture_by_view
     }
-    for region_index, label_text in label_of_region.items():
-        area_of_region = {
+    for region_index, label_text in label_by_region.items():
+        area_by_view = {
             view_name: view_picture.areas[region_index]
             * (2 if view_name.startswith(SIDE_VIEWS) else 1)
-            for view_name, view_picture in picture_of_view.items()
+            for view_name, view_picture in picture_by_view.items()
             if region_index in view_picture.areas
         }
-        if not label_text or not area_of_region:
+        if not label_text or not area_by_view:
             continue
-        view_name = max(area_of_region, key=area_of_region.__getitem__)
-        view_picture = picture_of_view[view_name]
+        view_name = max(area_by_view, key=area_by_view.__getitem__)
+        view_picture = picture_by_view[view_name]
         x, y = np.divide(
             view_picture.centres[region_index],
             (view_picture.width, view_picture.height),
         )
         is_above = bool(y > 0.5) or view_name == "subcortex"
-        labels_of_view[view_name].append(RegionLabel(label_text, x, y, is_above))
-    return labels_of_view
+        labels_by_view[view_name].append(RegionLabel(label_text, x, y, is_above))
+    return labels_by_view
 
 
 def _place_labels(
@@ -1043,12 +1062,12 @@ def _place_labels(
         [region_labels[k] for k in label_order],
         np.array(region_x)[label_order],
     )
-    label_steps = LABEL_STEP * np.arange(len(region_labels))
-    label_room = end_x - start_x - label_steps
+    label_indents = LABEL_STEP * np.arange(len(region_labels))
+    max_label_widths = end_x - start_x - label_indents
     wrapped_texts = [
         wrap_text(region_label.text, label_width)
         for region_label, label_width in zip(
-            region_labels, label_room - LETTER_WIDTH, strict=True
+            region_labels, max_label_widths - LETTER_WIDTH, strict=True
         )
     ]
     text_widths = np.array(
@@ -1057,8 +1076,8 @@ def _place_labels(
             for label_text in wrapped_texts
         ]
     )
-    left_x = np.minimum(spot_x, end_x - text_widths) - label_steps
-    left_x = np.minimum.accumulate(left_x[::-1])[::-1].clip(min=start_x) + label_steps
+    left_x = np.minimum(spot_x, end_x - text_widths) - label_indents
+    left_x = np.minimum.accumulate(left_x[::-1])[::-1].clip(min=start_x) + label_indents
     label_levels, label_tops = (
         np.zeros(len(region_labels), int),
         np.zeros(len(region_labels), int),
@@ -1081,7 +1100,7 @@ def _place_labels(
             line_x=line_x[k],
             level=int(label_levels[k]),
             top=int(label_tops[k]),
-            is_fitting=bool(text_widths[k] <= label_room[k]),
+            is_fitting=bool(text_widths[k] <= max_label_widths[k]),
         )
         for k, region_label in enumerate(region_labels)
     ]
