@@ -248,28 +248,30 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         that depends on them into "NOT SHOWN".
     """
     leak_text = _leak_text(evaluation)
-    tested_chance_conclusion = judge_chance(evaluation)
-    chance_conclusion = _withdraw(tested_chance_conclusion, leak_text)
-    comparisons = _withdraw_parts(compare_simple(evaluation), leak_text)
+    original_chance_conclusion = judge_chance(evaluation)
+    chance_conclusion = _withdraw_yes(original_chance_conclusion, leak_text)
+    simple_model_conclusions = _withdraw_partial_conclusions(
+        compare_simple_models(evaluation), leak_text
+    )
     network_conclusion = judge_network(evaluation)
     if network_conclusion is not None:
-        network_conclusion = _withdraw(network_conclusion, leak_text)
+        network_conclusion = _withdraw_yes(network_conclusion, leak_text)
     added_value_conclusion = judge_added_value(evaluation)
     if added_value_conclusion is not None:
-        added_value_conclusion = _withdraw(added_value_conclusion, leak_text)
-    connectome_conclusion = _withdraw(judge_connectome(evaluation), leak_text)
+        added_value_conclusion = _withdraw_yes(added_value_conclusion, leak_text)
+    connectome_conclusion = _withdraw_yes(judge_connectome(evaluation), leak_text)
     difference_conclusion, contrast_conclusion = judge_regions(evaluation)
     if not are_region_tests_valid(evaluation):
-        difference_conclusion = _withdraw(difference_conclusion, leak_text)
-        contrast_conclusion = _withdraw(contrast_conclusion, leak_text)
+        difference_conclusion = _withdraw_yes(difference_conclusion, leak_text)
+        contrast_conclusion = _withdraw_yes(contrast_conclusion, leak_text)
     conclusions = StudyConclusions(
         chance=chance_conclusion,
         covariates=judge_covariates(
-            evaluation, tested_chance_conclusion, added_value_conclusion
+            evaluation, original_chance_conclusion, added_value_conclusion
         ),
         network=network_conclusion,
-        probabilities=judge_probabilities(evaluation, tested_chance_conclusion),
-        simple_models=judge_simple_models(comparisons),
+        probabilities=judge_probabilities(evaluation, original_chance_conclusion),
+        simple_models=judge_simple_models(simple_model_conclusions),
         added_value=added_value_conclusion,
         connectome=connectome_conclusion,
         regions_differ=difference_conclusion,
@@ -281,7 +283,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     return replace(
         conclusions,
         may_write=_write_quote(evaluation, conclusions, leak_text),
-        may_not_write=_list_forbidden(evaluation, conclusions),
+        may_not_write=_list_forbidden_phrases(evaluation, conclusions),
     )
 
 
@@ -624,9 +626,9 @@ def headline(evaluation: Evaluation) -> list[str]:
                     conclusion.reason,
                     conclusion.sentence,
                     *(
-                        f"{part_conclusion.question}: {part_conclusion.sentence} "
-                        f"{part_conclusion.verdict}."
-                        for part_conclusion in conclusion.partial_conclusions
+                        f"{partial_conclusion.question}: {partial_conclusion.sentence} "
+                        f"{partial_conclusion.verdict}."
+                        for partial_conclusion in conclusion.partial_conclusions
                     ),
                     conclusion.criterion and f"Criterion: {conclusion.criterion}",
                 ),
@@ -634,7 +636,7 @@ def headline(evaluation: Evaluation) -> list[str]:
         )
         for conclusion in conclusions.answers
     ]
-    phrases_text = "; ".join(
+    forbidden_phrases_text = "; ".join(
         f'"{forbidden_phrase}"' for forbidden_phrase in conclusions.may_not_write
     )
     return [
@@ -642,7 +644,7 @@ def headline(evaluation: Evaluation) -> list[str]:
         description,
         *answer_lines,
         f"You may write: {conclusions.may_write}",
-        f"You may not write: {phrases_text}.",
+        f"You may not write: {forbidden_phrases_text}.",
         f"Beware: {' '.join(conclusions.cautions)}",
     ]
 
@@ -698,27 +700,27 @@ def _list_exclusion_phrases(evaluation: Evaluation) -> list[str]:
         n_people_left_out = (
             flow_records[0]["participants"] - flow_records[-1]["participants"]
         )
-        fates_text = ", ".join(
+        scans_by_fate_text = ", ".join(
             f"{flow_record['fate']} {flow_record['scans']}"
             for flow_record in flow_records[1:-1]
             if flow_record["scans"]
         )
         exclusion_phrases.append(
             f"{count(n_people_left_out, 'participant')}, "
-            f"{count(n_scans_left_out, 'scan')} (scans: {fates_text})"
+            f"{count(n_scans_left_out, 'scan')} (scans: {scans_by_fate_text})"
         )
-    is_in_flow = (
+    flow_kinds = (
         *(BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE),
         *(EXCLUDED, FAULTY, NO_LABEL),
     )
     exclusion_phrases += [
         finding.shareable_text()
         for finding in as_findings(cohort.findings)
-        if (finding.kind in is_in_flow and not n_scans_left_out)
+        if (finding.kind in flow_kinds and not n_scans_left_out)
         or (
             finding.severity == LEFT_OUT
             and finding.people
-            and finding.kind not in is_in_flow
+            and finding.kind not in flow_kinds
         )
     ]
     return exclusion_phrases
@@ -727,8 +729,8 @@ def _list_exclusion_phrases(evaluation: Evaluation) -> list[str]:
 def method_text(evaluation: Evaluation) -> str:
     """Return a description of the main model and of its test."""
     main_model_name, study_settings = evaluation.models[0], evaluation.settings
-    is_main = evaluation.fits["model"] == main_model_name
-    model_settings = settings_of_model(evaluation.fits[is_main])
+    is_main_model_row = evaluation.fits["model"] == main_model_name
+    model_settings = settings_of_model(evaluation.fits[is_main_model_row])
     method_key = model_settings.get("scales") or ""
     if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
         network_weights = tables.known_network_weights(evaluation, main_model_name)
@@ -746,31 +748,32 @@ def method_text(evaluation: Evaluation) -> str:
     if has_ridge and main_model_name != ridge_name:
         ridge_sentence = f" {ridge_name} is {METHOD_TITLES['auto']}."
         # Without a network, only the same settings give the same predictions.
-        is_network_of_ridge = not tables.has_unused_network(
+        has_same_ridge = not tables.has_unused_network(
             evaluation, main_model_name
         ) or evaluation.have_same_predictions(main_model_name, ridge_name)
-        if method_key == "ridge and network" and is_network_of_ridge:
+        if method_key == "ridge and network" and has_same_ridge:
             method_title = f"{ridge_name} plus {METHOD_TITLES['network']}"
-    unused_sentence = ""
+    unused_network_sentence = ""
     if tables.has_unused_network(evaluation, main_model_name):
-        source_text = "its ridge regression"
+        equivalent_model_text = "its ridge regression"
         if has_ridge and evaluation.have_same_predictions(main_model_name, ridge_name):
-            source_text = ridge_name
+            equivalent_model_text = ridge_name
         baseline_name = NESTED_RIDGES[0]
         if baseline_name in evaluation.models and evaluation.have_same_predictions(
             main_model_name, baseline_name
         ):
-            source_text = "a ridge regression that uses no connectome"
-        unused_sentence = (
+            equivalent_model_text = "a ridge regression that uses no connectome"
+        unused_network_sentence = (
             " The network has no weight in any fold, so the predictions are those of "
-            f"{source_text}."
+            f"{equivalent_model_text}."
         )
     folds_text = f"{study_settings['n_folds']}-fold cross-validation"
     unit_noun = "scan" if study_settings["people_shared"] else "participant"
     definition_text = f" is {method_title}, and" if method_title else ""
     return (
         f"{main_model_name}{definition_text} was tested by {folds_text} with folds "
-        f"divided by {unit_noun}.{ridge_sentence}{unused_sentence}{scale_sentence}"
+        f"divided by {unit_noun}.{ridge_sentence}{unused_network_sentence}"
+        f"{scale_sentence}"
     )
 
 
@@ -874,7 +877,7 @@ def judge_covariates(
     if added_value_conclusion is not None:
         covariate_names = [
             *evaluation.settings["covariates"],
-            *_names_not_compared(evaluation),
+            *_uncompared_covariates(evaluation),
         ]
         question_text = f"Could {_join_with_or(covariate_names)} explain the score?"
     finding_table = _covariate_finding_table(evaluation)
@@ -901,11 +904,11 @@ def judge_covariates(
             added_value_conclusion,
             chance_conclusion.estimate,
         )
-    unadjusted_names = _unadjusted_names(evaluation)
-    if not unadjusted_names:
+    unadjusted_covariates = _unadjusted_covariates(evaluation)
+    if not unadjusted_covariates:
         return conclusion
     unadjusted_sentence = (
-        f"Scores and regions are not adjusted for {with_and(unadjusted_names)}."
+        f"Scores and regions are not adjusted for {with_and(unadjusted_covariates)}."
     )
     sentence = f"{conclusion.sentence} {unadjusted_sentence}".strip()
     return replace(conclusion, sentence=sentence)
@@ -940,27 +943,29 @@ def _judge_by_comparison(
         )
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     modelled_covariates = evaluation.settings["covariates"]
-    absent_names = _absent_names(_select_warnings(finding_table), modelled_covariates)
-    if absent_names:
+    absent_covariates = _absent_covariates(
+        _select_warnings(finding_table), modelled_covariates
+    )
+    if absent_covariates:
         reason = (
-            f"The audit warns of {with_and(absent_names)}, which this comparison does "
-            "not include."
+            f"The audit warns of {with_and(absent_covariates)}, which this comparison "
+            "does not include."
         )
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     return replace(
         audit_conclusion,
-        label=_name_not_explaining(evaluation),
-        reason=_score_of_covariates(evaluation, main_score),
-        sentence=" ".join(_describe_covariates(evaluation, finding_table)),
+        label=_not_explained_verdict(evaluation),
+        reason=_covariates_score_sentence(evaluation, main_score),
+        sentence=" ".join(_list_covariate_sentences(evaluation, finding_table)),
     )
 
 
-def _name_not_explaining(evaluation: Evaluation) -> str:
+def _not_explained_verdict(evaluation: Evaluation) -> str:
     """Return the verdict that covariates do not explain a score, by their names.
 
     Without names, the verdict would also speak of a site that was not compared.
     """
-    if not _names_not_compared(evaluation):
+    if not _uncompared_covariates(evaluation):
         return NOT_EXPLAINED
     modelled_covariates = evaluation.settings["covariates"]
     if len(modelled_covariates) > N_COVARIATES:
@@ -968,7 +973,7 @@ def _name_not_explaining(evaluation: Evaluation) -> str:
     return f"NOT BY {with_and(modelled_covariates)}".upper()
 
 
-def _names_not_compared(evaluation: Evaluation) -> list[str]:
+def _uncompared_covariates(evaluation: Evaluation) -> list[str]:
     """Return age, sex, site or what the audit warns of, if no model has it."""
     compared_kinds = set(map(kind_of, evaluation.settings.get("covariates") or []))
     return [
@@ -1006,11 +1011,13 @@ def _covariate_finding_table(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return the findings of the audit on covariates; None if there are none."""
     if evaluation.audit is None:
         return None
-    is_covariate = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
-    return evaluation.audit[is_covariate] if is_covariate.any() else None
+    is_covariate_finding = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
+    return (
+        evaluation.audit[is_covariate_finding] if is_covariate_finding.any() else None
+    )
 
 
-def _absent_names(
+def _absent_covariates(
     finding_table: pd.DataFrame, modelled_covariates: Sequence[str]
 ) -> list[str]:
     """Return the covariates of findings that are not in the model of covariates."""
@@ -1025,28 +1032,28 @@ def _absent_names(
     ]
 
 
-def _score_of_covariates(evaluation: Evaluation, main_score: float) -> str:
+def _covariates_score_sentence(evaluation: Evaluation, main_score: float) -> str:
     """Return the score of all covariates together beside that of the main model."""
-    covariates_score = tables.score_intervals(evaluation, ADDED_VALUE_MODELS[0]).loc[
-        "balanced_accuracy", "estimate"
-    ]
+    covariates_only_score = tables.score_intervals(
+        evaluation, ADDED_VALUE_MODELS[0]
+    ).loc["balanced_accuracy", "estimate"]
     covariates_phrase = capitalize_first(tables.covariates_text(evaluation))
     chance_score = 1 / len(evaluation.cohort.classes)
     verb = verb_form(len(evaluation.settings["covariates"]), "score")
     return (
-        f"{covariates_phrase} alone {verb} {covariates_score:.3f} (chance "
+        f"{covariates_phrase} alone {verb} {covariates_only_score:.3f} (chance "
         f"{chance_score:.3f}); {evaluation.models[0]} scores {main_score:.3f}."
     )
 
 
-def _describe_covariates(
+def _list_covariate_sentences(
     evaluation: Evaluation, finding_table: pd.DataFrame | None
 ) -> list[str]:
     """Return which covariates differ, and which were not compared, as sentences."""
     sentences = []
-    score_of_name = dict[str, float]()
+    score_by_covariate = dict[str, float]()
     if finding_table is not None and "covariate" in finding_table:
-        score_of_name = dict(
+        score_by_covariate = dict(
             zip(
                 finding_table["covariate"],
                 finding_table["balanced_accuracy"],
@@ -1064,18 +1071,18 @@ def _describe_covariates(
             sentences.append(f"Classes differ in {with_and(difference_texts)}.")
     # All of them: a low score of one variable would be a selection.
     score_texts = [
-        f"{covariate_name} {score_of_name[covariate_name]:.2f}"
+        f"{covariate_name} {score_by_covariate[covariate_name]:.2f}"
         for covariate_name in _known_covariates(evaluation)
-        if covariate_name in score_of_name
+        if covariate_name in score_by_covariate
     ]
     if score_texts:
         sentences.append(
             f"Alone, in another model of the audit: {', '.join(score_texts)}."
         )
-    names_not_compared = _names_not_compared(evaluation)
-    if names_not_compared:
+    uncompared_covariates = _uncompared_covariates(evaluation)
+    if uncompared_covariates:
         sentences.append(
-            f"Confounding by {_join_with_or(names_not_compared)} is not excluded."
+            f"Confounding by {_join_with_or(uncompared_covariates)} is not excluded."
         )
     return sentences
 
@@ -1101,7 +1108,7 @@ def _known_covariates(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _unadjusted_names(evaluation: Evaluation) -> list[str]:
+def _unadjusted_covariates(evaluation: Evaluation) -> list[str]:
     """Return the known covariates that were not regressed out of the features."""
     adjusted_kinds = tables.adjusted_kinds(evaluation)
     return [
@@ -1114,7 +1121,7 @@ def _unadjusted_names(evaluation: Evaluation) -> list[str]:
 def confounding_text(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
     """Return what may be confounded with the label, in agreement with the answers."""
     covariate_names = ["site", "scanner", "age", "sex"]
-    compared_text = ""
+    covariates_sentence = ""
     if (
         conclusions.added_value is not None
         and conclusions.added_value.answer == YES
@@ -1128,13 +1135,13 @@ def confounding_text(evaluation: Evaluation, conclusions: StudyConclusions) -> s
         ]
         covariate_names.append("another variable")
         verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
-        compared_text = (
+        covariates_sentence = (
             f"{capitalize_first(tables.covariates_text(evaluation))} alone {verb} not "
             "explain the score, because brain data improve the prediction over a "
             "ridge regression of them. "
         )
     return (
-        f"{compared_text}It cannot be excluded that the label is confounded with "
+        f"{covariates_sentence}It cannot be excluded that the label is confounded with "
         f"{_join_with_or(covariate_names)}, or that settings were chosen by looking at "
         "these scores."
     )
@@ -1206,9 +1213,11 @@ def judge_probabilities(
     if main_model_name in class_priors:
         class_prior = class_priors[main_model_name]
         # Shares that the user gives may be those of a clinic.
-        is_given = isinstance(class_prior, Mapping)
-        clinic_text = "" if is_given else ", which may differ from those of a clinic"
-        sentence = f"Probabilities assume {phrase_prior(class_prior)}{clinic_text}."
+        is_user_prior = isinstance(class_prior, Mapping)
+        clinic_clause = (
+            "" if is_user_prior else ", which may differ from those of a clinic"
+        )
+        sentence = f"Probabilities assume {phrase_prior(class_prior)}{clinic_clause}."
         sentence += " They were not tested in another sample."
     sentence = f"{sentence} {disagreement_text}".strip()
     return Conclusion(question_text, NOT_SHOWN, sentence, label=NO)
@@ -1217,17 +1226,17 @@ def judge_probabilities(
 def _count_less_probable(evaluation: Evaluation) -> str:
     """Return how many predicted classes are not the most probable one; may be ""."""
     cohort = evaluation.cohort
-    is_main = evaluation.predictions["model"] == evaluation.models[0]
-    prediction_table = evaluation.predictions[is_main]
+    is_main_model_row = evaluation.predictions["model"] == evaluation.models[0]
+    prediction_table = evaluation.predictions[is_main_model_row]
     class_probabilities = prediction_table.reindex(
         columns=[f"p_{class_name}" for class_name in cohort.classes]
     ).to_numpy(float)
     if not len(prediction_table) or not np.isfinite(class_probabilities).all():
         return ""
-    code_of_class = {
+    code_by_class = {
         class_name: class_code for class_code, class_name in enumerate(cohort.classes)
     }
-    predicted_codes = prediction_table["predicted"].map(code_of_class).to_numpy()
+    predicted_codes = prediction_table["predicted"].map(code_by_class).to_numpy()
     predicted_probabilities = class_probabilities[
         np.arange(len(prediction_table)), predicted_codes
     ]
@@ -1244,7 +1253,7 @@ def _count_less_probable(evaluation: Evaluation) -> str:
     )
 
 
-def compare_simple(evaluation: Evaluation) -> list[Conclusion]:
+def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
     """Compare the main model with each of the simple models that were run."""
     main_model_name = evaluation.models[0]
     comparison_table = tables.person_comparisons(evaluation, main_model_name).set_index(
@@ -1326,39 +1335,43 @@ def _summarize_comparisons(
     """Return over which models a gain was shown, and over which not."""
     if len(names_by_verdict[YES]) == len(model_conclusions):
         return f"Better than each of these {len(model_conclusions)} models."
-    equal_names = [
+    equal_model_names = [
         model_conclusion.question
         for model_conclusion in model_conclusions
         if model_conclusion.label == SAME
     ]
-    unclear_names = [
+    unclear_model_names = [
         model_name
         for model_name in names_by_verdict[NOT_SHOWN]
-        if model_name not in equal_names
+        if model_name not in equal_model_names
     ]
-    lower_names = [
+    lower_model_names = [
         model_conclusion.question
         for model_conclusion in model_conclusions
-        if model_conclusion.question in unclear_names and model_conclusion.estimate < 0
+        if model_conclusion.question in unclear_model_names
+        and model_conclusion.estimate < 0
     ]
-    phrases = []
+    comparison_phrases = []
     if names_by_verdict[NO]:
-        phrases.append(f"worse than {with_and(names_by_verdict[NO])}")
+        comparison_phrases.append(f"worse than {with_and(names_by_verdict[NO])}")
     if names_by_verdict[YES]:
-        phrases.append(f"better than {with_and(names_by_verdict[YES])}")
-    if len(unclear_names) == len(model_conclusions) > 2:
-        phrases.append(
+        comparison_phrases.append(f"better than {with_and(names_by_verdict[YES])}")
+    if len(unclear_model_names) == len(model_conclusions) > 2:
+        comparison_phrases.append(
             f"not shown against any of these {len(model_conclusions)} models"
         )
-    elif unclear_names:
-        phrases.append(f"not shown against {with_and(unclear_names)}")
-    if lower_names:
-        phrases.append(
-            f"a lower score than {with_and(lower_names)}, without a clear difference"
+    elif unclear_model_names:
+        comparison_phrases.append(f"not shown against {with_and(unclear_model_names)}")
+    if lower_model_names:
+        comparison_phrases.append(
+            f"a lower score than {with_and(lower_model_names)}, without a clear "
+            "difference"
         )
-    if equal_names:
-        phrases.append(f"the same predictions as {with_and(equal_names)}")
-    return f"{capitalize_first('; '.join(phrases))}."
+    if equal_model_names:
+        comparison_phrases.append(
+            f"the same predictions as {with_and(equal_model_names)}"
+        )
+    return f"{capitalize_first('; '.join(comparison_phrases))}."
 
 
 def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
@@ -1372,8 +1385,8 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     if comparison_table.empty or not covariates_phrase:
         return None
     question_text = f"Do brain data improve the prediction from {covariates_phrase}?"
-    covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
-    comparison_row = comparison_table.set_index("model").loc[covariates_name]
+    covariates_model_name, brain_model_name, joint_model_name = ADDED_VALUE_MODELS
+    comparison_row = comparison_table.set_index("model").loc[covariates_model_name]
     if not np.isfinite(comparison_row["difference"]):
         sentence = "The models could not be trained in every fold."
         return Conclusion(question_text, NOT_SHOWN, sentence)
@@ -1385,17 +1398,17 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
         tables.score_intervals(evaluation, model_name).loc[
             "balanced_accuracy", "estimate"
         ]
-        for model_name in (both_name, covariates_name)
+        for model_name in (joint_model_name, covariates_model_name)
     )
     sentence = (
         f"Brain data with {covariates_phrase} ({score_with_brain:.3f}) minus "
         f"{covariates_phrase} alone ({score_without_brain:.3f}): {difference_text} "
         f"balanced accuracy (95%; {_holm_phrase(comparison_row)})."
     )
-    if evaluation.have_same_predictions(covariates_name, both_name):
+    if evaluation.have_same_predictions(covariates_model_name, joint_model_name):
         sentence = (
-            f"{capitalize_first(covariates_phrase)} with and without {brain_name} gave "
-            "the same predictions."
+            f"{capitalize_first(covariates_phrase)} with and without "
+            f"{brain_model_name} gave the same predictions."
         )
     return _conclude_difference(question_text, verdict, sentence, comparison_row)
 
@@ -1439,30 +1452,31 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     estimate = interval_low = interval_high = p_value = np.nan
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
-        network_verdict = connectome_gain.network
+        study_connectome_verdict = connectome_gain.network
         estimate, interval_low, interval_high = (
-            network_verdict.lead,
-            network_verdict.low,
-            network_verdict.high,
+            study_connectome_verdict.lead,
+            study_connectome_verdict.low,
+            study_connectome_verdict.high,
         )
-        if network_verdict.answer == "yes":
+        if study_connectome_verdict.answer == "yes":
             verdict = YES
         reason_text = {
             "yes": "The connectome adds more information than random connectomes.",
             "no": "No gain over random connectomes was shown.",
             "unclear": "It is unclear whether the connectome adds more than random "
             "connectomes.",
-        }[network_verdict.answer]
-        partial_conclusions = _compare_connectomes(connectome_gain)
-        random_texts = [
-            f"{connectome} connectomes {part.sentence}"
-            for connectome, part in zip(
+        }[study_connectome_verdict.answer]
+        partial_conclusions = _conclude_gains(connectome_gain)
+        random_connectome_texts = [
+            f"{connectome} connectomes {partial_conclusion.sentence}"
+            for connectome, partial_conclusion in zip(
                 RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
             )
         ]
         answer_sentences.append(
             "Log evidence with one common scale, minus that of "
-            f"{with_and(random_texts)} nats (90%; YES needs {MIN_LOG_CREDIT:.1f})."
+            f"{with_and(random_connectome_texts)} nats (90%; YES needs "
+            f"{MIN_LOG_CREDIT:.1f})."
         )
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparisons(evaluation, connectome_model_name)
@@ -1510,22 +1524,22 @@ def _score_with_connectome(
     """Return the score minus that without the connectome, and what it is worth."""
     baseline_name = NESTED_RIDGES[0]
     if evaluation.have_same_predictions(connectome_model_name, baseline_name):
-        subject_phrase = _name_with_connectome(evaluation, connectome_model_name)
-        return f"{subject_phrase} made the same predictions as {baseline_name}."
+        score_sentence = _name_with_connectome(evaluation, connectome_model_name)
+        return f"{score_sentence} made the same predictions as {baseline_name}."
     if not np.isfinite(comparison_row["difference"]):
         return ""
     numbers_text = (
         f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)})."
     )
-    subject_phrase = (
+    score_sentence = (
         "Balanced accuracy of "
         f"{_name_with_connectome(evaluation, connectome_model_name)} minus that of "
         f"{baseline_name}: {numbers_text}"
     )
     if verdict != YES:
-        return subject_phrase
+        return score_sentence
     return (
-        f"{subject_phrase} The balanced accuracy of random connectomes was not "
+        f"{score_sentence} The balanced accuracy of random connectomes was not "
         "measured."
     )
 
@@ -1541,7 +1555,7 @@ def _name_with_connectome(evaluation: Evaluation, connectome_model_name: str) ->
     return f"{connectome_model_name} ({main_model_name} without its network)"
 
 
-def _compare_connectomes(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
+def _conclude_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
     """Return the gain of the study's connectome over none and over random ones.
 
     Each gain is a requirement; the gains of random connectomes are in Figure 3.
@@ -1580,7 +1594,7 @@ def _nats_text(estimate: float, low: float, high: float) -> str:
 
 def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
     """Answer in which regions classes differ, and where more than in connected ones."""
-    question_of_column = {
+    question_by_column = {
         "p_effect": "Which regions differ?",
         "p_contrast": "Which stand out from connected regions?",
     }
@@ -1592,18 +1606,20 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         )
         difference_conclusion, contrast_conclusion = (
             Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
-            for question_text in question_of_column.values()
+            for question_text in question_by_column.values()
         )
         return difference_conclusion, contrast_conclusion
     difference_conclusion, contrast_conclusion = (
         _judge_region_test(evaluation, question_text, p_value_table, p_column)
-        for p_column, question_text in question_of_column.items()
+        for p_column, question_text in question_by_column.items()
     )
-    differing_names, outstanding_names = (
+    differing_region_names, outstanding_region_names = (
         _sort_significant_regions(p_value_table, p_column)
-        for p_column in question_of_column
+        for p_column in question_by_column
     )
-    exception_text = _name_exceptions(evaluation, differing_names, outstanding_names)
+    exception_text = _name_exceptions(
+        evaluation, differing_region_names, outstanding_region_names
+    )
     if contrast_conclusion.answer == YES and exception_text is not None:
         borderline_text = name_borderline(
             p_value_table,
@@ -1635,23 +1651,27 @@ def _count_permutations(evaluation: Evaluation) -> int:
 
 
 def _name_exceptions(
-    evaluation: Evaluation, differing_names: list[str], outstanding_names: list[str]
+    evaluation: Evaluation,
+    differing_region_names: list[str],
+    outstanding_region_names: list[str],
 ) -> str | None:
     """Return which of the regions that differ do not stand out; "" for none.
 
     None if another region stands out, or if most that differ do not.
     """
-    exception_names = [
+    exception_region_names = [
         region_name
-        for region_name in differing_names
-        if region_name not in outstanding_names
+        for region_name in differing_region_names
+        if region_name not in outstanding_region_names
     ]
-    has_other = not set(outstanding_names) <= set(differing_names)
-    if has_other or 2 * len(exception_names) >= len(differing_names):
+    has_other_region = not set(outstanding_region_names) <= set(differing_region_names)
+    if has_other_region or 2 * len(exception_region_names) >= len(
+        differing_region_names
+    ):
         return None
     return (
-        name_regions(exception_names, evaluation.cohort.atlas)
-        if exception_names
+        name_regions(exception_region_names, evaluation.cohort.atlas)
+        if exception_region_names
         else ""
     )
 
@@ -1673,17 +1693,17 @@ def _region_p_value_table(evaluation: Evaluation) -> pd.DataFrame | None:
     if region_table is None or _count_permutations(evaluation) < FEWEST_PERMUTATIONS:
         return None
     # The largest of several features counts: p-values are corrected over all.
-    region_groups = region_table.groupby("region", sort=False)
-    p_value_table = region_groups[["p_effect", "p_contrast"]].min()
+    rows_by_region = region_table.groupby("region", sort=False)
+    p_value_table = rows_by_region[["p_effect", "p_contrast"]].min()
     # Contrasts of equal p-values are ordered by their standardised size.
-    for statistic_name, size_column in (
+    for statistic_name, statistic_column in (
         ("effect", "effect"),
         ("contrast", "contrast_z"),
     ):
-        size_of_row = pd.Series(0.0, index=region_table.index)
-        if size_column in region_table:
-            size_of_row = region_table[size_column].abs()
-        p_value_table[statistic_name] = size_of_row.groupby(
+        absolute_sizes = pd.Series(0.0, index=region_table.index)
+        if statistic_column in region_table:
+            absolute_sizes = region_table[statistic_column].abs()
+        p_value_table[statistic_name] = absolute_sizes.groupby(
             region_table["region"]
         ).max()
     return p_value_table.reset_index()
@@ -1703,15 +1723,15 @@ def _judge_region_test(
     p_column: str,
 ) -> Conclusion:
     """Count and name the regions that pass one corrected test."""
-    tested_table = p_value_table.dropna(subset=p_column)
-    tested_text = count(len(tested_table), "region")
-    smallest_p = float(tested_table[p_column].min())
-    region_names = _sort_significant_regions(tested_table, p_column)
+    tested_region_table = p_value_table.dropna(subset=p_column)
+    tested_regions_text = count(len(tested_region_table), "region")
+    smallest_p = float(tested_region_table[p_column].min())
+    region_names = _sort_significant_regions(tested_region_table, p_column)
     n_significant_regions = len(region_names)
     n_permutations = _count_permutations(evaluation)
     if not n_significant_regions:
         answer_sentence = (
-            f"0 of {tested_text} have a corrected p below {ALPHA} (smallest "
+            f"0 of {tested_regions_text} have a corrected p below {ALPHA} (smallest "
             f"{p_phrase(smallest_p)} with {count(n_permutations, 'permutation')})."
         )
         return Conclusion(
@@ -1722,43 +1742,43 @@ def _judge_region_test(
             p_value=smallest_p,
             label=NONE_SHOWN,
         )
-    corrected_text = f"p corrected for {tested_text}"
+    correction_text = f"p corrected for {tested_regions_text}"
     borderline_text = name_borderline(
-        tested_table, p_column, n_permutations, evaluation.cohort.atlas
+        tested_region_table, p_column, n_permutations, evaluation.cohort.atlas
     )
     if borderline_text:
-        corrected_text += f"; {borderline_text}"
+        correction_text += f"; {borderline_text}"
     if p_column == "p_effect":
-        direction_text = _direction_parts(evaluation, region_names, is_past=False)
-        size_text = _effect_range_text(evaluation, region_names)
+        direction_text = _describe_directions(evaluation, region_names, is_past=False)
+        effect_range_text = _effect_range_text(evaluation, region_names)
         answer_sentence = (
-            f"{direction_text} ({difference_term(evaluation)}{size_text}; "
-            f"{corrected_text})."
+            f"{direction_text} ({difference_term(evaluation)}{effect_range_text}; "
+            f"{correction_text})."
         )
     else:
         region_text = name_regions(region_names, evaluation.cohort.atlas)
         subject_text = (
             "the region is" if n_significant_regions == 1 else "the regions are"
         )
-        answer_sentence = f"{subject_text} {region_text} ({corrected_text})."
+        answer_sentence = f"{subject_text} {region_text} ({correction_text})."
     return Conclusion(
         question_text,
         YES,
         capitalize_first(answer_sentence),
         float(n_significant_regions),
         p_value=smallest_p,
-        label=f"{n_significant_regions} OF {len(tested_table)}",
+        label=f"{n_significant_regions} OF {len(tested_region_table)}",
     )
 
 
 def _effect_range_text(evaluation: Evaluation, region_names: list[str]) -> str:
     """Return the range of the correlations with the class number, or ""."""
-    effect_of_region = _effect_by_region(evaluation)
-    if effect_of_region is None:
+    effect_by_region = _effect_by_region(evaluation)
+    if effect_by_region is None:
         return ""
     smallest_effect, largest_effect = (
-        effect_of_region[region_names].min(),
-        effect_of_region[region_names].max(),
+        effect_by_region[region_names].min(),
+        effect_by_region[region_names].max(),
     )
     range_text = f"{smallest_effect:z.2f}"
     if f"{largest_effect:z.2f}" != range_text:
@@ -1776,8 +1796,8 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
         cautions.append("No leakage audit was made.")
     else:
         warning_table = _select_warnings(audit_table)
-        is_covariate = warning_table["check"] == Check.COVARIATE_PREDICTS_LABEL
-        other_warning_table = warning_table[~is_covariate]
+        is_covariate_finding = warning_table["check"] == Check.COVARIATE_PREDICTS_LABEL
+        other_warning_table = warning_table[~is_covariate_finding]
         cautions += [
             f"{check_title(check_key).capitalize()}: {finding_text}."
             for check_key, finding_text in zip(
@@ -1815,13 +1835,15 @@ def _list_subgroup_gaps(evaluation: Evaluation) -> list[str]:
     for gap_record in subgroup_gaps(evaluation).to_dict("records"):
         if not gap_record["low"] > 0 and not gap_record["high"] < 0:
             continue
-        is_column = group_table["column"] == gap_record["column"]
-        score_of_group = group_table[is_column].set_index("group")["balanced_accuracy"]
+        is_same_column = group_table["column"] == gap_record["column"]
+        score_by_group = group_table[is_same_column].set_index("group")[
+            "balanced_accuracy"
+        ]
         bounds_text = f"[{gap_record['low']:+z.3f}, {gap_record['high']:+z.3f}]"
         gap_texts.append(
             f"The score differs by {gap_record['column']}: {gap_record['higher']} "
-            f"{score_of_group[gap_record['higher']]:.3f}, {gap_record['lower']} "
-            f"{score_of_group[gap_record['lower']]:.3f} (difference "
+            f"{score_by_group[gap_record['higher']]:.3f}, {gap_record['lower']} "
+            f"{score_by_group[gap_record['lower']]:.3f} (difference "
             f"{gap_record['difference']:+z.3f} {bounds_text}, 95% interval corrected "
             "for all pairs of groups)."
         )
@@ -1837,15 +1859,15 @@ def _leak_text(evaluation: Evaluation) -> str:
         )
     if evaluation.audit is None:
         return ""
-    is_error = evaluation.audit["severity"] == "error"
-    leak_checks = evaluation.audit.loc[is_error, "check"]
+    is_error_row = evaluation.audit["severity"] == "error"
+    leak_checks = evaluation.audit.loc[is_error_row, "check"]
     if leak_checks.empty:
         return ""
     titles_text = with_and(dict.fromkeys(map(check_title, leak_checks)))
     return f"The leakage audit found {count(len(leak_checks), 'error')}: {titles_text}."
 
 
-def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
+def _withdraw_yes(conclusion: Conclusion, reason: str) -> Conclusion:
     """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
     if not reason or conclusion.answer != YES:
         return conclusion
@@ -1855,17 +1877,20 @@ def _withdraw(conclusion: Conclusion, reason: str) -> Conclusion:
         sentence=capitalize_first(conclusion.sentence) + _NOT_VALID,
         reason="",
         label="",
-        partial_conclusions=_withdraw_parts(conclusion.partial_conclusions, reason),
+        partial_conclusions=_withdraw_partial_conclusions(
+            conclusion.partial_conclusions, reason
+        ),
     )
 
 
-def _withdraw_parts(
+def _withdraw_partial_conclusions(
     partial_conclusions: Sequence[Conclusion], reason: str
 ) -> tuple[Conclusion, ...]:
-    """Withdraw parts as :func:`_withdraw` does, without the remark in each line."""
+    """Withdraw parts as :func:`_withdraw_yes` does, without the remark in each line."""
     return tuple(
         replace(
-            _withdraw(partial_conclusion, reason), sentence=partial_conclusion.sentence
+            _withdraw_yes(partial_conclusion, reason),
+            sentence=partial_conclusion.sentence,
         )
         for partial_conclusion in partial_conclusions
     )
@@ -1904,8 +1929,8 @@ def _write_quote(
         main_model_name = evaluation.models[0]
         network_weights = tables.known_network_weights(evaluation, main_model_name)
         n_unused_networks = int((network_weights == 0).sum())
-        is_unused = tables.has_unused_network(evaluation, main_model_name)
-        if quote_sentences and n_unused_networks and not is_unused:
+        is_network_unused = tables.has_unused_network(evaluation, main_model_name)
+        if quote_sentences and n_unused_networks and not is_network_unused:
             folds_text = count(network_weights.size, "fold")
             quote_sentences.append(
                 f"In {n_unused_networks} of {folds_text}, its neural network had no "
@@ -1924,9 +1949,11 @@ def _write_quote(
             "The connectome was not shown to improve the classification."
         )
     regions_conclusion = conclusions.regions_differ
-    unadjusted_names = _unadjusted_names(evaluation)
+    unadjusted_covariates = _unadjusted_covariates(evaluation)
     unadjusted_text = (
-        f"; not adjusted for {with_and(unadjusted_names)}" if unadjusted_names else ""
+        f"; not adjusted for {with_and(unadjusted_covariates)}"
+        if unadjusted_covariates
+        else ""
     )
     p_value_table = _region_p_value_table(evaluation)
     if regions_conclusion.answer == YES and p_value_table is not None:
@@ -1949,13 +1976,15 @@ def _quote_comparisons(conclusions: StudyConclusions) -> str:
     names_by_verdict = _group_names_by_verdict(
         conclusions.simple_models.partial_conclusions
     )
-    better_names = names_by_verdict[YES]
-    if conclusions.chance.answer != YES or not better_names:
+    better_model_names = names_by_verdict[YES]
+    if conclusions.chance.answer != YES or not better_model_names:
         return ""
-    sentence = f"It scored higher than {with_and(better_names)} (Holm p < {ALPHA})"
-    other_names = [*names_by_verdict[NO], *names_by_verdict[NOT_SHOWN]]
-    if other_names:
-        sentence += f", but not demonstrably higher than {with_and(other_names)}"
+    sentence = (
+        f"It scored higher than {with_and(better_model_names)} (Holm p < {ALPHA})"
+    )
+    other_model_names = [*names_by_verdict[NO], *names_by_verdict[NOT_SHOWN]]
+    if other_model_names:
+        sentence += f", but not demonstrably higher than {with_and(other_model_names)}"
     return f"{sentence}."
 
 
@@ -1967,18 +1996,20 @@ def _quote_regions(
 ) -> list[str]:
     """Return the regions that differ and stand out, as sentences for a manuscript."""
     atlas = evaluation.cohort.atlas
-    differing_names, outstanding_names = (
+    differing_region_names, outstanding_region_names = (
         _sort_significant_regions(p_value_table, p_column)
         for p_column in ("p_effect", "p_contrast")
     )
     regions_text = count(int(evaluation.cohort.measured.sum()), "region")
-    direction_text = _direction_parts(evaluation, differing_names, is_past=True)
+    direction_text = _describe_directions(
+        evaluation, differing_region_names, is_past=True
+    )
     n_permutations = _count_permutations(evaluation)
     borderline_text = name_borderline(p_value_table, "p_effect", n_permutations, atlas)
     if borderline_text:
         test_text = f"{test_text}; {borderline_text}"
     difference_sentence = (
-        f"{direction_text} ({len(differing_names)} of {regions_text}; "
+        f"{direction_text} ({len(differing_region_names)} of {regions_text}; "
         f"{difference_term(evaluation)}, {test_text})."
     )
     if conclusions.regions_stand_out.answer != YES:
@@ -1987,21 +2018,21 @@ def _quote_regions(
         )
     else:
         exception_text = _name_exceptions(
-            evaluation, differing_names, outstanding_names
+            evaluation, differing_region_names, outstanding_region_names
         )
-        outstanding_text = count(len(outstanding_names), "region")
+        outstanding_text = count(len(outstanding_region_names), "region")
         borderline_text = name_borderline(
             p_value_table, "p_contrast", n_permutations, atlas
         )
         if borderline_text:
             borderline_text = f"; {borderline_text}"
-        if len(differing_names) > 1 and exception_text is not None:
+        if len(differing_region_names) > 1 and exception_text is not None:
             subject_phrase = f"These {outstanding_text}"
             if exception_text:
                 subject_phrase = f"These regions except {exception_text}"
         else:
-            subject_phrase = name_regions(outstanding_names, atlas)
-        pronoun = "it" if len(outstanding_names) == 1 else "them"
+            subject_phrase = name_regions(outstanding_region_names, atlas)
+        pronoun = "it" if len(outstanding_region_names) == 1 else "them"
         stand_out_sentence = (
             f"{subject_phrase} stood out from the regions connected to {pronoun} "
             f"({outstanding_text}, family-wise p < {ALPHA}{borderline_text})."
@@ -2014,14 +2045,14 @@ def _quote_regions(
 
 def _sort_significant_regions(p_value_table: pd.DataFrame, p_column: str) -> list[str]:
     """Return regions with a small corrected p, from the largest statistic."""
-    is_significant = p_value_table[p_column] < ALPHA
-    significant_table = p_value_table[is_significant].sort_values(
+    is_significant_row = p_value_table[p_column] < ALPHA
+    significant_table = p_value_table[is_significant_row].sort_values(
         [p_column.removeprefix("p_"), p_column], ascending=[False, True], kind="stable"
     )
     return list(significant_table["region"])
 
 
-def _direction_parts(
+def _describe_directions(
     evaluation: Evaluation, region_names: list[str], *, is_past: bool
 ) -> str:
     """Return in which regions values are lower and higher in later classes.
@@ -2030,35 +2061,35 @@ def _direction_parts(
     classes differ.
     """
     cohort = evaluation.cohort
-    sign_of_region = _effect_sign_by_region(evaluation)
-    if sign_of_region is None:
+    sign_by_region = _effect_sign_by_region(evaluation)
+    if sign_by_region is None:
         verb = "differed" if is_past else "differ"
         return f"classes {verb} in {name_regions(region_names, cohort.atlas)}"
     first_class, last_class = cohort.classes[0], cohort.classes[-1]
-    classes_text = f"towards {last_class}"
+    class_comparison_text = f"towards {last_class}"
     if len(cohort.classes) == 2:
-        classes_text = f"in {last_class} than in {first_class}"
+        class_comparison_text = f"in {last_class} than in {first_class}"
     # "Falls" would read as a change of the same people over time.
     verb = "was" if is_past else "is"
     direction_phrases = []
     for sign, direction in ((-1, "lower"), (1, "higher")):
-        names_of_sign = [
+        same_sign_regions = [
             region_name
             for region_name in region_names
-            if sign_of_region[region_name] == sign
+            if sign_by_region[region_name] == sign
         ]
-        if names_of_sign:
-            regions_text = name_regions(names_of_sign, cohort.atlas)
+        if same_sign_regions:
+            regions_text = name_regions(same_sign_regions, cohort.atlas)
             direction_phrases.append(
-                f"{verb} {direction} {classes_text} in {regions_text}"
+                f"{verb} {direction} {class_comparison_text} in {regions_text}"
             )
     return f"{tables.feature_text(cohort)} {', and '.join(direction_phrases)}"
 
 
 def _effect_sign_by_region(evaluation: Evaluation) -> pd.Series | None:
     """Return -1 (values fall) or 1 (they rise) by region; None without directions."""
-    effect_of_region = _effect_by_region(evaluation)
-    return None if effect_of_region is None else np.sign(effect_of_region)
+    effect_by_region = _effect_by_region(evaluation)
+    return None if effect_by_region is None else np.sign(effect_by_region)
 
 
 def _effect_by_region(evaluation: Evaluation) -> pd.Series | None:
@@ -2074,29 +2105,33 @@ def _effect_by_region(evaluation: Evaluation) -> pd.Series | None:
     return test_table.set_index("region")["effect"]
 
 
-def _list_forbidden(
+def _list_forbidden_phrases(
     evaluation: Evaluation, conclusions: StudyConclusions
 ) -> tuple[str, ...]:
     """Return the phrases that a study does not support."""
     cohort = evaluation.cohort
-    phrases = []
+    forbidden_phrases = []
     if conclusions.chance.answer != YES:
-        phrases.append(f"predicts {cohort.label_name}")
-    phrases += _list_not_outperformed(conclusions)
+        forbidden_phrases.append(f"predicts {cohort.label_name}")
+    forbidden_phrases += _list_unshown_gains(conclusions)
     added_value_conclusion = conclusions.added_value
     if added_value_conclusion is not None and added_value_conclusion.answer != YES:
         covariates_text = tables.covariates_text(evaluation)
-        phrases.append(f"brain data improve the prediction from {covariates_text}")
+        forbidden_phrases.append(
+            f"brain data improve the prediction from {covariates_text}"
+        )
     network_conclusion = conclusions.network
     if network_conclusion is not None and network_conclusion.answer != YES:
-        phrases.append("the neural network outperforms ridge regression")
+        forbidden_phrases.append("the neural network outperforms ridge regression")
     if conclusions.connectome.answer != YES:
-        phrases.append("the connectome improves the classification")
-    unadjusted_names = _unadjusted_names(evaluation)
+        forbidden_phrases.append("the connectome improves the classification")
+    unadjusted_covariates = _unadjusted_covariates(evaluation)
     if conclusions.regions_differ.answer == YES:
-        if unadjusted_names:
-            phrases.append(f"differs independently of {with_and(unadjusted_names)}")
-        phrases += [
+        if unadjusted_covariates:
+            forbidden_phrases.append(
+                f"differs independently of {with_and(unadjusted_covariates)}"
+            )
+        forbidden_phrases += [
             "the most important region",
             f"region X matters for {cohort.label_name}",
             "the disease begins in region X",
@@ -2104,16 +2139,16 @@ def _list_forbidden(
         ]
         # Tests are of all classes together, so no pair of classes is tested.
         if len(cohort.classes) > 2:
-            phrases.append(f"differs already in {cohort.classes[1]}")
+            forbidden_phrases.append(f"differs already in {cohort.classes[1]}")
     elif np.isfinite(conclusions.regions_differ.estimate):
-        phrases.append("the classes do not differ")
+        forbidden_phrases.append("the classes do not differ")
     if scale_warning(evaluation):
-        phrases.append("region X has a small scale")
-    phrases.append("works in other samples")
-    return tuple(phrases)
+        forbidden_phrases.append("region X has a small scale")
+    forbidden_phrases.append("works in other samples")
+    return tuple(forbidden_phrases)
 
 
-def _list_not_outperformed(conclusions: StudyConclusions) -> list[str]:
+def _list_unshown_gains(conclusions: StudyConclusions) -> list[str]:
     """Return the claims of gains over simple models that were not shown."""
     simple_models_conclusion = conclusions.simple_models
     if simple_models_conclusion.answer == YES:
@@ -2123,8 +2158,8 @@ def _list_not_outperformed(conclusions: StudyConclusions) -> list[str]:
     )
     if not names_by_verdict[YES]:
         return ["outperforms simple models"]
-    other_names = [*names_by_verdict[NO], *names_by_verdict[NOT_SHOWN]]
-    return [f"outperforms {_join_with_or(other_names)}"]
+    other_model_names = [*names_by_verdict[NO], *names_by_verdict[NOT_SHOWN]]
+    return [f"outperforms {_join_with_or(other_model_names)}"]
 
 
 def _difference_text(comparison_row: pd.Series) -> str:

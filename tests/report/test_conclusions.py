@@ -216,7 +216,7 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
     # One comparison has one p on the whole page.
     (same_comparison,) = [
         comparison
-        for comparison in conclusions.compare_simple(gained)
+        for comparison in conclusions.compare_simple_models(gained)
         if comparison.question == NESTED_RIDGES[0]
     ]
     assert answer.p_value == same_comparison.p_value
