@@ -44,7 +44,7 @@ class Item:
     ----------
     number, section, topic : str
         Those of the statement.
-    study : {"both", "development", "evaluation"}
+    study_kind : {"both", "development", "evaluation"}
         Studies that the item is for.
     to_write : str
         Information that the authors must write; "" if the run gives all of it.
@@ -58,7 +58,7 @@ class Item:
     number: str
     section: str
     topic: str
-    study: str = BOTH
+    study_kind: str = BOTH
     to_write: str = ""
     answer: Answer | None = None
     places: tuple[str, ...] = ()
@@ -124,15 +124,15 @@ def _describe_size(evaluation: Evaluation) -> str:
     name_count_pairs = zip(
         count_table["class"], count_table["participants"], strict=True
     )
-    sizes_text = ", ".join(
+    class_sizes_text = ", ".join(
         f"{class_name} {n_people}" for class_name, n_people in name_count_pairs
     )
-    return f"Participants by class: {sizes_text}."
+    return f"Participants by class: {class_sizes_text}."
 
 
 def _describe_learning(evaluation: Evaluation) -> str:
-    sentence = tables.learning_curve_sentence(evaluation)
-    return f"{_describe_size(evaluation)} {sentence}".strip()
+    learning_sentence = tables.learning_curve_sentence(evaluation)
+    return f"{_describe_size(evaluation)} {learning_sentence}".strip()
 
 
 def _describe_design(evaluation: Evaluation) -> str:
@@ -142,11 +142,11 @@ def _describe_design(evaluation: Evaluation) -> str:
 
 
 def _describe_steps(evaluation: Evaluation) -> str:
-    adjusted_text = tables.regressed_text(evaluation)
+    covariates_text = tables.regressed_text(evaluation)
     steps_sentence = "Features were standardised on the training scans."
     return (
-        f"{steps_sentence} The features were adjusted for {adjusted_text}."
-        if adjusted_text
+        f"{steps_sentence} The features were adjusted for {covariates_text}."
+        if covariates_text
         else steps_sentence
     )
 
@@ -205,8 +205,8 @@ def _describe_prior(evaluation: Evaluation) -> str:
 
 def _describe_output(evaluation: Evaluation) -> str:
     prediction_table = evaluation.predictions
-    is_main = prediction_table["model"] == evaluation.models[0]
-    if prediction_table[is_main].filter(regex="^p_").isna().all(axis=None):
+    is_main_model_row = prediction_table["model"] == evaluation.models[0]
+    if prediction_table[is_main_model_row].filter(regex="^p_").isna().all(axis=None):
         return "The output is the class with the largest decision value."
     return "The output is a probability of every class, and the predicted class."
 
@@ -254,8 +254,8 @@ def _describe_performance(evaluation: Evaluation) -> str:
 
 PAGE_FILE = "report.html"
 PAGE_SECTIONS = {
-    section: f"{PAGE_FILE}#{section}"
-    for section in ("scores", "regions", "people", "methods")
+    section_id: f"{PAGE_FILE}#{section_id}"
+    for section_id in ("scores", "regions", "people", "methods")
 }
 """Place of every section of the page, by its id."""
 
@@ -714,10 +714,10 @@ def checklist_table(
             "section": checklist_item.section,
             "topic": checklist_item.topic,
         }
-        if checklist_item.study not in (BOTH, study_kind):
+        if checklist_item.study_kind not in (BOTH, study_kind):
             checklist_records.append(
                 checklist_record
-                | {"state": NOT_APPLICABLE, "value": f"for {checklist_item.study}"}
+                | {"state": NOT_APPLICABLE, "value": f"for {checklist_item.study_kind}"}
             )
             continue
         answer_text = checklist_item.answer or ""

@@ -114,19 +114,21 @@ def demographics_table(
     column_names = find_characteristics(cohort_table, columns)
     scan_table = sort_by_visit(cohort_table)
     scan_table = scan_table.assign(label=scan_table["label"].astype(str))
-    visitor_table = scan_table.drop_duplicates(["participant", "label"])
+    participant_class_table = scan_table.drop_duplicates(["participant", "label"])
     people_table = scan_table.drop_duplicates("participant")
-    table_of_group = {
-        class_name: visitor_table[visitor_table["label"] == class_name]
+    table_by_group = {
+        class_name: participant_class_table[
+            participant_class_table["label"] == class_name
+        ]
         for class_name in classes
     }
-    table_of_group["total"] = people_table
+    table_by_group["total"] = people_table
     n_scans_by_class = scan_table["label"].value_counts()
     table_records: list[dict[str, str]] = [
         {"characteristic": "participants"}
         | {
             class_name: str(len(group_table))
-            for class_name, group_table in table_of_group.items()
+            for class_name, group_table in table_by_group.items()
         },
         {"characteristic": "scans"}
         | {
@@ -135,17 +137,17 @@ def demographics_table(
         }
         | {"total": str(len(scan_table))},
     ]
-    p_value_of_row: dict[int, float] = {}
+    p_value_by_row: dict[int, float] = {}
     for column_name in column_names:
         column_values = covariate_values(people_table, column_name)
-        values_of_group = {
+        values_by_group = {
             class_name: covariate_values(group_table, column_name)
-            for class_name, group_table in table_of_group.items()
+            for class_name, group_table in table_by_group.items()
         }
         first_row_index = len(table_records)
         characteristic_test = CharacteristicTest("", np.nan)
         if is_categorical(column_name, column_values):
-            table_records += _make_count_records(column_name, values_of_group)
+            table_records += _make_count_records(column_name, values_by_group)
             if len(classes) > 1:
                 characteristic_test = compare_counts(
                     column_values, people_table["label"], random_state=random_state
@@ -156,7 +158,7 @@ def demographics_table(
                 abs(_skewness(numeric_values, people_table["label"])) > MAX_SKEWNESS
             )
             table_records.append(
-                _make_number_record(column_name, values_of_group, is_skewed=is_skewed)
+                _make_number_record(column_name, values_by_group, is_skewed=is_skewed)
             )
             if len(classes) > 1:
                 characteristic_test = compare_numbers(
@@ -164,18 +166,20 @@ def demographics_table(
                 )
         table_records[first_row_index]["missing"] = str(int(column_values.isna().sum()))
         table_records[first_row_index]["test"] = characteristic_test.name
-        p_value_of_row[first_row_index] = characteristic_test.p_value
-    shown_table = pd.DataFrame(table_records).fillna("")
-    if len(classes) < 2 or not p_value_of_row:
-        return shown_table.drop(columns="test", errors="ignore")
-    p_values = pd.Series(p_value_of_row)
-    shown_table["p"] = p_values.map(p_text).reindex(shown_table.index, fill_value="")
+        p_value_by_row[first_row_index] = characteristic_test.p_value
+    characteristics_table = pd.DataFrame(table_records).fillna("")
+    if len(classes) < 2 or not p_value_by_row:
+        return characteristics_table.drop(columns="test", errors="ignore")
+    p_values = pd.Series(p_value_by_row)
+    characteristics_table["p"] = p_values.map(p_text).reindex(
+        characteristics_table.index, fill_value=""
+    )
     if is_corrected:
         corrected_p_values = pd.Series(adjust_p_values(p_values), p_values.index)
-        shown_table["Holm p"] = corrected_p_values.map(p_text).reindex(
-            shown_table.index, fill_value=""
+        characteristics_table["Holm p"] = corrected_p_values.map(p_text).reindex(
+            characteristics_table.index, fill_value=""
         )
-    return shown_table
+    return characteristics_table
 
 
 def choose_table1(
@@ -209,9 +213,9 @@ def find_characteristics(
     """
     if columns is None:
         return [
-            str(matching_values.name)
+            str(covariate_series.name)
             for column_name in DEFAULT_COLUMNS
-            if (matching_values := find_covariate(cohort_table, column_name))
+            if (covariate_series := find_covariate(cohort_table, column_name))
             is not None
         ]
     # The code of a scan and its quality are columns of a report, not of the study.
@@ -271,10 +275,10 @@ def is_categorical(column_name: str, column_values: pd.Series) -> bool:
     names, whole numbers of few values), or where there are at most
     :data:`MAX_COUNTED_VALUES`.
     """
-    known_values = column_values.dropna()
-    if known_values.empty or has_groups(column_name, known_values):
+    non_missing_values = column_values.dropna()
+    if non_missing_values.empty or has_groups(column_name, non_missing_values):
         return True
-    return known_values.nunique() <= MAX_COUNTED_VALUES
+    return non_missing_values.nunique() <= MAX_COUNTED_VALUES
 
 
 def _skewness(numeric_values: pd.Series, class_labels: pd.Series) -> float:
@@ -288,12 +292,12 @@ def _skewness(numeric_values: pd.Series, class_labels: pd.Series) -> float:
 
 
 def _make_number_record(
-    column_title: str, values_of_group: dict[str, pd.Series], *, is_skewed: bool
+    column_title: str, values_by_group: dict[str, pd.Series], *, is_skewed: bool
 ) -> dict[str, str]:
     """Return a column of numbers as one row: mean ± s.d., or median [quartiles]."""
     statistic_title = "median [quartiles]" if is_skewed else "mean ± s.d."
     table_record = {"characteristic": f"{column_title}, {statistic_title}"}
-    for group_name, group_values in values_of_group.items():
+    for group_name, group_values in values_by_group.items():
         numeric_values = pd.to_numeric(group_values, errors="coerce").dropna()
         if len(numeric_values) < MIN_PEOPLE_SHOWN:
             table_record[group_name] = "n/a"
@@ -312,26 +316,26 @@ def _make_number_record(
 
 
 def _make_count_records(
-    column_title: str, values_of_group: dict[str, pd.Series]
+    column_title: str, values_by_group: dict[str, pd.Series]
 ) -> list[dict[str, str]]:
     """Return a column of categories as one row each, or their number if too many."""
-    texts_of_group = {
+    texts_by_group = {
         group_name: group_values.map(_category_text)
-        for group_name, group_values in values_of_group.items()
+        for group_name, group_values in values_by_group.items()
     }
-    total_texts = texts_of_group["total"].dropna()
+    total_texts = texts_by_group["total"].dropna()
     categories = sorted(total_texts.unique())
     if len(categories) > MAX_CATEGORIES or len(categories) > len(total_texts) / 2:
-        count_text_of_group = {
+        count_text_by_group = {
             group_name: str(group_texts.nunique())
-            for group_name, group_texts in texts_of_group.items()
+            for group_name, group_texts in texts_by_group.items()
         }
         table_record = {"characteristic": f"{column_title}, different values"}
-        return [table_record | count_text_of_group]
+        return [table_record | count_text_by_group]
     table_records = []
     for category in categories:
         table_record = {"characteristic": f"{column_title}: {category}, n"}
-        for group_name, group_texts in texts_of_group.items():
+        for group_name, group_texts in texts_by_group.items():
             n_in_category = int((group_texts == category).sum())
             n_known_cells = group_texts.notna().sum()
             share_text = (
@@ -359,22 +363,22 @@ def compare_numbers(
     p is NaN where a class that has values has fewer than two, or all values of a class
     are equal (Welch), or where all values are equal.
     """
-    values_of_classes = [
+    class_arrays = [
         class_values.to_numpy(float)
         for _, class_values in numeric_values.dropna().groupby(class_labels)
     ]
     if is_skewed:
         test_name, can_test = (
             KRUSKAL_WALLIS,
-            len(values_of_classes) > 1 and numeric_values.nunique() > 1,
+            len(class_arrays) > 1 and numeric_values.nunique() > 1,
         )
         return CharacteristicTest(
-            test_name, float(kruskal(*values_of_classes).pvalue) if can_test else np.nan
+            test_name, float(kruskal(*class_arrays).pvalue) if can_test else np.nan
         )
-    return CharacteristicTest(WELCH, welch_p(values_of_classes))
+    return CharacteristicTest(WELCH, welch_p(class_arrays))
 
 
-def welch_p(group_arrays: Sequence[np.ndarray]) -> float:
+def welch_p(class_arrays: Sequence[np.ndarray]) -> float:
     r"""Return p of Welch's analysis of variance, for classes of unequal variance.
 
     With weights :math:`w_i = n_i / s_i^2`, their sum :math:`w` and the weighted mean
@@ -386,20 +390,20 @@ def welch_p(group_arrays: Sequence[np.ndarray]) -> float:
 
     with k - 1 and :math:`(k^2 - 1) / (3 \lambda)` degrees of freedom (Welch 1951).
     """
-    n_classes = len(group_arrays)
-    if n_classes < 2 or min(map(len, group_arrays)) < 2:
+    n_classes = len(class_arrays)
+    if n_classes < 2 or min(map(len, class_arrays)) < 2:
         return float("nan")
-    n_people_by_group = np.array([len(group_values) for group_values in group_arrays])
-    means = np.array([group_values.mean() for group_values in group_arrays])
-    variances = np.array([group_values.var(ddof=1) for group_values in group_arrays])
+    n_people_by_class = np.array([len(class_values) for class_values in class_arrays])
+    means = np.array([class_values.mean() for class_values in class_arrays])
+    variances = np.array([class_values.var(ddof=1) for class_values in class_arrays])
     if (variances < 1e-12).any():
         return float("nan")
-    group_weights = n_people_by_group / variances
-    weight_shares = group_weights / group_weights.sum()
-    between_variance = (group_weights * (means - weight_shares @ means) ** 2).sum() / (
+    class_weights = n_people_by_class / variances
+    weight_shares = class_weights / class_weights.sum()
+    between_variance = (class_weights * (means - weight_shares @ means) ** 2).sum() / (
         n_classes - 1
     )
-    welch_correction = ((1 - weight_shares) ** 2 / (n_people_by_group - 1)).sum()
+    welch_correction = ((1 - weight_shares) ** 2 / (n_people_by_class - 1)).sum()
     statistic = between_variance / (
         1 + 2 * (n_classes - 2) * welch_correction / (n_classes**2 - 1)
     )
@@ -445,15 +449,15 @@ def compare_counts(
         )
         cell_codes = category_codes * n_columns + permuted_codes
         cell_codes += n_cells * np.arange(n_block_permutations)[:, None]
-        drawn_counts = np.bincount(
+        permuted_counts = np.bincount(
             cell_codes.ravel(), minlength=n_block_permutations * n_cells
         )
         deviations = (
-            drawn_counts.reshape(n_block_permutations, n_cells)
+            permuted_counts.reshape(n_block_permutations, n_cells)
             - expected_counts.ravel()
         )
-        statistics = (deviations**2 / expected_counts.ravel()).sum(axis=1)
-        is_exceeding = statistics >= chi_squared_result.statistic - 1e-9
+        permuted_statistics = (deviations**2 / expected_counts.ravel()).sum(axis=1)
+        is_exceeding = permuted_statistics >= chi_squared_result.statistic - 1e-9
         n_exceeding += int(is_exceeding.sum())
     p_value = n_exceeding / (N_LABEL_PERMUTATIONS + 1)
     return CharacteristicTest(PERMUTED_COUNTS, float(p_value))

@@ -118,40 +118,42 @@ def export_maps(
             f"may be one of {', '.join(export_table)}; got "
             f"{', '.join(map(repr, map_table))}."
         )
-    image_of_file: dict[str, Any] = {}
-    surface_names: set[str] = set()
-    valued_names = map_table.index[map_table.notna().any(axis=1)]
+    image_by_file: dict[str, Any] = {}
+    surface_region_names: set[str] = set()
+    valued_region_names = map_table.index[map_table.notna().any(axis=1)]
     if atlas.has_surfaces:
         vertex_labels = [atlas.vertex_labels(hemisphere) for hemisphere in "LR"]
-        surface_names = {atlas.names[i] for i in np.unique(vertex_labels) if i >= 0}
+        surface_region_names = {
+            atlas.names[i] for i in np.unique(vertex_labels) if i >= 0
+        }
         # Surfaces without any value would look like a failed export.
-        if not surface_names.isdisjoint(valued_names):
-            image_of_file = _make_surface_images(map_table, atlas)
+        if not surface_region_names.isdisjoint(valued_region_names):
+            image_by_file = _make_surface_images(map_table, atlas)
     atlas_paths = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
         atlas_image_path = Path(atlas.folder, "parcellation.nii.gz")
         parcellation = atlas_image_path if atlas_image_path.is_file() else None
-    volume_names: set[str] = set()
+    volume_region_names: set[str] = set()
     if parcellation is not None:
         from brainlsap.images.parcellation import read_label_image
 
         label_image = read_label_image(parcellation, atlas)
-        volume_names = {
+        volume_region_names = {
             atlas.names[i] for i in label_image.region_index_by_label.values()
         }
-        image_of_file |= _make_volume_images(map_table, atlas, label_image)
-    file_paths = [folder / file_name for file_name in ("regions.tsv", *image_of_file)]
+        image_by_file |= _make_volume_images(map_table, atlas, label_image)
+    file_paths = [folder / file_name for file_name in ("regions.tsv", *image_by_file)]
     check_outputs(
         file_paths, input_values=(parcellation, *atlas_paths), overwrite=overwrite
     )
     write_tsv(export_table.join(map_table, on="name"), file_paths[0])
-    for file_name, image in image_of_file.items():
+    for file_name, image in image_by_file.items():
         with replace_when_whole(folder / file_name) as partial_path:
             image.to_filename(partial_path)
     omission_notes = _explain_omissions(
-        valued_names,
-        surface_names,
-        volume_names,
+        valued_region_names,
+        surface_region_names,
+        volume_region_names,
         parcellation,
         atlas.has_surfaces,
     )
@@ -160,11 +162,11 @@ def export_maps(
 
 def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
     """Return the relative scale of every region, one column per model."""
-    scales_of_model = {}
+    scales_by_model = {}
     for model_name in models_with_scales(evaluation):
         ranking_table = rank_regions(evaluation, model_name).set_index("region")
-        scales_of_model[model_name] = ranking_table["relative_scale"]
-    return pd.DataFrame(scales_of_model)
+        scales_by_model[model_name] = ranking_table["relative_scale"]
+    return pd.DataFrame(scales_by_model)
 
 
 def _make_export_table(atlas: Atlas) -> pd.DataFrame:
@@ -176,20 +178,20 @@ def _make_export_table(atlas: Atlas) -> pd.DataFrame:
     freesurfer_names = region_table["name"].str.replace(
         "Thalamus$", "Thalamus-Proper", regex=True
     )
-    named_table = region_table.assign(
+    labelled_region_table = region_table.assign(
         label=freesurfer_names.mask(
             annot_names != "", hemispheres.str.lower() + "h_" + annot_names
         ),
         hemi=hemispheres.map({"L": "left", "R": "right"}).fillna("midline"),
     )
-    return named_table[["name", "label", "hemi", "lobe", "freesurfer_id"]]
+    return labelled_region_table[["name", "label", "hemi", "lobe", "freesurfer_id"]]
 
 
 def _make_surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
     """Return GIFTI images of the maps by file name, one per hemisphere."""
     from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
 
-    image_of_file = {}
+    image_by_file = {}
     for hemisphere, structure_name in (("L", "CortexLeft"), ("R", "CortexRight")):
         # Label -1 (no region) is the index of the NaN.
         vertex_labels = atlas.vertex_labels(hemisphere)
@@ -205,45 +207,49 @@ def _make_surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any
                 meta=GiftiMetaData({"Name": map_name}),
             )
             image.add_gifti_data_array(data_array)
-        image_of_file[f"hemi-{hemisphere}_space-fsaverage5_regions.shape.gii"] = image
-    return image_of_file
+        image_by_file[f"hemi-{hemisphere}_space-fsaverage5_regions.shape.gii"] = image
+    return image_by_file
 
 
 def _explain_omissions(
-    valued_names: Collection[str],
-    surface_names: Collection[str],
-    volume_names: Collection[str],
+    valued_region_names: Collection[str],
+    surface_region_names: Collection[str],
+    volume_region_names: Collection[str],
     parcellation: str | Path | None,
     has_surfaces: bool,
 ) -> list[str]:
     """Return notes on regions that the images leave out, with a solution."""
     omission_texts = []
     remedy_text = "regions.tsv has all values"
-    undrawn_names = [
+    undrawn_region_names = [
         region_name
-        for region_name in valued_names
-        if region_name not in {*surface_names, *volume_names}
+        for region_name in valued_region_names
+        if region_name not in {*surface_region_names, *volume_region_names}
     ]
     if not has_surfaces and parcellation is None:
         return [
             "no image was written, because the atlas has neither surfaces nor an "
             f"image. {option_text('parcellation')} writes NIfTI maps; {remedy_text}."
         ]
-    if has_surfaces and parcellation is None and undrawn_names:
+    if has_surfaces and parcellation is None and undrawn_region_names:
         omission_texts.append(
-            f"the surfaces (.gii) leave out {len(undrawn_names)} of "
-            f"{len(valued_names)} regions with values: {listed(undrawn_names)}. "
+            f"the surfaces (.gii) leave out {len(undrawn_region_names)} of "
+            f"{len(valued_region_names)} regions with values: "
+            f"{listed(undrawn_region_names)}. "
             f"{option_text('parcellation')} writes NIfTI maps of them; {remedy_text}."
         )
-    names_without_voxels = [
-        region_name for region_name in valued_names if region_name not in volume_names
+    regions_without_voxels = [
+        region_name
+        for region_name in valued_region_names
+        if region_name not in volume_region_names
     ]
-    if parcellation is not None and names_without_voxels:
+    if parcellation is not None and regions_without_voxels:
         omission_texts.append(
-            f"the NIfTI maps leave out {len(names_without_voxels)} of "
-            f"{len(valued_names)} regions with values, which {Path(parcellation).name} "
-            f"does not have: {listed(names_without_voxels)}. Give an image that "
-            f"contains these regions; {remedy_text}."
+            f"the NIfTI maps leave out {len(regions_without_voxels)} of "
+            f"{len(valued_region_names)} regions with values, which "
+            f"{Path(parcellation).name} does not have: "
+            f"{listed(regions_without_voxels)}. Give an image that contains these "
+            f"regions; {remedy_text}."
         )
     return omission_texts
 
@@ -257,8 +263,8 @@ def _make_volume_images(
     from brainlsap.images.volumes import read_volume
 
     label_path = label_image.path
-    has_numbers = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
-    if not has_numbers and label_image.is_region_order:
+    has_known_labels = atlas.folder or (atlas.regions["freesurfer_id"] > 0).any()
+    if not has_known_labels and label_image.is_region_order:
         raise ParameterError(
             f"{label_path}: the regions of the labels are unknown. Write a table with "
             "the columns index and name. Save the table in the folder of the image, "
@@ -267,19 +273,19 @@ def _make_volume_images(
     label_volume, affine, header = read_volume(label_path)
     label_volume = label_volume.astype(np.int32)
     sform_code = int(header["sform_code"]) if "sform_code" in header else 0
-    label_positions = pd.Series(label_image.region_index_by_label)
-    label_positions = label_positions.reindex(
+    region_index_by_label = pd.Series(label_image.region_index_by_label)
+    region_index_by_label = region_index_by_label.reindex(
         range(label_volume.max() + 1), fill_value=-1
     )
-    index_of_voxel = label_positions.to_numpy()[label_volume]
-    image_of_file = {}
+    region_index_of_voxel = region_index_by_label.to_numpy()[label_volume]
+    image_by_file = {}
     for map_name, map_values in map_table.items():
-        voxel_values = np.append(map_values.fillna(0), 0)[index_of_voxel]
+        voxel_values = np.append(map_values.fillna(0), 0)[region_index_of_voxel]
         image = Nifti1Image(voxel_values.astype(np.float32), affine)
         image.set_sform(affine, sform_code or 2)
         image.header.set_xyzt_units("mm")
-        image_of_file[f"desc-{_file_slug(map_name)}_regions.nii.gz"] = image
-    return image_of_file
+        image_by_file[f"desc-{_file_slug(map_name)}_regions.nii.gz"] = image
+    return image_by_file
 
 
 def _file_slug(map_name: str) -> str:

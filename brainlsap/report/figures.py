@@ -110,7 +110,7 @@ def add_text_lines(
         return
     n_rows = len(figure.axes)
     if is_side_by_side:
-        n_rows = len({panel_axes.get_position(True).y0 for panel_axes in figure.axes})
+        n_rows = len({panel_ax.get_position(True).y0 for panel_ax in figure.axes})
     if n_rows == 1:
         figure.set_figheight(figure.get_figheight() + n_text_lines * LINE_HEIGHT * MM)
 
@@ -143,7 +143,7 @@ def new_figure(width_mm: float, height_mm: float, **figure_options: Any) -> Any:
 
 
 @styled()
-def own_axes(
+def prepare_axes(
     axes: Any, width_mm: float, height_mm: float = 0, n_panels: int = 1
 ) -> Any:
     """Return an array of axes: those given, or those of a new figure.
@@ -197,7 +197,7 @@ def cell_size_mm(axes: Any) -> Any:
     figure, subplot_spec = axes.figure, axes.get_subplotspec()
     cell_box = (subplot_spec or axes).get_position(figure)
     subplot_margins = figure.subplotpars
-    grid_share: Any = (
+    grid_fractions: Any = (
         (
             subplot_margins.right - subplot_margins.left,
             subplot_margins.top - subplot_margins.bottom,
@@ -205,4 +205,4 @@ def cell_size_mm(axes: Any) -> Any:
         if subplot_spec
         else 1
     )
-    return cell_box.size / grid_share * figure.bbox.size / figure.dpi / MM
+    return cell_box.size / grid_fractions * figure.bbox.size / figure.dpi / MM

@@ -60,7 +60,7 @@ from brainlsap.report.figures import (
     MIDDLE_WIDTH,
     PAGE_WIDTH,
     new_figure,
-    own_axes,
+    prepare_axes,
 )
 from brainlsap.report.methods import (
     TEMPLATES,
@@ -89,7 +89,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 
     Scans are given by their codes.
     """
-    pseudonym_of_scan, withhold_names = _make_withholder(evaluation)
+    pseudonym_by_scan, withhold_names = _make_withholder(evaluation)
     cohort = evaluation.cohort
     model_names = list(evaluation.predictions["model"].unique())
     page_tables = {
@@ -118,12 +118,12 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             is_corrected=table1_settings.get("is_corrected", False),
         ).map(withhold_names),
         "flow": tables.flow_text_table(evaluation),
-        "audit": tables.audit_table(evaluation, pseudonym_of_scan).map(withhold_names),
+        "audit": tables.audit_table(evaluation, pseudonym_by_scan).map(withhold_names),
         "fits": tables.fit_table(evaluation),
     }
     if "quality" in cohort.table:
-        unusual_table = tables.unusual_scans_table(evaluation, pseudonym_of_scan)
-        page_tables["quality"] = unusual_table.map(withhold_names)
+        unusual_scan_table = tables.unusual_scans_table(evaluation, pseudonym_by_scan)
+        page_tables["quality"] = unusual_scan_table.map(withhold_names)
     page_tables |= _make_region_tables(evaluation)
     return {
         table_name: page_table
@@ -135,38 +135,40 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that concern regions, by name."""
     atlas, ranking_table = evaluation.cohort.atlas, evaluation.ranking
-    table_of_name: dict[str, pd.DataFrame] = {}
+    table_by_name: dict[str, pd.DataFrame] = {}
     if evaluation.region_tests is not None:
-        table_of_name["regions"] = regions.region_tests_table(evaluation, atlas)
-        table_of_name["region_groups"] = regions.region_group_text(evaluation)
-        table_of_name["directions"] = tables.direction_table(
+        table_by_name["regions"] = regions.region_tests_table(evaluation, atlas)
+        table_by_name["region_groups"] = regions.region_group_text(evaluation)
+        table_by_name["directions"] = tables.direction_table(
             evaluation, _selected_ranking(evaluation), atlas, MOST_ROWS
         )
     elif ranking_table is not None:
-        table_of_name["directions"] = tables.direction_table(
+        table_by_name["directions"] = tables.direction_table(
             evaluation, ranking_table, atlas
         )
     if ranking_table is None:
-        return table_of_name
+        return table_by_name
     if regions.ranks_by_varied_scales(evaluation):
         if evaluation.region_tests is not None:  # p-values are in the table of tests.
             ranking_table = ranking_table.drop(
                 columns=["p_effect", "p_contrast"], errors="ignore"
             )
-        table_of_name["scales"] = tables.region_table(ranking_table, atlas)
-        table_of_name["confounds"] = tables.confound_text(ranking_table)
-    varied_names = regions.models_of_varied_scales(evaluation)
-    if not varied_names:
-        return table_of_name
+        table_by_name["scales"] = tables.region_table(ranking_table, atlas)
+        table_by_name["confounds"] = tables.confound_text(ranking_table)
+    varied_scale_models = regions.models_of_varied_scales(evaluation)
+    if not varied_scale_models:
+        return table_by_name
     # The order of scales that hardly differ means nothing.
-    is_varied = evaluation.scales["model"].isin(varied_names)
-    varied_evaluation = replace(evaluation, scales=evaluation.scales[is_varied])
-    table_of_name["agreement"] = tables.agreement_text(varied_evaluation)
-    if len(varied_names) > 1:
-        common_table = tables.common_region_table(varied_evaluation, atlas)
-        if len(common_table) > 1:  # The last row has the distances.
-            table_of_name["common_regions"] = common_table
-    return table_of_name
+    is_varied_scale_row = evaluation.scales["model"].isin(varied_scale_models)
+    varied_scale_evaluation = replace(
+        evaluation, scales=evaluation.scales[is_varied_scale_row]
+    )
+    table_by_name["agreement"] = tables.agreement_text(varied_scale_evaluation)
+    if len(varied_scale_models) > 1:
+        common_region_table = tables.common_region_table(varied_scale_evaluation, atlas)
+        if len(common_region_table) > 1:  # The last row has the distances.
+            table_by_name["common_regions"] = common_region_table
+    return table_by_name
 
 
 def _selected_ranking(
@@ -178,11 +180,13 @@ def _selected_ranking(
     """
     selected_table = regions.select_regions(evaluation, feature=feature)
     region_names = list(dict.fromkeys(selected_table["region"]))
-    selected_ranking = pd.DataFrame({"region": region_names})
+    selected_ranking_table = pd.DataFrame({"region": region_names})
     if evaluation.ranking is not None:
         scale_table = evaluation.ranking.drop(columns="rank")
-        selected_ranking = selected_ranking.merge(scale_table, "left", "region")
-    return selected_ranking.assign(rank=np.arange(1, len(region_names) + 1))
+        selected_ranking_table = selected_ranking_table.merge(
+            scale_table, "left", "region"
+        )
+    return selected_ranking_table.assign(rank=np.arange(1, len(region_names) + 1))
 
 
 def _list_region_marks(evaluation: Evaluation) -> list[str]:
@@ -191,11 +195,16 @@ def _list_region_marks(evaluation: Evaluation) -> list[str]:
         return []
     if not regions.ranks_by_varied_scales(evaluation):  # There is no panel of scales.
         return []
-    selected_ranking = _selected_ranking(evaluation, evaluation.cohort.feature_names[0])
+    selected_ranking_table = _selected_ranking(
+        evaluation, evaluation.cohort.feature_names[0]
+    )
     mark_texts = []
-    if "planted" in selected_ranking and selected_ranking["planted"].eq(True).any():
+    if (
+        "planted" in selected_ranking_table
+        and selected_ranking_table["planted"].eq(True).any()
+    ):
         mark_texts.append("planted")
-    if (selected_ranking["moved"] < 0.5).any():
+    if (selected_ranking_table["moved"] < 0.5).any():
         mark_texts.append("not learned")
     return mark_texts
 
@@ -205,10 +214,12 @@ def _has_moved_scales(evaluation: Evaluation) -> bool:
 
     If it changed few, the maps of all quarters look alike.
     """
-    trained_names = evaluation.scales.query("share < 1")["model"].unique()
-    if not set(trained_names[:1]) & set(regions.models_of_varied_scales(evaluation)):
+    trained_model_names = evaluation.scales.query("share < 1")["model"].unique()
+    if not set(trained_model_names[:1]) & set(
+        regions.models_of_varied_scales(evaluation)
+    ):
         return False
-    return bool(rank_regions(evaluation, trained_names[0])["moved"].mean() >= 0.5)
+    return bool(rank_regions(evaluation, trained_model_names[0])["moved"].mean() >= 0.5)
 
 
 def _plot_first_effects(evaluation: Evaluation, atlas: Atlas | None) -> Any:
@@ -233,12 +244,12 @@ def _plot_further_effects(
     evaluation: Evaluation, atlas: Atlas | None
 ) -> dict[str, Any]:
     """Draw a map of class differences in each further feature, by name."""
-    figure_of_name = {}
+    figure_by_name = {}
     for feature in evaluation.cohort.feature_names[1:]:
         figure_name = _effects_figure_name(feature)
         with suppress(ParameterError):  # No two classes may have a value of it.
-            figure_of_name[figure_name] = plot_effects(evaluation, feature, atlas)
-    return figure_of_name
+            figure_by_name[figure_name] = plot_effects(evaluation, feature, atlas)
+    return figure_by_name
 
 
 def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
@@ -281,7 +292,7 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     figure_width_mm, figure_height_mm = (
         (MIDDLE_WIDTH, 75) if has_long_names else (PAGE_WIDTH, 62)
     )
-    panel_axes = own_axes(None, figure_width_mm, figure_height_mm, n_panels=3)
+    panel_axes = prepare_axes(None, figure_width_mm, figure_height_mm, n_panels=3)
     for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
         try:
             plot_function(evaluation, model_name, axes=axes)
@@ -294,7 +305,7 @@ def _plot_gain_panels(evaluation: Evaluation) -> Any:
     """Draw what the connectome adds in log evidence and in left-out error."""
     gain_table: Any = evaluation.connectome_gain
     connectome_gain = ConnectomeGain(gain_table)
-    panel_axes = own_axes(None, PAGE_WIDTH, 24 + 5 * len(gain_table), n_panels=2)
+    panel_axes = prepare_axes(None, PAGE_WIDTH, 24 + 5 * len(gain_table), n_panels=2)
     score_columns = ("evidence_gain", "error_gain")
     for score_column, axes in zip(score_columns, panel_axes, strict=True):
         plots.plot_connectome_gain(connectome_gain, score_column, axes=axes)
@@ -305,15 +316,15 @@ def _plot_gain_panels(evaluation: Evaluation) -> Any:
 def _plot_region_panels(evaluation: Evaluation) -> Any:
     """Draw differences, tests and scales of the same regions side by side."""
     cohort, feature = evaluation.cohort, evaluation.cohort.feature_names[0]
-    selected_ranking = _selected_ranking(evaluation, feature)
-    n_regions = len(selected_ranking)
+    selected_ranking_table = _selected_ranking(evaluation, feature)
+    n_regions = len(selected_ranking_table)
     has_scales = evaluation.ranking is not None
     has_scales = has_scales and regions.ranks_by_varied_scales(evaluation)
     n_panels = 3 if has_scales else 2
-    panel_axes = own_axes(None, PAGE_WIDTH, 24 + 6 * n_regions, n_panels=n_panels)
+    panel_axes = prepare_axes(None, PAGE_WIDTH, 24 + 6 * n_regions, n_panels=n_panels)
     plots.plot_directions(
         evaluation,
-        selected_ranking,
+        selected_ranking_table,
         cohort.atlas,
         n_regions,
         feature=feature,
@@ -323,8 +334,10 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
         evaluation, cohort.atlas, feature=feature, axes=panel_axes[1]
     )
     if n_panels > 2:
-        plots.plot_scales(selected_ranking, cohort.atlas, n_regions, axes=panel_axes[2])
-    _fit_panels(panel_axes)
+        plots.plot_scales(
+            selected_ranking_table, cohort.atlas, n_regions, axes=panel_axes[2]
+        )
+    _wrap_panel_labels(panel_axes)
     return panel_axes[0].figure
 
 
@@ -333,7 +346,7 @@ def _plot_scale_panels(evaluation: Evaluation) -> Any:
     ranking_table, atlas = evaluation.ranking, evaluation.cohort.atlas
     n_rows = len(tables.ranked_regions(ranking_table, plots.N_SHOWN))
     feature_names = evaluation.cohort.feature_names[:2]  # Further ones are in a table.
-    panel_axes = own_axes(
+    panel_axes = prepare_axes(
         None, PAGE_WIDTH, 19 + 9 * n_rows, n_panels=1 + len(feature_names)
     )
     plots.plot_scales(ranking_table, atlas, axes=panel_axes[0])
@@ -341,7 +354,7 @@ def _plot_scale_panels(evaluation: Evaluation) -> Any:
         plots.plot_directions(
             evaluation, ranking_table, atlas, feature=feature, axes=axes
         )
-    _fit_panels(panel_axes)
+    _wrap_panel_labels(panel_axes)
     return panel_axes[0].figure
 
 
@@ -352,7 +365,7 @@ def _plot_selected_regions(evaluation: Evaluation) -> Any:
     return _plot_scale_panels(evaluation)
 
 
-def _fit_panels(panel_axes: Any) -> None:
+def _wrap_panel_labels(panel_axes: Any) -> None:
     """Keep the names of rows in the first panel; wrap labels to its width."""
     row_names = [
         tick_label.get_text() for tick_label in panel_axes[0].get_yticklabels()
@@ -481,8 +494,8 @@ def list_figures(evaluation: Evaluation) -> list[str]:
     """Return the names of the figures that a report may have, without drawing."""
     figure_names = [
         figure_name
-        for figure_name, figure_entry in FIGURES.items()
-        if figure_entry.is_on_page(evaluation)
+        for figure_name, report_figure in FIGURES.items()
+        if report_figure.is_on_page(evaluation)
     ]
     if evaluation.region_tests is not None:
         figure_names += map(_effects_figure_name, evaluation.cohort.feature_names[1:])
@@ -495,22 +508,22 @@ def report_figures(
     figure_names: Collection[str] = FIGURES.keys(),
 ) -> dict[str, Any]:
     """Draw the figures of a report with these keys, by name."""
-    figure_of_name = {}
-    for figure_name, figure_entry in FIGURES.items():
-        if figure_name not in figure_names or not figure_entry.is_on_page(evaluation):
+    figure_by_name = {}
+    for figure_name, report_figure in FIGURES.items():
+        if figure_name not in figure_names or not report_figure.is_on_page(evaluation):
             continue
-        atlas_arguments = {"atlas": atlas} if figure_entry.needs_atlas else {}
+        atlas_arguments = {"atlas": atlas} if report_figure.needs_atlas else {}
         try:
-            figure_or_axes = figure_entry.draw(evaluation, **atlas_arguments)
+            figure_or_axes = report_figure.draw(evaluation, **atlas_arguments)
         except ParameterError:
-            if not figure_entry.may_lack_data:
+            if not report_figure.may_lack_data:
                 raise
         else:
             # The figure of axes, or the figure itself.
-            figure_of_name[figure_name] = figure_or_axes.figure
+            figure_by_name[figure_name] = figure_or_axes.figure
     if "effects" in figure_names and evaluation.region_tests is not None:
-        figure_of_name |= _plot_further_effects(evaluation, atlas)
-    return figure_of_name
+        figure_by_name |= _plot_further_effects(evaluation, atlas)
+    return figure_by_name
 
 
 def start_drawing(
@@ -529,11 +542,11 @@ def start_drawing(
         delayed(_draw_figures)(evaluation, atlas, map_figure_names),
         delayed(_draw_figures)(evaluation, atlas, other_figure_names),
     ]
-    varied_names = regions.models_of_varied_scales(evaluation)
-    if evaluation.ranking is not None and varied_names and atlas.has_surfaces:
+    varied_scale_models = regions.models_of_varied_scales(evaluation)
+    if evaluation.ranking is not None and varied_scale_models and atlas.has_surfaces:
         draw_tasks.append(
             delayed(interactive_page)(
-                relative_scales(evaluation)[varied_names],
+                relative_scales(evaluation)[varied_scale_models],
                 atlas,
                 title="Relative scale",
                 colorbar_label="relative scale",
@@ -559,21 +572,21 @@ def write_page(
     The outputs are those of :func:`start_drawing`.
     """
     (folder / "figures").mkdir(parents=True)
-    pseudonym_of_scan, withhold_names = _make_withholder(evaluation)
+    pseudonym_by_scan, withhold_names = _make_withholder(evaluation)
     page_tables = report_tables(evaluation)
-    file_tables = dict(page_tables)
+    written_table_by_name = dict(page_tables)
     if evaluation.region_tests is not None:
-        file_tables["regions"] = regions.region_tests_table(
+        written_table_by_name["regions"] = regions.region_tests_table(
             evaluation, evaluation.cohort.atlas, marks_smallest_p=False
         )
-    for table_name, file_table in file_tables.items():
-        write_tsv(file_table, folder / table_file(table_name))
+    for table_name, written_table in written_table_by_name.items():
+        write_tsv(written_table, folder / table_file(table_name))
     write_tsv(evaluation.scores(), folder / table_file("fold_scores"))
     if evaluation.region_tests is not None:
         signed_test_table = regions.sign_contrasts(evaluation.region_tests)
         write_tsv(signed_test_table, folder / table_file("region_tests"))
-        group_table = regions.region_group_table(evaluation)
-        write_tsv(group_table, folder / table_file("group_differences"))
+        group_difference_table = regions.region_group_table(evaluation)
+        write_tsv(group_difference_table, folder / table_file("group_differences"))
     if evaluation.ranking is not None:
         _write_ranking(evaluation, folder, atlas)
     methods_paragraphs = list(map(withhold_names, methods_text(evaluation)))
@@ -588,14 +601,16 @@ def write_page(
     region_answers = regions.answer_region_questions(
         evaluation, evaluation.cohort.atlas
     )
-    _write_predictions(evaluation, folder / "predictions.tsv", pseudonym_of_scan)
-    encoded_intervals = _draw_figures(evaluation, atlas, _INTERVAL_FIGURES)
-    encoded_maps, encoded_others, *interactive_pages = drawing_iterator
-    encoded_figures = encoded_others | encoded_maps | encoded_intervals
+    _write_predictions(evaluation, folder / "predictions.tsv", pseudonym_by_scan)
+    encoded_interval_figures = _draw_figures(evaluation, atlas, _INTERVAL_FIGURES)
+    encoded_map_figures, encoded_other_figures, *interactive_pages = drawing_iterator
+    encoded_figures = (
+        encoded_other_figures | encoded_map_figures | encoded_interval_figures
+    )
     for interactive_html in interactive_pages:
         (folder / "brain.html").write_text(interactive_html, "utf-8")
-    for figure_name, encoded_figure in encoded_figures.items():
-        png_bytes = base64.b64decode(encoded_figure["png"])
+    for figure_name, figure_record in encoded_figures.items():
+        png_bytes = base64.b64decode(figure_record["png"])
         (folder / "figures" / f"{figure_name}.png").write_bytes(png_bytes)
     page_html = page_template.render(
         evaluation=evaluation,
@@ -609,7 +624,7 @@ def write_page(
         features=tables.feature_text(evaluation.cohort),
         training=training_text(evaluation) if "brain" in encoded_figures else "",
         has_varied_scales=regions.ranks_by_varied_scales(evaluation),
-        notes=_shareable_notes(evaluation, withhold_names),
+        notes=_list_shareable_notes(evaluation, withhold_names),
         page_tables=page_tables,
         figures=encoded_figures,
         methods=methods_paragraphs,
@@ -642,12 +657,9 @@ def _count_warnings(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> "pd.Series[int]":
     """Return in how many folds each model gave each warning, by model and text."""
-    lists_of_warnings = evaluation.fits["warnings"].map(json.loads)
+    warnings_by_fit = evaluation.fits["warnings"].map(json.loads)
     warning_table = (
-        evaluation.fits[["model"]]
-        .assign(text=lists_of_warnings)
-        .explode("text")
-        .dropna()
+        evaluation.fits[["model"]].assign(text=warnings_by_fit).explode("text").dropna()
     )
     return warning_table.assign(
         text=warning_table["text"].map(withhold_names)
@@ -655,14 +667,14 @@ def _count_warnings(
 
 
 def _write_predictions(
-    evaluation: Evaluation, table_path: Path, pseudonym_of_scan: Mapping[str, str]
+    evaluation: Evaluation, table_path: Path, pseudonym_by_scan: Mapping[str, str]
 ) -> None:
     """Write the out-of-fold predictions, with codes for scans and people."""
     prediction_table = evaluation.predictions.rename(columns={"participant": "person"})
-    prediction_table["scan"] = prediction_table["scan"].map(pseudonym_of_scan)
+    prediction_table["scan"] = prediction_table["scan"].map(pseudonym_by_scan)
     # The code of a person is the first of those of the person's scans.
-    pseudonym_of_person = evaluation.cohort.table.groupby("participant")["code"].min()
-    prediction_table["person"] = prediction_table["person"].map(pseudonym_of_person)
+    pseudonym_by_person = evaluation.cohort.table.groupby("participant")["code"].min()
+    prediction_table["person"] = prediction_table["person"].map(pseudonym_by_person)
     model_ranks = prediction_table["model"].map(evaluation.models.index)
     # Sort by code: the order of the cohort would reveal who is who.
     row_order = np.lexsort(
@@ -697,20 +709,20 @@ def _write_settings(
 ) -> None:
     """Write settings, versions and the list of files, without names and paths."""
     study_settings, cohort = evaluation.settings, evaluation.cohort
-    cohort_facts = {
+    cohort_settings = {
         field_name: getattr(cohort, field_name) for field_name in COHORT_FIELDS
     }
-    cohort_facts["provenance"] = withhold_paths(cohort.provenance)
+    cohort_settings["provenance"] = withhold_paths(cohort.provenance)
     reading_option_values = cohort.reading_options.to_jsonable()
-    cohort_facts["reading_options"] = withhold_paths(reading_option_values)
-    settings_by_model = evaluation.fits.drop_duplicates("model").set_index("model")
-    setting_facts = {
+    cohort_settings["reading_options"] = withhold_paths(reading_option_values)
+    first_fit_table = evaluation.fits.drop_duplicates("model").set_index("model")
+    shared_settings = {
         "title": study_settings["title"],
-        "cohort": cohort_facts,
+        "cohort": cohort_settings,
         "settings": withhold_paths(
             {k: v for k, v in study_settings.items() if k not in REPORT_SETTINGS}
         ),
-        "models": settings_by_model["settings"].map(json.loads).to_dict(),
+        "models": first_fit_table["settings"].map(json.loads).to_dict(),
     }
     results_folder = folder.parent
     file_names = [
@@ -722,7 +734,7 @@ def _write_settings(
     settings_record |= {
         field_name: study_settings[field_name] for field_name in REPORT_SETTINGS
     }
-    settings_record |= _withhold_texts(setting_facts, withhold_names)
+    settings_record |= _withhold_texts(shared_settings, withhold_names)
     settings_record["files"] = sorted([*file_names, "report/settings.json"])
     settings_text = json.dumps(settings_record, indent=1, ensure_ascii=False)
     (folder / "settings.json").write_text(settings_text + "\n", "utf-8")
@@ -801,10 +813,10 @@ def _draw_figures(
 
     This process may be one of another machine: it writes no file.
     """
-    figure_of_name = report_figures(evaluation, atlas, figure_names)
+    figure_by_name = report_figures(evaluation, atlas, figure_names)
     return {
         figure_name: _encode_figure(page_figure)
-        for figure_name, page_figure in figure_of_name.items()
+        for figure_name, page_figure in figure_by_name.items()
     }
 
 
@@ -826,7 +838,7 @@ def _make_withholder(
     return scan_table.set_index("scan")["code"].to_dict(), withholder(scan_table)
 
 
-def _shareable_notes(
+def _list_shareable_notes(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> list[str]:
     """Return a cohort's notes without names of people, files and days."""

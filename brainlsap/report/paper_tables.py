@@ -219,14 +219,14 @@ def latex_table(
     True
     """
     has_groups = frame.columns[0] == "group"
-    group_names = frame["group"] if has_groups else None
+    row_group_names = frame["group"] if has_groups else None
     body_table = frame.drop(columns="group") if has_groups else frame
     cell_rows, column_heads = latex_cells(body_table)
     column_widths_mm = _wrapped_widths(body_table)
     tabular_texts = []
     for column_indices in _split_columns(column_widths_mm, width):
-        block_body = body_table.iloc[:, column_indices]
-        block_widths = _fit_widths(block_body, column_widths_mm, column_indices, width)
+        block_table = body_table.iloc[:, column_indices]
+        block_widths = _fit_widths(block_table, column_widths_mm, column_indices, width)
         for start_index in range(0, max(len(body_table), 1), MAX_ROWS):
             row_slice = slice(start_index, start_index + MAX_ROWS)
             tabular_texts.append(
@@ -237,13 +237,15 @@ def latex_table(
                         for cell_row in cell_rows[row_slice]
                     ],
                     block_widths,
-                    None if group_names is None else list(group_names.iloc[row_slice]),
+                    None
+                    if row_group_names is None
+                    else list(row_group_names.iloc[row_slice]),
                 )
             )
     escaped_caption, escaped_note = _escape(caption), _escape(note)
     table_texts = []
     for part_number, tabular_text in enumerate(tabular_texts):
-        continuation = " (continued)" if part_number else ""
+        continuation_suffix = " (continued)" if part_number else ""
         latex_lines = [
             r"\begin{table}[htbp]",
             r"\footnotesize",
@@ -251,7 +253,7 @@ def latex_table(
         ]
         if part_number:
             latex_lines.append(r"\addtocounter{table}{-1}")
-        latex_lines.append(rf"\caption{{{escaped_caption}{continuation}}}")
+        latex_lines.append(rf"\caption{{{escaped_caption}{continuation_suffix}}}")
         if label and not part_number:
             latex_lines.append(rf"\label{{{label}}}")
         latex_lines.append(tabular_text)
@@ -269,7 +271,7 @@ def latex_table(
 
 
 def paper_tables(
-    table_of_name: Mapping[str, pd.DataFrame], evaluation: Evaluation
+    table_by_name: Mapping[str, pd.DataFrame], evaluation: Evaluation
 ) -> dict[str, str]:
     """Return every table of a report as LaTeX, by name, with caption and note."""
     cohort, study_settings = evaluation.cohort, evaluation.settings
@@ -282,16 +284,16 @@ def paper_tables(
         sample_phrase += f", {count(n_folds, 'fold')}"
     if cohort.truth is not None:
         sample_phrase += "; simulated data"
-    latex_of_name = {}
-    for table_name, report_table in table_of_name.items():
+    latex_by_name = {}
+    for table_name, report_table in table_by_name.items():
         paper_text = PAPER_TEXTS.get(table_name, PaperText(table_name))
-        latex_of_name[table_name] = latex_table(
+        latex_by_name[table_name] = latex_table(
             report_table,
             f"{paper_text.caption} ({sample_phrase}).",
             paper_text.note,
             label=f"tab:{table_name}",
         )
-    return latex_of_name
+    return latex_by_name
 
 
 def cell_text_width(text: str) -> float:
@@ -309,7 +311,7 @@ def cell_text_width(text: str) -> float:
     return width_in_ems * _MM_PER_EM
 
 
-def _widest_word(cell_texts: Sequence[str]) -> float:
+def _widest_word_width(cell_texts: Sequence[str]) -> float:
     """Return the width of the widest word of texts, in mm."""
     all_words = [
         word for cell_text in cell_texts for word in re.split(r"[\s]+", cell_text)
@@ -329,23 +331,25 @@ def _wrapped_widths(body_table: pd.DataFrame) -> list[float]:
         ]
         cell_width_mm = max(map(cell_text_width, cell_texts), default=0.0)
         if cell_width_mm > _MAX_UNBROKEN:
-            cell_width_mm = max(_MAX_UNBROKEN * 0.7, _widest_word(cell_texts))
-        column_widths_mm.append(max(cell_width_mm, _widest_word([str(column_title)])))
+            cell_width_mm = max(_MAX_UNBROKEN * 0.7, _widest_word_width(cell_texts))
+        column_widths_mm.append(
+            max(cell_width_mm, _widest_word_width([str(column_title)]))
+        )
     return column_widths_mm
 
 
 def _split_columns(column_widths_mm: Sequence[float], width: float) -> list[list[int]]:
     """Return the columns of each part of a table; the first is in all of them."""
-    blocks_of_indices, column_indices = [], [0]
+    index_blocks, column_indices = [], [0]
     for column_index in range(1, len(column_widths_mm)):
         block_width_mm = sum(
             column_widths_mm[i] + _COLUMN_GAP for i in [*column_indices, column_index]
         )
         if block_width_mm > width and len(column_indices) > 1:
-            blocks_of_indices.append(column_indices)
+            index_blocks.append(column_indices)
             column_indices = [0]
         column_indices.append(column_index)
-    return [*blocks_of_indices, column_indices]
+    return [*index_blocks, column_indices]
 
 
 def _fit_widths(
@@ -384,7 +388,7 @@ def _write_tabular(
     column_heads: Sequence[str],
     cell_rows: Sequence[Sequence[str]],
     column_widths_mm: Sequence[float],
-    group_names: Sequence[str] | None,
+    row_group_names: Sequence[str] | None,
 ) -> str:
     """Return a tabular with columns of these widths (mm) and headings of groups."""
     column_format = "".join(
@@ -393,22 +397,25 @@ def _write_tabular(
     )
     latex_lines = [rf"\begin{{tabular}}{{@{{}}{column_format}@{{}}}}", r"\toprule"]
     latex_lines += [" & ".join(column_heads) + r" \\", r"\midrule"]
-    shown_group_name = None
+    previous_group_name = None
     for row_number, cell_row in enumerate(cell_rows):
-        if group_names is not None and group_names[row_number] != shown_group_name:
-            if shown_group_name is not None:
+        if (
+            row_group_names is not None
+            and row_group_names[row_number] != previous_group_name
+        ):
+            if previous_group_name is not None:
                 latex_lines.append(r"\addlinespace")
-            shown_group_name = group_names[row_number]
-            group_text = rf"\textit{{{_escape(str(shown_group_name))}}}"
-            heading = (
+            previous_group_name = row_group_names[row_number]
+            group_text = rf"\textit{{{_escape(str(previous_group_name))}}}"
+            group_heading = (
                 rf"\multicolumn{{{len(column_heads)}}}{{@{{}}l@{{}}}}{{{group_text}}}"
             )
-            latex_lines.append(heading + r" \\")
+            latex_lines.append(group_heading + r" \\")
         latex_lines.append(" & ".join(cell_row) + r" \\")
     return "\n".join([*latex_lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _escape(plain_text: str) -> str:
+def _escape(unescaped_text: str) -> str:
     """Return text with the special characters of LaTeX escaped."""
-    escaped_cells, _ = latex_cells(pd.DataFrame({"text": [plain_text]}))
+    escaped_cells, _ = latex_cells(pd.DataFrame({"text": [unescaped_text]}))
     return escaped_cells[0][0]

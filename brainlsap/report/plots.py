@@ -44,7 +44,7 @@ from brainlsap.report.figures import (
     LINE_HEIGHT,
     MIDDLE_WIDTH,
     PAGE_WIDTH,
-    own_axes,
+    prepare_axes,
     styled,
 )
 from brainlsap.text import count, option_text
@@ -420,7 +420,7 @@ def plot_learning_curve(
             "the evaluation has no learning curve; run the study with "
             f"{option_text('learning_curve', True)}."
         )
-    (axes,) = own_axes(axes, width)
+    (axes,) = prepare_axes(axes, width)
     axes.axhline(1 / len(evaluation.cohort.classes), color=GREY, linestyle="--")
     curve_styles = zip((BLUE, ORANGE), ("o", "s"), ("-", ":"), strict=True)
     x_factors = (0.985, 1.015)  # of dots, so that bars do not cover each other
@@ -561,7 +561,7 @@ def plot_confusion(
     )
     class_totals = confusion_counts.sum(axis=1)
     row_shares = confusion_counts / np.maximum(class_totals[:, None], 1)
-    (axes,) = own_axes(axes, width)
+    (axes,) = prepare_axes(axes, width)
     # Dark letters are easy to read on the lighter half of the colours.
     light_blues = plt.get_cmap("Blues")(np.linspace(0, 0.5, 256))
     axes.imshow(row_shares, cmap=ListedColormap(light_blues), vmin=0, vmax=1)
@@ -1004,7 +1004,7 @@ def plot_training(
         raise ParameterError(
             f"{model} has no record of training (losses, scales); name another model."
         )
-    loss_axes, scale_axes = panel_axes = own_axes(axes, width, 60, n_panels=2)
+    loss_axes, scale_axes = panel_axes = prepare_axes(axes, width, 60, n_panels=2)
     for loss_kind, curve_color in (("training", GREY), ("validation", BLUE)):
         loss_curves = [
             pd.Series(loss_record[loss_kind], np.add(loss_record["epoch"], 1), float)
@@ -1075,7 +1075,7 @@ def plot_contributions(
     if len(other_names):
         row_names.append(f"{len(other_names)} other regions")
         bar_lengths.append(float(region_contributions[other_names].sum()))
-    (axes,) = own_axes(None, COLUMN_WIDTH, 18 + 5 * len(row_names))
+    (axes,) = prepare_axes(None, COLUMN_WIDTH, 18 + 5 * len(row_names))
     axes.barh(np.arange(len(row_names)), bar_lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
     label_rows(axes, [tables.shorten_name(row_name, 40) for row_name in row_names])
@@ -1162,7 +1162,7 @@ def _make_square_axes(
     axes: Axes | None, width: float, xlabel: str, ylabel: str
 ) -> Axes:
     """Return square axes from 0 to 1, with their diagonal."""
-    (axes,) = own_axes(axes, width)
+    (axes,) = prepare_axes(axes, width)
     axes.plot([0, 1], [0, 1], **DASH_STYLE)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=xlabel, ylabel=ylabel)
     return axes
@@ -1230,7 +1230,7 @@ def _make_row_axes(
     axes: Any, width: float, row_names: list[str], axis_label: str
 ) -> Axes:
     """Return axes with one named row per name; a new figure is as high as they need."""
-    (axes,) = own_axes(axes, width, 19)
+    (axes,) = prepare_axes(axes, width, 19)
     width = figures.cell_size_mm(axes)[0]
     n_letters_per_line = int(17 + width / 6.4)
     plot_width_mm = (

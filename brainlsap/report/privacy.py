@@ -128,12 +128,12 @@ def withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
     private_names |= {
         re.sub("^(sub|ses)-", "", private_name) for private_name in private_names
     }
-    pattern_text_of_name = {
+    pattern_by_name = {
         private_name.lower(): _name_pattern(private_name)
         for private_name in private_names - {""}
     }
     # Longer names are withheld before shorter ones that they begin with.
-    name_lengths = sorted({len(name) for name in pattern_text_of_name}, reverse=True)
+    name_lengths = sorted({len(name) for name in pattern_by_name}, reverse=True)
 
     def withhold(shared_text: str) -> str:
         shared_text = normalize("NFC", shared_text)
@@ -149,8 +149,8 @@ def withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
                 lower_text[start_index : start_index + name_length]
                 for start_index in range(len(lower_text) - name_length + 1)
             }
-            matching_names += sorted(text_substrings & pattern_text_of_name.keys())
-        matching_patterns = [pattern_text_of_name[name] for name in matching_names]
+            matching_names += sorted(text_substrings & pattern_by_name.keys())
+        matching_patterns = [pattern_by_name[name] for name in matching_names]
         if matching_patterns:
             name_pattern = "|".join(matching_patterns)
             bounded_pattern = (

@@ -14,7 +14,7 @@ from brainlsap.findings import (
     as_findings,
     group_findings,
 )
-from brainlsap.report.page import _shareable_notes
+from brainlsap.report.page import _list_shareable_notes
 
 REWORDED = "Nothing that any code knows"
 
@@ -94,7 +94,7 @@ def test_reworded_notes_are_withheld_and_told_apart(study, tiny):
     class Evaluation:
         cohort = replace(check.cohort, findings=(reworded,))
 
-    (note,) = _shareable_notes(Evaluation, str)
+    (note,) = _list_shareable_notes(Evaluation, str)
     assert note == f"{REWORDED} [names withheld]"
 
 
