@@ -207,8 +207,8 @@ def _draw_class_boxes(
     top_y = line_y + FLOW_GAP
     axes.plot([parent_x] * 2, [parent_y + FLOW_BOX / 2, line_y], color=INK, lw=0.7)
     last_x = first_x + (n_classes - 1) * box_distance
-    line_ends = [min(first_x, parent_x), max(last_x, parent_x)]
-    axes.plot(line_ends, [line_y] * 2, color=INK, lw=0.7)
+    line_end_positions = [min(first_x, parent_x), max(last_x, parent_x)]
+    axes.plot(line_end_positions, [line_y] * 2, color=INK, lw=0.7)
     for class_index, class_record in enumerate(count_table.to_dict("records")):
         x = first_x + class_index * box_distance
         _draw_arrow(axes, (x, line_y), (x, top_y))
@@ -275,24 +275,24 @@ def plot_scores(
         score_name, SCORES[score_name].title
     )
     fold_score_table = evaluation.scores()
-    summary_table = tables.summary_of(evaluation, score_name)
+    summary_table = tables.select_score_summary(evaluation, score_name)
     # Order models as the table of scores does.
-    group_ranks = [
-        tables.MODEL_GROUPS.index(tables.group_of_model(str(model_name), role))
+    group_indices = [
+        tables.MODEL_GROUPS.index(tables.find_model_group(str(model_name), role))
         for model_name, role in summary_table["role"].items()
     ]
-    summary_table = summary_table.iloc[np.argsort(group_ranks, kind="stable")]
+    summary_table = summary_table.iloc[np.argsort(group_indices, kind="stable")]
     axis_label = f"{score_title} (small dots: folds; bar: 95% interval)"
-    twin_of_model = evaluation.twin_of_model
+    twin_by_model = evaluation.twin_of_model
     row_names = [
-        f"{model_name} (= {twin_of_model[model_name]})"
-        if model_name in twin_of_model
+        f"{model_name} (= {twin_by_model[model_name]})"
+        if model_name in twin_by_model
         else str(model_name)
         for model_name in summary_table.index
     ]
     axes = _make_row_axes(axes, width, row_names, axis_label)
     if score_name == "balanced_accuracy":
-        _draw_reference(axes, 1 / len(evaluation.cohort.classes), "chance")
+        _draw_reference_line(axes, 1 / len(evaluation.cohort.classes), "chance")
     for bar_position, (model_name, summary_row) in enumerate(summary_table.iterrows()):
         fold_values = fold_score_table.loc[
             fold_score_table["model"] == model_name, score_name
@@ -366,9 +366,9 @@ def plot_connectome_gain(
     ]
     axes = _make_row_axes(axes, width, row_names, GAIN_LABELS[score])
     axes.locator_params("x", nbins=5)
-    _draw_reference(axes, 0, "no gain")
+    _draw_reference_line(axes, 0, "no gain")
     if score == "evidence_gain":
-        _draw_reference(
+        _draw_reference_line(
             axes,
             MIN_LOG_CREDIT,
             f"{MIN_LOG_CREDIT:.1f} nats",
@@ -501,15 +501,25 @@ def plot_subgroups(
     axis_label = "balanced accuracy (dashed: groups together; dotted: chance)"
     axes = _make_row_axes(axes, width, row_names, axis_label)
     for _, column_table in group_table.groupby("column"):
-        line_ends = column_table.index.min() - 0.4, column_table.index.max() + 0.4
+        line_end_positions = (
+            column_table.index.min() - 0.4,
+            column_table.index.max() + 0.4,
+        )
         axes.vlines(
-            column_table["all_groups"].iloc[0], *line_ends, linewidth=1, **DASH_STYLE
+            column_table["all_groups"].iloc[0],
+            *line_end_positions,
+            linewidth=1,
+            **DASH_STYLE,
         )
         chance_score = column_table["chance"].iloc[0]
         axes.vlines(
-            chance_score, *line_ends, linewidth=1, color="black", linestyle="dotted"
+            chance_score,
+            *line_end_positions,
+            linewidth=1,
+            color="black",
+            linestyle="dotted",
         )
-    color_of_column = dict(zip(group_table["column"].unique(), cycle(COLORS)))
+    color_by_column = dict(zip(group_table["column"].unique(), cycle(COLORS)))
     for row_position, group_record in enumerate(group_table.to_dict("records")):
         _draw_errorbars(
             axes,
@@ -517,7 +527,7 @@ def plot_subgroups(
             row_position,
             group_record["low"],
             group_record["high"],
-            color=color_of_column[group_record["column"]],
+            color=color_by_column[group_record["column"]],
         )
     return axes
 
@@ -552,11 +562,11 @@ def plot_confusion(
     ParameterError
         If no such model was evaluated.
     """
-    _, coded_predictions = _select_predictions(evaluation, model)
+    _, model_predictions = _select_predictions(evaluation, model)
     class_names = evaluation.cohort.classes
     confusion_counts = confusion_matrix(
-        coded_predictions.actual_codes,
-        coded_predictions.predicted_codes,
+        model_predictions.actual_codes,
+        model_predictions.predicted_codes,
         labels=range(len(class_names)),
     )
     class_totals = confusion_counts.sum(axis=1)
@@ -579,13 +589,13 @@ def plot_confusion(
         )
     rotated_style: Any = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     label_style = rotated_style if max(map(len, class_names)) > 7 else {}
-    wrapped_names = [textwrap.fill(class_name, 24) for class_name in class_names]
-    axes.set_xticks(range(len(class_names)), wrapped_names, **label_style)
-    class_labels = [
+    wrapped_class_names = [textwrap.fill(class_name, 24) for class_name in class_names]
+    axes.set_xticks(range(len(class_names)), wrapped_class_names, **label_style)
+    class_row_labels = [
         f"{class_name}\nn = {n}"
-        for class_name, n in zip(wrapped_names, class_totals, strict=True)
+        for class_name, n in zip(wrapped_class_names, class_totals, strict=True)
     ]
-    axes.set_yticks(range(len(class_names)), class_labels)
+    axes.set_yticks(range(len(class_names)), class_row_labels)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set(xlabel="predicted class", ylabel="true class")
@@ -623,34 +633,36 @@ def plot_roc(
     ParameterError
         If the model gives neither probabilities nor decision values.
     """
-    model, coded_predictions = _select_predictions(evaluation, model)
+    model, model_predictions = _select_predictions(evaluation, model)
     class_names = evaluation.cohort.classes
-    ranking_scores = coded_predictions.ranking_scores
+    ranking_scores = model_predictions.ranking_scores
     if ranking_scores is None:
         raise ParameterError(f"{model} has no ROC curve.")
     axes = _make_square_axes(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
     false_positive_rates = np.linspace(0, 1, 1001)
-    color_of_class = class_colors(evaluation)
-    fold_indices = [
-        np.flatnonzero(coded_predictions.fold_numbers == fold_number)
-        for fold_number in np.unique(coded_predictions.fold_numbers)
+    color_by_class = class_colors(evaluation)
+    indices_by_fold = [
+        np.flatnonzero(model_predictions.fold_numbers == fold_number)
+        for fold_number in np.unique(model_predictions.fold_numbers)
     ]
     for class_code, class_name in enumerate(class_names):
-        is_class = coded_predictions.actual_codes == class_code
-        scored_indices = [
-            test_index
-            for test_index in fold_indices
-            if 0 < is_class[test_index].sum() < len(test_index)
+        is_class_member = model_predictions.actual_codes == class_code
+        scored_fold_indices = [
+            test_indices
+            for test_indices in indices_by_fold
+            if 0 < is_class_member[test_indices].sum() < len(test_indices)
         ]
         roc_curves = [
-            roc_curve(is_class[test_index], ranking_scores[test_index, class_code])[:2]
-            for test_index in scored_indices
+            roc_curve(
+                is_class_member[test_indices], ranking_scores[test_indices, class_code]
+            )[:2]
+            for test_indices in scored_fold_indices
         ]
         if roc_curves and (len(class_names) > 2 or class_code == 1):
             fold_aucs = pd.Series(
                 [auc(*roc_curve_points) for roc_curve_points in roc_curves]
             )
-            mean_true_rates = np.mean(
+            mean_true_positive_rates = np.mean(
                 [
                     np.interp(false_positive_rates, *roc_curve_points)
                     for roc_curve_points in roc_curves
@@ -661,16 +673,16 @@ def plot_roc(
             legend_text = f"{class_name} {auc_text}"
             axes.plot(
                 [0, *false_positive_rates],
-                [0, *mean_true_rates],
-                c=color_of_class[class_name],
+                [0, *mean_true_positive_rates],
+                c=color_by_class[class_name],
                 linestyle=CLASS_LINES[class_code % len(CLASS_LINES)],
                 label=legend_text,
                 clip_on=False,
             )
-    auc_title = "AUC ± s.d. over folds" if len(fold_indices) > 1 else "AUC"
+    auc_title = "AUC ± s.d. over folds" if len(indices_by_fold) > 1 else "AUC"
     # Beside other panels, a legend of one column would be as high as half a panel.
-    overhang_mm = 8.0 if len(axes.figure.axes) > 1 else 0.0
-    _draw_legend(axes, auc_title, overhang_mm)
+    legend_overhang_mm = 8.0 if len(axes.figure.axes) > 1 else 0.0
+    _draw_legend(axes, auc_title, legend_overhang_mm)
     return axes
 
 
@@ -709,13 +721,13 @@ def plot_calibration(
     ParameterError
         If the model gives no probabilities.
     """
-    model, coded_predictions = _select_predictions(evaluation, model)
-    if coded_predictions.class_probabilities is None:
+    model, model_predictions = _select_predictions(evaluation, model)
+    if model_predictions.class_probabilities is None:
         raise ParameterError(
             f"{model} gives no probabilities, so it has no calibration."
         )
-    confidences = coded_predictions.confidence()
-    is_correct = coded_predictions.actual_codes == coded_predictions.predicted_codes
+    confidences = model_predictions.confidence()
+    is_correct = model_predictions.actual_codes == model_predictions.predicted_codes
     confidence_order = np.argsort(confidences, kind="stable")
     class_prior = evaluation.class_priors().get(model)
     axis_label = "probability of the predicted class"
@@ -835,7 +847,7 @@ def plot_directions(
         with 95% intervals over people (:func:`brainlsap.report.class_differences`).
         Each class has its own colour and shape of marks.
     """
-    top_names = list(tables.ranked_regions(ranking, n_regions)["region"])
+    top_region_names = list(tables.ranked_regions(ranking, n_regions)["region"])
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
     difference_table = tables.class_differences(evaluation).query("feature == @feature")
@@ -843,10 +855,10 @@ def plot_directions(
     feature_text = tables.feature_title(evaluation.cohort, feature)
     axis_label = f"{feature_text}: difference from {first_class} (s.d., 95% CI)"
     axes = _make_row_axes(
-        axes, width, tables.region_labels(top_names, atlas), axis_label
+        axes, width, tables.region_labels(top_region_names, atlas), axis_label
     )
     axes.axvline(0, **ZERO_STYLE)
-    color_of_class = class_colors(evaluation)
+    color_by_class = class_colors(evaluation)
     # Space classes so that those of one region are closer than neighbouring regions.
     middle_offset = (len(other_classes) - 1) / 2
     class_spacing = min(0.16, 0.5 / len(other_classes))
@@ -854,15 +866,16 @@ def plot_directions(
         class_table = (
             difference_table[difference_table["class"] == class_name]
             .set_index("region")
-            .reindex(top_names)
+            .reindex(top_region_names)
         )
         _draw_errorbars(
             axes,
             class_table["difference"],
-            np.arange(len(top_names)) + class_spacing * (class_index - middle_offset),
+            np.arange(len(top_region_names))
+            + class_spacing * (class_index - middle_offset),
             class_table["difference_low"],
             class_table["difference_high"],
-            color=color_of_class[class_name],
+            color=color_by_class[class_name],
             fmt=CLASS_MARKERS[class_index % len(CLASS_MARKERS)],
             markersize=3.5,
             capsize=0,
@@ -917,34 +930,36 @@ def plot_region_tests(
         axis_label = "eta (95%)"
     axes = _make_row_axes(axes, width, region_names, axis_label)
     axes.axvline(0, **ZERO_STYLE)
-    effect_bounds = selected_table[["effect", "effect_low", "effect_high"]].to_numpy()
-    contrast_bounds = selected_table[
+    effects_and_bounds = selected_table[
+        ["effect", "effect_low", "effect_high"]
+    ].to_numpy()
+    contrasts_and_bounds = selected_table[
         ["contrast", "contrast_low", "contrast_high"]
     ].to_numpy()
     mark_style: Any = {"markersize": 3.5, "capsize": 0}
     for (
         statistic_name,
-        interval_bounds,
+        estimates_and_bounds,
         statistic_color,
         statistic_marker,
         row_offset,
     ) in (
-        ("effect", effect_bounds, BLUE, "o", -0.15),
-        ("contrast", contrast_bounds, GREEN, "s", 0.15),
+        ("effect", effects_and_bounds, BLUE, "o", -0.15),
+        ("contrast", contrasts_and_bounds, GREEN, "s", 0.15),
     ):
-        is_significant = selected_table[f"p_{statistic_name}"].to_numpy() < ALPHA
-        for is_shown, face_color in (
-            (~is_significant, "white"),
-            (is_significant, statistic_color),
+        is_significant_row = selected_table[f"p_{statistic_name}"].to_numpy() < ALPHA
+        for is_drawn_row, face_color in (
+            (~is_significant_row, "white"),
+            (is_significant_row, statistic_color),
         ):
-            if not is_shown.any():
+            if not is_drawn_row.any():
                 continue
             _draw_errorbars(
                 axes,
-                interval_bounds[is_shown, 0],
-                np.flatnonzero(is_shown) + row_offset,
-                interval_bounds[is_shown, 1],
-                interval_bounds[is_shown, 2],
+                estimates_and_bounds[is_drawn_row, 0],
+                np.flatnonzero(is_drawn_row) + row_offset,
+                estimates_and_bounds[is_drawn_row, 1],
+                estimates_and_bounds[is_drawn_row, 2],
                 fmt=statistic_marker,
                 color=statistic_color,
                 markerfacecolor=face_color,
@@ -1024,10 +1039,10 @@ def plot_training(
             )
     if len(scale_path_table):
         training_shares = scale_path_table.columns
-        is_small = scale_path_table.iloc[:, -1].rank() <= N_SHOWN
+        is_small_scale = scale_path_table.iloc[:, -1].rank() <= N_SHOWN
         for row_mask, curve_color, legend_label in (
-            (~is_small, "#c4c4c4", "other regions"),
-            (is_small, BLUE, f"{N_SHOWN} smallest"),
+            (~is_small_scale, "#c4c4c4", "other regions"),
+            (is_small_scale, BLUE, f"{N_SHOWN} smallest"),
         ):
             scale_axes.plot(
                 training_shares,
@@ -1065,16 +1080,16 @@ def plot_contributions(
         A bar per region, and one for the sum of all others.
     """
     region_contributions = contributions.set_index("region")["contribution"]
-    ordered_names = (
+    ordered_region_names = (
         region_contributions.abs().sort_values(ascending=False, kind="stable").index
     )
-    shown_names = list(ordered_names[:N_CONTRIBUTIONS])
-    other_names = ordered_names[N_CONTRIBUTIONS:]
-    row_names = tables.region_labels(shown_names, atlas)
-    bar_lengths = region_contributions[shown_names].tolist()
-    if len(other_names):
-        row_names.append(f"{len(other_names)} other regions")
-        bar_lengths.append(float(region_contributions[other_names].sum()))
+    largest_region_names = list(ordered_region_names[:N_CONTRIBUTIONS])
+    other_region_names = ordered_region_names[N_CONTRIBUTIONS:]
+    row_names = tables.region_labels(largest_region_names, atlas)
+    bar_lengths = region_contributions[largest_region_names].tolist()
+    if len(other_region_names):
+        row_names.append(f"{len(other_region_names)} other regions")
+        bar_lengths.append(float(region_contributions[other_region_names].sum()))
     (axes,) = prepare_axes(None, COLUMN_WIDTH, 18 + 5 * len(row_names))
     axes.barh(np.arange(len(row_names)), bar_lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
@@ -1092,12 +1107,12 @@ def scales_in_training(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     scale_table = evaluation.scales.query("model == @model_name and start == 'mean'")
     if not (scale_table["share"] < 1).any():
         return pd.DataFrame()
-    scales_of_share = {}
+    scales_by_share = {}
     for training_share, share_table in scale_table.groupby("share"):
         share_evaluation = replace(evaluation, scales=share_table.assign(share=1.0))
         ranking_table = rank_regions(share_evaluation, model_name).set_index("region")
-        scales_of_share[training_share] = ranking_table["relative_scale"]
-    return pd.DataFrame(scales_of_share).dropna()
+        scales_by_share[training_share] = ranking_table["relative_scale"]
+    return pd.DataFrame(scales_by_share).dropna()
 
 
 def class_colors(evaluation: Evaluation) -> dict[str, str]:
@@ -1135,7 +1150,7 @@ def _draw_errorbars(
         artist.set_clip_on(False)
 
 
-def _draw_reference(
+def _draw_reference_line(
     axes: Axes,
     x: float,
     reference_label: str,
@@ -1168,52 +1183,57 @@ def _make_square_axes(
     return axes
 
 
-def _draw_legend(axes: Axes, title: str = "", overhang_mm: float = 0.0) -> None:
+def _draw_legend(axes: Axes, title: str = "", legend_overhang_mm: float = 0.0) -> None:
     """Draw a legend above the axes that names each kind of mark once.
 
     It may be wider than the axes with their labels by an overhang in mm.
     """
     legend_handles, mark_names = axes.get_legend_handles_labels()
-    mark_of_name = dict(zip(mark_names, legend_handles, strict=True))
+    handle_by_name = dict(zip(mark_names, legend_handles, strict=True))
     cell_width_mm = figures.cell_size_mm(axes)[0]
-    wrapped_names = [
+    wrapped_mark_names = [
         textwrap.fill(mark_name, max(8, int((cell_width_mm - 12) / LETTER_WIDTH)))
-        for mark_name in mark_of_name
+        for mark_name in handle_by_name
     ]
-    is_ours = isinstance(axes.figure, figures.PaperFigure)
-    entry_width_mm = 6.2 + max(map(text_width, mark_of_name), default=0)
+    is_paper_figure = isinstance(axes.figure, figures.PaperFigure)
+    entry_width_mm = 6.2 + max(map(text_width, handle_by_name), default=0)
     # The last entry of a row has no space behind it. The axes of a panel of the user
     # end before the panel, so a legend as wide as the panel would be cut at its left.
     legend_margin = -2.0
-    if is_ours or overhang_mm:
-        legend_margin = 2.0 + overhang_mm
+    if is_paper_figure or legend_overhang_mm:
+        legend_margin = 2.0 + legend_overhang_mm
     legend_width_mm = cell_width_mm + legend_margin
-    n_per_line = max(1, int(legend_width_mm / entry_width_mm))
-    n_lines = -(-len(wrapped_names) // n_per_line) + sum(
-        mark_name.count("\n") for mark_name in wrapped_names
+    n_entries_per_line = max(1, int(legend_width_mm / entry_width_mm))
+    n_lines = -(-len(wrapped_mark_names) // n_entries_per_line) + sum(
+        mark_name.count("\n") for mark_name in wrapped_mark_names
     )
     n_lines += bool(title)
     figures.add_text_lines(axes, n_lines - 1, is_side_by_side=True)
     legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # Leave room for the letter of a panel, of up to 12 points.
     is_narrow = (
-        min(n_per_line, len(wrapped_names)) * entry_width_mm < cell_width_mm - 20
+        min(n_entries_per_line, len(wrapped_mark_names)) * entry_width_mm
+        < cell_width_mm - 20
     )
-    has_letter = not (is_ours and len(axes.figure.axes) == 1)
-    title_height_inches = 12 / 72 if has_letter and not is_narrow else 3 / 72
-    title_offset = ScaledTranslation(
+    has_panel_letter = not (is_paper_figure and len(axes.figure.axes) == 1)
+    title_height_inches = 12 / 72 if has_panel_letter and not is_narrow else 3 / 72
+    title_transform = ScaledTranslation(
         0, title_height_inches, axes.figure.dpi_scale_trans
     )
     legend_style |= {
         "bbox_to_anchor": (1, 1),
-        "bbox_transform": axes.transAxes + title_offset,
+        "bbox_transform": axes.transAxes + title_transform,
     }
-    legend_style |= {"loc": "lower right", "ncols": n_per_line, "handlelength": 1.6}
+    legend_style |= {
+        "loc": "lower right",
+        "ncols": n_entries_per_line,
+        "handlelength": 1.6,
+    }
     legend_style |= {"title": title or None, "alignment": "left"}
     legend_style |= {"title_fontsize": figures.FONT_SIZE}
     # Order the entries by rows, as they are read; matplotlib fills column by column.
-    n_columns = min(n_per_line, len(wrapped_names))
-    legend_entries = list(zip(mark_of_name.values(), wrapped_names, strict=True))
+    n_columns = min(n_entries_per_line, len(wrapped_mark_names))
+    legend_entries = list(zip(handle_by_name.values(), wrapped_mark_names, strict=True))
     ordered_entries = [
         legend_entry
         for column_index in range(n_columns)

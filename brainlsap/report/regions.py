@@ -110,18 +110,18 @@ def significant_regions(
     """
     if not has_region_tests(evaluation):
         return []
-    region_tests = _region_tests_of(evaluation, feature)
-    is_significant = region_tests[f"p_{statistic_name}"] < ranks.ALPHA
-    return list(region_tests.loc[is_significant, "region"].unique())
+    region_tests = _select_region_tests(evaluation, feature)
+    is_significant_row = region_tests[f"p_{statistic_name}"] < ranks.ALPHA
+    return list(region_tests.loc[is_significant_row, "region"].unique())
 
 
 def marked_regions(evaluation: Evaluation, feature: str | None = None) -> list[str]:
     """Return the regions that maps outline or dot; of one feature, or of any."""
-    marked_names = [
+    marked_region_names = [
         *significant_regions(evaluation, "effect", feature),
         *significant_regions(evaluation, "contrast", feature),
     ]
-    return list(dict.fromkeys(marked_names))
+    return list(dict.fromkeys(marked_region_names))
 
 
 def sign_contrasts(region_tests: pd.DataFrame) -> pd.DataFrame:
@@ -143,17 +143,17 @@ def sign_contrasts(region_tests: pd.DataFrame) -> pd.DataFrame:
     signed_test_table = region_tests.copy()
     if "F" in region_tests:
         return signed_test_table
-    is_falling = region_tests["effect"] < 0
-    swapped_bounds = region_tests.loc[
-        is_falling, ["contrast", "contrast_high", "contrast_low"]
+    is_falling_row = region_tests["effect"] < 0
+    negated_bounds = region_tests.loc[
+        is_falling_row, ["contrast", "contrast_high", "contrast_low"]
     ]
     signed_test_table.loc[
-        is_falling, ["contrast", "contrast_low", "contrast_high"]
-    ] = -swapped_bounds.to_numpy()
+        is_falling_row, ["contrast", "contrast_low", "contrast_high"]
+    ] = -negated_bounds.to_numpy()
     return signed_test_table
 
 
-def _region_tests_of(
+def _select_region_tests(
     evaluation: Evaluation, feature_name: str | None = None
 ) -> pd.DataFrame:
     """Return tests with signed contrasts, of all features or of one.
@@ -193,17 +193,17 @@ def select_regions(
         Rows of `region_tests`, contrasts with the sign of the effect; below them
         up to five more with p_contrast < 0.05.
     """
-    region_tests = _region_tests_of(evaluation, feature).dropna(subset="effect")
+    region_tests = _select_region_tests(evaluation, feature).dropna(subset="effect")
     if not has_region_tests(evaluation):
         region_tests = region_tests.assign(p_effect=np.nan, p_contrast=np.nan)
     ordered_table = region_tests.assign(
         effect_size=region_tests["effect"].abs()
     ).sort_values(["p_effect", "effect_size"], ascending=[True, False], kind="stable")
-    top_table = ordered_table.head(n_regions)
-    other_table = ordered_table.iloc[n_regions:]
-    is_peak = other_table["p_contrast"] < ranks.ALPHA
-    extra_table = other_table[is_peak].head(N_EXTRA)
-    selected_table = pd.concat([top_table, extra_table])
+    top_region_table = ordered_table.head(n_regions)
+    remaining_table = ordered_table.iloc[n_regions:]
+    is_peak_row = remaining_table["p_contrast"] < ranks.ALPHA
+    extra_peak_table = remaining_table[is_peak_row].head(N_EXTRA)
+    selected_table = pd.concat([top_region_table, extra_peak_table])
     return selected_table.drop(columns="effect_size").reset_index(drop=True)
 
 
@@ -288,14 +288,14 @@ def region_tests_table(
 @lru_cache(maxsize=4)  # hashed by identity; tables, figures and answers use it
 def scale_ranges(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
     """Return the smallest and the largest relative scale of every model with scales."""
-    range_of_model = {}
+    range_by_model = {}
     for model_name in models_with_scales(evaluation):
         scale_values = rank_regions(evaluation, model_name)["relative_scale"]
-        range_of_model[model_name] = (
+        range_by_model[model_name] = (
             float(scale_values.min()),
             float(scale_values.max()),
         )
-    return range_of_model
+    return range_by_model
 
 
 def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
@@ -346,23 +346,23 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         Cohen's d from the reference over these regions), n_effect and n_contrast
         (regions with family-wise p < 0.05; NaN with fewer than 99 permutations).
     """
-    region_tests = _region_tests_of(evaluation).dropna(subset="effect")
+    region_tests = _select_region_tests(evaluation).dropna(subset="effect")
     atlas_table: Any = evaluation.cohort.regions
     grouping_columns = [
         grouping_column
         for grouping_column in ("lobe", "network", "hemisphere")
         if grouping_column in atlas_table
-        and _has_group(atlas_table[grouping_column]).any()
+        and _flag_grouped_regions(atlas_table[grouping_column]).any()
     ]
     group_table = atlas_table.set_index("name")[list({*grouping_columns, "hemisphere"})]
     region_tests = region_tests.join(group_table, on="region")
     group_records: list[dict[str, Any]] = []
-    difference_names = [*difference_columns(evaluation)]
-    has_tests = has_region_tests(evaluation)
+    difference_column_names = [*difference_columns(evaluation)]
+    has_p_values = has_region_tests(evaluation)
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
         for grouping_column in grouping_columns:
-            is_grouped = _has_group(feature_tests[grouping_column])
-            for group_name, group_tests in feature_tests[is_grouped].groupby(
+            is_grouped_region = _flag_grouped_regions(feature_tests[grouping_column])
+            for group_name, group_tests in feature_tests[is_grouped_region].groupby(
                 grouping_column, sort=False
             ):
                 tests_by_hemisphere = {"all": group_tests}
@@ -376,48 +376,53 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
                         "hemisphere": hemisphere,
                     }
                     group_record = _summarize_group(
-                        hemisphere_tests, difference_names, has_tests=has_tests
+                        hemisphere_tests,
+                        difference_column_names,
+                        has_p_values=has_p_values,
                     )
                     group_records.append(group_key | group_record)
     return pd.DataFrame(group_records)
 
 
-def _has_group(group_names: pd.Series) -> pd.Series:
+def _flag_grouped_regions(group_name_by_region: pd.Series) -> pd.Series:
     """Return whether each region has a group."""
-    return ~group_names.fillna("").astype(str).str.strip().isin(["", MISSING])
+    return ~group_name_by_region.fillna("").astype(str).str.strip().isin(["", MISSING])
 
 
 def _summarize_group(
-    group_tests: pd.DataFrame, difference_names: Sequence[str], *, has_tests: bool
+    group_tests: pd.DataFrame,
+    difference_column_names: Sequence[str],
+    *,
+    has_p_values: bool,
 ) -> dict[str, float]:
     """Return mean differences of classes, and how many regions are significant."""
     group_record: dict[str, float] = {"n_regions": len(group_tests)}
-    for column_name in difference_names:
+    for column_name in difference_column_names:
         group_record[column_name] = float(group_tests[column_name].mean())
     for statistic_name in ("effect", "contrast"):
         n_significant = (group_tests[f"p_{statistic_name}"] < ranks.ALPHA).sum()
         group_record[f"n_{statistic_name}"] = (
-            float(n_significant) if has_tests else np.nan
+            float(n_significant) if has_p_values else np.nan
         )
     return group_record
 
 
 def difference_columns(evaluation: Evaluation) -> dict[str, str]:
     """Return the columns of Cohen's d of a table of tests, with titles of maps."""
-    region_tests = _region_tests_of(evaluation)
+    region_tests = _select_region_tests(evaluation)
     compared_classes = [
         class_name
         for class_name in evaluation.cohort.classes
         if f"d_{class_name}" in region_tests
     ]
-    reference_classes = [
+    uncompared_classes = [
         other_class
         for other_class in evaluation.cohort.classes
         if other_class not in compared_classes
     ]
-    reference_name = reference_classes[0] if reference_classes else "reference"
+    reference_class = uncompared_classes[0] if uncompared_classes else "reference"
     return {
-        f"d_{class_name}": f"{class_name} \N{MINUS SIGN} {reference_name}"
+        f"d_{class_name}": f"{class_name} \N{MINUS SIGN} {reference_class}"
         for class_name in compared_classes
     }
 
@@ -435,15 +440,15 @@ def region_group_text(evaluation: Evaluation) -> pd.DataFrame:
         (group_table["feature"] == first_feature_name)
         & (group_table["hemisphere"] == "all")
     ]
-    title_of_hemisphere = {"L": "left", "R": "right", "M": "midline"}
-    group_cells = group_table["group"].where(
+    title_by_hemisphere = {"L": "left", "R": "right", "M": "midline"}
+    group_titles = group_table["group"].where(
         group_table["grouping"] != "hemisphere",
-        group_table["group"].replace(title_of_hemisphere),
+        group_table["group"].replace(title_by_hemisphere),
     )
     paper_table = pd.DataFrame(
         {
             "by": group_table["grouping"],
-            "group": group_cells,
+            "group": group_titles,
             "regions": group_table["n_regions"].astype(int).astype(str),
         }
     )
@@ -493,7 +498,7 @@ def name_regions(
     if n_named > max_names:
         n_named = min(N_NAMED, max_names)
     label_texts = region_labels(unique_names[:n_named], atlas)
-    region_texts = _pair_sides(label_texts)
+    region_texts = _join_side_pairs(label_texts)
     n_other_regions = len(unique_names) - len(label_texts)
     if n_other_regions:
         region_texts = [*region_texts, count(n_other_regions, "other")]
@@ -523,34 +528,34 @@ def name_borderline(
     atlas: AtlasSource | None,
 ) -> str:
     """Return which significant regions are borderline, with their p; "" for none."""
-    is_near = p_value_table[p_column].map(
+    is_borderline_row = p_value_table[p_column].map(
         lambda p_value: is_borderline(p_value, n_permutations)
     )
-    is_significant = p_value_table[p_column] < ranks.ALPHA
-    near_table = p_value_table[is_near & is_significant]
-    if near_table.empty:
+    is_significant_row = p_value_table[p_column] < ranks.ALPHA
+    borderline_table = p_value_table[is_borderline_row & is_significant_row]
+    if borderline_table.empty:
         return ""
-    largest_p = near_table[p_column].max()
+    largest_p = borderline_table[p_column].max()
     p_phrase_text = p_phrase(largest_p)
-    if len(near_table) > 1:
+    if len(borderline_table) > 1:
         p_phrase_text = f"largest {p_phrase_text}"
     return (
-        f"borderline in {name_regions(list(near_table['region']), atlas)}: "
+        f"borderline in {name_regions(list(borderline_table['region']), atlas)}: "
         f"{p_phrase_text} with {count(n_permutations, 'permutation')}"
     )
 
 
-def _pair_sides(label_texts: list[str]) -> list[str]:
+def _join_side_pairs(label_texts: list[str]) -> list[str]:
     """Return names with both sides of a structure as one, at the first of the two."""
     region_texts = []
     for label_text in label_texts:
-        side, _, structure = label_text.partition(" ")
-        opposite_side = {"left": "right", "right": "left"}.get(side)
-        opposite_name = f"{opposite_side} {structure}"
-        if opposite_side is None or opposite_name not in label_texts:
+        side_word, _, structure_name = label_text.partition(" ")
+        opposite_side = {"left": "right", "right": "left"}.get(side_word)
+        opposite_label_text = f"{opposite_side} {structure_name}"
+        if opposite_side is None or opposite_label_text not in label_texts:
             region_texts.append(label_text)
-        elif label_texts.index(label_text) < label_texts.index(opposite_name):
-            region_texts.append(f"left and right {structure}")
+        elif label_texts.index(label_text) < label_texts.index(opposite_label_text):
+            region_texts.append(f"left and right {structure_name}")
     return region_texts
 
 
@@ -578,7 +583,7 @@ def _statistic_text(
 
 def _smallest_p(evaluation: Evaluation) -> float:
     """Return the smallest p that the permutations of the tests of regions can give."""
-    n_permutations = int(_region_tests_of(evaluation)["n_permutations"].iloc[0])
+    n_permutations = int(_select_region_tests(evaluation)["n_permutations"].iloc[0])
     return 1 / (n_permutations + 1)
 
 
@@ -586,21 +591,21 @@ def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
     """Return the feature of a test, if there are several."""
     if len(evaluation.cohort.feature_names) == 1:
         return ""
-    title_text = feature_title(
+    measure_title = feature_title(
         evaluation.cohort, test_row["feature"], test_row["region"]
     )
-    return f" ({title_text})"
+    return f" ({measure_title})"
 
 
 def _family_text(evaluation: Evaluation) -> str:
     """Return the number of tests and permutations behind p-values, as text."""
-    region_tests = _region_tests_of(evaluation)
+    region_tests = _select_region_tests(evaluation)
     n_permutations = int(region_tests["n_permutations"].iloc[0])
     n_tests = len(region_tests.dropna(subset="effect"))
     n_features = len(evaluation.cohort.feature_names)
-    family_name = "region" if n_features == 1 else "test"
+    test_noun = "region" if n_features == 1 else "test"
     return (
-        f"p corrected for {count(n_tests, family_name)}, "
+        f"p corrected for {count(n_tests, test_noun)}, "
         f"{count(n_permutations, 'permutation')}"
     )
 
@@ -610,7 +615,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     question_text = "Does the region differ between classes?"
     selected_table = select_regions(evaluation, 1)
     n_measured_regions = int(
-        _region_tests_of(evaluation).dropna(subset="effect")["region"].nunique()
+        _select_region_tests(evaluation).dropna(subset="effect")["region"].nunique()
     )
     if selected_table.empty:
         return RegionAnswer(
@@ -620,7 +625,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
             "This does not mean that the classes are equal.",
         )
     largest_row = selected_table.iloc[0]
-    largest_text = (
+    largest_statistic_text = (
         f"{name_regions([largest_row['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest_row)}: "
         f"{_statistic_text(evaluation, largest_row, 'effect')}"
@@ -632,44 +637,46 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
             "This was not tested, because there were "
             f"{count(n_permutations, 'permutation')} and at least "
             f"{ranks.FEWEST_PERMUTATIONS} are needed. The largest effect is in "
-            f"{largest_text}."
+            f"{largest_statistic_text}."
         )
         caution_text = "A large effect without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
-    full_table = select_regions(evaluation, len(_region_tests_of(evaluation)))
-    is_significant = full_table["p_effect"] < ranks.ALPHA
-    significant_names = list(full_table.loc[is_significant, "region"].unique())
+    ordered_table = select_regions(evaluation, len(_select_region_tests(evaluation)))
+    is_significant_row = ordered_table["p_effect"] < ranks.ALPHA
+    significant_region_names = list(
+        ordered_table.loc[is_significant_row, "region"].unique()
+    )
     family_text = _family_text(evaluation)
-    if significant_names:
+    if significant_region_names:
         borderline_text = name_borderline(
-            full_table.drop_duplicates("region"),
+            ordered_table.drop_duplicates("region"),
             "p_effect",
             int(largest_row["n_permutations"]),
             atlas,
         )
         family_text = "; ".join(filter(None, [family_text, borderline_text]))
         answer_text = (
-            f"Yes, in {len(significant_names)} of "
+            f"Yes, in {len(significant_region_names)} of "
             f"{count(n_measured_regions, 'region')}: "
-            f"{name_regions(significant_names, atlas)} ({family_text}). The largest "
-            f"effect is in {largest_text}."
+            f"{name_regions(significant_region_names, atlas)} ({family_text}). The "
+            f"largest effect is in {largest_statistic_text}."
         )
         claim_text = (
-            f"{_claim_of_effect(evaluation)} in each region with p (effect) < 0.05. No "
+            f"{_effect_claim(evaluation)} in each region with p (effect) < 0.05. No "
             "difference was shown in any other region."
         )
     else:
         answer_text = (
             f"No difference was shown in any of {count(n_measured_regions, 'region')} "
             f"({family_text}). The largest effect, which is not significant, is in "
-            f"{largest_text}."
+            f"{largest_statistic_text}."
         )
         claim_text = "No region was shown to differ between classes."
         caution_text = "This does not mean that the classes are equal."
     return RegionAnswer(question_text, answer_text, claim_text, caution_text)
 
 
-def _claim_of_effect(evaluation: Evaluation) -> str:
+def _effect_claim(evaluation: Evaluation) -> str:
     """Return what a small p of an effect shows."""
     if is_trend_tested(evaluation):
         return "Values are lower or higher in later classes (trend)"
@@ -690,12 +697,12 @@ def _effect_caution(evaluation: Evaluation) -> str:
         "This does not mean that the disease begins there, that the region is more "
         "important than others, or that regions without a small p are unaffected. The "
         f"difference need not be specific to {cohort.classes[-1]}, because the test "
-        f"concerns {_compared_text(evaluation)} and no other disease was studied. "
+        f"concerns {_comparison_text(evaluation)} and no other disease was studied. "
         f"{importance_sentence}"
     )
 
 
-def _compared_text(evaluation: Evaluation) -> str:
+def _comparison_text(evaluation: Evaluation) -> str:
     """Return the classes or trend that the test of the effect compares."""
     if len(evaluation.cohort.classes) == 2:
         return "two classes"
@@ -718,7 +725,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     question_text = (
         "Does the difference of the region stand out from connected regions?"
     )
-    region_tests = _region_tests_of(evaluation).dropna(subset="contrast")
+    region_tests = _select_region_tests(evaluation).dropna(subset="contrast")
     caution_text = (
         "This does not show that the difference began in the region, because "
         "differences can also spread from connected regions."
@@ -734,7 +741,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     largest_row: Any = region_tests.loc[
         region_tests["contrast_z"].fillna(-np.inf).idxmax()
     ]
-    largest_text = (
+    largest_statistic_text = (
         f"{name_regions([largest_row['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest_row)}: "
         f"{_statistic_text(evaluation, largest_row, 'contrast')}"
@@ -746,11 +753,11 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     peak_table = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
         ["p_contrast", "contrast_z"], ascending=[True, False]
     )
-    peak_names = list(peak_table["region"].unique())
-    if not peak_names:
+    peak_region_names = list(peak_table["region"].unique())
+    if not peak_region_names:
         answer_text = (
             "This was not shown for any region. The largest contrast, which is not "
-            f"significant, is in {largest_text}."
+            f"significant, is in {largest_statistic_text}."
         )
         caution_text = (
             "This does not mean that the difference is equal in all regions. A larger "
@@ -761,8 +768,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         return RegionAnswer(question_text, answer_text, claim_text, caution_text)
     largest_peak_row: Any = peak_table.loc[peak_table["contrast_z"].idxmax()]
     answer_text = (
-        f"Yes, in {count(len(peak_names), 'region')}: "
-        f"{name_regions(peak_names, atlas)}. The largest contrast of these is in "
+        f"Yes, in {count(len(peak_region_names), 'region')}: "
+        f"{name_regions(peak_region_names, atlas)}. The largest contrast of these is "
+        "in "
         f"{name_regions([largest_peak_row['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest_peak_row)}: "
         f"{_statistic_text(evaluation, largest_peak_row, 'contrast')}."
@@ -811,9 +819,9 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         f"smallest scale. Its relative scale, which is its scale divided by that of "
         f"the median region, is {range_text} (mean and range over folds)."
     )
-    posterior_columns = ["fit_scale", "fit_low", "fit_high"]
+    estimate_columns = ["fit_scale", "fit_low", "fit_high"]
     mean_scale, lower_bound, upper_bound = smallest_row.reindex(
-        posterior_columns
+        estimate_columns
     ).to_numpy(float)
     if np.isfinite([mean_scale, lower_bound, upper_bound]).all():
         answer_text += (
@@ -825,19 +833,19 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "For a region with a small scale, the model uses the region's own value. For a "
         "region with a large scale, the model averages over connected regions."
     )
-    folds_lacking_scales = folds_without_scales(evaluation)
-    if folds_lacking_scales is not None and folds_lacking_scales.n_without:
-        if model_name == folds_lacking_scales.model:
-            source_text = "means over the other folds"
+    missing_scale_folds = folds_without_scales(evaluation)
+    if missing_scale_folds is not None and missing_scale_folds.n_without:
+        if model_name == missing_scale_folds.model:
+            scale_source_text = "means over the other folds"
         else:
-            source_text = f'those of the model "{model_name}"'
+            scale_source_text = f'those of the model "{model_name}"'
         answer_text += (
-            f" The main model ({folds_lacking_scales.model}) has no scale for each "
-            f"region in {folds_lacking_scales.n_without} of "
-            f"{count(folds_lacking_scales.n_folds, 'fold')}; the scales shown are "
-            f"{source_text}."
+            f" The main model ({missing_scale_folds.model}) has no scale for each "
+            f"region in {missing_scale_folds.n_without} of "
+            f"{count(missing_scale_folds.n_folds, 'fold')}; the scales shown are "
+            f"{scale_source_text}."
         )
-        if 2 * folds_lacking_scales.n_without > folds_lacking_scales.n_folds:
+        if 2 * missing_scale_folds.n_without > missing_scale_folds.n_folds:
             claim_text = ""
     if has_region_tests(evaluation) and not significant_regions(evaluation, "effect"):
         claim_text = ""
@@ -879,8 +887,8 @@ def planted_text(evaluation: Evaluation) -> str:
 
     "" for other cohorts.
     """
-    auc_of_statistic = {}
-    planted_names: list[str] = []
+    auc_by_statistic = {}
+    planted_region_names: list[str] = []
     if evaluation.region_tests is not None and "planted" in evaluation.region_tests:
         effect_symbol = "eta" if "F" in evaluation.region_tests else "|r|"
         for statistic_name, statistic_title in (
@@ -889,42 +897,46 @@ def planted_text(evaluation: Evaluation) -> str:
         ):
             ranking_table = rank_regions(evaluation, by=statistic_name)
             if ranking_table["planted"].any():
-                auc_of_statistic[statistic_title] = ranks.ranking_auc(ranking_table)
-                planted_names = list(
+                auc_by_statistic[statistic_title] = ranks.ranking_auc(ranking_table)
+                planted_region_names = list(
                     ranking_table.loc[ranking_table["planted"], "region"]
                 )
     # A small scale is not a statistic of differences, so tests replace it.
-    scale_model_names = [] if auc_of_statistic else models_of_varied_scales(evaluation)
+    scale_model_names = [] if auc_by_statistic else models_of_varied_scales(evaluation)
     for model_name in scale_model_names:
         ranking_table = rank_regions(evaluation, model_name)
         if "planted" in ranking_table and ranking_table["planted"].any():
-            auc_of_statistic[f"small scale ({model_name})"] = ranks.ranking_auc(
+            auc_by_statistic[f"small scale ({model_name})"] = ranks.ranking_auc(
                 ranking_table
             )
-            planted_names = list(ranking_table.loc[ranking_table["planted"], "region"])
-    if not auc_of_statistic:
+            planted_region_names = list(
+                ranking_table.loc[ranking_table["planted"], "region"]
+            )
+    if not auc_by_statistic:
         return ""
     planted_sentence = (
-        f"The simulated disease begins in {count(len(planted_names), 'region')} "
+        f"The simulated disease begins in {count(len(planted_region_names), 'region')} "
         '("planted") and spreads along the connectome.'
     )
-    significant_names = significant_regions(evaluation, "effect")
-    if has_region_tests(evaluation) and not {*planted_names} & {*significant_names}:
+    significant_region_names = significant_regions(evaluation, "effect")
+    if has_region_tests(evaluation) and not {*planted_region_names} & {
+        *significant_region_names
+    }:
         return (
             f"{planted_sentence} None of these regions was shown to differ, so these "
             "regions were not identified. The labels may not be those of the "
             "simulation, or the study may be too small."
         )
     auc_texts = [
-        f"{statistic_auc:.3f} by {statistic_title}"
-        for statistic_title, statistic_auc in auc_of_statistic.items()
+        f"{auc_value:.3f} by {statistic_title}"
+        for statistic_title, auc_value in auc_by_statistic.items()
     ]
     auc_sentence = (
         f"{planted_sentence} The test of the connectome can fail to detect this "
         "spread. The AUC for identifying these regions among all regions (1 is "
         f"perfect, 0.5 is chance) is {with_and(auc_texts)}."
     )
-    if min(auc_of_statistic.values()) < MIN_PLANTED_AUC:
+    if min(auc_by_statistic.values()) < MIN_PLANTED_AUC:
         auc_sentence += (
             " An AUC near or below 0.5 means that these regions were not identified. "
             f"The planted regions are those of the {evaluation.cohort.label_name} as "
@@ -970,7 +982,7 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     ]
     if len(cohort.classes) > 2:
         sentences.append(
-            f"The test concerns {_compared_text(evaluation)}, not pairs of classes. "
+            f"The test concerns {_comparison_text(evaluation)}, not pairs of classes. "
             f"Differences of single classes from {reference_class} have no corrected "
             "tests. No test compares classes in how much they differ from "
             f"{reference_class}."

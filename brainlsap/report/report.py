@@ -167,50 +167,50 @@ def check_results_folder(folder: str | Path) -> Path:
     if folder.is_file() or folder.is_mount():  # Neither can be replaced.
         raise ParameterError(f"{folder} is a file or a mounted disk; name a folder.")
     check_writable(folder)
-    top_names = {entry_path.name for entry_path in folder.glob("*")}
-    foreign_names = sorted(top_names - {REPORT_FOLDER, PRIVATE_FOLDER})
+    top_entry_names = {entry_path.name for entry_path in folder.glob("*")}
+    foreign_file_names = sorted(top_entry_names - {REPORT_FOLDER, PRIVATE_FOLDER})
     # Walk the folder only if it looks like results: a home folder would take long.
-    if not foreign_names:
-        foreign_names = _find_foreign_files(folder)
-    if foreign_names:
+    if not foreign_file_names:
+        foreign_file_names = _find_foreign_files(folder)
+    if foreign_file_names:
         raise ParameterError(
             f"{folder} contains files that were not written by a report "
-            f"({listed(foreign_names, 3)}). Name another folder."
+            f"({listed(foreign_file_names, 3)}). Name another folder."
         )
     return folder
 
 
 def _find_foreign_files(folder: Path) -> list[str]:
     """Return the files of a results folder that its report does not list."""
-    listed_names: list[str] = []
+    reported_file_names: list[str] = []
     with suppress(OSError, ValueError, LookupError, TypeError):
         settings_record = json.loads(
             (folder / REPORT_FOLDER / "settings.json").read_bytes()
         )
-        listed_names = settings_record["files"]
+        reported_file_names = settings_record["files"]
     relative_paths = [
         file_path.relative_to(folder)
         for file_path in folder.rglob("*")
         if file_path.is_file()
     ]
-    found_names = {
+    existing_file_names = {
         file_path.as_posix()
         for file_path in relative_paths
         if not file_path.is_relative_to(f"{PRIVATE_FOLDER}/{FITS_FOLDER}")
     }
-    return sorted(found_names.difference(listed_names))
+    return sorted(existing_file_names.difference(reported_file_names))
 
 
 def check_same_study(
     folder: Path,
     study_settings: Mapping[str, object],
-    hash_data: Callable[[], str],
+    compute_data_hash: Callable[[], str],
 ) -> None:
     """Raise if a results folder holds a report of other settings or other data.
 
     Compares the options given to :func:`brainlsap.run_study`, if they were recorded.
-    `hash_data` returns the hash of the data. It is called only if there is a report,
-    because hashing reads all connectomes.
+    `compute_data_hash` returns the hash of the data. It is called only if there is a
+    report, because hashing reads all connectomes.
     """
     stored_path = folder / PRIVATE_FOLDER / EVALUATION_FOLDER / "evaluation.json"
     if not stored_path.is_file():
@@ -231,7 +231,7 @@ def check_same_study(
         for option_name in sorted(study_options.keys() | earlier_options.keys())
         if study_options.get(option_name) != earlier_options.get(option_name)
     ]
-    if stored_record["cohort"]["data_hash"] != hash_data():
+    if stored_record["cohort"]["data_hash"] != compute_data_hash():
         difference_texts = difference_texts or ["data"]
     if difference_texts:
         differences_text = ", ".join(difference_texts).replace("None", "not given")
@@ -247,11 +247,11 @@ def _select_study_options(study_settings: Mapping[str, object]) -> Mapping[str, 
     study_options = study_settings.get("study_options")
     if isinstance(study_options, Mapping) and study_options:
         return study_options
-    excluded_names = (*REPORT_SETTINGS, "version")
+    excluded_setting_names = (*REPORT_SETTINGS, "version")
     return {
         setting_name: setting_value
         for setting_name, setting_value in study_settings.items()
-        if setting_name not in excluded_names
+        if setting_name not in excluded_setting_names
     }
 
 
@@ -279,23 +279,22 @@ def _add_report_facts(
     )
     cohort_table = cohort.table.copy()
     if "code" not in cohort_table:
-        random_numbers = secrets.SystemRandom().sample(
+        code_numbers = secrets.SystemRandom().sample(
             range(len(cohort_table)), len(cohort_table)
         )
         n_digits = max(4, len(str(len(cohort_table))))
         cohort_table["code"] = [
-            f"S{pseudonym_number + 1:0{n_digits}d}"
-            for pseudonym_number in random_numbers
+            f"S{code_number + 1:0{n_digits}d}" for code_number in code_numbers
         ]
     if quality is not None:
-        missing_scan_names = cohort_table["scan"][
+        scans_without_quality = cohort_table["scan"][
             ~cohort_table["scan"].isin(quality.index)
         ]
-        if len(missing_scan_names):
+        if len(scans_without_quality):
             raise ParameterError(
                 f"{option_text('quality')} must have a row for every scan, indexed by "
-                f"its name; it has none for {listed(missing_scan_names, 3)}. Compute "
-                "the table with brainlsap.data.quality_table(cohort)."
+                f"its name; it has none for {listed(scans_without_quality, 3)}. "
+                "Compute the table with brainlsap.data.quality_table(cohort)."
             )
         cohort_table["quality"] = cohort_table["scan"].map(quality["flags"])
     if evaluation.ranking is None and not evaluation.scales.empty:
@@ -337,18 +336,18 @@ def write_tables(
 
     check_outputs(table_paths(folder), overwrite=overwrite)
     evaluation = _add_report_facts(evaluation)
-    table_of_name = report_tables(evaluation)
-    latex_of_name = paper_tables(table_of_name, evaluation)
-    text_of_path: dict[Path, str] = {}
-    for table_name, report_table in table_of_name.items():
-        text_of_path[Path(folder, f"{table_name}.tex")] = latex_of_name[table_name]
+    table_by_name = report_tables(evaluation)
+    latex_by_name = paper_tables(table_by_name, evaluation)
+    text_by_path: dict[Path, str] = {}
+    for table_name, report_table in table_by_name.items():
+        text_by_path[Path(folder, f"{table_name}.tex")] = latex_by_name[table_name]
         markdown_text = table_text(report_table, "markdown")
-        text_of_path[Path(folder, f"{table_name}.md")] = markdown_text
-    check_outputs(text_of_path, overwrite=overwrite)
-    for table_path, table_content in text_of_path.items():
+        text_by_path[Path(folder, f"{table_name}.md")] = markdown_text
+    check_outputs(text_by_path, overwrite=overwrite)
+    for table_path, file_text in text_by_path.items():
         with replace_when_whole(table_path) as partial_path:
-            partial_path.write_text(table_content, "utf-8")
-    return [*text_of_path]
+            partial_path.write_text(file_text, "utf-8")
+    return [*text_by_path]
 
 
 def table_paths(folder: str | Path) -> list[Path]:
@@ -402,28 +401,28 @@ def write_figures(
     from brainlsap.report.page import report_figures
 
     evaluation = _add_report_facts(evaluation)
-    figure_of_name = report_figures(evaluation, evaluation.cohort.atlas)
-    path_of_figure = {
+    figure_by_name = report_figures(evaluation, evaluation.cohort.atlas)
+    path_by_figure = {
         figure_name: Path(folder, f"{figure_name}.pdf")
-        for figure_name in figure_of_name
+        for figure_name in figure_by_name
     }
     try:
-        check_outputs(path_of_figure.values(), overwrite=overwrite)
-        for figure_name, report_figure in figure_of_name.items():
-            with replace_when_whole(path_of_figure[figure_name]) as partial_path:
+        check_outputs(path_by_figure.values(), overwrite=overwrite)
+        for figure_name, report_figure in figure_by_name.items():
+            with replace_when_whole(path_by_figure[figure_name]) as partial_path:
                 report_figure.savefig(partial_path)
     finally:
-        for report_figure in figure_of_name.values():
+        for report_figure in figure_by_name.values():
             close(report_figure)
-    return [*path_of_figure.values()]
+    return [*path_by_figure.values()]
 
 
 def _write_private(evaluation: Evaluation, folder: Path) -> None:
     """Write what names people, readable by the owner alone."""
     folder.mkdir(mode=0o700)
     evaluation.save(folder / EVALUATION_FOLDER)
-    scan_codes = evaluation.cohort.table[["code", "scan", "participant"]]
-    write_tsv(scan_codes, folder / "codes.tsv")
+    scan_code_table = evaluation.cohort.table[["code", "scan", "participant"]]
+    write_tsv(scan_code_table, folder / "codes.tsv")
     left_out_table = evaluation.cohort.left_out
     if left_out_table is not None and len(left_out_table):
         write_tsv(left_out_table, folder / "left_out.tsv")

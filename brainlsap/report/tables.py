@@ -108,16 +108,16 @@ def feature_title(
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
     feature_name_text = FEATURE_TITLES.get(feature_name, feature_name)
-    subcortex_substitute = find_subcortex_substitute(cohort, feature_name)
-    if not subcortex_substitute:
+    subcortex_measure_text = find_subcortex_substitute(cohort, feature_name)
+    if not subcortex_measure_text:
         return feature_name_text
     if region_name is None:
-        measure_name = subcortex_substitute.partition(" in ")[0]  # Without its unit.
+        measure_name = subcortex_measure_text.partition(" in ")[0]  # Without its unit.
         return f"{feature_name_text} (subcortex: {measure_name})"
-    structure_of_region = cohort.regions.set_index("name")["structure"]
+    structure_by_region = cohort.regions.set_index("name")["structure"]
     return (
-        subcortex_substitute
-        if structure_of_region[region_name] == "subcortex"
+        subcortex_measure_text
+        if structure_by_region[region_name] == "subcortex"
         else feature_name_text
     )
 
@@ -156,9 +156,9 @@ def has_missing_values(cohort: CohortSummary) -> bool:
 def _count_measured_regions(cohort: Any, feature_name: str) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
     class_features = cohort.class_features
-    has_mean = class_features["mean"].notna()
+    is_measured_row = class_features["mean"].notna()
     feature_table = class_features[
-        has_mean & (class_features["feature"] == feature_name)
+        is_measured_row & (class_features["feature"] == feature_name)
     ]
     n_regions = feature_table["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
@@ -176,10 +176,11 @@ def interval_text(estimate: float, low: float, high: float, n_digits: int = 3) -
     """Return "estimate [low, high]", without bounds that are unknown."""
     ordered_values = (estimate, min(low, estimate), max(high, estimate))
     value_texts = [
-        spread_text(shown_value, n_digits=n_digits) for shown_value in ordered_values
+        spread_text(ordered_value, n_digits=n_digits)
+        for ordered_value in ordered_values
     ]
-    are_known = np.isfinite([estimate, low, high]).all()
-    return "{} [{}, {}]".format(*value_texts) if are_known else value_texts[0]
+    are_bounds_known = np.isfinite([estimate, low, high]).all()
+    return "{} [{}, {}]".format(*value_texts) if are_bounds_known else value_texts[0]
 
 
 def shorten_name(long_name: str, max_length: int) -> str:
@@ -211,13 +212,13 @@ def shorten_name(long_name: str, max_length: int) -> str:
 
 
 def number_texts(
-    frame: pd.DataFrame, title_of_column: Mapping[str, str], n_digits: int = 3
+    frame: pd.DataFrame, title_by_column: Mapping[str, str], n_digits: int = 3
 ) -> pd.DataFrame:
     """Return columns as text for a paper, under these titles.
 
     Numbers with bounds, `<name>_low` or else `low`, are written with them.
     """
-    text_table = frame[list(title_of_column)].copy()
+    text_table = frame[list(title_by_column)].copy()
     for column_name in text_table.select_dtypes("float"):
         column_stem = column_name.removesuffix("_scale")
         bound_columns = [f"{column_stem}_low", f"{column_stem}_high"]
@@ -234,7 +235,7 @@ def number_texts(
                 spread_text(cell_value, n_digits=n_digits)
                 for cell_value in text_table[column_name]
             ]
-    return text_table.rename(columns=title_of_column)
+    return text_table.rename(columns=title_by_column)
 
 
 def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
@@ -273,23 +274,25 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     check_choice("style", style, ("latex", "markdown"))
     cell_table = frame.astype(object).where(frame.notna(), "")
     cell_table = cell_table.map(lambda cell_text: " ".join(str(cell_text).split()))
-    is_numeric = [
+    is_numeric_column = [
         pd.api.types.is_numeric_dtype(column_dtype) for column_dtype in frame.dtypes
     ]
     if style == "latex":
-        is_long = [
+        is_long_column = [
             cell_table[column_name].str.len().max() > 40 for column_name in cell_table
         ]
-        column_kinds = zip(is_numeric, is_long, strict=True)
+        column_flags = zip(is_numeric_column, is_long_column, strict=True)
         alignment_text = "".join(
-            "r" if n else "p{45mm}" if x else "l" for n, x in column_kinds
+            "r" if n else "p{45mm}" if x else "l" for n, x in column_flags
         )
         cell_table = cell_table.replace(_SIGN, "\N{MINUS SIGN}", regex=True)
         latex_text = cell_table.to_latex(
             index=False, escape=True, column_format=alignment_text
         )
         return _keep_hyphens(latex_text.translate(str.maketrans(LATEX_SIGNS)))
-    markdown_alignments = ["---:" if is_number else "---" for is_number in is_numeric]
+    markdown_alignments = [
+        "---:" if is_number else "---" for is_number in is_numeric_column
+    ]
     escaped_rows = [
         [cell_text.replace("\\", r"\\").replace("|", r"\|") for cell_text in cell_row]
         for cell_row in [list(cell_table), *cell_table.to_numpy()]
@@ -309,15 +312,17 @@ def latex_cells(frame: pd.DataFrame) -> tuple[list[list[str]], list[str]]:
     return cell_rows, [_escape_latex(str(column_title)) for column_title in frame]
 
 
-def mark_signs(plain_text: str) -> str:
+def mark_signs(unmarked_text: str) -> str:
     """Return a text with minus signs where hyphens are signs of numbers."""
-    return re.sub(_SIGN, "\N{MINUS SIGN}", plain_text)
+    return re.sub(_SIGN, "\N{MINUS SIGN}", unmarked_text)
 
 
-def _escape_latex(plain_text: str) -> str:
+def _escape_latex(unescaped_text: str) -> str:
     """Return a text with special characters and minus signs as LaTeX has them."""
-    latex_of_sign: dict[str, str | int | None] = {**_SPECIAL, **LATEX_SIGNS}
-    return _keep_hyphens(mark_signs(plain_text).translate(str.maketrans(latex_of_sign)))
+    latex_by_sign: dict[str, str | int | None] = {**_SPECIAL, **LATEX_SIGNS}
+    return _keep_hyphens(
+        mark_signs(unescaped_text).translate(str.maketrans(latex_by_sign))
+    )
 
 
 def _keep_hyphens(latex_text: str) -> str:
@@ -355,14 +360,16 @@ def known_network_weights(evaluation: Evaluation, model_name: str) -> np.ndarray
 
     Fits that failed have no weight and are left out.
     """
-    weights = network_weights(evaluation.fits[evaluation.fits["model"] == model_name])
-    return weights[np.isfinite(weights)]
+    fit_weights = network_weights(
+        evaluation.fits[evaluation.fits["model"] == model_name]
+    )
+    return fit_weights[np.isfinite(fit_weights)]
 
 
 def has_unused_network(evaluation: Evaluation, model_name: str) -> bool:
     """Return whether a model adds a network that has no weight in any fold."""
-    weights = known_network_weights(evaluation, model_name)
-    return weights.size > 0 and not weights.any()
+    fit_weights = known_network_weights(evaluation, model_name)
+    return fit_weights.size > 0 and not fit_weights.any()
 
 
 def unused_network_text(model_fits: pd.DataFrame) -> str:
@@ -375,7 +382,7 @@ def unused_network_text(model_fits: pd.DataFrame) -> str:
     )
 
 
-def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
+def select_score_summary(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
     summary_table = evaluation.summary()
     return summary_table[summary_table["score"] == score_name].set_index("model")
@@ -383,10 +390,10 @@ def summary_of(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
 
 def folds_lacking(evaluation: Evaluation) -> int:
     """Return the number of test folds without a scan of some class."""
-    n_classes_of_fold = evaluation.predictions.groupby(["repeat", "fold"])[
+    n_classes_by_fold = evaluation.predictions.groupby(["repeat", "fold"])[
         "truth"
     ].nunique()
-    return int((n_classes_of_fold < len(evaluation.cohort.classes)).sum())
+    return int((n_classes_by_fold < len(evaluation.cohort.classes)).sum())
 
 
 def shown_scores(evaluation: Evaluation) -> dict[str, str]:
@@ -438,15 +445,19 @@ def score_table(
     scores = [scores] if isinstance(scores, str) else [*scores]
     for score_name in scores:
         check_choice("scores", score_name, fold_scores())
-    title_of_score, summary_table = shown_scores(evaluation), evaluation.summary()
-    shown_names = [score_name for score_name in scores if score_name in title_of_score]
+    title_by_score, summary_table = shown_scores(evaluation), evaluation.summary()
+    defined_score_names = [
+        score_name for score_name in scores if score_name in title_by_score
+    ]
     if intervals:
         interval_text_table = _make_interval_text_table(evaluation)
-        score_titles = [title_of_score[score_name] for score_name in shown_names]
+        score_titles = [
+            title_by_score[score_name] for score_name in defined_score_names
+        ]
         joined_table = interval_text_table[score_titles].reset_index()
         if tests:
             joined_table = _add_tests(joined_table, evaluation)
-        return _mark_limits(joined_table, evaluation)
+        return _add_remark_columns(joined_table, evaluation)
     score_texts = [
         spread_text(*mean_and_sd)
         for mean_and_sd in summary_table[["mean", "sd"]].to_numpy()
@@ -458,42 +469,42 @@ def score_table(
         index="model", columns="score", values="text"
     )
     score_text_table = score_text_table.loc[
-        list(evaluation.models), shown_names
-    ].rename(columns=title_of_score)
+        list(evaluation.models), defined_score_names
+    ].rename(columns=title_by_score)
     fold_table = score_text_table.reset_index()
     if tests:
         fold_table = _add_tests(fold_table, evaluation)
-    return _mark_limits(fold_table, evaluation)
+    return _add_remark_columns(fold_table, evaluation)
 
 
 def _make_interval_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return every score of all test scans as "estimate [low, high]", by model."""
-    title_of_score = shown_scores(evaluation)
+    title_by_score = shown_scores(evaluation)
     model_tables = [
         number_texts(score_intervals(evaluation, model_name), {"estimate": model_name})
         for model_name in evaluation.models
     ]
-    score_text_table = pd.concat(model_tables, axis=1).T[list(title_of_score)]
-    return score_text_table.rename(columns=title_of_score).rename_axis("model")
+    score_text_table = pd.concat(model_tables, axis=1).T[list(title_by_score)]
+    return score_text_table.rename(columns=title_by_score).rename_axis("model")
 
 
 def _make_difference_text_table(
     test_table: pd.DataFrame,
-    title_of_column: Mapping[str, str],
-    has_same_predictions: Sequence[bool],
+    title_by_column: Mapping[str, str],
+    is_identical_pair: Sequence[bool],
 ) -> pd.DataFrame:
     """Return comparisons of two models as text; no test if they predict the same.
 
     The titles are those of :func:`number_texts`.
     """
-    text_table = number_texts(test_table, title_of_column)
-    difference_title = title_of_column["difference"]
-    is_same = np.array(has_same_predictions, dtype=bool)
+    text_table = number_texts(test_table, title_by_column)
+    difference_title = title_by_column["difference"]
+    is_identical_row = np.array(is_identical_pair, dtype=bool)
     text_table[difference_title] = text_table[difference_title].mask(
-        is_same, SAME_PREDICTIONS
+        is_identical_row, SAME_PREDICTIONS
     )
-    p_title = title_of_column["p_holm"]
-    text_table[p_title] = text_table[p_title].mask(is_same, NO_TEST)
+    p_title = title_by_column["p_holm"]
+    text_table[p_title] = text_table[p_title].mask(is_identical_row, NO_TEST)
     return text_table
 
 
@@ -501,29 +512,27 @@ def _compare_with_others(
     evaluation: Evaluation,
     model_name: str,
     test_table: pd.DataFrame,
-    name_title: str,
+    model_column_title: str,
     difference_title: str,
 ) -> pd.DataFrame:
     """Return the comparisons of a model with others as text, a row per other model."""
-    title_of_column = {
-        "model": name_title,
+    title_by_column = {
+        "model": model_column_title,
         "difference": difference_title,
         "p_holm": _holm_title(test_table),
     }
-    has_same_predictions = [
-        evaluation.have_same_predictions(model_name, other_name)
-        for other_name in test_table["model"]
+    is_identical_pair = [
+        evaluation.have_same_predictions(model_name, other_model_name)
+        for other_model_name in test_table["model"]
     ]
-    return _make_difference_text_table(
-        test_table, title_of_column, has_same_predictions
-    )
+    return _make_difference_text_table(test_table, title_by_column, is_identical_pair)
 
 
 def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     """Add p against chance, and the difference of the first model from each other."""
     main_model_name = evaluation.models[0]
-    chance_texts = chance_p_values(evaluation).map(p_text)
-    model_table[CHANCE_TITLE] = model_table["model"].map(chance_texts)
+    chance_p_texts = chance_p_values(evaluation).map(p_text)
+    model_table[CHANCE_TITLE] = model_table["model"].map(chance_p_texts)
     test_table = person_comparisons(evaluation, main_model_name)
     if len(test_table):
         difference_text_table = _compare_with_others(
@@ -537,10 +546,10 @@ def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFram
     return model_table.astype(object).fillna("")
 
 
-def _mark_limits(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
+def _add_remark_columns(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
     """Add columns where folds share people, or a model predicts as another does."""
-    if "model" in frame and (remark_of_model := model_remarks(evaluation)):
-        frame = frame.assign(remark=frame["model"].map(remark_of_model).fillna(""))
+    if "model" in frame and (remark_by_model := model_remarks(evaluation)):
+        frame = frame.assign(remark=frame["model"].map(remark_by_model).fillna(""))
     if evaluation.settings["people_shared"]:
         frame = frame.assign(folds="folds share people: not a score for new people")
     return frame.rename_axis(columns=None)
@@ -556,39 +565,43 @@ def score_intervals(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
 
 def model_remarks(evaluation: Evaluation) -> dict[str, str]:
     """Return remarks on models that predict one class, or the same as another model."""
-    remark_of_model = {}
+    remark_by_model = {}
     for model_name, predicted_labels in evaluation.predictions.groupby("model")[
         "predicted"
     ]:
         if predicted_labels.nunique() == 1 and model_name != "majority class":
-            remark_of_model[str(model_name)] = (
+            remark_by_model[str(model_name)] = (
                 f"predicts {predicted_labels.min()} for everybody"
             )
-    for model_name, identical_model in evaluation.twin_of_model.items():
-        remark_of_model[model_name] = f"same predictions as {identical_model}"
-    return remark_of_model
+    for model_name, identical_model_name in evaluation.twin_of_model.items():
+        remark_by_model[model_name] = f"same predictions as {identical_model_name}"
+    return remark_by_model
 
 
 def identical_models(evaluation: Evaluation) -> list[list[str]]:
     """Return the groups of models with the same predictions, in the order of models."""
-    twin_of_model = evaluation.twin_of_model
-    names_of_first: dict[str, list[str]] = {}
+    twin_by_model = evaluation.twin_of_model
+    names_by_first_model: dict[str, list[str]] = {}
     for model_name in evaluation.models:
-        first_name = twin_of_model.get(model_name, model_name)
-        names_of_first.setdefault(first_name, []).append(model_name)
-    return [name_group for name_group in names_of_first.values() if len(name_group) > 1]
+        first_model_name = twin_by_model.get(model_name, model_name)
+        names_by_first_model.setdefault(first_model_name, []).append(model_name)
+    return [
+        identical_names
+        for identical_names in names_by_first_model.values()
+        if len(identical_names) > 1
+    ]
 
 
 def comparisons_text(evaluation: Evaluation) -> str:
     """Return the reason for fewer comparisons than other models, or ""."""
-    n_identical = len(evaluation.twin_of_model)
-    if not n_identical:
+    n_identical_models = len(evaluation.twin_of_model)
+    if not n_identical_models:
         return ""
     test_table = person_comparisons(evaluation, evaluation.models[0])
     n_comparisons = int(test_table["n_comparisons"].max())
     return (
-        f"{count(n_comparisons, 'comparison')}, because {count(n_identical, 'model')} "
-        "made the same predictions as another"
+        f"{count(n_comparisons, 'comparison')}, because "
+        f"{count(n_identical_models, 'model')} made the same predictions as another"
     )
 
 
@@ -635,7 +648,7 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         for score_name, score_title in shown_scores(evaluation).items()
         if SCORES[score_name].is_shown_with_interval
     ]
-    return _mark_limits(
+    return _add_remark_columns(
         _make_interval_text_table(evaluation)[score_titles].reset_index(), evaluation
     )
 
@@ -652,7 +665,7 @@ MODEL_GROUPS = (
 """Groups of models in the order of the table of scores."""
 
 
-def group_of_model(model_name: str, role: str) -> str:
+def find_model_group(model_name: str, role: str) -> str:
     """Return in which group of :data:`MODEL_GROUPS` a model is shown."""
     if model_name in NESTED_RIDGES:
         return MODEL_GROUPS[1]
@@ -695,14 +708,14 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
     covariates_phrase = covariates_text(evaluation)
     if test_table.empty or not covariates_phrase:
         return pd.DataFrame()
-    covariates_name, brain_name, both_name = ADDED_VALUE_MODELS
-    title_of_model = {
-        covariates_name: f"{covariates_phrase} alone",
-        brain_name: f"brain alone ({brain_name})",
-        both_name: "both",
+    covariates_model_name, brain_model_name, joint_model_name = ADDED_VALUE_MODELS
+    title_by_model = {
+        covariates_model_name: f"{covariates_phrase} alone",
+        brain_model_name: f"brain alone ({brain_model_name})",
+        joint_model_name: "both",
     }
     input_records = []
-    for model_name, inputs_title in title_of_model.items():
+    for model_name, inputs_title in title_by_model.items():
         estimate_and_bounds = score_intervals(evaluation, model_name).loc[
             "balanced_accuracy"
         ]
@@ -711,14 +724,14 @@ def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
             {"name": model_name, "inputs": inputs_title, "score": score_text}
         )
     difference_text_table = _compare_with_others(
-        evaluation, both_name, test_table, "name", "both minus this [95%]"
+        evaluation, joint_model_name, test_table, "name", "both minus this [95%]"
     )
     text_table = pd.DataFrame(input_records).merge(
         difference_text_table, how="left", on="name"
     )
     text_table = text_table.drop(columns="name").fillna("")
     text_table = text_table.rename(columns={"score": "balanced accuracy [95%]"})
-    return _mark_limits(text_table, evaluation)
+    return _add_remark_columns(text_table, evaluation)
 
 
 @lru_cache(maxsize=4)  # hashed by identity; tables and answers use it
@@ -740,7 +753,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
         :func:`brainlsap.evaluation.compare_by_person`; the main scores as
         mean ± s.d. over folds. Rows are sorted by group.
     """
-    role_of_model = evaluation.fits.groupby("model")["role"].first()
+    role_by_model = evaluation.fits.groupby("model")["role"].first()
     score_texts = []
     for model_name in evaluation.models:
         estimate_and_bounds = score_intervals(evaluation, model_name).loc[
@@ -752,8 +765,8 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     model_table = pd.DataFrame(
         {
             "group": [
-                group_of_model(shown_model, role_of_model[shown_model])
-                for shown_model in evaluation.models
+                find_model_group(model_name, role_by_model[model_name])
+                for model_name in evaluation.models
             ],
             "model": list(evaluation.models),
             "balanced accuracy [95%]": score_texts,
@@ -767,14 +780,14 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     if "external" not in evaluation.settings:
         fold_scores_table = fold_scores_table.rename(
             columns={
-                fold_title: f"{fold_title} over folds"
-                for fold_title in fold_columns
-                if fold_title not in ("model", "folds")
+                fold_column_title: f"{fold_column_title} over folds"
+                for fold_column_title in fold_columns
+                if fold_column_title not in ("model", "folds")
             }
         )
     model_table = model_table.merge(fold_scores_table, on="model")
-    group_ranks = model_table["group"].map(MODEL_GROUPS.index)
-    model_table = model_table.iloc[np.argsort(group_ranks, kind="stable")]
+    group_indices = model_table["group"].map(MODEL_GROUPS.index)
+    model_table = model_table.iloc[np.argsort(group_indices, kind="stable")]
     covariates_phrase = covariates_text(evaluation)
     if covariates_phrase:
         covariates_title = f"covariates ({covariates_phrase} alone)"
@@ -799,13 +812,13 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     main_model_name = evaluation.models[0]
     test_table = comparison.compare_models(evaluation)
-    title_of_column = {
+    title_by_column = {
         "model": "model",
         "difference": f"model minus {main_model_name} [95%]",
     }
-    title_of_column["p_holm"] = _holm_title(test_table)
-    title_of_column["better"] = f"better than {main_model_name}"
-    return _mark_limits(number_texts(test_table, title_of_column), evaluation)
+    title_by_column["p_holm"] = _holm_title(test_table)
+    title_by_column["better"] = f"better than {main_model_name}"
+    return _add_remark_columns(number_texts(test_table, title_by_column), evaluation)
 
 
 def _holm_title(test_table: pd.DataFrame) -> str:
@@ -816,27 +829,29 @@ def _holm_title(test_table: pd.DataFrame) -> str:
 
 def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
     """Return the gain of each step from no network to averaging by region."""
-    title_of_column = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    step_table = _weaken_steps(
+    title_by_column = {"below": "from", "above": "to", "difference": "difference [95%]"}
+    step_table = _weaken_step_verdicts(
         evaluation, comparison.nested_model_table(evaluation, N_SWAPS)
     )
-    title_of_column |= {
+    title_by_column |= {
         "p_holm": "Holm p" if len(step_table) > 1 else "p",
         "adds": "gain",
     }
-    has_same_predictions = [
-        evaluation.have_same_predictions(simpler_name, richer_name)
-        for simpler_name, richer_name in zip(
+    is_identical_pair = [
+        evaluation.have_same_predictions(simpler_model_name, richer_model_name)
+        for simpler_model_name, richer_model_name in zip(
             step_table["below"], step_table["above"], strict=True
         )
     ]
     step_text_table = _make_difference_text_table(
-        step_table, title_of_column, has_same_predictions
+        step_table, title_by_column, is_identical_pair
     )
-    return _mark_limits(step_text_table, evaluation)
+    return _add_remark_columns(step_text_table, evaluation)
 
 
-def _weaken_steps(evaluation: Evaluation, step_table: pd.DataFrame) -> pd.DataFrame:
+def _weaken_step_verdicts(
+    evaluation: Evaluation, step_table: pd.DataFrame
+) -> pd.DataFrame:
     """Return steps of nested ridges with the verdict of the table of scores, if weaker.
 
     A step is a comparison of that table if one of its models made the predictions of
@@ -846,16 +861,17 @@ def _weaken_steps(evaluation: Evaluation, step_table: pd.DataFrame) -> pd.DataFr
     test_table = person_comparisons(evaluation, main_model_name).set_index("model")
     weaker_records = []
     for step_record in step_table.to_dict("records"):
-        for twin_name, other_name in (
+        for twin_model_name, other_model_name in (
             (step_record["above"], step_record["below"]),
             (step_record["below"], step_record["above"]),
         ):
-            is_same = twin_name == main_model_name or evaluation.have_same_predictions(
-                main_model_name, twin_name
+            has_main_predictions = (
+                twin_model_name == main_model_name
+                or evaluation.have_same_predictions(main_model_name, twin_model_name)
             )
-            if is_same and other_name in test_table.index:
+            if has_main_predictions and other_model_name in test_table.index:
                 step_record["p_holm"] = np.fmax(
-                    step_record["p_holm"], test_table.loc[other_name, "p_holm"]
+                    step_record["p_holm"], test_table.loc[other_model_name, "p_holm"]
                 )
         if (
             step_record["p_holm"] >= ranks.ALPHA
@@ -883,7 +899,7 @@ def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
         share=curve_table["share"].map("{:.0%}".format),
         n_train_people=curve_table["n_train_people"].map("{:.0f}".format),
     )
-    title_of_column = {
+    title_by_column = {
         "model": "model",
         "share": "share of training",
         "n_train_people": "training participants",
@@ -891,10 +907,10 @@ def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
         "slope": "gain by a doubling [95%]",
         "answer": "would more help?",
     }
-    text_table = number_texts(curve_table, title_of_column)
-    is_last = ~curve_table["model"].duplicated(keep="last")
-    slope_titles = [title_of_column["slope"], title_of_column["answer"]]
-    text_table[slope_titles] = text_table[slope_titles].where(is_last, "")
+    text_table = number_texts(curve_table, title_by_column)
+    is_last_row = ~curve_table["model"].duplicated(keep="last")
+    slope_titles = [title_by_column["slope"], title_by_column["answer"]]
+    text_table[slope_titles] = text_table[slope_titles].where(is_last_row, "")
     return text_table
 
 
@@ -984,8 +1000,8 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
         column_title = str(column_name)
         if classes_text not in ("", all_classes_text):
             column_title += f" (over {classes_text})"
-        is_small = group_table["note"] == TOO_FEW_PEOPLE
-        for group_record in group_table[~is_small].to_dict("records"):
+        is_small_group = group_table["note"] == TOO_FEW_PEOPLE
+        for group_record in group_table[~is_small_group].to_dict("records"):
             bounds = group_record["low"], group_record["high"]
             score_text = interval_text(group_record["balanced_accuracy"], *bounds)
             if group_record["note"]:
@@ -998,8 +1014,8 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
                     score_text,
                 )
             )
-        if is_small.any():
-            small_groups_text = listed(group_table.loc[is_small, "group"])
+        if is_small_group.any():
+            small_groups_text = listed(group_table.loc[is_small_group, "group"])
             # A count of very few people might tell who they are.
             unscored_text = f"not scored: {TOO_FEW_PEOPLE}"
             table_records.append(
@@ -1022,7 +1038,9 @@ def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
             )
             table_records.append((column_title, gap_title, "", gap_text))
     column_names = ["group", "participants", "number", "balanced accuracy [95%]"]
-    return _mark_limits(pd.DataFrame(table_records, columns=column_names), evaluation)
+    return _add_remark_columns(
+        pd.DataFrame(table_records, columns=column_names), evaluation
+    )
 
 
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
@@ -1045,12 +1063,12 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
     rate_table = comparison.class_table(
         evaluation, model or evaluation.models[0], N_DRAWS
     )
-    title_of_column = {
+    title_by_column = {
         rate_name: CLASS_RATE_TITLES.get(rate_name, rate_name)
         for rate_name in rate_table
         if not rate_name.endswith(("_low", "_high"))
     }
-    return _mark_limits(number_texts(rate_table, title_of_column, 2), evaluation)
+    return _add_remark_columns(number_texts(rate_table, title_by_column, 2), evaluation)
 
 
 def region_labels(
@@ -1071,13 +1089,13 @@ def region_labels(
     ]
     if label_kind != "brief":
         return full_labels
-    brief_of_name = {
+    brief_label_by_name = {
         region_name: region_name.partition(", ")[0] for region_name in atlas_names
     }
-    use_counts = Counter(brief_of_name.values())
+    n_uses_by_label = Counter(brief_label_by_name.values())
     return [
-        brief_of_name[region_label]
-        if use_counts[brief_of_name[region_label]] == 1
+        brief_label_by_name[region_label]
+        if n_uses_by_label[brief_label_by_name[region_label]] == 1
         else region_label
         for region_label in full_labels
     ]
@@ -1087,8 +1105,8 @@ def _match_region_indices(region_names: Sequence[str], atlas: Atlas) -> list[int
     """Return the row of every region; one of several features has several rows."""
     unique_names = list(dict.fromkeys(region_names))
     atlas_indices = atlas.match(unique_names).tolist()
-    index_of_name = dict(zip(unique_names, atlas_indices, strict=True))
-    return [index_of_name[region_name] for region_name in region_names]
+    index_by_name = dict(zip(unique_names, atlas_indices, strict=True))
+    return [index_by_name[region_name] for region_name in region_names]
 
 
 def centroid_texts(region_names: Sequence[str], atlas: Atlas) -> list[str]:
@@ -1147,24 +1165,26 @@ def region_table(
         If `n_regions` is less than 1, or no region has a rank.
     """
     top_table = ranked_regions(ranking, n_regions).reset_index(drop=True)
-    ranked_names = list(top_table["region"])
+    ranked_region_names = list(top_table["region"])
     paper_table = pd.DataFrame({"rank": top_table["rank"].astype(int)})
-    paper_table["region"] = region_names = region_labels(ranked_names, atlas, "full")
+    paper_table["region"] = region_names = region_labels(
+        ranked_region_names, atlas, "full"
+    )
     if atlas is not None:
         atlas = load_atlas(atlas)
-        short_names = region_labels(ranked_names, atlas, "short")
+        short_region_names = region_labels(ranked_region_names, atlas, "short")
         paper_table = (
             paper_table
-            if short_names == region_names
-            else paper_table.assign(**{"short name": short_names})
+            if short_region_names == region_names
+            else paper_table.assign(**{"short name": short_region_names})
         )
-        paper_table["x, y, z"] = centroid_texts(ranked_names, atlas)
+        paper_table["x, y, z"] = centroid_texts(ranked_region_names, atlas)
     paper_table = paper_table.join(
         number_texts(top_table, {"relative_scale": "relative scale"})
     )
     rank_bound_table = top_table[["rank_low", "rank_high"]].astype(int).astype(str)
-    remark_texts = rank_bound_table.agg("\N{EN DASH}".join, axis=1)
-    paper_table["ranks of fits"] = remark_texts.mask(
+    rank_range_texts = rank_bound_table.agg("\N{EN DASH}".join, axis=1)
+    paper_table["ranks of fits"] = rank_range_texts.mask(
         rank_bound_table.nunique(axis=1) == 1, rank_bound_table["rank_low"]
     )
     paper_table["scale"] = top_table["scale"].map(spread_text)
@@ -1173,11 +1193,11 @@ def region_table(
             top_table, {"fit_scale": "scale"}, 2
         )
     if "p_effect" in top_table:
-        is_tested = top_table["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
+        is_tested_region = top_table["n_permutations"] >= ranks.FEWEST_PERMUTATIONS
         requirement_text = f", needs {ranks.FEWEST_PERMUTATIONS} permutations"
-        title_ending = "" if is_tested.all() else requirement_text
+        title_ending = "" if is_tested_region.all() else requirement_text
         for statistic_name in ("effect", "contrast"):
-            p_values = top_table[f"p_{statistic_name}"].where(is_tested)
+            p_values = top_table[f"p_{statistic_name}"].where(is_tested_region)
             paper_table[f"p ({statistic_name}{title_ending})"] = p_values.map(p_text)
     remark_table = pd.DataFrame(
         {"planted": top_table.get("planted", False)}, top_table.index
@@ -1185,8 +1205,8 @@ def region_table(
     remark_table["tied"] = top_table["rank"].duplicated(keep=False)
     remark_table["not learned"] = top_table["moved"] < 0.5
     remark_texts = [
-        ", ".join(remark_table.columns[has_remark])
-        for has_remark in remark_table.to_numpy(bool)
+        ", ".join(remark_table.columns[is_applicable_remark])
+        for is_applicable_remark in remark_table.to_numpy(bool)
     ]
     return paper_table.assign(remark=remark_texts) if any(remark_texts) else paper_table
 
@@ -1236,24 +1256,27 @@ def _list_adjusted_covariates(evaluation: Evaluation) -> list[str]:
 
 def contrast_nulls_text(cohort: CohortSummary) -> str:
     """Return the null hypotheses of the p-value of a contrast."""
-    null_texts = [
+    null_hypothesis_texts = [
         "The p-value of a contrast is the largest of the p-values of several null "
         "hypotheses: no region differs; all regions differ by the same number of "
         "standard deviations"
     ]
-    names_in_unit = [
+    size_independent_features = [
         feature_name
         for feature_name in cohort.feature_names
         if get_measure(feature_name).is_independent_of_size
     ]
-    if names_in_unit:
+    if size_independent_features:
         features_text = with_and(
             FEATURE_TITLES.get(feature_name, feature_name)
-            for feature_name in names_in_unit
+            for feature_name in size_independent_features
         )
-        null_texts.append(f"all regions differ by the same amount of {features_text}")
+        null_hypothesis_texts.append(
+            f"all regions differ by the same amount of {features_text}"
+        )
     return (
-        "; ".join(null_texts) + ". This p-value can be smaller than that of the effect "
+        "; ".join(null_hypothesis_texts)
+        + ". This p-value can be smaller than that of the effect "
         "of the same region, because each permutation contributes its largest contrast "
         "and not its largest effect."
     )
@@ -1263,8 +1286,8 @@ def basis_text(evaluation: Evaluation) -> str:
     """Return a description of the values from which class means are computed."""
     class_features: Any = evaluation.cohort.class_features
     if "mean_factor" in class_features:
-        adjustment_text = regressed_text(evaluation)
-        return f"adjusted for {adjustment_text} by effects within classes"
+        adjusted_covariates_text = regressed_text(evaluation)
+        return f"adjusted for {adjusted_covariates_text} by effects within classes"
     return "without any adjustment"
 
 
@@ -1290,14 +1313,14 @@ def direction_table(
         its difference from the first in pooled standard deviations [95%], computed by
         :func:`class_differences`.
     """
-    ranked_names = list(ranked_regions(ranking, n_regions)["region"])
+    ranked_region_names = list(ranked_regions(ranking, n_regions)["region"])
     feature_names, class_names = (
         evaluation.cohort.feature_names,
         evaluation.cohort.classes,
     )
-    row_multiindex = pd.MultiIndex.from_product([ranked_names, feature_names])
+    row_multiindex = pd.MultiIndex.from_product([ranked_region_names, feature_names])
     difference_table = class_differences(evaluation).set_index(["region", "feature"])
-    region_names = region_labels(ranked_names, atlas, "full")
+    region_names = region_labels(ranked_region_names, atlas, "full")
     feature_titles = [
         feature_title(evaluation.cohort, f, region_name)
         for region_name, f in row_multiindex
@@ -1317,8 +1340,8 @@ def direction_table(
                 number_texts(class_table, {"difference": difference_title}, 2)
             )
     # A measure may be missing in a region, for example thickness in the subcortex.
-    has_difference = (paper_table[list(class_names)] != "n/a").any(axis=1)
-    return paper_table[has_difference | (not has_difference.any())].reset_index(
+    is_measured_row = (paper_table[list(class_names)] != "n/a").any(axis=1)
+    return paper_table[is_measured_row | (not is_measured_row.any())].reset_index(
         drop=True
     )
 
@@ -1353,14 +1376,16 @@ def common_region_table(
     ParameterError
         If fewer than two models have scales.
     """
-    common_table, rmse_of_model = ranks.common_regions(evaluation, n_smallest)
-    model_names = sorted(rmse_of_model.index, key=lambda name: name != "Exact")
-    scale_text_table = common_table[model_names].map(spread_text).replace("n/a", "-")
-    scale_text_table.insert(0, "models", common_table["n_models"].astype(str))
-    scale_text_table.insert(
-        1, "region", region_labels(list(common_table["region"]), atlas, "short")
+    shared_region_table, rmse_by_model = ranks.common_regions(evaluation, n_smallest)
+    model_names = sorted(rmse_by_model.index, key=lambda name: name != "Exact")
+    scale_text_table = (
+        shared_region_table[model_names].map(spread_text).replace("n/a", "-")
     )
-    rmse_texts = ["-", *rmse_of_model[model_names[1:]].map(spread_text)]
+    scale_text_table.insert(0, "models", shared_region_table["n_models"].astype(str))
+    scale_text_table.insert(
+        1, "region", region_labels(list(shared_region_table["region"]), atlas, "short")
+    )
+    rmse_texts = ["-", *rmse_by_model[model_names[1:]].map(spread_text)]
     scale_text_table.loc[len(scale_text_table)] = ["", "RMSE", *rmse_texts]
     return scale_text_table
 
@@ -1370,16 +1395,16 @@ def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     agreement_table = ranks.agreement_table(evaluation)
     model_pairs = zip(agreement_table["first"], agreement_table["second"], strict=True)
     pair_texts = [f"folds of {a}" if a == b else f"{a} and {b}" for a, b in model_pairs]
-    title_of_column = {
+    title_by_column = {
         "what": "what",
         "kendall_w": "Kendall's W",
         "chance_w": "W by chance",
     }
-    title_of_column |= {
+    title_by_column |= {
         "spearman": "Spearman",
         "jaccard": "overlap of ten smallest (Jaccard)",
     }
-    return number_texts(agreement_table.assign(what=pair_texts), title_of_column, 2)
+    return number_texts(agreement_table.assign(what=pair_texts), title_by_column, 2)
 
 
 def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
@@ -1390,24 +1415,24 @@ def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
     """
     property_table = ranking.filter(regex="^(region|degree|strength|variance_.*)$")
     correlation_table = ranks.confound_table(ranking, property_table)
-    title_of_property = {
+    title_by_property = {
         f"variance_{k}": f"variance of {feature_label}"
         for k, feature_label in FEATURE_TITLES.items()
     }
     correlation_table["property"] = (
         correlation_table["property"]
-        .replace(title_of_property)
+        .replace(title_by_property)
         .str.replace("_", " of ")
     )
     correlation_table["remark"] = np.where(
         correlation_table["flagged"], "scales depend on it", ""
     )
-    title_of_column = {"property": "property", "n_regions": "regions"}
-    title_of_column |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}
-    title_of_column |= (
+    title_by_column = {"property": "property", "n_regions": "regions"}
+    title_by_column |= {"spearman": "Spearman with relative scale", "p_holm": "Holm p"}
+    title_by_column |= (
         {"remark": "remark"} if correlation_table["flagged"].any() else {}
     )
-    return number_texts(correlation_table, title_of_column, 2)
+    return number_texts(correlation_table, title_by_column, 2)
 
 
 def flow_text_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -1423,10 +1448,10 @@ def flow_text_table(evaluation: Evaluation) -> pd.DataFrame:
         fate, participants and scans.
     """
     flow_table = evaluation.cohort.flow().drop(columns="fate")
-    is_worth_a_table = len(flow_table) > 2
+    has_excluded_scans = len(flow_table) > 2
     return (
         flow_table.rename(columns={"title": "fate"})
-        if is_worth_a_table
+        if has_excluded_scans
         else flow_table[:0]
     )
 
@@ -1486,8 +1511,10 @@ def audit_table(
         The columns severity, check, finding, what to do and scans.
     """
     audit_columns = ["severity", "check", "finding", "what_to_do", "scans"]
-    source_table = pd.DataFrame() if evaluation.audit is None else evaluation.audit
-    finding_table = source_table.reindex(columns=audit_columns, fill_value="")
+    recorded_finding_table = (
+        pd.DataFrame() if evaluation.audit is None else evaluation.audit
+    )
+    finding_table = recorded_finding_table.reindex(columns=audit_columns, fill_value="")
     finding_table["check"] = finding_table["check"].map(check_title)
     finding_table["scans"] = _encode_scans(
         finding_table["scans"], pseudonym_of_scan, "[name withheld]"
@@ -1515,21 +1542,23 @@ def unusual_scans_table(
     DataFrame
         The columns scan and what is unusual; codes also replace scans in the latter.
     """
-    source_table = evaluation.cohort.table.query("quality != ''")[["scan", "quality"]]
-    unusual_table = source_table.apply(
-        _encode_scans, pseudonym_of_scan=pseudonym_of_scan
+    flagged_scan_table = evaluation.cohort.table.query("quality != ''")[
+        ["scan", "quality"]
+    ]
+    unusual_table = flagged_scan_table.apply(
+        _encode_scans, pseudonym_by_scan=pseudonym_of_scan
     ).sort_values("scan", ignore_index=True)
     return unusual_table.rename(columns={"quality": "what is unusual"})
 
 
 def _encode_scans(
-    scan_texts: pd.Series, pseudonym_of_scan: Any, other_text: str | None = None
+    scan_texts: pd.Series, pseudonym_by_scan: Any, other_word_text: str | None = None
 ) -> pd.Series:
-    """Replace scans by their codes, and any other word by `other_text`."""
-    if pseudonym_of_scan is None or scan_texts.empty:
+    """Replace scans by their codes, and any other word by `other_word_text`."""
+    if pseudonym_by_scan is None or scan_texts.empty:
         return scan_texts
     return scan_texts.str.replace(
         r"[^\s,;()]+",
-        lambda word: pseudonym_of_scan.get(word[0], other_text or word[0]),
+        lambda word: pseudonym_by_scan.get(word[0], other_word_text or word[0]),
         regex=True,
     )

@@ -346,7 +346,7 @@ def test_two_tables_give_one_difference_one_verdict(make_evaluation):
             "adds": "averaging",
         }
     )
-    weaker = tables._weaken_steps(study, steps)
+    weaker = tables._weaken_step_verdicts(study, steps)
     p_of_scores = comparisons.loc[NESTED_RIDGES[1], "p_holm"]
     assert p_of_scores > 0.05
     assert weaker["p_holm"].tolist() == [0.01, p_of_scores]
