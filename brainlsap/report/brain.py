@@ -232,15 +232,15 @@ def plot_regions(
         if entry_label and legend_indices
     }
     region_has_value = map_table.notna().any(axis=1).to_numpy()
-    is_located = np.isfinite(atlas.coordinates).all(axis=1)
+    is_located_region = np.isfinite(atlas.coordinates).all(axis=1)
     title = wrap_text(title or "", (max_width_mm - 4) * 7 / 9)
     picture_by_view: dict[str, RegionPicture] = {}
     # Axes of dots have no room for more: small numbers as 2.5, and "1e-4" below.
     with styled(**{"axes.formatter.limits": (-2, 4)}):
-        if atlas.has_surfaces or is_located.any():
+        if atlas.has_surfaces or is_located_region.any():
             if atlas.has_surfaces:
-                available_views, is_located, coverage_note = _list_available_views(
-                    atlas, map_table, views
+                available_views, is_located_region, coverage_note = (
+                    _list_available_views(atlas, map_table, views)
                 )
                 for view_name in _choose_views(views, available_views):
                     picture_by_view[view_name] = region_picture(atlas, view_name)
@@ -307,14 +307,14 @@ def plot_regions(
                 f"Atlas {atlas.name} has neither surfaces nor coordinates, so dots "
                 f"show its regions. {coverage_note}"
             )
-            is_located = ~is_located
+            is_located_region = ~is_located_region
     drawing_figure: Any = figure
     drawing_figure.note = _describe_undrawn(
         atlas,
         coverage_note.strip(),
         visible_indices,
         region_has_value,
-        is_located,
+        is_located_region,
         [*label_by_region, *marked_indices],
         has_views=bool(picture_by_view),
     )
@@ -366,14 +366,16 @@ def _broadcast_to_bars(
     argument_name: str, argument_value: Any, n_bars: int
 ) -> list[Any]:
     """Return a value for every colour bar; a single value holds for all."""
-    is_single = isinstance(argument_value, str) or not np.iterable(argument_value)
-    bar_values = [argument_value] * n_bars if is_single else [*argument_value]
-    if len(bar_values) != n_bars:
+    is_single_value = isinstance(argument_value, str) or not np.iterable(argument_value)
+    argument_values = (
+        [argument_value] * n_bars if is_single_value else [*argument_value]
+    )
+    if len(argument_values) != n_bars:
         raise ParameterError(
-            f"{argument_name}: there are {len(bar_values)} for {n_bars} colour bars "
-            "(shared_scale=False: one a map)."
+            f"{argument_name}: there are {len(argument_values)} for {n_bars} colour "
+            "bars (shared_scale=False: one a map)."
         )
-    return bar_values
+    return argument_values
 
 
 def _match_region_labels(
@@ -395,7 +397,7 @@ def _describe_undrawn(
     coverage_note: str,
     visible_indices: set[int],
     region_has_value: np.ndarray,
-    is_located: np.ndarray,
+    is_located_region: np.ndarray,
     highlighted_indices: Collection[int],
     *,
     has_views: bool,
@@ -406,14 +408,14 @@ def _describe_undrawn(
     """
     note_texts = [coverage_note] if coverage_note else []
     n_hidden_regions = len(
-        set(np.flatnonzero(region_has_value & is_located)) - visible_indices
+        set(np.flatnonzero(region_has_value & is_located_region)) - visible_indices
     )
     if has_views and n_hidden_regions:
         note_texts.append(
             f"{n_hidden_regions} of {region_has_value.sum()} regions with a value are "
             "in no view that is drawn; the colour scale includes their values."
         )
-    unlocated_indices = np.flatnonzero(region_has_value & ~is_located).tolist()
+    unlocated_indices = np.flatnonzero(region_has_value & ~is_located_region).tolist()
     if len(unlocated_indices) == region_has_value.sum() > 0:
         region_names = listed((atlas.full_names[k] for k in unlocated_indices), 5)
         raise ParameterError(
@@ -614,10 +616,10 @@ def plot_effects(
         ),
         EFFECT_LIMITS[-1],
     )
-    test_title = "corrected p < 0.05"
+    test_label = "corrected p < 0.05"
     if map_table.shape[1] > 1:
-        tested_effect_text = "trend" if is_trend_tested(evaluation) else "difference"
-        test_title = f"{tested_effect_text} over all classes ({test_title}; last row)"
+        hypothesis_text = "trend" if is_trend_tested(evaluation) else "difference"
+        test_label = f"{hypothesis_text} over all classes ({test_label}; last row)"
     options = {
         "cmap": "RdBu_r",
         "vmin": -color_limit,
@@ -626,7 +628,7 @@ def plot_effects(
         "views": "compact",
         "outline": significant_regions(evaluation, "effect", feature),
         "mark": significant_regions(evaluation, "contrast", feature),
-        "outline_label": test_title,
+        "outline_label": test_label,
         "mark_label": "stands out from connected regions (corrected p < 0.05)",
         "highlighted_maps": list(map_table.columns[-1:]),
         **options,
@@ -735,10 +737,10 @@ def make_color_scale(
         middle_luminance - end_luminance
     ) > 0.01
     if is_diverging and lower_limit < 0 < upper_limit and None in (vmin, vmax):
-        absolute_limits = [
+        absolute_color_limits = [
             abs(color_limit) for color_limit in (vmin, vmax) if color_limit is not None
         ]
-        upper_limit = float(max(absolute_limits or [-lower_limit, upper_limit]))
+        upper_limit = float(max(absolute_color_limits or [-lower_limit, upper_limit]))
         lower_limit = -upper_limit
     if is_diverging and min(lower_limit, min_value) < 0 < max(
         upper_limit, max_value
@@ -1108,10 +1110,10 @@ def _make_glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     right_coordinates, up_coordinates, viewer_coordinates = coordinates_by_projection[
         projection_name
     ]
-    is_visible = np.isfinite(centroids).all(axis=1)
+    is_visible_region = np.isfinite(centroids).all(axis=1)
     if projection_name in "lr":
-        is_visible &= viewer_coordinates >= 0
-    visible_indices = np.flatnonzero(is_visible).tolist()
+        is_visible_region &= viewer_coordinates >= 0
+    visible_indices = np.flatnonzero(is_visible_region).tolist()
     marker_centre_by_region = {
         k: (abs(right_coordinates[k] - x_range[0]), up_coordinates[k] - y_range[0])
         for k in visible_indices

@@ -235,12 +235,12 @@ def _make_view_arguments(
             for hemisphere, _ in hemisphere_camera_pairs
         }
         is_subcortex = view_name == "subcortex"
-        is_visible = [
+        is_visible_trace = [
             region_surface.side in hemispheres
             and region_surface.is_subcortex == is_subcortex
             for region_surface in region_surfaces
         ]
-        if not any(is_visible):
+        if not any(is_visible_trace):
             continue
         _, up_direction, towards_viewer = CAMERAS[view_lines[0][0][1]]
         camera_settings = {
@@ -249,7 +249,7 @@ def _make_view_arguments(
         }
         # the last trace is the colour bar
         button_arguments = [
-            {"visible": [*is_visible, True]},
+            {"visible": [*is_visible_trace, True]},
             {"scene.camera": camera_settings},
         ]
         arguments_by_view[view_name.capitalize()] = button_arguments

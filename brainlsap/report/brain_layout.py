@@ -168,9 +168,9 @@ def cut_at_borders(
     """
     vertex_labels = label_membership.argmax(axis=1)
     corner_labels = vertex_labels[faces]
-    is_at_border = (corner_labels != corner_labels[:, :1]).any(axis=1)
+    is_border_face = (corner_labels != corner_labels[:, :1]).any(axis=1)
     # both ends of each of the three edges of a triangle
-    start_vertices = faces[is_at_border]
+    start_vertices = faces[is_border_face]
     end_vertices = np.roll(start_vertices, -1, axis=1)
     start_labels, end_labels = (
         vertex_labels[start_vertices],
@@ -185,15 +185,15 @@ def cut_at_borders(
         - label_membership[end_vertices, start_labels]
     )
     membership_margin_sums = start_membership_margins + end_membership_margins
-    cut_shares = np.where(
+    cut_fractions = np.where(
         membership_margin_sums > 1e-9,
         start_membership_margins / np.maximum(membership_margin_sums, 1e-9),
         0.5,
     )[..., None]
     # (n_border, 3, 3): where each edge is cut
-    cut_points = (1 - cut_shares) * vertices[start_vertices] + cut_shares * vertices[
-        end_vertices
-    ]
+    cut_points = (1 - cut_fractions) * vertices[
+        start_vertices
+    ] + cut_fractions * vertices[end_vertices]
     is_edge_cut = (start_labels != end_labels)[..., None]
     triangle_centres = (cut_points * is_edge_cut).sum(axis=1) / is_edge_cut.sum(axis=1)
     # Add four points to every cut triangle.
@@ -211,13 +211,13 @@ def cut_at_borders(
         np.concatenate([vertices, new_points.reshape(-1, 3)]),
         np.concatenate(
             [
-                faces[~is_at_border],
+                faces[~is_border_face],
                 *(triangle_block.reshape(-1, 3) for triangle_block in triangle_blocks),
             ]
         ),
         np.concatenate(
             [
-                corner_labels[~is_at_border, 0],
+                corner_labels[~is_border_face, 0],
                 start_labels.ravel(),
                 start_labels.ravel(),
             ]
@@ -319,13 +319,13 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
 
 def _measure_border_distance(region_of_pixel: np.ndarray) -> np.ndarray:
     """Return the distance of every pixel from another region, in pixels."""
-    is_border = np.zeros(region_of_pixel.shape, bool)
+    is_border_pixel = np.zeros(region_of_pixel.shape, bool)
     for axis in range(2):
-        is_step = np.diff(region_of_pixel, axis=axis) != 0
-        no_step = np.zeros_like(np.take(is_step, [0], axis))
-        is_border |= np.append(is_step, no_step, axis)
-        is_border |= np.append(no_step, is_step, axis)
-    return ndimage.distance_transform_edt(~is_border) + 1
+        is_step_pixel = np.diff(region_of_pixel, axis=axis) != 0
+        no_step_line = np.zeros_like(np.take(is_step_pixel, [0], axis))
+        is_border_pixel |= np.append(is_step_pixel, no_step_line, axis)
+        is_border_pixel |= np.append(no_step_line, is_step_pixel, axis)
+    return ndimage.distance_transform_edt(~is_border_pixel) + 1
 
 
 def _find_inmost_points(
@@ -351,12 +351,12 @@ def _find_inmost_points(
 
 def _remove_slivers(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
     """Give pixels where a region is not `n` of them wide to the nearest other one."""
-    is_uniform = ndimage.maximum_filter(region_of_pixel, n) == ndimage.minimum_filter(
+    is_uniform_pixel = ndimage.maximum_filter(
         region_of_pixel, n
-    )
-    is_in_wide_part = ndimage.binary_dilation(is_uniform, np.ones((n, n)))
-    is_in_wide_part &= region_of_pixel != BACKGROUND
-    nearest_pixels = ndimage.distance_transform_edt(~is_in_wide_part, None, False, True)
+    ) == ndimage.minimum_filter(region_of_pixel, n)
+    is_wide_pixel = ndimage.binary_dilation(is_uniform_pixel, np.ones((n, n)))
+    is_wide_pixel &= region_of_pixel != BACKGROUND
+    nearest_pixels = ndimage.distance_transform_edt(~is_wide_pixel, None, False, True)
     return np.where(
         region_of_pixel == BACKGROUND,
         region_of_pixel,
@@ -453,23 +453,32 @@ def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
                 face_indices
             ] * pixel_rows
         # Counter-clockwise, edges go down at the left and up at the right.
-        is_left, is_right = (next_y > y)[face_indices], (next_y < y)[face_indices]
+        is_left_edge, is_right_edge = (
+            (next_y > y)[face_indices],
+            (next_y < y)[face_indices],
+        )
         np.maximum(
-            first_pixel_columns, border_columns, out=first_pixel_columns, where=is_left
+            first_pixel_columns,
+            border_columns,
+            out=first_pixel_columns,
+            where=is_left_edge,
         )
         np.minimum(
-            last_pixel_columns, border_columns, out=last_pixel_columns, where=is_right
+            last_pixel_columns,
+            border_columns,
+            out=last_pixel_columns,
+            where=is_right_edge,
         )
     first_pixel_columns = np.ceil(first_pixel_columns - rounding_error)
     last_pixel_columns = np.floor(last_pixel_columns + rounding_error)
-    covers_pixels = first_pixel_columns <= last_pixel_columns
+    is_nonempty_span = first_pixel_columns <= last_pixel_columns
     first_pixel_columns, last_pixel_columns = (
-        first_pixel_columns[covers_pixels],
-        last_pixel_columns[covers_pixels],
+        first_pixel_columns[is_nonempty_span],
+        last_pixel_columns[is_nonempty_span],
     )
     return (
-        face_indices[covers_pixels],
-        pixel_rows[covers_pixels],
+        face_indices[is_nonempty_span],
+        pixel_rows[is_nonempty_span],
         first_pixel_columns.astype(int),
         last_pixel_columns.astype(int),
     )
@@ -722,14 +731,16 @@ def layout_figure(
         left_margin
         + (figure_width_mm - left_margin - right_margin - best_grid.width) / 2
     )
-    views_top = (figure_height_mm + needed_height_mm) / 2 - header_height + 2
+    views_top_mm = (figure_height_mm + needed_height_mm) / 2 - header_height + 2
     placed_names = [
         PlacedText(
-            map_name, x - 2 - 1.7 * map_name.count("\n"), views_top - map_extent.mean()
+            map_name,
+            x - 2 - 1.7 * map_name.count("\n"),
+            views_top_mm - map_extent.mean(),
         )
         for map_name, map_extent in zip(wrapped_map_names, map_extents, strict=True)
     ]
-    bar_middles = views_top - (bar_extents.sum(axis=1) - no_value_heights) / 2
+    bar_middles = views_top_mm - (bar_extents.sum(axis=1) - no_value_heights) / 2
     placed_bars = [
         PlacedBar(
             Box(
@@ -753,11 +764,11 @@ def layout_figure(
         width=figure_width_mm,
         height=figure_height_mm,
         placed_views=tuple(
-            _place_views(best_grid, list(picture_by_view), x, views_top)
+            _place_views(best_grid, list(picture_by_view), x, views_top_mm)
         ),
         placed_names=tuple(placed_names),
         placed_bars=tuple(placed_bars),
-        title=PlacedText(title, figure_width_mm / 2, views_top + header_height - 4),
+        title=PlacedText(title, figure_width_mm / 2, views_top_mm + header_height - 4),
         legend_y_mm=(figure_height_mm - needed_height_mm) / 2 + footer_height / 2,
     )
 
@@ -1058,7 +1069,7 @@ def _place_labels(
     labels beside the view lines go straight.
     """
     label_order = np.argsort(region_x, kind="stable")
-    region_labels, spot_x = (
+    region_labels, sorted_region_x = (
         [region_labels[k] for k in label_order],
         np.array(region_x)[label_order],
     )
@@ -1076,18 +1087,18 @@ def _place_labels(
             for label_text in wrapped_texts
         ]
     )
-    left_x = np.minimum(spot_x, end_x - text_widths) - label_indents
+    left_x = np.minimum(sorted_region_x, end_x - text_widths) - label_indents
     left_x = np.minimum.accumulate(left_x[::-1])[::-1].clip(min=start_x) + label_indents
     label_levels, label_tops = (
         np.zeros(len(region_labels), int),
         np.zeros(len(region_labels), int),
     )
     for k in reversed(range(len(region_labels))):
-        is_overlapping = left_x[k + 1 :] < left_x[k] + text_widths[k]
-        label_levels[k] = max(label_tops[k + 1 :][is_overlapping], default=0)
+        is_overlapping_label = left_x[k + 1 :] < left_x[k] + text_widths[k]
+        label_levels[k] = max(label_tops[k + 1 :][is_overlapping_label], default=0)
         label_tops[k] = label_levels[k] + 1 + wrapped_texts[k].count("\n")
     line_x = np.where(
-        label_levels == 0, spot_x.clip(left_x, left_x + text_widths), left_x
+        label_levels == 0, sorted_region_x.clip(left_x, left_x + text_widths), left_x
     )
     return [
         PlacedLabel(

@@ -815,10 +815,10 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     estimate, lower_bound, upper_bound = tables.score_intervals(
         evaluation, main_model_name
     ).loc["balanced_accuracy", ["estimate", "low", "high"]]
-    is_failed = (
+    has_failed_fit = (
         evaluation.fits.query("model == @main_model_name")["failed"].ne("").any()
     )
-    if is_failed or not np.isfinite(estimate):
+    if has_failed_fit or not np.isfinite(estimate):
         answer_sentence = (
             f"{main_model_name} could not be trained in every fold, so it has no score."
         )

@@ -421,9 +421,9 @@ def compare_counts(
     Fisher's exact test does. The observed labels count as one of them.
     """
     category_texts = column_values.map(_category_text)
-    is_known = category_texts.notna()
+    is_known_category = category_texts.notna()
     contingency_counts = pd.crosstab(
-        category_texts[is_known], class_labels[is_known]
+        category_texts[is_known_category], class_labels[is_known_category]
     ).to_numpy()
     if min(contingency_counts.shape, default=0) < 2:
         return CharacteristicTest(CHI_SQUARED, np.nan)
@@ -433,9 +433,9 @@ def compare_counts(
         return CharacteristicTest(CHI_SQUARED, float(chi_squared_result.pvalue))
     rng = np.random.default_rng(random_state)
     category_codes = np.unique(
-        category_texts[is_known].astype(str), return_inverse=True
+        category_texts[is_known_category].astype(str), return_inverse=True
     )[1]
-    label_codes = np.unique(class_labels[is_known], return_inverse=True)[1]
+    label_codes = np.unique(class_labels[is_known_category], return_inverse=True)[1]
     n_rows, n_columns = contingency_counts.shape
     n_cells = n_rows * n_columns
     n_exceeding = 1
@@ -457,7 +457,9 @@ def compare_counts(
             - expected_counts.ravel()
         )
         permuted_statistics = (deviations**2 / expected_counts.ravel()).sum(axis=1)
-        is_exceeding = permuted_statistics >= chi_squared_result.statistic - 1e-9
-        n_exceeding += int(is_exceeding.sum())
+        is_exceeding_permutation = (
+            permuted_statistics >= chi_squared_result.statistic - 1e-9
+        )
+        n_exceeding += int(is_exceeding_permutation.sum())
     p_value = n_exceeding / (N_LABEL_PERMUTATIONS + 1)
     return CharacteristicTest(PERMUTED_COUNTS, float(p_value))

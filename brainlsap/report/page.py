@@ -675,10 +675,10 @@ def _write_predictions(
     # The code of a person is the first of those of the person's scans.
     pseudonym_by_person = evaluation.cohort.table.groupby("participant")["code"].min()
     prediction_table["person"] = prediction_table["person"].map(pseudonym_by_person)
-    model_ranks = prediction_table["model"].map(evaluation.models.index)
+    model_indices = prediction_table["model"].map(evaluation.models.index)
     # Sort by code: the order of the cohort would reveal who is who.
     row_order = np.lexsort(
-        (prediction_table["scan"], prediction_table["repeat"], model_ranks)
+        (prediction_table["scan"], prediction_table["repeat"], model_indices)
     )
     write_tsv(prediction_table.iloc[row_order], table_path, n_digits=PREDICTION_DIGITS)
 

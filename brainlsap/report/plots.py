@@ -727,7 +727,9 @@ def plot_calibration(
             f"{model} gives no probabilities, so it has no calibration."
         )
     confidences = model_predictions.confidence()
-    is_correct = model_predictions.actual_codes == model_predictions.predicted_codes
+    is_correct_scan = (
+        model_predictions.actual_codes == model_predictions.predicted_codes
+    )
     confidence_order = np.argsort(confidences, kind="stable")
     class_prior = evaluation.class_priors().get(model)
     axis_label = "probability of the predicted class"
@@ -738,9 +740,9 @@ def plot_calibration(
     for bin_indices in np.array_split(
         confidence_order, min(N_BINS, len(confidence_order))
     ):
-        bin_accuracy = is_correct[bin_indices].mean()
+        bin_accuracy = is_correct_scan[bin_indices].mean()
         lower_bound, upper_bound = wilson_interval(
-            is_correct[bin_indices].sum(), len(bin_indices)
+            is_correct_scan[bin_indices].sum(), len(bin_indices)
         )
         mean_confidence = confidences[bin_indices].mean()
         _draw_errorbars(
@@ -1140,9 +1142,9 @@ def _draw_errorbars(
     **errorbar_style: Any,
 ) -> None:
     """Draw values with their bounds, unclipped at the limits of the axes."""
-    centers = x if error_axis == "xerr" else y
+    interval_centres = x if error_axis == "xerr" else y
     errorbar_style[error_axis] = (
-        np.array([centers - lower_bounds, upper_bounds - centers])
+        np.array([interval_centres - lower_bounds, upper_bounds - interval_centres])
         .clip(0)
         .reshape(2, -1)
     )
