@@ -886,7 +886,7 @@ def _arrange_views(
         )
         spare_widths = column_widths - mm_per_unit * view_widths - view_gaps
         x = column_ends - spare_widths / 2 - mm_per_unit * view_widths
-        placed_labels: dict[str, list[PlacedLabel]] = {
+        placed_labels_by_view: dict[str, list[PlacedLabel]] = {
             view_name: [] for view_name in view_names
         }
         label_heights_above, label_heights_below = np.zeros(n_lines), np.zeros(n_lines)
@@ -912,7 +912,7 @@ def _arrange_views(
                     column_ends[k] - column_widths[k] + 1,
                     column_ends[k],
                 )
-                placed_labels[view_name] += new_placed_labels
+                placed_labels_by_view[view_name] += new_placed_labels
                 is_fitting &= all(
                     placed_label.is_fitting for placed_label in new_placed_labels
                 )
@@ -968,7 +968,7 @@ def _arrange_views(
         x,
         view_widths,
         view_heights,
-        placed_labels,
+        placed_labels_by_view,
         grid_lines,
         is_fitting,
     )

@@ -46,11 +46,11 @@ class Item:
         Those of the statement.
     study_kind : {"both", "development", "evaluation"}
         Studies that the item is for.
-    to_write : str
+    authors_task : str
         Information that the authors must write; "" if the run gives all of it.
     answer : str, or callable, optional
         Information from the run, or `(evaluation) -> value`; "" for none.
-    places : tuple of str
+    answer_places : tuple of str
         Files of the report, with a section of the page behind #, that say it. Only
         those that exist are named.
     """
@@ -59,9 +59,9 @@ class Item:
     section: str
     topic: str
     study_kind: str = BOTH
-    to_write: str = ""
+    authors_task: str = ""
     answer: Answer | None = None
-    places: tuple[str, ...] = ()
+    answer_places: tuple[str, ...] = ()
 
 
 def _describe_title(evaluation: Evaluation) -> str:
@@ -725,16 +725,16 @@ def checklist_table(
             answer_text = answer_text(evaluation)
         item_places = [
             item_place
-            for item_place in checklist_item.places
+            for item_place in checklist_item.answer_places
             if item_place in report_places
         ]
         item_state = AUTHORS
         if answer_text and item_places:
-            item_state = PARTLY if checklist_item.to_write else ANSWERED
+            item_state = PARTLY if checklist_item.authors_task else ANSWERED
             checklist_record |= {"value": answer_text, "where": "; ".join(item_places)}
         checklist_records.append(
             checklist_record
-            | {"state": item_state, "the authors write": checklist_item.to_write}
+            | {"state": item_state, "the authors write": checklist_item.authors_task}
         )
     checklist_records.append({"item": "about", "value": ABOUT})
     column_names = ["item", "section", "topic", "state", "value", "where"]

@@ -1292,23 +1292,23 @@ def judge_simple_models(model_conclusions: Sequence[Conclusion]) -> Conclusion:
     if not model_conclusions:
         answer_sentence = "No simple model was run on the same folds."
         return Conclusion(question_text, NOT_SHOWN, answer_sentence)
-    names_by_verdict = _group_names_by_verdict(model_conclusions)
+    model_names_by_verdict = _group_names_by_verdict(model_conclusions)
     # The comparison that is nearest to a loss gives the numbers.
     hardest_conclusion = min(
         model_conclusions, key=lambda comparison: comparison.estimate
     )
     verdict, label = NOT_SHOWN, ""
-    if names_by_verdict[NO]:
+    if model_names_by_verdict[NO]:
         verdict = NO
-    elif len(names_by_verdict[YES]) == len(model_conclusions):
+    elif len(model_names_by_verdict[YES]) == len(model_conclusions):
         verdict = YES
-    elif names_by_verdict[YES]:
-        label = f"{len(names_by_verdict[YES])} OF {len(model_conclusions)}"
+    elif model_names_by_verdict[YES]:
+        label = f"{len(model_names_by_verdict[YES])} OF {len(model_conclusions)}"
     return replace(
         hardest_conclusion,
         question=question_text,
         answer=verdict,
-        reason=_summarize_comparisons(model_conclusions, names_by_verdict),
+        reason=_summarize_comparisons(model_conclusions, model_names_by_verdict),
         sentence=_COMPARISON_HEADING,
         label=label,
         partial_conclusions=tuple(model_conclusions),
@@ -1330,10 +1330,11 @@ def _group_names_by_verdict(
 
 
 def _summarize_comparisons(
-    model_conclusions: Sequence[Conclusion], names_by_verdict: Mapping[str, list[str]]
+    model_conclusions: Sequence[Conclusion],
+    model_names_by_verdict: Mapping[str, list[str]],
 ) -> str:
     """Return over which models a gain was shown, and over which not."""
-    if len(names_by_verdict[YES]) == len(model_conclusions):
+    if len(model_names_by_verdict[YES]) == len(model_conclusions):
         return f"Better than each of these {len(model_conclusions)} models."
     equal_model_names = [
         model_conclusion.question
@@ -1342,7 +1343,7 @@ def _summarize_comparisons(
     ]
     unclear_model_names = [
         model_name
-        for model_name in names_by_verdict[NOT_SHOWN]
+        for model_name in model_names_by_verdict[NOT_SHOWN]
         if model_name not in equal_model_names
     ]
     lower_model_names = [
@@ -1352,10 +1353,12 @@ def _summarize_comparisons(
         and model_conclusion.estimate < 0
     ]
     comparison_phrases = []
-    if names_by_verdict[NO]:
-        comparison_phrases.append(f"worse than {with_and(names_by_verdict[NO])}")
-    if names_by_verdict[YES]:
-        comparison_phrases.append(f"better than {with_and(names_by_verdict[YES])}")
+    if model_names_by_verdict[NO]:
+        comparison_phrases.append(f"worse than {with_and(model_names_by_verdict[NO])}")
+    if model_names_by_verdict[YES]:
+        comparison_phrases.append(
+            f"better than {with_and(model_names_by_verdict[YES])}"
+        )
     if len(unclear_model_names) == len(model_conclusions) > 2:
         comparison_phrases.append(
             f"not shown against any of these {len(model_conclusions)} models"
@@ -1973,16 +1976,19 @@ def _write_quote(
 
 def _quote_comparisons(conclusions: StudyConclusions) -> str:
     """Return over which simple models a gain was shown; "" without any."""
-    names_by_verdict = _group_names_by_verdict(
+    model_names_by_verdict = _group_names_by_verdict(
         conclusions.simple_models.partial_conclusions
     )
-    better_model_names = names_by_verdict[YES]
+    better_model_names = model_names_by_verdict[YES]
     if conclusions.chance.answer != YES or not better_model_names:
         return ""
     sentence = (
         f"It scored higher than {with_and(better_model_names)} (Holm p < {ALPHA})"
     )
-    other_model_names = [*names_by_verdict[NO], *names_by_verdict[NOT_SHOWN]]
+    other_model_names = [
+        *model_names_by_verdict[NO],
+        *model_names_by_verdict[NOT_SHOWN],
+    ]
     if other_model_names:
         sentence += f", but not demonstrably higher than {with_and(other_model_names)}"
     return f"{sentence}."
@@ -2153,12 +2159,15 @@ def _list_unshown_gains(conclusions: StudyConclusions) -> list[str]:
     simple_models_conclusion = conclusions.simple_models
     if simple_models_conclusion.answer == YES:
         return []
-    names_by_verdict = _group_names_by_verdict(
+    model_names_by_verdict = _group_names_by_verdict(
         simple_models_conclusion.partial_conclusions
     )
-    if not names_by_verdict[YES]:
+    if not model_names_by_verdict[YES]:
         return ["outperforms simple models"]
-    other_model_names = [*names_by_verdict[NO], *names_by_verdict[NOT_SHOWN]]
+    other_model_names = [
+        *model_names_by_verdict[NO],
+        *model_names_by_verdict[NOT_SHOWN],
+    ]
     return [f"outperforms {_join_with_or(other_model_names)}"]
 
 

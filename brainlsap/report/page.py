@@ -92,7 +92,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     pseudonym_by_scan, withhold_names = _make_withholder(evaluation)
     cohort = evaluation.cohort
     model_names = list(evaluation.predictions["model"].unique())
-    page_tables = {
+    table_by_name = {
         "scores": tables.model_score_table(evaluation),
         "added_value": tables.added_value_text(evaluation),
         "ladder": tables.nested_model_text(evaluation),
@@ -100,17 +100,19 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     }
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
-        page_tables["connectome_gain"] = tables.connectome_gain_table(connectome_gain)
-    page_tables["learning_curve"] = tables.learning_curve_table(evaluation)
+        table_by_name["connectome_gain"] = tables.connectome_gain_table(connectome_gain)
+    table_by_name["learning_curve"] = tables.learning_curve_table(evaluation)
     if model_names:
-        page_tables["classes"] = tables.class_rate_table(evaluation, model_names[0])
-        page_tables["subgroups"] = tables.subgroup_text(evaluation).map(withhold_names)
-    page_tables |= external_tables(evaluation)
+        table_by_name["classes"] = tables.class_rate_table(evaluation, model_names[0])
+        table_by_name["subgroups"] = tables.subgroup_text(evaluation).map(
+            withhold_names
+        )
+    table_by_name |= external_tables(evaluation)
     # An external test may lack people of a class that the model knows.
     count_table = cohort.class_counts()
     present_class_names = count_table["class"][count_table["scans"] > 0]
     table1_settings = evaluation.settings.get("table1", {})
-    page_tables |= {
+    table_by_name |= {
         "demographics": demographics_table(
             cohort.table,
             list(present_class_names),
@@ -123,12 +125,12 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     }
     if "quality" in cohort.table:
         unusual_scan_table = tables.unusual_scans_table(evaluation, pseudonym_by_scan)
-        page_tables["quality"] = unusual_scan_table.map(withhold_names)
-    page_tables |= _make_region_tables(evaluation)
+        table_by_name["quality"] = unusual_scan_table.map(withhold_names)
+    table_by_name |= _make_region_tables(evaluation)
     return {
-        table_name: page_table
-        for table_name, page_table in page_tables.items()
-        if len(page_table)
+        table_name: report_table
+        for table_name, report_table in table_by_name.items()
+        if len(report_table)
     }
 
 
@@ -573,8 +575,8 @@ def write_page(
     """
     (folder / "figures").mkdir(parents=True)
     pseudonym_by_scan, withhold_names = _make_withholder(evaluation)
-    page_tables = report_tables(evaluation)
-    written_table_by_name = dict(page_tables)
+    table_by_name = report_tables(evaluation)
+    written_table_by_name = dict(table_by_name)
     if evaluation.region_tests is not None:
         written_table_by_name["regions"] = regions.region_tests_table(
             evaluation, evaluation.cohort.atlas, marks_smallest_p=False
@@ -604,12 +606,12 @@ def write_page(
     _write_predictions(evaluation, folder / "predictions.tsv", pseudonym_by_scan)
     encoded_interval_figures = _draw_figures(evaluation, atlas, _INTERVAL_FIGURES)
     encoded_map_figures, encoded_other_figures, *interactive_pages = drawing_iterator
-    encoded_figures = (
+    figure_record_by_name = (
         encoded_other_figures | encoded_map_figures | encoded_interval_figures
     )
     for interactive_html in interactive_pages:
         (folder / "brain.html").write_text(interactive_html, "utf-8")
-    for figure_name, figure_record in encoded_figures.items():
+    for figure_name, figure_record in figure_record_by_name.items():
         png_bytes = base64.b64decode(figure_record["png"])
         (folder / "figures" / f"{figure_name}.png").write_bytes(png_bytes)
     page_html = page_template.render(
@@ -622,11 +624,11 @@ def write_page(
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **summary_context,
         features=tables.feature_text(evaluation.cohort),
-        training=training_text(evaluation) if "brain" in encoded_figures else "",
+        training=training_text(evaluation) if "brain" in figure_record_by_name else "",
         has_varied_scales=regions.ranks_by_varied_scales(evaluation),
         notes=_list_shareable_notes(evaluation, withhold_names),
-        page_tables=page_tables,
-        figures=encoded_figures,
+        page_tables=table_by_name,
+        figures=figure_record_by_name,
         methods=methods_paragraphs,
         supplement=supplement_paragraphs,
         fold_warnings=_count_warnings(evaluation, withhold_names).items(),
@@ -644,7 +646,7 @@ def write_page(
             evaluation, evaluation.cohort.feature_names[0]
         ),
         further_effects=[
-            name for name in encoded_figures if name.startswith("effects_")
+            name for name in figure_record_by_name if name.startswith("effects_")
         ],
         atlas=atlas,
     )

@@ -224,7 +224,7 @@ def test_checklist_names_places_that_exist_and_nobody(written):
 
 def test_checklist_states_what_the_run_answers(make_evaluation):
     evaluation = make_evaluation()
-    files = {place for item in ITEMS for place in item.places}
+    files = {place for item in ITEMS for place in item.answer_places}
     values = checklist_table(evaluation, files).set_index("item")["value"]
     assert "simulated" not in values["1"]
     cohort = replace(evaluation.cohort, truth=pd.DataFrame())
@@ -243,7 +243,7 @@ def test_every_place_of_the_checklist_can_exist(written):
     folder = written / "report"
     page_text = (folder / "report.html").read_text("utf-8")
     names = {*PAPER_TEXTS, *UNSHOWN_TABLES}
-    for place in {place for item in ITEMS for place in item.places}:
+    for place in {place for item in ITEMS for place in item.answer_places}:
         file_name, _, section = place.partition("#")
         if file_name.startswith("tables/"):
             assert Path(file_name).stem in names, place
