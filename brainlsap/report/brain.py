@@ -52,7 +52,7 @@ from brainlsap.report.figures import (
     PAGE_WIDTH,
     check_width,
     new_figure,
-    styled,
+    paper_style,
 )
 from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
 from brainlsap.report.regions import (
@@ -236,7 +236,7 @@ def plot_regions(
     title = wrap_text(title or "", (max_width_mm - 4) * 7 / 9)
     picture_by_view: dict[str, RegionPicture] = {}
     # Axes of dots have no room for more: small numbers as 2.5, and "1e-4" below.
-    with styled(**{"axes.formatter.limits": (-2, 4)}):
+    with paper_style(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces or is_located_region.any():
             if atlas.has_surfaces:
                 available_views, is_located_region, coverage_note = (
@@ -288,7 +288,7 @@ def plot_regions(
             visible_indices = {
                 region_index
                 for view_picture in picture_by_view.values()
-                for region_index in view_picture.centres
+                for region_index in view_picture.centre_by_region
             }
         else:
             figure, coverage_note, visible_indices = _plot_dots(
@@ -763,11 +763,15 @@ def region_colors(region_values: np.ndarray, color_scale: ScalarMappable) -> np.
 
 
 def _has_missing_by_bar(
-    map_table: pd.DataFrame, picture_of_view: Mapping[str, RegionPicture], n_bars: int
+    map_table: pd.DataFrame, picture_by_view: Mapping[str, RegionPicture], n_bars: int
 ) -> np.ndarray:
     """Return for every colour bar whether its maps show a region without a value."""
     visible_indices = sorted(
-        {k for view_picture in picture_of_view.values() for k in view_picture.centres}
+        {
+            k
+            for view_picture in picture_by_view.values()
+            for k in view_picture.centre_by_region
+        }
     )
     is_missing_map = map_table.iloc[visible_indices].isna().any().to_numpy()
     return is_missing_map.reshape(-1, n_bars).any(axis=0)
@@ -929,7 +933,7 @@ def _draw_view(
     region_rgba = region_colors(region_values, color_scale)
     region_names = (*atlas.names, "brain")
     view_name = axes.get_label()
-    shape_by_region = view_picture.shapes
+    shape_by_region = view_picture.shape_by_region
     view_transform = (
         Affine2D().scale(1 / view_picture.width, 1 / view_picture.height)
         + axes.transAxes
@@ -979,7 +983,7 @@ def _draw_view(
     mark_positions = [
         np.divide(mark_xy, view_size)
         for region_index in marked_indices
-        for mark_xy in view_picture.mark_spots.get(region_index, [])
+        for mark_xy in view_picture.mark_spots_by_region.get(region_index, [])
     ]
     if mark_positions:
         axes.plot(*np.transpose(mark_positions), **DOT_STYLE, transform=axes.transAxes)

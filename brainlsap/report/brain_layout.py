@@ -94,19 +94,19 @@ class RegionMesh(NamedTuple):
 class RegionPicture(NamedTuple):
     """Shapes in one view, in mm from its lower left corner.
 
-    `shapes` are the outlines of all regions that are seen, by position in the atlas,
-    the whole brain's first under NO_REGION; `areas` are in mm², `centres` well inside
-    what is seen of a region; `mark_spots` are the inmost points, one for each line of
-    drawings. `shade` (height, width, 4) darkens what turns away from
-    the viewer; None for the cortex.
+    Regions are positions in the atlas. `shape_by_region` has the outlines of all
+    regions that are seen, the whole brain's first under NO_REGION; `area_by_region` is
+    in mm², and `centre_by_region` is well inside what is seen of a region.
+    `mark_spots_by_region` has the inmost points, one for each line of drawings. `shade`
+    (height, width, 4) darkens what turns away from the viewer; None for the cortex.
     """
 
     width: float
     height: float
-    shapes: dict[int, Path]
-    areas: dict[int, float]
-    centres: dict[int, Any]
-    mark_spots: dict[int, list[Any]]
+    shape_by_region: dict[int, Path]
+    area_by_region: dict[int, float]
+    centre_by_region: dict[int, Any]
+    mark_spots_by_region: dict[int, list[Any]]
     shade: np.ndarray | None
 
 
@@ -1038,17 +1038,17 @@ def _locate_labels(
     }
     for region_index, label_text in label_by_region.items():
         area_by_view = {
-            view_name: view_picture.areas[region_index]
+            view_name: view_picture.area_by_region[region_index]
             * (2 if view_name.startswith(SIDE_VIEWS) else 1)
             for view_name, view_picture in picture_by_view.items()
-            if region_index in view_picture.areas
+            if region_index in view_picture.area_by_region
         }
         if not label_text or not area_by_view:
             continue
         view_name = max(area_by_view, key=area_by_view.__getitem__)
         view_picture = picture_by_view[view_name]
         x, y = np.divide(
-            view_picture.centres[region_index],
+            view_picture.centre_by_region[region_index],
             (view_picture.width, view_picture.height),
         )
         is_above = bool(y > 0.5) or view_name == "subcortex"

@@ -116,7 +116,7 @@ def add_text_lines(
 
 
 @contextmanager
-def styled(**rc_parameters: Any) -> Iterator[None]:
+def paper_style(**rc_parameters: Any) -> Iterator[None]:
     """Draw in the style of all figures."""
     # Load the backend before the context: that of a notebook turns interactive mode on,
     # which leaving the context would undo, so that no figure would be shown.
@@ -142,7 +142,7 @@ def new_figure(width_mm: float, height_mm: float, **figure_options: Any) -> Any:
     )
 
 
-@styled()
+@paper_style()
 def prepare_axes(
     axes: Any, width_mm: float, height_mm: float = 0, n_panels: int = 1
 ) -> Any:

@@ -71,7 +71,7 @@ from brainlsap.report.methods import (
     training_text,
 )
 from brainlsap.report.paper_tables import table_file
-from brainlsap.report.privacy import withhold_paths, withholder
+from brainlsap.report.privacy import make_withholder, withhold_paths
 from brainlsap.report.report import REPORT_SETTINGS
 
 MOST_ROWS = 15
@@ -89,7 +89,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 
     Scans are given by their codes.
     """
-    pseudonym_by_scan, withhold_names = _make_withholder(evaluation)
+    pseudonym_by_scan, withhold_names = _prepare_pseudonyms(evaluation)
     cohort = evaluation.cohort
     model_names = list(evaluation.predictions["model"].unique())
     table_by_name = {
@@ -489,7 +489,9 @@ FIGURES = {
 Maps of class differences in further features are added.
 """
 
-_INTERVAL_FIGURES = {name for name in FIGURES if FIGURES[name].shows_intervals}
+_INTERVAL_FIGURES = {
+    figure_name for figure_name in FIGURES if FIGURES[figure_name].shows_intervals
+}
 
 
 def list_figures(evaluation: Evaluation) -> list[str]:
@@ -574,7 +576,7 @@ def write_page(
     The outputs are those of :func:`start_drawing`.
     """
     (folder / "figures").mkdir(parents=True)
-    pseudonym_by_scan, withhold_names = _make_withholder(evaluation)
+    pseudonym_by_scan, withhold_names = _prepare_pseudonyms(evaluation)
     table_by_name = report_tables(evaluation)
     written_table_by_name = dict(table_by_name)
     if evaluation.region_tests is not None:
@@ -646,7 +648,9 @@ def write_page(
             evaluation, evaluation.cohort.feature_names[0]
         ),
         further_effects=[
-            name for name in figure_record_by_name if name.startswith("effects_")
+            figure_name
+            for figure_name in figure_record_by_name
+            if figure_name.startswith("effects_")
         ],
         atlas=atlas,
     )
@@ -832,12 +836,12 @@ def _encode_figure(figure: Any) -> dict[str, Any]:
     return {"png": png_base64, "width": width_mm, "note": figure.note}
 
 
-def _make_withholder(
+def _prepare_pseudonyms(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], Callable[[str], str]]:
     """Return the codes of scans, and the function that withholds names in free text."""
     scan_table = evaluation.cohort.table
-    return scan_table.set_index("scan")["code"].to_dict(), withholder(scan_table)
+    return scan_table.set_index("scan")["code"].to_dict(), make_withholder(scan_table)
 
 
 def _list_shareable_notes(

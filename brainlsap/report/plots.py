@@ -44,8 +44,8 @@ from brainlsap.report.figures import (
     LINE_HEIGHT,
     MIDDLE_WIDTH,
     PAGE_WIDTH,
+    paper_style,
     prepare_axes,
-    styled,
 )
 from brainlsap.text import count, option_text
 
@@ -135,7 +135,7 @@ def _draw_arrow(
     axes.annotate("", end_point, start_point, arrowprops=arrow_style)
 
 
-@styled()
+@paper_style()
 def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
     """Draw what became of the people and scans listed, as CONSORT and STARD do.
 
@@ -230,7 +230,7 @@ def _draw_class_boxes(
         )
 
 
-@styled()
+@paper_style()
 def plot_scores(
     evaluation: Evaluation,
     score_name: str = "balanced_accuracy",
@@ -331,7 +331,7 @@ def plot_scores(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_connectome_gain(
     gain: ConnectomeGain,
     score: str = "evidence_gain",
@@ -390,7 +390,7 @@ def plot_connectome_gain(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_learning_curve(
     evaluation: Evaluation, *, axes: Axes | None = None, width: float = COLUMN_WIDTH
 ) -> Axes:
@@ -452,7 +452,7 @@ def plot_learning_curve(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_subgroups(
     evaluation: Evaluation,
     columns: str | Sequence[str] | None = None,
@@ -532,7 +532,7 @@ def plot_subgroups(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_confusion(
     evaluation: Evaluation,
     model: str | None = None,
@@ -602,7 +602,7 @@ def plot_confusion(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_roc(
     evaluation: Evaluation,
     model: str | None = None,
@@ -686,7 +686,7 @@ def plot_roc(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_calibration(
     evaluation: Evaluation,
     model: str | None = None,
@@ -757,7 +757,7 @@ def plot_calibration(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_scales(
     ranking: pd.DataFrame,
     atlas: AtlasSource | None = None,
@@ -818,7 +818,7 @@ def plot_scales(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_directions(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
@@ -887,7 +887,7 @@ def plot_directions(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_region_tests(
     evaluation: Evaluation,
     atlas: AtlasSource | None = None,
@@ -978,7 +978,7 @@ def plot_region_tests(
     return axes
 
 
-@styled()
+@paper_style()
 def plot_training(
     evaluation: Evaluation,
     model: str | None = None,

@@ -113,7 +113,7 @@ _OPEN_PATH = re.compile(rf"(?<![\w.~/\\\]%$-]){_PATH_START}.*", re.DOTALL)
 _ID_PREFIX = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
 
 
-def withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
+def make_withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
     """Return a function that withholds people, scans, days and paths in a text.
 
     A name is withheld with any suffix ("Anna1_V2" for Anna1). Names shorter than four

@@ -40,7 +40,7 @@ FEATURE_TITLES = {
     "volume": "regional volume",
     "area": "cortical surface area",
     "strength": "connection strength (sum of a region's connection weights)",
-    **{feature: f"{feature}-PET SUVR" for feature in PET_FEATURES},
+    **{pet_feature: f"{pet_feature}-PET SUVR" for pet_feature in PET_FEATURES},
     "fdg": "FDG-PET SUVR",
 }
 """Titles of features in text; other features are called by their names."""
@@ -88,7 +88,7 @@ LATEX_SIGNS |= {
 }
 """Signs that pandas does not translate to LaTeX."""
 
-_SPECIAL = {sign: rf"\{sign}" for sign in "&%$#_{}"}
+_SPECIAL = {letter: rf"\{letter}" for letter in "&%$#_{}"}
 _SPECIAL |= {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",

@@ -95,14 +95,14 @@ def test_regions_of_unknown_place_are_named_as_not_drawn():
 def test_outlines_hold_the_pixels_of_their_regions(view):
     picture = region_picture(ATLAS, view)
     covered = 0.0
-    for place, area in picture.areas.items():
-        parts = picture.shapes[place].to_polygons()
+    for place, area in picture.area_by_region.items():
+        parts = picture.shape_by_region[place].to_polygons()
         x_y = [(one[:-1, 0], one[1:, 0], one[:-1, 1], one[1:, 1]) for one in parts]
         inside = abs(sum((x * v - u * y).sum() / 2 for x, u, y, v in x_y))
         assert inside == pytest.approx(area, rel=0.25, abs=8)
         covered += inside
-    assert covered == pytest.approx(sum(picture.areas.values()), rel=0.02)
-    brain = picture.shapes[NO_REGION].vertices
+    assert covered == pytest.approx(sum(picture.area_by_region.values()), rel=0.02)
+    brain = picture.shape_by_region[NO_REGION].vertices
     assert brain.min() >= 0
     assert (brain.max(axis=0) <= (picture.width, picture.height)).all()
 
@@ -276,7 +276,7 @@ def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
     (note,) = [text for text in texts if hasattr(text, "xy")]
     assert note.get_text() == "PCun"
     picture = region_picture(ATLAS, "medial left")
-    shape = picture.shapes[ATLAS.names.index("ctx_lh_G_precuneus")]
+    shape = picture.shape_by_region[ATLAS.names.index("ctx_lh_G_precuneus")]
     assert shape.contains_point(np.multiply(note.xy, (picture.width, picture.height)))
     shapes = [shapes_of(one, "dorsal")[0]["ctx_lh_G_precuneus"] for one in figures]
     assert [bool(one.get_path_effects()) for one in shapes] == [True, True, False]

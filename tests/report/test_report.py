@@ -44,7 +44,7 @@ from brainlsap.report.checklist import (
 )
 from brainlsap.report.conclusions import sample_text
 from brainlsap.report.methods import training_text
-from brainlsap.report.page import withholder
+from brainlsap.report.page import make_withholder
 from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file
 from brainlsap.report.report import figure_paths, table_paths
 from tests.conftest import draw_scores_alone, files_named_on_page
@@ -558,7 +558,7 @@ def test_units_and_scales_stand_at_the_top(odd_results):
 
 def test_short_names_are_withheld_behind_a_word():
     table = pd.DataFrame({"scan": ["1", "b"], "participant": ["0001", "b"]})
-    withhold = withholder(table)
+    withhold = make_withholder(table)
     assert withhold("sub-1, subject b: 0.0001 of 1 at 2021-03-04, /home/x y") == (
         "[name withheld], [name withheld]: 0.0001 of 1 at [day withheld], "
         "[path withheld]"
@@ -577,7 +577,7 @@ def test_a_quality_table_must_have_every_scan(make_evaluation, tmp_path):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_paths_in_text_are_withheld_to_their_end(path):
-    clean = withholder(pd.DataFrame({"scan": ["a"]}))
+    clean = make_withholder(pd.DataFrame({"scan": ["a"]}))
     assert clean(f"odd: {path}") == "odd: [path withheld]"
     assert clean(f"'{path}' is odd") == "'[path withheld]' is odd"
 
@@ -604,7 +604,7 @@ def test_words_of_tables_are_no_paths():
     known |= {"merged_classes": {"a/b": ["a", "b"]}, "reference": "Brain-Stem"}
     known |= {"n_repeats": 3, "frames": (0.0, 1.5), "scans": "all"}
     assert withhold_paths(known) == known | {"frames": [0.0, 1.5]}
-    clean = withholder(pd.DataFrame({"scan": ["anna1"]}))
+    clean = make_withholder(pd.DataFrame({"scan": ["anna1"]}))
     for text in (
         "1/2 of m/s, and/or 0.5, ~5/6",
         "see https://brainlsap.org/x",
@@ -623,13 +623,13 @@ def test_words_of_tables_are_no_paths():
     ],
 )
 def test_days_are_withheld_in_every_form(day):
-    clean = withholder(pd.DataFrame({"scan": ["a"]}))
+    clean = make_withholder(pd.DataFrame({"scan": ["a"]}))
     assert clean(f"scanned {day}, 3 of 12") == "scanned [day withheld], 3 of 12"
 
 
 def test_names_go_with_what_is_appended_to_them():
     table = pd.DataFrame({"participant": ["Berta1", "Anna", "20745", "René_2"]})
-    clean = withholder(table)
+    clean = make_withholder(table)
     for name in (
         "Berta1b",
         "berta1_V2",
