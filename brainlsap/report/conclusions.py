@@ -333,7 +333,7 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
             judge_likeness(evaluation),
         ),
         may_write=_write_external_quote(evaluation, chance_conclusion),
-        may_not_write=_list_externally_forbidden(
+        may_not_write=_list_external_forbidden_phrases(
             evaluation, chance_conclusion, decline_conclusion
         ),
         cautions=_list_external_cautions(evaluation),
@@ -345,14 +345,14 @@ def external_model_text(evaluation: Evaluation) -> str:
     """Return the stored model of an external evaluation, and on whom it was fitted."""
     model_card = evaluation.settings["external"]["card"]
     training_facts = model_card["training"]
-    counts_text = ", ".join(
+    class_counts_text = ", ".join(
         f"{class_name}: {n_people}"
         for class_name, n_people in training_facts["classes"].items()
     )
     return (
         f"{model_card['model']}, fitted earlier to "
-        f"{count(training_facts['n_people'], 'other participant')} ({counts_text}) and "
-        "not changed."
+        f"{count(training_facts['n_people'], 'other participant')} "
+        f"({class_counts_text}) and not changed."
     )
 
 
@@ -372,40 +372,43 @@ def judge_decline(evaluation: Evaluation) -> Conclusion:
             "RESULTS` stores the scores of a run in the file.",
             label=NOT_TESTED,
         )
-    own_interval = model_card["scores"]["values"]["balanced_accuracy"]
-    own_text = (
-        f"Cross-validated balanced accuracy of its study {own_interval[0]:.3f} (95%: "
-        f"{own_interval[1]:.3f} to {own_interval[2]:.3f})"
+    cross_validated_interval = model_card["scores"]["values"]["balanced_accuracy"]
+    cross_validated_text = (
+        "Cross-validated balanced accuracy of its study "
+        f"{cross_validated_interval[0]:.3f} (95%: "
+        f"{cross_validated_interval[1]:.3f} to {cross_validated_interval[2]:.3f})"
     )
-    absent_names = _list_absent_classes(evaluation)
-    if absent_names:
+    absent_class_names = _list_absent_classes(evaluation)
+    if absent_class_names:
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            f"{own_text}. The two scores cannot be compared, because these "
-            f"participants include nobody of class {with_and(absent_names)}.",
+            f"{cross_validated_text}. The two scores cannot be compared, because these "
+            f"participants include nobody of class {with_and(absent_class_names)}.",
             label=NOT_TESTED,
         )
     lower_bound, upper_bound = tables.score_intervals(
         evaluation, evaluation.models[0]
     ).loc["balanced_accuracy", ["low", "high"]]
-    if upper_bound < own_interval[1]:
+    if upper_bound < cross_validated_interval[1]:
         return Conclusion(
             question_text,
             NO,
-            f"{own_text}. The interval in these participants lies below that interval.",
+            f"{cross_validated_text}. The interval in these participants lies below "
+            "that interval.",
         )
-    if lower_bound > own_interval[2]:
+    if lower_bound > cross_validated_interval[2]:
         return Conclusion(
             question_text,
             YES,
-            f"{own_text}. The interval in these participants lies above that interval.",
+            f"{cross_validated_text}. The interval in these participants lies above "
+            "that interval.",
         )
     return Conclusion(
         question_text,
         NOT_SHOWN,
-        f"{own_text}. The intervals of the two samples overlap, so neither a loss nor "
-        "an equal score is shown.",
+        f"{cross_validated_text}. The intervals of the two samples overlap, so neither "
+        "a loss nor an equal score is shown.",
     )
 
 
@@ -421,16 +424,16 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
             "probabilities or the classes have too few participants.",
             label=NOT_TESTED,
         )
-    is_class_of_error = {
+    class_mask_by_error = {
         "too extreme": number_table["slope_high"] < 1,
         "not extreme enough": number_table["slope_low"] > 1,
         "too small": number_table["intercept_low"] > 0,
         "too large": number_table["intercept_high"] < 0,
     }
     error_texts = [
-        f"{error_phrase} for {with_and(number_table.loc[is_class, 'class'])}"
-        for error_phrase, is_class in is_class_of_error.items()
-        if is_class.any()
+        f"{error_phrase} for {with_and(number_table.loc[class_mask, 'class'])}"
+        for error_phrase, class_mask in class_mask_by_error.items()
+        if class_mask.any()
     ]
     if error_texts:
         return Conclusion(
@@ -454,12 +457,12 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
     """Answer whether prediction sets contain the true classes of new people."""
     question_text = "Do 90% sets hold?"
     external_facts = evaluation.settings["external"]
-    class_records = [
+    present_class_records = [
         coverage_record
         for coverage_record in external_facts["coverage"]
         if coverage_record["class"] in evaluation.cohort.classes
     ]
-    if not class_records:
+    if not present_class_records:
         reason_text = external_facts["no_sets"] or "the model gives none"
         return Conclusion(
             question_text,
@@ -467,20 +470,23 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
             f"There are no prediction sets: {reason_text}.",
             label=NOT_TESTED,
         )
-    low_texts = [
+    undercovered_class_texts = [
         f"{coverage_record['class']} ({coverage_record['coverage']:.0%} of "
         f"{coverage_record['people']})"
-        for coverage_record in class_records
+        for coverage_record in present_class_records
         if coverage_record["high"] < NOMINAL_COVERAGE
     ]
-    if low_texts:
+    if undercovered_class_texts:
         return Conclusion(
             question_text,
             NO,
             "The sets contain the true class of too few participants of "
-            f"{with_and(low_texts)}: the 95% interval of this share lies below 90%.",
+            f"{with_and(undercovered_class_texts)}: the 95% interval of this share "
+            "lies below 90%.",
         )
-    min_n_people = min(coverage_record["people"] for coverage_record in class_records)
+    min_n_people = min(
+        coverage_record["people"] for coverage_record in present_class_records
+    )
     return Conclusion(
         question_text,
         NOT_SHOWN,
@@ -501,11 +507,11 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
         for difference_kind, n_scans in external_facts["n_unlike"].items()
         if n_scans
     ]
-    n_unharmonized = external_facts.get("n_unharmonized", 0)
-    if n_unharmonized:
+    n_unharmonized_scans = external_facts.get("n_unharmonized", 0)
+    if n_unharmonized_scans:
         difference_sentences.append(
-            f"{n_unharmonized} of {n_scans_text} were not harmonised, because the "
-            "training contained no scans of their site."
+            f"{n_unharmonized_scans} of {n_scans_text} were not harmonised, because "
+            "the training contained no scans of their site."
         )
     site_sentence = describe_learned_sites(external_facts["learned_sites"])
     if difference_sentences:
@@ -520,8 +526,10 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
 
 def _list_absent_classes(evaluation: Evaluation) -> list[str]:
     """Return the classes of a model that no participant has."""
-    present_names = {*evaluation.cohort.table["label"]}
-    return [name for name in evaluation.cohort.classes if name not in present_names]
+    present_class_names = {*evaluation.cohort.table["label"]}
+    return [
+        name for name in evaluation.cohort.classes if name not in present_class_names
+    ]
 
 
 def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion) -> str:
@@ -549,23 +557,23 @@ def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion)
     return capitalize_first(sentence)
 
 
-def _list_externally_forbidden(
+def _list_external_forbidden_phrases(
     evaluation: Evaluation,
     chance_conclusion: Conclusion,
     decline_conclusion: Conclusion,
 ) -> tuple[str, ...]:
     """Return the phrases that an external evaluation does not support."""
-    phrases = []
+    forbidden_phrases = []
     if chance_conclusion.answer != YES:
-        phrases.append(f"predicts {evaluation.cohort.label_name}")
+        forbidden_phrases.append(f"predicts {evaluation.cohort.label_name}")
     if decline_conclusion.answer != YES:
-        phrases.append("performs as well as in the training study")
-    phrases += [
+        forbidden_phrases.append("performs as well as in the training study")
+    forbidden_phrases += [
         "works in every hospital",
         "the probability of one patient can be trusted",
         f"diagnoses {evaluation.cohort.classes[-1]}",
     ]
-    return tuple(phrases)
+    return tuple(forbidden_phrases)
 
 
 def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
@@ -575,18 +583,19 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     if is_simulated(evaluation):
         cautions.append("The data are simulated: no conclusion about people.")
     n_people_by_class = cohort.class_counts().set_index("class")["participants"]
-    small_names = [
+    small_class_texts = [
         f"{class_name} ({n_people})"
         for class_name, n_people in n_people_by_class.items()
         if 0 < n_people < SMALL_CLASS
     ]
-    if small_names:
+    if small_class_texts:
         cautions.append(
-            f"Few participants: {with_and(small_names)}; their scores are imprecise."
+            f"Few participants: {with_and(small_class_texts)}; their scores are "
+            "imprecise."
         )
-    absent_names = _list_absent_classes(evaluation)
-    if absent_names:
-        cautions.append(f"Nobody has the class {with_and(absent_names)}.")
+    absent_class_names = _list_absent_classes(evaluation)
+    if absent_class_names:
+        cautions.append(f"Nobody has the class {with_and(absent_class_names)}.")
     cautions.append(
         "One sample was tested, and its classes, ages, sexes and sites may differ from "
         "those of the training (table of case mix)."
@@ -612,10 +621,10 @@ def headline(evaluation: Evaluation) -> list[str]:
     conclusions: StudyConclusions | ExternalConclusions
     if is_external(evaluation):
         conclusions = draw_external_conclusions(evaluation)
-        description = f"Model: {external_model_text(evaluation)}"
+        model_description = f"Model: {external_model_text(evaluation)}"
     else:
         conclusions = draw_conclusions(evaluation)
-        description = f"Method: {method_text(evaluation)}"
+        model_description = f"Method: {method_text(evaluation)}"
     answer_lines = [
         " ".join(
             filter(
@@ -641,7 +650,7 @@ def headline(evaluation: Evaluation) -> list[str]:
     )
     return [
         sample_text(evaluation),
-        description,
+        model_description,
         *answer_lines,
         f"You may write: {conclusions.may_write}",
         f"You may not write: {forbidden_phrases_text}.",
@@ -1810,7 +1819,7 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
             )
         ]
     cautions += _list_subgroup_gaps(evaluation)
-    n_incomplete_folds = tables.folds_lacking(evaluation)
+    n_incomplete_folds = tables.count_incomplete_folds(evaluation)
     if n_incomplete_folds:
         cautions.append(
             f"{count(n_incomplete_folds, 'test fold')} had no scans of at least one "

@@ -46,13 +46,13 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     case_mix_table = pd.DataFrame(external_facts["case_mix"])
     calibration_table = make_number_table(external_facts["calibration"])
     coverage_table = make_number_table(external_facts["coverage"])
-    text_table_of_name = {
+    table_by_name = {
         "case_mix": case_mix_table.rename(
             columns={"difference": "difference (s.d. of training)"}
         )
     }
     if len(calibration_table):
-        title_of_column = {
+        title_by_column = {
             "class": "class",
             "people": "people",
             "frequency": "frequency",
@@ -60,23 +60,21 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             "slope": "slope [95%]",
             "intercept": "intercept [95%]",
         }
-        text_table_of_name["calibration"] = tables.number_texts(
-            calibration_table, title_of_column
+        table_by_name["calibration"] = tables.number_texts(
+            calibration_table, title_by_column
         )
     if len(coverage_table):
         coverage_table = coverage_table.rename(
             columns={"low": "coverage_low", "high": "coverage_high"}
         )
-        title_of_column = {
+        title_by_column = {
             "class": "class",
             "people": "people",
             "coverage": "coverage [95%]",
             "mean_size": "classes in a set",
         }
-        text_table_of_name["coverage"] = tables.number_texts(
-            coverage_table, title_of_column
-        )
-    return text_table_of_name
+        table_by_name["coverage"] = tables.number_texts(coverage_table, title_by_column)
+    return table_by_name
 
 
 def make_number_table(table_records: list[dict[str, object]]) -> pd.DataFrame:

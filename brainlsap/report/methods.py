@@ -154,7 +154,9 @@ def score_remarks(evaluation: Evaluation) -> list[str]:
         Empty if nothing needs a remark.
     """
     return _render_paragraphs(
-        "remarks", evaluation, n_incomplete_folds=tables.folds_lacking(evaluation)
+        "remarks",
+        evaluation,
+        n_incomplete_folds=tables.count_incomplete_folds(evaluation),
     )
 
 
@@ -230,12 +232,16 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
     """
     age_text, n_missing_ages = _describe_ages(evaluation)
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
-    is_compared = evaluation.fits["role"] != "model"
-    comparison_names = evaluation.fits.loc[is_compared, "model"].unique()
+    is_comparison_model_row = evaluation.fits["role"] != "model"
+    comparison_model_names = evaluation.fits.loc[
+        is_comparison_model_row, "model"
+    ].unique()
     comparison_models_text = ""
-    if 0 < len(comparison_names) < len(evaluation.models):
-        comparison_models_text = with_and(comparison_names)
-    ridge_name_of_type, is_numeric, ridge_phrases = _describe_ridges(evaluation)
+    if 0 < len(comparison_model_names) < len(evaluation.models):
+        comparison_models_text = with_and(comparison_model_names)
+    ridge_name_by_type, are_classes_numeric, ridge_phrases = _describe_ridges(
+        evaluation
+    )
     return _render_paragraphs(
         "supplement",
         evaluation,
@@ -243,8 +249,8 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
         n_missing_ages=n_missing_ages,
         reading=SettingPhrases(_list_reading_settings(evaluation)),
         networks=_describe_networks(evaluation),
-        ridge_names=ridge_name_of_type,
-        are_classes_numeric=is_numeric,
+        ridge_names=ridge_name_by_type,
+        are_classes_numeric=are_classes_numeric,
         ridge_phrases=ridge_phrases,
         study=SettingPhrases(study_settings),
         comparison_models=comparison_models_text,
@@ -263,11 +269,11 @@ def _list_score_texts(evaluation: Evaluation) -> list[tuple[str, str, str]]:
         evaluation, ["balanced_accuracy", "auc"], intervals=True
     )
     fit_table = evaluation.fits
-    failed_names = {*fit_table.loc[fit_table["failed"] != "", "model"]}
+    failed_model_names = {*fit_table.loc[fit_table["failed"] != "", "model"]}
     return [
         (
             model_name,
-            "failed" if model_name in failed_names else accuracy_text,
+            "failed" if model_name in failed_model_names else accuracy_text,
             auc_text,
         )
         for model_name, accuracy_text, auc_text in interval_table.iloc[:, :3]
@@ -316,7 +322,7 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     if evaluation.connectome_gain is None:
         return []
     connectome_gain = ConnectomeGain(evaluation.connectome_gain)
-    network_verdict, own_verdict = (
+    study_connectome_verdict, own_connectome_verdict = (
         connectome_gain.network,
         connectome_gain.own_connectome,
     )
@@ -324,22 +330,22 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
         "original", "evidence_gain"
     ]
     sentences = [
-        f"{NETWORK_PHRASES[network_verdict.answer]}. The gain in log evidence is "
-        f"{spread_text(evidence_gain, n_digits=1)}, which is "
-        f"{_lead_phrase(network_verdict)} the gain of "
-        f"{NULL_PHRASES[network_verdict.compared_with]}."
+        f"{NETWORK_PHRASES[study_connectome_verdict.answer]}. The gain in log evidence "
+        f"is {spread_text(evidence_gain, n_digits=1)}, which is "
+        f"{_lead_phrase(study_connectome_verdict)} the gain of "
+        f"{NULL_PHRASES[study_connectome_verdict.compared_with]}."
     ]
-    if own_verdict is None:
+    if own_connectome_verdict is None:
         sentences.append(
             "All participants have the same connectome, so the gain of a "
             "participant's own connectome is unknown."
         )
     else:
         sentences.append(
-            f"{OWN_PHRASES[own_verdict.answer]}. The gain of participants' own "
-            "connectomes "
-            f"is {_lead_phrase(own_verdict)} the gain of "
-            f"{NULL_PHRASES[own_verdict.compared_with]}."
+            f"{OWN_PHRASES[own_connectome_verdict.answer]}. The gain of participants' "
+            "own connectomes "
+            f"is {_lead_phrase(own_connectome_verdict)} the gain of "
+            f"{NULL_PHRASES[own_connectome_verdict.compared_with]}."
         )
     return sentences
 
@@ -350,9 +356,9 @@ def _lead_phrase(verdict: Verdict) -> str:
         spread_text(bound, n_digits=1) for bound in (verdict.low, verdict.high)
     )
     direction = "more" if verdict.lead >= 0 else "less"
-    size_text = spread_text(abs(verdict.lead), n_digits=1)
+    lead_text = spread_text(abs(verdict.lead), n_digits=1)
     return (
-        f"{size_text} {direction} (90% interval of the difference {low_text} to "
+        f"{lead_text} {direction} (90% interval of the difference {low_text} to "
         f"{high_text}) than"
     )
 
@@ -360,7 +366,7 @@ def _lead_phrase(verdict: Verdict) -> str:
 def chosen_text(evaluation: Evaluation) -> str:
     """Return in how many folds each selecting model chose which nested ridge."""
     choice_sentences = []
-    for model_name, model_fits in _list_selecting_fits(evaluation):
+    for model_name, model_fits in _list_selecting_models(evaluation):
         choice_phrases = pd.Series(reported_values(model_fits, "chosen")).map(
             MODEL_PHRASES
         )
@@ -391,26 +397,26 @@ def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
 
     None if the main model does not choose among the nested ridges.
     """
-    for model_name, model_fits in _list_selecting_fits(evaluation):
+    for model_name, model_fits in _list_selecting_models(evaluation):
         if model_name == evaluation.models[0]:
-            chosen_kinds = reported_values(model_fits, "chosen")
-            n_folds_without = len(chosen_kinds) - chosen_kinds.count("regions")
-            return FoldsWithoutScales(model_name, n_folds_without, len(chosen_kinds))
+            ridge_kinds = reported_values(model_fits, "chosen")
+            n_folds_without = len(ridge_kinds) - ridge_kinds.count("regions")
+            return FoldsWithoutScales(model_name, n_folds_without, len(ridge_kinds))
     return None
 
 
-def count_chosen(evaluation: Evaluation, chosen_kind: str) -> int | None:
+def count_chosen(evaluation: Evaluation, ridge_kind: str) -> int | None:
     """Return in how many fits a nested ridge was chosen; None if no model chooses."""
-    selecting_fits = _list_selecting_fits(evaluation)
-    if not selecting_fits:
+    fits_of_selecting_models = _list_selecting_models(evaluation)
+    if not fits_of_selecting_models:
         return None
     return sum(
-        reported_values(model_fits, "chosen").count(chosen_kind)
-        for _, model_fits in selecting_fits
+        reported_values(model_fits, "chosen").count(ridge_kind)
+        for _, model_fits in fits_of_selecting_models
     )
 
 
-def _list_selecting_fits(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
+def _list_selecting_models(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
     """Return names and fits of the models that choose among the nested ridges."""
     return [
         (str(model_name), model_fits)
@@ -439,16 +445,16 @@ def phrase_prior(class_prior: str | Mapping[str, float]) -> str:
 
 def prior_text(evaluation: Evaluation) -> str:
     """Return the meaning of probabilities; "" if no model has probabilities."""
-    prior_of_model = evaluation.class_priors()
-    names_by_phrase: dict[str, list[str]] = {}
-    for model_name, class_prior in prior_of_model.items():
+    prior_by_model = evaluation.class_priors()
+    model_names_by_phrase: dict[str, list[str]] = {}
+    for model_name, class_prior in prior_by_model.items():
         prior_phrase = phrase_prior(class_prior)
-        names_by_phrase.setdefault(prior_phrase, []).append(model_name)
-    prior_phrases = list(names_by_phrase)
-    if len(names_by_phrase) > 1:
+        model_names_by_phrase.setdefault(prior_phrase, []).append(model_name)
+    prior_phrases = list(model_names_by_phrase)
+    if len(model_names_by_phrase) > 1:
         prior_phrases = [
             f"{prior_phrase} ({with_and(model_names)})"
-            for prior_phrase, model_names in names_by_phrase.items()
+            for prior_phrase, model_names in model_names_by_phrase.items()
         ]
     sentences = []
     if prior_phrases:
@@ -456,7 +462,7 @@ def prior_text(evaluation: Evaluation) -> str:
     sentences += [
         MODELS[model_name].probability_sentence
         for model_name in evaluation.models
-        if model_name in MODELS and model_name not in prior_of_model
+        if model_name in MODELS and model_name not in prior_by_model
     ]
     return " ".join(filter(None, sentences))
 
@@ -470,17 +476,17 @@ def training_text(evaluation: Evaluation) -> str:
         "model", sort=False
     ):
         ranking_table = ranks.rank_regions(evaluation, str(model_name))
-        has_moved = ranking_table.nsmallest(N_SMALLEST, "rank")["moved"]
-        has_common_value = (
+        moved_shares = ranking_table.nsmallest(N_SMALLEST, "rank")["moved"]
+        is_common_start_fold = (
             model_scale_table.groupby(["repeat", "fold"])["scale"].nunique() == 1
         )
-        has_ridge_start |= not has_common_value.all()
+        has_ridge_start |= not is_common_start_fold.all()
         training_sentences.append(
             f"Training changed {ranking_table['moved'].mean():.0%} of the scales of "
-            f"{model_name} by more than 5% ({has_moved.mean():.0%} of its "
-            f"{len(has_moved)} smallest scales). All scales had the same initial "
-            f"value in {has_common_value.sum()} of "
-            f"{count(len(has_common_value), 'fold')}."
+            f"{model_name} by more than 5% ({moved_shares.mean():.0%} of its "
+            f"{len(moved_shares)} smallest scales). All scales had the same initial "
+            f"value in {is_common_start_fold.sum()} of "
+            f"{count(len(is_common_start_fold), 'fold')}."
         )
     if not training_sentences:
         return ""
@@ -512,7 +518,7 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
     """
     network_texts = []
     for model_name, kept_networks in _count_kept_networks(evaluation).items():
-        n_folds = kept_networks.n_folds_of_condition[fit_condition]
+        n_folds = kept_networks.n_folds_by_condition[fit_condition]
         if 2 * n_folds > kept_networks.n_fits:
             epoch_text = count(kept_networks.n_epochs, "epoch")
             fold_text = f"in {n_folds} of {count(kept_networks.n_fits, 'fold')}"
@@ -522,8 +528,10 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
 
 def count_hardly_trained(evaluation: Evaluation, model_name: str) -> int:
     """Return in how many folds the network of a model was kept from an early epoch."""
-    training = _count_kept_networks(evaluation).get(model_name)
-    return 0 if training is None else int(training.n_folds_of_condition["early"])
+    kept_networks = _count_kept_networks(evaluation).get(model_name)
+    return (
+        0 if kept_networks is None else int(kept_networks.n_folds_by_condition["early"])
+    )
 
 
 class _KeptNetworks(NamedTuple):
@@ -531,43 +539,43 @@ class _KeptNetworks(NamedTuple):
 
     n_fits: int
     n_epochs: int
-    n_folds_of_condition: dict[str, int]
+    n_folds_by_condition: dict[str, int]
 
 
 @lru_cache(maxsize=4)  # hashed by identity; remarks, page and supplement use it
 def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
     """Return in how many folds each network meets the conditions of networks_kept."""
     fit_table = evaluation.fits
-    kept_of_model = {}
+    kept_networks_by_model = {}
     for model_name, model_fits in fit_table[fit_table["epochs"].notna()].groupby(
         "model"
     ):
         setting_table = pd.DataFrame(reported_values(model_fits, "settings"))
         if "n_epochs" not in setting_table:
             continue
-        is_unchecked = np.array(
+        is_unchecked_fit = np.array(
             [_lacks_validation(report_text) for report_text in model_fits["report"]]
         )
-        is_trained = ~is_unchecked & (tables.network_weights(model_fits) != 0)
+        is_trained_fit = ~is_unchecked_fit & (tables.network_weights(model_fits) != 0)
         patience = setting_table.get("patience", pd.Series(0)).clip(lower=1)
         best_epochs, n_epochs = (
             model_fits["epochs"].to_numpy() + 1,
             setting_table["n_epochs"],
         )
-        is_cut_short = best_epochs + patience >= n_epochs
-        is_near_end = best_epochs > (1 - LATE_SHARE) * n_epochs
-        is_late = is_trained & is_cut_short & is_near_end
-        is_early = is_trained & (best_epochs <= N_EARLY_EPOCHS)
-        kept_of_model[str(model_name)] = _KeptNetworks(
+        is_cut_short_fit = best_epochs + patience >= n_epochs
+        is_near_end_fit = best_epochs > (1 - LATE_SHARE) * n_epochs
+        is_late_fit = is_trained_fit & is_cut_short_fit & is_near_end_fit
+        is_early_fit = is_trained_fit & (best_epochs <= N_EARLY_EPOCHS)
+        kept_networks_by_model[str(model_name)] = _KeptNetworks(
             n_fits=len(model_fits),
             n_epochs=n_epochs.iloc[0],
-            n_folds_of_condition={
-                "unchecked": is_unchecked.sum(),
-                "late": is_late.sum(),
-                "early": is_early.sum(),
+            n_folds_by_condition={
+                "unchecked": is_unchecked_fit.sum(),
+                "late": is_late_fit.sum(),
+                "early": is_early_fit.sum(),
             },
         )
-    return kept_of_model
+    return kept_networks_by_model
 
 
 def unused_networks(evaluation: Evaluation) -> str:
@@ -598,9 +606,9 @@ def _describe_networks(
     from brainlsap.model import NETWORKS
 
     network_descriptions: list[tuple[str, str, SettingPhrases, str]] = []
-    first_network_of_type: dict[bool, tuple[str, dict[str, Any]]] = {}
-    is_control = evaluation.fits["role"] == "control"
-    for model_name, model_fits in evaluation.fits[~is_control].groupby(
+    first_network_by_type: dict[bool, tuple[str, dict[str, Any]]] = {}
+    is_control_row = evaluation.fits["role"] == "control"
+    for model_name, model_fits in evaluation.fits[~is_control_row].groupby(
         "model", sort=False
     ):
         model_settings = settings_of_model(model_fits)
@@ -615,22 +623,27 @@ def _describe_networks(
                 "head",
             }
             option_names -= {"n_layers"} | NETWORKS[network_kind].unused_settings
-            own_settings = {
+            used_settings = {
                 k: v for k, v in model_settings.items() if k in option_names
             }
-            model_settings = {"layers": model_settings["n_layers"], **own_settings}
+            model_settings = {"layers": model_settings["n_layers"], **used_settings}
         if "kernel" in model_settings:
             model_settings["kernel"] = kernel_title(model_settings["kernel"])
-        first_name, first_settings = first_network_of_type.get(
+        first_network_name, first_settings = first_network_by_type.get(
             network_kind == "heat", ("", {})
         )
         differing_settings = {
             k: v for k, v in model_settings.items() if first_settings.get(k) != v
         }
         network_descriptions.append(
-            (str(model_name), sentence, SettingPhrases(differing_settings), first_name)
+            (
+                str(model_name),
+                sentence,
+                SettingPhrases(differing_settings),
+                first_network_name,
+            )
         )
-        first_network_of_type.setdefault(
+        first_network_by_type.setdefault(
             network_kind == "heat", (str(model_name), model_settings)
         )
     return network_descriptions
@@ -638,10 +651,10 @@ def _describe_networks(
 
 def has_ordinal_output(evaluation: Evaluation) -> bool:
     """Return whether a network, other than controls, has an ordinal output (CORN)."""
-    is_control = evaluation.fits["role"] == "control"
+    is_control_row = evaluation.fits["role"] == "control"
     return any(
         settings_of_model(model_fits).get("head") == "ordinal"
-        for _, model_fits in evaluation.fits[~is_control].groupby("model")
+        for _, model_fits in evaluation.fits[~is_control_row].groupby("model")
     )
 
 
@@ -649,42 +662,42 @@ def _describe_ridges(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], bool, SettingPhrases]:
     """Return ridges by what they learn, whether classes are numbers, and settings."""
-    name_of_ridge_type: dict[str, str] = {}
+    ridge_name_by_type: dict[str, str] = {}
     ridge_settings: dict[str, Any] = {}
-    is_numeric = False
+    are_classes_numeric = False
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
         model_settings = settings_of_model(model_fits)
         if "scales" in model_settings:
-            name_of_ridge_type[model_settings.pop("scales")] = str(model_name)
-            is_numeric = any(reported_values(model_fits, "ordered"))
+            ridge_name_by_type[model_settings.pop("scales")] = str(model_name)
+            are_classes_numeric = any(reported_values(model_fits, "ordered"))
             ridge_settings |= model_settings
     ridge_settings.pop("classes", None)
-    return name_of_ridge_type, is_numeric, SettingPhrases(ridge_settings)
+    return ridge_name_by_type, are_classes_numeric, SettingPhrases(ridge_settings)
 
 
 def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:
     """Return the options of a model, completed by what its fits chose."""
     model_settings = _flatten_options(json.loads(model_fits["settings"].iloc[0]))
-    settings_of_fits = [
-        _flatten_options(settings_of_fit)
-        for settings_of_fit in reported_values(model_fits, "settings")
+    settings_by_fit = [
+        _flatten_options(fit_settings)
+        for fit_settings in reported_values(model_fits, "settings")
     ]
-    for settings_of_fit in (model_settings, *settings_of_fits):
-        if (settings_of_fit.get("patience") or 0) >= (
-            settings_of_fit.get("n_epochs") or np.inf
+    for fit_settings in (model_settings, *settings_by_fit):
+        if (fit_settings.get("patience") or 0) >= (
+            fit_settings.get("n_epochs") or np.inf
         ):
-            settings_of_fit["patience"] = 0
+            fit_settings["patience"] = 0
     setting_names = dict.fromkeys(
         setting_name
-        for settings_of_fit in settings_of_fits
-        for setting_name in settings_of_fit
+        for fit_settings in settings_by_fit
+        for setting_name in fit_settings
     )
     setting_names.pop("random_state", None)
     for setting_name in setting_names:
         setting_texts = sorted(
             {
-                value_text(settings_of_fit.get(setting_name))
-                for settings_of_fit in settings_of_fits
+                value_text(fit_settings.get(setting_name))
+                for fit_settings in settings_by_fit
             }
         )
         if len(setting_texts) > 1:
@@ -692,7 +705,7 @@ def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:
                 f"{' or '.join(setting_texts)} (chosen in each training fold)"
             )
         elif model_settings.get(setting_name) is None:
-            model_settings[setting_name] = settings_of_fits[0][setting_name]
+            model_settings[setting_name] = settings_by_fit[0][setting_name]
     if model_settings.get("scale_penalty") == "none":
         model_settings.pop("penalty_weight", None)
     return model_settings

@@ -388,7 +388,7 @@ def select_score_summary(evaluation: Evaluation, score_name: str) -> pd.DataFram
     return summary_table[summary_table["score"] == score_name].set_index("model")
 
 
-def folds_lacking(evaluation: Evaluation) -> int:
+def count_incomplete_folds(evaluation: Evaluation) -> int:
     """Return the number of test folds without a scan of some class."""
     n_classes_by_fold = evaluation.predictions.groupby(["repeat", "fold"])[
         "truth"
