@@ -74,29 +74,33 @@ def plain_column(column_values: Any) -> pd.Series:
     reset_column = pd.Series(
         column_values if has_dtype else list(column_values)
     ).reset_index(drop=True)
-    is_missing = reset_column.isna()
-    is_nullable = getattr(reset_column.dtype, "na_value", None) is pd.NA
-    is_category = isinstance(reset_column.dtype, pd.CategoricalDtype)
-    is_object = reset_column.dtype == object
-    has_pandas_na = is_object and any(
-        cell_value is pd.NA for cell_value in reset_column[is_missing]
-    )
-    if not (is_nullable or is_category or has_pandas_na):
+    if _is_plain(reset_column):
         return reset_column
+    is_missing = reset_column.isna()
     object_cells = reset_column.astype(object).where(~is_missing, None)
     if is_missing.any() and object_cells.dropna().map(type).eq(bool).all():
         return object_cells.astype(float)  # truth values with missing ones
     return pd.Series(object_cells.tolist())
 
 
+def _is_plain(column_values: pd.Series) -> bool:
+    """Return whether a column has a NumPy type or is text, and no NA of pandas."""
+    dtype = column_values.dtype
+    is_nullable = getattr(dtype, "na_value", None) is pd.NA
+    if is_nullable or isinstance(dtype, pd.CategoricalDtype):
+        return False
+    if not pd.api.types.is_object_dtype(dtype):
+        return True
+    missing_cells = column_values[column_values.isna()]
+    return not any(cell_value is pd.NA for cell_value in missing_cells)
+
+
 def plain_table(data_frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table of plain columns (see `plain_column`) with a default index."""
-    plain_columns = [
-        plain_column(data_frame.iloc[:, i]) for i in range(data_frame.shape[1])
-    ]
-    if not plain_columns:
+    columns = [data_frame.iloc[:, i] for i in range(data_frame.shape[1])]
+    if all(map(_is_plain, columns)):
         return data_frame.reset_index(drop=True)
-    joined_table = pd.concat(plain_columns, axis=1)
+    joined_table = pd.concat(map(plain_column, columns), axis=1)
     joined_table.columns = data_frame.columns
     return joined_table
 
