@@ -408,8 +408,9 @@ def atlas(folder: str, **sources: Any) -> None:
 def _advise_brain(new_atlas: brainlsap.Atlas, sources: Mapping[str, Any]) -> str:
     """Return how figures can show the brain for an atlas without coordinates."""
     advice_text = (
-        "To show the brain, give an image of the regions (--image), or FreeSurfer's "
-        "annotation of their surfaces (--annot lh.NAME.annot), beside these --labels."
+        "To show the brain, give --labels together with an image of the regions "
+        "(--image) or with FreeSurfer's annotation of their surfaces (--annot "
+        "lh.NAME.annot)."
     )
     bundled_match = brainlsap.data.row_order.find_bundled_atlas(new_atlas)
     if bundled_match is None:
@@ -420,9 +421,9 @@ def _advise_brain(new_atlas: brainlsap.Atlas, sources: Mapping[str, Any]) -> str
         check_options = {"atlas": bundled_name, "row_order": row_order}
     n_regions = len(brainlsap.load_atlas(bundled_name))
     return (
-        f"{advice_text}\nThe names include all {n_regions} regions of {bundled_name}, "
-        "for which figures show the brain. Without this folder, your matrices can be "
-        f"read by: {_command_line('check', 'STUDY', check_options)}"
+        f"{advice_text}\nThe names include all {n_regions} regions of the atlas "
+        f"{bundled_name}. Figures of this atlas show the brain. To use it instead of "
+        f"your folder, run: {_command_line('check', 'STUDY', check_options)}"
     )
 
 
@@ -450,7 +451,7 @@ def import_adni(
             f"{_command_line('check', out, {})}"
         )
         print(
-            "If each scan has a tractogram or PET image and a parcellation: "
+            "If each scan has a parcellation and a tractogram or PET image, run: "
             f"{_command_line('build', out, {})}"
         )
 
@@ -686,11 +687,12 @@ def _suggest_for_model(
         ]
         if unresolved_labels:
             message = (
-                f"{', '.join(unresolved_labels)}: no class of the model is known for "
-                f"{count(len(unresolved_labels), 'label')}. Replace "
+                "it is unknown which class of the model corresponds to "
+                f"{count(len(unresolved_labels), 'label')}: "
+                f"{', '.join(unresolved_labels)}. Replace "
                 f"{brainlsap.external.UNKNOWN_CLASS} by a class of the model in "
-                f"{option_text('merge_classes')}, or remove the entry to leave its "
-                "scans out"
+                f"{option_text('merge_classes')}. If you remove the entry of a label, "
+                "scans with this label are left out"
             )
             remaining_findings.append(Finding(message, FAULT))
         fault_texts = _describe_remaining_findings(
@@ -716,9 +718,10 @@ def _format_suggestions(
     )
     text_lines = [f"\nMore data can be read with {command_phrase}:", *suggestion_lines]
     if fault_texts:
-        first_phrase = "The first" if len(suggestion_lines) > 1 else "The"
+        first_phrase = "the first" if len(suggestion_lines) > 1 else "this"
         text_lines[-1] += (
-            f"\n{first_phrase} command leaves {count(len(fault_texts), 'fault')}:"
+            f"\nWith {first_phrase} command, {count(len(fault_texts), 'fault')} "
+            f"{'remains' if len(fault_texts) == 1 else 'remain'}:"
         )
         text_lines += fault_texts
     if row_order is not None:
@@ -940,7 +943,7 @@ def fit(
     if scores is not None:
         step_options["scores"] = brainlsap.report.read_results(scores)
     model = brainlsap.fit_model(cohort, out, model, overwrite=overwrite, **step_options)
-    print(f"Model: {out}\nIts card: brainlsap show {shlex.quote(str(out))}")
+    print(f"Model: {out}\nTo print its card: brainlsap show {shlex.quote(str(out))}")
     if not isinstance(model, brainlsap.model.LSAPRidgeClassifier):
         print(
             f"Note: {model_name} provides neither prediction sets nor the "
@@ -992,7 +995,8 @@ def predict(
     print(
         f"The probabilities (columns p_) assume these class shares: {shares_text}. "
         "The predicted class uses the class weights of the fit instead of these "
-        "shares, so it can differ from the class with the largest probability."
+        "shares. The predicted class can therefore differ from the class with the "
+        "largest probability."
     )
     no_sets_text = prediction_table.attrs["no_sets"]
     if no_sets_text:
@@ -1010,7 +1014,7 @@ def predict(
     _print_notes(prediction_table.attrs["side_notes"])
     _print_learned_sites(prediction_table.attrs["learned_sites"])
     if prediction_table["remark"].notna().any():
-        print("The column remark says which predictions are unreliable, and why.")
+        print("Some predictions are unreliable. The column remark gives the reasons.")
     with owner_only():  # The table contains participant IDs.
         table_path = brainlsap.data.write_tsv(
             prediction_table, out, n_digits=brainlsap.data.tables.PREDICTION_DIGITS
@@ -1079,15 +1083,18 @@ def _print_coverage(coverage_records: Sequence[Mapping[Any, Any]]) -> None:
             f"Measured coverage in {group_text}: the prediction sets "
             f"contain the true class of {coverage_record['coverage']:.0%} of "
             f"{count(coverage_record['people'], 'participant')} (95% interval "
-            f"{interval_text}); a set contains {coverage_record['mean_size']:.1f} "
-            "classes on average"
+            f"{interval_text}). A set contains {coverage_record['mean_size']:.1f} "
+            "classes on average."
         )
     n_covered_by_class = [
         class_record["coverage"] * class_record["people"]
         for class_record in coverage_records
     ]
     if any(abs(number - round(number)) > 1e-9 for number in n_covered_by_class):
-        print("A participant with several scans counts with the share of these scans.")
+        print(
+            "If a participant has several scans, the coverage of the participant is "
+            "the share of these scans whose set contains the true class."
+        )
 
 
 def _contributions_by_figure(

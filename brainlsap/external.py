@@ -263,8 +263,9 @@ def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -
         "the model was not trained on the classes "
         f"{list_label_counts(label_counts)}; its classes are "
         f"{', '.join(model.origin_.classes)}. {action_text} "
-        f"{option_text('merge_classes', assignments_text)}. Classes of the model keep "
-        "their names; remove an entry to leave its scans out"
+        f"{option_text('merge_classes', assignments_text)}. Labels that are classes of "
+        "the model need no entry. If you remove the entry of another label, scans with "
+        "this label are left out"
     )
 
 

@@ -54,8 +54,8 @@ def check_writable(path: str | Path) -> None:
         )
     if not os.access(existing_folder, os.W_OK | os.X_OK):
         raise WritingError(
-            f"{path} cannot be written: {existing_folder} is read-only for you. "
-            "Choose a folder that you may write to."
+            f"{path} cannot be written: you have no permission to write to "
+            f"{existing_folder}. Choose another folder."
         )
 
 

@@ -553,9 +553,9 @@ OPTIONS: tuple[Option, ...] = (
         "style",
         "--style",
         TEXT,
-        "file format of connectomes: rows in the order of MRtrix ('mrtrix'), or rows "
-        "with region names ('named') (default: 'mrtrix' if MRtrix numbers the regions "
-        "of the atlas)",
+        "format of the connectome files: 'mrtrix' has rows in the order of MRtrix "
+        "without names, and 'named' has rows with region names (default: 'mrtrix' if "
+        "MRtrix has an order for the atlas)",
         choices=("mrtrix", "named"),
         commands=("simulate",),
     ),
@@ -1594,12 +1594,12 @@ def _check_option(option: Option) -> None:
     if unknown_commands:
         problem_text = f"unknown commands {sorted(unknown_commands)}"
     elif has_command != bool(option.flag):
-        problem_text = "a flag and the commands that take it belong together"
+        problem_text = "an option must have both a flag and commands, or neither"
     elif has_command and not option.help:
         problem_text = "an option with a flag needs a help text"
     elif not has_command and option.recipient == "command":
         problem_text = (
-            "neither a command nor a settings file can set it; give a recipient"
+            "no command and no settings file can set this option; give it a recipient"
         )
     if problem_text:
         raise TypeError(f"option {option.name!r}: {problem_text}.")
@@ -1622,7 +1622,7 @@ def _check_unique(all_names: Sequence[str], place_text: str) -> None:
     """Raise where a name occurs twice in a place."""
     for name, n_uses in Counter(all_names).items():
         if n_uses > 1:
-            raise TypeError(f"{name} stands for {n_uses} options of {place_text}.")
+            raise TypeError(f"{n_uses} options of {place_text} have the name {name}.")
 
 
 def options_of(command_name: str) -> tuple[Option, ...]:
@@ -1724,7 +1724,9 @@ def read_config(path: str | Path) -> dict[str, object]:
             continue
         if option.name in file_settings:
             first_key = first_key_of_option[option.name]
-            alias_note = "" if first_key == file_key else f" {file_key} is {first_key}."
+            alias_note = ""
+            if first_key != file_key:
+                alias_note = f" {file_key} and {first_key} name the same option."
             raise BrainlsapError(
                 f"{file_key} is set twice in the file.{alias_note} Keep only one of "
                 "these lines.",

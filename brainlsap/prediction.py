@@ -127,7 +127,7 @@ the site; a covariate of the adjustment has no value."""
 
 UNINTENDED_USES = (
     "a diagnosis, or a decision about a person",
-    "people unlike the training people, unless it was evaluated on such people",
+    "people unlike the training people, unless the model was evaluated on such people",
 )
 """Uses for which no stored model is suitable."""
 
@@ -260,9 +260,9 @@ def make_storable_model(
     ((model_title, (model, _)),) = model_of_name.items()
     if type(model).__name__ not in CLASSIFIERS:
         raise ParameterError(
-            f"{model_title} cannot be stored: it has covariates or steps of "
-            "scikit-learn, which only pickle files can store, and opening a pickle "
-            "file can run any program. "
+            f"{model_title} cannot be stored, because it has covariates or steps of "
+            "scikit-learn. Only pickle files can store such a model, and a pickle file "
+            "can run any program when it is opened. "
             f"Choose one model of {', '.join(list_storable_models())}."
         )
     return model
@@ -1122,9 +1122,9 @@ def _check_covariate(
         or new_maximum > 1.5 * fit_maximum - fit_minimum / 2
     ):
         warnings.warn(
-            f"{covariate_name} ranges from {new_minimum:g} to {new_maximum:g}, but "
-            f"from {fit_minimum:g} to {fit_maximum:g} in the fit. The units may be "
-            "different",
+            f"{covariate_name} ranges from {new_minimum:g} to {new_maximum:g} in the "
+            f"new people, but from {fit_minimum:g} to {fit_maximum:g} in the fit. The "
+            "units may be different",
             stacklevel=3,
         )
     covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
@@ -1410,7 +1410,7 @@ def _score_lines(model_card: Mapping[str, Any]) -> list[str]:
         return ["Scores: not evaluated"]
     folds_text = f"{score_record['folds']} folds"
     if score_record["leave_out"]:
-        folds_text += f", each one {score_record['leave_out']}"
+        folds_text += f", each fold tests one {score_record['leave_out']}"
     title_of_score = score_titles(
         len(model_card["classes"]), is_ordered=model_card["classes_ordered"]
     )
@@ -1438,7 +1438,7 @@ def reason_without_sets(model_card: Mapping[str, Any]) -> str:
     if set_record is None:
         return (
             f"no prediction set can be computed, because {model_card['model']} has no "
-            "left-out scores; LSAP-R and other ridge models have them"
+            "scores of left-out people; LSAP-R and other ridge models have such scores"
         )
     class_names: Sequence[str] = set_record["classes"]
     small_classes = [
@@ -1451,6 +1451,6 @@ def reason_without_sets(model_card: Mapping[str, Any]) -> str:
     if not small_classes:
         return ""
     return (
-        f"no set at this level: fewer than {MIN_PEOPLE} people of "
-        f"{with_and(small_classes)} in training"
+        "no prediction set can be computed at this level, because the training data "
+        f"contain fewer than {MIN_PEOPLE} people of {with_and(small_classes)}"
     )

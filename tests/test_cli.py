@@ -281,7 +281,7 @@ def test_fit_show_and_evaluate(study, tmp_path, capsys):
         assert main(asked) == 0
     printed = capsys.readouterr().out
     assert "balanced accuracy" in printed
-    assert "no set at this level" in printed
+    assert "at this level, because the training data" in printed
     assert "Measured coverage" not in printed
     page = (out / "report" / "report.html").read_text(encoding="utf-8")
     assert "External evaluation" in page
@@ -319,7 +319,7 @@ def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
         "CN=Control",
         "???=early",
         f"--ids-are-new --pattern '{PATTERN}' --row-order mrtrix --label Dx --merge-",
-        "leaves 1 fault:",
+        "1 fault remains:",
         "fit --row-order mrtrix clearly better",
         "early: no class of the model is known",
     ):

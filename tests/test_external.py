@@ -507,7 +507,9 @@ def test_labels_that_are_no_classes_are_named_beside_the_coverage(capsys):
     cli._print_label_coverage(table, ["CN", "AD"])
     printed_of_visits = capsys.readouterr().out
     assert "75% of 2 participants" in printed_of_visits
-    assert "several scans counts with the share of these scans" in printed_of_visits
+    assert (
+        "coverage of the participant is the share of these scans" in printed_of_visits
+    )
     assert "the labels Control (2 scans) are not classes" in printed
     # People of the training do not measure anything.
     table.attrs["is_in_training"] = [False, False, True]
@@ -740,7 +742,7 @@ def test_a_network_gives_no_sets_and_says_why(cohort, tmp_path):
     model = fit_model(cohort, tmp_path / "model", brief)
     answers = predict_people(model, cohort)
     assert SET_COLUMN not in answers
-    assert "no left-out scores" in answers.attrs["no_sets"]
+    assert "no scores of left-out people" in answers.attrs["no_sets"]
 
 
 def test_a_column_of_classes_is_proposed_only_if_it_is_the_only_one(model):

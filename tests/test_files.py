@@ -106,7 +106,7 @@ def test_a_place_is_refused_before_anything_is_written(tmp_path, monkeypatch):
         with pytest.raises(ParameterError):
             check_new_folder(tmp_path / name)
     monkeypatch.setattr("os.access", lambda path, _: path != tmp_path)
-    with pytest.raises(WritingError, match="is read-only for you"):
+    with pytest.raises(WritingError, match="no permission to write"):
         check_new_folder(tmp_path / "new" / "folder")
     check_writable(tmp_path / "full" / "file.tsv")
     assert sorted(tmp_path.rglob("*")) == before

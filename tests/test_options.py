@@ -225,8 +225,8 @@ def test_every_command_has_a_function():
     ("changes", "message"),
     [
         ({"commands": ("fits",)}, "unknown commands"),
-        ({"commands": ()}, "belong together"),
-        ({"flag": ""}, "belong together"),
+        ({"commands": ()}, "both a flag and commands"),
+        ({"flag": ""}, "both a flag and commands"),
         ({"help": ""}, "needs a help text"),
         ({"flag": "", "commands": ()}, "neither a command nor a settings file"),
     ],
@@ -239,7 +239,9 @@ def test_entries_that_contradict_themselves_are_refused(changes, message):
 
 def test_two_options_of_one_name_are_refused():
     _check_unique(["seed", "cv"], "brainlsap fit")
-    with pytest.raises(TypeError, match="seed stands for 2 options of brainlsap fit"):
+    with pytest.raises(
+        TypeError, match="2 options of brainlsap fit have the name seed"
+    ):
         _check_unique(["seed", "cv", "seed"], "brainlsap fit")
 
 

@@ -565,9 +565,9 @@ def import_adni(
         skipped_entry_table = pd.DataFrame(table_faults, columns=AdniFault._fields)
         if table_faults:
             import_notes.append(
-                f"{count(len(table_faults), 'fault')} of the tables "
-                f"{verb_form(len(table_faults), 'were')} skipped, of RID "
-                f"{listed(skipped_entry_table['rid'].unique(), 3)} (adni_skipped.tsv)"
+                f"the tables have {count(len(table_faults), 'fault')}. The entries "
+                "with these faults were skipped, and adni_skipped.tsv lists them. "
+                f"Their RIDs are {listed(skipped_entry_table['rid'].unique(), 3)}"
             )
         # If no table has the PTID, take it from the image folders: it ends with the
         # RID.
@@ -598,8 +598,8 @@ def import_adni(
             pair_table.loc[~has_required_modalities, _VISIT_COLUMNS].drop_duplicates()
         ):
             import_notes.append(
-                f"{count(n_incomplete, 'visit', 'are')} left out for lack of one of "
-                f"{', '.join(require)}"
+                f"{count(n_incomplete, 'visit', 'are')} left out, because they lack "
+                f"at least one of these modalities: {', '.join(require)}"
             )
         recognised_modality_counts = pair_table["modality"].value_counts().sort_index()
         pair_table = pair_table[has_required_modalities].reset_index(drop=True)

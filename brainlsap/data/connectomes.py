@@ -448,7 +448,10 @@ def _choose_matrix(
                 f"{', '.join(sorted(other_measure_names))}"
             )
             return default_matrices[0], [choice_note]
-    advice_text = f"Give each matrix a name, and one name as {option_text('measure')}."
+    advice_text = (
+        "Give each matrix a name in the file, and choose one name with "
+        f"{option_text('measure')}."
+    )
     if measures_text:
         advice_text = f"Give {option_text('measure')} one of {measures_text}."
     raise FileFormatError(

@@ -1315,7 +1315,8 @@ class FeatureSources:
     def _explain_absent_person(self, parsed_table: ScanTable) -> str:
         """Return the people of a table that has no row for a person, as text."""
         spelling_advice = (
-            "write the IDs in the same way in both tables (case and zeros count)"
+            "write the IDs in the same way in both tables, including upper and lower "
+            "case and leading zeros"
         )
         if self.people_table is not None:
             people_table_ids = {

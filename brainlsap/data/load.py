@@ -649,7 +649,7 @@ def _compare_with_files(
     if not unlisted_ids or people_table is None:
         return
     table_name = people_table.name_and_sheet
-    message = f"not in {table_name}, left out: files or folders of"
+    message = f"left out, because {table_name} does not list them: files or folders of"
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_ids)))
     listed_id_by_bare_id = {
         to_bare_id(listed_id): listed_id

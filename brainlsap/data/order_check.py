@@ -580,13 +580,13 @@ def _other_order_message(
     )
     advice_text = (
         f"Choose an order with {option_text('row_order')}, name the rows with "
-        f"{option_text('labels')}, or keep the names unchecked with "
+        f"{option_text('labels')}, or use the names without this check with "
         f"{option_text('row_order', 'names')}."
     )
     if matrix_group.row_naming.source == "array":
         advice_text = (
-            "Name the regions of the arrays, since the right order may be none of "
-            "these: give DataFrames with names as index and columns, for example "
+            "The correct order may also be none of these. Therefore give DataFrames "
+            "with the names of the regions as index and columns, for example "
             "[pd.DataFrame(weights, names, names) for weights in W], and "
             "pd.DataFrame(X, columns=names)."
         )

@@ -489,8 +489,8 @@ def list_scans(
     omission_findings = list[Finding]()
     if visit_list.unscanned_visit_names:
         message = (
-            f"{len(visit_list.unscanned_visit_names)} listed visits left out: there "
-            "are no files or folders of"
+            f"{count(len(visit_list.unscanned_visit_names), 'listed visit', 'were')} left "
+            "out, because there are no files or folders of"
         )
         unscanned_visit_names = tuple(visit_list.unscanned_visit_names)
         omission_findings.append(
@@ -504,13 +504,13 @@ def list_scans(
         )
     if visit_list.n_without_baseline:
         people_text = count(visit_list.n_without_baseline, "person")
-        message = f"{people_text} without a listed scan at baseline: left out"
+        message = f"left out: {people_text} without a listed scan at baseline"
         omission_findings.append(Finding(message, LEFT_OUT, kind=BASELINE))
     if visit_list.n_contradictions:
         message = (
             f"{count(visit_list.n_contradictions, 'scan', 'have')} another "
-            f"{label_name} in {table_name} than in sub-*_sessions.tsv: the sessions "
-            "files were used"
+            f"{label_name} in {table_name} than in sub-*_sessions.tsv. The labels of "
+            "the sessions files were used"
         )
         omission_findings.append(Finding(message))
     if not visit_list.scans:

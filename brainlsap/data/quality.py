@@ -58,8 +58,8 @@ _MAX_DECADES = 1.0
 _DEVIATION_CAP = 10
 _CORRECTION = "Correct the values or write n/a"
 _FAR_CONNECTOME = (
-    "connectome far from the connectomes of other scans. Check its file and the order "
-    "of its rows"
+    "connectome very different from the connectomes of other scans. Check the file of "
+    "the connectome and the order of its rows"
 )
 _EXCHANGED = "left and right may have been swapped"
 # Smallest mean agreement of sides in the training, in standard errors.
@@ -171,9 +171,9 @@ def _note_isolated(cohort: Cohort, is_isolated_region: np.ndarray) -> list[str]:
     if not (has_connectomes and isolated_region_names.size):
         return []
     return [
-        f"connectome: {count(isolated_region_names.size, 'region')} without a link in "
-        f"every scan: {listed(isolated_region_names, 3)}. Check the order of the rows, "
-        "and whether the parcellation contains these regions"
+        f"connectome: {count(isolated_region_names.size, 'region', 'have')} no connection "
+        f"in any scan: {listed(isolated_region_names, 3)}. Check the order of the rows, and "
+        "whether the parcellation contains these regions"
     ]
 
 
@@ -237,7 +237,7 @@ def _flag_connectomes(
     is_isolated_only_here = is_isolated_region & ~is_isolated_region.all(axis=0)
     n_isolated_by_scan = is_isolated_only_here.sum(axis=1)
     isolated_texts = [
-        f"{count(n_regions, 'region')} without links: "
+        f"{count(n_regions, 'region')} without connections: "
         f"{listed(region_names[is_isolated_in_scan], 3)}"
         for n_regions, is_isolated_in_scan in zip(
             n_isolated_by_scan, is_isolated_only_here, strict=True
@@ -248,9 +248,9 @@ def _flag_connectomes(
     log_ratios = np.log10(np.maximum(edge_sums, 1e-300) / median_edge_sum)
     is_other_unit_scan = np.abs(log_ratios) > _MAX_DECADES
     unit_texts = [
-        f"connectome weights sum to {weight_sum:.3g}, in most scans to "
-        f"{median_edge_sum:.3g}. The unit may be different, or the weights may be "
-        "logarithms"
+        f"the sum of the connectome weights is {weight_sum:.3g}, but in most scans "
+        f"about {median_edge_sum:.3g}. The unit may be different, or the weights may "
+        "be logarithms"
         for weight_sum in edge_sums
     ]
     has_enough_scans = cohort.n_scans >= MIN_SCANS
@@ -337,7 +337,7 @@ def _flag_feature(
     # Implausible values are named below.
     is_plausible_outlier = is_outlier_value & ~is_implausible_value
     outlier_texts = [
-        f"{feature_name} far from the values of other scans in {region_text}. "
+        f"{feature_name} very different from other scans in {region_text}. "
         f"{_CORRECTION}"
         for region_text in _describe_regions_by_scan(
             cohort, feature_name, is_plausible_outlier
@@ -349,7 +349,8 @@ def _flag_feature(
     flag_text_arrays = [np.where(is_scan_with_few_outliers, outlier_texts, "")]
     n_implausible_by_scan = is_implausible_value.sum(axis=1)
     implausible_texts = [
-        f"{feature_name} implausible in {count(n_regions, 'region')}: {region_text}. "
+        f"{feature_name} has implausible values in {count(n_regions, 'region')}: "
+        f"{region_text}. "
         f"{_CORRECTION}"
         for n_regions, region_text in zip(
             n_implausible_by_scan,
@@ -388,7 +389,7 @@ def _flag_far_scans(
         is_farthest_region, farthest_region_indices, is_far_scan[:, None], axis=1
     )
     far_texts = [
-        f"{feature_name} far from the values of other scans, most of all in "
+        f"{feature_name} very different from other scans, most of all in "
         f"{region_text}. Check the image and its processing"
         for region_text in _describe_regions_by_scan(
             cohort, feature_name, is_farthest_region
@@ -404,7 +405,7 @@ def _describe_regions_by_scan(
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     other_feature_values = np.where(is_described_region, np.nan, feature_values)
     range_texts = [
-        f"; other scans {known_values.min():.3g} to {known_values.max():.3g}"
+        f"; in other scans {known_values.min():.3g} to {known_values.max():.3g}"
         if known_values.size
         else ""
         for known_values in (x[~np.isnan(x)] for x in other_feature_values.T)

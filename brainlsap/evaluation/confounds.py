@@ -546,9 +546,9 @@ def _spell_as_trained(
 def _recoding_advice(trained_group_names: Iterable[str]) -> str:
     """Return how to recode groups that the training wrote in another way."""
     return (
-        "Look up in the codebook of the new people what their values mean. In their "
-        f"table, replace them by {' or '.join(trained_group_names)}, and by n/a where "
-        "none of these is true."
+        "Look up the meaning of the new values in the codebook of the new people. In "
+        f"the table, replace the values by {' or '.join(trained_group_names)}, or by n/a if "
+        "none of these applies."
     )
 
 

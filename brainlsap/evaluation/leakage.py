@@ -120,9 +120,10 @@ CHECKS = {
     Check.COVARIATE_PREDICTS_LABEL: CheckText(
         "how well one covariate predicts the label",
         "warning",
-        "Report this score beside the score of the model. Regress the covariate out "
-        "(this also removes class differences that are correlated with it). A site or "
-        "scanner can also be used as the test fold (--leave-out).",
+        "Report this score beside the score of the model. You can regress the "
+        "covariate out, but this also removes class differences that are correlated "
+        "with the covariate. If the covariate is the site or the scanner, you can also "
+        "use each site or scanner as a test fold (--leave-out).",
     ),
     Check.SEVERAL_SCALES: CheckText(
         "values on several scales",
@@ -143,9 +144,8 @@ CHECKS = {
     Check.OUTSIDE_REFERENCE: CheckText(
         "covariates outside the reference class",
         "warning",
-        "The adjustment of these people's features is an extrapolation from the "
-        "reference class. Match the classes, or restrict the range of the "
-        "covariate.",
+        "The features of these people are adjusted by extrapolation from the reference "
+        "class. Match the classes, or restrict the range of the covariate.",
     ),
 }
 
@@ -168,8 +168,8 @@ HELD_OUT_ADVICE = (
     "do not occur in training scans."
 )
 NO_DIFFERENCE_ADVICE = (
-    "No difference between classes was shown, which does not prove that there is "
-    "none. Report this score."
+    "No difference between classes was shown. This does not prove that there is no "
+    "difference. Report this score."
 )
 MANY_PAIRS_ADVICE = (
     "Some scans may be copies, or have another unit than the other scans. The table "
@@ -927,8 +927,9 @@ def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
         ]
         yield _make_finding(
             Check.COVARIATES_MISSING,
-            f"how well {', '.join(missing_kinds)} alone predicts the label was not "
-            f"tested: no column {listed(example_texts)} has values",
+            "the audit did not test how well "
+            f"{', '.join(missing_kinds)} alone predicts the label, because no column "
+            f"{listed(example_texts)} has values",
         )
 
 

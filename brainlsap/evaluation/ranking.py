@@ -257,9 +257,9 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
     """
     if "p_effect" not in ranking:
         return (
-            "Regions were not compared under permuted labels. The order shows how "
-            "much a model weighs each region, and does not show that classes "
-            "differ there."
+            "The regions were not tested by permutations. The order of the regions "
+            "shows how a model uses each region. The order does not show that classes "
+            "differ in a region."
         )
     n_permutations = int(ranking["n_permutations"].iloc[0])
     smallest_possible_p = 1 / (n_permutations + 1)
@@ -286,17 +286,16 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         )
     if n_contrasts:
         contrast_text = (
-            f"In {count(n_contrasts, 'region')}, the difference is significantly "
-            f"larger than in the connected regions ({level_text}). This does not "
-            "prove that the disease began there."
+            f"{count(n_contrasts, 'region', 'differ')} significantly more than the "
+            f"regions connected to them ({level_text}). This does not prove that the "
+            "disease began in these regions."
         )
     else:
         contrast_text = (
-            "No region has a significantly larger difference than the regions "
-            "connected to it."
+            "No region differs significantly more than the regions connected to it."
         )
     rank_text = (
-        "These tests do not concern the order of the scales, which belong to a model."
+        "These tests do not concern the order of the scales, which describe a model."
     )
     return f"{effect_text} {contrast_text} {rank_text}"
 

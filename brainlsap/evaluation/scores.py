@@ -217,8 +217,8 @@ class Score:
             )
         if self.is_main and not self.is_by_fold:
             raise ParameterError(
-                f"the score {self.title!r} has is_main=True and is_by_fold=False; "
-                "short tables have means over folds. Change one of the two."
+                f"the score {self.title!r} has is_main=True and is_by_fold=False, but "
+                "short tables show means over folds. Change one of these two settings."
             )
         lower_limit, upper_limit = self.range_for(max(self.min_classes, 2))
         if not lower_limit < upper_limit:

@@ -614,11 +614,11 @@ def _list_grey_matter_notes(
         f"matter, fluid or unknown tissue: {listed(non_grey_names, 5)}"
     )
     if image_path is not None:
-        return [f"{message}. They count as regions"]
+        return [f"{message}. These names count as regions"]
     raise FileFormatError(
         f"{message}; expected the regions of the matrices, in the order of their rows. "
-        "Remove these lines, or, if this is the lookup table of a tool, give "
-        f"{option_text('image')}, whose labels say which lines are regions.",
+        "Remove these lines. If the file is the lookup table of a tool, instead give "
+        f"the image of the regions with {option_text('image')}.",
         path=labels_path,
     )
 
@@ -806,13 +806,13 @@ def _locate_label_regions(
         unused_names_text = listed(region_table["name"][~is_region_in_image], 8)
         unused_note = ""
         if unused_names_text:
-            unused_note = f", of which the image does not hold {unused_names_text}"
+            unused_note = f"; the image does not contain {unused_names_text}"
         raise FileFormatError(
             f"{option_text('labels')} has no name for "
-            f"{listed(map('{:.9g}'.format, nameless_label_numbers), 8)}; it contains "
-            f"names for {label_numbers.min():g} to {label_numbers.max():g} (a list "
-            f"without numbers is numbered from 1){unused_note}. Add one line for each "
-            "missing label, or set these voxels to 0.",
+            f"{listed(map('{:.9g}'.format, nameless_label_numbers), 8)}. The file "
+            f"contains names for {label_numbers.min():g} to {label_numbers.max():g} (a "
+            f"list without numbers is numbered from 1){unused_note}. Add one line for "
+            "each missing label, or set these voxels to 0.",
             path=image_name,
         )
     region_table = region_table[is_region_in_image].reset_index(drop=True)

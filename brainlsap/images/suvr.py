@@ -217,9 +217,10 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
             "the space of the image is unknown",
             path=pet,
             got=f"parcellation {Path(parcellation).name}",
-            advice="Give an image that names the space of the parcellation "
-            "(*_space-T1w_*_pet.nii.gz), the registration of the image with "
-            f"{option_text('transform')}, or {option_text('same_space', True)}",
+            advice="Give an image whose file name contains the space of the "
+            "parcellation (*_space-T1w_*_pet.nii.gz), or the registration of the "
+            f"image with {option_text('transform')}. If the image is already aligned "
+            f"with the parcellation, give {option_text('same_space', True)}",
         )
 
 

@@ -554,7 +554,7 @@ def build_connectome(
     n_unassigned = n_streamlines - int(pair_counts[1:, 1:].sum())
     n_outside = n_streamlines - n_unassigned - n_kept
     summary_text = (
-        f"{n_kept} of {n_streamlines} streamlines were kept; {n_unassigned} have an "
+        f"{n_kept} of {n_streamlines} streamlines were kept. {n_unassigned} have an "
         f"end in no region, and {n_outside} have an end in a region that is not "
         f"part of {atlas.name}"
     )
@@ -651,8 +651,8 @@ class Placement:
         if self.brain is None:
             return [share_note]
         return [
-            f"{share_note} (usual: about {typical_share:.0%}), and "
-            f"{self.share_outside:.0%} are outside the brain (usual: below "
+            f"{share_note} (usually about {typical_share:.0%}), and "
+            f"{self.share_outside:.0%} are outside the brain (usually less than "
             f"{TYPICAL_SHARE_OUTSIDE:.0%})"
         ]
 
@@ -660,7 +660,8 @@ class Placement:
         """Raise if the ends show that streamlines and labels do not overlap."""
         advice_text = (
             "The tractogram may not be in the space and unit (mm) of the "
-            f"parcellation; {option_text('same_space', True)} skips this check."
+            "parcellation. If it is in the same space, skip this check with "
+            f"{option_text('same_space', True)}."
         )
         if self.n_ends == 0:
             raise FileFormatError(

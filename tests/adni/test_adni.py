@@ -260,7 +260,7 @@ def test_command_prints_and_writes(tables, images, out, capsys):
     assert main([*arguments, "--require", "dwi"]) == 0
     printed = capsys.readouterr().out
     assert "4 people, 4 visits with images" in printed
-    assert "left out for lack of one of dwi" in printed
+    assert "they lack at least one of these modalities: dwi" in printed
     assert f"Study: {out}\nNext: process the images" in printed
     assert f"then brainlsap check {out}\n" in printed
     assert printed.endswith(f": brainlsap build {out}\n")
@@ -476,7 +476,7 @@ def test_faulty_visits_are_skipped_and_listed_where_asked(tables, images, out, c
     assert main(["import-adni", *place]) == 2
     assert "--skip-faulty" in capsys.readouterr().err
     assert main(["import-adni", *place, "--skip-faulty"]) == 0
-    assert "3 faults of the tables were skipped" in capsys.readouterr().out
+    assert "the tables have 3 faults" in capsys.readouterr().out
     skipped = read_text(out / "adni_skipped.tsv").set_index("rid")
     assert skipped["kind"].to_dict() == {
         "295": "unknown word",

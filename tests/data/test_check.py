@@ -235,7 +235,9 @@ def test_names_in_another_case_or_without_zeros_are_of_others(study, tiny, liste
     change_people(study, "sub-05", listed)
     check = check_cohort(study, tiny, "fdg")
     assert f"{listed}: the connectome is missing; expected" in check.faults[0]
-    note = "not in participants.tsv, left out: files or folders of X05"
+    note = (
+        "left out, because participants.tsv does not list them: files or folders of X05"
+    )
     assert note in check.notes
 
 

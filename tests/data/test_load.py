@@ -89,7 +89,7 @@ def test_visits_have_their_own_labels(study, tiny, write):
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
     assert cohort.table["age"].tolist()[:2] == [70, 71]
     assert cohort.table["mmse"].isna().tolist() == [False, False, *[True] * 5]
-    told = "1 listed visits left out: there are no files or folders of "
+    told = "1 listed visit was left out, because there are no files or folders of "
     (note,) = (one for one in cohort.findings if one.people)
     assert str(note) == f"{told}sub-01_ses-M06"
     assert (note.severity, note.people) == ("left out", ("sub-01_ses-M06",))
@@ -135,7 +135,8 @@ def test_people_who_are_not_listed_are_left_out(study, tiny, write):
         "(01_T1w)"
     )
     for note in (
-        "not in participants.tsv, left out: files or folders of 99, p98_T1w",
+        "left out, because participants.tsv does not list them: files or folders of "
+        "99, p98_T1w",
         longer,
     ):
         assert note in cohort.notes

@@ -187,7 +187,7 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tMCI\nses-M24\tAD\n")
     cohort = load_cohort(study, tiny, "fdg", scans="baseline")
     assert "sub-01" not in cohort.groups
-    assert "1 person without a listed scan at baseline: left out" in cohort.notes
+    assert "left out: 1 person without a listed scan at baseline" in cohort.notes
 
 
 @pytest.mark.parametrize(
@@ -369,8 +369,8 @@ def test_a_listed_visit_without_images_is_left_out(listed, tiny, write, extra):
     scans = [f"sub-0{i}_ses-{visit}" for i in range(1, 5) for visit in ("M00", "M12")]
     assert [x.replace("_M", "_ses-M") for x in cohort.table["scan"]] == scans
     assert cohort.features[:, 0, 0].tolist() == [2, 3, 3, 4, 4, 5, 5, 6]
-    (note,) = [one for one in cohort.notes if "listed visits left out" in one]
-    assert note.startswith("4 listed visits left out")
+    (note,) = [one for one in cohort.notes if "listed visits were left out" in one]
+    assert note.startswith("4 listed visits were left out")
     first = load_cohort(
         listed, tiny, "thickness", "dx", connectome="none", scans="baseline"
     )

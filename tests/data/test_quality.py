@@ -109,7 +109,7 @@ def test_connectomes(cohort):
         W[4, 7], W[4, :, 7] = 0, 0
 
     table = quality_table(change(cohort, connectomes=cut))
-    check_only(table, 4, f"1 region without links: {cohort.region_names[7]}")
+    check_only(table, 4, f"1 region without connections: {cohort.region_names[7]}")
 
     def cut_in_all(W):
         W[:, 7], W[:, :, 7] = 0, 0
@@ -125,7 +125,8 @@ def test_connectomes(cohort):
 
     table = quality_table(change(cohort, connectomes=scramble))
     assert (
-        "connectome far from the connectomes of other scans" in table["flags"].iloc[6]
+        "connectome very different from the connectomes of other scans"
+        in table["flags"].iloc[6]
     )
     assert "order of its rows" in table["flags"].iloc[6]
     assert table["connectome_deviation"].idxmax() == table.index[6]
@@ -149,8 +150,8 @@ def test_features(cohort):
         X[3, :, 1] /= 10
 
     table = quality_table(change(cohort, features=centimetres))
-    assert "thickness far from the values of other scans" in table["flags"].iloc[3]
-    check_only(table, 3, "thickness implausible in 68 regions")
+    assert "thickness very different from other scans" in table["flags"].iloc[3]
+    check_only(table, 3, "thickness has implausible values in 68 regions")
 
     def fill(X):
         X[8, :30, 0] = 1.0
@@ -179,10 +180,8 @@ def test_features(cohort):
         X[5, 20, 0] = 0.05
 
     flag = quality_table(change(cohort, features=lower))["flags"].iloc[5]
-    far_text = flag.partition(
-        "fdg far from the values of other scans, most of all in "
-    )[2]
-    assert f"{cohort.region_names[20]} (0.05; other scans " in far_text
+    far_text = flag.partition("fdg very different from other scans, most of all in ")[2]
+    assert f"{cohort.region_names[20]} (0.05; in other scans " in far_text
 
 
 def test_few_scans_and_a_shared_connectome(cohort):
@@ -204,8 +203,8 @@ def test_one_value_far_from_those_of_others_is_named():
     flags = quality_table(cohort)["flags"]
     others = np.delete(values[:, 7, 0], 3)
     assert flags.iloc[3] == (
-        f"gmv far from the values of other scans in {cohort.region_names[7]} "
-        f"(-8000; other scans {others.min():.3g} to {others.max():.3g}). "
+        f"gmv very different from other scans in {cohort.region_names[7]} "
+        f"(-8000; in other scans {others.min():.3g} to {others.max():.3g}). "
         "Correct the values or write n/a"
     )
     assert (flags.drop(flags.index[3]) == "").all()
@@ -217,8 +216,11 @@ def test_an_implausible_value_is_given_with_its_region():
     values[3, 7] = 13.2
     flag = quality_table(replace(cohort, features=values))["flags"].iloc[3]
     region = cohort.region_names[7]
-    assert f"fdg implausible in 1 region: {region} (13.2; other scans " in flag
-    assert "far from the values" not in flag  # the value is named once
+    assert (
+        f"fdg has implausible values in 1 region: {region} (13.2; in other scans "
+        in flag
+    )
+    assert "very different" not in flag  # the value is named once
 
 
 def test_values_are_described_and_odd_units_named(cohort):

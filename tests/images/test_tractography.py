@@ -224,7 +224,7 @@ def test_shares_of_ends_are_said_beside_what_is_usual(tmp_path, brain, counted):
     assert made.ends_in_nodes == 1
     assert made.ends_outside_brain == 0
     assert (
-        "100% of the ends of streamlines are inside a region (usual: about 80%)"
+        "100% of the ends of streamlines are inside a region (usually about 80%)"
         in made.notes[1]
     )
     some = build_connectome(
