@@ -372,8 +372,9 @@ def _broadcast_to_bars(
     )
     if len(argument_values) != n_bars:
         raise ParameterError(
-            f"{argument_name}: there are {len(argument_values)} for {n_bars} colour "
-            "bars (shared_scale=False: one a map)."
+            f"{argument_name} has {len(argument_values)} values for {n_bars} colour bars; "
+            "expected one value for each colour bar (shared_scale=False makes one bar "
+            "for each map)."
         )
     return argument_values
 
@@ -412,8 +413,8 @@ def _describe_undrawn(
     )
     if has_views and n_hidden_regions:
         note_texts.append(
-            f"{n_hidden_regions} of {region_has_value.sum()} regions with a value are "
-            "in no view that is drawn; the colour scale includes their values."
+            f"No view shows {n_hidden_regions} of the {region_has_value.sum()} regions with a "
+            "value. The colour scale includes the values of these regions."
         )
     unlocated_indices = np.flatnonzero(region_has_value & ~is_located_region).tolist()
     if len(unlocated_indices) == region_has_value.sum() > 0:
@@ -1224,8 +1225,8 @@ def _plot_dots(
     n_omitted_regions, omission_note = len(region_ranks) - len(shown_names), ""
     if n_omitted_regions:
         omission_note = (
-            f"{n_omitted_regions} of {len(region_ranks)} regions with values nearest "
-            "to the middle are left out."
+            f"The figure leaves out {n_omitted_regions} of {len(region_ranks)} "
+            "regions, whose values are nearest to the middle."
         )
     shown_table = map_table.loc[shown_names].sort_values([*map_table])
     max_letters = max(30, int(0.4 * width / LETTER_WIDTH))

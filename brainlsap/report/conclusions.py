@@ -748,8 +748,8 @@ def method_text(evaluation: Evaluation) -> str:
     scale_sentence = ""
     if method_key in METHODS_OF_SCALES:
         scale_sentence = (
-            " A small scale means little averaging; it indicates neither a difference "
-            "between classes nor importance."
+            " A small scale means little averaging. It does not mean that classes "
+            "differ in a region or that a region is important."
         )
     ridge_name = "LSAP-R"
     ridge_sentence = ""
@@ -1086,7 +1086,7 @@ def _list_covariate_sentences(
     ]
     if score_texts:
         sentences.append(
-            f"Alone, in another model of the audit: {', '.join(score_texts)}."
+            f"Scores of single variables in the audit: {', '.join(score_texts)}."
         )
     uncompared_covariates = _uncompared_covariates(evaluation)
     if uncompared_covariates:
@@ -1198,8 +1198,8 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     )
     if verdict != YES:
         sentence += (
-            " A weight alone is no evidence, because networks also have a weight in "
-            "some folds with permuted labels."
+            " A weight alone is no evidence for the network, because networks also "
+            "have a weight in some folds with permuted labels."
         )
     return _conclude_difference(
         question_text, verdict, sentence, comparison_row, reason_text
@@ -1257,8 +1257,8 @@ def _count_less_probable(evaluation: Evaluation) -> str:
     unit_noun = "scan" if len(prediction_table) == cohort.n_scans else "prediction"
     return (
         f"In {n_less_probable} of {count(len(prediction_table), unit_noun)}, the "
-        "predicted class is not the most probable one, because small classes have more "
-        "weight."
+        "predicted class is not the most probable class, because the fit gives small "
+        "classes more weight."
     )
 
 

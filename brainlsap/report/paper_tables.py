@@ -50,7 +50,7 @@ _INTERVALS = (
     "scans."
 )
 _SMALLEST_SCALE = (
-    "Relative scales are scales divided by that of the median region of a fold."
+    "A relative scale is a scale divided by the scale of the median region of its fold."
 )
 
 PAPER_TEXTS = {
@@ -59,23 +59,25 @@ PAPER_TEXTS = {
         f"Balanced accuracy over all test scans has {_INTERVALS} The column p "
         f"(chance) contains one-sided p-values from permutations {EXCHANGE_PHRASE}. "
         "Differences have 95% t intervals over participants (Bonett and Price 2012), "
-        "which are not corrected for the number of comparisons. Their p-values are "
-        "from a test that exchanges the predictions of two models for participants. "
-        "Scores over folds are mean ± s.d.",
+        "which are not corrected for the number of comparisons. The p-values of "
+        "differences are from a permutation test that exchanges the predictions of two "
+        "models within participants. Scores over folds are mean ± s.d.",
     ),
     "added_value": PaperText(
         "Prediction from covariates, from brain features, and from both",
         f"Balanced accuracy over all test scans has {_INTERVALS} Differences have 95% "
         "t intervals over participants (Bonett and Price 2012). The p-values are from "
-        "a test that exchanges the predictions of two models for participants. Two "
-        "p-values have Holm's correction. If the score of both is lower than that of "
-        "brain features alone, no benefit of the covariates was shown.",
+        "a permutation test that exchanges the predictions of two models within "
+        "participants. Two p-values have Holm's correction. If covariates and brain "
+        "features together have a lower score than brain features alone, no benefit of "
+        "the covariates was shown.",
     ),
     "ladder": PaperText(
         "Comparison of nested ridge regressions",
         "Differences in balanced accuracy over all test scans have 95% t intervals "
-        "over participants (Bonett and Price 2012). The p-values are from a test that "
-        "exchanges the predictions of two models for participants.",
+        "over participants (Bonett and Price 2012). The p-values are from a "
+        "permutation test that exchanges the predictions of two models within "
+        "participants.",
     ),
     "intervals": PaperText(
         "Scores over all test scans together",
@@ -89,8 +91,8 @@ PAPER_TEXTS = {
     ),
     "connectome_gain": PaperText(
         "Information that connectomes add to the regions' own values and their mean",
-        "Gain in log evidence and reduction of the squared error of left-out "
-        "participants, with 90% intervals over participants.",
+        "The table gives the gain in log evidence and the reduction of the squared "
+        "error of left-out participants, with 90% intervals over participants.",
     ),
     "classes": PaperText(
         "Rates of every class against all others",
@@ -112,31 +114,33 @@ PAPER_TEXTS = {
         "All groups of a column are scored on the classes that occur in every group. "
         "The number of participants of a group includes only these classes. Scores "
         "have 95% intervals over participants. The intervals of the largest "
-        "differences hold simultaneously for all pairs of groups of all columns.",
+        "differences are simultaneous for all pairs of groups of all columns.",
     ),
     "flow": PaperText(
         "Flow of participants and scans from the tables of the study to the analysis",
-        "A scan is counted under the first reason for leaving it out, in this order. "
-        "A participant is counted in the row of the scan that got furthest. The counts "
+        "A scan that was left out counts only once, under the first reason that "
+        "applies. The rows have the order of these reasons. A participant counts only "
+        "once, in the row of the scan that was kept through the most steps. The counts "
         "add up to the numbers listed.",
     ),
     "demographics": PaperText(
         "Characteristics of the participants",
-        "Participants are counted, not scans, with the values of their first scan. "
-        "The column missing is the number of participants without a value. Median, "
-        "quartiles and the Kruskal-Wallis test are used if the skewness within "
-        "classes exceeds 1. Permuted means 5,000 permutations of the labels, which "
-        "are used if an expected count is below 5. The leakage audit uses other tests, "
-        "and warns only of variables that also predict the class, so a small p-value "
-        "in this table does not contradict an audit without a warning.",
+        "The table counts participants, not scans, and uses the values of their first "
+        "scan. The column missing is the number of participants without a value. "
+        "Median, quartiles and the Kruskal-Wallis test are used if the skewness within "
+        "classes exceeds 1. Permuted means that a test used 5,000 permutations of the "
+        "labels, because an expected count is below 5. The leakage audit uses other "
+        "tests, and warns only of variables that also predict the class. A variable "
+        "can therefore have a small p-value in this table but no warning of the audit.",
     ),
     "audit": PaperText("Findings of the leakage audit"),
     "fits": PaperText("Fits of every model over all folds"),
     "quality": PaperText("Scans with unusual values", "Scans are given by codes."),
     "regions": PaperText(
         "Differences between classes by region",
-        "The table shows the regions with the smallest p-values, which are corrected "
-        "for all regions. The regions were selected with the labels of these scans.",
+        "The table shows the regions with the smallest p-values. The p-values are "
+        "corrected for the number of regions. The regions were selected with the "
+        "labels of these scans.",
     ),
     "region_groups": PaperText("Mean Cohen's d over groups of regions"),
     "directions": PaperText(
@@ -150,13 +154,15 @@ PAPER_TEXTS = {
     "agreement": PaperText("Agreement of folds and models on the order of scales"),
     "confounds": PaperText(
         "Correlation of relative scales with properties of regions",
-        "Neighbouring regions are similar, so these p-values are too small.",
+        "The p-values are too small, because neighbouring regions are similar and the "
+        "test treats them as independent.",
     ),
     "common_regions": PaperText(
         "Regions among the twenty smallest scales of several models",
-        "Scales are medians over folds. A dash means that the region is not among the "
-        "twenty smallest of the model. RMSE is the root mean square difference from "
-        "the first model over all measured regions.",
+        "Scales are medians over folds. A dash means that the scale of the region is "
+        "not among the twenty smallest scales of the model. RMSE is the root mean "
+        "square difference from the scales of the first model over all measured "
+        "regions.",
     ),
 }
 """Caption and note of every table of a report, by its name."""

@@ -776,9 +776,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         f"{_statistic_text(evaluation, largest_peak_row, 'contrast')}."
     )
     claim_text = (
-        "In each region with p (contrast) < 0.05, the difference is larger, in the "
-        "same direction, than that of the mean of its connected regions. No other "
-        "region was shown to stand out."
+        "In each region with p (contrast) < 0.05, the difference is larger than the "
+        "difference of the mean of its connected regions, in the same direction. No "
+        "other region was shown to stand out."
     )
     return RegionAnswer(question_text, answer_text, claim_text, caution_text)
 
@@ -796,12 +796,12 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     if not ranks_by_varied_scales(evaluation):
         smallest_scale, largest_scale = scale_ranges(evaluation)[model_name]
         answer_text = (
-            "A small scale means that the model uses the region's own value; a large "
+            "A small scale means that the model uses the region's own value. A large "
             "scale means that the model averages over connected regions. In this "
             "study, the scales of a fold hardly differ between regions "
             f"({model_name}: {smallest_scale:.2f} to {largest_scale:.2f} times the "
-            "median of the fold, mean over folds), so no region is named and no map is "
-            "drawn."
+            "median of the fold, mean over folds). Therefore, this page names no "
+            "region by its scale and shows no map of scales."
         )
         return RegionAnswer(question_text, answer_text, "", caution_text)
     measured_table = ranking_table.dropna(subset="relative_scale")
@@ -813,11 +813,12 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         2,
     )
     answer_text = (
-        "A small scale means that the model uses the region's own value; a large "
+        "A small scale means that the model uses the region's own value. A large "
         "scale means that the model averages over connected regions. In the model "
         f"{model_name}, {name_regions([smallest_row['region']], atlas)} has the "
-        f"smallest scale. Its relative scale, which is its scale divided by that of "
-        f"the median region, is {range_text} (mean and range over folds)."
+        f"smallest scale. Its relative scale is {range_text} (mean and range over "
+        "folds). The relative scale is the scale of a region divided by the scale of "
+        "the median region."
     )
     estimate_columns = ["fit_scale", "fit_low", "fit_high"]
     mean_scale, lower_bound, upper_bound = smallest_row.reindex(
@@ -825,9 +826,9 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     ).to_numpy(float)
     if np.isfinite([mean_scale, lower_bound, upper_bound]).all():
         answer_text += (
-            " Its scale itself, without this division, is "
-            f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} in one fit to "
-            "all scans (95% posterior interval)."
+            " In one fit to all scans, the scale of this region before the division is "
+            f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} (95% posterior "
+            "interval)."
         )
     claim_text = (
         "For a region with a small scale, the model uses the region's own value. For a "
@@ -838,12 +839,12 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         if model_name == missing_scale_folds.model:
             scale_source_text = "means over the other folds"
         else:
-            scale_source_text = f'those of the model "{model_name}"'
+            scale_source_text = f'scales of the model "{model_name}"'
         answer_text += (
             f" The main model ({missing_scale_folds.model}) has no scale for each "
             f"region in {missing_scale_folds.n_without} of "
-            f"{count(missing_scale_folds.n_folds, 'fold')}; the scales shown are "
-            f"{scale_source_text}."
+            f"{count(missing_scale_folds.n_folds, 'fold')}. The scales on this page "
+            f"are {scale_source_text}."
         )
         if 2 * missing_scale_folds.n_without > missing_scale_folds.n_folds:
             claim_text = ""
@@ -877,8 +878,8 @@ def scale_warning(evaluation: Evaluation) -> str:
     ):
         return ""
     return (
-        f"These are scales of a model ({ranking_model_name}) that made no prediction "
-        f"of {main_model_name} here; do not report them."
+        f"These are scales of the model {ranking_model_name}, and no prediction of "
+        f"{main_model_name} uses this model. Do not report these scales."
     )
 
 
@@ -959,12 +960,12 @@ def replicability_text(evaluation: Evaluation) -> str:
     ]
     return (
         "Replicability is the Spearman correlation between the maps of two random "
-        f"halves of the participants, as mean [range]: {', '.join(statistic_texts)}; "
-        "unrelated maps give 0 on average, and equal orders of all regions give 1. A "
-        "low value means that a ranking of regions from half of these participants "
-        "differs from that of the other half, so do not report ranks. A low value does "
-        "not contradict a small p of single regions, because regions without a "
-        "difference have a random order."
+        f"halves of the participants, as mean [range]: {', '.join(statistic_texts)}. "
+        "Unrelated maps give 0 on average, and equal orders of all regions give 1. A "
+        "low value means that the two halves rank the regions differently. Do not "
+        "report ranks in this case. A region can have a small p although the "
+        "replicability is low, because all regions without a difference have a random "
+        "order."
     )
 
 

@@ -61,16 +61,17 @@ NO_TEST = "-"
 """Text in place of the p-value of two models that predict the same."""
 
 CONTRAST_MEANING = (
-    "the smaller of the effects, in the same direction, of the region's value and of "
-    "its difference from the mean of connected regions"
+    "the smaller of two effects in the same direction (of the region's value, and of "
+    "its difference from the mean of connected regions)"
 )
 """Definition of the contrast of a region, for page, methods and supplement."""
 
 CURVE_NOTE = (
-    "Covariates that are quantities, such as age, were removed as curves (restricted "
-    f"cubic splines with three knots) if they had at least {MIN_CURVE_VALUES} values "
-    f"and there were at least {MIN_PEOPLE_PER_COEFFICIENT} participants for each "
-    "coefficient of the covariates, and otherwise as straight lines."
+    "The effects of quantities, for example age, were removed as curves (restricted "
+    f"cubic splines with three knots) if a quantity had at least {MIN_CURVE_VALUES} "
+    f"values and if there were at least {MIN_PEOPLE_PER_COEFFICIENT} participants for "
+    "each coefficient of the covariates. The effects of all other quantities were "
+    "removed as straight lines."
 )
 """Use of covariates in tests of regions and in differences between classes."""
 
@@ -1275,10 +1276,10 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
             f"all regions differ by the same amount of {features_text}"
         )
     return (
-        "; ".join(null_hypothesis_texts)
-        + ". This p-value can be smaller than that of the effect "
-        "of the same region, because each permutation contributes its largest contrast "
-        "and not its largest effect."
+        "; ".join(null_hypothesis_texts) + ". The p-value of a contrast can be smaller than the "
+        "p-value of the effect of the same region, because the two tests compare "
+        "different statistics: the largest contrast and the largest effect of each "
+        "permutation."
     )
 
 

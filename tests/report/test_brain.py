@@ -233,9 +233,7 @@ def test_regions_without_a_value_are_grey_and_the_medial_wall_is_paler():
     assert not axes_of(figure, "subcortex")
     assert axes_of(plot_regions(draw_values(), ATLAS), "subcortex")
     some = plot_regions(draw_values(), ATLAS, views="cortex")
-    assert (
-        "in no view that is drawn; the colour scale includes their values" in some.note
-    )
+    assert "The colour scale includes the values of these regions." in some.note
 
 
 def test_bars_of_rows_have_their_own_key_and_a_figure_is_no_taller_than_a_page():
@@ -455,7 +453,10 @@ def test_an_atlas_without_surfaces_is_drawn_as_markers_and_says_so():
 def test_an_atlas_of_names_alone_is_drawn_as_dots_and_says_so():
     figure = plot_regions({"A": draw_values(), "B": 2.0 - draw_values()}, NAMES_ALONE)
     assert "neither surfaces nor coordinates, so dots" in figure.note
-    said = "120 of 160 regions with values nearest to the middle are left out."
+    said = (
+        "The figure leaves out 120 of 160 regions, whose values are nearest to the "
+        "middle."
+    )
     assert said in figure.note
     assert said in figure.get_supxlabel()
     first = figure.axes[0]

@@ -200,8 +200,8 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
     for study, has_scale in ((tested, True), (even, False)):
         text = regions.replicability_text(replace(study, replicability=halves))
         # A reader learns what a low value means for ranks, beside that of chance.
-        assert "unrelated maps give 0" in text
-        assert "do not report ranks" in text
+        assert "Unrelated maps give 0" in text
+        assert "Do not report ranks" in text
         assert ("scale 0.50" in text) == has_scale
         assert "effect 0.50" in text
     draw_figures = page.report_figures
