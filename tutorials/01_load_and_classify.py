@@ -3,14 +3,15 @@
 #
 # Can a model predict the stage of a person, from healthy to Alzheimer's disease, from
 # the connectome and regional FDG-PET? This page reads a folder of files, computes
-# scores on people who were not in the training data, and compares these scores with
-# those of simpler models.
+# scores on people who were not in the training data, and compares these scores with the
+# scores of simpler models.
 #
 # **What comes out.** With 40 simulated people in five stages, LSAP-C has a balanced
 # accuracy of 0.53 in cross-validation. Chance is 0.20, and a model of whole-brain means
-# reaches 0.38. The best simple models, ridges with one scale and with a scale per
-# region, reach 0.68 and 0.69. With so few people, LSAP-C is above chance but not above
-# its baselines.
+# reaches 0.38. The best simple models are two ridge regressions on features that are
+# averaged along the connectome: with one common scale (0.68), and with a scale per
+# region (0.69). With so few people, LSAP-C is above chance but not above these simple
+# models.
 #
 # No download is needed. All files are written to subfolders of the current folder.
 
@@ -36,11 +37,11 @@ figures.mkdir(exist_ok=True)
 # ## Write a study folder
 #
 # `make_cohort` simulates 40 people in five stages, from healthy (CN) to Alzheimer's
-# disease (AD), with one to three visits each. `write_study_folder` writes them to disk
-# as a study folder: a table of participants, one connectome per scan in MRtrix's
-# format, one table of regional FDG-PET SUVR (standardised uptake value ratio) per scan,
-# and FreeSurfer's `stats` with cortical thickness. For your work, use your own study
-# folder instead.
+# disease (AD), with one to three visits each. `write_study_folder` writes these people
+# to disk as a study folder: a table of participants, one connectome per scan in
+# MRtrix's format, one table of regional FDG-PET SUVR (standardised uptake value ratio)
+# per scan, and FreeSurfer's `stats` with cortical thickness. For your work, use your
+# own study folder instead.
 
 # %%
 folder = Path("study")
@@ -92,8 +93,8 @@ for name, column in zip(study.feature_names, measured.T, strict=True):
 assert not measured[~study.atlas.cortex, study.feature_names.index("thickness")].any()
 
 # %% [markdown]
-# `notes` list what the reader did to match the files to the atlas. Here it left out two
-# of the 84 nodes of MRtrix, because the atlas has no cerebellum. Read the notes for
+# `notes` list what the package did to match the files to the atlas. Here two of the 84
+# nodes of MRtrix were left out, because the atlas has no cerebellum. Read the notes for
 # your own data. An unexpected mapping is easier to find in the notes than in the
 # scores.
 
@@ -102,9 +103,9 @@ for note in study.notes:
     print("-", note)
 
 # %% [markdown]
-# A study with faults is not loaded. One error lists all faults. For each fault it names
-# the file or the person and the solution. Here two connectomes are hidden to show such
-# an error.
+# A study with faults is not loaded. One error lists all faults. For each fault, the
+# error names the file or the person, and a solution. Here two connectomes are hidden to
+# show such an error.
 
 # %%
 hidden = sorted(folder.rglob("*_connectivity.csv"))[3:5]
@@ -123,8 +124,8 @@ finally:
 # ## Cross-validate
 #
 # From here on, FDG is the only feature. Visits of one person are similar, so a model
-# that was trained on the first visit recognises the second. Folds are therefore drawn
-# by person, never by scan.
+# that was trained on the first visit can recognise the second visit. Folds therefore
+# divide people, never scans.
 
 # %%
 cohort = load_cohort(folder, atlas="desikan82", feature="fdg")
@@ -138,9 +139,10 @@ for train, test in splits:
 # %% [markdown]
 # `cross_validate` makes the same folds. In every fold it fits a new copy of the model
 # to the training scans and stores its predictions for the test scans. Baseline models
-# use the same folds: the most frequent class; logistic regression on means over the
-# brain and the hemispheres, on selected and on all features; a linear SVM; and ridge
-# models without the connectome, with one diffusion scale, and with a scale per region.
+# use the same folds. They are the most frequent class, three logistic regressions (on
+# means over the brain and the hemispheres, on selected features, and on all features),
+# a linear SVM, and three ridge models (without the connectome, with one diffusion
+# scale, and with a scale per region).
 #
 # `LSAPClassifier` learns a diffusion scale for every region. It starts from a ridge
 # model, LSAP-R, and adds a network only if the network improves the predictions for
@@ -168,8 +170,8 @@ table.to_csv("scores.csv", index=False)
 #   minus LSAP-R is the improvement by the neural network.
 #
 # Here the neural network does not improve the score (LSAP-C and LSAP-R agree). The two
-# ridges with diffusion scales have the highest scores. Three folds cannot show that one
-# model is better than another; tutorial 07 shows the test for this.
+# ridges with diffusion scales have the highest scores. Three folds are too few to show
+# that one model is better than another. Tutorial 07 shows a test of such differences.
 
 # %%
 scores = evaluation.scores().pivot(
@@ -194,8 +196,8 @@ plot_scores(evaluation).figure.savefig(figures / "01_scores.png", dpi=150)
 # ## Look at the errors
 #
 # Rows of the confusion matrix are the true stages. Because the stages overlap, most
-# errors are between neighbouring stages. Accuracy counts all errors equally; the code
-# below counts errors by their number of stages.
+# errors are between neighbouring stages. Accuracy counts all errors equally. The code
+# below counts how many stages apart the true and the predicted stage are.
 
 # %%
 plot_confusion(evaluation).figure.savefig(figures / "01_confusion.png", dpi=150)
@@ -209,8 +211,8 @@ assert n_errors[1] > 0.7 * n_errors.sum()
 # %% [markdown]
 # The evaluation contains every prediction with its scan, so other scores can be
 # computed later. Its tables are `predictions`, `scales` and `fits`. Probabilities
-# assume the class shares of the training scans. The predicted class gives all classes
-# equal weight, so rare stages are also predicted.
+# assume the class shares of the training scans. For the predicted class, all classes
+# have equal weight. Rare stages are therefore also predicted.
 
 # %%
 columns = ["model", "fold", "scan", "truth", "predicted", "p_CN", "p_AD"]
@@ -226,5 +228,6 @@ print(evaluation.predictions[columns].head(3).round(2).to_string(index=False))
 #   interval, because folds share their training people.
 # - Whether LSAP-C is better than ridge models with more people or other data. Compare
 #   the same rows for your data.
-# - The effect of sites and ages. Here they were simulated independently of the stage.
-#   Check both in a real study: a model can learn scanner differences.
+# - The effect of sites and ages. Here site and age were simulated independently of the
+#   stage. In a real study, check both, because a model can learn differences between
+#   scanners.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Rank regions and draw them on the brain
 #
-# For which regions does a model use the region's own value, and which regions does it
-# average with their neighbours on the connectome? A fitted model has one diffusion
-# scale per region. A small scale means that the model uses the region's own value. This
-# page makes a ranking, a table and brain figures from the scales.
+# For some regions, a model uses the region's own value. It averages other regions with
+# their neighbours on the connectome. Which regions are these? A fitted model has one
+# diffusion scale per region. A small scale means that the model uses the region's own
+# value. This page makes a ranking, a table and brain figures from the scales.
 #
 # **What comes out.** In 36 simulated people, the disease starts in six known regions.
 # These regions have the six smallest scales: the area under the curve (AUC) of the
@@ -58,13 +58,13 @@ print(evaluation.scales.query("share == 1 and start == 'mean'").head(3).to_strin
 # ## Rank the regions
 #
 # `rank_regions` divides the scales of each fold by their median and averages over
-# folds. Rank 1 is the smallest scale; `rank_low` and `rank_high` are the range of ranks
+# folds. Rank 1 is the smallest scale. `rank_low` and `rank_high` are the range of ranks
 # over the folds. The ranking uses the ridge with a scale per region, as reports do,
-# because this model always learns a scale for every region. LSAP-C does so only if the
-# data support it. With so few people, all its scales started at 0.2 and changed very
-# little, so their order cannot be interpreted. `moved` is the fraction of folds in
-# which a scale changed. Check it before you interpret a ranking. `planted` marks the
-# six regions in which the simulated disease starts.
+# because this model always learns a scale for every region. LSAP-C learns such scales
+# only if the data support them. With so few people, all scales of LSAP-C started at 0.2
+# and changed very little, so their order cannot be interpreted. `moved` is the fraction
+# of folds in which a scale changed. Check `moved` before you interpret a ranking.
+# `planted` marks the six regions in which the simulated disease starts.
 
 # %%
 ranking = rank_regions(evaluation)
@@ -91,9 +91,9 @@ Path("regions.tex").write_text(table_text(table, "latex"), encoding="utf-8")
 #
 # Because the six regions are known, the ranking can be scored. The AUC is the
 # probability that a region in which disease starts ranks before a region in which it
-# does not start. Always compare with a ranking that needs no model. Here this ranking
-# is by `effect`, the correlation of a region's values with the stage. It identifies the
-# six regions equally well.
+# does not start. Always compare with a ranking that needs no model. Here this is the
+# ranking by `effect`, the correlation of a region's values with the stage. The ranking
+# by `effect` identifies the six regions equally well.
 
 # %%
 tests = compare_regions(cohort, evaluation, random_state=0)
@@ -141,9 +141,9 @@ assert abs(agreement - 0.28) < 0.15
 # ## Draw your own values
 #
 # You can draw any regional values, by default of the atlas `destrieux160`. Region names
-# can have the spelling of FreeSurfer, MRtrix or nilearn, or be short names. Regions
-# without a value are grey. An unknown name raises an error that lists the nearest
-# names.
+# can have the spelling of FreeSurfer, MRtrix or nilearn, and can be short names.
+# Regions without a value are grey. An unknown name raises an error that lists the
+# nearest names.
 
 # %%
 my_values = {
@@ -190,10 +190,10 @@ page.savefig(figures / "02_beside_axes.png", dpi=110)
 # %% [markdown]
 # ## Use your own atlas
 #
-# An atlas is a folder with `regions.tsv` (at least the columns `name` and `hemisphere`)
-# and, for drawing, `lh.annot` and `rh.annot` on fsaverage5. Here the regions of
-# `desikan82` are merged into lobes, and the relative scales are averaged within each
-# lobe.
+# An atlas is a folder with a table `regions.tsv`, which needs at least the columns
+# `name` and `hemisphere`. Drawing also needs `lh.annot` and `rh.annot` on fsaverage5.
+# Here the regions of `desikan82` are merged into lobes, and the relative scales are
+# averaged within each lobe.
 
 # %%
 regions = cohort.atlas.regions
@@ -233,8 +233,8 @@ figure.savefig(figures / "02_lobes.png", dpi=110)
 #   is strong and local. Its regions rank first, so the method can detect such a
 #   disease.
 # - Whether a region differs. A rank is not a test. Folds share most of their people, so
-#   they agree more than new samples would. Tutorial 08 shows a ranking of data without
-#   an effect.
+#   folds agree more than new samples would agree. Tutorial 08 shows a ranking of data
+#   without an effect.
 # - The size of an effect. A small scale is not a large effect, and a region with a
 #   large scale is not necessarily healthy.
 # - The precision of the ranks. Colours exaggerate differences. Read the numbers on the

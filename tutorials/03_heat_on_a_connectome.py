@@ -5,11 +5,12 @@
 # computation? The models of this package average each region with its neighbours by a
 # heat kernel. This page shows the kernel of one simulated person. No model is trained.
 #
-# **What comes out.** At scale 0.5 the left hippocampus keeps 61 % of its own value, and
-# at scale 2 only 17 %. By default all three expansions are within 0.0001 of the exact
-# kernel. A fixed degree has this accuracy only up to a limit: Chebyshev of degree 12 up
-# to scale 9.5, Hermite of degree 30 up to 3.1, and Laguerre of degree 20 up to 1.6. If
-# the error bound of a kernel is above 0.01, an error is raised.
+# **What comes out.** At scale 0.5, the left hippocampus keeps 61 % of its own value. At
+# scale 2, it keeps only 17 %. By default all three expansions are within 0.0001 of the
+# exact kernel. An expansion of fixed degree has this accuracy only up to a largest
+# scale. This scale is 9.5 for Chebyshev of degree 12, 3.1 for Hermite of degree 30, and
+# 1.6 for Laguerre of degree 20. If the error bound of a kernel is above 0.01, an error
+# is raised.
 
 # %%
 from pathlib import Path
@@ -36,8 +37,8 @@ figures.mkdir(exist_ok=True)
 # ## Compute the Laplacian
 #
 # The connectome has 82 regions and streamline counts. The normalised Laplacian divides
-# each weight by the strengths of its two regions. Its eigenvalues lie between 0 and 2,
-# which the expansions below need.
+# each weight by the strengths of its two regions. The eigenvalues of the normalised
+# Laplacian lie between 0 and 2. The expansions below need this property.
 
 # %%
 cohort = make_cohort(8, atlas="desikan82", random_state=0)
@@ -49,8 +50,8 @@ print(f"{len(L)} regions, spectrum {eigenvalues[0]:.3f} to {eigenvalues[-1]:.3f}
 # ## Change the scale
 #
 # Row p of the kernel contains the weights of all regions in the new value of region p.
-# At scale 0, the region keeps its own value. As the scale increases, its neighbours
-# have more weight, and then the neighbours of these regions.
+# At scale 0, the region keeps its own value. As the scale increases, first the
+# neighbours of the region get more weight, and then the neighbours of these neighbours.
 
 # %%
 hippocampus = cohort.region_names.index("Left-Hippocampus")
@@ -63,8 +64,9 @@ assert abs(own_weight[0.5] - 0.61) < 0.01
 assert abs(own_weight[2.0] - 0.17) < 0.01
 
 # %% [markdown]
-# Every region can have its own scale. Here only the hippocampus has a scale above 0, so
-# only its row differs from the identity, and the kernel is not symmetric.
+# Every region can have its own scale. Here only the hippocampus has a scale above 0.
+# Only its row therefore differs from the row of an identity matrix. The kernel is not
+# symmetric.
 
 # %%
 scales = torch.zeros(len(L), dtype=torch.float64)
@@ -78,7 +80,7 @@ assert torch.allclose(kernel[0], identity[0])
 
 # %% [markdown]
 # The figure shows this row on the brain. The hippocampus has by far the largest weight.
-# It is drawn in grey so that the other weights are visible.
+# The figure shows the hippocampus in grey, so that the other weights are visible.
 
 # %%
 row = pd.Series(kernel[hippocampus].numpy(), cohort.region_names)
@@ -110,9 +112,9 @@ for name in ("exact", "chebyshev", "hermite", "laguerre"):
 
 # %% [markdown]
 # With a fixed degree, the error grows with the scale. The package computes an error
-# bound for each expansion. The figure shows two things. The dots (true errors) are
-# never above their line (the bound). Each line crosses 1e-4 at the limit of this
-# degree.
+# bound for each expansion. In the figure, dots are true errors and lines are bounds.
+# The dots are never above their line. Each line crosses 1e-4 at the largest scale of
+# this degree.
 
 # %%
 grid = np.linspace(0.1, 6, 25)
@@ -173,5 +175,5 @@ assert scale.grad.isfinite().all()
 #   kernel is only a method to average over a network.
 # - The effect of the same scale on another network. On a dense network, scale 2 gives
 #   nearly the mean over the whole brain.
-# - Errors of a model's scores. The errors here are errors of the kernel. Scores change
-#   much less.
+# - Errors of a model's scores. The errors here are errors of the kernel. The scores of
+#   a model change much less than the kernel.

@@ -6,10 +6,11 @@
 # parcellation. The images here are simulated and small, so the correct result is known.
 # With your own images, only the paths change.
 #
-# **What comes out.** Of 600 simulated streamlines, 587 connect two of six regions with
-# a search radius of 4 mm around their ends, and only 424 without the search. The
-# simulated uptake is 0.9 in one region and 1.2 in the others; the SUVR are 0.90 and
-# 1.19 to 1.20. If a PET image does not overlap the parcellation, an error is raised.
+# **What comes out.** Of 600 simulated streamlines, 587 connect two of six regions if
+# the nearest region is searched within 4 mm of each end. Without this search, only 424
+# streamlines connect two regions. The simulated uptake is 0.9 in one region and 1.2 in
+# the others. The computed SUVR is 0.90 in this region and 1.19 to 1.20 in the others.
+# If a PET image does not overlap the parcellation, an error is raised.
 
 # %%
 from pathlib import Path
@@ -31,8 +32,8 @@ rng = np.random.default_rng(0)
 # ## Make a parcellation of six regions
 #
 # The regions are six boxes, three on each side, in voxels of 2 mm. A seventh box is the
-# cerebellum. It is the reference region of the SUVR, and is not a region of the atlas.
-# The affine gives the positions of voxels in mm.
+# cerebellum. The cerebellum is the reference region of the SUVR, and is not a region of
+# the atlas. The affine gives the positions of voxels in mm.
 
 # %%
 affine = np.diag([2.0, 2.0, 2.0, 1.0])
@@ -73,8 +74,9 @@ save(Tractogram(lines, affine_to_rasmm=np.eye(4)), "tracks.tck")
 #
 # `build_connectome` assigns the ends of streamlines to regions by MRtrix's rules, by
 # default with a radial search of 4 mm. `labels` gives the name of each number in the
-# parcellation; a lookup table of FreeSurfer or MRtrix also works. Read the notes: a low
-# percentage of assigned ends means that tractogram and parcellation do not fit.
+# parcellation. A lookup table of FreeSurfer or MRtrix can also be given as `labels`.
+# Read the notes: if the percentage of assigned ends is low, tractogram and parcellation
+# do not fit.
 
 # %%
 label_names = dict(enumerate([*names, "Left-Cerebellum-Cortex"], start=1))
@@ -86,9 +88,9 @@ for note in radial.notes:
     print("-", note)
 
 # %% [markdown]
-# The rule changes the result: without the search, fewer streamlines are counted. Report
-# the rule in a paper. Instead of counts, `weight` can give other weights, for example
-# mean lengths.
+# The rule of assignment changes the result: without the search, fewer streamlines are
+# counted. Report the rule in a paper. With `weight`, connections have other weights
+# than counts, for example mean lengths.
 
 # %%
 exact = build_connectome(
@@ -122,10 +124,11 @@ image.figure.savefig(figures / "04_connectome.png", dpi=110, bbox_inches="tight"
 # ## Extract SUVR
 #
 # The PET image has voxels of 3 mm. Uptake is 1.2 in all regions except `rh_middle`
-# (0.9), and 1 in the cerebellum. `extract_suvr` averages the uptake in each region and
-# divides it by that of the reference region. BIDS file names give the space of an image
-# (`space-T1w`). The file names here do not, so `same_space=True` confirms that both
-# images are in the same space. Set it only if you have checked this.
+# (0.9), and 1 in the cerebellum. `extract_suvr` averages the uptake in each region, and
+# divides this mean by the mean of the reference region. BIDS file names give the space
+# of an image (`space-T1w`). The file names here do not give the space, so
+# `same_space=True` confirms that both images are in the same space. Set this argument
+# only if you have checked the images.
 
 # %%
 pet_affine = np.diag([3.0, 3.0, 3.0, 1.0])
@@ -151,9 +154,9 @@ assert abs(suvr.table.loc["rh_middle", "suvr"] - 0.90) < 0.01
 assert others.between(1.185, 1.205).all()
 
 # %% [markdown]
-# The SUVR agree with the simulated uptake. Check `coverage`, too. It is the part of a
-# region that the image covers. If an image covers too little, an error is raised. Here
-# the image is moved by 40 mm.
+# The SUVR agree with the simulated uptake. Check `coverage`, too. `coverage` is the
+# share of a region that the image covers. If an image covers too little, an error is
+# raised. Here the image is moved by 40 mm.
 
 # %%
 moved = pet_affine.copy()
@@ -175,7 +178,8 @@ except FileFormatError as error:
 # ## What this does not show
 #
 # - The effect of the rules in a brain. Real streamlines end at the border of grey and
-#   white matter. There the rule changes the connectome more than here.
+#   white matter. In real data, the rule of assignment changes the connectome more than
+#   here.
 # - Numbers of fibres. Counts of streamlines depend on the tractography method.
 # - Corrections for partial volume or motion. The tools that produce the images apply
 #   these corrections.

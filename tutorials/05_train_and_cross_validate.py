@@ -8,10 +8,10 @@
 #
 # **What comes out.** With 60 simulated people in five stages, LSAP-C has a balanced
 # accuracy of 0.78 in cross-validation (chance is 0.20). The plain network, which does
-# not start from a ridge model, reaches 0.26 after 8 epochs. During training, its scales
-# change more than five times as much as those of LSAP-C. A stored model can account for
-# a lower frequency of the disease among new people. Their probability of being healthy
-# then increases, and the predicted stages do not change.
+# not start from a ridge model, reaches 0.26 after 8 epochs. During training, the scales
+# of the plain network change more than five times as much as the scales of LSAP-C. A
+# stored model can take into account that the disease is rarer among new people. The
+# probability of being healthy then increases, but the predicted stages do not change.
 
 # %%
 from pathlib import Path
@@ -79,9 +79,9 @@ assert len(set(model.scales_start_)) > 1
 
 # %% [markdown]
 # `history_` contains losses and scales during training. The left panel shows the
-# losses. The loss of the training people decreases and that of the validation people
-# increases. The network therefore does not improve predictions for other people, and
-# its weight is 0. In the two right panels, each line is the scale of a region. The
+# losses. The loss of the training people decreases, but the loss of the validation
+# people increases. The network therefore does not improve predictions for other people,
+# and its weight is 0. In the two right panels, each line is the scale of a region. The
 # scales of the plain network start from a common value and diverge. The scales that
 # start from the ridge model change very little.
 
@@ -151,8 +151,9 @@ figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 # %% [markdown]
 # ## Store the model and predict new people
 #
-# `brainlsap fit` and `brainlsap predict` do this from the command line. The file
-# contains region names, classes and versions. Data with other regions raise an error.
+# The commands `brainlsap fit` and `brainlsap predict` also store a model and predict
+# new people. The file contains region names, classes and versions. Data with other
+# regions raise an error.
 
 # %%
 # overwrite=True lets this page run twice. Leave it out in a study.
@@ -165,9 +166,9 @@ print(predictions.drop(columns="remark").round(2).head(3).to_string(index=False)
 
 # %% [markdown]
 # If the disease is rarer among the new people than in the study, pass the expected
-# share of every class as `class_prior`. It changes the probabilities. The predicted
-# class does not change, because it gives all classes equal weight, as balanced accuracy
-# does.
+# share of every class as `class_prior`. These shares change the probabilities. The
+# predicted class does not change, because it is chosen with equal weights of all
+# classes, as in balanced accuracy.
 
 # %%
 expected_shares = [0.7, 0.1, 0.1, 0.05, 0.05]

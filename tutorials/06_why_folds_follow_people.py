@@ -8,8 +8,9 @@
 #
 # **What comes out.** With folds by person, the balanced accuracy is 0.32, which is
 # close to chance (0.20). With folds by scan, it is 0.91, although there is no disease
-# in the data. The audit of the package reports the 30 people who are on both sides of
-# the first fold as an error. The audit cannot find a person with two unrelated names.
+# in the data. The audit of the package reports an error: 30 people are in both the
+# training and the test scans of the first fold. The audit cannot find a person with two
+# unrelated names.
 
 # %%
 from dataclasses import replace
@@ -91,9 +92,8 @@ fig.savefig(figures / "06_by_person_and_by_scan.png", dpi=110)
 # %% [markdown]
 # ## See how the package prevents it
 #
-# `cross_validate` draws folds by person. Folds by scan raise an error unless
-# `people_may_be_shared=True` confirms that they are intended, as above. Never set it in
-# a study.
+# `cross_validate` draws folds by person. Folds by scan raise an error unless you set
+# `people_may_be_shared=True`, as above. Never set this argument in a study.
 
 # %%
 n_shared = {}

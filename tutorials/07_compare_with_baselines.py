@@ -1,17 +1,19 @@
 # %% [markdown]
 # # Compare a model with baselines
 #
-# Is a model better than simpler ones, and does its score come from the disease or from
-# a covariate such as age? This page evaluates LSAP-C, baselines and a control on the
-# same folds and tests the differences. It then shows three ways to treat a covariate.
+# Is a model better than simpler models, and does its score come from the disease or
+# from a covariate, for example age? This page evaluates LSAP-C, baselines and a control
+# on the same folds and tests the differences. It then shows three ways to treat a
+# covariate.
 #
 # **What comes out.** In 36 simulated people, LSAP-C has a balanced accuracy of 0.56,
 # and the best of three baselines has 0.34. However, no difference is significant in the
 # corrected test, because three folds are too few. In a second simulation, people with
 # AD are 8 years older than CN. Age alone then gives a balanced accuracy of 0.77 without
-# any disease. Plain regression decreases this score to chance (0.53), but decreases the
-# score in a cohort with a true disease from 0.96 to 0.82. Regression fitted to controls
-# preserves the disease effect (0.98), but part of the age effect remains (0.61).
+# any disease. If age is regressed out over all people, this score decreases to chance
+# (0.53). In a cohort with a true disease, however, the same regression decreases the
+# score from 0.96 to 0.82. A regression that is fitted to controls preserves the disease
+# effect (0.98), but part of the age effect remains (0.61).
 
 # %%
 from dataclasses import replace
@@ -141,10 +143,11 @@ print(accuracy.round(2).to_string())
 # Without adjustment, age alone gives a high score. Plain regression gives chance in the
 # cohort without a disease effect, and removes a part of the disease effect in the other
 # cohort. W-scores preserve the disease effect, but part of the age effect remains. The
-# slopes are estimated from few controls. If a slope is wrong, the classes differ by its
-# error times 8 years. This difference decreases with more controls and with ages that
-# overlap more. Report W-scores together with the scores of plain regression and of age
-# alone. The audit gives the score of age alone.
+# reason is that the slopes are estimated from few controls. If a slope is wrong, the
+# classes still differ by the error of the slope times 8 years. This difference is
+# smaller with more controls, and with ages that overlap more. Report W-scores together
+# with the scores of plain regression and of age alone. The audit gives the score of age
+# alone.
 
 # %%
 expected = pd.DataFrame(
@@ -158,8 +161,8 @@ assert (accuracy - expected).abs().max(axis=None) < 0.05
 #
 # - Whether the models are equal. With 36 people, only very large differences can be
 #   significant, and a p-value above 0.05 does not mean equality.
-# - The best possible score of each model. Training is short, which lowers the scores of
-#   some models more than those of others.
+# - The best possible score of each model. Training is short. Short training lowers the
+#   scores of some models more than the scores of others.
 # - Whether W-scores are valid for your patients. They assume that age has the same
 #   effect in patients and controls, also at ages outside the range of the controls.
 # - A fair comparison for real data. The simulated disease spreads along connectomes,

@@ -8,8 +8,8 @@
 #
 # **What comes out.** With the disease, the classes differ in 6 of 82 regions
 # (family-wise p < 0.05), and these are the six known regions. Without the disease, no
-# region differs (smallest p 0.73). The list of regions by scale in this cohort
-# nevertheless looks plausible: the left hippocampus is first.
+# region differs (smallest p 0.73). Nevertheless, the list of regions by scale looks
+# plausible in this cohort: the left hippocampus is first.
 
 # %%
 from dataclasses import replace
@@ -37,8 +37,8 @@ figures.mkdir(exist_ok=True)
 #
 # Three questions about a region are easily confused:
 #
-# - Do the classes differ there? (`effect`)
-# - Is the difference larger than in the connected regions? (`contrast`)
+# - Do the classes differ in the region? (`effect`)
+# - Does the region differ more than the regions connected to it? (`contrast`)
 # - Does a model use the region's own value? (the scale)
 #
 # The first two questions have tests that need no model. The third question describes a
@@ -67,9 +67,9 @@ assert no_disease.loc["Left-Hippocampus", "rank"] <= 3
 # %% [markdown]
 # Both lists of six regions look plausible. The permutation test distinguishes them. It
 # assigns the labels to other people at random 200 times. `effect` is the correlation of
-# a region's values with the stage number (0, 1, ...). `contrast` is the part of the
-# effect that exceeds the mean of the connected regions. Both p-values are corrected for
-# the number of regions.
+# a region's values with the stage number (0, 1, ...). `contrast` is the smaller of two
+# effects: the effect of the region, and the effect of the region minus the mean of the
+# connected regions. Both p-values are corrected for the number of regions.
 
 # %%
 regions = evaluations["disease"].region_tests

@@ -90,11 +90,11 @@ print(*sorted(path.name for path in Path("maps").iterdir())[:6])
 #
 # `fit` trains one model on the whole study, and `predict` applies it to new people.
 # Probabilities assume that the classes are as frequent as in the study. `predict`
-# prints these shares, and `--class-prior` changes them. The table of predictions names
-# people, so keep it as private as the data. The new people here come from another
-# simulation, so `predict` also warns that their data differ from those of the study.
-# `--ids-are-new` confirms that equal ids in the two simulations belong to different
-# people.
+# prints these shares, and `--class-prior` changes them. The table of predictions
+# contains the ids of people, so keep it as private as the data. The new people here
+# come from another simulation, so `predict` also warns that their data differ from
+# those of the study. `--ids-are-new` confirms that equal ids in the two simulations
+# belong to different people.
 
 # %%
 # Few epochs and one start again. Leave both out in a study.

@@ -7,9 +7,10 @@
 # needed. `load_nodes("cora", "FOLDER")` reads a published graph.
 #
 # **What comes out.** With 15 labelled nodes of 300 and three classes, LSAP-C classifies
-# 62 % of the test nodes correctly (mean of 3 seeds) and a perceptron without the graph
-# 41 %. If the labels of the test nodes are replaced by random labels, all scales stay
-# the same. The fit therefore does not use the labels of the test nodes.
+# 62 % of the test nodes correctly (mean of 3 seeds). A perceptron without the graph
+# classifies 41 % correctly. If the labels of the test nodes are replaced by random
+# labels, all scales stay the same. The fit therefore does not use the labels of the
+# test nodes.
 
 # %%
 from pathlib import Path
@@ -28,8 +29,8 @@ figures.mkdir(exist_ok=True)
 # ## Simulate a graph
 #
 # 300 nodes belong to three classes. Links are five times as likely within a class as
-# between classes. The features are words, and a third of the words are more frequent in
-# each class.
+# between classes. The features are words. Each class has its own third of the words,
+# which are more frequent in this class.
 
 # %%
 rng = np.random.default_rng(0)
@@ -73,8 +74,8 @@ assert is_unchanged
 #
 # A fit depends on its random initial weights. The comparison therefore uses several
 # seeds. A model without the graph (`mlp`) shows how much the graph improves the
-# accuracy. `brainlsap nodes cora --models lsap-c,gcn --seeds 10` does this for a
-# published graph.
+# accuracy. `brainlsap nodes cora --models lsap-c,gcn --seeds 10` makes such a
+# comparison for a published graph.
 
 # %%
 # Few seeds and epochs, so that this runs in seconds. Leave both out in a study.

@@ -9,8 +9,9 @@
 #
 # **What comes out.** With 24 simulated people and 3 folds, the 3 fits run on the 2
 # workers, and all predictions and scales are identical to those of a single process. A
-# second call finds the 3 finished fits on disk and computes none. After adding a second
-# model, only its 3 fits are computed. The cohort is sent once for all fits.
+# second call finds the 3 finished fits on disk, and computes no fit again. If a second
+# model is added, only the 3 fits of this model are computed. The cohort is sent to the
+# cluster once for all fits.
 
 # %%
 import os

@@ -2,9 +2,9 @@
 # # Use the classifier inside scikit-learn
 #
 # How do `Pipeline`, `cross_val_score` and `GridSearchCV` work with `LSAPClassifier`?
-# This is a scikit-learn classifier with one special requirement: every step that splits
-# scans needs the person of each scan. Metadata routing passes this information to the
-# steps.
+# `LSAPClassifier` is a scikit-learn classifier with one special requirement: every step
+# that splits scans needs the person of each scan. Metadata routing passes this
+# information to the steps.
 #
 # **What comes out.** In 30 simulated people with and without AD, LSAP-C has a balanced
 # accuracy of 1.00 in all three folds, with and without the logarithm of the
