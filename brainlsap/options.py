@@ -1176,8 +1176,8 @@ OPTIONS: tuple[Option, ...] = (
         "head",
         "--head",
         TEXT,
-        "output layer of the network (default: 'softmax'); 'ordinal' uses the order "
-        "of the classes (CORN)",
+        "output layer of the network: 'softmax' (default), or 'ordinal', which uses "
+        "the order of the classes (CORN loss)",
         choices=("softmax", "ordinal"),
         recipient="model",
         group="model",

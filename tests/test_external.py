@@ -417,7 +417,7 @@ def test_the_label_of_a_saved_cohort_is_proposed(model, sites, tmp_path):
     message = r"no column 'diagnosis'.*label='Dx'.* Dementia \(.*'AD=Dementia'.*\.$"
     with pytest.raises(ParameterError, match=message):
         read_labelled_people(model, path)
-    with pytest.raises(CohortError, match="no table with IDs in its place"):
+    with pytest.raises(CohortError, match="no other table with IDs"):
         read_labelled_people(model, tmp_path)
 
 

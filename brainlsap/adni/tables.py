@@ -746,22 +746,26 @@ def merge_visits(
     is_undatable_visit = is_visit_without_month & estimated_months.isna()
     is_estimated_month = is_visit_without_month & estimated_months.notna()
     note_tuples = (
-        (visit_rids.isna(), "row", "without a RID: left out"),
-        (is_screening_failure, "visit", "of a screen failure (VISCODE f): left out"),
-        (is_undatable_visit, "visit", "without a month and without a date: left out"),
+        (visit_rids.isna(), "row", "no RID. Such rows are left out"),
+        (
+            is_screening_failure,
+            "visit",
+            "the VISCODE f (screen failure). Such visits are left out",
+        ),
+        (is_undatable_visit, "visit", "no month and no date. Such visits are left out"),
         (
             merged_visit_table["date"].isna(),
             "visit",
-            "without a date: no image can be assigned",
+            "no date, so no image can be assigned",
         ),
         (
             is_estimated_month,
             "visit",
-            "without a month in the code: estimated from days",
+            "no month in the code. It was estimated from days",
         ),
     )
     merging_notes = [
-        f"{count(is_counted_row.sum(), noun)} {note_text}"
+        f"{count(is_counted_row.sum(), noun, 'have')} {note_text}"
         for is_counted_row, noun, note_text in note_tuples
         if any(is_counted_row)
     ]

@@ -639,7 +639,7 @@ class FeatureSources:
             expected_text += f" and the column {label_name!r}"
             action_text += f", name the label column with {option_text('label')}"
         raise CohortError(
-            f"{problem_text} no table with {expected_text} in its place. "
+            f"{problem_text} no other table with {expected_text}. "
             f"{action_text}, or give the folder of the study"
             + "".join(
                 f"\n    not used: {rejection_reason}"
@@ -985,7 +985,7 @@ class FeatureSources:
         message = (
             f"{feature_name}: {origin_text} has {len(scale_text_counts)} values "
             f"({counts_text}), so the values may be on several scales. The audit "
-            "reports them"
+            "reports such values"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
 
@@ -1304,8 +1304,8 @@ class FeatureSources:
                 if row_indices_by_visit:
                     row_hint = _explain_absent_visit(row_indices_by_visit)
                 missing_row_text = (
-                    f"no row in {parsed_table.path_and_sheet}, {row_hint}, add the "
-                    f"row, or {leave_out_text()}"
+                    f"no row in {parsed_table.path_and_sheet}, {row_hint}. "
+                    f"Otherwise add the row, or {leave_out_text()}"
                 )
                 fault_by_scan_index[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name

@@ -229,7 +229,8 @@ def describe_left_out(left_out_scans: Iterable[LeftOutScan]) -> list[Finding]:
     )
     if faulty_scan_names:
         message = (
-            f"{count(len(faulty_scan_names), 'scan', 'were')} left out for faults:"
+            f"{count(len(faulty_scan_names), 'scan', 'were')} left out because of "
+            "faults:"
         )
         findings.append(
             Finding(message, LEFT_OUT, kind=FAULTY, people=faulty_scan_names)

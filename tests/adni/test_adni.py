@@ -117,7 +117,7 @@ def test_lost_labels_are_listed(tables, images, out):
     for what in (
         "people without a stage, by phase: 1 of ADNI3",
         "Sagittal_3D_FLAIR (1)",
-        "1 visit without a date",
+        "1 visit has no date",
     ):
         assert what in said
     table = found.labels.set_index(["phase", "site"])
@@ -171,7 +171,7 @@ def test_screening_is_baseline_and_odd_codes_are_reckoned(tables, images, out):
     found = import_adni(tables, images, out)
     visits = sessions_of(out, "sub-ADNI002S0295")
     assert visits.index.tolist() == ["ses-M000", "ses-M006", "ses-M012"]
-    assert any(n.startswith("1 visit without a month in the code") for n in found.notes)
+    assert any(n.startswith("1 visit has no month in the code") for n in found.notes)
 
 
 def test_a_screen_failure_is_no_visit(tables):
@@ -184,7 +184,10 @@ def test_a_screen_failure_is_no_visit(tables):
     assert (first["month"], first["viscode"], first["mmse"]) == (0, "bl", "28")
     assert first["date"] == pd.Timestamp("2006-04-18")
     assert "9000" not in set(visits["rid"])
-    assert "2 visits of a screen failure (VISCODE f): left out" in notes
+    assert (
+        "2 visits have the VISCODE f (screen failure). Such visits are left out"
+        in notes
+    )
 
 
 def test_cohort_is_read_with_people_visits_and_labels(tables, tmp_path, out):

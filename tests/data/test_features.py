@@ -324,7 +324,7 @@ def test_rows_that_do_not_fit_are_faults(tables):
         load()
     for respelt in (str.upper, lambda one: one.replace("-0", "-"), "S_{}".format):
         make("table.csv", ["id", *CORTEX], [(respelt(one), row) for one, row in ROWS])
-        with refused(r"3 scans: no row in .* write the IDs in .*case and zeros count"):
+        with refused(r"3 scans: no row in .* write the IDs in .*leading zeros"):
             load()
     make("table.csv", ["id", *CORTEX], [*ROWS, ("sub-09", range(6))])
     (note,) = (note for note in load().findings if note.people)
