@@ -678,9 +678,9 @@ def exchanged_sides_text(value_name: str) -> str:
     """Return the warning that the sides of values are opposite to the training's."""
     return (
         f"{value_name}: left and right may have been swapped in all scans, because "
-        "their differences are opposite to those of the training scans. Check "
-        "which files and columns belong to which hemisphere. If they were swapped, "
-        "the predictions are wrong"
+        "their differences are opposite to the differences in the training scans. "
+        "Check which files and columns belong to which hemisphere. If left and right "
+        "were swapped, the predictions are wrong"
     )
 
 

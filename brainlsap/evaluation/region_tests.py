@@ -308,7 +308,7 @@ def _choose_deconfounder(
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
             "cohort must be the evaluated cohort, but its scans or labels differ from "
-            "those of the evaluation. Pass the cohort that was evaluated."
+            "the evaluated scans or labels. Pass the cohort that was evaluated."
         )
     if harmonize or regress_out:
         raise ParameterError(

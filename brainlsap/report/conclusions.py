@@ -773,7 +773,7 @@ def method_text(evaluation: Evaluation) -> str:
         ):
             equivalent_model_text = "a ridge regression that uses no connectome"
         unused_network_sentence = (
-            " The network has no weight in any fold, so the predictions are those of "
+            " The network has no weight in any fold. All predictions come from "
             f"{equivalent_model_text}."
         )
     folds_text = f"{study_settings['n_folds']}-fold cross-validation"
@@ -1174,7 +1174,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            "The score is that of a ridge regression alone.",
+            "The score is the score of a ridge regression alone.",
             reason=f"The network had no weight in any of {folds_text}.",
             label=NOT_USED,
         )
@@ -1193,7 +1193,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     )
     difference_text = _difference_text(comparison_row)
     sentence = (
-        f"Balanced accuracy of {main_model_name} minus that of LSAP-R: "
+        f"Difference in balanced accuracy, {main_model_name} minus LSAP-R: "
         f"{difference_text} (95%; {_holm_phrase(comparison_row)})."
     )
     if verdict != YES:
@@ -1224,7 +1224,7 @@ def judge_probabilities(
         # Shares that the user gives may be those of a clinic.
         is_user_prior = isinstance(class_prior, Mapping)
         clinic_clause = (
-            "" if is_user_prior else ", which may differ from those of a clinic"
+            "" if is_user_prior else ", which may differ from shares in a clinic"
         )
         sentence = f"Probabilities assume {phrase_prior(class_prior)}{clinic_clause}."
         sentence += " They were not tested in another sample."
@@ -1486,7 +1486,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             )
         ]
         answer_sentences.append(
-            "Log evidence with one common scale, minus that of "
+            "Gain in log evidence with one common scale, over "
             f"{with_and(random_connectome_texts)} nats (90%; YES needs "
             f"{MIN_LOG_CREDIT:.1f})."
         )
@@ -1544,8 +1544,8 @@ def _score_with_connectome(
         f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)})."
     )
     score_sentence = (
-        "Balanced accuracy of "
-        f"{_name_with_connectome(evaluation, connectome_model_name)} minus that of "
+        "Difference in balanced accuracy, "
+        f"{_name_with_connectome(evaluation, connectome_model_name)} minus "
         f"{baseline_name}: {numbers_text}"
     )
     if verdict != YES:

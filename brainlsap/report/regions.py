@@ -925,7 +925,7 @@ def planted_text(evaluation: Evaluation) -> str:
     }:
         return (
             f"{planted_sentence} None of these regions was shown to differ, so these "
-            "regions were not identified. The labels may not be those of the "
+            "regions were not identified. The labels may not be the labels of the "
             "simulation, or the study may be too small."
         )
     auc_texts = [
@@ -940,7 +940,7 @@ def planted_text(evaluation: Evaluation) -> str:
     if min(auc_by_statistic.values()) < MIN_PLANTED_AUC:
         auc_sentence += (
             " An AUC near or below 0.5 means that these regions were not identified. "
-            f"The planted regions are those of the {evaluation.cohort.label_name} as "
+            f"The regions were planted for the {evaluation.cohort.label_name} as "
             "simulated."
         )
     return auc_sentence
