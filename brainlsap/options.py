@@ -1123,9 +1123,9 @@ OPTIONS: tuple[Option, ...] = (
         "explain",
         "--explain",
         TEXT,
-        "draw the contribution of every region to the score of this participant, and "
-        "save the figure in the folder of the table; the model must be LSAP-R or "
-        "another ridge regression, and the figure is private",
+        "draw the contribution of every region to the score of this participant (only "
+        "for LSAP-R and other ridge regressions); the figure is private, and is saved "
+        "in the folder of the table",
         "ID",
         changes_results=False,
         commands=("predict",),
