@@ -321,7 +321,7 @@ def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
         f"--ids-are-new --pattern '{PATTERN}' --row-order mrtrix --label Dx --merge-",
         "1 fault remains:",
         "fit --row-order mrtrix clearly better",
-        "early: no class of the model is known",
+        "which class of the model corresponds to 1 label: early",
     ):
         assert fact in message, fact
     assert "--connectome" not in message
@@ -494,7 +494,10 @@ def test_bad_input_is_one_message_and_nothing_written(
         ("feature_ = 'fdg'", "'feature_' (nearest: 'feature')"),
         ("fold = 3", "'fold' (nearest: 'folds')"),
         ("[data_]\nfeature = 'fdg'", "'data_' (nearest: 'data')"),
-        ("n_epochs = 3\nepochs = 4", "epochs is n_epochs. Keep only one"),
+        (
+            "n_epochs = 3\nepochs = 4",
+            "epochs and n_epochs name the same option. Keep only one",
+        ),
         ("seed = 1\n[study]\nseed = 2", "seed is set twice in the file"),
     ],
 )

@@ -228,7 +228,7 @@ def test_every_command_has_a_function():
         ({"commands": ()}, "both a flag and commands"),
         ({"flag": ""}, "both a flag and commands"),
         ({"help": ""}, "needs a help text"),
-        ({"flag": "", "commands": ()}, "neither a command nor a settings file"),
+        ({"flag": "", "commands": ()}, "no command and no settings file"),
     ],
 )
 def test_entries_that_contradict_themselves_are_refused(changes, message):

@@ -145,7 +145,7 @@ def test_covariates_are_taken_out_of_new_people_as_in_the_fit(cohort, stored):
     with (
         pytest.warns(UserWarning, match=f"{cohort.n_scans} of .* scans are unlike"),
         pytest.warns(
-            UserWarning, match="age ranges from 18 to 46.8, but from 58 to 86.8 in"
+            UserWarning, match="46.8 in the new people, but from 58 to 86.8 in"
         ),
     ):
         told = predict_people(fitted, replace(cohort, table=older))

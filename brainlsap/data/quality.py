@@ -248,7 +248,7 @@ def _flag_connectomes(
     log_ratios = np.log10(np.maximum(edge_sums, 1e-300) / median_edge_sum)
     is_other_unit_scan = np.abs(log_ratios) > _MAX_DECADES
     unit_texts = [
-        f"the sum of the connectome weights is {weight_sum:.3g}, but in most scans "
+        f"connectome weights have the sum {weight_sum:.3g}, but in most scans "
         f"about {median_edge_sum:.3g}. The unit may be different, or the weights may "
         "be logarithms"
         for weight_sum in edge_sums

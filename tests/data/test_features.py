@@ -555,7 +555,7 @@ def test_labels_and_regions_in_one_table(tmp_path, write, tiny, matrix):
     cohort = load_cohort(tmp_path, tiny, "thickness", "sex", connectome=matrix)
     assert cohort.y.tolist() == ["F", "M", "F", "M"]
     assert cohort.table["age"].tolist() == [60, 61, 62, 63]
-    with refused(r"and no table with IDs and(.|\n)*no column 'diagnosis'"):
+    with refused(r"and no other table with IDs and(.|\n)*no column 'diagnosis'"):
         load_cohort(tmp_path, tiny, label="diagnosis", connectome=matrix)
     write("who.csv", "sub_id,age\ns0,60\n")  # no regions: the people to predict
     people = load_cohort(tmp_path, tiny, "thickness", None, connectome=matrix)

@@ -279,7 +279,7 @@ def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
 def test_folder_refused(tmp_path, tiny, write):
     with refused("absent: the folder does not exist"):
         load_cohort(tmp_path / "absent", tiny)
-    with refused(r"no participants\.tsv .*, and no table"):
+    with refused(r"no participants\.tsv .*, and no other table"):
         load_cohort(tmp_path, tiny)
     write("participants.tsv", "participant_id\tdiagnosis\n")
     with refused(r"every scan was left out\. Reasons: participants\.tsv lists no scan"):
@@ -421,7 +421,7 @@ def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
     write("odd.csv", "a,b\n1\n")
     write("people.csv", "Subject ID,sex\ns1,F\n")
     write("s1_connectome.csv", "0,1,1,1,1,1\n" * 6)
-    with refused(r"no table with IDs and") as error:
+    with refused(r"no other table with IDs and") as error:
         load_cohort(tmp_path, tiny)
     assert "odd.csv: line 2 has 1 cell;" in str(error.value)
     assert "people.csv: has no column 'diagnosis'; found sex" in str(error.value)

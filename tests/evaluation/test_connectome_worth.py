@@ -226,7 +226,7 @@ def test_connectomes_are_exchanged_only_between_people():
 
 @pytest.mark.parametrize("n_scans", [1, 2])
 def test_nobody_gets_the_own_connectome_as_an_exchanged_one(n_scans):
-    with pytest.raises(CohortError, match="1 participant would get the own"):
+    with pytest.raises(CohortError, match="1 participant would keep the own"):
         exchange_scans(np.array(["a"] * n_scans), np.random.default_rng(0))
 
 

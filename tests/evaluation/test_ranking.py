@@ -243,7 +243,7 @@ def test_a_ranking_takes_the_smallest_p_of_features(ranked, tested_evaluation):
 
 
 def test_too_few_permutations_are_said_to_be_too_few(ranked):
-    assert "not compared under permuted labels" in ranking_verdict(ranked)
+    assert "not tested by permutations" in ranking_verdict(ranked)
     few = ranked.assign(p_effect=0.4, p_contrast=0.4, n_permutations=20)
     verdict = ranking_verdict(few)
     assert "20 permutations are too few" in verdict
@@ -251,12 +251,12 @@ def test_too_few_permutations_are_said_to_be_too_few(ranked):
     assert "stands out" not in verdict
     verdict = ranking_verdict(few.assign(n_permutations=99))
     assert "No region was shown to differ" in verdict
-    assert "No region has a significantly larger difference" in verdict
+    assert "No region differs significantly more" in verdict
     peak = few.assign(n_permutations=99)
     peak.loc[3, ["p_effect", "p_contrast"]] = 0.01
     verdict = ranking_verdict(peak)
-    assert "In 1 region, the difference is significantly larger" in verdict
-    assert "does not prove that the disease began there" in verdict
+    assert "1 region differs significantly more" in verdict
+    assert "does not prove that the disease began in these regions" in verdict
 
 
 def test_maps_of_an_effect_replicate_and_maps_of_noise_do_not(small_cohort):

@@ -238,7 +238,7 @@ def test_annotations_must_tell_regions_apart_and_be_named(tmp_path, write):
 
 def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, write):
     labels = write("a.csv", "No,name\n7,Heschl_L\n")
-    said = "labels= has no name for 9, 30; it contains names for 7 to 7 .* from 1.. Add"
+    said = r"no name for 9, 30\. The file contains names for 7 to 7 .* from 1.. Add"
     with pytest.raises(FileFormatError, match=said):
         make_atlas(tmp_path / "out", labels=labels, image=image)
     for text, said in (
@@ -268,7 +268,7 @@ def test_what_makes_no_atlas_is_refused_and_leaves_nothing(tmp_path, image, writ
         make_atlas(tmp_path / "out", labels=labels, image=tmp_path / "blurred.nii.gz")
     lines = write("l.txt", "Heschl_R\nHeschl_L\n")
     with pytest.raises(
-        FileFormatError, match=r"1 to 2 .* image does not hold Heschl_R"
+        FileFormatError, match=r"1 to 2 .* image does not contain Heschl_R"
     ):
         make_atlas(tmp_path / "out", labels=lines, image=image)
     with pytest.raises(FileFormatError, match=r"atlas NAME --labels FILE --im"):
@@ -309,7 +309,9 @@ def test_white_matter_and_fluid_in_a_list_are_refused_without_an_image(
     with pytest.raises(FileFormatError, match=r"3 of the 5 names .*wm-rh-cuneus, CSF;"):
         make_atlas(tmp_path / "out", labels=labels)
     atlas = make_atlas(tmp_path / "out", labels=labels, image=image)
-    assert any("They count as regions" in note for note in atlas.settings["notes"])
+    assert any(
+        "These names count as regions" in note for note in atlas.settings["notes"]
+    )
 
 
 def test_the_atlas_of_the_package_with_the_same_regions_is_named(
