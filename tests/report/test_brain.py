@@ -405,7 +405,7 @@ def test_letters_are_readable_on_a_journals_page_and_nothing_is_clipped(width, a
         ({"values": draw_values().reset_index()}, ParameterError, "set_index"),
         ({"figure": plt.Axes}, ParameterError, "fig.subfigures"),
         ({"vmin": 2, "vmax": 1}, ParameterError, "vmin"),
-        ({"vmax": [1, 2]}, ParameterError, "vmax: there are 2 for 1 colour bars"),
+        ({"vmax": [1, 2]}, ParameterError, "vmax has 2 values for 1 colour bars"),
         ({"cmap": "viridiss"}, ParameterError, "cmap .*'viridiss'.* viridis"),
         ({"cmap": 7}, ParameterError, "cmap .*got 7"),
         *(({"views": x}, ParameterError, "dorsal") for x in (["top"], [])),
