@@ -553,9 +553,9 @@ OPTIONS: tuple[Option, ...] = (
         "style",
         "--style",
         TEXT,
-        "format of the connectome files: 'mrtrix' has rows in the order of MRtrix "
-        "without names, and 'named' has rows with region names (default: 'mrtrix' if "
-        "MRtrix has an order for the atlas)",
+        "rows of the connectome files: without names in the order of MRtrix "
+        "('mrtrix'), or with region names ('named') (default: 'mrtrix' if MRtrix has "
+        "the atlas)",
         choices=("mrtrix", "named"),
         commands=("simulate",),
     ),

@@ -301,15 +301,16 @@ def flag_unlike_scans(
             unlike_scan_median = np.median(
                 scan_values_by_summary[summary_name][unlike_scan_mask]
             )
-            range_text = f"(fit {lower_bound:.3g} to {upper_bound:.3g})"
+            range_text = f"(in the fit {lower_bound:.3g} to {upper_bound:.3g})"
             unlike_mask_by_reason[
                 f"{summary_title} {unlike_scan_median:.3g} {range_text}"
             ] = unlike_scan_mask
     if unlike_ranks_mask.any():
         unlike_scan_median = np.median(rank_correlations[unlike_ranks_mask])
         reason = (
-            f"correlation of regions' strengths with the fit {unlike_scan_median:.2f} "
-            f"(fit at least {training_profile['least_correlation']:.2f})"
+            "correlation of regions' strengths with their mean strengths in the fit "
+            f"{unlike_scan_median:.2f} (in the fit at least "
+            f"{training_profile['least_correlation']:.2f})"
         )
         unlike_mask_by_reason[reason] = unlike_ranks_mask
     return unlike_mask_by_reason
