@@ -489,8 +489,8 @@ def list_scans(
     omission_findings = list[Finding]()
     if visit_list.unscanned_visit_names:
         message = (
-            f"{count(len(visit_list.unscanned_visit_names), 'listed visit', 'were')} left "
-            "out, because there are no files or folders of"
+            f"{count(len(visit_list.unscanned_visit_names), 'listed visit', 'were')} "
+            "left out, because there are no files or folders of"
         )
         unscanned_visit_names = tuple(visit_list.unscanned_visit_names)
         omission_findings.append(

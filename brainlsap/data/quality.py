@@ -171,9 +171,9 @@ def _note_isolated(cohort: Cohort, is_isolated_region: np.ndarray) -> list[str]:
     if not (has_connectomes and isolated_region_names.size):
         return []
     return [
-        f"connectome: {count(isolated_region_names.size, 'region', 'have')} no connection "
-        f"in any scan: {listed(isolated_region_names, 3)}. Check the order of the rows, and "
-        "whether the parcellation contains these regions"
+        f"connectome: {count(isolated_region_names.size, 'region', 'have')} no "
+        f"connection in any scan: {listed(isolated_region_names, 3)}. Check the order "
+        "of the rows, and whether the parcellation contains these regions"
     ]
 
 

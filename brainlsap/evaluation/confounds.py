@@ -547,8 +547,8 @@ def _recoding_advice(trained_group_names: Iterable[str]) -> str:
     """Return how to recode groups that the training wrote in another way."""
     return (
         "Look up the meaning of the new values in the codebook of the new people. In "
-        f"the table, replace the values by {' or '.join(trained_group_names)}, or by n/a if "
-        "none of these applies."
+        f"the table, replace the values by {' or '.join(trained_group_names)}, or by "
+        "n/a if none of these applies."
     )
 
 

@@ -560,9 +560,9 @@ def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     is_self_exchange = groups[donor_indices] == groups
     if is_self_exchange.any():
         raise CohortError(
-            f"{count(len({*groups[is_self_exchange]}), 'participant')} would keep the own "
-            "connectome in the control with exchanged connectomes; expected at least "
-            "two participants who can exchange connectomes. Exclude the others."
+            f"{count(len({*groups[is_self_exchange]}), 'participant')} would keep the "
+            "own connectome in the control with exchanged connectomes; expected at "
+            "least two participants who can exchange connectomes. Exclude the others."
         )
     return donor_indices
 

@@ -372,9 +372,9 @@ def _broadcast_to_bars(
     )
     if len(argument_values) != n_bars:
         raise ParameterError(
-            f"{argument_name} has {len(argument_values)} values for {n_bars} colour bars; "
-            "expected one value for each colour bar (shared_scale=False makes one bar "
-            "for each map)."
+            f"{argument_name} has {len(argument_values)} values for {n_bars} colour "
+            "bars; expected one value for each colour bar (shared_scale=False makes a "
+            "bar for each map)."
         )
     return argument_values
 
@@ -413,8 +413,8 @@ def _describe_undrawn(
     )
     if has_views and n_hidden_regions:
         note_texts.append(
-            f"No view shows {n_hidden_regions} of the {region_has_value.sum()} regions with a "
-            "value. The colour scale includes the values of these regions."
+            f"No view shows {n_hidden_regions} of the {region_has_value.sum()} regions "
+            "with a value. The colour scale includes the values of these regions."
         )
     unlocated_indices = np.flatnonzero(region_has_value & ~is_located_region).tolist()
     if len(unlocated_indices) == region_has_value.sum() > 0:

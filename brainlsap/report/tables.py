@@ -1276,7 +1276,8 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
             f"all regions differ by the same amount of {features_text}"
         )
     return (
-        "; ".join(null_hypothesis_texts) + ". The p-value of a contrast can be smaller than the "
+        "; ".join(null_hypothesis_texts)
+        + ". The p-value of a contrast can be smaller than the "
         "p-value of the effect of the same region, because the two tests compare "
         "different statistics: the largest contrast and the largest effect of each "
         "permutation."
