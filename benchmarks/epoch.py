@@ -34,7 +34,7 @@ from brainlsap.graph.laplacian import Spectrum
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.settings import Settings, resolve_kernel, resolve_settings
-from brainlsap.model.training import make_epoch
+from brainlsap.model.training import make_epoch_function
 
 N_ROIS, HIDDEN, N_CLASSES = 160, 16, 5
 # of the processor: what else the machine does then counts least
@@ -142,7 +142,7 @@ def prepare(
     measured = torch.ones(X.shape[1], dtype=torch.bool)
     given = settings, measured, settings.initial_scale
     network = GraphNetwork(X.shape[1], 1, N_CLASSES, *given)
-    return network, batch, make_epoch(network, (batch, codes), settings)
+    return network, batch, make_epoch_function(network, (batch, codes), settings)
 
 
 def kernel_work(network: GraphNetwork, batch: GraphBatch, hidden: int = HIDDEN) -> None:
@@ -332,7 +332,7 @@ def long_run() -> str:
         measured = torch.ones(N_ROIS, dtype=torch.bool)
         network = GraphNetwork(N_ROIS, 1, N_CLASSES, settings, measured, 2.0)
         some = (batch.select_items(train), codes[train])
-        epoch = make_epoch(network, some, settings)
+        epoch = make_epoch_function(network, some, settings)
         for _ in range(300):
             epoch()
         print(f"fold {fold}: {time.perf_counter() - start:.0f} s", flush=True)

@@ -102,9 +102,9 @@ class HalfCauchyPosterior(_ScalePosterior):
         log_ratio = log_ridge - np.log(self.evidence.n_columns)
         return float(np.logaddexp(log_ratio, -log_ratio)), float(np.tanh(log_ratio))
 
-    def value_without_network(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate_without_network(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value of the model without a network, and its slope."""
-        value, slope = super().value_without_network(x)
+        value, slope = super().evaluate_without_network(x)
         penalty, penalty_slope = self.log_prior(x[0])
         return value + penalty, slope + penalty_slope
 

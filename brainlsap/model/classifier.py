@@ -16,7 +16,12 @@ from brainlsap.arrays import check_groups
 from brainlsap.class_prior import TRAINING, ClassPrior
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.graph import error_bound
-from brainlsap.model.inputs import PackedClassifier, check_packed, make_batch, threads
+from brainlsap.model.inputs import (
+    PackedClassifier,
+    check_packed,
+    make_batch,
+    use_threads,
+)
 from brainlsap.model.network import NETWORKS
 from brainlsap.model.ridge import LSAPRidgeClassifier
 from brainlsap.model.settings import (
@@ -36,8 +41,8 @@ from brainlsap.model.training import (
     mix_logits,
     networks_are_futile,
     restore_snapshots,
+    select_usable_runs,
     train_starts,
-    usable_runs,
 )
 
 # Minimum training balanced accuracy, as a fraction of the way from chance to 1 (0.36
@@ -146,7 +151,7 @@ class GraphClassifier(PackedClassifier):
             X, groups, network_settings.preparation(), network_settings.standardize
         )
         self.settings_ = network_settings
-        with threads(self.n_threads):
+        with use_threads(self.n_threads):
             batch = self._make_batch(connectomes, features)
             seed = self.random_state or 0
             self.ridge_ = None
@@ -160,7 +165,7 @@ class GraphClassifier(PackedClassifier):
             initial_scales = self._initial_scales(network_settings)
             splits = inner_splits(class_codes, groups, network_settings, seed)
             ridge_logits = None
-            stop_rule = None
+            stop_function = None
             if (
                 network_settings.network_weight == BY_LEFT_OUT_PEOPLE
                 and self.ridge_ is not None
@@ -168,12 +173,12 @@ class GraphClassifier(PackedClassifier):
                 ridge_logits = self._ridge_logits(
                     self.ridge_, self.ridge_.left_out_scores_
                 )
-                left_out_rows = np.concatenate(
-                    [validation_rows for _, validation_rows in splits]
+                left_out_row_indices = np.concatenate(
+                    [validation_row_indices for _, validation_row_indices in splits]
                 )
-                stop_rule = partial(
+                stop_function = partial(
                     networks_are_futile,
-                    n_people_of_starts=len(set(groups[left_out_rows])),
+                    n_all_left_out_people=len(set(groups[left_out_row_indices])),
                     class_codes=class_codes,
                     groups=groups,
                     ridge_logits=ridge_logits,
@@ -187,9 +192,9 @@ class GraphClassifier(PackedClassifier):
                 initial_scales,
                 network_settings,
                 seed,
-                stop_rule,
+                stop_function,
             )
-            averaged_runs = usable_runs(training_runs)
+            averaged_runs = select_usable_runs(training_runs)
             network_share = None
             self.network_weight_ = 1.0
             if ridge_logits is not None:
@@ -231,7 +236,7 @@ class GraphClassifier(PackedClassifier):
         """
         check_is_fitted(self, "networks_")
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
-        with threads(self.n_threads), torch.no_grad():
+        with use_threads(self.n_threads), torch.no_grad():
             ridge_scores = None
             ridge_logits = np.zeros((len(X), len(self.stages_)))
             if self.ridge_ is not None:
@@ -267,9 +272,9 @@ class GraphClassifier(PackedClassifier):
         self, ridge: LSAPRidgeClassifier, ridge_scores: np.ndarray
     ) -> np.ndarray:
         """Return the logits of the ridge for the class weights of the networks."""
-        prior_of_stages = np.empty(len(self.stages_))
-        prior_of_stages[self.stages_.argsort()] = self.learned_prior_
-        return ridge.log_odds(ridge_scores) + np.log(prior_of_stages)
+        stage_prior = np.empty(len(self.stages_))
+        stage_prior[self.stages_.argsort()] = self.learned_prior_
+        return ridge.log_odds(ridge_scores) + np.log(stage_prior)
 
     def _initial_scales(self, network_settings: Settings) -> np.ndarray:
         """Return the initial scale of every region."""
@@ -291,7 +296,7 @@ class GraphClassifier(PackedClassifier):
         best_history = min(
             training_runs, key=lambda training_run: training_run.best_loss
         ).history
-        run_faults = [
+        fault_texts = [
             training_run.fault for training_run in training_runs if training_run.fault
         ]
         fit_report = {
@@ -307,22 +312,22 @@ class GraphClassifier(PackedClassifier):
             "n_restarts": sum(
                 training_run.n_restarts for training_run in training_runs
             ),
-            "n_unhealthy": len(run_faults),
+            "n_unhealthy": len(fault_texts),
             "failed": None,
             "warnings": [],
             "class_prior": self._prior_share_by_class(),
             "settings": asdict(self.settings_),
         }
-        if run_faults:
+        if fault_texts:
             fit_report["warnings"] = [
-                f"{len(run_faults)} of {len(training_runs)} training starts "
-                f"diverged or did not learn, also after restarts ({run_faults[0]}). "
+                f"{len(fault_texts)} of {len(training_runs)} training starts "
+                f"diverged or did not learn, also after restarts ({fault_texts[0]}). "
                 "The other starts are averaged. Lower learning_rate or scale_step, "
                 "or check the features."
             ]
-        if len(run_faults) == len(training_runs):
+        if len(fault_texts) == len(training_runs):
             fit_report["failed"] = (
-                f"every training start failed, also with other seeds: {run_faults[0]}"
+                f"every training start failed, also with other seeds: {fault_texts[0]}"
             )
         return fit_report
 
@@ -556,23 +561,23 @@ class LSAPClassifier(GraphClassifier):
 
     def set_params(self, **params: object) -> "LSAPClassifier":
         """Set parameters, and settings in `options` by their own names."""
-        rare_settings = {
+        value_by_rare_setting = {
             setting_name: params.pop(setting_name)
             for setting_name in RARE_SETTINGS
             if setting_name in params
         }
         super().set_params(**params)
-        if rare_settings:
-            self.options = {**(self.options or {}), **rare_settings}
+        if value_by_rare_setting:
+            self.options = {**(self.options or {}), **value_by_rare_setting}
         return self
 
     def resolve(self) -> Settings:
         """Check the parameters and return every setting of a fit."""
-        rare_settings = self.options or {}
-        for setting_name in rare_settings:
+        value_by_rare_setting = self.options or {}
+        for setting_name in value_by_rare_setting:
             check_choice("option", setting_name, RARE_SETTINGS)
-        setting_values = self.get_params(deep=False) | rare_settings
-        return resolve_kernel(resolve_settings(self.preset, setting_values))
+        value_by_setting = self.get_params(deep=False) | value_by_rare_setting
+        return resolve_kernel(resolve_settings(self.preset, value_by_setting))
 
 
 @dataclass(eq=False, repr=False)
@@ -675,11 +680,11 @@ class NetworkClassifier(GraphClassifier):
         """Check the parameters and return every setting of a fit."""
         check_choice("network", self.network, NETWORKS)
         check_at_least("scale", self.scale, 0.0)
-        setting_values = self.get_params(deep=False) | {
+        value_by_setting = self.get_params(deep=False) | {
             "start": "constant",
             "initial_scale": float(self.scale),
             "readout_units": self.hidden_units,
             "readout_penalty": 0.0,
             "least_learned": _MIN_LEARNED_SHARE,
         }
-        return resolve_settings("default", setting_values)
+        return resolve_settings("default", value_by_setting)

@@ -31,7 +31,7 @@ from scipy.optimize import minimize
 from brainlsap.arrays import SelectedRows
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree
 from brainlsap.graph.spectral import chebyshev_nodes_and_transform, iter_polynomials
-from brainlsap.model.inputs import all_equal, make_signal_key
+from brainlsap.model.inputs import are_equal_connectomes, make_signal_key
 
 # Prior on log(ridge / n_columns), the noise-to-signal ratio: flat above log 0.3,
 # half-normal below. With fewer people than regions the evidence would otherwise remove
@@ -73,11 +73,11 @@ def term_basis(max_scale: float) -> np.ndarray:
     c, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
     # c = U diag(singular_values) Vt, a row of c for every scale
     _, singular_values, Vt = np.linalg.svd(c.numpy(), full_matrices=False)
-    is_needed = singular_values > 0.1 * KERNEL_TOLERANCE * singular_values[0]
-    return Vt[is_needed].T.copy()
+    needed_row_mask = singular_values > 0.1 * KERNEL_TOLERANCE * singular_values[0]
+    return Vt[needed_row_mask].T.copy()
 
 
-def term_coefficients(
+def term_coefs_and_slopes(
     region_scales: np.ndarray, B: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coefficients of the terms and their derivatives, each (n_rois, n_terms).
@@ -90,8 +90,10 @@ def term_coefficients(
         degree + 64, degree
     )
     kernel_values = np.exp(-np.multiply.outer(region_scales, chebyshev_nodes))
-    node_basis = transform_matrix @ B
-    return kernel_values @ node_basis, (kernel_values * -chebyshev_nodes) @ node_basis
+    node_term_matrix = transform_matrix @ B
+    return kernel_values @ node_term_matrix, (
+        kernel_values * -chebyshev_nodes
+    ) @ node_term_matrix
 
 
 def diffusion_terms(
@@ -106,22 +108,26 @@ def diffusion_terms(
     """
     n_scans, n_rois, n_features = signals.shape
     degree, n_terms = len(B) - 1, B.shape[1]
-    is_shared = connectome_preparation.network is not None or all_equal(connectomes)
-    terms = np.empty((n_terms, n_scans, n_rois * n_features))
+    is_shared = connectome_preparation.network is not None or are_equal_connectomes(
+        connectomes
+    )
+    term_values = np.empty((n_terms, n_scans, n_rois * n_features))
     stored_polynomials: np.ndarray | None = None
     if isinstance(connectomes, SelectedRows) and connectomes.keeps_polynomials:
-        shape = degree + 1, *signals.shape
-        stored_polynomials = np.empty(shape, dtype=np.float32)
+        polynomial_shape = degree + 1, *signals.shape
+        stored_polynomials = np.empty(polynomial_shape, dtype=np.float32)
         signal_key = make_signal_key(signals, connectome_preparation)
         connectomes.polynomials = signal_key, stored_polynomials
     for scan_slice, polynomials in iter_polynomials(
         connectomes, signals, connectome_preparation, degree, is_shared=is_shared
     ):
-        combinations = B.T @ polynomials.reshape(degree + 1, -1)
-        terms[:, scan_slice] = combinations.reshape(n_terms, -1, n_rois * n_features)
+        term_block = B.T @ polynomials.reshape(degree + 1, -1)
+        term_values[:, scan_slice] = term_block.reshape(
+            n_terms, -1, n_rois * n_features
+        )
         if stored_polynomials is not None:
             stored_polynomials[:, scan_slice] = polynomials
-    return terms
+    return term_values
 
 
 def add_polynomials(
@@ -221,9 +227,9 @@ class LogEvidence:
         if not uses_scan_matrix:
             gram = np.zeros((n_terms * self.n_columns,) * 2)
             for block_start in range(0, n_scans, _ROWS_AT_ONCE):
-                value_block = self.X[:, block_start : block_start + _ROWS_AT_ONCE]
-                flat_terms = value_block.transpose(1, 0, 2).reshape(
-                    value_block.shape[1], -1
+                term_block = self.X[:, block_start : block_start + _ROWS_AT_ONCE]
+                flat_terms = term_block.transpose(1, 0, 2).reshape(
+                    term_block.shape[1], -1
                 )
                 gram += flat_terms.T @ flat_terms
             # (column, its term, term, column): blocks of a region are contiguous
@@ -249,7 +255,7 @@ class LogEvidence:
 
     def column_coefficients(self, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of all columns and derivatives, (n_terms, n_columns)."""
-        g, dg = term_coefficients(scales, self.B)
+        g, dg = term_coefs_and_slopes(scales, self.B)
         g = np.repeat(g, self.n_features, axis=0).T
         dg = np.repeat(dg, self.n_features, axis=0).T
         return np.ascontiguousarray(g), np.ascontiguousarray(dg)
@@ -269,11 +275,11 @@ class LogEvidence:
         # For z = x / sd, dz = dx / sd - z d(log sd), and d(log sd) = z'dx / (n sd).
         return Z, dZ - Z * ((Z * dZ).sum(0) / self.n_people), inverse_sd
 
-    def moments(self, scales: np.ndarray, with_second: bool = False) -> Moments:
-        """Return Z'Z, (dZ)'Z, Z't, (dZ)'t and, if `with_second`, (dZ)'dZ."""
+    def moments(self, scales: np.ndarray, needs_curvature: bool = False) -> Moments:
+        """Return Z'Z, (dZ)'Z, Z't, (dZ)'t and, if `needs_curvature`, (dZ)'dZ."""
         if self.gram is None:
             Z, dZ, _ = self.standardized_columns(scales)
-            dZtdZ = dZ.T @ dZ if with_second else None
+            dZtdZ = dZ.T @ dZ if needs_curvature else None
             return Moments(Z.T @ Z, dZ.T @ Z, Z.T @ self.t, dZ.T @ self.t, dZtdZ)
         g, dg = self.column_coefficients(scales)
         # Each region's two combinations of terms, times all terms of all columns: the
@@ -293,7 +299,7 @@ class LogEvidence:
         Ztt = np.einsum("rd,rdk->dk", g, self.Xtt) * inverse_sd[:, None]
         dZtt = np.einsum("rd,rdk->dk", dg, self.Xtt) * inverse_sd[:, None]
         dZtdZ = None
-        if with_second:
+        if needs_curvature:
             dZtdZ = (
                 np.einsum("dem,em->dm", combined_gram[:, 1], dg) * inverse_sd_products
             )
@@ -312,10 +318,13 @@ class LogEvidence:
             K = Z @ Z.T / ridge + np.eye(len(Z))
             cholesky_factor = cho_factor(K, lower=True)
             K_inverse = cho_solve(cholesky_factor, np.eye(len(K)))
-            alpha = cho_solve(cholesky_factor, self.t)
-            noise_variance = float((self.t * alpha).sum()) / (self.dof * k)
+            solved_targets = cho_solve(cholesky_factor, self.t)
+            noise_variance = float((self.t * solved_targets).sum()) / (self.dof * k)
             # G is the derivative of minus the log evidence in Z.
-            weighted_Z = k * K_inverse @ Z - alpha @ (alpha.T @ Z) / noise_variance
+            weighted_Z = (
+                k * K_inverse @ Z
+                - solved_targets @ (solved_targets.T @ Z) / noise_variance
+            )
             G = weighted_Z / ridge
             column_gradient = (G * dZ).sum(0)
             ridge_gradient = -(G * Z).sum() / (2 * ridge)
@@ -350,7 +359,7 @@ class LogEvidence:
         This is Fisher's information at known noise variance and ridge (n_rois, n_rois).
         The information about scales is multiplied by ds/d(log s) = s on both sides.
         """
-        ZtZ, dZtZ, _, _, dZtdZ = self.moments(scales, with_second=True)
+        ZtZ, dZtZ, _, _, dZtdZ = self.moments(scales, needs_curvature=True)
         identity_matrix = np.eye(len(ZtZ))
         M_inverse = np.linalg.inv(ZtZ + ridge * identity_matrix)
         # With K = ZZ'/ridge + I: S = Z'K^-1 Z, dS = (dZ)'K^-1 Z, ddS = (dZ)'K^-1 dZ,
@@ -385,8 +394,8 @@ def count_contrasts(t: np.ndarray) -> int:
     is at least 1, so that targets that do not vary give no division by 0.
     """
     eigenvalues = np.linalg.eigvalsh(t.T @ t)
-    is_positive = eigenvalues > 1e-9 * eigenvalues.max(initial=0.0)
-    return max(1, int(np.count_nonzero(is_positive)))
+    is_positive_eigenvalue = eigenvalues > 1e-9 * eigenvalues.max(initial=0.0)
+    return max(1, int(np.count_nonzero(is_positive_eigenvalue)))
 
 
 def class_targets(class_codes: np.ndarray, is_ordered: bool) -> np.ndarray:
@@ -396,11 +405,15 @@ def class_targets(class_codes: np.ndarray, is_ordered: bool) -> np.ndarray:
     return (class_codes[:, None] == np.unique(class_codes)).astype(float)
 
 
-def invert_sd(variance: np.ndarray) -> np.ndarray:
+def invert_sd(variances: np.ndarray) -> np.ndarray:
     """Return 1 / sqrt(variance), or 0 for columns that do not vary."""
-    max_variance = max(float(variance.max(initial=0.0)), 1e-300)
-    is_constant = variance <= 1e-12 * max_variance
-    return np.where(is_constant, 0.0, 1 / np.sqrt(np.where(is_constant, 1.0, variance)))
+    max_variance = max(float(variances.max(initial=0.0)), 1e-300)
+    is_constant_column = variances <= 1e-12 * max_variance
+    return np.where(
+        is_constant_column,
+        0.0,
+        1 / np.sqrt(np.where(is_constant_column, 1.0, variances)),
+    )
 
 
 class ScaleFit(NamedTuple):
@@ -438,16 +451,16 @@ class _ScalePosterior:
         """Return the log scales of all regions, within their limits."""
         return np.clip(x[1] + scale_spread * x[2:], *self.log_limits)
 
-    def value_without_network(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate_without_network(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value of the model without a network, and its slope."""
         zero_scales = np.zeros(self.n_rois)
         negative_log_evidence, _, ridge_slope = self.evidence(
             zero_scales, float(np.exp(x[0]))
         )
-        noise_excess = self.evidence.noise_prior_excess(x[0])
-        return negative_log_evidence + float(noise_excess**2) / 2, ridge_slope * np.exp(
-            x
-        ) - noise_excess
+        log_ridge_shortfall = self.evidence.noise_prior_excess(x[0])
+        return negative_log_evidence + float(
+            log_ridge_shortfall**2
+        ) / 2, ridge_slope * np.exp(x) - log_ridge_shortfall
 
     def __call__(self, x: np.ndarray, scale_spread: float) -> tuple[float, np.ndarray]:
         """Return the value and its gradient in x."""
@@ -462,11 +475,11 @@ class _ScalePosterior:
             * scales
             * ((lowest_log_scale < log_scales) & (log_scales < highest_log_scale))
         )
-        noise_excess = self.evidence.noise_prior_excess(x[0])
+        log_ridge_shortfall = self.evidence.noise_prior_excess(x[0])
         negative_log_posterior += (
-            (x[1] / COMMON_SD) ** 2 + (x[2:] ** 2).sum() + noise_excess**2
+            (x[1] / COMMON_SD) ** 2 + (x[2:] ** 2).sum() + log_ridge_shortfall**2
         ) / 2
-        log_ridge_gradient = ridge_gradient * np.exp(x[0]) - noise_excess
+        log_ridge_gradient = ridge_gradient * np.exp(x[0]) - log_ridge_shortfall
         common_gradient = log_scale_gradient.sum() + x[1] / COMMON_SD**2
         deviation_gradient = scale_spread * log_scale_gradient + x[2:]
         return negative_log_posterior, np.concatenate(
@@ -482,24 +495,26 @@ class _ScalePosterior:
     ) -> tuple[np.ndarray, float]:
         """Return the minimum over the first `n_free` entries of x, and its value."""
 
-        def value_of_free(free_values: np.ndarray) -> tuple[float, np.ndarray]:
-            all_values = x.copy()
-            all_values[:n_free] = free_values
-            negative_log_posterior, gradient = self(all_values, scale_spread)
+        def evaluate_free_parameters(
+            free_parameters: np.ndarray,
+        ) -> tuple[float, np.ndarray]:
+            all_parameters = x.copy()
+            all_parameters[:n_free] = free_parameters
+            negative_log_posterior, gradient = self(all_parameters, scale_spread)
             return negative_log_posterior, gradient[:n_free]
 
         parameter_bounds: list[object] = [self.log_ridge_limits, self.log_limits]
         parameter_bounds += [(None, None)] * self.n_rois
-        minimization = minimize(
-            value_of_free,
+        minimization_result = minimize(
+            evaluate_free_parameters,
             x[:n_free],
             jac=True,
             bounds=parameter_bounds[:n_free],
             options={"maxiter": 60, "ftol": relative_tolerance},
         )
         x = x.copy()
-        x[:n_free] = minimization.x
-        return x, float(minimization.fun)
+        x[:n_free] = minimization_result.x
+        return x, float(minimization_result.fun)
 
     def fit_by_laplace(
         self, x: np.ndarray, negative_log_posterior: float, scale_spread: float
@@ -515,12 +530,12 @@ class _ScalePosterior:
         # derivatives of log scales in the common scale and the deviations
         J = np.column_stack([np.ones(self.n_rois), scale_spread * np.eye(self.n_rois)])
         J = J if scale_spread else J[:, :1]
-        prior_precision = [1 / COMMON_SD**2, *np.ones(J.shape[1] - 1)]
-        curvature = J.T @ F @ J + np.diag(prior_precision)
-        log_det = np.linalg.slogdet(curvature)[1]
-        half_width = 1.96 * np.sqrt(np.diag(J @ np.linalg.inv(curvature) @ J.T))
+        prior_precisions = [1 / COMMON_SD**2, *np.ones(J.shape[1] - 1)]
+        curvature_matrix = J.T @ F @ J + np.diag(prior_precisions)
+        log_det = np.linalg.slogdet(curvature_matrix)[1]
+        half_widths = 1.96 * np.sqrt(np.diag(J @ np.linalg.inv(curvature_matrix) @ J.T))
         log_interval = np.column_stack(
-            [np.log(scales) - half_width, np.log(scales) + half_width]
+            [np.log(scales) - half_widths, np.log(scales) + half_widths]
         )
         return ScaleFit(
             scales=scales,
@@ -548,34 +563,38 @@ def fit_nested_models(
     scale_posterior = _ScalePosterior(evidence, max_scale)
     n_rois = evidence.n_rois
     zero_deviations = np.zeros(n_rois)
-    minimization = minimize(
-        scale_posterior.value_without_network,
+    minimization_result = minimize(
+        scale_posterior.evaluate_without_network,
         [np.log(evidence.n_people)],
         jac=True,
         bounds=[scale_posterior.log_ridge_limits],
     )
-    log_ridge = minimization.x[0]
-    scale_fits = {
+    log_ridge = minimization_result.x[0]
+    scale_fit_by_model = {
         "none": ScaleFit(
             scales=zero_deviations,
             interval=np.zeros((n_rois, 2)),
             ridge=float(np.exp(log_ridge)),
             log_common=-np.inf,
             spread=0.0,
-            log_evidence=-float(minimization.fun),
+            log_evidence=-float(minimization_result.fun),
         )
     }
     if richest_model_name == "none":
-        return scale_fits
+        return scale_fit_by_model
     # The evidence may have several maxima along the common scale.
     start_points = [
         np.array([log_ridge, np.log(s), *zero_deviations]) for s in (0.2, 0.6, 1.5, 4.0)
     ]
-    best_start = min(start_points, key=lambda x: scale_posterior(x, 0.0)[0])
-    x, negative_log_posterior = scale_posterior.minimize(best_start, 0.0, n_free=2)
-    scale_fits["one"] = scale_posterior.fit_by_laplace(x, negative_log_posterior, 0.0)
+    best_start_point = min(start_points, key=lambda x: scale_posterior(x, 0.0)[0])
+    x, negative_log_posterior = scale_posterior.minimize(
+        best_start_point, 0.0, n_free=2
+    )
+    scale_fit_by_model["one"] = scale_posterior.fit_by_laplace(
+        x, negative_log_posterior, 0.0
+    )
     if richest_model_name == "one":
-        return scale_fits
+        return scale_fit_by_model
     previous_spread = 1.0  # of no importance, because all deviations are 0
     for scale_spread in _SPREADS:
         x = x.copy()
@@ -589,12 +608,12 @@ def fit_nested_models(
         previous_spread = scale_spread
         # The evidence first rises with the spread and then falls: stop at the fall.
         if (
-            "regions" in scale_fits
-            and scale_fit.log_evidence <= scale_fits["regions"].log_evidence
+            "regions" in scale_fit_by_model
+            and scale_fit.log_evidence <= scale_fit_by_model["regions"].log_evidence
         ):
             break
-        scale_fits["regions"] = scale_fit
-    return scale_fits
+        scale_fit_by_model["regions"] = scale_fit
+    return scale_fit_by_model
 
 
 def refit_scales(

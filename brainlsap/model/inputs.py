@@ -54,8 +54,8 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         probability to another class.
         """
         # Compute this first: it raises NotFittedError if the model is not fitted.
-        probabilities = self.predict_proba(X)
-        return self.classes_[self.choose_classes(probabilities)]
+        class_probabilities = self.predict_proba(X)
+        return self.classes_[self.choose_classes(class_probabilities)]
 
     def _learn_classes(
         self,
@@ -78,15 +78,15 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         X: np.ndarray,
         groups: np.ndarray,
         connectome_preparation: Preparation,
-        scaling: str,
+        scaling_mode: str,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn how to prepare scans; return their connectomes and features."""
         connectomes, features = check_packed(X)
         self.n_rois_, self.n_features_ = features.shape[1:]
-        self.scaler_ = InputScaler.learn(features, scaling)
+        self.scaler_ = InputScaler.learn(features, scaling_mode)
         self.measured_ = self.scaler_.measured
         self.shared_connectome_ = None
-        if all_equal(connectomes):
+        if are_equal_connectomes(connectomes):
             self.shared_connectome_ = np.array(connectomes[0])
         threshold = connectome_preparation.threshold
         max_weight = 0.0
@@ -160,9 +160,9 @@ def order_labels(
         raise ParameterError(
             f"y must have shape ({n_scans},), one label for each scan; got {y.shape}."
         )
-    if (is_missing := pd.isna(y)).any():
+    if (is_missing_label := pd.isna(y)).any():
         raise ParameterError(
-            f"y has no label for {count(is_missing.sum(), 'scan')} (NaN, None or "
+            f"y has no label for {count(is_missing_label.sum(), 'scan')} (NaN, None or "
             "masked). Leave these scans out."
         )
     present_classes, class_codes = np.unique(y, return_inverse=True)
@@ -232,21 +232,23 @@ class InputScaler:
     @classmethod
     def learn(cls, features: np.ndarray, scaling_mode: str = "region") -> "InputScaler":
         """Learn from features of shape (n_scans, n_rois, n_features)."""
-        is_measured = ~np.isnan(features)
-        if not is_measured.any():
+        is_measured_value = ~np.isnan(features)
+        if not is_measured_value.any():
             raise ParameterError(
                 "the features are NaN in every region of every scan. Give measured "
                 "values."
             )
-        n_measured = np.maximum(is_measured.sum(0), 1)
-        feature_means = np.where(is_measured, features, 0.0).sum(0) / n_measured
-        centred_features = np.where(is_measured, features - feature_means, 0.0)
-        feature_sd = np.sqrt((centred_features**2).sum(axis=0) / n_measured)
+        measured_counts = np.maximum(is_measured_value.sum(0), 1)
+        feature_means = (
+            np.where(is_measured_value, features, 0.0).sum(0) / measured_counts
+        )
+        centred_features = np.where(is_measured_value, features - feature_means, 0.0)
+        feature_sds = np.sqrt((centred_features**2).sum(axis=0) / measured_counts)
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
-        is_constant = feature_sd <= 1e-9 * np.abs(feature_means) + 1e-300
-        feature_sd = np.where(is_constant, np.inf, feature_sd)
+        is_constant_feature = feature_sds <= 1e-9 * np.abs(feature_means) + 1e-300
+        feature_sds = np.where(is_constant_feature, np.inf, feature_sds)
         return cls(
-            scaling_mode, feature_means, feature_sd, is_measured.any(axis=(0, 2))
+            scaling_mode, feature_means, feature_sds, is_measured_value.any(axis=(0, 2))
         )
 
     def apply(self, features: np.ndarray) -> np.ndarray:
@@ -254,21 +256,26 @@ class InputScaler:
         if self.mode == "region":
             z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
             return np.clip(z_scores, -_MAX_Z_SCORE, _MAX_Z_SCORE, out=z_scores)
-        is_measured = ~np.isnan(features)
-        n_measured = np.maximum(is_measured.sum(1, keepdims=True), 1)
+        is_measured_value = ~np.isnan(features)
+        measured_counts = np.maximum(is_measured_value.sum(1, keepdims=True), 1)
         scan_means = (
-            np.where(is_measured, features, 0.0).sum(1, keepdims=True) / n_measured
+            np.where(is_measured_value, features, 0.0).sum(1, keepdims=True)
+            / measured_counts
         )
-        scan_maxima = np.where(is_measured, features, -np.inf).max(1, keepdims=True)
-        scan_minima = np.where(is_measured, features, np.inf).min(1, keepdims=True)
+        scan_maxima = np.where(is_measured_value, features, -np.inf).max(
+            1, keepdims=True
+        )
+        scan_minima = np.where(is_measured_value, features, np.inf).min(
+            1, keepdims=True
+        )
         # a scan without values, or without range, gives 0
         scan_ranges = np.where(
             scan_maxima > scan_minima, scan_maxima - scan_minima, np.inf
         )
-        return np.where(is_measured, (features - scan_means) / scan_ranges, 0.0)
+        return np.where(is_measured_value, (features - scan_means) / scan_ranges, 0.0)
 
 
-def all_equal(connectomes: np.ndarray | SelectedRows) -> bool:
+def are_equal_connectomes(connectomes: np.ndarray | SelectedRows) -> bool:
     """Return whether all connectomes are the same; the first that differs ends it."""
     if isinstance(connectomes, SelectedRows):
         return connectomes.are_equal()
@@ -280,7 +287,7 @@ def all_equal(connectomes: np.ndarray | SelectedRows) -> bool:
 
 def make_batch(
     connectomes: np.ndarray | SelectedRows,
-    inputs: np.ndarray,
+    scaled_features: np.ndarray,
     settings: Settings,
     connectome_preparation: Preparation,
     device: torch.device,
@@ -291,7 +298,7 @@ def make_batch(
     Parameters
     ----------
     connectomes : array of shape (n_scans, n_rois, n_rois)
-    inputs : array of shape (n_scans, n_rois, n_features)
+    scaled_features : array of shape (n_scans, n_rois, n_features)
         From :class:`InputScaler`.
     settings : Settings
         With the degree settled.
@@ -300,22 +307,24 @@ def make_batch(
     device : torch.device
     dtype : torch.dtype
     """
-    is_shared = connectome_preparation.network is not None or all_equal(connectomes)
+    is_shared = connectome_preparation.network is not None or are_equal_connectomes(
+        connectomes
+    )
     unique_connectomes = connectomes[:1] if is_shared else connectomes
     if settings.inputs == "constant":
-        inputs = np.ones_like(inputs)
-    X = torch.from_numpy(inputs).to(device, dtype)
+        scaled_features = np.ones_like(scaled_features)
+    X = torch.from_numpy(scaled_features).to(device, dtype)
     if settings.network == "heat":
-        kernel_settings = (
+        kernel_arguments = (
             settings.kernel,
             settings.degree,
             float(settings.max_scale or 0.0),
         )
-        chebyshev_series = ChebyshevSeries(*kernel_settings, dtype, device)
+        chebyshev_series = ChebyshevSeries(*kernel_arguments, dtype, device)
         if settings.n_layers == 1:
-            signal_terms = _terms_of_signals(
+            signal_terms = _compute_signal_terms(
                 connectomes,
-                inputs,
+                scaled_features,
                 connectome_preparation,
                 chebyshev_series,
                 is_shared=is_shared,
@@ -349,7 +358,7 @@ def make_batch(
 
 
 @threadpool_limits.wrap(limits=1)
-def _terms_of_signals(
+def _compute_signal_terms(
     connectomes: np.ndarray | SelectedRows,
     signals: np.ndarray,
     connectome_preparation: Preparation,
@@ -371,12 +380,12 @@ def _terms_of_signals(
         ):
             connectomes.polynomials = ("", None)
             return torch.from_numpy(stored_polynomials[: series.order + 1])
-    terms = torch.empty(series.order + 1, *signals.shape, dtype=series.dtype)
+    signal_terms = torch.empty(series.order + 1, *signals.shape, dtype=series.dtype)
     for scan_slice, polynomials in iter_polynomials(
         connectomes, signals, connectome_preparation, series.order, is_shared=is_shared
     ):
-        terms[:, scan_slice] = torch.from_numpy(polynomials)
-    return terms
+        signal_terms[:, scan_slice] = torch.from_numpy(polynomials)
+    return signal_terms
 
 
 def make_signal_key(signals: np.ndarray, connectome_preparation: Preparation) -> str:
@@ -385,7 +394,7 @@ def make_signal_key(signals: np.ndarray, connectome_preparation: Preparation) ->
 
 
 @contextmanager
-def threads(n_threads: int) -> Iterator[None]:
+def use_threads(n_threads: int) -> Iterator[None]:
     """Use so many CPU threads inside, and as many as before afterwards."""
     n_threads_before = torch.get_num_threads()
     torch.set_num_threads(n_threads)

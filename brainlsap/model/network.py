@@ -81,9 +81,9 @@ class HeatScale(nn.Module):
         if raw_scale.grad is None:
             return
         if settings.scale_penalty != "none":
-            is_l1 = settings.scale_penalty == "l1"
-            barrier_gradient = 1.0 if is_l1 else -1.0 * (raw_scale < _BARRIER)
-            raw_scale.grad += settings.penalty_weight * barrier_gradient
+            is_l1_penalty = settings.scale_penalty == "l1"
+            penalty_gradient = 1.0 if is_l1_penalty else -1.0 * (raw_scale < _BARRIER)
+            raw_scale.grad += settings.penalty_weight * penalty_gradient
         # clamp lets NaN through, and a kernel at a scale of NaN cannot be computed
         clean_gradient = torch.nan_to_num(raw_scale.grad, nan=0.0)
         raw_scale.sub_(
@@ -171,8 +171,10 @@ class GraphAttention(nn.Module):
         """Return `(n_items, n_rois, width)`; `edge_mask` is -inf without an edge."""
         target_scores = self.target(H).mT[..., None]
         source_scores = self.source(H).mT[..., None, :]
-        alpha = nn.functional.leaky_relu(target_scores + source_scores, self.slope)
-        head_features = (alpha + edge_mask[:, None]).softmax(-1) @ H[:, None]
+        attention_logits = nn.functional.leaky_relu(
+            target_scores + source_scores, self.slope
+        )
+        head_features = (attention_logits + edge_mask[:, None]).softmax(-1) @ H[:, None]
         return head_features.transpose(1, 2).flatten(2)
 
 
@@ -203,9 +205,9 @@ def _add_self_loops(W: np.ndarray) -> Tensor:
     were written for, are left as they are.
     """
     is_binary = bool(np.isin(W, (0.0, 1.0)).all())
-    mean_strength = W.sum(-1).mean(-1)
-    weight_unit = np.where((mean_strength > 0) & (not is_binary), mean_strength, 1.0)
-    return torch.from_numpy(W / weight_unit[:, None, None] + np.eye(W.shape[-1]))
+    mean_strengths = W.sum(-1).mean(-1)
+    weight_units = np.where((mean_strengths > 0) & (not is_binary), mean_strengths, 1.0)
+    return torch.from_numpy(W / weight_units[:, None, None] + np.eye(W.shape[-1]))
 
 
 def _normalize_symmetric(A: Tensor) -> Tensor:
@@ -252,7 +254,7 @@ def gat_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa
     return (torch.zeros_like(A).masked_fill(A == 0, -torch.inf),)
 
 
-def spectra(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
+def compute_spectra(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
     """Return eigenvalues and eigenvectors of every normalised Laplacian."""
     spectrum_blocks = SPECTRUM_CACHE.iter_spectra(W, Preparation(), torch.float64)
     eigenvalues, eigenvectors = zip(*spectrum_blocks, strict=True)
@@ -261,7 +263,7 @@ def spectra(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: A
 
 def heat_kernels(W: np.ndarray, scale: float) -> tuple[Tensor, ...]:
     """Return the heat kernel of every graph at one scale for all regions."""
-    eigenvalues, eigenvectors = spectra(W)
+    eigenvalues, eigenvectors = compute_spectra(W)
     return (
         (eigenvectors * torch.exp(-scale * eigenvalues)[:, None]) @ eigenvectors.mT,
     )
@@ -338,7 +340,7 @@ NETWORKS: dict[str, NetworkKind] = {
         "ADC was adaptive diffusion convolution, which learns a heat scale for each "
         "layer and channel (Zhao et al., 2021).",
         AdaptiveDiffusion,
-        spectra,
+        compute_spectra,
     ),
 }
 """Networks to compare LSAP with, by name. Add an entry for a new network."""
@@ -359,14 +361,14 @@ def drop(x: Tensor, dropout_rate: float, is_training: bool) -> Tensor:
     )
 
 
-def _n_bits(drop_level: int) -> int:
+def _count_bits(drop_level: int) -> int:
     # entries share a byte where the rate needs few of its bits: 1/2 needs one
     return 9 - (drop_level & -drop_level).bit_length()
 
 
 def _random_bytes(x: Tensor, drop_level: int) -> Tensor:
     """Return random bytes that decide for every entry of `x` whether it is dropped."""
-    n_bytes = -(-x.numel() // (8 // _n_bits(drop_level)))
+    n_bytes = -(-x.numel() // (8 // _count_bits(drop_level)))
     random_words = torch.randint(
         -(2**63), 2**63 - 1, (-(-n_bytes // 8),), device=x.device
     )
@@ -375,7 +377,7 @@ def _random_bytes(x: Tensor, drop_level: int) -> Tensor:
 
 def _keep_mask(random_bytes: Tensor, drop_level: int, x: Tensor) -> Tensor:
     """Return 0 for dropped entries of `x` and 1 for the others, in its shape."""
-    n_bits = _n_bits(drop_level)
+    n_bits = _count_bits(drop_level)
     if n_bits < 8:
         bit_shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
         random_bytes = random_bytes & (((1 << n_bits) - 1) << bit_shifts).to(
@@ -413,8 +415,10 @@ class _LinearReluDrop(torch.autograd.Function):
         Z, weight, H = ctx.saved_tensors
         # H is positive exactly where the entry was positive and not dropped; the
         # gradient overwrites it, since allocation costs more than the sums
-        masked_gradient = torch.ops.aten.threshold_backward.grad_input
-        grad_linear = masked_gradient(grad_output.view_as(H), H, 0, grad_input=H)
+        threshold_backward_function = torch.ops.aten.threshold_backward.grad_input
+        grad_linear = threshold_backward_function(
+            grad_output.view_as(H), H, 0, grad_input=H
+        )
         grad_weight = grad_linear.mT @ Z.flatten(0, 1) * ctx.factor
         return (
             (grad_linear @ weight).view_as(Z),
@@ -455,9 +459,9 @@ class RegionStandardizer(nn.Module):
         self.deviation = (Z - self.mean).square_().mean(0).sqrt_()
 
 
-def _invert_sd(feature_mean: Tensor, feature_sd: Tensor) -> Tensor:
+def _invert_sd(feature_means: Tensor, feature_sds: Tensor) -> Tensor:
     return torch.where(
-        feature_sd > 1e-6 * (1 + feature_mean.abs()), 1 / feature_sd, 0.0
+        feature_sds > 1e-6 * (1 + feature_means.abs()), 1 / feature_sds, 0.0
     )
 
 
@@ -466,23 +470,23 @@ class _Standardize(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, Z: Tensor) -> Tensor:
-        feature_mean = Z.mean(0)
-        standardized_features = Z - feature_mean
-        inverse_sd = _invert_sd(
-            feature_mean, standardized_features.square().mean(0).sqrt_()
+        feature_means = Z.mean(0)
+        standardized_features = Z - feature_means
+        inverse_sds = _invert_sd(
+            feature_means, standardized_features.square().mean(0).sqrt_()
         )
-        ctx.save_for_backward(standardized_features.mul_(inverse_sd), inverse_sd)
+        ctx.save_for_backward(standardized_features.mul_(inverse_sds), inverse_sds)
         return standardized_features
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> Tensor:
-        standardized_features, inverse_sd = ctx.saved_tensors
+        standardized_features, inverse_sds = ctx.saved_tensors
         mean_projection = (grad_output * standardized_features).mean(0)
         return (
             (grad_output - grad_output.mean(0))
             .addcmul_(standardized_features, mean_projection, value=-1)
-            .mul_(inverse_sd)
+            .mul_(inverse_sds)
         )
 
 
@@ -509,51 +513,62 @@ class _ReadRegions(torch.autograd.Function):
         dropout_factor: float,
         mean_and_sd: tuple[Tensor, Tensor] | None,
     ) -> Tensor:
-        c, slope = series.truncated_coefs_and_slopes(scale)
-        mean, sd = region_terms.means_and_sds(c) if mean_and_sd is None else mean_and_sd
-        inverse_sd = _invert_sd(mean, sd)
+        c, slope_coefficients = series.truncated_coefs_and_slopes(scale)
+        means, sds = (
+            region_terms.means_and_sds(c) if mean_and_sd is None else mean_and_sd
+        )
+        inverse_sds = _invert_sd(means, sds)
         needs_slope = ctx.needs_input_grad[0]
         # Rows of every region: standardised channels, ones, and slopes of the channels.
-        rows = region_terms.diffuse(c, mean, inverse_sd, slope if needs_slope else None)
+        rows = region_terms.diffuse(
+            c, means, inverse_sds, slope_coefficients if needs_slope else None
+        )
         # The row of ones adds the bias. Scale the weights, which are few, instead of
         # the output.
-        weights = torch.cat([weight, bias[:, None]], dim=1) * dropout_factor
-        n_inputs = weights.shape[1]
-        H = torch.bmm(weights.expand(len(rows), -1, -1), rows[:, :n_inputs])
+        weights_and_bias = torch.cat([weight, bias[:, None]], dim=1) * dropout_factor
+        n_weight_columns = weights_and_bias.shape[1]
+        H = torch.bmm(
+            weights_and_bias.expand(len(rows), -1, -1), rows[:, :n_weight_columns]
+        )
         if keep_mask is None:
             H.relu_()
         else:
             H.view(-1).clamp_(keep_mask.new_zeros(()), keep_mask)
         ctx.factor, ctx.covariance = dropout_factor, None
         if needs_slope and mean_and_sd is None:
-            ctx.covariance = region_terms.combination_covariances(c, slope)
-        ctx.save_for_backward(rows, inverse_sd, weights, H, readout_weight)
+            ctx.covariance = region_terms.combination_covariances(c, slope_coefficients)
+        ctx.save_for_backward(rows, inverse_sds, weights_and_bias, H, readout_weight)
         return (readout_weight @ H.flatten(0, 1)).mT
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        rows, inverse_sd, weights, H, readout_weight = ctx.saved_tensors
+        rows, inverse_sds, weights_and_bias, H, readout_weight = ctx.saved_tensors
         grad_readout = (H.flatten(0, 1) @ grad_output).mT
         grad_H = (readout_weight.mT @ grad_output.mT).view_as(H)
         # H is positive exactly where the entry was positive and not dropped.
-        masked_gradient = torch.ops.aten.threshold_backward.grad_input
-        masked_gradient(grad_H, H, 0, grad_input=grad_H)
+        threshold_backward_function = torch.ops.aten.threshold_backward.grad_input
+        threshold_backward_function(grad_H, H, 0, grad_input=grad_H)
         # Sums over items of the gradient of every unit times every row.
-        products = torch.bmm(grad_H, rows.mT)
-        n_channels, n_inputs = weights.shape[1] - 1, weights.shape[1]
-        grad_weights = products[:, :, :n_inputs].sum(0) * ctx.factor
+        gradient_products = torch.bmm(grad_H, rows.mT)
+        n_channels, n_weight_columns = (
+            weights_and_bias.shape[1] - 1,
+            weights_and_bias.shape[1],
+        )
+        grad_weights = gradient_products[:, :, :n_weight_columns].sum(0) * ctx.factor
         grad_scale = None
         if ctx.needs_input_grad[0]:
             # The same of the gradient of every standardised channel.
-            channel_products = weights[:, :n_channels].mT @ products
-            channel_slopes = channel_products[:, :, n_inputs:].diagonal(dim1=1, dim2=2)
+            channel_products = weights_and_bias[:, :n_channels].mT @ gradient_products
+            channel_slopes = channel_products[:, :, n_weight_columns:].diagonal(
+                dim1=1, dim2=2
+            )
             if ctx.covariance is not None:
                 # The standard deviation changes with the scale, too.
-                own_products = channel_products.diagonal(dim1=1, dim2=2)
-                sd_slopes = ctx.covariance * inverse_sd
-                channel_slopes = channel_slopes - own_products * sd_slopes
-            grad_scale = (channel_slopes * inverse_sd).sum(1)
+                diagonal_products = channel_products.diagonal(dim1=1, dim2=2)
+                sd_slopes = ctx.covariance * inverse_sds
+                channel_slopes = channel_slopes - diagonal_products * sd_slopes
+            grad_scale = (channel_slopes * inverse_sds).sum(1)
         empty_gradients = (None,) * 5
         return (
             grad_scale,
@@ -586,7 +601,7 @@ class DropoutMasks:
         self._pool = torch.empty(0)
         self._n_left = 0
 
-    def draw(self, like_tensor: Tensor, n_entries: int) -> Tensor:
+    def draw_mask(self, like_tensor: Tensor, n_entries: int) -> Tensor:
         """Return a mask of so many entries, on the device and of the dtype of a tensor.
 
         It is valid until the next call.
@@ -680,11 +695,11 @@ class GraphNetwork(nn.Module):
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`, with the batch's offset."""
         if self.reads_terms:
-            hidden_units = self._read_terms(batch)
+            readout_activations = self._read_terms(batch)
         else:
-            hidden_units = self._read_layers(batch)
+            readout_activations = self._read_layers(batch)
         # the paper's supplement puts a ReLU on the logits; its authors' code does not
-        logits = self.output(drop(hidden_units, self.dropout, self.training))
+        logits = self.output(drop(readout_activations, self.dropout, self.training))
         logits = ordinal_log_probabilities(logits) if self.ordinal else logits
         return logits if batch.offset is None else logits + batch.offset
 
@@ -696,7 +711,7 @@ class GraphNetwork(nn.Module):
         ):  # costs a copy of the largest array, forward and backward
             Z = Z[:, self.rows]
         if len(self.mix):
-            H = self._linear_relu(Z, -1)
+            H = self._apply_linear_relu(Z, -1)
         else:  # the unchanged features
             H = drop(Z, self.dropout, self.training)
         return torch.relu(self.readout(H.flatten(1)))
@@ -711,7 +726,7 @@ class GraphNetwork(nn.Module):
             if drop_level:
                 n_items = region_terms.terms.shape[-1]
                 n_entries = self.readout.in_features * n_items
-                keep_mask = self._dropout_masks.draw(batch.signal, n_entries)
+                keep_mask = self._dropout_masks.draw_mask(batch.signal, n_entries)
         else:
             standardizer: Any = self.standardize[0]
             mean_and_sd = (
@@ -737,10 +752,12 @@ class GraphNetwork(nn.Module):
         if self.reads_terms:
             scale = self.heat()[self.rows]  # type: ignore[misc]
             c, _ = batch.series.truncated_coefs_and_slopes(scale)  # type: ignore[union-attr]
-            mean, sd = batch.region_terms(self.rows).means_and_sds(c)  # type: ignore[union-attr]
+            means, sds = batch.region_terms(self.rows).means_and_sds(c)  # type: ignore[union-attr]
             standardizer: Any = self.standardize[0]
-            standardizer.mean = standardizer.mean.index_copy(0, self.rows, mean)
-            standardizer.deviation = standardizer.deviation.index_copy(0, self.rows, sd)
+            standardizer.mean = standardizer.mean.index_copy(0, self.rows, means)
+            standardizer.deviation = standardizer.deviation.index_copy(
+                0, self.rows, sds
+            )
             return
         if any(
             isinstance(network_module, RegionStandardizer)
@@ -759,18 +776,18 @@ class GraphNetwork(nn.Module):
         H: Tensor | None = None  # the first layer's input is precomputed in the batch
         for layer_index, standardizer in enumerate(self.standardize):
             if layer_index:
-                H = self._linear_relu(Z, layer_index - 1)
+                H = self._apply_linear_relu(Z, layer_index - 1)
             Z = batch.propagate(self.heat or self.layers[layer_index], H)
             if stores_statistics:
                 standardizer.remember(Z)  # type: ignore[operator]
             Z = standardizer(Z)
         return Z
 
-    def _linear_relu(self, Z: Tensor, layer_index: int) -> Tensor:
+    def _apply_linear_relu(self, Z: Tensor, layer_index: int) -> Tensor:
         """Return the linear map, ReLU and dropout of one layer."""
         drop_level = round(self.dropout * 256) if self.training else 0
-        layer_weights = self.mix[layer_index].weight, self.mix[layer_index].bias
-        return _LinearReluDrop.apply(Z, *layer_weights, drop_level)  # type: ignore[no-any-return]
+        weight_and_bias = self.mix[layer_index].weight, self.mix[layer_index].bias
+        return _LinearReluDrop.apply(Z, *weight_and_bias, drop_level)  # type: ignore[no-any-return]
 
 
 def ordinal_log_probabilities(logits: Tensor) -> Tensor:
@@ -793,7 +810,9 @@ def ordinal_log_probabilities(logits: Tensor) -> Tensor:
     -------
     Tensor of shape (n_items, n_classes)
     """
-    log_pass = nn.functional.logsigmoid(logits).cumsum(1)
-    log_reach = nn.functional.pad(log_pass, (1, 0))
-    log_stop = nn.functional.pad(nn.functional.logsigmoid(-logits), (0, 1))
-    return log_reach + log_stop
+    log_pass_probabilities = nn.functional.logsigmoid(logits).cumsum(1)
+    log_reach_probabilities = nn.functional.pad(log_pass_probabilities, (1, 0))
+    log_stop_probabilities = nn.functional.pad(
+        nn.functional.logsigmoid(-logits), (0, 1)
+    )
+    return log_reach_probabilities + log_stop_probabilities

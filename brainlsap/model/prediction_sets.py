@@ -59,38 +59,38 @@ def fit_prediction_sets(
     rebalanced_scores = rebalance_scores(
         model.left_out_scores_, class_codes, person_codes
     )
-    centers: list[float] = []
+    class_centers: list[float] = []
     quantiles: list[float | None] = []
-    n_people_by_class: list[int] = []
+    class_people_counts: list[int] = []
     for class_code in range(n_classes):
-        is_class = class_codes == class_code
-        class_person_codes = person_codes[is_class]
-        n_visits_by_scan = np.bincount(class_person_codes)[class_person_codes]
+        is_class_scan = class_codes == class_code
+        class_person_codes = person_codes[is_class_scan]
+        scan_visit_counts = np.bincount(class_person_codes)[class_person_codes]
         # Every person counts once.
-        person_weights = 1 / n_visits_by_scan
+        visit_weights = 1 / scan_visit_counts
         n_persons = len(np.unique(class_person_codes))
-        class_scores = rebalanced_scores[is_class]
-        center = float(np.average(class_scores[:, 0], weights=person_weights))
-        left_out_centers: float | np.ndarray = center
-        if _is_between(model, class_code) and n_persons > 1:
+        class_scores = rebalanced_scores[is_class_scan]
+        class_center = float(np.average(class_scores[:, 0], weights=visit_weights))
+        person_centers: float | np.ndarray = class_center
+        if _is_between_stages(model, class_code) and n_persons > 1:
             # A new person is not in the center; leave each training person out as well.
             person_sums = np.bincount(
-                class_person_codes, person_weights * class_scores[:, 0]
+                class_person_codes, visit_weights * class_scores[:, 0]
             )
-            left_out_centers = (
-                n_persons * center - person_sums[class_person_codes]
+            person_centers = (
+                n_persons * class_center - person_sums[class_person_codes]
             ) / (n_persons - 1)
-        nonconformity = _nonconformity(
-            model, class_scores, class_code, left_out_centers
+        nonconformities = _compute_nonconformity(
+            model, class_scores, class_code, person_centers
         )
-        centers.append(center)
-        quantiles.append(_find_quantile(nonconformity, person_weights, n_persons))
-        n_people_by_class.append(n_persons)
+        class_centers.append(class_center)
+        quantiles.append(_find_quantile(nonconformities, visit_weights, n_persons))
+        class_people_counts.append(n_persons)
     return {
         "classes": [str(class_name) for class_name in model.stages_],
-        "centers": centers,
+        "centers": class_centers,
         "quantiles": quantiles,
-        "n_people": n_people_by_class,
+        "n_people": class_people_counts,
     }
 
 
@@ -107,34 +107,36 @@ def rebalance_scores(
     weight of the others.
     """
     n_people = person_codes.max() + 1
-    n_visits_of_person = np.bincount(person_codes)
-    scan_weights = 1 / n_visits_of_person[person_codes]
+    person_visit_counts = np.bincount(person_codes)
+    scan_weights = 1 / person_visit_counts[person_codes]
     scan_weights /= np.bincount(class_codes, scan_weights)[class_codes]
     scan_weights *= n_people / scan_weights.sum()
     n_classes = class_codes.max() + 1
     class_targets = np.eye(n_classes)[class_codes]
     if left_out_scores.shape[1] == 1:
         class_targets = class_codes[:, None].astype(float)
-    deviations = scan_weights[:, None] * (
+    target_deviations = scan_weights[:, None] * (
         class_targets - np.average(class_targets, 0, scan_weights)
     )
     target_sums = np.zeros((n_people, class_targets.shape[1]))
-    np.add.at(target_sums, person_codes, deviations)
+    np.add.at(target_sums, person_codes, target_deviations)
     person_weights = np.bincount(person_codes, scan_weights)[:, None]
     return left_out_scores + (target_sums / (n_people - person_weights))[person_codes]
 
 
 def predict_sets(
-    model: LSAPRidgeClassifier, fitted_sets: Mapping[str, Any], scores: np.ndarray
+    model: LSAPRidgeClassifier,
+    prediction_set_record: Mapping[str, Any],
+    decision_scores: np.ndarray,
 ) -> np.ndarray:
     """Return whether each class is in the set of every scan.
 
     Parameters
     ----------
     model : LSAPRidgeClassifier
-    fitted_sets : mapping
+    prediction_set_record : mapping
         From :func:`fit_prediction_sets`.
-    scores : array of shape (n_scans, n_targets)
+    decision_scores : array of shape (n_scans, n_targets)
         From :meth:`.LSAPRidgeClassifier.decision_scores`.
 
     Returns
@@ -149,19 +151,24 @@ def predict_sets(
     ParameterError
         If a class has too few people.
     """
-    if None in fitted_sets["quantiles"]:
+    if None in prediction_set_record["quantiles"]:
         raise ParameterError(
             f"a class has fewer than {MIN_PEOPLE} people, so no set can be computed "
             "at this level."
         )
-    set_columns = [
-        _nonconformity(model, scores, class_code, center) <= quantile
-        for class_code, (center, quantile) in enumerate(
-            zip(fitted_sets["centers"], fitted_sets["quantiles"], strict=True)
+    in_set_columns = [
+        _compute_nonconformity(model, decision_scores, class_code, class_center)
+        <= quantile
+        for class_code, (class_center, quantile) in enumerate(
+            zip(
+                prediction_set_record["centers"],
+                prediction_set_record["quantiles"],
+                strict=True,
+            )
         )
     ]
-    is_in_set = np.column_stack(set_columns)
-    if scores.shape[1] == 1:
+    is_in_set = np.column_stack(in_set_columns)
+    if decision_scores.shape[1] == 1:
         has_earlier_class_in_set = np.maximum.accumulate(is_in_set, axis=1)
         has_later_class_in_set = np.maximum.accumulate(is_in_set[:, ::-1], axis=1)[
             :, ::-1
@@ -170,14 +177,14 @@ def predict_sets(
     return is_in_set
 
 
-def _is_between(model: LSAPRidgeClassifier, class_code: int) -> bool:
+def _is_between_stages(model: LSAPRidgeClassifier, class_code: int) -> bool:
     """Return whether a class is an ordered stage with stages on both sides."""
     return model.means_.shape[1] == 1 and 0 < class_code < len(model.stages_) - 1
 
 
-def _nonconformity(
+def _compute_nonconformity(
     model: LSAPRidgeClassifier,
-    scores: np.ndarray,
+    decision_scores: np.ndarray,
     class_code: int,
     class_center: float | np.ndarray,
 ) -> np.ndarray:
@@ -189,21 +196,21 @@ def _nonconformity(
     classes between them. `class_center` may differ between scans.
     """
     if model.means_.shape[1] > 1:
-        log_odds = model.log_odds(scores)
+        log_odds = model.log_odds(decision_scores)
         return logsumexp(log_odds, axis=1) - log_odds[:, class_code]
-    if _is_between(model, class_code):
-        return np.abs(scores[:, 0] - class_center)
-    return scores[:, 0] if class_code == 0 else -scores[:, 0]
+    if _is_between_stages(model, class_code):
+        return np.abs(decision_scores[:, 0] - class_center)
+    return decision_scores[:, 0] if class_code == 0 else -decision_scores[:, 0]
 
 
 def _find_quantile(
-    nonconformity: np.ndarray, person_weights: np.ndarray, n_persons: int
+    nonconformities: np.ndarray, visit_weights: np.ndarray, n_persons: int
 ) -> float | None:
     """Return the smallest value not exceeded by `LEVEL * (n + 1)` people, or None."""
-    sort_indices = np.argsort(nonconformity)
-    cumulative_people = np.cumsum(person_weights[sort_indices])
+    sort_indices = np.argsort(nonconformities)
+    cumulative_people = np.cumsum(visit_weights[sort_indices])
     # Sums of reciprocal numbers of visits have rounding errors.
-    reaches_level = cumulative_people >= float(LEVEL * (n_persons + 1)) - 1e-9
-    if not reaches_level.any():
+    reaches_level_mask = cumulative_people >= float(LEVEL * (n_persons + 1)) - 1e-9
+    if not reaches_level_mask.any():
         return None
-    return float(nonconformity[sort_indices][reaches_level.argmax()])
+    return float(nonconformities[sort_indices][reaches_level_mask.argmax()])

@@ -156,8 +156,8 @@ class LSAPRidgeClassifier(PackedClassifier):
         diffusion_terms, B = self._learn_terms(X, participant_ids)
         is_ordered = self.classes is not None
         scan_targets = class_targets(class_codes, is_ordered)
-        person_of_scan = np.unique(participant_ids, return_inverse=True)[1]
-        scan_weights = _weigh_scans(class_codes, person_of_scan)
+        person_codes = np.unique(participant_ids, return_inverse=True)[1]
+        scan_weights = _weigh_scans(class_codes, person_codes)
         evidence = LogEvidence(
             diffusion_terms, scan_targets, scan_weights, self.n_features_, B
         )
@@ -165,15 +165,17 @@ class LSAPRidgeClassifier(PackedClassifier):
             NESTED_MODELS.index(_name_richest_model(classifier.scales))
             for classifier in classifiers
         )
-        scale_fits = fit_nested_models(
+        scale_fit_by_model = fit_nested_models(
             evidence, NESTED_MODELS[richest_model_index], self.max_scale
         )
-        learned_inputs, is_sampled = vars(self).copy(), False
+        value_by_attribute, is_sampled = vars(self).copy(), False
         for classifier in classifiers:
-            classifier.__dict__.update(learned_inputs | {"scales": classifier.scales})
+            classifier.__dict__.update(
+                value_by_attribute | {"scales": classifier.scales}
+            )
             n_models = NESTED_MODELS.index(_name_richest_model(classifier.scales)) + 1
             classifier.evidence_ = {
-                model_name: scale_fits[model_name].log_evidence
+                model_name: scale_fit_by_model[model_name].log_evidence
                 for model_name in NESTED_MODELS[:n_models]
             }
             classifier.chosen_ = classifier.scales
@@ -181,11 +183,15 @@ class LSAPRidgeClassifier(PackedClassifier):
                 classifier.chosen_ = _choose_model(classifier.evidence_)
             if classifier.chosen_ == "regions" and self.n_draws and not is_sampled:
                 rng = np.random.default_rng(self.random_state or 0)
-                scale_fits["regions"] = sample_scales(
-                    evidence, scale_fits["regions"], self.n_draws, self.max_scale, rng
+                scale_fit_by_model["regions"] = sample_scales(
+                    evidence,
+                    scale_fit_by_model["regions"],
+                    self.n_draws,
+                    self.max_scale,
+                    rng,
                 )
                 is_sampled = True
-            scale_fit = scale_fits[classifier.chosen_]
+            scale_fit = scale_fit_by_model[classifier.chosen_]
             classifier.scales_ = scale_fit.scales
             classifier.scales_interval_ = scale_fit.interval
             classifier.fit_report_ = {
@@ -198,7 +204,7 @@ class LSAPRidgeClassifier(PackedClassifier):
                 "class_prior": self._prior_share_by_class(),
             }
             left_out_scores, classifier.coefficients_, classifier.intercept_ = (
-                _fit_ridge(evidence, scale_fit, person_of_scan)
+                _fit_ridge(evidence, scale_fit, person_codes)
             )
             classifier.left_out_scores_ = left_out_scores
             classifier.means_, classifier.precision_ = _fit_class_densities(
@@ -216,10 +222,10 @@ class LSAPRidgeClassifier(PackedClassifier):
         connectomes, features = self._learn_inputs(
             X, participant_ids, connectome_preparation, "region"
         )
-        terms = self._compute_terms(X, connectomes, features)
-        return terms, term_basis(self.max_scale)
+        scan_terms = self._compute_terms(X, connectomes, features)
+        return scan_terms, term_basis(self.max_scale)
 
-    def _terms_of(self, X: np.ndarray | PackedScans) -> np.ndarray:
+    def _compute_packed_terms(self, X: np.ndarray | PackedScans) -> np.ndarray:
         """Return the terms of packed scans."""
         connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
         return self._compute_terms(X, connectomes, features)
@@ -231,21 +237,21 @@ class LSAPRidgeClassifier(PackedClassifier):
         features: np.ndarray,
     ) -> np.ndarray:
         """Return the terms of checked scans; packed scans of a cohort may keep them."""
-        term_store = X if isinstance(X, PackedScans) and X.keeps_terms else None
+        packed_scans = X if isinstance(X, PackedScans) and X.keeps_terms else None
         terms_key = ""
-        if term_store is not None:
+        if packed_scans is not None:
             preparation_settings = vars(self.preparation_)
             terms_key = joblib_hash(
                 (vars(self.scaler_), preparation_settings, self.max_scale)
             )
-            if term_store.terms[0] == terms_key:
-                return term_store.terms[1]
+            if packed_scans.terms[0] == terms_key:
+                return packed_scans.terms[1]
         scaled_features = self.scaler_.apply(features)
         B = term_basis(self.max_scale)
-        terms = diffusion_terms(connectomes, scaled_features, self.preparation_, B)
-        if term_store is not None:
-            term_store.terms = terms_key, terms
-        return terms
+        scan_terms = diffusion_terms(connectomes, scaled_features, self.preparation_, B)
+        if packed_scans is not None:
+            packed_scans.terms = terms_key, scan_terms
+        return scan_terms
 
     @threadpool_limits.wrap(limits=1)
     def refit_scales(
@@ -276,11 +282,11 @@ class LSAPRidgeClassifier(PackedClassifier):
             return np.zeros(self.n_rois_)
         n_scans = int(is_selected.sum())
         class_codes = order_labels(y[is_selected], n_scans, self.classes)[1]
-        person_of_scan = np.unique(groups[is_selected], return_inverse=True)[1]
+        person_codes = np.unique(groups[is_selected], return_inverse=True)[1]
         evidence = LogEvidence(
-            self._terms_of(X)[:, is_selected],
+            self._compute_packed_terms(X)[:, is_selected],
             class_targets(class_codes, self.classes is not None),
-            _weigh_scans(class_codes, person_of_scan),
+            _weigh_scans(class_codes, person_codes),
             self.n_features_,
             term_basis(self.max_scale),
         )
@@ -299,9 +305,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         With ordered classes or two, one column: the expected class number.
         """
         check_is_fitted(self, "coefficients_")
-        scan_terms = self._terms_of(X)
-        scores = np.tensordot(scan_terms, self.coefficients_, ((0, 2), (0, 1)))
-        return scores + self.intercept_
+        scan_terms = self._compute_packed_terms(X)
+        target_scores = np.tensordot(scan_terms, self.coefficients_, ((0, 2), (0, 1)))
+        return target_scores + self.intercept_
 
     @threadpool_limits.wrap(limits=1)
     def region_contributions(self, X: np.ndarray) -> np.ndarray:
@@ -316,22 +322,22 @@ class LSAPRidgeClassifier(PackedClassifier):
         array of shape (n_scans, n_rois, n_targets)
         """
         check_is_fitted(self, "coefficients_")
-        scan_terms = self._terms_of(X)
+        scan_terms = self._compute_packed_terms(X)
         column_contributions = np.einsum("tsc,tck->sck", scan_terms, self.coefficients_)
-        shape = (
+        contribution_shape = (
             len(column_contributions),
             self.n_rois_,
             self.n_features_,
             column_contributions.shape[2],
         )
-        return column_contributions.reshape(shape).sum(axis=2)
+        return column_contributions.reshape(contribution_shape).sum(axis=2)
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Return log-probabilities of equally common classes, up to a constant.
 
-        `scores` (n_scans, n_targets) are of :meth:`decision_scores`, or the left-out
-        ones of the training scans; the result is (n_scans, n_classes), classes in
-        order of stage.
+        `scores` (n_scans, n_targets) are of :meth:`decision_scores`, or the
+        left-out ones of the training scans; the result is (n_scans, n_classes), classes
+        in order of stage.
         """
         score_deviations = scores[:, None] - self.means_
         return (
@@ -352,13 +358,15 @@ class LSAPRidgeClassifier(PackedClassifier):
         )
 
 
-def _weigh_scans(class_codes: np.ndarray, person_of_scan: np.ndarray) -> np.ndarray:
+def _weigh_scans(class_codes: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
     """Return weights with which every person counts once, and every class the same."""
-    n_visits_of_person = np.bincount(person_of_scan)
-    visit_weights = 1 / n_visits_of_person[person_of_scan]
-    class_sums = np.bincount(class_codes, visit_weights)
-    scan_weights = 1 / (n_visits_of_person[person_of_scan] * class_sums[class_codes])
-    return scan_weights * (len(n_visits_of_person) / scan_weights.sum())
+    person_visit_counts = np.bincount(person_codes)
+    visit_weights = 1 / person_visit_counts[person_codes]
+    class_weight_sums = np.bincount(class_codes, visit_weights)
+    scan_weights = 1 / (
+        person_visit_counts[person_codes] * class_weight_sums[class_codes]
+    )
+    return scan_weights * (len(person_visit_counts) / scan_weights.sum())
 
 
 def _name_richest_model(scale_choice: str) -> str:
@@ -366,20 +374,20 @@ def _name_richest_model(scale_choice: str) -> str:
     return NESTED_MODELS[-1] if scale_choice == "auto" else scale_choice
 
 
-def _choose_model(log_evidence: dict[str, float]) -> str:
+def _choose_model(log_evidence_by_model: dict[str, float]) -> str:
     """Return the richest nested model that the evidence accepts."""
-    accepted_name, *richer_names = NESTED_MODELS
-    for model_name in richer_names:
+    accepted_model_name, *richer_model_names = NESTED_MODELS
+    for model_name in richer_model_names:
         if (
-            log_evidence[model_name]
-            > log_evidence[accepted_name] + MIN_LOG_BAYES_FACTOR
+            log_evidence_by_model[model_name]
+            > log_evidence_by_model[accepted_model_name] + MIN_LOG_BAYES_FACTOR
         ):
-            accepted_name = model_name
-    return accepted_name
+            accepted_model_name = model_name
+    return accepted_model_name
 
 
 def _fit_ridge(
-    evidence: LogEvidence, scale_fit: ScaleFit, person_of_scan: np.ndarray
+    evidence: LogEvidence, scale_fit: ScaleFit, person_codes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left-out scores of every scan, coefficients of terms, and intercept.
 
@@ -395,11 +403,13 @@ def _fit_ridge(
     # Of a person with one scan, the block of the hat matrix is its diagonal entry.
     leverages = (smoother * Z).sum(axis=1) + evidence.weights / evidence.n_people
     left_out_residuals = residuals / (1 - leverages[:, None])
-    has_one_scan = np.bincount(person_of_scan)[person_of_scan] == 1
-    multi_scan_rows = np.flatnonzero(~has_one_scan)
-    multi_scan_people = pd.Series(person_of_scan[multi_scan_rows])
-    for positions in multi_scan_people.groupby(multi_scan_people).indices.values():
-        person_rows = multi_scan_rows[positions]
+    is_single_scan = np.bincount(person_codes)[person_codes] == 1
+    multi_scan_rows = np.flatnonzero(~is_single_scan)
+    multi_scan_person_series = pd.Series(person_codes[multi_scan_rows])
+    for person_positions in multi_scan_person_series.groupby(
+        multi_scan_person_series
+    ).indices.values():
+        person_rows = multi_scan_rows[person_positions]
         intercept_hat = (
             root_weights[person_rows] @ root_weights[person_rows].T / evidence.n_people
         )
@@ -407,11 +417,13 @@ def _fit_ridge(
         left_out_residuals[person_rows] = np.linalg.solve(
             np.eye(len(person_rows)) - hat_block, residuals[person_rows]
         )
-    scores = (evidence.t - left_out_residuals) / root_weights + evidence.target_means
+    left_out_scores = (
+        evidence.t - left_out_residuals
+    ) / root_weights + evidence.target_means
     g, _ = evidence.column_coefficients(scale_fit.scales)
     coefficients = (g * inverse_sd)[:, :, None] * w
     column_means = np.tensordot(evidence.term_means, coefficients, ((0, 1), (0, 1)))
-    return scores, coefficients, evidence.target_means - column_means
+    return left_out_scores, coefficients, evidence.target_means - column_means
 
 
 def _fit_class_densities(
@@ -425,15 +437,15 @@ def _fit_class_densities(
     A normal density around each mean gives the probabilities of equally common
     classes: the classes are weighted alike throughout.
     """
-    class_weights = scan_weights[:, None] * (
+    class_weight_matrix = scan_weights[:, None] * (
         class_codes[:, None] == np.unique(class_codes)
     )
-    class_weight_sums = class_weights.sum(axis=0)[:, None]
-    class_means = class_weights.T @ left_out_scores / class_weight_sums
+    class_weight_sums = class_weight_matrix.sum(axis=0)[:, None]
+    class_means = class_weight_matrix.T @ left_out_scores / class_weight_sums
     # Without signal, left-out class means are in reverse order. Fall back to the order
     # of the targets with a negligible separation: probabilities stay near the prior.
     grand_mean = class_means.mean(axis=0)
-    class_directions = class_weights.T @ scan_targets / class_weight_sums
+    class_directions = class_weight_matrix.T @ scan_targets / class_weight_sums
     class_directions -= class_directions.mean(axis=0)
     if (class_directions * (class_means - grand_mean)).sum() <= 0:
         class_means = grand_mean + 1e-3 * class_directions

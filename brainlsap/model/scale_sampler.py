@@ -34,7 +34,7 @@ from brainlsap.model.evidence import (
     LogEvidence,
     ScaleFit,
     invert_sd,
-    term_coefficients,
+    term_coefs_and_slopes,
 )
 
 _N_GRID = 36
@@ -70,7 +70,7 @@ def sample_scales(
     scale_density = np.mean(density_draws[-n_draws:], axis=0)
     log_scale_grid = scale_sampler.grid
     cell_edges = (log_scale_grid[1:] + log_scale_grid[:-1]) / 2
-    log_interval = [
+    log_intervals = [
         np.interp(
             (0.025, 0.975),
             region_density.cumsum()[:-1],
@@ -82,7 +82,7 @@ def sample_scales(
     ]
     return ScaleFit(
         scales=np.exp(scale_density @ log_scale_grid),
-        interval=np.exp(log_interval),
+        interval=np.exp(log_intervals),
         ridge=float(np.exp(np.mean(log_ridge_draws[-n_draws:]))),
         log_common=float((scale_density @ log_scale_grid).mean()),
         spread=float(np.mean(spread_draws[-n_draws:])),
@@ -108,7 +108,7 @@ class ScaleSampler:
         Log scales at which the evidence is computed.
     cell_edges : array of shape (n_grid + 1,)
         Limits of the cells around the grid points; the outer two are infinite.
-    grid_index : int array of shape (n_rois,)
+    grid_indices : int array of shape (n_rois,)
         Cell of the log scale of every region.
     log_common, spread, log_ridge : float
     g : array of shape (n_terms, n_columns)
@@ -138,22 +138,22 @@ class ScaleSampler:
         self._half_dof = 0.5 * evidence.n_contrasts * evidence.dof
         n_features = evidence.n_features
         self._identity = np.eye(n_features)
-        self.blocks = [
+        self.region_slices = [
             slice(p * n_features, (p + 1) * n_features) for p in range(evidence.n_rois)
         ]
-        g_grid, _ = term_coefficients(np.exp(self.grid), evidence.B)
+        coefficient_grid, _ = term_coefs_and_slopes(np.exp(self.grid), evidence.B)
         # of every region: coefficients (n_grid, n_terms, n_features), the same as rows
         # of all its columns' terms (n_grid, n_features, n_features * n_terms), and its
         # block of Z'Z (n_grid, n_features, n_features)
         self._region_coefs, self._coefs_on_grid, self._diagonal_blocks = [], [], []
         # of every region, where the matrix of the scans is used: its terms, contiguous
         self._region_terms = []
-        for region_slice in self.blocks:
+        for region_slice in self.region_slices:
             if evidence.gram is None:
                 region_terms = np.ascontiguousarray(evidence.X[:, :, region_slice])
                 self._region_terms.append(region_terms)
             region_coefs, diagonal_block = _coefficients_on_grid(
-                evidence, region_slice, g_grid
+                evidence, region_slice, coefficient_grid
             )
             region_coefs_on_grid = np.einsum(
                 "arf,fg->afgr", region_coefs, np.eye(n_features)
@@ -164,20 +164,20 @@ class ScaleSampler:
             )
             self._diagonal_blocks.append(diagonal_block)
         log_scales = np.log(np.maximum(initial_fit.scales, 1e-9))
-        self.set_scales(self.nearest_grid_index(log_scales))
+        self.set_scales(self.nearest_grid_indices(log_scales))
 
     @property
     def ridge(self) -> float:
         """The ridge."""
         return float(np.exp(self.log_ridge))
 
-    def nearest_grid_index(self, region_log_scales: np.ndarray) -> np.ndarray:
+    def nearest_grid_indices(self, region_log_scales: np.ndarray) -> np.ndarray:
         """Return the position on the grid of every log scale."""
         return np.abs(self.grid - region_log_scales[:, None]).argmin(axis=1)
 
     def set_scales(self, grid_indices: np.ndarray) -> None:
         """Move to these scales."""
-        self.grid_index = grid_indices
+        self.grid_indices = grid_indices
         self.g, self.ZtZ, self.Ztt = self.moments_at(grid_indices)
 
     def moments_at(
@@ -220,22 +220,28 @@ class ScaleSampler:
             np.maximum(eigenvalues, 0.0) + np.exp(self.log_ridge_grid)[:, None]
         )
         projected_energy = ((eigenvectors.T @ self.Ztt) ** 2).sum(axis=1)
-        rss = self.evidence.ttt - (projected_energy / shifted_eigenvalues).sum(axis=1)
-        log_det = (
+        rss_values = self.evidence.ttt - (projected_energy / shifted_eigenvalues).sum(
+            axis=1
+        )
+        log_dets = (
             np.log(shifted_eigenvalues).sum(axis=1)
             - len(self.ZtZ) * self.log_ridge_grid
         )
-        log_likelihood = -self._half_dof * np.log(rss) - 0.5 * n_contrasts * log_det
-        noise_excess = self.evidence.noise_prior_excess(self.log_ridge_grid)
+        log_likelihood = (
+            -self._half_dof * np.log(rss_values) - 0.5 * n_contrasts * log_dets
+        )
+        log_ridge_shortfalls = self.evidence.noise_prior_excess(self.log_ridge_grid)
         grid_position, _ = draw_from_grid(
-            log_likelihood - noise_excess**2 / 2, self.rng
+            log_likelihood - log_ridge_shortfalls**2 / 2, self.rng
         )
         self.log_ridge = self.log_ridge_grid[grid_position]
-        inverse_M = (eigenvectors / shifted_eigenvalues[grid_position]) @ eigenvectors.T
-        self.M_inverse = np.asfortranarray(inverse_M)
+        M_inverse = (eigenvectors / shifted_eigenvalues[grid_position]) @ eigenvectors.T
+        self.M_inverse = np.asfortranarray(M_inverse)
         # What the draws of all regions share, until common scale and spread change.
         ridge_block = self.ridge * self._identity
-        self._shifted_blocks = [block + ridge_block for block in self._diagonal_blocks]
+        self._shifted_blocks = [
+            region_block + ridge_block for region_block in self._diagonal_blocks
+        ]
         standard_edges = (self.cell_edges - self.log_common) / self.spread
         self._log_prior = log_normal_mass(standard_edges[:-1], standard_edges[1:])
 
@@ -245,7 +251,7 @@ class ScaleSampler:
         Z is updated in place where the evidence uses the matrix of the scans.
         """
         evidence = self.evidence
-        region_slice = self.blocks[p]
+        region_slice = self.region_slices[p]
         k = evidence.n_targets
         region_coefs = self._region_coefs[p]
         region_coefs_on_grid = self._coefs_on_grid[p]
@@ -291,7 +297,7 @@ class ScaleSampler:
         log_density -= 0.5 * evidence.n_contrasts * log_det
         a, scale_density = draw_from_grid(log_density, self.rng)
         # move to the drawn scale
-        self.grid_index[p], self.g[:, region_slice] = a, region_coefs[a]
+        self.grid_indices[p], self.g[:, region_slice] = a, region_coefs[a]
         if Z is not None:
             Z[:, region_slice] = np.einsum("rnf,rf->nf", X, region_coefs[a])
         new_column_rows = region_coefs_on_grid[a] @ stacked_rows[:-k]
@@ -333,14 +339,14 @@ class ScaleSampler:
 
     def draw_within_cells(self) -> np.ndarray:
         """Draw the log scale of every region from its prior, within its cell."""
-        lower_edges = self.cell_edges[self.grid_index]
-        upper_edges = self.cell_edges[self.grid_index + 1]
-        deviations = draw_truncated_normal(
+        lower_edges = self.cell_edges[self.grid_indices]
+        upper_edges = self.cell_edges[self.grid_indices + 1]
+        standard_normals = draw_truncated_normal(
             (lower_edges - self.log_common) / self.spread,
             (upper_edges - self.log_common) / self.spread,
             self.rng,
         )
-        log_scales = self.log_common + self.spread * deviations
+        log_scales = self.log_common + self.spread * standard_normals
         return np.clip(log_scales, lower_edges, upper_edges)
 
     def draw_common(self, log_scales: np.ndarray) -> None:
@@ -376,23 +382,23 @@ class ScaleSampler:
         """
         log_shift = self.rng.normal(scale=shift_sd)
         stretch_factor = np.exp(self.rng.normal(scale=_LOG_STRETCH_SD))
-        proposed_common = self.log_common + log_shift
-        proposed_log_scales = proposed_common + stretch_factor * (
+        proposed_log_common = self.log_common + log_shift
+        proposed_log_scales = proposed_log_common + stretch_factor * (
             log_scales - self.log_common
         )
-        proposed_indices = self.nearest_grid_index(proposed_log_scales)
+        proposed_indices = self.nearest_grid_indices(proposed_log_scales)
         g, ZtZ, Ztt = self.moments_at(proposed_indices)
         log_ratio = self.log_likelihood(ZtZ, Ztt) - self.log_likelihood(
             self.ZtZ, self.Ztt
         )
         log_ratio += np.log(stretch_factor)  # Jacobian and density of the log scales
         log_ratio -= (stretch_factor**2 - 1) * self.spread**2 / 2  # prior of the spread
-        log_ratio -= (proposed_common**2 - self.log_common**2) / (2 * COMMON_SD**2)
+        log_ratio -= (proposed_log_common**2 - self.log_common**2) / (2 * COMMON_SD**2)
         if np.log(self.rng.random()) >= log_ratio:
             return log_scales
-        self.grid_index, self.g = proposed_indices, g
+        self.grid_indices, self.g = proposed_indices, g
         self.ZtZ, self.Ztt = ZtZ, Ztt
-        self.log_common = proposed_common
+        self.log_common = proposed_log_common
         self.spread = stretch_factor * self.spread
         return proposed_log_scales
 
@@ -406,7 +412,7 @@ class ScaleSampler:
 
 
 def _coefficients_on_grid(
-    evidence: LogEvidence, region_slice: slice, g_grid: np.ndarray
+    evidence: LogEvidence, region_slice: slice, coefficient_grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a region's coefficients and block of Z'Z at every scale of the grid."""
     if evidence.gram is None:
@@ -414,9 +420,11 @@ def _coefficients_on_grid(
         term_gram = np.einsum("rnf,enm->frem", X, X)
     else:
         term_gram = evidence.gram[region_slice, :, :, region_slice]
-    ZtZ = np.einsum("ar,frem,ae->afm", g_grid, term_gram, g_grid, optimize=True)
+    ZtZ = np.einsum(
+        "ar,frem,ae->afm", coefficient_grid, term_gram, coefficient_grid, optimize=True
+    )
     inverse_sd = invert_sd(np.einsum("aff->af", ZtZ) / evidence.n_people)
-    standardized_coefs = g_grid[:, :, None] * inverse_sd[:, None, :]
+    standardized_coefs = coefficient_grid[:, :, None] * inverse_sd[:, None, :]
     return standardized_coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
 
 
@@ -430,29 +438,32 @@ def _invert_blocks(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def log_normal_mass(lower_limits: np.ndarray, upper_limits: np.ndarray) -> np.ndarray:
     """Return the log of the standard normal probability between two limits."""
     # Use the tail that is small: differences of values near 1 lose their digits.
-    is_positive = lower_limits > 0
+    is_upper_tail = lower_limits > 0
     lower_limits, upper_limits = np.where(
-        is_positive, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
+        is_upper_tail, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
     )
-    log_upper = log_ndtr(upper_limits)
-    return log_upper + np.log1p(-np.exp(log_ndtr(lower_limits) - log_upper))
+    log_upper_probabilities = log_ndtr(upper_limits)
+    return log_upper_probabilities + np.log1p(
+        -np.exp(log_ndtr(lower_limits) - log_upper_probabilities)
+    )
 
 
 def draw_truncated_normal(
     lower_limits: np.ndarray, upper_limits: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw standard normal numbers between limits, by the inverse distribution."""
-    is_positive = lower_limits > 0
+    is_upper_tail = lower_limits > 0
     lower_limits, upper_limits = np.where(
-        is_positive, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
+        is_upper_tail, (-upper_limits, -lower_limits), (lower_limits, upper_limits)
     )
-    log_upper = log_ndtr(upper_limits)
+    log_upper_probabilities = log_ndtr(upper_limits)
     uniform_draws = rng.random(len(lower_limits))
-    lower_ratios = np.exp(log_ndtr(lower_limits) - log_upper)
-    draws = ndtri_exp(
-        log_upper + np.log(lower_ratios + uniform_draws * (1 - lower_ratios))
+    lower_ratios = np.exp(log_ndtr(lower_limits) - log_upper_probabilities)
+    normal_draws = ndtri_exp(
+        log_upper_probabilities
+        + np.log(lower_ratios + uniform_draws * (1 - lower_ratios))
     )
-    return np.where(is_positive, -draws, draws)
+    return np.where(is_upper_tail, -normal_draws, normal_draws)
 
 
 def draw_from_grid(

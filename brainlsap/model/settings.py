@@ -153,48 +153,48 @@ def _check_number(setting_field: Field, setting_value: object) -> None:
     """Raise if the value of a setting is no number within its limits."""
     lower_limit, upper_limit = SETTING_LIMITS.get(setting_field.name, (0, _LARGE))
     value_types = {setting_field.type, *get_args(setting_field.type)}
-    is_count = int in value_types and float not in value_types
-    number_type = Integral if is_count else Real
+    is_whole_number = int in value_types and float not in value_types
+    number_type = Integral if is_whole_number else Real
     if (
         isinstance(setting_value, number_type)
         and lower_limit <= float(setting_value) <= upper_limit
     ):
         return
-    number_text = "a whole number" if is_count else "a finite number"
+    number_text = "a whole number" if is_whole_number else "a finite number"
     limit_text = f"of at least {lower_limit:g}"
     if upper_limit < _LARGE:
         limit_text = f"from {lower_limit:g} to {upper_limit:g}"
-    word_text = (
+    default_text = (
         f" or {setting_field.default!r}"
         if isinstance(setting_field.default, str)
         else ""
     )
-    got_text = repr(setting_value)
+    value_text = repr(setting_value)
     if isinstance(setting_value, str):
-        got_text = f"the text {setting_value!r}"
+        value_text = f"the text {setting_value!r}"
     raise ParameterError(
         f"{option_name(setting_field.name)} must be {number_text} {limit_text}"
-        f"{word_text}; got {got_text}."
+        f"{default_text}; got {value_text}."
     )
 
 
-def resolve_settings(preset_name: str, setting_values: dict[str, Any]) -> Settings:
-    """Return the settings of a preset, replaced by `setting_values` that are not None.
+def resolve_settings(preset_name: str, value_by_setting: dict[str, Any]) -> Settings:
+    """Return the settings of a preset, replaced by the values that are not None.
 
-    Other parameters of the model among `setting_values` are ignored. Raises
+    Other parameters of the model among `value_by_setting` are ignored. Raises
     ParameterError for the first invalid setting.
     """
     check_choice("preset", preset_name, PRESETS)
-    setting_changes: dict[str, Any] = {}
+    change_by_setting: dict[str, Any] = {}
     for setting_field in fields(Settings):
-        setting_value = setting_values.get(setting_field.name)
+        setting_value = value_by_setting.get(setting_field.name)
         if setting_value is not None:
-            is_numpy = isinstance(setting_value, np.generic)
-            setting_changes[setting_field.name] = (
-                setting_value.item() if is_numpy else setting_value
+            is_numpy_scalar = isinstance(setting_value, np.generic)
+            change_by_setting[setting_field.name] = (
+                setting_value.item() if is_numpy_scalar else setting_value
             )
     resolved_settings = resolve_start(
-        replace(PRESETS[preset_name], **setting_changes), setting_changes
+        replace(PRESETS[preset_name], **change_by_setting), change_by_setting
     )
     resolved_settings.preparation()
     check_settings(resolved_settings)
@@ -210,15 +210,15 @@ def resolve_settings(preset_name: str, setting_values: dict[str, Any]) -> Settin
     return resolved_settings
 
 
-def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settings:
+def resolve_start(settings: Settings, change_by_setting: dict[str, Any]) -> Settings:
     """Return settings with the start of training that follows from other settings.
 
     With constant inputs, training starts without the ridge regression, which would show
-    the features to the network. Raises ParameterError if `setting_changes`, the
+    the features to the network. Raises ParameterError if `change_by_setting`, the
     settings that differ from the preset, contradict each other.
     """
     if settings.inputs == "constant":
-        if setting_changes.get("start") == "ridge":
+        if change_by_setting.get("start") == "ridge":
             raise ParameterError(
                 f"{option_text('start', 'ridge')} adds a ridge model of the features "
                 f"to the network, but {option_text('inputs', 'constant')} excludes "
@@ -226,7 +226,7 @@ def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settin
             )
         settings = replace(settings, start="constant")
     if settings.start == "constant" and settings.initial_scale == EVIDENCE:
-        if "initial_scale" in setting_changes and settings.inputs != "constant":
+        if "initial_scale" in change_by_setting and settings.inputs != "constant":
             raise ParameterError(
                 f"{option_text('initial_scale', EVIDENCE)} starts from the scales of "
                 f"the ridge model, but {option_text('start', 'constant')} fits no "
@@ -235,10 +235,10 @@ def resolve_start(settings: Settings, setting_changes: dict[str, Any]) -> Settin
             )
         settings = replace(settings, initial_scale=_CONSTANT_SCALE)
     if settings.start == "constant":
-        given_weight = setting_changes.get("network_weight", 1)
-        if given_weight != 1 and settings.inputs != "constant":
+        network_weight = change_by_setting.get("network_weight", 1)
+        if network_weight != 1 and settings.inputs != "constant":
             raise ParameterError(
-                f"{option_text('network_weight', given_weight)} is the weight of the "
+                f"{option_text('network_weight', network_weight)} is the weight of the "
                 "network relative to the ridge model, but "
                 f"{option_text('start', 'constant')} fits no ridge model. Leave "
                 f"{option_name('network_weight')} out, or give "

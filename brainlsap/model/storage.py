@@ -30,12 +30,13 @@ FORMAT_VERSION = 12
 HEADER = "brainlsap"
 
 CLASSIFIERS = {
-    classifier.__name__: classifier
-    for classifier in (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
+    classifier_class.__name__: classifier_class
+    for classifier_class in (LSAPClassifier, LSAPRidgeClassifier, NetworkClassifier)
 }
 # Classes whose objects are stored by their attributes.
 _RECORDS: dict[str, Any] = CLASSIFIERS | {
-    record.__name__: record for record in (History, InputScaler, Preparation, Settings)
+    record_class.__name__: record_class
+    for record_class in (History, InputScaler, Preparation, Settings)
 }
 
 
@@ -70,16 +71,16 @@ class ModelOrigin:
 
     def check(self, model: PackedClassifier) -> None:
         """Raise unless every region and feature has a name of its own."""
-        for parameter_name, listed_names, n_expected_names in (
+        for parameter_name, expected_names, n_expected_names in (
             ("region_names", self.region_names, model.n_rois_),
             ("feature_names", self.feature_names, model.n_features_),
         ):
-            n_different_names = len(set(listed_names))
-            if not len(listed_names) == n_different_names == n_expected_names:
+            n_different_names = len(set(expected_names))
+            if not len(expected_names) == n_different_names == n_expected_names:
                 raise ParameterError(
                     f"{parameter_name} must be {n_expected_names} different names, as "
-                    f"in the fit; got {len(listed_names)}, {n_different_names} of them "
-                    "different."
+                    f"in the fit; got {len(expected_names)}, {n_different_names} of "
+                    "them different."
                 )
 
 
@@ -121,24 +122,24 @@ def save_model(
             "ModelOrigin(cohort.region_names, cohort.feature_names)."
         )
     origin.check(model)
-    stored_arrays: dict[str, np.ndarray] = {}
+    array_by_name: dict[str, np.ndarray] = {}
 
     def encode(unserialized_value: Any) -> Any:
         """Convert what JSON cannot store; arrays of numbers become tensors."""
         if isinstance(unserialized_value, np.generic):
             return unserialized_value.item()
         if isinstance(unserialized_value, GraphNetwork):
-            network_weights = unserialized_value.state_dict()
+            tensor_by_name = unserialized_value.state_dict()
             return {
                 weight_name: tensor.cpu().numpy()
-                for weight_name, tensor in network_weights.items()
+                for weight_name, tensor in tensor_by_name.items()
             }
         if (
             isinstance(unserialized_value, np.ndarray)
             and unserialized_value.dtype.kind in "biuf"
         ):
-            array_name = f"array.{len(stored_arrays)}"
-            stored_arrays[array_name] = np.ascontiguousarray(unserialized_value)
+            array_name = f"array.{len(array_by_name)}"
+            array_by_name[array_name] = np.ascontiguousarray(unserialized_value)
             return {"__array__": array_name}
         if isinstance(unserialized_value, np.ndarray):  # of text or objects
             return {
@@ -148,11 +149,13 @@ def save_model(
         if type(unserialized_value).__name__ in _RECORDS:
             # Leave out the origin, which has a key of its own, and private attributes,
             # which scikit-learn adds.
-            public_attributes = {
+            value_by_attribute = {
                 k: v for k, v in vars(unserialized_value).items() if k[0] != "_"
             }
-            public_attributes.pop("origin_", None)
-            return {"__record__": type(unserialized_value).__name__} | public_attributes
+            value_by_attribute.pop("origin_", None)
+            return {
+                "__record__": type(unserialized_value).__name__
+            } | value_by_attribute
         raise ParameterError(
             f"a value of type {type(unserialized_value).__name__} cannot be stored "
             f"in a model file: {unserialized_value!r}"
@@ -167,10 +170,10 @@ def save_model(
     record_text = json.dumps(model_record, default=encode)
     # Use one key: the order of several is not fixed.
     header_text = json.dumps(
-        {"about": record_text, "sha256": _hash_model(record_text, stored_arrays)}
+        {"about": record_text, "sha256": _hash_model(record_text, array_by_name)}
     )
     with replace_when_whole(path) as partial_path:
-        partial_path.write_bytes(save(stored_arrays, metadata={HEADER: header_text}))
+        partial_path.write_bytes(save(array_by_name, metadata={HEADER: header_text}))
     return Path(path)
 
 
@@ -231,19 +234,21 @@ def load_model(path: str | Path) -> Any:
                     path=path,
                 )
         with safe_open(path, framework="numpy") as safetensors_file:
-            header = json.loads((safetensors_file.metadata() or {})[HEADER])
-            stored_arrays = {
+            header_record = json.loads((safetensors_file.metadata() or {})[HEADER])
+            array_by_name = {
                 array_name: safetensors_file.get_tensor(array_name)
                 for array_name in safetensors_file.keys()  # noqa: SIM118
             }
-        if header["sha256"] != _hash_model(header["about"], stored_arrays):
+        if header_record["sha256"] != _hash_model(
+            header_record["about"], array_by_name
+        ):
             raise FileFormatError(
                 "the file was changed after it was written, because its names, "
                 "settings or weights do not match its checksum. Copy the file "
                 "again, or fit the model again.",
                 path=path,
             )
-        file_record = json.loads(header["about"])
+        file_record = json.loads(header_record["about"])
         file_version = str(file_record["version"])
         file_format = file_record["format_version"]
         running_version = brainlsap.__version__
@@ -257,15 +262,15 @@ def load_model(path: str | Path) -> Any:
                 f"{file_version}, or fit the model again.",
                 path=path,
             )
-        return _restore_model(header["about"], stored_arrays)
+        return _restore_model(header_record["about"], array_by_name)
 
 
-def _restore_model(record_text: str, stored_arrays: dict[str, np.ndarray]) -> Any:
+def _restore_model(record_text: str, array_by_name: dict[str, np.ndarray]) -> Any:
     """Return the model that `save_model` wrote as JSON text and arrays."""
 
     def decode(stored_value: dict[str, Any]) -> Any:
         if "__array__" in stored_value:
-            return stored_arrays[stored_value["__array__"]]
+            return array_by_name[stored_value["__array__"]]
         if "__texts__" in stored_value:
             return np.array(
                 stored_value["__texts__"], dtype=np.dtype(stored_value["dtype"])
@@ -283,10 +288,10 @@ def _restore_model(record_text: str, stored_arrays: dict[str, np.ndarray]) -> An
     if isinstance(model, LSAPRidgeClassifier):
         return model
     model.device = "cpu"
-    is_measured = torch.from_numpy(np.array(model.measured_))
-    stored_weights = model.networks_
+    is_measured_region = torch.from_numpy(np.array(model.measured_))
+    network_arrays = model.networks_
     model.networks_ = []
-    for arrays_by_name in stored_weights:
+    for array_by_weight_name in network_arrays:
         # The meta device draws no initial weights, so no random generator advances.
         with torch.device("meta"):
             network = GraphNetwork(
@@ -294,24 +299,24 @@ def _restore_model(record_text: str, stored_arrays: dict[str, np.ndarray]) -> An
                 model.n_features_,
                 len(model.classes_),
                 model.settings_,
-                is_measured,
+                is_measured_region,
                 0.0,
             )
-        network_weights = {
+        tensor_by_name = {
             array_name: torch.from_numpy(np.array(stored_array))
-            for array_name, stored_array in arrays_by_name.items()
+            for array_name, stored_array in array_by_weight_name.items()
         }
-        network.load_state_dict(network_weights, assign=True)
+        network.load_state_dict(tensor_by_name, assign=True)
         model.networks_.append(network.eval())
     return model
 
 
-def _hash_model(record_text: str, stored_arrays: dict[str, np.ndarray]) -> str:
+def _hash_model(record_text: str, array_by_name: dict[str, np.ndarray]) -> str:
     """Return the checksum of a stored model."""
     sha256 = hashlib.sha256(record_text.encode())
-    for array_name in sorted(stored_arrays):
-        array = stored_arrays[array_name]
-        array_header = f"{array_name} {array.dtype.str} {array.shape}"
-        sha256.update(array_header.encode())
+    for array_name in sorted(array_by_name):
+        array = array_by_name[array_name]
+        array_header_text = f"{array_name} {array.dtype.str} {array.shape}"
+        sha256.update(array_header_text.encode())
         sha256.update(np.ascontiguousarray(array).tobytes())
     return sha256.hexdigest()

@@ -45,7 +45,7 @@ _MIN_STANDARD_ERRORS = 2.0
 
 # A batch, and the class code of each of its scans.
 Batch: TypeAlias = GraphBatch | DenseGraphs
-Scans = tuple[Batch, Tensor]
+BatchAndCodes = tuple[Batch, Tensor]
 
 
 @dataclass(eq=False)
@@ -87,11 +87,11 @@ class History:
         interpolation_epochs = stored_epochs[0] + epoch_shares * (
             max(last_epoch, stored_epochs[0]) - stored_epochs[0]
         )
-        scales_of_regions = np.array(self.scales, dtype=np.float64).T
+        scale_paths = np.array(self.scales, dtype=np.float64).T
         return np.stack(
             [
                 np.interp(interpolation_epochs, stored_epochs, scale_path)
-                for scale_path in scales_of_regions
+                for scale_path in scale_paths
             ],
             axis=1,
         )
@@ -198,31 +198,34 @@ def inner_splits(
     all_rows = np.arange(len(class_codes))
     split_without_validation = all_rows, all_rows[:0]
     _, person_codes = np.unique(groups, return_inverse=True)
-    n_people_by_class = [
+    class_people_counts = [
         len(set(person_codes[class_codes == class_code]))
         for class_code in set(class_codes)
     ]
     n_people, n_starts = person_codes.max() + 1, settings.n_starts
     if settings.validation_fraction * len(class_codes) > MAX_STEP_SCANS:
         return _draw_validation_people(class_codes, person_codes, n_starts, seed)
-    is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(n_people_by_class) < 2
+    is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(class_people_counts) < 2
     if is_too_small or not settings.leaves_people_out():
         return [split_without_validation] * n_starts
-    n_slices = min(
-        max(2, round(1 / settings.validation_fraction)), max(n_people_by_class)
+    n_folds = min(
+        max(2, round(1 / settings.validation_fraction)), max(class_people_counts)
     )
     splits: list[tuple[np.ndarray, np.ndarray]] = []
-    for repeat_index in range(-(-n_starts // n_slices)):
-        fold_of_scan = _divide_people(
-            class_codes, person_codes, n_slices, seed + repeat_index
+    for repeat_index in range(-(-n_starts // n_folds)):
+        scan_fold_indices = _divide_people(
+            class_codes, person_codes, n_folds, seed + repeat_index
         )
         splits += [
-            (np.flatnonzero(fold_of_scan != k), np.flatnonzero(fold_of_scan == k))
-            for k in range(n_slices)
+            (
+                np.flatnonzero(scan_fold_indices != k),
+                np.flatnonzero(scan_fold_indices == k),
+            )
+            for k in range(n_folds)
         ]
     return [
         (train_rows, validation_rows)
-        if len(set(class_codes[train_rows])) == len(n_people_by_class)
+        if len(set(class_codes[train_rows])) == len(class_people_counts)
         else split_without_validation
         for train_rows, validation_rows in splits[:n_starts]
     ]
@@ -241,30 +244,35 @@ def _divide_people(
     np.add.at(visit_counts, (person_codes, class_codes), 1)
     person_order = np.arange(len(visit_counts))
     np.random.RandomState(seed).shuffle(person_order)
-    unevenness = np.std(visit_counts[person_order], axis=1)
-    person_order = person_order[np.argsort(-unevenness, kind="stable")]
-    fold_counts = np.zeros((n_folds, len(class_counts)))
+    person_unevenness = np.std(visit_counts[person_order], axis=1)
+    person_order = person_order[np.argsort(-person_unevenness, kind="stable")]
+    fold_class_counts = np.zeros((n_folds, len(class_counts)))
     fold_indices = np.arange(n_folds)
-    fold_of_person = np.empty(len(visit_counts), dtype=int)
+    person_fold_indices = np.empty(len(visit_counts), dtype=int)
     for person_code in person_order:
         # Counts of all folds (second axis) with the person in each fold (first axis).
-        candidate_counts = np.repeat(fold_counts[None], n_folds, axis=0)
-        candidate_counts[fold_indices, fold_indices] += visit_counts[person_code]
-        deviations = np.std(candidate_counts / class_counts, axis=1).mean(axis=1)
-        n_scans_by_fold = fold_counts.sum(axis=1)
+        candidate_fold_counts = np.repeat(fold_class_counts[None], n_folds, axis=0)
+        candidate_fold_counts[fold_indices, fold_indices] += visit_counts[person_code]
+        candidate_deviations = np.std(
+            candidate_fold_counts / class_counts, axis=1
+        ).mean(axis=1)
+        fold_scan_counts = fold_class_counts.sum(axis=1)
         best_fold_index = 0
         for k in range(1, n_folds):
-            smallest_deviation = deviations[best_fold_index]
+            smallest_deviation = candidate_deviations[best_fold_index]
             # As numpy.isclose: among equals the fold with fewer scans.
             tolerance = 1e-8 + 1e-5 * smallest_deviation
-            is_equal = abs(deviations[k] - smallest_deviation) <= tolerance
-            if deviations[k] < smallest_deviation or (
-                is_equal and n_scans_by_fold[k] < n_scans_by_fold[best_fold_index]
+            is_equal_deviation = (
+                abs(candidate_deviations[k] - smallest_deviation) <= tolerance
+            )
+            if candidate_deviations[k] < smallest_deviation or (
+                is_equal_deviation
+                and fold_scan_counts[k] < fold_scan_counts[best_fold_index]
             ):
                 best_fold_index = k
-        fold_counts[best_fold_index] += visit_counts[person_code]
-        fold_of_person[person_code] = best_fold_index
-    return fold_of_person[person_codes]
+        fold_class_counts[best_fold_index] += visit_counts[person_code]
+        person_fold_indices[person_code] = best_fold_index
+    return person_fold_indices[person_codes]
 
 
 def _draw_validation_people(
@@ -277,26 +285,31 @@ def _draw_validation_people(
     """
     validation_share = MAX_STEP_SCANS / len(class_codes)
     _, first_row_indices = np.unique(person_codes, return_index=True)
-    person_classes = class_codes[first_row_indices]
+    person_class_codes = class_codes[first_row_indices]
     # Rank of each person in a random order of the class, from 0 to 1.
     person_order = np.random.default_rng(seed).permutation(len(first_row_indices))
-    rank_shares = np.empty(len(first_row_indices))
-    for class_code in np.unique(person_classes):
-        member_codes = person_order[person_classes[person_order] == class_code]
-        rank_shares[member_codes] = np.arange(len(member_codes)) / len(member_codes)
+    person_rank_shares = np.empty(len(first_row_indices))
+    for class_code in np.unique(person_class_codes):
+        member_codes = person_order[person_class_codes[person_order] == class_code]
+        person_rank_shares[member_codes] = np.arange(len(member_codes)) / len(
+            member_codes
+        )
     splits = []
     for start_number in range(n_starts):
-        is_left_out = (
-            (rank_shares - start_number * validation_share) % 1.0 < validation_share
+        is_validation_scan = (
+            (person_rank_shares - start_number * validation_share) % 1.0
+            < validation_share
         )[person_codes]
-        splits.append((np.flatnonzero(~is_left_out), np.flatnonzero(is_left_out)))
+        splits.append(
+            (np.flatnonzero(~is_validation_scan), np.flatnonzero(is_validation_scan))
+        )
     return splits
 
 
 def train_network(
     make_network: Callable[[], GraphNetwork],
-    train_scans: Scans,
-    validation_scans: Scans | None,
+    train_scans: BatchAndCodes,
+    validation_scans: BatchAndCodes | None,
     settings: Settings,
     seed: int,
 ) -> Run:
@@ -326,7 +339,7 @@ def train_network(
     return training_run
 
 
-def usable_runs(training_runs: list[Run]) -> list[Run]:
+def select_usable_runs(training_runs: list[Run]) -> list[Run]:
     """Return the runs to average: healthy ones, else those that can predict."""
     healthy_runs = [
         training_run for training_run in training_runs if not training_run.fault
@@ -375,18 +388,18 @@ class Adam:
     @torch.no_grad()
     def step(self) -> None:
         """Move every weight that has a gradient by one step."""
-        has_gradient = [parameter.grad is not None for parameter in self.weights]
+        gradient_mask = [parameter.grad is not None for parameter in self.weights]
         adam(
-            params=[*compress(self.weights, has_gradient)],
+            params=[*compress(self.weights, gradient_mask)],
             grads=[
                 parameter.grad
                 for parameter in self.weights
                 if parameter.grad is not None
             ],
-            exp_avgs=[*compress(self.means, has_gradient)],
-            exp_avg_sqs=[*compress(self.mean_squares, has_gradient)],
+            exp_avgs=[*compress(self.means, gradient_mask)],
+            exp_avg_sqs=[*compress(self.mean_squares, gradient_mask)],
             max_exp_avg_sqs=[],
-            state_steps=[*compress(self.n_steps, has_gradient)],
+            state_steps=[*compress(self.n_steps, gradient_mask)],
             fused=self.fused,
             amsgrad=False,
             beta1=0.9,
@@ -398,8 +411,8 @@ class Adam:
         )
 
 
-def make_epoch(
-    network: GraphNetwork, train_scans: Scans, settings: Settings
+def make_epoch_function(
+    network: GraphNetwork, train_scans: BatchAndCodes, settings: Settings
 ) -> Callable[[], float]:
     """Return a function that takes one training epoch and returns the mean loss.
 
@@ -407,24 +420,24 @@ def make_epoch(
     `MAX_STEP_SCANS`, on the next part of them, in their order.
     """
     class_codes = train_scans[1]
-    weights_by_decay = dict[float, list]()
-    for weight_name, network_weight in network.named_parameters():
+    parameters_by_decay = dict[float, list]()
+    for parameter_name, parameter in network.named_parameters():
         if (
-            "raw_scale" not in weight_name
+            "raw_scale" not in parameter_name
         ):  # Adam's decay is the slope of half the squares
-            is_readout = network_weight is network.readout.weight
+            is_readout = parameter is network.readout.weight
             readout_penalty = settings.readout_penalty if is_readout else 0.0
             weight_decay = settings.weight_decay + 2 * readout_penalty
-            weights_by_decay.setdefault(weight_decay, []).append(network_weight)
+            parameters_by_decay.setdefault(weight_decay, []).append(parameter)
     optimizers = [
-        Adam(decayed_weights, settings.learning_rate, weight_decay, fused=True)
-        for weight_decay, decayed_weights in weights_by_decay.items()
+        Adam(parameters, settings.learning_rate, weight_decay, fused=True)
+        for weight_decay, parameters in parameters_by_decay.items()
     ]
     loss_function = _make_loss(network, class_codes, settings)
 
     part_cycle = cycle(_divide_scans(network, train_scans))
 
-    def epoch() -> float:
+    def run_epoch() -> float:
         # Setting the mode of all modules takes a twentieth of an epoch.
         if not network.training:
             network.train()
@@ -447,10 +460,12 @@ def make_epoch(
                 network.heat.step_(settings)
         return float(loss_sum) / n_scans_seen
 
-    return epoch
+    return run_epoch
 
 
-def _divide_scans(network: GraphNetwork, train_scans: Scans) -> list[Scans]:
+def _divide_scans(
+    network: GraphNetwork, train_scans: BatchAndCodes
+) -> list[BatchAndCodes]:
     """Return parts of at most `MAX_STEP_SCANS` scans, in their order."""
     batch, class_codes = train_scans
     n_items = len(class_codes)
@@ -469,7 +484,9 @@ def _divide_scans(network: GraphNetwork, train_scans: Scans) -> list[Scans]:
     ]
 
 
-def _draw_minibatches(train_scans: Scans, batch_size: int) -> Iterator[Scans]:
+def _draw_minibatches(
+    train_scans: BatchAndCodes, batch_size: int
+) -> Iterator[BatchAndCodes]:
     """Yield all scans in a random order, so many at a time."""
     batch, class_codes = train_scans
     n_items = len(class_codes)
@@ -485,12 +502,12 @@ def _draw_minibatches(train_scans: Scans, batch_size: int) -> Iterator[Scans]:
 
 def _train_once(
     network: GraphNetwork,
-    train_scans: Scans,
-    validation_scans: Scans | None,
+    train_scans: BatchAndCodes,
+    validation_scans: BatchAndCodes | None,
     settings: Settings,
 ) -> Run:
     """Train once and check the result."""
-    train_epoch = make_epoch(network, train_scans, settings)
+    train_epoch = make_epoch_function(network, train_scans, settings)
     compute_loss = _make_loss(network, train_scans[1], settings)
     statistics_scans = (
         train_scans if network.reads_terms else _spread_scans(train_scans)
@@ -522,7 +539,9 @@ def _train_once(
             break
     # of the last epoch, whichever is selected
     training_accuracy = (
-        _training_accuracy(network, train_scans) if settings.least_learned else 1.0
+        _compute_training_accuracy(network, train_scans)
+        if settings.least_learned
+        else 1.0
     )
     if chooses_epoch:
         network.load_state_dict(best_state)
@@ -549,7 +568,7 @@ def _copy_state(network: GraphNetwork) -> dict[str, Tensor]:
     }
 
 
-def _spread_scans(scans: Scans) -> Scans:
+def _spread_scans(scans: BatchAndCodes) -> BatchAndCodes:
     """Return at most `MAX_STEP_SCANS` scans, evenly spread over the rows."""
     batch, class_codes = scans
     n_scans = len(class_codes)
@@ -560,7 +579,9 @@ def _spread_scans(scans: Scans) -> Scans:
     return batch.select_items(item_indices), class_codes[item_indices]
 
 
-def _training_accuracy(network: GraphNetwork, train_scans: Scans) -> float:
+def _compute_training_accuracy(
+    network: GraphNetwork, train_scans: BatchAndCodes
+) -> float:
     """Return the balanced accuracy in the scans that a network was trained on."""
     from sklearn.metrics import balanced_accuracy_score
 
@@ -570,7 +591,7 @@ def _training_accuracy(network: GraphNetwork, train_scans: Scans) -> float:
 
 def _describe_fault(
     network: GraphNetwork,
-    train_scans: Scans,
+    train_scans: BatchAndCodes,
     training_accuracy: float,
     settings: Settings,
 ) -> str:
@@ -594,7 +615,9 @@ def _describe_fault(
 
 
 @torch.no_grad()
-def _compute_logits(network: GraphNetwork, train_scans: Scans, batch: Batch) -> Tensor:
+def _compute_logits(
+    network: GraphNetwork, train_scans: BatchAndCodes, batch: Batch
+) -> Tensor:
     """Return the logits of some scans by the statistics of the training scans."""
     network.eval()
     network.remember_statistics(train_scans[0])
@@ -617,11 +640,11 @@ def train_starts(
     batch: Batch,
     class_codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
-    is_measured: np.ndarray,
+    is_measured_region: np.ndarray,
     initial_scales: np.ndarray,
     settings: Settings,
     seed: int,
-    stop_rule: Callable[[list[Run]], bool] | None = None,
+    stop_function: Callable[[list[Run]], bool] | None = None,
 ) -> list[Run]:
     """Train several networks, each validated on other people of the training scans.
 
@@ -632,14 +655,14 @@ def train_starts(
     class_codes : int array of shape (n_items,)
     splits : list of (train_rows, validation_rows)
         Rows, for every start; from :func:`inner_splits`.
-    is_measured : bool array of shape (n_rois,)
+    is_measured_region : bool array of shape (n_rois,)
         Regions to read out.
     initial_scales : array of shape (n_rois,)
         Initial values of the scales.
     settings : Settings
         With kernel and degree settled.
     seed : int
-    stop_rule : callable, optional
+    stop_function : callable, optional
         `(training_runs) -> bool`, called before every further start: whether training
         ends without it.
     """
@@ -647,16 +670,16 @@ def train_starts(
     network_dimensions = n_rois, n_channels, int(class_codes.max()) + 1
 
     def make_network() -> GraphNetwork:
-        network_start = torch.from_numpy(is_measured), initial_scales
-        network = GraphNetwork(*network_dimensions, settings, *network_start)
+        network_arguments = torch.from_numpy(is_measured_region), initial_scales
+        network = GraphNetwork(*network_dimensions, settings, *network_arguments)
         if batch.offset is not None:  # start from the offset alone
-            for output_parameters in network.output.parameters():
-                nn.init.zeros_(output_parameters)
+            for output_parameter in network.output.parameters():
+                nn.init.zeros_(output_parameter)
         return network.to(batch.signal.device)
 
     training_runs: list[Run] = []
     for start_number, split in enumerate(splits):
-        if training_runs and stop_rule is not None and stop_rule(training_runs):
+        if training_runs and stop_function is not None and stop_function(training_runs):
             break
         train_rows, validation_rows = split
         if len(train_rows) > MAX_STEP_SCANS:  # steps take parts of them in their order
@@ -722,8 +745,8 @@ def choose_network_share(
         [training_run.validation_rows for training_run in training_runs]
     )
     n_steps = max(len(training_run.snapshots) for training_run in training_runs)
-    _, person_of_row = np.unique(groups[validation_rows], return_inverse=True)
-    if len(set(person_of_row)) < 2:
+    _, row_person_codes = np.unique(groups[validation_rows], return_inverse=True)
+    if len(set(row_person_codes)) < 2:
         return NetworkShare(0.0, None, None, n_steps - 1)
     step_numbers = range(n_steps) if settings.patience else range(n_steps - 1, n_steps)
     n_classes = ridge_logits.shape[1]
@@ -737,10 +760,10 @@ def choose_network_share(
         (n_steps, len(_NETWORK_WEIGHTS), len(validation_rows)), -np.inf
     )
     scan_gains[:, 0] = 0.0
-    for best_step in step_numbers:
+    for step_index in step_numbers:
         logits = np.concatenate(
             [
-                _snapshot_at(training_run, best_step).validation_logits
+                _get_snapshot(training_run, step_index).validation_logits
                 for training_run in training_runs
             ]
         ).astype(np.float64)
@@ -749,25 +772,28 @@ def choose_network_share(
         mixed_logits = mix_logits(
             validation_ridge_logits, logits.T[:, None], _NETWORK_WEIGHTS[:, None]
         )
-        losses = (
-            _cross_entropy(mixed_logits, validation_codes)
+        scan_losses = (
+            _compute_cross_entropy(mixed_logits, validation_codes)
             * class_weights[validation_codes]
         )
-        scan_gains[best_step] = losses[0] - losses
+        scan_gains[step_index] = scan_losses[0] - scan_losses
     total_gains = scan_gains.sum(axis=2)
-    best_step, weight_index = np.unravel_index(total_gains.argmax(), total_gains.shape)
-    person_gains = np.bincount(person_of_row, scan_gains[best_step, weight_index])
+    step_index, weight_index = np.unravel_index(total_gains.argmax(), total_gains.shape)
+    person_gains = np.bincount(row_person_codes, scan_gains[step_index, weight_index])
     mean_gain = float(person_gains.mean())
     standard_error = float(person_gains.std(ddof=1) / np.sqrt(len(person_gains)))
     if weight_index == 0 or mean_gain < _MIN_STANDARD_ERRORS * standard_error:
         best_network_step = int(total_gains[:, -1].argmax())
         return NetworkShare(0.0, mean_gain, standard_error, best_network_step)
     return NetworkShare(
-        float(_NETWORK_WEIGHTS[weight_index]), mean_gain, standard_error, int(best_step)
+        float(_NETWORK_WEIGHTS[weight_index]),
+        mean_gain,
+        standard_error,
+        int(step_index),
     )
 
 
-def _cross_entropy(logits: np.ndarray, class_codes: np.ndarray) -> np.ndarray:
+def _compute_cross_entropy(logits: np.ndarray, class_codes: np.ndarray) -> np.ndarray:
     """Return the cross-entropy of every scan, without the first axis of `logits`.
 
     `logits` is of shape (n_classes, ..., n_scans).
@@ -780,7 +806,7 @@ def _cross_entropy(logits: np.ndarray, class_codes: np.ndarray) -> np.ndarray:
 
 def networks_are_futile(
     training_runs: list[Run],
-    n_people_of_starts: int,
+    n_all_left_out_people: int,
     class_codes: np.ndarray,
     groups: np.ndarray,
     ridge_logits: np.ndarray,
@@ -800,7 +826,7 @@ def networks_are_futile(
     ----------
     training_runs : list of Run
         The starts so far, with snapshots.
-    n_people_of_starts : int
+    n_all_left_out_people : int
         Number of people whom all starts leave out, N.
     class_codes, groups, ridge_logits, settings
         As of :func:`choose_network_share`.
@@ -812,40 +838,49 @@ def networks_are_futile(
     ]
     if not trained_runs:
         return False
-    finished_share = choose_network_share(
+    trained_network_share = choose_network_share(
         trained_runs, class_codes, groups, ridge_logits, settings
     )
-    if finished_share.gain is None or finished_share.standard_error is None:
+    if (
+        trained_network_share.gain is None
+        or trained_network_share.standard_error is None
+    ):
         return True  # Nobody is left out.
-    left_out_rows = [training_run.validation_rows for training_run in trained_runs]
-    n_people = len(set(groups[np.concatenate(left_out_rows)]))
-    expected_gain = finished_share.gain * np.sqrt(n_people_of_starts / n_people)
-    if expected_gain > _MIN_STANDARD_ERRORS * finished_share.standard_error:
+    validation_row_arrays = [
+        training_run.validation_rows for training_run in trained_runs
+    ]
+    n_people = len(set(groups[np.concatenate(validation_row_arrays)]))
+    expected_gain = trained_network_share.gain * np.sqrt(
+        n_all_left_out_people / n_people
+    )
+    if expected_gain > _MIN_STANDARD_ERRORS * trained_network_share.standard_error:
         return False
-    averaged_runs = usable_runs(training_runs)
+    averaged_runs = select_usable_runs(training_runs)
     if averaged_runs == trained_runs:
-        return finished_share.weight == 0
-    full_share = choose_network_share(
+        return trained_network_share.weight == 0
+    averaged_network_share = choose_network_share(
         averaged_runs, class_codes, groups, ridge_logits, settings
     )
-    return full_share.weight == 0
+    return averaged_network_share.weight == 0
 
 
 def restore_snapshots(training_runs: list[Run], step: int, batch: Batch) -> None:
     """Put every network back to a snapshot, with the statistics of all scans."""
     for training_run in training_runs:
-        snapshot = _snapshot_at(training_run, step)
+        snapshot = _get_snapshot(training_run, step)
         training_run.network.load_state_dict(snapshot.state)
         training_run.network.remember_statistics(batch)
         training_run.best_epoch = snapshot.epoch
 
 
-def _snapshot_at(training_run: Run, step: int) -> Snapshot:
+def _get_snapshot(training_run: Run, step: int) -> Snapshot:
     """Return a snapshot of a run, its last if it stopped before."""
     return training_run.snapshots[min(step, len(training_run.snapshots) - 1)]
 
 
-def select_scans(batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray) -> Scans:
+def select_scans(
+    batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray
+) -> BatchAndCodes:
     """Return the scans of these rows of a batch, with their codes, on its device."""
     item_indices = torch.from_numpy(scan_rows).to(batch.signal.device)
     return batch.select_items(item_indices), torch.from_numpy(

@@ -88,7 +88,7 @@ def test_one_layer_at_once_is_one_step_after_the_other(
     n_rois, n_units = len(network.rows), network.mix[0].out_features
     mask = (torch.arange(n_rois * n_units * 9) % 3 > 0).double()
     limits = mask * torch.finfo(mask.dtype).max
-    monkeypatch.setattr(DropoutMasks, "draw", lambda *_: limits)
+    monkeypatch.setattr(DropoutMasks, "draw_mask", lambda *_: limits)
     monkeypatch.setattr("brainlsap.model.network._random_bytes", lambda *_: None)
     # the same mask with the regions of an item side by side
     item_mask = mask.view(n_rois, n_units, 9).permute(2, 0, 1)
@@ -116,7 +116,7 @@ def test_dropout_masks_keep_their_share_and_differ():
     masks = DropoutMasks(77)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        drawn = [masks.draw(torch.empty(0), 4000).clone() for _ in range(40)]
+        drawn = [masks.draw_mask(torch.empty(0), 4000).clone() for _ in range(40)]
     together = torch.stack(drawn)
     assert set(together.unique().tolist()) == {0.0, torch.finfo(torch.float32).max}
     together = (together > 0).float()

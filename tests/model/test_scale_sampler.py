@@ -69,7 +69,7 @@ class DenseSampler:
 
     def __init__(self, sampler, rng):
         self.evidence, self.grid, self.rng = sampler.evidence, sampler.grid, rng
-        self.grid_index = sampler.grid_index.copy()
+        self.grid_index = sampler.grid_indices.copy()
         self.log_common, self.spread = sampler.log_common, sampler.spread
         self.spreads = sampler.spread_grid
         self.log_ridges = sampler.log_ridge_grid
@@ -152,7 +152,7 @@ def test_states_are_those_of_a_dense_sampler(by_scans, n_features):
     for _ in range(2):
         sampler.sweep()
         dense.sweep()
-        assert sampler.grid_index.tolist() == dense.grid_index.tolist()
+        assert sampler.grid_indices.tolist() == dense.grid_index.tolist()
         assert sampler.log_ridge == dense.log_ridge
         assert sampler.log_common == pytest.approx(dense.log_common, rel=1e-9)
         assert sampler.spread == pytest.approx(dense.spread, rel=1e-9)
@@ -164,7 +164,7 @@ def test_a_conditional_and_the_updated_inverse_are_those_from_scratch(by_scans):
     sampler = make_sampler(evidence)
     sampler.draw_ridge()
     for region in (4, 0, 4, 2):
-        grid_index = sampler.grid_index.copy()
+        grid_index = sampler.grid_indices.copy()
         expected = np.empty(len(sampler.grid))
         for a in range(len(sampler.grid)):
             grid_index[region] = a
@@ -182,7 +182,7 @@ def test_a_conditional_and_the_updated_inverse_are_those_from_scratch(by_scans):
             Z = np.einsum("rnd,rd->nd", evidence.X, sampler.g)
         density = sampler.draw_region_scale(region, Z)
         np.testing.assert_allclose(density, expected / expected.sum(), atol=1e-8)
-        moments = evidence.moments(np.exp(sampler.grid[sampler.grid_index]))
+        moments = evidence.moments(np.exp(sampler.grid[sampler.grid_indices]))
         np.testing.assert_allclose(sampler.ZtZ, moments.ZtZ, atol=1e-8)
         np.testing.assert_allclose(sampler.Ztt, moments.Ztt, atol=1e-8)
         M = moments.ZtZ + sampler.ridge * np.eye(evidence.n_columns)
@@ -199,7 +199,7 @@ def test_sweeps_without_data_sample_the_prior():
         sampler.sweep()
         common_draws.append(sampler.log_common)
         spread_draws.append(sampler.spread)
-        last_cell_draws.append(sampler.grid_index == last_cell)
+        last_cell_draws.append(sampler.grid_indices == last_cell)
     assert abs(np.mean(common_draws)) < 0.4
     assert abs(np.std(common_draws) - COMMON_SD) < 0.25
     # The grid of spreads starts at 0.03.
@@ -249,7 +249,7 @@ def test_sampled_scales_have_the_posterior_that_is_enumerated_on_the_grid():
     for _ in range(n_sweeps):
         for region in (0, 1):
             sampler.draw_region_scale(region, None)
-            sampled[region, sampler.grid_index[region]] += 1
+            sampled[region, sampler.grid_indices[region]] += 1
     for axis, counts in enumerate(sampled):
         marginal = expected.sum(axis=1 - axis)
         mean, grid_mean = counts @ sampler.grid / n_sweeps, marginal @ sampler.grid

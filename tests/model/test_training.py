@@ -305,7 +305,7 @@ def starts_of(scans, settings, is_decided=None):
     codes = np.unique(scans.y, return_inverse=True)[1]
     splits = inner_splits(codes, scans.people, settings, 5)
     given = splits, task.measured.numpy(), np.linspace(0.1, 1.9, N_ROIS), settings
-    return batch, train_starts(batch, codes, *given, seed=5, stop_rule=is_decided)
+    return batch, train_starts(batch, codes, *given, seed=5, stop_function=is_decided)
 
 
 def test_every_start_has_its_own_seed_and_slice(scans, monkeypatch):
