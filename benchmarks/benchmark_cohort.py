@@ -97,7 +97,9 @@ def make_benchmark_cohort(
         rng = stream("decisive network", person)
         network = base * np.exp(0.6 * draw_symmetric_normal(ROIS, rng))
         if operator is not None:
-            pattern[person] = spread_from_seeds(operator(network), seeded, time=3.0)
+            pattern[person] = spread_from_seeds(
+                operator(network), seeded, spreading_time=3.0
+            )
         counts = count_streamlines(network, rng)
         connectomes[person] = np.where(counts < 10, 0.0, counts)
     pattern = pattern / pattern.max()

@@ -292,7 +292,7 @@ def make_cohort(
         stage_sizes, divide_people(n_people, visit_shares), n_sites, make_rng
     )
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
-    is_seed = _mark_seed_regions(atlas, seeds)
+    is_seed_region = _mark_seed_regions(atlas, seeds)
     base_weights = _draw_atlas_network(
         atlas, np.isin(core_names, HUBS), make_rng("base network")
     )
@@ -306,7 +306,7 @@ def make_cohort(
         )
         weight_matrix = base_weights * np.exp(PERSON_VARIABILITY * edge_noise)
         disease_patterns[person_number] = spread_from_seeds(
-            diffusion_operator(weight_matrix), is_seed, SPREADING_TIME
+            diffusion_operator(weight_matrix), is_seed_region, SPREADING_TIME
         )
         # Log-normal with mean 1.
         log_mean = -(SEVERITY_SPREAD**2) / 2
@@ -318,7 +318,7 @@ def make_cohort(
             connectomes[scan_index] = count_streamlines(
                 weight_matrix, rng, RESCAN_VARIABILITY
             )
-    disease_patterns = disease_patterns / disease_patterns[:, is_seed].mean()
+    disease_patterns = disease_patterns / disease_patterns[:, is_seed_region].mean()
     scan_person_numbers = scan_table["person"]
     years_since_baseline = scan_table["visit"].to_numpy() * MONTHS_BETWEEN / 12
     scan_severities = (
@@ -344,7 +344,7 @@ def make_cohort(
     first_feature_effects = effects_by_column[f"effect_{feature_names[0]}"]
     values_by_column = {
         "region": atlas.names,
-        "seed": is_seed,
+        "seed": is_seed_region,
         "effect": first_feature_effects,
     }
     if len(feature_names) > 1:
@@ -392,18 +392,18 @@ def divide_people(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
 def _mark_seed_regions(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
     """Return whether regions are seeds of disease, by name or by default."""
     if seeds is not None:
-        is_seed = np.isin(np.arange(len(atlas)), atlas.match(seeds))
+        is_seed_region = np.isin(np.arange(len(atlas)), atlas.match(seeds))
     else:
-        is_seed = np.isin(
+        is_seed_region = np.isin(
             [split_name(region_name)[1] for region_name in atlas.names], SEEDS
         )
-    if not is_seed.any():
+    if not is_seed_region.any():
         raise ParameterError(
             f"the atlas {atlas.name!r} contains none of the regions in which the "
             "simulated disease starts by default. Name regions of this atlas with "
             f"{option_text('seeds')}."
         )
-    return is_seed
+    return is_seed_region
 
 
 def _draw_people(
@@ -625,13 +625,13 @@ def diffusion_operator(weight_matrix: np.ndarray) -> np.ndarray:
 
 
 def spread_from_seeds(
-    operator_matrix: np.ndarray, is_seed: np.ndarray, time: float
+    operator_matrix: np.ndarray, is_seed_region: np.ndarray, spreading_time: float
 ) -> np.ndarray:
     r"""Return :math:`x(t) = e^{-t O} x_0`, :math:`x_0` being 1 at the seeds."""
     eigenvalues, eigenvectors = np.linalg.eigh(operator_matrix)
-    eigenvector_coefficients = eigenvectors.T @ is_seed.astype(float)
+    eigenvector_coefficients = eigenvectors.T @ is_seed_region.astype(float)
     disease_pattern = eigenvectors @ (
-        np.exp(-time * eigenvalues) * eigenvector_coefficients
+        np.exp(-spreading_time * eigenvalues) * eigenvector_coefficients
     )
     # Rounding can leave -1e-17 at regions that disease has not reached.
     return np.maximum(disease_pattern, 0.0)

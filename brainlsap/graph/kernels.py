@@ -780,16 +780,29 @@ def _compute_next_term(
 
     Allocating memory for every step costs several times the product itself.
     """
-    alpha, beta, gamma = (float(step_weight) for step_weight in step_weights)
+    laplacian_factor, current_factor, previous_factor = (
+        float(step_weight) for step_weight in step_weights
+    )
     if L.layout == torch.strided:
         next_term = (
-            torch.matmul(L, current_term).mul_(alpha).add_(previous_term, alpha=gamma)
+            torch.matmul(L, current_term)
+            .mul_(laplacian_factor)
+            .add_(previous_term, alpha=previous_factor)
         )
     else:
         next_term = torch.addmm(
-            previous_term, L, current_term, beta=gamma, alpha=alpha, out=output_buffer
+            previous_term,
+            L,
+            current_term,
+            beta=previous_factor,
+            alpha=laplacian_factor,
+            out=output_buffer,
         )
-    return next_term.add_(current_term, alpha=beta) if beta else next_term
+    return (
+        next_term.add_(current_term, alpha=current_factor)
+        if current_factor
+        else next_term
+    )
 
 
 def _sum_by_clenshaw(

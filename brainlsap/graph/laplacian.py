@@ -103,7 +103,7 @@ def _check_square(argument_name: str, matrix: Tensor | sparse.csr_array) -> None
 def _check_weight_range(
     min_weight: float, max_weight: float, is_symmetric: bool
 ) -> None:
-    for is_met, requirement_text in (
+    for is_requirement_met, requirement_text in (
         (
             np.isfinite([min_weight, max_weight]).all(),
             "be finite, but it contains NaN or infinite weights",
@@ -111,7 +111,7 @@ def _check_weight_range(
         (min_weight >= 0, f"not be negative; its smallest weight is {min_weight:g}"),
         (is_symmetric, "be symmetric. Symmetrise it, for example by (W + W.T) / 2"),
     ):
-        if not is_met:
+        if not is_requirement_met:
             raise ParameterError(f"W must {requirement_text}.")
 
 
@@ -306,13 +306,13 @@ class SpectrumCache:
                 prepared_connectomes = connectome_preparation.apply(
                     connectome_batch[list(graph_index_by_key.values())]
                 )
-                new_spectra = decompose(
+                new_spectrum = decompose(
                     normalized_laplacian(prepared_connectomes), dtype
                 )
                 new_spectrum_by_key = dict(
-                    zip(graph_index_by_key, map(Spectrum, *new_spectra), strict=True)
+                    zip(graph_index_by_key, map(Spectrum, *new_spectrum), strict=True)
                 )
-                n_bytes = new_spectra.eigenvectors.nbytes
+                n_bytes = new_spectrum.eigenvectors.nbytes
                 is_within_limit = self._n_bytes + n_bytes <= self.max_bytes
                 if (
                     block_start == 0

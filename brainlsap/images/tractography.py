@@ -485,7 +485,7 @@ def build_connectome(
             streamline_block.points[streamline_block.starts]
         )
         end_codes = node_assigner.find_codes(streamline_block.points[end_point_rows])
-        end_placement.add(
+        end_placement.add_ends(
             streamline_block.points[
                 np.concatenate([streamline_block.starts, end_point_rows])
             ],
@@ -528,7 +528,7 @@ def build_connectome(
             path=tractogram,
         )
     if not same_space:
-        end_placement.check(tractogram)
+        end_placement.check_overlap(tractogram)
 
     pair_counts, pair_weights, factor_sums = pair_totals
     if weight == "mean_length":
@@ -561,7 +561,7 @@ def build_connectome(
     return BuiltConnectome(
         matrix=connectome,
         names=atlas.names,
-        notes=(*label_image.notes, *end_placement.notes(assignment), summary_text),
+        notes=(*label_image.notes, *end_placement.list_notes(assignment), summary_text),
         n_streamlines=n_streamlines,
         n_kept=n_kept,
         n_unassigned=n_unassigned,
@@ -614,7 +614,7 @@ class Placement:
         self.lowest = np.full(3, np.inf)
         self.highest = np.full(3, -np.inf)
 
-    def add(self, end_points: np.ndarray, node_codes: np.ndarray) -> None:
+    def add_ends(self, end_points: np.ndarray, node_codes: np.ndarray) -> None:
         """Add ends (n, 3) and the codes of their nodes, 0 for none."""
         if not len(end_points):
             return
@@ -640,7 +640,7 @@ class Placement:
             return np.nan
         return 1 - self.n_in_brain / self.n_ends
 
-    def notes(self, assignment: str) -> list[str]:
+    def list_notes(self, assignment: str) -> list[str]:
         """Return a note on the share of ends in nodes, compared with typical values."""
         if not self.n_ends:
             return []
@@ -656,7 +656,7 @@ class Placement:
             f"{TYPICAL_SHARE_OUTSIDE:.0%})"
         ]
 
-    def check(self, tractogram: str | Path) -> None:
+    def check_overlap(self, tractogram: str | Path) -> None:
         """Raise if the ends show that streamlines and labels do not overlap."""
         advice_text = (
             "The tractogram may not be in the space and unit (mm) of the "

@@ -308,8 +308,8 @@ def _draw_validation_people(
 
 def train_network(
     make_network: Callable[[], GraphNetwork],
-    train_scans: BatchAndCodes,
-    validation_scans: BatchAndCodes | None,
+    train_batch_and_codes: BatchAndCodes,
+    validation_batch_and_codes: BatchAndCodes | None,
     settings: Settings,
     seed: int,
 ) -> Run:
@@ -319,9 +319,9 @@ def train_network(
     ----------
     make_network : callable
         Returns a network with fresh weights.
-    train_scans : (batch, codes)
+    train_batch_and_codes : (batch, codes)
         Scans for training.
-    validation_scans : (batch, codes) or None
+    validation_batch_and_codes : (batch, codes) or None
         Scans that choose the epoch; None trains for all epochs and uses the last.
     settings : Settings
     seed : int
@@ -329,9 +329,12 @@ def train_network(
     """
     for attempt_number in range(_MAX_RESTARTS + 1):
         # a stride that no other start's seed lands on
-        with seeded(seed + 1_000_003 * attempt_number, train_scans[1].device):
+        with seeded(seed + 1_000_003 * attempt_number, train_batch_and_codes[1].device):
             training_run = _train_once(
-                make_network(), train_scans, validation_scans, settings
+                make_network(),
+                train_batch_and_codes,
+                validation_batch_and_codes,
+                settings,
             )
         training_run.n_restarts = attempt_number
         if not training_run.fault:
@@ -412,14 +415,14 @@ class Adam:
 
 
 def make_epoch_function(
-    network: GraphNetwork, train_scans: BatchAndCodes, settings: Settings
+    network: GraphNetwork, train_batch_and_codes: BatchAndCodes, settings: Settings
 ) -> Callable[[], float]:
     """Return a function that takes one training epoch and returns the mean loss.
 
     Without a batch size an epoch is one step on all scans, or, if there are more than
     `MAX_STEP_SCANS`, on the next part of them, in their order.
     """
-    class_codes = train_scans[1]
+    class_codes = train_batch_and_codes[1]
     parameters_by_decay = dict[float, list]()
     for parameter_name, parameter in network.named_parameters():
         if (
@@ -435,7 +438,7 @@ def make_epoch_function(
     ]
     loss_function = _make_loss(network, class_codes, settings)
 
-    part_cycle = cycle(_divide_scans(network, train_scans))
+    part_cycle = cycle(_divide_scans(network, train_batch_and_codes))
 
     def run_epoch() -> float:
         # Setting the mode of all modules takes a twentieth of an epoch.
@@ -444,7 +447,7 @@ def make_epoch_function(
         loss_sum = torch.zeros((), device=class_codes.device)
         n_scans_seen = 0
         minibatches = (
-            _draw_minibatches(train_scans, settings.batch_size)
+            _draw_minibatches(train_batch_and_codes, settings.batch_size)
             if settings.batch_size
             else [next(part_cycle)]
         )
@@ -464,16 +467,16 @@ def make_epoch_function(
 
 
 def _divide_scans(
-    network: GraphNetwork, train_scans: BatchAndCodes
+    network: GraphNetwork, train_batch_and_codes: BatchAndCodes
 ) -> list[BatchAndCodes]:
     """Return parts of at most `MAX_STEP_SCANS` scans, in their order."""
-    batch, class_codes = train_scans
+    batch, class_codes = train_batch_and_codes
     n_items = len(class_codes)
     if network.reads_terms:  # before the division: parts copy nothing
         batch.region_terms(network.rows)  # type: ignore[union-attr]
     n_parts = -(-n_items // MAX_STEP_SCANS)
     if n_parts == 1:
-        return [train_scans]
+        return [train_batch_and_codes]
     slice_bounds = [n_items * k // n_parts for k in range(n_parts + 1)]
     scan_slices = [
         slice(start_row, end_row) for start_row, end_row in pairwise(slice_bounds)
@@ -485,36 +488,38 @@ def _divide_scans(
 
 
 def _draw_minibatches(
-    train_scans: BatchAndCodes, batch_size: int
+    train_batch_and_codes: BatchAndCodes, batch_size: int
 ) -> Iterator[BatchAndCodes]:
     """Yield all scans in a random order, so many at a time."""
-    batch, class_codes = train_scans
+    batch, class_codes = train_batch_and_codes
     n_items = len(class_codes)
     # Draw on the CPU, so that batches are the same on every device.
     item_order = torch.randperm(n_items).to(class_codes.device)
     # Equal parts: a last batch of one scan could not be standardised.
     for item_indices in torch.tensor_split(item_order, -(-n_items // batch_size)):
         if len(item_indices) == n_items:
-            yield train_scans
+            yield train_batch_and_codes
         else:
             yield batch.select_items(item_indices), class_codes[item_indices]
 
 
 def _train_once(
     network: GraphNetwork,
-    train_scans: BatchAndCodes,
-    validation_scans: BatchAndCodes | None,
+    train_batch_and_codes: BatchAndCodes,
+    validation_batch_and_codes: BatchAndCodes | None,
     settings: Settings,
 ) -> Run:
     """Train once and check the result."""
-    train_epoch = make_epoch_function(network, train_scans, settings)
-    compute_loss = _make_loss(network, train_scans[1], settings)
-    statistics_scans = (
-        train_scans if network.reads_terms else _spread_scans(train_scans)
+    train_epoch = make_epoch_function(network, train_batch_and_codes, settings)
+    compute_loss = _make_loss(network, train_batch_and_codes[1], settings)
+    statistics_batch_and_codes = (
+        train_batch_and_codes
+        if network.reads_terms
+        else _spread_scans(train_batch_and_codes)
     )
     training_history, best_state = History(), network.state_dict()
     snapshots: list[Snapshot] = []
-    chooses_epoch = validation_scans is not None and settings.patience > 0
+    chooses_epoch = validation_batch_and_codes is not None and settings.patience > 0
     best_loss, best_epoch, validation_loss = float("inf"), -1, float("nan")
     for epoch in range(settings.n_epochs):
         loss = train_epoch()
@@ -522,10 +527,12 @@ def _train_once(
             break
         if epoch % _VALIDATE_EVERY == 0 and epoch < settings.n_epochs - 1:
             continue
-        logits = train_scans[1].new_zeros((0, network.n_classes))
-        if validation_scans is not None:
-            logits = _compute_logits(network, statistics_scans, validation_scans[0])
-            validation_loss = float(compute_loss(logits, validation_scans[1]))
+        logits = train_batch_and_codes[1].new_zeros((0, network.n_classes))
+        if validation_batch_and_codes is not None:
+            logits = _compute_logits(
+                network, statistics_batch_and_codes, validation_batch_and_codes[0]
+            )
+            validation_loss = float(compute_loss(logits, validation_batch_and_codes[1]))
         if settings.network_weight == BY_LEFT_OUT_PEOPLE:
             network_state = _copy_state(network)
             snapshots.append(Snapshot(epoch, logits.cpu().numpy(), network_state))
@@ -539,14 +546,14 @@ def _train_once(
             break
     # of the last epoch, whichever is selected
     training_accuracy = (
-        _compute_training_accuracy(network, train_scans)
+        _compute_training_accuracy(network, train_batch_and_codes)
         if settings.least_learned
         else 1.0
     )
     if chooses_epoch:
         network.load_state_dict(best_state)
     fault_text = (
-        _describe_fault(network, train_scans, training_accuracy, settings)
+        _describe_fault(network, train_batch_and_codes, training_accuracy, settings)
         if training_history.epoch
         else _DIVERGED
     )
@@ -568,36 +575,40 @@ def _copy_state(network: GraphNetwork) -> dict[str, Tensor]:
     }
 
 
-def _spread_scans(scans: BatchAndCodes) -> BatchAndCodes:
+def _spread_scans(batch_and_codes: BatchAndCodes) -> BatchAndCodes:
     """Return at most `MAX_STEP_SCANS` scans, evenly spread over the rows."""
-    batch, class_codes = scans
+    batch, class_codes = batch_and_codes
     n_scans = len(class_codes)
     if n_scans <= MAX_STEP_SCANS:
-        return scans
+        return batch_and_codes
     item_indices = torch.arange(MAX_STEP_SCANS) * n_scans // MAX_STEP_SCANS
     item_indices = item_indices.to(class_codes.device)
     return batch.select_items(item_indices), class_codes[item_indices]
 
 
 def _compute_training_accuracy(
-    network: GraphNetwork, train_scans: BatchAndCodes
+    network: GraphNetwork, train_batch_and_codes: BatchAndCodes
 ) -> float:
     """Return the balanced accuracy in the scans that a network was trained on."""
     from sklearn.metrics import balanced_accuracy_score
 
-    predicted_codes = _compute_logits(network, train_scans, train_scans[0]).argmax(1)
-    return float(balanced_accuracy_score(train_scans[1].cpu(), predicted_codes.cpu()))
+    predicted_codes = _compute_logits(
+        network, train_batch_and_codes, train_batch_and_codes[0]
+    ).argmax(1)
+    return float(
+        balanced_accuracy_score(train_batch_and_codes[1].cpu(), predicted_codes.cpu())
+    )
 
 
 def _describe_fault(
     network: GraphNetwork,
-    train_scans: BatchAndCodes,
+    train_batch_and_codes: BatchAndCodes,
     training_accuracy: float,
     settings: Settings,
 ) -> str:
     """Return the reason for not trusting a trained network, or "" if there is none."""
     logits = _compute_logits(
-        network, train_scans, _spread_scans(train_scans)[0]
+        network, train_batch_and_codes, _spread_scans(train_batch_and_codes)[0]
     ).double()
     if not bool(torch.isfinite(logits).all()):
         return _DIVERGED
@@ -616,11 +627,11 @@ def _describe_fault(
 
 @torch.no_grad()
 def _compute_logits(
-    network: GraphNetwork, train_scans: BatchAndCodes, batch: Batch
+    network: GraphNetwork, train_batch_and_codes: BatchAndCodes, batch: Batch
 ) -> Tensor:
     """Return the logits of some scans by the statistics of the training scans."""
     network.eval()
-    network.remember_statistics(train_scans[0])
+    network.remember_statistics(train_batch_and_codes[0])
     return network(batch)
 
 
@@ -685,13 +696,15 @@ def train_starts(
         if len(train_rows) > MAX_STEP_SCANS:  # steps take parts of them in their order
             rng = np.random.default_rng([seed, start_number])
             train_rows = rng.permutation(train_rows)
-        train_scans = select_scans(batch, class_codes, train_rows)
-        validation_part = select_scans(batch, class_codes, validation_rows)
-        validation_scans = validation_part if len(validation_part[1]) else None
+        train_batch_and_codes = select_scans(batch, class_codes, train_rows)
+        selected_batch_and_codes = select_scans(batch, class_codes, validation_rows)
+        validation_batch_and_codes = (
+            selected_batch_and_codes if len(selected_batch_and_codes[1]) else None
+        )
         training_run = train_network(
             make_network,
-            train_scans,
-            validation_scans,
+            train_batch_and_codes,
+            validation_batch_and_codes,
             settings,
             seed + 7919 * start_number,
         )

@@ -220,7 +220,7 @@ class NodeNetwork(nn.Module):
 
     def propagate(self, H: Tensor, scale: Any = None) -> Tensor:
         """Propagate all views at once, as heat or by steps over edges."""
-        node_settings, channels = self.settings, H.flatten(1)
+        node_settings, flat_channels = self.settings, H.flatten(1)
         n_steps = int(node_settings.degree or 0)
         if node_settings.network != "heat":
             channels_by_step = self.collect_step_channels(H, n_steps)
@@ -228,15 +228,15 @@ class NodeNetwork(nn.Module):
                 return sum(channels_by_step[1:], start=H) / len(channels_by_step)
             return channels_by_step[-1]
         if node_settings.kernel != "exact":
-            channels = diffuse_recurrence(
-                self.L, channels, scale, node_settings.kernel, n_steps
+            flat_channels = diffuse_recurrence(
+                self.L, flat_channels, scale, node_settings.kernel, n_steps
             )
         else:
             # written out: the engine for many small graphs is several times slower on
             # one large graph, and one matrix of all responses fits into memory here
             spectral_response = torch.exp(-scale[:, None] * self.eigenvalues)
-            channels = (self.U * spectral_response) @ (self.U.T @ channels)
-        return channels.view(H.shape)
+            flat_channels = (self.U * spectral_response) @ (self.U.T @ flat_channels)
+        return flat_channels.view(H.shape)
 
     def collect_step_channels(self, H: Tensor, n_steps: int) -> list[Tensor]:
         """Return channels after 0 to `n_steps` steps over edges."""

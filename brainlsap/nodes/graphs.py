@@ -426,22 +426,22 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     (
         train_features,
         test_features,
-        test_labels,
-        all_features,
-        all_labels,
+        test_one_hot_labels,
+        allx_features,
+        allx_one_hot_labels,
         neighbours_by_node,
     ) = (_unpickle_arrays(Path(f"{path_prefix}.{file_key}")) for file_key in file_keys)
     with reading(f"{path_prefix}.*", "parts of one graph"):
         test_node_indices = np.loadtxt(f"{path_prefix}.test.index", dtype=int, ndmin=1)
-        n_allx_nodes = all_features.shape[0]
+        n_allx_nodes = allx_features.shape[0]
         n_train_nodes = train_features.shape[0]
         n_nodes = int(test_node_indices.max()) + 1
-        is_consistent = (
+        has_consistent_nodes = (
             test_node_indices.min() >= n_allx_nodes
             and n_nodes <= n_allx_nodes + 2 * len(test_node_indices)
         )
         if (
-            not is_consistent
+            not has_consistent_nodes
             or len(np.unique(test_node_indices)) != test_features.shape[0]
         ):
             raise ValueError(
@@ -449,12 +449,14 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
             )
         # rows of the files as nodes of the graph; the nodes left out get none
         row_node_indices = np.r_[:n_allx_nodes, test_node_indices]
-        X = sparse.vstack([all_features, test_features], format="coo", dtype=np.float32)
+        X = sparse.vstack(
+            [allx_features, test_features], format="coo", dtype=np.float32
+        )
         coordinate_indices = (row_node_indices[X.row], X.col)
         features_shape = (n_nodes, X.shape[1])
         features = sparse.csr_array((X.data, coordinate_indices), shape=features_shape)
         one_hot_labels, node_labels = (
-            np.vstack([all_labels, test_labels]),
+            np.vstack([allx_one_hot_labels, test_one_hot_labels]),
             np.full(n_nodes, -1),
         )
         node_labels[row_node_indices] = np.where(

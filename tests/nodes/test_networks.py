@@ -26,7 +26,7 @@ N_NODES = 60
 TRAIN, VALIDATION, TEST = np.arange(18), np.arange(18, 30), np.arange(30, N_NODES)
 
 
-def collect_step_channels(graph):
+def walk(graph):
     """D^-1/2 (A + I) D^-1/2, dense."""
     W = graph.adjacency.toarray().astype(float) + np.eye(N_NODES)
     root = W.sum(1) ** -0.5
@@ -111,7 +111,7 @@ def test_networks_by_hand(graph, name):
     X = graph.features.toarray()
     X = torch.from_numpy(X / np.maximum(X.sum(1, keepdims=True), 1)).float()
     network = brief(name, graph, 2).network_
-    logits = by_hand(name, network, collect_step_channels(graph).float(), X)
+    logits = by_hand(name, network, walk(graph).float(), X)
     assert torch.allclose(network()[:, 0], logits, atol=1e-5)
 
 
@@ -170,9 +170,7 @@ def test_adc_learns_its_scale_and_graphheat_does_not(graph):
 
 
 def test_page_rank_against_an_inverse(graph):
-    truth = 0.1 * np.linalg.inv(
-        np.eye(N_NODES) - 0.9 * collect_step_channels(graph).numpy()
-    )
+    truth = 0.1 * np.linalg.inv(np.eye(N_NODES) - 0.9 * walk(graph).numpy())
     scaled = truth / np.sqrt(np.outer(truth.sum(1), truth.sum(0)))
     found = page_rank_graph(graph.adjacency, 0.1, N_NODES).toarray()
     assert np.abs(found - scaled).max() < 1e-3
