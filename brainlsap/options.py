@@ -528,7 +528,7 @@ OPTIONS: tuple[Option, ...] = (
         "n_starts",
         "--starts",
         WHOLE_NUMBER,
-        "number of networks that each fit trains and averages",
+        "number of networks to train and average in each fit",
         "N",
         commands=("demo",),
     ),

@@ -213,7 +213,10 @@ def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> st
     hint_text = ""
     if table_columns.comment_line_numbers:
         comment_line_number = table_columns.comment_line_numbers[-1]
-        hint_text = f" Line {comment_line_number} begins with # and is a comment."
+        hint_text = (
+            f" Line {comment_line_number} begins with # and was read as a comment. If "
+            "this line is the header, delete the #."
+        )
     raise FileFormatError(
         f"{id_choice.problem}. Columns that may contain participant IDs: "
         f"{candidates_text}. Name the ID column with {option_text('id_column')}, or "
