@@ -180,12 +180,17 @@ def _describe_clusters(evaluation: Evaluation) -> str:
 def _describe_site_scores(evaluation: Evaluation) -> str:
     if evaluation.settings.get("leave_out"):
         return _describe_clusters(evaluation)
-    if any(
-        kind_of(column_name) == "site"
-        for column_name in subgroup_table(evaluation)["column"]
-    ):
-        return "The model was scored in each site."
-    return ""
+    group_table = subgroup_table(evaluation)
+    is_site_row = [
+        kind_of(column_name) == "site" for column_name in group_table["column"]
+    ]
+    site_scores = group_table.loc[is_site_row, "balanced_accuracy"]
+    if not site_scores.notna().any():
+        return ""
+    return (
+        f"The model was scored in {site_scores.notna().sum()} of "
+        f"{count(len(site_scores), 'site')}."
+    )
 
 
 def _name_scores(evaluation: Evaluation) -> str:

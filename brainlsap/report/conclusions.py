@@ -374,7 +374,7 @@ def judge_decline(evaluation: Evaluation) -> Conclusion:
         )
     cross_validated_interval = model_card["scores"]["values"]["balanced_accuracy"]
     cross_validated_text = (
-        "Cross-validated balanced accuracy of its study "
+        "Cross-validated balanced accuracy of the training study "
         f"{cross_validated_interval[0]:.3f} (95%: "
         f"{cross_validated_interval[1]:.3f} to {cross_validated_interval[2]:.3f})"
     )
@@ -443,11 +443,16 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
             "slope and intercept).",
         )
     min_n_people = int(number_table["people"].min())
+    untested_names = number_table.loc[number_table["slope"].isna(), "class"]
+    untested_text = ""
+    if len(untested_names):
+        untested_text = f" (apart from {with_and(untested_names)}, not tested)"
     return Conclusion(
         question_text,
         NOT_SHOWN,
-        "No class has a calibration slope that differs clearly from 1 or an intercept "
-        "that differs clearly from 0. The smallest class has "
+        f"No class{untested_text} has a calibration slope that differs clearly from 1 "
+        "or an intercept that differs clearly from 0. This does not show that the "
+        f"probabilities are right: the smallest class has "
         f"{count(min_n_people, 'participant')}.",
         label=NO_WARNING,
     )
@@ -472,7 +477,7 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
         )
     undercovered_class_texts = [
         f"{coverage_record['class']} ({coverage_record['coverage']:.0%} of "
-        f"{coverage_record['people']})"
+        f"{count(coverage_record['people'], 'participant')})"
         for coverage_record in present_class_records
         if coverage_record["high"] < NOMINAL_COVERAGE
     ]
@@ -480,9 +485,9 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
         return Conclusion(
             question_text,
             NO,
-            "The sets contain the true class of too few participants of "
-            f"{with_and(undercovered_class_texts)}: the 95% interval of this share "
-            "lies below 90%.",
+            "Too few sets contain the true class in "
+            f"{with_and(undercovered_class_texts)}: the 95% interval of the share lies "
+            "below 90% there.",
         )
     min_n_people = min(
         coverage_record["people"] for coverage_record in present_class_records
@@ -491,7 +496,8 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
         question_text,
         NOT_SHOWN,
         "In every class, the 95% interval of the share of sets with the true class "
-        f"reaches 90%. The smallest class has {count(min_n_people, 'participant')}.",
+        "includes 90% or lies above it. This does not show that the sets hold: the "
+        f"smallest class has {count(min_n_people, 'participant')}.",
         label=NO_WARNING,
     )
 
@@ -503,7 +509,7 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
     n_scans_text = count(evaluation.cohort.n_scans, "scan")
     difference_sentences = [
         f"{n_scans} of {n_scans_text} have {difference_kind} unlike those of the "
-        "training scans, so their predictions are less reliable."
+        "training scans, so their predictions may be less reliable."
         for difference_kind, n_scans in external_facts["n_unlike"].items()
         if n_scans
     ]
@@ -578,7 +584,7 @@ def _list_external_forbidden_phrases(
 
 def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     """Return what limits the conclusions of an external evaluation."""
-    cohort = evaluation.cohort
+    cohort, external_facts = evaluation.cohort, evaluation.settings["external"]
     cautions = []
     if is_simulated(evaluation):
         cautions.append("The data are simulated: no conclusion about people.")
@@ -596,6 +602,13 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     absent_class_names = _list_absent_classes(evaluation)
     if absent_class_names:
         cautions.append(f"Nobody has the class {with_and(absent_class_names)}.")
+    training_sites = external_facts["card"]["training"]["counts"].get("site", {})
+    sites = demographics.find_covariate(cohort.table, "site")
+    if training_sites and sites is not None and {*sites.dropna()} <= {*training_sites}:
+        cautions.append(
+            "All sites have the names of training sites, so this may not be a test in "
+            "new centres."
+        )
     cautions.append(
         "One sample was tested, and its classes, ages, sexes and sites may differ from "
         "those of the training (table of case mix)."
@@ -748,8 +761,8 @@ def method_text(evaluation: Evaluation) -> str:
     scale_sentence = ""
     if method_key in METHODS_OF_SCALES:
         scale_sentence = (
-            " A small scale means little averaging. It does not mean that classes "
-            "differ in a region or that a region is important."
+            " A small scale means little averaging, not that a region differs between "
+            "classes or is important."
         )
     ridge_name = "LSAP-R"
     ridge_sentence = ""

@@ -33,8 +33,8 @@ def describe_learned_sites(site_names: Sequence[str]) -> str:
         sites_text = f"sites {with_and(site_names)}"
     return (
         f"Scans of the {sites_text} were harmonised as scans of the training "
-        f"{'site' if len(site_names) == 1 else 'sites'} of the same name. If these "
-        "are other scanners, give the sites other names and repeat."
+        f"{'site' if len(site_names) == 1 else 'sites'} of the same name. If a site "
+        "has another scanner than in the training, give it another name and repeat."
     )
 
 

@@ -849,10 +849,10 @@ def _list_shareable_notes(
 ) -> list[str]:
     """Return a cohort's notes without names of people, files and days."""
     cohort_findings = as_findings(evaluation.cohort.findings)
-    return [
-        withhold_names(cohort_finding.shareable_text())
-        for cohort_finding in cohort_findings
-    ]
+    note_texts = [finding.shareable_text() for finding in cohort_findings]
+    if is_external(evaluation):
+        note_texts += evaluation.settings["external"]["side_notes"]
+    return [withhold_names(note_text) for note_text in note_texts]
 
 
 def _withhold_texts(nested_value: Any, withhold_names: Callable[[str], str]) -> Any:

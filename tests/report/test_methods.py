@@ -147,7 +147,7 @@ STUDY_OPTIONS = {
     "leave_out": ("site", "one fold for each value of site"),
     "random_state": (7, "seed 7"),
     "merge_classes": ("5-to-2", "impaired: EMCI, LMCI and AD"),
-    "harmonize": ("site", "values of site were removed"),
+    "harmonize": ("site", "Effects of site on the features were removed"),
     "regress_out": (["age", "sex"], "effects of age and sex"),
     "covariates": (["sex"], "brain features beyond sex was measured"),
     "subgroups": (["site"], "in groups of participants by site"),
