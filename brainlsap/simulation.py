@@ -182,7 +182,7 @@ of each region from CN to AD (effect).
 """
 
 
-class HealthyFeature(NamedTuple):
+class HealthyFeatureDistribution(NamedTuple):
     """Distribution of a feature in health; deviations are parts of the mean."""
 
     cortex_mean: float
@@ -197,9 +197,11 @@ class HealthyFeature(NamedTuple):
 
 
 HEALTHY_FEATURES = {
-    "fdg": HealthyFeature(1.25, 0.10, UPTAKE, 0.040, 0.050, 0.025, -0.003),
-    "thickness": HealthyFeature(2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
-    "volume": HealthyFeature(3000, 800, VOLUME, 0.080, 0.080, 0.020, -0.005),
+    "fdg": HealthyFeatureDistribution(1.25, 0.10, UPTAKE, 0.040, 0.050, 0.025, -0.003),
+    "thickness": HealthyFeatureDistribution(2.5, 0.28, {}, 0.035, 0.060, 0.025, -0.003),
+    "volume": HealthyFeatureDistribution(
+        3000, 800, VOLUME, 0.080, 0.080, 0.020, -0.005
+    ),
 }
 
 

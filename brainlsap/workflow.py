@@ -40,7 +40,7 @@ from brainlsap.evaluation.cross_validation import (
     choose_n_jobs,
     cross_validate_with_calls,
     split_cohort,
-    split_role,
+    split_model_and_role,
 )
 from brainlsap.evaluation.learning_curve import learning_curve as compute_learning_curve
 from brainlsap.evaluation.models import (
@@ -244,7 +244,7 @@ def run_study(
         )
         study_options |= analysis_options | {"feature": list(cohort.feature_names)}
         for model_name, model in user_models.items():
-            model_parameters = to_jsonable(split_role(model)[0].get_params())
+            model_parameters = to_jsonable(split_model_and_role(model)[0].get_params())
             study_options |= {
                 f"{model_name}__{parameter_name}": parameter_value
                 for parameter_name, parameter_value in model_parameters.items()

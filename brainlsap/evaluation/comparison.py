@@ -39,7 +39,7 @@ from brainlsap.evaluation.scores import (
     weighted_confusion_counts,
     weighted_scores,
 )
-from brainlsap.evaluation.splits import permute_rows, person_blocks
+from brainlsap.evaluation.splits import permute_row_order, person_blocks
 from brainlsap.exceptions import check_at_least, check_choice
 
 GAIN_OF_RIDGE = {
@@ -200,7 +200,7 @@ def compare_models(
     test_table[bound_column_names] = test_table[bound_column_names].clip(
         -max_difference, max_difference
     )
-    _correct_comparisons(test_table, evaluation, reference)
+    _add_adjusted_p_values(test_table, evaluation, reference)
     test_table["n_folds"] = len(fold_score_table)
     is_better_model = (test_table["difference"] > 0) ^ get_score(
         score_name
@@ -209,7 +209,7 @@ def compare_models(
     return test_table
 
 
-def _correct_comparisons(
+def _add_adjusted_p_values(
     test_table: pd.DataFrame, evaluation: Evaluation, reference_name: str
 ) -> None:
     """Add p_holm and n_comparisons to tests of the models against a reference.
@@ -293,12 +293,12 @@ def nested_model_table(
         were not run, or failed.
     """
     check_at_least("n_draws", n_draws, 1)
-    accuracy_table = _compute_person_accuracies(evaluation)
+    accuracy_table = _tabulate_accuracy_contributions(evaluation)
     ridge_names = [
         ridge_name for ridge_name in NESTED_RIDGES if ridge_name in accuracy_table
     ]
     difference_table = accuracy_table[ridge_names].diff(axis=1)
-    exchange_test_by_model = _exchange_tests(
+    exchange_test_by_model = _compute_exchange_test_by_column(
         difference_table[ridge_names[1:]], n_draws, random_state
     )
     step_records = []
@@ -394,14 +394,14 @@ def compare_by_person(
     check_at_least("n_draws", n_draws, 1)
     reference = reference or evaluation.models[0]
     check_choice("reference", reference, evaluation.models)
-    accuracy_table = _compute_person_accuracies(evaluation)
+    accuracy_table = _tabulate_accuracy_contributions(evaluation)
     other_model_names = [
         other_name for other_name in evaluation.models if other_name != reference
     ]
     exchange_test_by_model = {}
     if reference in accuracy_table:
         difference_table = accuracy_table.rsub(accuracy_table[reference], axis=0)
-        exchange_test_by_model = _exchange_tests(
+        exchange_test_by_model = _compute_exchange_test_by_column(
             difference_table.drop(columns=reference), n_draws, random_state
         )
     for model_name in exchange_test_by_model:
@@ -417,7 +417,7 @@ def compare_by_person(
     )
     test_table.insert(0, "model", other_model_names)
     test_table.insert(1, "reference", reference)
-    _correct_comparisons(test_table, evaluation, reference)
+    _add_adjusted_p_values(test_table, evaluation, reference)
     return test_table
 
 
@@ -460,7 +460,7 @@ def added_value_table(
     return comparison_table.iloc[np.argsort(rank_series)].reset_index(drop=True)
 
 
-def _exchange_tests(
+def _compute_exchange_test_by_column(
     difference_table: pd.DataFrame, n_draws: int, random_state: int
 ) -> dict[str, ExchangeTest]:
     """Test differences of two balanced accuracies from what people add to them.
@@ -505,7 +505,7 @@ def _exchange_tests(
     }
 
 
-def _compute_person_accuracies(evaluation: Evaluation) -> pd.DataFrame:
+def _tabulate_accuracy_contributions(evaluation: Evaluation) -> pd.DataFrame:
     """Return the contribution of each person (row) to each model's balanced accuracy.
 
     Models with a failed fit have no column.
@@ -572,12 +572,16 @@ def bootstrap_scores(
         score, estimate, low, high; a row for each of :data:`SCORES`, NaN for scores
         that the model or the cohort does not have.
     """
-    coded_predictions, person_codes = _select_predictions(evaluation, model)
+    coded_predictions, person_codes = _select_predictions_and_person_codes(
+        evaluation, model
+    )
     draws_by_score: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
     if coded_predictions is not None:
         block_dicts = [
             weighted_scores(coded_predictions, row_weights)
-            for row_weights in _iter_weights(person_codes, n_draws, random_state)
+            for row_weights in _iter_bootstrap_weights(
+                person_codes, n_draws, random_state
+            )
         ]
         draws_by_score = {
             score_name: np.concatenate(
@@ -592,7 +596,7 @@ def bootstrap_scores(
     score_records = []
     for score_name, score_entry in SCORES.items():
         score_limits = score_entry.range_for(n_classes)
-        estimate_and_bounds = _compute_draw_interval(
+        estimate_and_bounds = _compute_estimate_and_interval(
             draws_by_score[score_name], n_people, score_entry.interval, score_limits
         )
         score_records.append((score_name, *estimate_and_bounds))
@@ -665,7 +669,9 @@ def chance_p_values(
     models_by_truth: dict[tuple[bytes, bytes], list[str]] = {}
     predictions_by_model = {}
     for model_name in models:
-        coded_predictions, person_codes = _select_predictions(evaluation, model_name)
+        coded_predictions, person_codes = _select_predictions_and_person_codes(
+            evaluation, model_name
+        )
         if coded_predictions is None:
             continue
         predictions_by_model[model_name] = coded_predictions
@@ -688,10 +694,10 @@ def _permutation_p_values(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Return p of every model; their predictions are of the same scans."""
-    actual_codes = predictions_list[0].actual_codes
+    actual_scan_codes = predictions_list[0].actual_codes
     n_classes = predictions_list[0].n_classes
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
-    class_weights = 1 / np.bincount(actual_codes, minlength=n_classes).clip(1)
+    class_weights = 1 / np.bincount(actual_scan_codes, minlength=n_classes).clip(1)
     predicted_codes = np.stack(
         [coded_predictions.predicted_codes for coded_predictions in predictions_list]
     )
@@ -706,15 +712,15 @@ def _permutation_p_values(
         ]
         return np.tensordot(class_weights, np.array(class_hits, dtype=float), 1)
 
-    extreme_thresholds = weigh_hits(actual_codes[None]) - _SAME_SCORE
+    extreme_thresholds = weigh_hits(actual_scan_codes[None]) - _SAME_SCORE
     index_blocks = person_blocks(person_codes)
     exceedance_counts = np.ones(len(predictions_list))
-    for draw_slice in _iter_draw_slices(n_permutations, len(actual_codes)):
+    for draw_slice in _iter_draw_slices(n_permutations, len(actual_scan_codes)):
         permuted_row_orders = [
-            permute_rows(index_blocks, rng)
+            permute_row_order(index_blocks, rng)
             for _ in range(draw_slice.stop - draw_slice.start)
         ]
-        permuted_scores = weigh_hits(actual_codes[np.array(permuted_row_orders)])
+        permuted_scores = weigh_hits(actual_scan_codes[np.array(permuted_row_orders)])
         exceedance_counts += (permuted_scores >= extreme_thresholds).sum(axis=0)
     return exceedance_counts / (n_permutations + 1)
 
@@ -740,11 +746,13 @@ def class_table(
     rate_table = evaluation.cohort.class_counts().rename(
         columns={"participants": "people"}
     )
-    coded_predictions, person_codes = _select_predictions(evaluation, model)
+    coded_predictions, person_codes = _select_predictions_and_person_codes(
+        evaluation, model
+    )
     if coded_predictions is None:
         return rate_table
     count_blocks, auc_blocks = [], []
-    for row_weights in _iter_weights(person_codes, n_draws, random_state):
+    for row_weights in _iter_bootstrap_weights(person_codes, n_draws, random_state):
         count_blocks.append(weighted_confusion_counts(coded_predictions, row_weights))
         if coded_predictions.ranking_scores is not None:
             auc_blocks.append(
@@ -788,13 +796,13 @@ def class_table(
             is_counted_row,
         ) in draws_and_rows_by_rate.items():
             n_people = len(set(person_codes[is_counted_row]))
-            estimate_and_bounds = _compute_draw_interval(
+            estimate_and_bounds = _compute_estimate_and_interval(
                 rate_draw_matrix[:, class_code], n_people, "proportion", (0.0, 1.0)
             )
             rate_table.loc[
                 class_code, [rate_name, f"{rate_name}_low", f"{rate_name}_high"]
             ] = estimate_and_bounds
-        auc, auc_low, auc_high = _compute_draw_interval(
+        auc, auc_low, auc_high = _compute_estimate_and_interval(
             auc_draws[:, class_code], len(set(person_codes)), "pairs", (0.0, 1.0)
         )
         if auc_high - auc_low < _SAME_SCORE:
@@ -813,7 +821,7 @@ def class_table(
     return rate_table
 
 
-def _select_predictions(
+def _select_predictions_and_person_codes(
     evaluation: Evaluation, model_name: str
 ) -> tuple[Predictions | None, np.ndarray]:
     """Return a model's predictions, None where a fit failed, and the people's codes."""
@@ -827,7 +835,7 @@ def _select_predictions(
     return evaluation.as_predictions(prediction_table), person_codes
 
 
-def _iter_weights(
+def _iter_bootstrap_weights(
     person_codes: np.ndarray, n_draws: int, random_state: int
 ) -> Iterator[np.ndarray]:
     """Yield the count of each prediction: once in row 0, then in every draw.
@@ -869,7 +877,7 @@ def _draw_bootstrap_people(
     return person_draw_counts
 
 
-def _compute_draw_interval(
+def _compute_estimate_and_interval(
     estimate_and_draws: np.ndarray,
     n_people: int,
     interval_kind: str,
@@ -959,7 +967,7 @@ def bound_count_scores(
         len(set(person_codes[coded_predictions.actual_codes == class_code]))
         for class_code in present_class_codes
     ]
-    error_shares = _divide_errors(np.array(n_people_by_class, dtype=float))
+    error_shares = _list_error_divisions(np.array(n_people_by_class, dtype=float))
     error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people_by_class)
     confusion_blocks = []
     for error_target_codes in _list_error_targets(predicted_codes, n_classes):
@@ -1048,7 +1056,7 @@ def bound_auc(
     return estimate * mean_factor, 1 - (1 - estimate) * mean_factor
 
 
-def _divide_errors(n_people_by_class: np.ndarray) -> np.ndarray:
+def _list_error_divisions(n_people_by_class: np.ndarray) -> np.ndarray:
     """Return divisions of the errors among classes, (n_divisions, n_classes).
 
     None, in proportion to people, equally, all in one class, and at random, also with

@@ -143,7 +143,7 @@ class Deconfounder(BaseEstimator):
             Naming column, site and what to do.
         """
         for covariate_name in self.regress_out:
-            check_values(table, _find_confound_column(table, covariate_name))
+            check_column_values(table, _find_confound_column(table, covariate_name))
         if self.reference_class is not None:
             self._check_reference(table, splits)
         if not self.harmonize:
@@ -157,7 +157,7 @@ class Deconfounder(BaseEstimator):
                 f"{option_text('regress_out')}."
             )
         for covariate_name in self.preserved_covariates(table):
-            check_values(table, find_covariate_column(table, covariate_name))
+            check_column_values(table, find_covariate_column(table, covariate_name))
         site_series = to_group_texts(table[site_column_name])
         if site_series.isna().any():
             raise ParameterError(
@@ -167,7 +167,7 @@ class Deconfounder(BaseEstimator):
             )
         for fold_number, (train_index, test_index) in enumerate(splits, start=1):
             train_table = table.iloc[train_index]
-            reference_table = train_table[self._is_learned_from(train_table)]
+            reference_table = train_table[self._flag_scans_to_learn_from(train_table)]
             n_people_by_site = (
                 reference_table["participant"].groupby(site_series).nunique()
             )
@@ -179,7 +179,7 @@ class Deconfounder(BaseEstimator):
                 fold_number, n_people_by_site, site_series.iloc[test_index]
             )
 
-    def _is_learned_from(self, scan_table: pd.DataFrame) -> np.ndarray:
+    def _flag_scans_to_learn_from(self, scan_table: pd.DataFrame) -> np.ndarray:
         """Return whether the steps are learned from a scan, by its label."""
         if self.reference_class is None:
             return np.ones(len(scan_table), dtype=bool)
@@ -196,7 +196,7 @@ class Deconfounder(BaseEstimator):
                 f"adjusted for. Name covariates with {option_text('regress_out')}, or "
                 f"a site with {option_text('harmonize')}."
             )
-        if not self._is_learned_from(scan_table).any():
+        if not self._flag_scans_to_learn_from(scan_table).any():
             raise ParameterError(
                 f"{setting_text} is not a class of the cohort; its classes are "
                 f"{', '.join(sorted(map(str, scan_table['label'].unique())))}."
@@ -204,13 +204,15 @@ class Deconfounder(BaseEstimator):
         covariate_names = (*self.regress_out, *self.preserved_covariates(scan_table))
         for fold_number, (train_index, _) in enumerate(splits, start=1):
             train_table = scan_table.iloc[train_index]
-            reference_table = train_table[self._is_learned_from(train_table)]
+            reference_table = train_table[self._flag_scans_to_learn_from(train_table)]
             n_people = reference_table["participant"].nunique()
             n_required = MIN_PER_SITE
             if self.regress_out:
                 coding_by_covariate = learn_design(self.regress_out, train_table)
                 n_required = (
-                    1 + _count_columns(coding_by_covariate) + MIN_REFERENCE_PEOPLE
+                    1
+                    + _count_design_columns(coding_by_covariate)
+                    + MIN_REFERENCE_PEOPLE
                 )
             if n_people < n_required:
                 raise ParameterError(
@@ -289,7 +291,7 @@ class Deconfounder(BaseEstimator):
         feature_values = np.asarray(as_number_array(features), dtype=np.float64)
         feature_values = feature_values.reshape(len(features), -1)
         if self.reference_class is not None:
-            is_learned_from = self._is_learned_from(table)
+            is_learned_from = self._flag_scans_to_learn_from(table)
             feature_values, table = (
                 feature_values[is_learned_from],
                 table[is_learned_from],
@@ -561,7 +563,7 @@ def _step_slopes(
     )
 
 
-def _count_columns(coding_by_covariate: Design) -> int:
+def _count_design_columns(coding_by_covariate: Design) -> int:
     """Return the number of columns of covariates, one for each group but the first."""
     return sum(
         1 if isinstance(covariate_coding, float) else len(covariate_coding) - 1
@@ -902,7 +904,7 @@ def least_squares(
     """
     coefficients = np.full((design_matrix.shape[1], feature_values.shape[1]), np.nan)
     # Solve once for all values that the same scans have.
-    for is_measured_row, column_indices in missing_patterns(feature_values):
+    for is_measured_row, column_indices in group_columns_by_known_rows(feature_values):
         if is_measured_row.sum() >= min_scans:
             value_block = feature_values[np.ix_(is_measured_row, column_indices)]
             coefficients[:, column_indices] = np.linalg.lstsq(
@@ -911,7 +913,9 @@ def least_squares(
     return coefficients
 
 
-def missing_patterns(value_matrix: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def group_columns_by_known_rows(
+    value_matrix: np.ndarray,
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return columns that the same rows have: a mask of these rows, and the columns."""
     is_measured = ~np.isnan(value_matrix)
     if is_measured.all():
@@ -1013,18 +1017,18 @@ def _find_confound_column(scan_table: pd.DataFrame, covariate_name: str) -> str:
     return column_name
 
 
-def check_values(table: pd.DataFrame, column_name: str) -> None:
+def check_column_values(table: pd.DataFrame, column_name: str) -> None:
     """Raise if a column is neither groups nor numbers, or spells a group in two ways.
 
     Warn of scans without a value.
     """
-    coding_faults = find_wrong_numbers(table, [column_name])
+    coding_findings = find_wrong_numbers(table, [column_name])
     if has_groups(column_name, table[column_name]):
-        coding_faults += find_spellings(
+        coding_findings += find_spellings(
             column_name, table[column_name], table.get("scan")
         )
-    if coding_faults:
-        raise ParameterError(f"{'; '.join(map(str, coding_faults))}.")
+    if coding_findings:
+        raise ParameterError(f"{'; '.join(map(str, coding_findings))}.")
     column_values = table[column_name].dropna()
     n_missing = len(table) - len(column_values)
     if n_missing:

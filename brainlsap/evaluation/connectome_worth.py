@@ -278,7 +278,7 @@ def connectome_gain(
         person_rows.class_codes, person_rows.person_codes, n_folds, random_state
     )
     gain_computation = _GainComputation(person_rows, splits)
-    gains_by_connectome: dict[str, list[_Gain]] = {}
+    draw_gains_by_connectome: dict[str, list[_Gain]] = {}
     for connectome_name, diffused_signals in _iter_diffused_signals(
         cohort,
         signals,
@@ -291,10 +291,10 @@ def connectome_gain(
             averaging_matrix @ scale_signals.reshape(len(scale_signals), -1)
             for scale_signals in diffused_signals
         ]
-        gains_by_connectome.setdefault(connectome_name, []).append(
+        draw_gains_by_connectome.setdefault(connectome_name, []).append(
             gain_computation.compute_gain(diffused_columns_by_scale)
         )
-    return ConnectomeGain(_gain_table(gains_by_connectome, gain_computation))
+    return ConnectomeGain(_gain_table(draw_gains_by_connectome, gain_computation))
 
 
 def _learn_preparation(
@@ -383,7 +383,7 @@ def _iter_diffused_signals(
     pair_orders = [rng.permutation(n_pairs) for _ in range(n_draws)]
     n_exchanges = 0 if has_shared_connectome else n_draws
     donor_index_arrays = [
-        exchange_scans(cohort.groups, rng) for _ in range(n_exchanges)
+        draw_donor_indices(cohort.groups, rng) for _ in range(n_exchanges)
     ]
     signals = signals.astype(np.float32)
     permuted_signals = np.stack(
@@ -541,7 +541,7 @@ def _diffuse_batch(
     return diffused_sets.transpose(3, 0, 1, 2, 4)
 
 
-def exchange_scans(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_donor_indices(groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return for each scan one of another person, in a random circle of all people.
 
     All scans of a person are given scans of the same other person. Raise if a person
@@ -698,7 +698,7 @@ class _GainComputation:
             (self.rows.targets[test_index] - predicted_targets) ** 2
         ).sum(1)
 
-    def error_share(
+    def error_share_and_interval(
         self, row_error_reductions: np.ndarray
     ) -> tuple[float, float, float]:
         """Return the part of the own-value model's error that falls.
@@ -729,7 +729,7 @@ class _GainComputation:
             ):
                 solutions.append(model.solve_scale(product_matrix))
         network_fits = [
-            model.average_scales(solutions)
+            model.average_scale_solutions(solutions)
             for model, solutions in zip(models, solution_lists, strict=True)
         ]
         row_error_reductions = np.empty_like(self.own_error)
@@ -761,7 +761,7 @@ class _GainComputation:
         block_products = np.array(
             [
                 [
-                    _multiply_columns(
+                    _compute_column_products(
                         diffused_columns[block_row_indices],
                         self.rows.select_rows(block_row_indices),
                         self.rows.scan_shares[block_row_indices],
@@ -779,7 +779,7 @@ class _GainComputation:
             )
 
 
-def _multiply_columns(
+def _compute_column_products(
     diffused_columns: np.ndarray, person_rows: _PersonRows, row_weights: np.ndarray
 ) -> np.ndarray:
     """Return H'U [H, F, own values, targets] of diffused columns H and weights U."""
@@ -867,9 +867,9 @@ class _OwnValueModel:
         )
         self.inverse_sd = invert_sd(value_variances)
         self.own_on_F = self.F_inverse @ (person_rows.region_values * self.inverse_sd)
-        self.X = self._project(person_rows.region_values * self.inverse_sd)
+        self.X = self._residualize_columns(person_rows.region_values * self.inverse_sd)
         self.target_on_F = self.F_inverse @ person_rows.targets
-        self.t = self._project(person_rows.targets)
+        self.t = self._residualize_columns(person_rows.targets)
         self.n_contrasts = count_contrasts(self.t)
         self.dof = n_people - np.linalg.matrix_rank(self.F)
         P, S, Qt = np.linalg.svd(self.X, full_matrices=False)
@@ -891,7 +891,7 @@ class _OwnValueModel:
         best_ridge_index = int(np.argmax(log_evidences))
         self.ridge = float(n_people * np.exp(_LOG_RIDGES[best_ridge_index]))
 
-    def _project(self, column_matrix: np.ndarray) -> np.ndarray:
+    def _residualize_columns(self, column_matrix: np.ndarray) -> np.ndarray:
         """Return the residuals from intercept and means, times root weights."""
         return self.root_weights * (
             column_matrix - self.F @ (self.F_inverse @ column_matrix)
@@ -919,17 +919,19 @@ class _OwnValueModel:
         The rows are those of this model.
         """
         row_weights = self.root_weights[:, 0] ** 2
-        return self.average_scales(
+        return self.average_scale_solutions(
             [
                 self.solve_scale(
-                    _multiply_columns(diffused_columns, self.rows, row_weights)
+                    _compute_column_products(diffused_columns, self.rows, row_weights)
                 )
                 for diffused_columns in diffused_columns_by_scale
             ]
         )
 
     def residual_products(self, product_matrix: np.ndarray) -> "_ResidualProducts":
-        """Return the products of residual columns R, from :func:`_multiply_columns`.
+        """Return the products of residual columns R.
+
+        `product_matrix` is from :func:`_compute_column_products`.
 
         R = H - X slopes, both projected, by least squares of each column of H on that
         of X.
@@ -1008,7 +1010,9 @@ class _OwnValueModel:
             own_coefficients=self.Pt - PtR @ residual_weights,
         )
 
-    def average_scales(self, solutions: Sequence[_ScaleSolution]) -> _NetworkFit:
+    def average_scale_solutions(
+        self, solutions: Sequence[_ScaleSolution]
+    ) -> _NetworkFit:
         """Return the network model averaged over scales, ridges and c."""
         log_evidences = np.array([solution.log_evidence for solution in solutions])
         log_total_evidence = logsumexp(log_evidences)
@@ -1076,12 +1080,12 @@ class _OwnValueModel:
 
 
 def _gain_table(
-    gains_by_connectome: dict[str, list[_Gain]], gain_computation: _GainComputation
+    draw_gains_by_connectome: dict[str, list[_Gain]], gain_computation: _GainComputation
 ) -> pd.DataFrame:
     """Return the table of :class:`ConnectomeGain`."""
-    (original_gain,) = gains_by_connectome["original"]
+    (original_gain,) = draw_gains_by_connectome["original"]
     table_records = []
-    for connectome_name, draw_gains in gains_by_connectome.items():
+    for connectome_name, draw_gains in draw_gains_by_connectome.items():
         mean_log_scale = np.mean([np.log(draw_gain.scale) for draw_gain in draw_gains])
         table_record = {
             "connectome": connectome_name,
@@ -1095,19 +1099,22 @@ def _gain_table(
             [draw_gain.row_error_reductions for draw_gain in draw_gains], axis=0
         )
         table_record |= _make_bounds_record(
-            "evidence_gain", _jackknife_interval(jackknife_gain_matrix)
+            "evidence_gain", _jackknife_mean_and_interval(jackknife_gain_matrix)
         )
         table_record |= _make_bounds_record(
-            "error_gain", gain_computation.error_share(row_error_reductions)
+            "error_gain",
+            gain_computation.error_share_and_interval(row_error_reductions),
         )
         is_null_connectome = connectome_name != "original"
         lead_and_bounds = (
-            _jackknife_interval(original_gain.jackknife_gains - jackknife_gain_matrix)
+            _jackknife_mean_and_interval(
+                original_gain.jackknife_gains - jackknife_gain_matrix
+            )
             if is_null_connectome
             else [np.nan] * 3
         )
         table_record |= _make_bounds_record("evidence_lead", lead_and_bounds)
-        lead_and_bounds = gain_computation.error_share(
+        lead_and_bounds = gain_computation.error_share_and_interval(
             original_gain.row_error_reductions - row_error_reductions
         )
         table_record |= _make_bounds_record(
@@ -1130,7 +1137,7 @@ def _make_bounds_record(
     )
 
 
-def _jackknife_interval(
+def _jackknife_mean_and_interval(
     jackknife_gain_matrix: np.ndarray,
 ) -> tuple[float, float, float]:
     """Return the mean gain over draws with its 90 % interval.

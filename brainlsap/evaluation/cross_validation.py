@@ -176,8 +176,10 @@ def cross_validate_with_calls(
     """
     check_cohort_given(cohort)
     random_state = random_state or 0
-    named_models = _collect_models(model, baselines, random_state, cohort)
-    splits, cv_description = _make_folds(cv, cohort, random_state, n_repeats)
+    named_models = _collect_models_with_roles(model, baselines, random_state, cohort)
+    splits, cv_description = _make_splits_and_description(
+        cv, cohort, random_state, n_repeats
+    )
     # Scans that count as people of their own share nobody; rows are still checked.
     scan_person_ids = (
         np.arange(cohort.n_scans) if people_may_be_shared else cohort.groups
@@ -198,7 +200,7 @@ def cross_validate_with_calls(
         message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=3)
     features, variance_factor_table = adjust_features(cohort, deconfounder)
-    return _fit_folds(
+    return _evaluate_on_folds(
         later_call_by_name,
         named_models,
         cohort,
@@ -234,9 +236,9 @@ def cross_validate_again(
     """
     random_state = evaluation.settings["random_state"]
     splits = check_splits(splits, cohort.groups)
-    new_evaluation, _ = _fit_folds(
+    new_evaluation, _ = _evaluate_on_folds(
         {},
-        _collect_models(model_by_name, False, random_state, cohort),
+        _collect_models_with_roles(model_by_name, False, random_state, cohort),
         cohort,
         splits,
         deconfounder,
@@ -251,7 +253,7 @@ def cross_validate_again(
     return new_evaluation
 
 
-def _fit_folds(
+def _evaluate_on_folds(
     later_call_by_name: Mapping[str, Any],
     named_models: Mapping[str, tuple[Any, str]],
     cohort: Cohort,
@@ -334,7 +336,7 @@ def _fit_folds(
     return evaluation, later_result_iterator
 
 
-def _make_folds(
+def _make_splits_and_description(
     cv: Any, cohort: Cohort, random_state: int, n_repeats: int
 ) -> tuple[Sequence[Split], str]:
     """Return the folds that `cv` asks for, and what they are called in settings."""
@@ -358,11 +360,11 @@ def split_cohort(
     cohort: Cohort, cv: Any, random_state: int, n_repeats: int = 1
 ) -> tuple[Split, ...]:
     """Return the folds of :func:`cross_validate` for these arguments, checked."""
-    splits, _ = _make_folds(cv, cohort, random_state, n_repeats)
+    splits, _ = _make_splits_and_description(cv, cohort, random_state, n_repeats)
     return check_splits(splits, cohort.groups)
 
 
-def _collect_models(
+def _collect_models_with_roles(
     model: Any, adds_baselines: bool, seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
     """Return every model by name, with its role and seed, as suits the cohort."""
@@ -379,7 +381,7 @@ def _collect_models(
         )
     named_models: dict[str, tuple[Any, str]] = {}
     for model_name, model_and_role in (dict(user_models) | baseline_models).items():
-        estimator, model_role = split_role(model_and_role)
+        estimator, model_role = split_model_and_role(model_and_role)
         estimator = configure_for_cohort(clone(estimator), cohort)
         for parameter_name, parameter_value in estimator.get_params().items():
             if (
@@ -408,7 +410,7 @@ def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
             has_cv = hasattr(model_or_part, "get_params") and hasattr(
                 model_or_part, "cv"
             )
-            if has_cv and _divides_people(model_or_part.cv, cohort):
+            if has_cv and _may_divide_people(model_or_part.cv, cohort):
                 estimator_names[type(model_or_part).__name__] = None
     if estimator_names:
         verb = "divides" if len(estimator_names) == 1 else "divide"
@@ -420,7 +422,7 @@ def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
         )
 
 
-def _divides_people(cv: Any, cohort: Cohort) -> bool:
+def _may_divide_people(cv: Any, cohort: Cohort) -> bool:
     """Return whether inner folds may divide the scans of a person."""
     if isinstance(cv, str):  # "prefit"
         return False
@@ -447,7 +449,7 @@ def _divides_people(cv: Any, cohort: Cohort) -> bool:
     )
 
 
-def split_role(model: Any) -> tuple[Any, str]:
+def split_model_and_role(model: Any) -> tuple[Any, str]:
     """Return a classifier and its role; raise where it is none."""
     estimator, model_role = model if isinstance(model, tuple) else (model, "model")
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
@@ -539,7 +541,7 @@ def _run_fits(
     path_by_fit_name: dict[str, Path] = {}
     result_by_fit_name: dict[str, dict[str, Any]] = {}
     if memory is not None:
-        path_by_fit_name = _cache_paths(
+        path_by_fit_name = _map_cache_paths(
             task_by_fit_name, cohort, deconfounder, data_hash, Path(memory)
         )
         for fit_name, fit_path in path_by_fit_name.items():
@@ -552,7 +554,7 @@ def _run_fits(
         stored_text = f"{len(result_by_fit_name)} of {len(task_by_fit_name)}"
         tqdm.write(f"{stored_text} fits were stored already.", file=sys.stderr)
     fit_calls = []
-    for batch_fit_names in _batch_tasks(task_by_fit_name, result_by_fit_name):
+    for batch_fit_names in _batch_fit_names(task_by_fit_name, result_by_fit_name):
         model_by_fit_name = {
             fit_name: task_by_fit_name[fit_name][0] for fit_name in batch_fit_names
         }
@@ -562,7 +564,7 @@ def _run_fits(
             delayed(_fit_fold)(model_by_fit_name, fold_split, deconfounder, cohort)
         )
     later_tasks = [
-        delayed(_call_by_name)(call_name, *call_parts)
+        delayed(_run_named_call)(call_name, *call_parts)
         for call_name, call_parts in later_call_by_name.items()
     ]
     n_jobs = choose_n_jobs(n_jobs, cohort)
@@ -617,7 +619,7 @@ def _run_fits(
     ], later_result_iterator
 
 
-def _call_by_name(
+def _run_named_call(
     call_name: str, function: Callable[..., Any], args: Any, kwargs: Any
 ) -> dict[str, Any]:
     """Return the result of a call under its name, computed with one thread.
@@ -645,7 +647,7 @@ def _note_stored_fits(
         raise
 
 
-def _cache_paths(
+def _map_cache_paths(
     task_by_fit_name: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
     deconfounder: Deconfounder,
@@ -682,7 +684,7 @@ def _cache_paths(
     return path_by_fit_name
 
 
-def _batch_tasks(
+def _batch_fit_names(
     task_by_fit_name: Mapping[str, tuple[Any, Split]],
     result_by_fit_name: Mapping[str, Any],
 ) -> list[list[str]]:
@@ -699,7 +701,7 @@ def _batch_tasks(
         ridge_classifier = _find_ridge(model)
         batch_key = fit_name
         if ridge_classifier is not None:
-            batch_key = _ridge_settings_key(ridge_classifier)
+            batch_key = _make_shared_settings_text(ridge_classifier)
         is_network = ridge_classifier is not model and not hasattr(
             model, "covariate_names"
         )
@@ -718,7 +720,7 @@ def _find_ridge(model: Any) -> Any:
     return model.make_ridge() if hasattr(model, "make_ridge") else None
 
 
-def _ridge_settings_key(ridge_classifier: Any) -> str:
+def _make_shared_settings_text(ridge_classifier: Any) -> str:
     """Return the common settings of ridges that are fitted at once, as text."""
     ridge_settings = ridge_classifier.get_params() | {"scales": None}
     ridge_settings["connectome"] = ridge_settings["connectome"] or "own"
@@ -815,11 +817,11 @@ def _fit_fold(
                 fit_seconds = (
                     deconfound_seconds + ridge_seconds + predict_start - fit_start
                 )
-                class_prediction_table = _predict_classes(
+                class_prediction_table = _tabulate_predictions(
                     model, packed_test_scans, class_names, test_table
                 )
                 predict_seconds = time.perf_counter() - predict_start
-            inner_model = _inner_model(model)
+            inner_model = _unwrap_fitted_model(model)
             fit_report = to_jsonable(getattr(inner_model, "fit_report_", {}))
             warning_texts = {
                 str(fit_warning.message)
@@ -858,7 +860,7 @@ def _fit_fold(
             if np.ptp(
                 getattr(inner_model, "scales_", 0.0)
             ):  # equal scales rank no region
-                tables_by_model[model_name]["scales"] = _list_scales(
+                tables_by_model[model_name]["scales"] = _list_scale_columns(
                     inner_model, region_names
                 )
     return tables_by_model
@@ -936,7 +938,7 @@ def _adapt_scans(model: Any, packed_scans: PackedScans) -> Any:
     return np.asarray(packed_scans)
 
 
-def _predict_classes(
+def _tabulate_predictions(
     model: Any,
     packed_scans: PackedScans,
     classes: tuple[str, ...],
@@ -948,7 +950,7 @@ def _predict_classes(
     """
     X = _adapt_scans(model, packed_scans)
     class_names = [str(class_name) for class_name in model.classes_]
-    inner_model = _inner_model(model)
+    inner_model = _unwrap_fitted_model(model)
     output_kind = ""
     absent_class_score = 0.0  # of a class without training scans
     if hasattr(model, "predict_proba"):
@@ -993,14 +995,16 @@ def _predict_classes(
     return pd.DataFrame(values_by_column, index=covariate_table.index)
 
 
-def _inner_model(model: Any) -> Any:
+def _unwrap_fitted_model(model: Any) -> Any:
     """Return the fitted model at the heart of a search or a pipeline."""
     if hasattr(model, "best_estimator_"):
-        return _inner_model(model.best_estimator_)
-    return _inner_model(model.steps[-1][1]) if hasattr(model, "steps") else model
+        return _unwrap_fitted_model(model.best_estimator_)
+    return (
+        _unwrap_fitted_model(model.steps[-1][1]) if hasattr(model, "steps") else model
+    )
 
 
-def _list_scales(model: Any, region_names: tuple[str, ...]) -> dict[str, list]:
+def _list_scale_columns(model: Any, region_names: tuple[str, ...]) -> dict[str, list]:
     """Return a fitted model's scales as columns, the mean over its starts first."""
     scales_by_column = {("mean", 1.0): model.scales_}
     for start_number, region_scales in enumerate(

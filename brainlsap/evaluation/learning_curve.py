@@ -135,7 +135,7 @@ def learning_curve(
     evaluations_by_share: dict[float, list[Evaluation]] = {}
     for share in shares[:-1]:
         reduced_split_lists = [
-            reduce_training(cohort, splits, share, random_state, subset_number)
+            reduce_training_splits(cohort, splits, share, random_state, subset_number)
             for subset_number in range(n_subsets)
         ]
         if all(
@@ -160,7 +160,7 @@ def learning_curve(
     for model_name in models:
         model_records: list[dict[str, Any]] = []
         for share, subset_evaluations in evaluations_by_share.items():
-            interval_record = _score_interval(
+            interval_record = _make_score_record(
                 subset_evaluations, model_name, n_draws, random_state
             )
             n_train_people = _mean_training_size(subset_evaluations, model_name)
@@ -168,7 +168,7 @@ def learning_curve(
             model_records.append(
                 curve_record | {"n_train_people": n_train_people} | interval_record
             )
-        slope_record = _bootstrap_slope(
+        slope_record = _make_slope_record(
             evaluations_by_share, model_name, n_draws, random_state
         )
         verdict = UNCLEAR
@@ -184,7 +184,7 @@ def learning_curve(
     return pd.DataFrame(curve_records)
 
 
-def reduce_training(
+def reduce_training_splits(
     cohort: Cohort,
     splits: Sequence[Split],
     share: float,
@@ -252,7 +252,7 @@ def _mean_training_size(
     return float(np.mean(mean_training_sizes))
 
 
-def _score_interval(
+def _make_score_record(
     subset_evaluations: Sequence[Evaluation],
     model_name: str,
     n_draws: int,
@@ -296,7 +296,7 @@ def _widen_interval(
     )
 
 
-def _bootstrap_slope(
+def _make_slope_record(
     evaluations_by_share: Mapping[float, Sequence[Evaluation]],
     model_name: str,
     n_draws: int,

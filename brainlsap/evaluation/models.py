@@ -33,7 +33,7 @@ from brainlsap.data.covariates import (
 from brainlsap.evaluation.confounds import (
     MOST_GROUPS,
     apply_design,
-    check_values,
+    check_column_values,
     find_covariate_column,
     learn_design,
 )
@@ -144,7 +144,7 @@ def read_global_means(
     return np.hstack(column_blocks)
 
 
-def score_inputs(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def compute_input_f_values(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return F of the difference between classes in every input; 0 if constant."""
     is_varying_input = np.ptp(X, axis=0) > 0
     F = np.zeros(X.shape[1])
@@ -170,7 +170,7 @@ def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, 
     """Learn to code every column but keys, renamed labels and free text."""
     covariate_names = []
     for covariate_name, covariate_series in covariate_table.items():
-        is_copy_of_label = _is_label(covariate_series, y)
+        is_copy_of_label = _is_renamed_label(covariate_series, y)
         observed_series = covariate_series.dropna()
         # Text of many kinds is names or dates, but sites may be many.
         is_site_like = IS_CATEGORICAL.get(acquisition_kind(covariate_name), False)
@@ -229,7 +229,7 @@ def choose_covariates(
                 acquisition_kind(column_name),
                 table[column_name],
             )
-            is_usable = column_values.nunique() > 1 and not _is_label(
+            is_usable = column_values.nunique() > 1 and not _is_renamed_label(
                 column_values, table["label"]
             )
             is_age = covariate_kind == "age" and not has_groups(
@@ -250,16 +250,18 @@ def choose_covariates(
         )
     )
     for column_name in covariate_column_names:
-        if _is_label(table[column_name], table["label"]):
+        if _is_renamed_label(table[column_name], table["label"]):
             raise ParameterError(
                 f"{option_text('covariates')} names {column_name}, which is a copy of "
                 "the label. Leave this covariate out."
             )
-        check_values(table, column_name)
+        check_column_values(table, column_name)
     return covariate_column_names
 
 
-def _is_label(column_values: pd.Series, class_labels: pd.Series | np.ndarray) -> bool:
+def _is_renamed_label(
+    column_values: pd.Series, class_labels: pd.Series | np.ndarray
+) -> bool:
     """Return whether each value goes with one label, and each label with one value."""
     value_label_table = pd.DataFrame(
         {"value": column_values.astype(str).to_numpy(), "label": class_labels}
@@ -455,7 +457,7 @@ def _decompose_gram(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-class _FittedByCurvature:
+class _CurvatureFitMixin:
     """Fits a linear model of scikit-learn by :func:`fit_linear_models`."""
 
     kind: str
@@ -473,13 +475,13 @@ class _FittedByCurvature:
         return self
 
 
-class _LogisticRegression(_FittedByCurvature, LogisticRegression):
+class _LogisticRegression(_CurvatureFitMixin, LogisticRegression):
     """scikit-learn's logistic regression, but for its fit."""
 
     kind = "logistic"
 
 
-class _LinearSVC(_FittedByCurvature, LinearSVC):
+class _LinearSVC(_CurvatureFitMixin, LinearSVC):
     """scikit-learn's linear support vector machine, but for its fit."""
 
     kind = "svm"
@@ -579,7 +581,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         pipeline_steps = [make_standardizer(input_kind), linear_model]
         if tuned_choice.n_selected:
             pipeline_steps.insert(
-                1, SelectKBest(score_inputs, k=tuned_choice.n_selected)
+                1, SelectKBest(compute_input_f_values, k=tuned_choice.n_selected)
             )
         self.model_ = make_pipeline(*pipeline_steps).fit(input_matrix, y)
         self.classes_ = self.model_.classes_
@@ -625,7 +627,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             X_test = input_scaler.transform(input_matrix[test_index])
             input_order = np.arange(X_train.shape[1])
             if self.n_selected:
-                F = score_inputs(X_train, train_class_codes)
+                F = compute_input_f_values(X_train, train_class_codes)
                 input_order = np.argsort(-F, kind="stable")
             for n_inputs, class_weight in product(n_inputs_choices, (None, "balanced")):
                 input_indices = input_order[:n_inputs]
@@ -806,7 +808,7 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             )
             input_matrix = np.hstack([covariate_design, left_out_brain_scores])
             self.ridge_ = clone(self.ridge).fit(_pack_columns(input_matrix), y, groups)
-            if self._weigh_brain(left_out_brain_scores.shape[1]) <= 0:
+            if self._sum_brain_score_weights(left_out_brain_scores.shape[1]) <= 0:
                 self.brain_ = None
         if self.brain_ is None:
             self.ridge_ = clone(self.ridge).fit(
@@ -822,7 +824,7 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         }
         return self
 
-    def _weigh_brain(self, n_brain_columns: int) -> float:
+    def _sum_brain_score_weights(self, n_brain_columns: int) -> float:
         """Return the sum over targets of the weight of the score of this target."""
         n_columns = self.ridge_.n_rois_
         unit_inputs = np.eye(n_columns)[n_columns - n_brain_columns :]
@@ -1354,11 +1356,11 @@ def make_models(
         for model_name, model_entry in MODELS.items()
         if model_name in selected_model_names
     }
-    _share_largest_scale([model for model, _ in models_by_name.values()])
+    _set_common_max_scale([model for model, _ in models_by_name.values()])
     return models_by_name
 
 
-def _share_largest_scale(models: Sequence[BaseEstimator]) -> None:
+def _set_common_max_scale(models: Sequence[BaseEstimator]) -> None:
     """Give networks of several kernels the same `max_scale`, so that they start alike.
 
     A network starts at the scales of the ridge, at most at half of the largest scale

@@ -36,7 +36,7 @@ from brainlsap.evaluation.region_tests import (
     standardize_statistics,
 )
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given
-from brainlsap.evaluation.splits import permute_rows, person_blocks
+from brainlsap.evaluation.splits import permute_row_order, person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import count
 
@@ -140,7 +140,7 @@ def rank_regions(
 def _rank_by_scale(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return the ranking by the learned scales of a model; only to be read."""
     is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
-    model_scales = _select_scales(evaluation, model_name)
+    model_scales = _get_model_scales(evaluation, model_name)
     relative_scales = _relative_scales(model_scales.final_scales, is_measured_region)
     fit_relative_scales = relative_scales
     if len(model_scales.final_scales_of_starts):
@@ -374,7 +374,7 @@ def fit_scales_and_halves(
     half_correlations = []
     for division_number in range(n_halves):
         rng = np.random.default_rng([random_state, division_number])
-        is_in_first_half = _draw_half(cohort, rng)[person_codes]
+        is_in_first_half = _draw_half_mask(cohort, rng)[person_codes]
         half_scale_maps = []
         for is_half_scan in (is_in_first_half, ~is_in_first_half):
             region_scales = ridge_classifier.refit_scales(
@@ -438,7 +438,7 @@ def replicability_table(
     check_at_least("n_halves", n_halves, 1)
     check_at_least("n_scale_halves", n_scale_halves, 0)
     deconfounder = deconfounder or Deconfounder()
-    task_correlation_mappings = [
+    half_correlation_mappings = [
         correlate_half_tests(cohort, deconfounder, range(n_halves), random_state)
     ]
     if n_scale_halves:
@@ -449,8 +449,8 @@ def replicability_table(
             n_halves=n_scale_halves,
             random_state=random_state,
         )
-        task_correlation_mappings.append(scale_correlations_by_statistic)
-    return summarize_halves(task_correlation_mappings)
+        half_correlation_mappings.append(scale_correlations_by_statistic)
+    return summarize_halves(half_correlation_mappings)
 
 
 def correlate_half_tests(
@@ -468,7 +468,7 @@ def correlate_half_tests(
     correlations_by_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
     for division_number in division_numbers:
         rng = np.random.default_rng([random_state, division_number])
-        is_in_first_half = _draw_half(cohort, rng)
+        is_in_first_half = _draw_half_mask(cohort, rng)
         half_map_pairs = [
             _compute_effects_and_contrasts(
                 region_test_values.select_rows(
@@ -488,7 +488,7 @@ def correlate_half_tests(
 
 
 def summarize_halves(
-    task_correlation_mappings: Iterable[Mapping[str, Sequence[float]]],
+    half_correlation_mappings: Iterable[Mapping[str, Sequence[float]]],
 ) -> pd.DataFrame:
     """Return the table of :func:`replicability_table` from correlations of halves."""
     correlations_by_statistic: dict[str, list[float]] = {
@@ -496,7 +496,7 @@ def summarize_halves(
         "contrast": [],
         "scale": [],
     }
-    for task_correlations_by_statistic in task_correlation_mappings:
+    for task_correlations_by_statistic in half_correlation_mappings:
         for statistic_name, half_correlations in task_correlations_by_statistic.items():
             correlations_by_statistic[statistic_name] += half_correlations
     table_records = [
@@ -520,7 +520,7 @@ def summarize_halves(
     return pd.DataFrame(table_records, columns=column_names)
 
 
-def _draw_half(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
+def _draw_half_mask(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
     """Return whether people are in the first half; each class is divided evenly."""
     label_by_person = cohort.table.groupby("participant", sort=False)["label"].first()
     shuffled_label_series = label_by_person.iloc[rng.permutation(len(label_by_person))]
@@ -544,7 +544,7 @@ def _compute_effects_and_contrasts(
 
 def _correlate_maps(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation where both are known; 0 if one is constant."""
-    known_map_pair = _select_known_pairs(first_map, second_map)
+    known_map_pair = _stack_known_values(first_map, second_map)
     if known_map_pair.shape[1] < 3:
         return np.nan
     if (np.ptp(known_map_pair, axis=1) == 0).any():
@@ -552,7 +552,7 @@ def _correlate_maps(first_map: np.ndarray, second_map: np.ndarray) -> float:
     return float(spearmanr(*known_map_pair).statistic)
 
 
-def _select_known_pairs(first_map: ArrayLike, second_map: ArrayLike) -> np.ndarray:
+def _stack_known_values(first_map: ArrayLike, second_map: ArrayLike) -> np.ndarray:
     """Return two maps (2, n_known) where both are known."""
     stacked_maps = np.stack([first_map, second_map]).astype(float)
     return stacked_maps[:, np.isfinite(stacked_maps).all(axis=0)]
@@ -612,7 +612,7 @@ def region_importance(
     full_accuracy = compute_accuracy()
     accuracy_losses = np.empty((features.shape[1], n_repeats))
     for region_index, repeat_index in np.ndindex(*accuracy_losses.shape):
-        permuted_row_order = permute_rows(index_blocks, rng)
+        permuted_row_order = permute_row_order(index_blocks, rng)
         permuted_features[:, region_index] = features[permuted_row_order, region_index]
         accuracy_losses[region_index, repeat_index] = full_accuracy - compute_accuracy()
         permuted_features[:, region_index] = features[:, region_index]
@@ -690,7 +690,7 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
     properties = properties.set_index("region").loc[list(ranking["region"])]
     correlation_records = []
     for property_name, property_series in properties.items():
-        known_map_pair = _select_known_pairs(ranking["relative_scale"], property_series)
+        known_map_pair = _stack_known_values(ranking["relative_scale"], property_series)
         n_regions = known_map_pair.shape[1]
         spearman_rho = p = np.nan
         if n_regions > 3 and (np.ptp(known_map_pair, axis=1) > 0).all():
@@ -728,7 +728,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
     relative_scales_by_model = {}
     for model_name in models_with_scales(evaluation):
-        final_scales = _select_scales(evaluation, model_name).final_scales
+        final_scales = _get_model_scales(evaluation, model_name).final_scales
         relative_scales_by_model[model_name] = _relative_scales(
             final_scales, is_measured_region
         )[:, is_measured_region]
@@ -862,18 +862,18 @@ def models_with_scales(evaluation: Evaluation) -> list[str]:
     return [model_name for model_name in model_names if model_name != "LSAP-R"]
 
 
-def _select_scales(evaluation: Evaluation, model_name: str) -> ModelScales:
+def _get_model_scales(evaluation: Evaluation, model_name: str) -> ModelScales:
     """Return the scales of one model from the table of all."""
-    scale_table = evaluation.scales[evaluation.scales["model"] == model_name]
-    is_mean_row = scale_table["start"] == "mean"
-    is_start_row = scale_table["start"].str.isdigit()
-    is_final_row = scale_table["share"] == 1
-    is_initial_row = scale_table["share"] == 0
+    model_scale_table = evaluation.scales[evaluation.scales["model"] == model_name]
+    is_mean_row = model_scale_table["start"] == "mean"
+    is_start_row = model_scale_table["start"].str.isdigit()
+    is_final_row = model_scale_table["share"] == 1
+    is_initial_row = model_scale_table["share"] == 0
     n_rois = len(evaluation.cohort.region_names)
 
     def stack_scales(is_selected_row: pd.Series) -> np.ndarray:
         return (
-            scale_table.loc[is_selected_row, "scale"]
+            model_scale_table.loc[is_selected_row, "scale"]
             .to_numpy(float)
             .reshape(-1, n_rois)
         )
@@ -1024,7 +1024,7 @@ class _SpinHemisphere:
         # The right hemisphere turns as the mirror image of the left one.
         self.mirror = np.diag([-1.0 if hemisphere == "R" else 1.0, 1.0, 1.0])
 
-    def rotate_into(
+    def write_rotated_means(
         self, spun_map: np.ndarray, region_map: np.ndarray, rotation_matrix: np.ndarray
     ) -> None:
         """Write the rotated map's mean over each region of this side to `spun_map`."""
@@ -1078,7 +1078,7 @@ def _correlate_rotated_maps(
         rotation_matrix = Rotation.random(random_state=rng).as_matrix()
         spun_map = np.full_like(first_map, np.nan)
         for spin_hemisphere in spin_hemispheres:
-            spin_hemisphere.rotate_into(spun_map, first_map, rotation_matrix)
+            spin_hemisphere.write_rotated_means(spun_map, first_map, rotation_matrix)
         spun_map[subcortex_indices] = first_map[rng.permutation(subcortex_indices)]
         n_shared_regions = np.count_nonzero(
             np.isfinite(spun_map) & np.isfinite(second_map)

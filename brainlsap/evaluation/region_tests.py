@@ -66,8 +66,8 @@ from brainlsap.evaluation.confounds import (
     Deconfounder,
     adjust_features,
     code_covariates,
+    group_columns_by_known_rows,
     least_squares,
-    missing_patterns,
 )
 from brainlsap.evaluation.results import (
     CohortSummary,
@@ -76,7 +76,7 @@ from brainlsap.evaluation.results import (
     data_hash,
     summarize_features,
 )
-from brainlsap.evaluation.splits import permute_rows, person_blocks
+from brainlsap.evaluation.splits import permute_row_order, person_blocks
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import option_text
 
@@ -531,10 +531,10 @@ def permute_statistics(
     joint_basis = np.hstack([class_basis, covariate_basis]).T
     n_contrasts = class_basis.shape[1]
     is_tested_column &= n_contrasts > 0
-    index_blocks = _exchange_blocks(region_test_values)
+    index_blocks = _list_exchange_blocks(region_test_values)
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
-        row_order[:] = permute_rows(index_blocks, rng)
+        row_order[:] = permute_row_order(index_blocks, rng)
     permuted_statistics = PermutedStatistics(
         *np.full((4, len(row_orders), n_values), np.nan)
     )
@@ -578,7 +578,7 @@ def permute_statistics(
     return permuted_statistics
 
 
-def _exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarray]:
+def _list_exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarray]:
     """Return the rows of people whose labels are permuted, each (n_people, n_rows).
 
     These people have the same number of scans, as in :func:`.permute_labels`.
@@ -672,7 +672,7 @@ def _pairwise_correlations(
         1 if region_test_values.is_ordered or n_classes == 2 else n_classes - 1
     )
     correlation_matrix = np.full((n_contrasts, value_matrix.shape[1]), np.nan)
-    for is_measured_row, column_indices in missing_patterns(value_matrix):
+    for is_measured_row, column_indices in group_columns_by_known_rows(value_matrix):
         if is_measured_row.sum() < region_test_values.covariate_design.shape[1] + 2:
             continue
         root_weights = _root_weights(region_test_values.person_codes[is_measured_row])

@@ -403,7 +403,7 @@ class Evaluation:
             ranking_scores=decision_values
             if class_probabilities is None
             else class_probabilities,
-            fold_numbers=_number_folds(
+            fold_numbers=_compute_fold_numbers(
                 prediction_table["repeat"], prediction_table["fold"]
             ),
             n_classes=len(class_names),
@@ -662,7 +662,9 @@ def _have_equal_predictions(
     )
 
 
-def _number_folds(repeat_series: pd.Series, fold_series: pd.Series) -> np.ndarray:
+def _compute_fold_numbers(
+    repeat_series: pd.Series, fold_series: pd.Series
+) -> np.ndarray:
     """Return the number of each row's fold, from 0, counted over all repeats."""
     _, repeat_codes = np.unique(repeat_series, return_inverse=True)
     distinct_folds, fold_codes = np.unique(fold_series, return_inverse=True)

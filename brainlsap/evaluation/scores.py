@@ -377,8 +377,10 @@ def brier_score(
     row_weights: np.ndarray,
 ) -> np.ndarray:
     r"""Return the mean of :math:`\sum_c (p_c - e_c)^2`, e the true class as 0 and 1."""
-    one_hot_labels = np.eye(coded_predictions.n_classes)[coded_predictions.actual_codes]
-    squared_errors = (class_probabilities - one_hot_labels) ** 2
+    one_hot_actual_codes = np.eye(coded_predictions.n_classes)[
+        coded_predictions.actual_codes
+    ]
+    squared_errors = (class_probabilities - one_hot_actual_codes) ** 2
     return row_weights @ squared_errors.sum(axis=1) / row_weights.sum(axis=1)
 
 

@@ -173,13 +173,13 @@ def _split_by_fold(scan_folds: np.ndarray, fold_labels: Iterable) -> list[Split]
 # Linear models of one training fold choose their settings on the same inner folds.
 @lru_cache(maxsize=8)
 def _assign_folds(
-    visit_count_rows: tuple[tuple[int, ...], ...],
+    visit_count_tuples: tuple[tuple[int, ...], ...],
     n_folds: int,
     random_state: int,
     repeat_number: int,
 ) -> np.ndarray:
     """Return the fold of every person, from each person's visits by class."""
-    visit_counts = np.array(visit_count_rows)
+    visit_counts = np.array(visit_count_tuples)
     rng = np.random.default_rng([random_state, repeat_number])
     n_visits_by_class = visit_counts.sum(axis=0)
     n_visits_by_person = visit_counts.sum(axis=1)
@@ -454,10 +454,10 @@ def permute_labels(
     array of length n_scans
         A permuted copy of `labels`.
     """
-    return np.asarray(labels)[permute_rows(index_blocks, rng)]
+    return np.asarray(labels)[permute_row_order(index_blocks, rng)]
 
 
-def permute_rows(
+def permute_row_order(
     index_blocks: Sequence[np.ndarray], rng: np.random.Generator
 ) -> np.ndarray:
     """Return an order of all rows in which the people of each block are permuted.
@@ -524,7 +524,7 @@ def find_session_ids(
     """
     best_split = None
     best_rank = (_NO_VISITS, 0, 0)
-    for id_split in _split_ids(scan_ids):
+    for id_split in _iter_id_splits(scan_ids):
         visit_certainty = _visit_certainty(id_split, scan_ids, class_labels, sexes)
         split_rank = (visit_certainty, len(id_split.id_indices), id_split.n_groups)
         if visit_certainty != _NO_VISITS and split_rank > best_rank:
@@ -534,11 +534,11 @@ def find_session_ids(
     return np.sort(best_split.id_indices), best_split.n_groups
 
 
-def _split_ids(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
+def _iter_id_splits(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
     """Yield the split at each position where two or more groups of ids agree."""
     pairs_by_stem_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
     for id_index, scan_id in enumerate(scan_ids):
-        for position, person_stem, id_part in _split_id(scan_id):
+        for position, person_stem, id_part in _iter_id_parts(scan_id):
             pairs_by_stem = pairs_by_stem_by_position.setdefault(position, {})
             pairs_by_stem.setdefault(person_stem, []).append((id_index, id_part))
     for pairs_by_stem in pairs_by_stem_by_position.values():
@@ -565,7 +565,7 @@ def _split_ids(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
         )
 
 
-def _split_id(scan_id: str) -> Iterator[tuple[_Position, str, str]]:
+def _iter_id_parts(scan_id: str) -> Iterator[tuple[_Position, str, str]]:
     """Yield position, stem and text of each part, or run of parts, of an id."""
     word_spans = [word_match.span() for word_match in _ID_PART.finditer(scan_id)]
     n_parts = len(word_spans)
@@ -641,8 +641,12 @@ def _visit_certainty(
                 label_texts, id_split.id_indices, strict=True
             )
         ]
-    fact_codes = np.unique(label_texts, return_inverse=True)[1]
-    return _BY_AGREEMENT if _agree_within_groups(id_split, fact_codes) else _NO_VISITS
+    label_and_sex_codes = np.unique(label_texts, return_inverse=True)[1]
+    return (
+        _BY_AGREEMENT
+        if _has_agreeing_groups(id_split, label_and_sex_codes)
+        else _NO_VISITS
+    )
 
 
 def _has_mixed_sexes(id_split: _IdSplit, sexes: Sequence[object]) -> bool:
@@ -679,7 +683,7 @@ def _is_visit(id_part: str) -> bool:
     )
 
 
-def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
+def _has_agreeing_groups(id_split: _IdSplit, label_and_sex_codes: np.ndarray) -> bool:
     """Return whether facts agree within groups, as those of one person do.
 
     They must agree beyond chance in a permutation test. If few parts recur in many
@@ -688,13 +692,13 @@ def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
     """
     group_sizes = np.bincount(id_split.group_codes).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()
-    n_agreeing_pairs = _count_agreeing_pairs(id_split.group_codes, fact_codes)
-    fact_frequencies = np.bincount(fact_codes) / len(fact_codes)
+    n_agreeing_pairs = _count_agreeing_pairs(id_split.group_codes, label_and_sex_codes)
+    fact_frequencies = np.bincount(label_and_sex_codes) / len(label_and_sex_codes)
     expected_agreement = (fact_frequencies**2).sum()
     rng = np.random.default_rng(0)
     n_exceeding = 0
     for _ in range(_N_PERMUTATIONS):
-        permuted_codes = rng.permutation(fact_codes)
+        permuted_codes = rng.permutation(label_and_sex_codes)
         n_exceeding += (
             _count_agreeing_pairs(id_split.group_codes, permuted_codes)
             >= n_agreeing_pairs
@@ -723,11 +727,14 @@ def _agree_within_groups(id_split: _IdSplit, fact_codes: np.ndarray) -> bool:
     return bool(are_people and p_value < _ALPHA_UNIQUE)
 
 
-def _count_agreeing_pairs(group_codes: np.ndarray, fact_codes: np.ndarray) -> float:
+def _count_agreeing_pairs(
+    group_codes: np.ndarray, label_and_sex_codes: np.ndarray
+) -> float:
     """Return the ordered pairs of ids of one group whose codes are the same."""
     n_groups = group_codes.max() + 1
-    n_fact_codes = fact_codes.max() + 1
+    n_fact_codes = label_and_sex_codes.max() + 1
     group_fact_counts = np.bincount(
-        group_codes * n_fact_codes + fact_codes, minlength=n_groups * n_fact_codes
+        group_codes * n_fact_codes + label_and_sex_codes,
+        minlength=n_groups * n_fact_codes,
     ).astype(float)
     return float((group_fact_counts * (group_fact_counts - 1)).sum())

@@ -427,7 +427,7 @@ def subgroup_table(
         As of :func:`choose_subgroups`, or for an unknown model.
     """
     table_records: list[dict[str, Any]] = []
-    for column_name, column_counts in _count_columns(
+    for column_name, column_counts in _make_counts_by_column(
         evaluation, columns, model
     ).items():
         group_by_person, counts_by_group, class_names, chance_score = column_counts
@@ -497,7 +497,7 @@ def subgroup_gaps(
         as fixed.
     """
     group_scores_by_column: dict[str, dict[str, _GroupScore]] = {}
-    for column_name, column_counts in _count_columns(
+    for column_name, column_counts in _make_counts_by_column(
         evaluation, columns, model
     ).items():
         _, counts_by_group, class_names, _ = column_counts
@@ -515,7 +515,8 @@ def subgroup_gaps(
             standard_errors, confidence_level, rng
         )
         gap_records.append(
-            {"column": column_name} | _find_largest_gap(score_by_group, critical_value)
+            {"column": column_name}
+            | _make_largest_gap_record(score_by_group, critical_value)
         )
     column_names = [
         "column",
@@ -539,7 +540,7 @@ class _ColumnCounts(NamedTuple):
     """Expected score of the scored groups for permuted labels; NaN without groups."""
 
 
-def _count_columns(
+def _make_counts_by_column(
     evaluation: Evaluation, columns: str | Sequence[str] | None, model_name: str | None
 ) -> dict[str, _ColumnCounts]:
     """Return the groups of people by each column, and their counts."""
@@ -548,13 +549,13 @@ def _count_columns(
     if columns is not None:
         columns = (columns,) if isinstance(columns, str) else tuple(columns)
     return {
-        column_name: _count_column(evaluation, column_name, model_name)
-        for column_name in _choose_columns(evaluation, columns)
+        column_name: _make_column_counts(evaluation, column_name, model_name)
+        for column_name in _choose_group_columns(evaluation, columns)
     }
 
 
 @lru_cache(maxsize=16)  # hashed by identity; tables, checklist and figure use it
-def _choose_columns(
+def _choose_group_columns(
     evaluation: Evaluation, columns: tuple[str, ...] | None
 ) -> tuple[str, ...]:
     """Return the columns whose groups are scored."""
@@ -562,7 +563,7 @@ def _choose_columns(
 
 
 @lru_cache(maxsize=16)
-def _count_column(
+def _make_column_counts(
     evaluation: Evaluation, column_name: str, model_name: str | None
 ) -> _ColumnCounts:
     """Return the groups of people by a column, and their counts; only to be read."""
@@ -582,11 +583,12 @@ def _count_groups(
     has_failed_fit = (
         fit_table.loc[fit_table["model"] == model_name, "failed"] != ""
     ).any()
-    prediction_table = predictions[predictions["model"] == model_name]
-    if has_failed_fit or prediction_table.empty:
+    model_prediction_table = predictions[predictions["model"] == model_name]
+    if has_failed_fit or model_prediction_table.empty:
         return {}, (), np.nan
-    correct_flag_groups = prediction_table.assign(
-        is_correct=prediction_table["truth"] == prediction_table["predicted"]
+    correct_flag_groups = model_prediction_table.assign(
+        is_correct=model_prediction_table["truth"]
+        == model_prediction_table["predicted"]
     ).groupby(["participant", "truth"])["is_correct"]
     correct_count_table, prediction_count_table = (
         count_series.unstack(fill_value=0).reindex(
@@ -620,23 +622,25 @@ def _count_groups(
     class_names = tuple(correct_count_table.columns[is_common_class])
     is_scored_person = group_by_row.isin(list(counts_by_group))
     chance_score = _compute_chance_score(
-        prediction_table, group_by_row.index[is_scored_person], class_names
+        model_prediction_table, group_by_row.index[is_scored_person], class_names
     )
     return counts_by_group, class_names, chance_score
 
 
 def _compute_chance_score(
-    prediction_table: pd.DataFrame, person_ids: pd.Index, class_names: Sequence[str]
+    model_prediction_table: pd.DataFrame,
+    person_ids: pd.Index,
+    class_names: Sequence[str],
 ) -> float:
     """Return the expected mean recall of some classes for permuted labels.
 
     The recall of a class is then the share of scans that are predicted in it.
     """
-    is_scored_scan = prediction_table["participant"].isin(
+    is_scored_scan = model_prediction_table["participant"].isin(
         person_ids
-    ) & prediction_table["truth"].isin(class_names)
+    ) & model_prediction_table["truth"].isin(class_names)
     return float(
-        prediction_table.loc[is_scored_scan, "predicted"].isin(class_names).mean()
+        model_prediction_table.loc[is_scored_scan, "predicted"].isin(class_names).mean()
         / len(class_names)
     )
 
@@ -657,7 +661,7 @@ def _simulate_critical_value(
     return float(np.quantile(largest_differences, confidence_level))
 
 
-def _find_largest_gap(
+def _make_largest_gap_record(
     score_by_group: Mapping[str, _GroupScore], critical_value: float
 ) -> dict[str, Any]:
     """Return the difference that is largest in its standard error, with interval."""

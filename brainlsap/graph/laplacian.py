@@ -282,7 +282,7 @@ class SpectrumCache:
         preparation_key = (
             dtype,
             *(
-                _as_key(setting_value)
+                _hash_if_array(setting_value)
                 for setting_value in vars(connectome_preparation).values()
             ),
         )
@@ -293,7 +293,7 @@ class SpectrumCache:
         ):
             connectome_batch = W[block_start : block_start + SPECTRA_AT_ONCE]
             connectome_keys = [
-                (_as_key(connectome), *preparation_key)
+                (_hash_if_array(connectome), *preparation_key)
                 for connectome in connectome_batch
             ]
             graph_index_by_key = {
@@ -333,7 +333,7 @@ class SpectrumCache:
             yield Spectrum(*map(torch.stack, zip(*graph_spectra, strict=True)))
 
 
-def _as_key(setting_or_array: Any) -> Any:
+def _hash_if_array(setting_or_array: Any) -> Any:
     """Return a value, or the hash of an array's bytes: 64 bits, keyed anew each run."""
     return (
         hash(setting_or_array.tobytes())

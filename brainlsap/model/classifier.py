@@ -18,7 +18,7 @@ from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.graph import error_bound
 from brainlsap.model.inputs import (
     PackedClassifier,
-    check_packed,
+    check_and_unpack_scans,
     make_batch,
     use_threads,
 )
@@ -35,7 +35,7 @@ from brainlsap.model.settings import (
 from brainlsap.model.training import (
     Batch,
     NetworkShare,
-    Run,
+    TrainingRun,
     choose_network_share,
     inner_splits,
     mix_logits,
@@ -235,7 +235,9 @@ class GraphClassifier(PackedClassifier):
             If the number of regions or features differs from the fit.
         """
         check_is_fitted(self, "networks_")
-        connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
+        connectomes, features = check_and_unpack_scans(
+            X, (self.n_rois_, self.n_features_)
+        )
         with use_threads(self.n_threads), torch.no_grad():
             ridge_scores = None
             ridge_logits = np.zeros((len(X), len(self.stages_)))
@@ -290,7 +292,7 @@ class GraphClassifier(PackedClassifier):
         return np.full(self.n_rois_, initial_scales, dtype=np.float64)
 
     def _make_report(
-        self, training_runs: list[Run], network_share: NetworkShare | None
+        self, training_runs: list[TrainingRun], network_share: NetworkShare | None
     ) -> dict[str, Any]:
         """Return a summary of the fit that can be written as JSON."""
         best_history = min(
@@ -332,7 +334,7 @@ class GraphClassifier(PackedClassifier):
         return fit_report
 
     def _store_scales(
-        self, averaged_runs: list[Run], initial_scales: np.ndarray
+        self, averaged_runs: list[TrainingRun], initial_scales: np.ndarray
     ) -> None:
         """Store learned scales, their path during training, and the kernel's error."""
         network_settings = self.settings_

@@ -378,11 +378,11 @@ def _invert_by_cholesky(lower_factor: np.ndarray) -> np.ndarray:
     """Return the inverse of a matrix with this factor in its lower triangle."""
     # A third of the time of solving for the identity matrix.
     inverse, _ = dpotri(lower_factor, lower=True)
-    return np.where(_lower_triangle(len(inverse)), inverse, inverse.T)
+    return np.where(_make_lower_triangle_mask(len(inverse)), inverse, inverse.T)
 
 
 @lru_cache(maxsize=8)
-def _lower_triangle(n_rows: int) -> np.ndarray:
+def _make_lower_triangle_mask(n_rows: int) -> np.ndarray:
     """Return which entries of a matrix are on the diagonal or below."""
     return np.tri(n_rows, dtype=bool)
 
@@ -587,11 +587,11 @@ def fit_nested_models(
         np.array([log_ridge, np.log(s), *zero_deviations]) for s in (0.2, 0.6, 1.5, 4.0)
     ]
     best_start_point = min(start_points, key=lambda x: scale_posterior(x, 0.0)[0])
-    x, negative_log_posterior = scale_posterior.minimize(
+    x, min_negative_log_posterior = scale_posterior.minimize(
         best_start_point, 0.0, n_free=2
     )
     scale_fit_by_model["one"] = scale_posterior.fit_by_laplace(
-        x, negative_log_posterior, 0.0
+        x, min_negative_log_posterior, 0.0
     )
     if richest_model_name == "one":
         return scale_fit_by_model
@@ -599,11 +599,11 @@ def fit_nested_models(
     for scale_spread in _SPREADS:
         x = x.copy()
         x[2:] *= previous_spread / scale_spread
-        x, negative_log_posterior = scale_posterior.minimize(
+        x, min_negative_log_posterior = scale_posterior.minimize(
             x, scale_spread, n_free=len(x)
         )
         scale_fit = scale_posterior.fit_by_laplace(
-            x, negative_log_posterior, scale_spread
+            x, min_negative_log_posterior, scale_spread
         )
         previous_spread = scale_spread
         # The evidence first rises with the spread and then falls: stop at the fall.

@@ -81,7 +81,7 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         scaling_mode: str,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn how to prepare scans; return their connectomes and features."""
-        connectomes, features = check_packed(X)
+        connectomes, features = check_and_unpack_scans(X)
         self.n_rois_, self.n_features_ = features.shape[1:]
         self.scaler_ = InputScaler.learn(features, scaling_mode)
         self.measured_ = self.scaler_.measured
@@ -108,7 +108,7 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         return connectomes, features
 
 
-def check_packed(
+def check_and_unpack_scans(
     X: np.ndarray | PackedScans, expected_shape: tuple[int, int] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return connectomes, and features in float64, of packed scans that can be used.

@@ -695,15 +695,15 @@ class GraphNetwork(nn.Module):
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`, with the batch's offset."""
         if self.reads_terms:
-            readout_activations = self._read_terms(batch)
+            readout_activations = self._compute_one_layer_readout(batch)
         else:
-            readout_activations = self._read_layers(batch)
+            readout_activations = self._compute_readout_units(batch)
         # the paper's supplement puts a ReLU on the logits; its authors' code does not
         logits = self.output(drop(readout_activations, self.dropout, self.training))
         logits = ordinal_log_probabilities(logits) if self.ordinal else logits
         return logits if batch.offset is None else logits + batch.offset
 
-    def _read_layers(self, batch: GraphBatch | DenseGraphs) -> Tensor:
+    def _compute_readout_units(self, batch: GraphBatch | DenseGraphs) -> Tensor:
         """Return the hidden units of the read-out."""
         Z = self._propagate_layers(batch)
         if (
@@ -716,7 +716,7 @@ class GraphNetwork(nn.Module):
             H = drop(Z, self.dropout, self.training)
         return torch.relu(self.readout(H.flatten(1)))
 
-    def _read_terms(self, batch: Any) -> Tensor:
+    def _compute_one_layer_readout(self, batch: Any) -> Tensor:
         """Return the hidden units of the read-out of a network of one layer."""
         region_terms, layer = batch.region_terms(self.rows), self.mix[0]
         keep_mask, dropout_factor, mean_and_sd = None, 1.0, None

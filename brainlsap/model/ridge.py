@@ -31,7 +31,11 @@ from brainlsap.model.evidence import (
     refit_scales,
     term_basis,
 )
-from brainlsap.model.inputs import PackedClassifier, check_packed, order_labels
+from brainlsap.model.inputs import (
+    PackedClassifier,
+    check_and_unpack_scans,
+    order_labels,
+)
 from brainlsap.model.scale_sampler import sample_scales
 
 
@@ -153,7 +157,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         class_codes = self._learn_classes(y, len(X), self.classes)
         participant_ids = check_groups(groups, len(X), "the left-out scores")
         self._learn_prior(y, self.class_prior, is_balanced=True)
-        diffusion_terms, B = self._learn_terms(X, participant_ids)
+        diffusion_terms, B = self._learn_terms_and_basis(X, participant_ids)
         is_ordered = self.classes is not None
         scan_targets = class_targets(class_codes, is_ordered)
         person_codes = np.unique(participant_ids, return_inverse=True)[1]
@@ -212,7 +216,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             )
         return self
 
-    def _learn_terms(
+    def _learn_terms_and_basis(
         self, X: np.ndarray, participant_ids: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn how scans are prepared; return their terms, and the basis of these."""
@@ -227,7 +231,9 @@ class LSAPRidgeClassifier(PackedClassifier):
 
     def _compute_packed_terms(self, X: np.ndarray | PackedScans) -> np.ndarray:
         """Return the terms of packed scans."""
-        connectomes, features = check_packed(X, (self.n_rois_, self.n_features_))
+        connectomes, features = check_and_unpack_scans(
+            X, (self.n_rois_, self.n_features_)
+        )
         return self._compute_terms(X, connectomes, features)
 
     def _compute_terms(

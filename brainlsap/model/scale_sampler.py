@@ -205,8 +205,8 @@ class ScaleSampler:
             Z = np.einsum("rnd,rd->nd", self.evidence.X, self.g)
         for p in self.rng.permutation(n_rois):
             conditional_densities[p] = self.draw_region_scale(p, Z)
-        log_scales = self.draw_within_cells()
-        self.draw_common(log_scales)
+        log_scales = self.draw_log_scales_within_cells()
+        self.draw_log_common_scale(log_scales)
         self.draw_spread(log_scales)
         for shift_sd in _SHIFT_SDS:
             log_scales = self.move_jointly(log_scales, shift_sd)
@@ -337,7 +337,7 @@ class ScaleSampler:
             1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True
         )
 
-    def draw_within_cells(self) -> np.ndarray:
+    def draw_log_scales_within_cells(self) -> np.ndarray:
         """Draw the log scale of every region from its prior, within its cell."""
         lower_edges = self.cell_edges[self.grid_indices]
         upper_edges = self.cell_edges[self.grid_indices + 1]
@@ -349,7 +349,7 @@ class ScaleSampler:
         log_scales = self.log_common + self.spread * standard_normals
         return np.clip(log_scales, lower_edges, upper_edges)
 
-    def draw_common(self, log_scales: np.ndarray) -> None:
+    def draw_log_common_scale(self, log_scales: np.ndarray) -> None:
         """Draw the log of the common scale: normal given the log scales."""
         posterior_precision = len(log_scales) / self.spread**2 + 1 / COMMON_SD**2
         posterior_mean = log_scales.sum() / self.spread**2 / posterior_precision

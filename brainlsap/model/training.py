@@ -124,7 +124,7 @@ class NetworkShare(NamedTuple):
 
 
 @dataclass(eq=False)
-class Run:
+class TrainingRun:
     """One network at its chosen epoch, in evaluation mode.
 
     Attributes
@@ -204,7 +204,7 @@ def inner_splits(
     ]
     n_people, n_starts = person_codes.max() + 1, settings.n_starts
     if settings.validation_fraction * len(class_codes) > MAX_STEP_SCANS:
-        return _draw_validation_people(class_codes, person_codes, n_starts, seed)
+        return _draw_validation_splits(class_codes, person_codes, n_starts, seed)
     is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(class_people_counts) < 2
     if is_too_small or not settings.leaves_people_out():
         return [split_without_validation] * n_starts
@@ -213,7 +213,7 @@ def inner_splits(
     )
     splits: list[tuple[np.ndarray, np.ndarray]] = []
     for repeat_index in range(-(-n_starts // n_folds)):
-        scan_fold_indices = _divide_people(
+        scan_fold_indices = _assign_scan_folds(
             class_codes, person_codes, n_folds, seed + repeat_index
         )
         splits += [
@@ -231,7 +231,7 @@ def inner_splits(
     ]
 
 
-def _divide_people(
+def _assign_scan_folds(
     class_codes: np.ndarray, person_codes: np.ndarray, n_folds: int, seed: int
 ) -> np.ndarray:
     """Return the fold of every scan: people are whole, and classes are spread evenly.
@@ -275,7 +275,7 @@ def _divide_people(
     return person_fold_indices[person_codes]
 
 
-def _draw_validation_people(
+def _draw_validation_splits(
     class_codes: np.ndarray, person_codes: np.ndarray, n_starts: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return training and validation rows of every start in a large cohort.
@@ -312,7 +312,7 @@ def train_network(
     validation_batch_and_codes: BatchAndCodes | None,
     settings: Settings,
     seed: int,
-) -> Run:
+) -> TrainingRun:
     """Train until validation stops improving; start bad runs again.
 
     Parameters
@@ -342,7 +342,7 @@ def train_network(
     return training_run
 
 
-def select_usable_runs(training_runs: list[Run]) -> list[Run]:
+def select_usable_runs(training_runs: list[TrainingRun]) -> list[TrainingRun]:
     """Return the runs to average: healthy ones, else those that can predict."""
     healthy_runs = [
         training_run for training_run in training_runs if not training_run.fault
@@ -438,7 +438,7 @@ def make_epoch_function(
     ]
     loss_function = _make_loss(network, class_codes, settings)
 
-    part_cycle = cycle(_divide_scans(network, train_batch_and_codes))
+    part_cycle = cycle(_split_into_step_batches(network, train_batch_and_codes))
 
     def run_epoch() -> float:
         # Setting the mode of all modules takes a twentieth of an epoch.
@@ -466,7 +466,7 @@ def make_epoch_function(
     return run_epoch
 
 
-def _divide_scans(
+def _split_into_step_batches(
     network: GraphNetwork, train_batch_and_codes: BatchAndCodes
 ) -> list[BatchAndCodes]:
     """Return parts of at most `MAX_STEP_SCANS` scans, in their order."""
@@ -508,14 +508,14 @@ def _train_once(
     train_batch_and_codes: BatchAndCodes,
     validation_batch_and_codes: BatchAndCodes | None,
     settings: Settings,
-) -> Run:
+) -> TrainingRun:
     """Train once and check the result."""
     train_epoch = make_epoch_function(network, train_batch_and_codes, settings)
     compute_loss = _make_loss(network, train_batch_and_codes[1], settings)
     statistics_batch_and_codes = (
         train_batch_and_codes
         if network.reads_terms
-        else _spread_scans(train_batch_and_codes)
+        else _select_evenly_spread_scans(train_batch_and_codes)
     )
     training_history, best_state = History(), network.state_dict()
     snapshots: list[Snapshot] = []
@@ -557,7 +557,7 @@ def _train_once(
         if training_history.epoch
         else _DIVERGED
     )
-    return Run(
+    return TrainingRun(
         network,
         training_history,
         best_epoch,
@@ -575,7 +575,7 @@ def _copy_state(network: GraphNetwork) -> dict[str, Tensor]:
     }
 
 
-def _spread_scans(batch_and_codes: BatchAndCodes) -> BatchAndCodes:
+def _select_evenly_spread_scans(batch_and_codes: BatchAndCodes) -> BatchAndCodes:
     """Return at most `MAX_STEP_SCANS` scans, evenly spread over the rows."""
     batch, class_codes = batch_and_codes
     n_scans = len(class_codes)
@@ -608,7 +608,9 @@ def _describe_fault(
 ) -> str:
     """Return the reason for not trusting a trained network, or "" if there is none."""
     logits = _compute_logits(
-        network, train_batch_and_codes, _spread_scans(train_batch_and_codes)[0]
+        network,
+        train_batch_and_codes,
+        _select_evenly_spread_scans(train_batch_and_codes)[0],
     ).double()
     if not bool(torch.isfinite(logits).all()):
         return _DIVERGED
@@ -655,8 +657,8 @@ def train_starts(
     initial_scales: np.ndarray,
     settings: Settings,
     seed: int,
-    stop_function: Callable[[list[Run]], bool] | None = None,
-) -> list[Run]:
+    stop_function: Callable[[list[TrainingRun]], bool] | None = None,
+) -> list[TrainingRun]:
     """Train several networks, each validated on other people of the training scans.
 
     Parameters
@@ -688,7 +690,7 @@ def train_starts(
                 nn.init.zeros_(output_parameter)
         return network.to(batch.signal.device)
 
-    training_runs: list[Run] = []
+    training_runs: list[TrainingRun] = []
     for start_number, split in enumerate(splits):
         if training_runs and stop_function is not None and stop_function(training_runs):
             break
@@ -696,8 +698,10 @@ def train_starts(
         if len(train_rows) > MAX_STEP_SCANS:  # steps take parts of them in their order
             rng = np.random.default_rng([seed, start_number])
             train_rows = rng.permutation(train_rows)
-        train_batch_and_codes = select_scans(batch, class_codes, train_rows)
-        selected_batch_and_codes = select_scans(batch, class_codes, validation_rows)
+        train_batch_and_codes = select_batch_and_codes(batch, class_codes, train_rows)
+        selected_batch_and_codes = select_batch_and_codes(
+            batch, class_codes, validation_rows
+        )
         validation_batch_and_codes = (
             selected_batch_and_codes if len(selected_batch_and_codes[1]) else None
         )
@@ -725,7 +729,7 @@ def mix_logits(
 
 
 def choose_network_share(
-    training_runs: list[Run],
+    training_runs: list[TrainingRun],
     class_codes: np.ndarray,
     groups: np.ndarray,
     ridge_logits: np.ndarray,
@@ -743,7 +747,7 @@ def choose_network_share(
 
     Parameters
     ----------
-    training_runs : list of Run
+    training_runs : list of TrainingRun
         With snapshots. A run that stopped early keeps its last one.
     class_codes : int array of shape (n_scans,)
         Class of every training scan.
@@ -818,7 +822,7 @@ def _compute_cross_entropy(logits: np.ndarray, class_codes: np.ndarray) -> np.nd
 
 
 def networks_are_futile(
-    training_runs: list[Run],
+    training_runs: list[TrainingRun],
     n_all_left_out_people: int,
     class_codes: np.ndarray,
     groups: np.ndarray,
@@ -837,7 +841,7 @@ def networks_are_futile(
 
     Parameters
     ----------
-    training_runs : list of Run
+    training_runs : list of TrainingRun
         The starts so far, with snapshots.
     n_all_left_out_people : int
         Number of people whom all starts leave out, N.
@@ -877,7 +881,9 @@ def networks_are_futile(
     return averaged_network_share.weight == 0
 
 
-def restore_snapshots(training_runs: list[Run], step: int, batch: Batch) -> None:
+def restore_snapshots(
+    training_runs: list[TrainingRun], step: int, batch: Batch
+) -> None:
     """Put every network back to a snapshot, with the statistics of all scans."""
     for training_run in training_runs:
         snapshot = _get_snapshot(training_run, step)
@@ -886,12 +892,12 @@ def restore_snapshots(training_runs: list[Run], step: int, batch: Batch) -> None
         training_run.best_epoch = snapshot.epoch
 
 
-def _get_snapshot(training_run: Run, step: int) -> Snapshot:
+def _get_snapshot(training_run: TrainingRun, step: int) -> Snapshot:
     """Return a snapshot of a run, its last if it stopped before."""
     return training_run.snapshots[min(step, len(training_run.snapshots) - 1)]
 
 
-def select_scans(
+def select_batch_and_codes(
     batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray
 ) -> BatchAndCodes:
     """Return the scans of these rows of a batch, with their codes, on its device."""

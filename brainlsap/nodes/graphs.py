@@ -385,9 +385,9 @@ def _unpickle_arrays(pickle_path: Path) -> Any:
         return unpickled_object
 
 
-def _build_csr_matrix(*csr_arrays: np.ndarray) -> sparse.csr_array:
+def _build_csr_matrix(*csr_parts: np.ndarray) -> sparse.csr_array:
     """Make a matrix of the arrays that `_CSR` lists, and check it whole."""
-    csr_matrix = sparse.csr_array(csr_arrays[:3], shape=tuple(map(int, csr_arrays[3])))
+    csr_matrix = sparse.csr_array(csr_parts[:3], shape=tuple(map(int, csr_parts[3])))
     csr_matrix.check_format(full_check=True)
     # SciPy's check passes pointers that fall back to 0 at the end
     if (np.diff(csr_matrix.indptr) < 0).any() or not np.isfinite(csr_matrix.data).all():
@@ -530,11 +530,11 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
             Path(path).open("rb") as npz_file,
             np.load(npz_file, allow_pickle=False) as npz_archive,
         ):
-            *csr_arrays, node_labels = (
+            *csr_parts, node_labels = (
                 npz_archive[array_name] for array_name in (*array_keys, "labels")
             )
-        directed_adjacency = _build_csr_matrix(*csr_arrays[:4])
-        features = _build_csr_matrix(*csr_arrays[4:])
+        directed_adjacency = _build_csr_matrix(*csr_parts[:4])
+        features = _build_csr_matrix(*csr_parts[4:])
         distinct_node_counts = {
             *directed_adjacency.shape,
             features.shape[0],

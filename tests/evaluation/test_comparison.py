@@ -31,7 +31,7 @@ from brainlsap.evaluation.comparison import (
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.scores import SCORES, Predictions
-from brainlsap.evaluation.splits import permute_rows, person_blocks
+from brainlsap.evaluation.splits import permute_row_order, person_blocks
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
 
@@ -94,7 +94,7 @@ def test_permutations_agree_with_a_slow_truth(example_evaluation):
     truth, predicted = rows["truth"].to_numpy(), rows["predicted"].to_numpy()
     blocks = person_blocks(pd.factorize(rows["participant"], sort=True)[0])
     rng = np.random.default_rng(0)
-    labels = [truth] + [truth[permute_rows(blocks, rng)] for _ in range(50)]
+    labels = [truth] + [truth[permute_row_order(blocks, rng)] for _ in range(50)]
     scores = [
         np.mean([(predicted == name)[drawn == name].mean() for name in set(truth)])
         for drawn in labels

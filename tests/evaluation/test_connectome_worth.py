@@ -11,12 +11,12 @@ from brainlsap.data import Cohort
 from brainlsap.evaluation import ConnectomeGain, connectome_gain, connectome_worth
 from brainlsap.evaluation.connectome_worth import (
     MIN_LOG_CREDIT,
+    _compute_column_products,
     _GainComputation,
     _iter_diffused_signals,
-    _multiply_columns,
     _OwnValueModel,
     _PersonRows,
-    exchange_scans,
+    draw_donor_indices,
     rewire_connectomes,
 )
 from brainlsap.exceptions import CohortError, ParameterError
@@ -90,7 +90,7 @@ def slow_residuals(rows, columns):
 def test_residual_columns_are_those_of_least_squares(rows_and_columns):
     rows, columns = rows_and_columns
     model = _OwnValueModel(rows)
-    products = _multiply_columns(columns, rows, rows.compute_weights())
+    products = _compute_column_products(columns, rows, rows.compute_weights())
     residual = model.residual_products(products)
     R = np.sqrt(rows.compute_weights())[:, None] * slow_residuals(rows, columns)
     tolerance = {"rtol": 1e-6, "atol": 1e-9}
@@ -107,7 +107,7 @@ def test_products_without_a_group_are_those_of_the_other_rows(rows_and_columns):
     products = computation._iter_products(columns)
     for train in (people, *(train for train, _ in splits)):
         train_rows = rows.select_rows(train)
-        expected = _multiply_columns(
+        expected = _compute_column_products(
             columns[train], train_rows, train_rows.compute_weights()
         )
         np.testing.assert_allclose(next(products), expected, atol=1e-10)
@@ -193,7 +193,7 @@ def test_connectomes_are_diffused_relabelled_and_exchanged_between_people():
     rng = np.random.default_rng(1)
     order = np.append(rng.permutation(4), 4)  # the last region is not measured
     pair_order = rng.permutation(10)
-    donor = exchange_scans(groups, rng)
+    donor = draw_donor_indices(groups, rng)
     mean = W.astype(float)
     mean = (mean[:2].mean(axis=0) + mean[2] + mean[3:].mean(axis=0)) / 3
     inverse = order.argsort()
@@ -217,7 +217,7 @@ def test_connectomes_are_diffused_relabelled_and_exchanged_between_people():
 def test_connectomes_are_exchanged_only_between_people():
     groups = np.array([*"aabcccdde"])
     for seed in range(20):
-        donor = exchange_scans(groups, np.random.default_rng(seed))
+        donor = draw_donor_indices(groups, np.random.default_rng(seed))
         assert (groups[donor] != groups).all()
         pairs = set(zip(groups, groups[donor], strict=True))
         # Each person has the connectomes of one other, and gives to one other.
@@ -227,7 +227,7 @@ def test_connectomes_are_exchanged_only_between_people():
 @pytest.mark.parametrize("n_scans", [1, 2])
 def test_nobody_gets_the_own_connectome_as_an_exchanged_one(n_scans):
     with pytest.raises(CohortError, match="1 participant would keep the own"):
-        exchange_scans(np.array(["a"] * n_scans), np.random.default_rng(0))
+        draw_donor_indices(np.array(["a"] * n_scans), np.random.default_rng(0))
 
 
 def test_rewired_connectomes_keep_strengths_and_move_the_same_pairs():

@@ -18,7 +18,7 @@ from brainlsap.evaluation.learning_curve import (
     SMALLEST_GAIN,
     UNCLEAR,
     YES,
-    reduce_training,
+    reduce_training_splits,
 )
 from brainlsap.exceptions import ParameterError
 
@@ -57,7 +57,7 @@ def test_smaller_shares_are_nested_and_test_people_the_same(cohort, splits):
     for fold, (train, test) in enumerate(splits):
         smaller: set[str] = set()
         for share in (0.25, 0.5, 0.75, 1.0):
-            rows, test_rows = reduce_training(cohort, splits, share)[fold]
+            rows, test_rows = reduce_training_splits(cohort, splits, share)[fold]
             assert np.array_equal(test_rows, test)
             chosen = set(people[rows])
             assert smaller <= chosen <= set(people[train])
@@ -66,16 +66,16 @@ def test_smaller_shares_are_nested_and_test_people_the_same(cohort, splits):
             assert set(labels[rows]) == set(labels[train])
             smaller = chosen
         assert smaller == set(people[train])
-    other = reduce_training(cohort, splits, 0.5, random_state=1)
+    other = reduce_training_splits(cohort, splits, 0.5, random_state=1)
     assert not np.array_equal(
-        other[0][0], reduce_training(cohort, splits, 0.5, random_state=0)[0][0]
+        other[0][0], reduce_training_splits(cohort, splits, 0.5, random_state=0)[0][0]
     )
 
 
 def test_subsets_differ_and_every_second_is_the_rest_of_one_before(cohort, splits):
     people = cohort.groups
     subsets = [
-        set(people[reduce_training(cohort, splits, 0.5, subset_number=k)[0][0]])
+        set(people[reduce_training_splits(cohort, splits, 0.5, subset_number=k)[0][0]])
         for k in range(4)
     ]
     n_classes = len(cohort.classes)

@@ -30,9 +30,9 @@ from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     GlobalMeansClassifier,
     TunedLinearClassifier,
+    compute_input_f_values,
     fit_linear_models,
     remove_edges,
-    score_inputs,
     shuffle_edges,
 )
 from brainlsap.exceptions import ParameterError
@@ -410,7 +410,7 @@ def test_features_are_selected_inside_the_folds():
     X = pack(np.zeros((60, 400, 400)), noise)
     (model, _), *_ = make_models("selected features").values()
     model.fit(X, y, groups=np.arange(60))
-    strongest = np.argsort(score_inputs(noise[:, :, 0], y))[-80:]
+    strongest = np.argsort(compute_input_f_values(noise[:, :, 0], y))[-80:]
     seen = TunedLinearClassifier().fit(
         pack(np.zeros((60, 80, 80)), noise[:, strongest]), y, groups=np.arange(60)
     )
@@ -488,7 +488,7 @@ def test_a_brain_without_signal_has_no_negative_weight():
         model.fit(cohort.to_array(), y, cohort.groups, cohort.table)
         is_read.append(model.fit_report_["reads_brain"])
         if model.brain_ is not None:
-            assert model._weigh_brain(1) > 0
+            assert model._sum_brain_score_weights(1) > 0
     assert not all(is_read)
 
 

@@ -10,7 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from brainlsap.arrays import PackedScans, pack
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import exact_heat_kernel, normalized_laplacian
-from brainlsap.model.inputs import InputScaler, check_packed, make_batch, order_labels
+from brainlsap.model.inputs import (
+    InputScaler,
+    check_and_unpack_scans,
+    make_batch,
+    order_labels,
+)
 from tests.model.conftest import settle
 
 
@@ -23,7 +28,7 @@ def batch_of(W, scaled, settings, dtype=torch.float64):
 def test_packed_scans_come_apart_and_stay_as_they_were(scans, dtype):
     X = scans.X.astype(dtype)
     before = X.copy()
-    connectomes, features = check_packed(X)
+    connectomes, features = check_and_unpack_scans(X)
     assert connectomes.base is not None  # a view: connectomes are not copied
     assert features.dtype == np.float64
     assert_allclose(connectomes, scans.connectomes, rtol=1e-6)
@@ -54,20 +59,22 @@ def test_scans_that_cannot_be_used_are_refused(scans, name):
     X[3, 2, -1] = -np.inf if name == "infinite feature" else X[3, 2, -1]
     chosen = {"no scan": X[:0], "no feature": X[:, :, :7], "two axes": X[0]}
     with pytest.raises(ParameterError, match=FAULTS[name]):
-        check_packed(chosen.get(name, X), (5, 2) if name == "other size" else None)
+        check_and_unpack_scans(
+            chosen.get(name, X), (5, 2) if name == "other size" else None
+        )
 
 
 def test_connectomes_permuted_on_one_axis_are_refused(scans):
     X = scans.X
     n_rois = X.shape[1]
     order = np.random.default_rng(0).permutation(n_rois)
-    check_packed(X[:, order][..., [*order, *range(n_rois, X.shape[2])]])
+    check_and_unpack_scans(X[:, order][..., [*order, *range(n_rois, X.shape[2])]])
     one_triangle = X.copy()
     one_triangle[..., :n_rois] = np.triu(X[..., :n_rois])
-    check_packed(one_triangle)
+    check_and_unpack_scans(one_triangle)
     X[5] = X[5, order]
     with pytest.raises(ParameterError, match="row 5 of X"):
-        check_packed(X)
+        check_and_unpack_scans(X)
 
 
 def test_classes_are_taken_in_the_order_given():
@@ -202,6 +209,8 @@ def test_packed_scans_of_a_cohort_are_those_of_an_array(scans):
     packed_scans = PackedScans(W, features, rows)
     assert_array_equal(np.asarray(packed_scans), pack(W, features, rows))
     for got, expected in zip(
-        check_packed(packed_scans), check_packed(pack(W, features, rows)), strict=True
+        check_and_unpack_scans(packed_scans),
+        check_and_unpack_scans(pack(W, features, rows)),
+        strict=True,
     ):
         assert_array_equal(got[:], expected)

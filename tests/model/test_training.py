@@ -12,8 +12,8 @@ from brainlsap.model.inputs import InputScaler, make_batch
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import (
-    Run,
     Snapshot,
+    TrainingRun,
     choose_network_share,
     inner_splits,
     networks_are_futile,
@@ -174,13 +174,13 @@ def test_starts_with_many_scans_take_them_in_random_orders(scans, monkeypatch):
     monkeypatch.setattr(training, "MAX_STEP_SCANS", 8)
     task = Task(scans, settle(n_epochs=1))
     rows_of_starts = []
-    select = training.select_scans
+    select = training.select_batch_and_codes
 
     def record(batch, codes, rows):
         rows_of_starts.append(rows.tolist())
         return select(batch, codes, rows)
 
-    monkeypatch.setattr(training, "select_scans", record)
+    monkeypatch.setattr(training, "select_batch_and_codes", record)
     codes = task.learn[1].numpy()
     split = np.arange(20), np.arange(20, 24)
     where = task.measured.numpy(), np.ones(N_ROIS), task.settings
@@ -281,7 +281,7 @@ def test_people_are_divided_as_by_scikit_learn(seed):
     codes, people = draw_people(40, seed=seed)
     codes = np.where(np.arange(len(codes)) % 7, codes, 1)  # visits of two classes
     person_codes = np.unique(people, return_inverse=True)[1]
-    fold_of_scan = training._divide_people(codes, person_codes, 4, seed)
+    fold_of_scan = training._assign_scan_folds(codes, person_codes, 4, seed)
     splitter = StratifiedGroupKFold(4, shuffle=True, random_state=seed)
     for fold, (_, rows) in enumerate(splitter.split(codes, codes, people)):
         assert_array_equal(np.flatnonzero(fold_of_scan == fold), rows)
@@ -355,7 +355,9 @@ def make_runs(codes, evidence_of_steps):
             logits = rng.normal(size=(len(rows), 2))
             logits[np.arange(len(rows)), codes[rows]] += evidence
             snapshots.append(Snapshot(2 * step + 1, logits, {}))
-        run = Run(None, None, 0, 0.0, "", snapshots=snapshots, validation_rows=rows)
+        run = TrainingRun(
+            None, None, 0, 0.0, "", snapshots=snapshots, validation_rows=rows
+        )
         runs.append(run)
     return runs
 
