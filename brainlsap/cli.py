@@ -1033,7 +1033,7 @@ def _print_notes(note_texts: Iterable[str]) -> None:
 
 def _print_learned_sites(site_names: Sequence[str]) -> None:
     """Print that sites were harmonised as sites of the training, if there are any."""
-    site_sentence = brainlsap.report.external.describe_learned_sites(site_names)
+    site_sentence = brainlsap.evaluation.confounds.describe_learned_sites(site_names)
     if site_sentence:
         print(f"Note: {site_sentence}")
 

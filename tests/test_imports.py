@@ -1,5 +1,6 @@
 """What an import costs, what the package offers, and who may import whom."""
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -72,3 +73,23 @@ def test_packages_import_only_from_those_below():
     from importlinter.cli import lint_imports
 
     assert lint_imports(str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_commands_use_only_what_their_packages_load_by_themselves():
+    # A module that something else has imported is missing in a fresh process.
+    tree = ast.parse((ROOT / "brainlsap" / "cli.py").read_text(encoding="utf-8"))
+    used_names = {
+        (node.value.attr, node.attr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Attribute)
+        and isinstance(node.value.value, ast.Name)
+        and node.value.value.id == "brainlsap"
+    }
+    assert ("report", "read_results") in used_names
+    absent_names = [
+        f"{package_name}.{name}"
+        for package_name, name in used_names
+        if name not in dir(getattr(brainlsap, package_name))
+    ]
+    assert absent_names == []

@@ -510,6 +510,20 @@ def _option_value_text(option_value: object) -> str:
     return str(option_value)
 
 
+def describe_learned_sites(site_names: Sequence[str]) -> str:
+    """Return that sites were harmonised as sites of the training; "" for none."""
+    if not site_names:
+        return ""
+    sites_text = f"site {site_names[0]}"
+    if len(site_names) > 1:
+        sites_text = f"sites {with_and(site_names)}"
+    return (
+        f"Scans of the {sites_text} were harmonised as scans of the training "
+        f"{'site' if len(site_names) == 1 else 'sites'} of the same name. If a site "
+        "has another scanner than in the training, give it another name and repeat."
+    )
+
+
 def list_step_phrases(value_by_option: Mapping[str, Any]) -> list[str]:
     """Return a phrase for each step that the options of a stored model switch on."""
     return [

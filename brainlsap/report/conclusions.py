@@ -18,6 +18,7 @@ from brainlsap.evaluation import (
     subgroup_gaps,
     subgroup_table,
 )
+from brainlsap.evaluation.confounds import describe_learned_sites
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
 from brainlsap.evaluation.leakage import Check, check_title
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
@@ -35,7 +36,6 @@ from brainlsap.findings import (
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import (
     NOMINAL_COVERAGE,
-    describe_learned_sites,
     is_external,
     is_simulated,
     make_number_table,

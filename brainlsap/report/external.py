@@ -1,12 +1,9 @@
 """Tables and facts of an external evaluation, beside those of every evaluation."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from brainlsap.evaluation import Evaluation
 from brainlsap.report import tables
-from brainlsap.text import with_and
 
 # Share of people of every class whose prediction set should hold their class.
 NOMINAL_COVERAGE = 0.9
@@ -22,20 +19,6 @@ def is_simulated(evaluation: Evaluation) -> bool:
     external_facts = evaluation.settings.get("external", {})
     is_simulated_model = external_facts.get("card", {}).get("is_simulated", False)
     return evaluation.cohort.truth is not None or is_simulated_model
-
-
-def describe_learned_sites(site_names: Sequence[str]) -> str:
-    """Return that sites were harmonised as sites of the training; "" for none."""
-    if not site_names:
-        return ""
-    sites_text = f"site {site_names[0]}"
-    if len(site_names) > 1:
-        sites_text = f"sites {with_and(site_names)}"
-    return (
-        f"Scans of the {sites_text} were harmonised as scans of the training "
-        f"{'site' if len(site_names) == 1 else 'sites'} of the same name. If a site "
-        "has another scanner than in the training, give it another name and repeat."
-    )
 
 
 def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
