@@ -41,6 +41,9 @@ LATE_SHARE = 0.2
 N_EARLY_EPOCHS = 3
 """A network kept from one of these first epochs has hardly been trained."""
 
+MAX_CAPTION_SENTENCES = 3
+"""Number of sentences of a caption; further sentences are a note below it."""
+
 MODEL_PHRASES = {
     "none": "no connectome",
     "one": "one common scale",
@@ -764,6 +767,20 @@ def keep_numbers(sentence_text: str) -> str:
     )
 
 
+def split_caption(caption_text: str) -> tuple[str, str]:
+    """Return the first three sentences of a caption, and the rest for a note below.
+
+    A text that is escaped for HTML stays so.
+    """
+    text_type = type(caption_text)
+    one_line_text = " ".join(str(caption_text).split())
+    sentences = re.split(r"(?<=[.?]) (?=[A-Z\"]|&#34;)", one_line_text)
+    return (
+        text_type(" ".join(sentences[:MAX_CAPTION_SENTENCES])),
+        text_type(" ".join(sentences[MAX_CAPTION_SENTENCES:])),
+    )
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=select_autoescape(["html.j2"]),
@@ -775,6 +792,7 @@ TEMPLATES.filters |= {
     "check_title": check_title,
     "count": count,
     "keep_numbers": keep_numbers,
+    "split_caption": split_caption,
     "with_and": with_and,
     "with_article": with_article,
 }

@@ -193,8 +193,8 @@ def test_captions_are_short_and_their_numbers_have_no_gap(written):
         assert numbers == [*range(1, len(numbers) + 1)]
         assert numbers, kind
     for _, _, caption in captions:
-        # A limit of sentences would join facts that are easier to read one by one.
-        assert len(caption.split()) <= 110, caption
+        sentences = re.split(r"[.?] ", caption.replace("s.d. ", "s.d., ").strip())
+        assert len(sentences) <= 3, caption
 
 
 def test_checklist_names_places_that_exist_and_nobody(written):
