@@ -18,7 +18,7 @@ import pandas as pd
 from measuring import SHARED
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.order_check import OrderCheck, is_mirror_image
+from brainlsap.data.order_check import OrderCheck, is_same_or_mirrored
 from brainlsap.data.row_order import RowNames, RowOrder, fitting_orders, regions_of_rows
 
 BNU1 = "bnu1_connectomes/BNU_1_track_proba_csd_aparc68+subcort.npz"
@@ -85,7 +85,7 @@ def count_verdicts(matrices: np.ndarray, atlas: Atlas, n_rows: int) -> pd.DataFr
                 check.add(write_in_order(matrix, true, atlas), rows, Path("matrix"))
                 n_refused += bool(check.refusals())
             mark = "*" if true == taken else ""
-            mirror = true != taken and is_mirror_image(taken, as_names(true), atlas)
+            mirror = true != taken and is_same_or_mirrored(taken, as_names(true), atlas)
             table.loc[true.tool, taken.tool] = f"{n_refused}{mark or '=' * mirror}"
     return table
 

@@ -21,7 +21,7 @@ from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import RefusedStudyError, open_study
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import check_option_names
-from brainlsap.data.stored_cohort import is_cohort_file, label_column
+from brainlsap.data.stored_cohort import get_label_series, is_cohort_file
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.comparison import calibration_table, wilson_interval
 from brainlsap.evaluation.cross_validation import COLUMNS_OF_TABLE, FIT_KEYS
@@ -107,7 +107,7 @@ def read_labelled_people(
         # The new error repeats the faults of the first.
         findings = [*error.findings, *label_faults]
         raise error.with_findings(folder, findings) from None
-    if label_column(cohort, label) is None:
+    if get_label_series(cohort, label) is None:
         if is_cohort_file(folder):
             covariate_table = cohort.table.iloc[:, len(KEY_COLUMNS) :]
             label_column_of_file = {cohort.label_name: cohort.table["label"]}

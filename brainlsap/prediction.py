@@ -28,7 +28,7 @@ from brainlsap.data.flow import exclude_text
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.quality import (
-    Sides,
+    SideComparison,
     compare_sides,
     exchanged_sides_text,
     learn_sides,
@@ -41,8 +41,8 @@ from brainlsap.data.reading_options import (
     check_option_names,
 )
 from brainlsap.data.stored_cohort import (
+    get_label_series,
     is_cohort_file,
-    label_column,
     leave_out_faulty,
 )
 from brainlsap.evaluation import (
@@ -378,9 +378,9 @@ def _compare_sides(
         side_comparison = compare_sides(
             values_by_name[value_name], cohort.groups, side_record
         )
-        if side_comparison is Sides.EXCHANGED:
+        if side_comparison is SideComparison.EXCHANGED:
             warnings.warn(f"{exchanged_sides_text(value_name)}.", stacklevel=3)
-        elif side_comparison is Sides.UNKNOWN:
+        elif side_comparison is SideComparison.UNKNOWN:
             note_texts.append(unknown_sides_text(value_name))
     return note_texts
 
@@ -782,7 +782,7 @@ def add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Co
     """Return the cohort with the labels of a column, if one is given."""
     if label_name is None:
         return cohort
-    label_values = label_column(cohort, label_name)
+    label_values = get_label_series(cohort, label_name)
     if label_values is None:
         covariates_text = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
         raise ParameterError(

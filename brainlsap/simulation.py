@@ -100,7 +100,7 @@ from brainlsap.atlas.region_names import split_name
 from brainlsap.data import Cohort, write_tsv
 from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.data.row_order import row_orders
-from brainlsap.data.tables import describe_dataset
+from brainlsap.data.tables import write_dataset_description
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.files import fill_folder
 from brainlsap.text import option_text
@@ -685,7 +685,7 @@ def write_study_folder(
     node_positions = mrtrix_node_positions(cohort.atlas) if style == "mrtrix" else None
     with fill_folder(folder) as partial_folder:
         provenance_record = {"Name": "brainlsap", **cohort.provenance}
-        describe_dataset(partial_folder, "Simulated cohort", provenance_record)
+        write_dataset_description(partial_folder, "Simulated cohort", provenance_record)
         _write_text(partial_folder / "README", README)
         write_tsv(cohort.truth, partial_folder / "truth.tsv")
         _write_participants(cohort, partial_folder)

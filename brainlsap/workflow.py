@@ -20,7 +20,7 @@ from brainlsap.data import Cohort, quality_table
 from brainlsap.data.cohort import check_cohort_given
 from brainlsap.data.covariates import STAGE_OF_WORD
 from brainlsap.data.flow import OTHER_CLASS
-from brainlsap.data.participants import find_absent_classes
+from brainlsap.data.participants import find_absent_class_faults
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
@@ -570,7 +570,7 @@ def merge_classes(
                 "classes. Write it in one class only."
             )
     n_scans_by_class = cohort.table["label"].value_counts().reindex(cohort.classes)
-    absent_classes = find_absent_classes(
+    absent_classes = find_absent_class_faults(
         cohort.label_name, all_originals, n_scans_by_class
     )
     if absent_classes:

@@ -34,7 +34,7 @@ from brainlsap.adni.tables import (
 )
 from brainlsap.data import write_tsv
 from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
-from brainlsap.data.tables import describe_dataset, letters_of
+from brainlsap.data.tables import letters_of, write_dataset_description
 from brainlsap.exceptions import CohortError, check_at_least, check_choice, reading
 from brainlsap.files import fill_folder
 from brainlsap.text import count, describe_counts, listed, option_text, verb_form
@@ -125,7 +125,7 @@ def find_images(
     omission_reasons = list[str]()
     person_folders = _find_person_folders(Path(folder))
     for person_folder in person_folders:
-        for image_folder, image_id, omission_reason in _find_image_folders(
+        for image_folder, image_id, omission_reason in _iter_image_folders_and_faults(
             person_folder
         ):
             series_description, date_folder_name = (
@@ -182,7 +182,7 @@ def find_images(
             ],
         )
     acquisition_dates = parse_dates(image_table["day"])
-    _mark_faults(image_table, acquisition_dates)
+    _write_fault_reasons(image_table, acquisition_dates)
     is_faulty_image = image_table["reason"] != ""
     if is_faulty_image.any() and not skip_faulty:
         raise CohortError(
@@ -256,7 +256,9 @@ def find_images(
     return AdniImages(image_table.drop(columns="reason"), omission_notes, unused_table)
 
 
-def _mark_faults(image_table: pd.DataFrame, acquisition_dates: pd.Series) -> None:
+def _write_fault_reasons(
+    image_table: pd.DataFrame, acquisition_dates: pd.Series
+) -> None:
     """Write into the column `reason` why images cannot be used."""
     for image_row in image_table[acquisition_dates.isna()].itertuples():
         fault_text = (
@@ -309,7 +311,9 @@ def _list_other_folder_names(folder: Path, person_folders: Iterable[Path]) -> li
     )
 
 
-def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
+def _iter_image_folders_and_faults(
+    person_folder: Path,
+) -> Iterator[tuple[Path, str, str]]:
     """Yield folder and number of a person's images, and an error message or "".
 
     The folder of an image is `description/date/I-id`. The folder of a series,
@@ -335,10 +339,12 @@ def _find_image_folders(person_folder: Path) -> Iterator[tuple[Path, str, str]]:
             fault_text = "the name of the folder is not I or S followed by a number"
             yield image_folder, "n/a", f"{fault_text}; {layout_text}"
         else:
-            yield from _find_series_images(image_folder)
+            yield from _iter_series_images_and_faults(image_folder)
 
 
-def _find_series_images(series_folder: Path) -> Iterator[tuple[Path, str, str]]:
+def _iter_series_images_and_faults(
+    series_folder: Path,
+) -> Iterator[tuple[Path, str, str]]:
     """Yield folder and number of the images of a series, or its own number if none."""
     image_folders = [
         image_folder
@@ -713,7 +719,9 @@ def count_labels_by_phase(visit_table: pd.DataFrame) -> pd.DataFrame:
 def _write_person_tables(
     pair_table: pd.DataFrame, visit_table: pd.DataFrame, study_folder: Path
 ) -> None:
-    describe_dataset(study_folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw")
+    write_dataset_description(
+        study_folder, "ADNI", {"Name": "brainlsap import-adni"}, "raw"
+    )
     study_visit_table = visit_table[visit_table["ptid"].isin(pair_table["ptid"])]
     study_visit_table = study_visit_table.assign(
         stage=study_visit_table["stage"].where(study_visit_table["month"] == 0)

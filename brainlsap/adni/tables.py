@@ -331,7 +331,7 @@ def _to_numbers(text_series: pd.Series) -> pd.Series:
     return pd.to_numeric(text_series, errors="coerce").astype(float)
 
 
-def _simplify_words(
+def _standardize_code_spellings(
     code_series: pd.Series, meaning_by_word: Mapping[str, str]
 ) -> pd.Series:
     """Return words and codes in one spelling.
@@ -360,7 +360,7 @@ def _decode_words(
 ) -> pd.Series:
     """Return the meaning of words or codes; None for missing or unknown ones."""
     meaning_series = (
-        _simplify_words(code_series, meaning_by_word)
+        _standardize_code_spellings(code_series, meaning_by_word)
         .map(meaning_by_word)
         .astype(object)
     )
@@ -373,7 +373,9 @@ def _find_unknown_cells(
     """Return the cells with an unknown meaning."""
     return code_series[
         code_series.notna()
-        & ~_simplify_words(code_series, meaning_by_word).isin([*meaning_by_word])
+        & ~_standardize_code_spellings(code_series, meaning_by_word).isin(
+            [*meaning_by_word]
+        )
     ]
 
 
@@ -385,7 +387,7 @@ def _is_visit_row(visit_table: pd.DataFrame) -> pd.Series:
     return visit_table["rid"].notna() & (visit_codes != "f")
 
 
-def _add_unknown_words(
+def _add_unknown_word_faults(
     adni_table: pd.DataFrame,
     lower_column_name: str,
     meaning_by_word: Mapping[str, str],
@@ -413,7 +415,7 @@ def _add_unknown_words(
     return unknown_cells.index
 
 
-def _note_unknown(
+def _note_unknown_values(
     code_series: pd.Series,
     is_known_value: pd.Series,
     column_name: str,
@@ -439,7 +441,7 @@ def _note_meanings(
     table_notes: list[str],
 ) -> None:
     """Add a note on the meaning of words that are not in the original ADNI tables."""
-    simple_words = _simplify_words(adni_table[column_name], meaning_by_word)
+    simple_words = _standardize_code_spellings(adni_table[column_name], meaning_by_word)
     is_unusual_word = simple_words.isin([*meaning_by_word]) & ~simple_words.isin(
         _STANDARD_WORDS
     )
@@ -448,7 +450,7 @@ def _note_meanings(
         adni_table[column_name][is_unusual_word].value_counts().sort_index()
     )
     if len(n_rows_by_word):
-        simplified_words = _simplify_words(
+        simplified_words = _standardize_code_spellings(
             pd.Series(n_rows_by_word.index), meaning_by_word
         )
         stage_texts = [
@@ -527,7 +529,7 @@ def _read_visits(
         if diagnosis_column_name in visit_table
     ):
         is_faulty_visit[
-            _add_unknown_words(
+            _add_unknown_word_faults(
                 visit_table,
                 diagnosis_column_name,
                 DIAGNOSES[diagnosis_column_name],
@@ -545,7 +547,7 @@ def _read_visits(
         )
     if "dx_bl" in visit_table:
         _note_meanings(visit_table, "dx_bl", _STAGE_WORDS, table_notes)
-        _add_unknown_words(visit_table, "dx_bl", _STAGE_WORDS, table_faults)
+        _add_unknown_word_faults(visit_table, "dx_bl", _STAGE_WORDS, table_faults)
     is_contradictory_visit = (diagnosis_table.nunique(axis=1) > 1) & _is_visit_row(
         visit_table
     )
@@ -574,7 +576,7 @@ def _read_visits(
         fact_series = series_by_fact[fact_name]
         series_by_fact[fact_name] = _unify_phases(fact_series)
         is_known_phase = series_by_fact[fact_name].isin(PHASES)
-        _note_unknown(
+        _note_unknown_values(
             fact_series,
             is_known_phase,
             f"phases ({fact_name})",
@@ -582,9 +584,9 @@ def _read_visits(
             consequence_text="kept as they are written",
         )
     ages = _to_numbers(series_by_fact["age"])
-    _note_unknown(series_by_fact["age"], ages.notna(), "ages", table_notes)
+    _note_unknown_values(series_by_fact["age"], ages.notna(), "ages", table_notes)
     sexes = _decode_words(series_by_fact["sex"], _SEXES)
-    _note_unknown(series_by_fact["sex"], sexes.notna(), "sexes", table_notes)
+    _note_unknown_values(series_by_fact["sex"], sexes.notna(), "sexes", table_notes)
     series_by_fact |= {
         "ptid": _standardize_ptids(series_by_fact["ptid"]),
         "diagnosis": _get_first_known_values(diagnosis_table, *diagnosis_table),
@@ -632,7 +634,7 @@ def _join_tables(
         )
         visit_table["date"] = diagnosis_dates.fillna(visit_table["date"])
     if "ARM" in table_by_kind:
-        baseline_stage_by_rid = _read_arms(
+        baseline_stage_by_rid = _read_baseline_stages(
             table_by_kind["ARM"], table_faults, table_notes
         )
         visit_table["stage"] = diagnosis_rids.map(baseline_stage_by_rid).astype(object)
@@ -647,7 +649,7 @@ def _join_tables(
             "sex": _decode_words(demography_table["ptgender"], _SEXES),
             "education": _get_first_known_values(demography_table, "pteducat"),
         }
-        _note_unknown(
+        _note_unknown_values(
             demography_table["ptgender"],
             series_by_fact["sex"].notna(),
             "sexes",
@@ -675,7 +677,7 @@ def _join_tables(
     )
 
 
-def _read_arms(
+def _read_baseline_stages(
     arm_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.Series:
     """Return the baseline stage by RID, from the phase in which a person enrolled."""
@@ -692,7 +694,7 @@ def _read_arms(
         )
     is_staged_phase &= _get_first_known_values(arm_table, "enrolled") != "0"
     arm_table = arm_table[is_staged_phase]
-    _add_unknown_words(arm_table, "arm", _ARM_STAGES, table_faults)
+    _add_unknown_word_faults(arm_table, "arm", _ARM_STAGES, table_faults)
     phase_ranks = enrolment_phases[is_staged_phase].map(PHASES).fillna(0)
     series_by_field = {
         "rid": _to_numbers(arm_table["rid"]),
@@ -737,7 +739,9 @@ def merge_visits(
     unmerged_visit_table = unmerged_visit_table.iloc[
         (unmerged_visit_table["code"] != "bl").argsort(kind="stable")
     ]
-    unmerged_visit_table = _mark_contradictions(unmerged_visit_table, table_faults)
+    unmerged_visit_table = _mark_contradictory_diagnoses(
+        unmerged_visit_table, table_faults
+    )
     visit_groups = unmerged_visit_table.groupby(_VISIT_KEYS)
     merged_table = visit_groups.first().assign(
         is_faulty=visit_groups["is_faulty"].any()
@@ -772,7 +776,7 @@ def merge_visits(
     return merged_visit_table, merging_notes
 
 
-def _mark_contradictions(
+def _mark_contradictory_diagnoses(
     visit_table: pd.DataFrame, table_faults: list[AdniFault]
 ) -> pd.DataFrame:
     """Mark months with two diagnoses; screening and baseline may differ."""

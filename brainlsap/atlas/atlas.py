@@ -165,7 +165,7 @@ class Atlas:
         """
         names = list(map(as_text, names))
         if hemispheres is None and coordinates is None:
-            return Atlas(name, _regions_from_names(tuple(names)).copy())
+            return Atlas(name, _build_region_table(tuple(names)).copy())
         if coordinates is None:
             coordinates = np.full((len(names), 3), np.nan)
         elif isinstance(coordinates, pd.DataFrame | Mapping):
@@ -188,10 +188,10 @@ class Atlas:
             )
         region_table = pd.DataFrame(centroids, columns=[*"xyz"]).assign(name=names)
         if hemispheres is None:
-            region_table["hemisphere"] = find_sides(region_table)
+            region_table["hemisphere"] = find_region_sides(region_table)
         else:
             region_table["hemisphere"] = list(hemispheres)
-        return Atlas(name, complete_regions(region_table, "names", ParameterError))
+        return Atlas(name, fill_region_table(region_table, "names", ParameterError))
 
     def __len__(self) -> int:
         return len(self.regions)
@@ -891,7 +891,7 @@ def _read_atlas(table_path: Path) -> Atlas:
         region_table.columns = region_table.columns.str.lower()
     is_folder = table_path.name == "regions.tsv"
     atlas_name = folder.resolve().name if is_folder else table_path.stem
-    atlas = Atlas(atlas_name, complete_regions(region_table, str(table_path)), folder)
+    atlas = Atlas(atlas_name, fill_region_table(region_table, str(table_path)), folder)
     settings_path = folder / "atlas.json"
     if not (is_folder and settings_path.is_file()):
         return atlas
@@ -902,7 +902,7 @@ def _read_atlas(table_path: Path) -> Atlas:
 _read_bundled_atlas = lru_cache(maxsize=32)(_read_atlas)
 
 
-def find_sides(region_table: pd.DataFrame) -> list[str]:
+def find_region_sides(region_table: pd.DataFrame) -> list[str]:
     """Return the sides of regions from their names, or else from their coordinates."""
     x = pd.to_numeric(region_table.reindex(columns=["x"])["x"], errors="coerce")
     is_left_region = x < -_MIDLINE_WIDTH
@@ -918,7 +918,7 @@ def find_sides(region_table: pd.DataFrame) -> list[str]:
     ]
 
 
-def _find_structures(region_table: pd.DataFrame) -> list[str]:
+def _find_region_structures(region_table: pd.DataFrame) -> list[str]:
     """Return structures from names, long names or FreeSurfer's labels."""
     text_table = region_table.reindex(columns=["long_name", "freesurfer_id"])
     text_table = text_table.astype(object).fillna("").map(str)
@@ -943,7 +943,7 @@ def find_largest_coordinate(centroids: np.ndarray) -> float:
     return float(np.abs(centroids[~np.isnan(centroids)]).max(initial=0))
 
 
-def complete_regions(
+def fill_region_table(
     region_table: pd.DataFrame,
     source_name: str,
     error_type: type[BrainlsapError] = FileFormatError,
@@ -964,7 +964,7 @@ def complete_regions(
     region_table = region_table.assign(name=region_names)
     hemispheres = _read_sides(region_table)
     default_values_by_column = {
-        "structure": _find_structures(region_table),
+        "structure": _find_region_structures(region_table),
         "annot_name": region_names.map(bare_name),
         **dict.fromkeys(("long_name", "short_name"), region_names),
         **dict.fromkeys(("freesurfer_id", "lobe", *"xyz"), "n/a"),
@@ -1009,7 +1009,7 @@ def complete_regions(
 
 
 @lru_cache(maxsize=32)
-def _regions_from_names(region_names: tuple[str, ...]) -> pd.DataFrame:
+def _build_region_table(region_names: tuple[str, ...]) -> pd.DataFrame:
     """Return the table of regions of which only the names are known.
 
     The table is cached, because making it takes longer than making a cohort of arrays,
@@ -1017,8 +1017,8 @@ def _regions_from_names(region_names: tuple[str, ...]) -> pd.DataFrame:
     """
     region_table = pd.DataFrame(np.nan, range(len(region_names)), columns=[*"xyz"])
     region_table = region_table.assign(name=list(region_names))
-    region_table["hemisphere"] = find_sides(region_table)
-    return complete_regions(region_table, "names", ParameterError)
+    region_table["hemisphere"] = find_region_sides(region_table)
+    return fill_region_table(region_table, "names", ParameterError)
 
 
 def _read_sides(region_table: pd.DataFrame) -> pd.Series:
@@ -1028,7 +1028,9 @@ def _read_sides(region_table: pd.DataFrame) -> pd.Series:
     """
     side_texts = region_table["hemisphere"].str.strip().str.lower()
     is_empty_cell = side_texts.isin(("", "n/a"))
-    side_texts = side_texts.mask(is_empty_cell, find_sides(region_table)).str.lower()
+    side_texts = side_texts.mask(
+        is_empty_cell, find_region_sides(region_table)
+    ).str.lower()
     return side_texts.map(lambda text: _SIDE_OF_WORD.get(text) or find_side(str(text)))
 
 

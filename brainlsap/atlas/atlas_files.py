@@ -29,80 +29,80 @@ class _ValueCheck(NamedTuple):
     is_valid_function: Callable[[object], bool]
 
 
-def _is_text(setting_value: object) -> bool:
-    return isinstance(setting_value, str) and bool(setting_value.strip())
+def _is_text(json_value: object) -> bool:
+    return isinstance(json_value, str) and bool(json_value.strip())
 
 
-def _is_index(setting_value: object) -> bool:
+def _is_index(json_value: object) -> bool:
     return (
-        isinstance(setting_value, int)
-        and not isinstance(setting_value, bool)
-        and setting_value >= 0
+        isinstance(json_value, int)
+        and not isinstance(json_value, bool)
+        and json_value >= 0
     )
 
 
-def _are_texts(setting_value: object) -> bool:
-    return isinstance(setting_value, list) and all(map(_is_text, setting_value))
+def _is_list_of_texts(json_value: object) -> bool:
+    return isinstance(json_value, list) and all(map(_is_text, json_value))
 
 
-def _are_words(setting_value: object) -> bool:
+def _is_list_of_lower_case_texts(json_value: object) -> bool:
     return (
-        _are_texts(setting_value)
-        and setting_value != []
-        and str(setting_value) == str(setting_value).lower()
+        _is_list_of_texts(json_value)
+        and json_value != []
+        and str(json_value) == str(json_value).lower()
     )
 
 
-def _is_text_by_text(setting_value: object) -> bool:
-    return isinstance(setting_value, dict) and all(
-        map(_is_text, (*setting_value, *setting_value.values()))
+def _is_text_by_text(json_value: object) -> bool:
+    return isinstance(json_value, dict) and all(
+        map(_is_text, (*json_value, *json_value.values()))
     )
 
 
-def _is_text_by_size(setting_value: object) -> bool:
+def _is_text_by_size(json_value: object) -> bool:
     return (
-        isinstance(setting_value, dict)
-        and _is_text_by_text(setting_value)
+        isinstance(json_value, dict)
+        and _is_text_by_text(json_value)
         and all(
-            size_text.isascii() and size_text.isdecimal() for size_text in setting_value
+            size_text.isascii() and size_text.isdecimal() for size_text in json_value
         )
     )
 
 
-def _is_order(setting_value: object) -> bool:
+def _is_permutation_from_one(json_value: object) -> bool:
     return (
-        isinstance(setting_value, list)
-        and all(map(_is_index, setting_value))
-        and sorted(setting_value) == list(range(1, len(setting_value) + 1))
+        isinstance(json_value, list)
+        and all(map(_is_index, json_value))
+        and sorted(json_value) == list(range(1, len(json_value) + 1))
     )
 
 
-def _is_pair_of_rows(setting_value: object) -> bool:
+def _is_pair_of_rows(json_value: object) -> bool:
     return (
-        isinstance(setting_value, list)
-        and len(setting_value) == 2
-        and all(map(_is_index, setting_value))
+        isinstance(json_value, list)
+        and len(json_value) == 2
+        and all(map(_is_index, json_value))
     )
 
 
-def _are_texts_by_text(setting_value: object) -> bool:
-    return isinstance(setting_value, dict) and all(
-        _is_text(key_text) and _are_texts(value_texts)
-        for key_text, value_texts in setting_value.items()
+def _are_texts_by_text(json_value: object) -> bool:
+    return isinstance(json_value, dict) and all(
+        _is_text(key_text) and _is_list_of_texts(value_texts)
+        for key_text, value_texts in json_value.items()
     )
 
 
-def _are_pairs_of_fields(setting_value: object) -> bool:
-    return isinstance(setting_value, dict) and all(
+def _are_pairs_of_fields(json_value: object) -> bool:
+    return isinstance(json_value, dict) and all(
         _is_text(measure_name) and _is_pair_of_rows(field_numbers)
-        for measure_name, field_numbers in setting_value.items()
+        for measure_name, field_numbers in json_value.items()
     )
 
 
-def _are_walls(setting_value: object) -> bool:
-    if not isinstance(setting_value, dict) or setting_value.keys() != {"size", "rows"}:
+def _are_walls(json_value: object) -> bool:
+    if not isinstance(json_value, dict) or json_value.keys() != {"size", "rows"}:
         return False
-    n_file_rows, row_pairs = setting_value["size"], setting_value["rows"]
+    n_file_rows, row_pairs = json_value["size"], json_value["rows"]
     if not _is_index(n_file_rows) or not isinstance(row_pairs, list):
         return False
     return all(
@@ -112,8 +112,8 @@ def _are_walls(setting_value: object) -> bool:
 
 
 _TEXT = _ValueCheck("a text", _is_text)
-_TEXTS = _ValueCheck("a list of texts", _are_texts)
-_WORDS = _ValueCheck("a list of words in lower case", _are_words)
+_TEXTS = _ValueCheck("a list of texts", _is_list_of_texts)
+_WORDS = _ValueCheck("a list of words in lower case", _is_list_of_lower_case_texts)
 _TEXT_BY_TEXT = _ValueCheck("a dictionary from text to text", _is_text_by_text)
 _TEXT_BY_SIZE = _ValueCheck(
     "a dictionary from a number of rows to text, for example {'68': 'cortex only'}",
@@ -131,7 +131,8 @@ _SPACE = _ValueCheck(" or ".join(SPACES), lambda value: value in SPACES)
 _SWITCH = _ValueCheck("true or false", lambda value: isinstance(value, bool))
 _INDEX = _ValueCheck("a whole number of at least 0", _is_index)
 _ORDER = _ValueCheck(
-    "a list of the numbers from 1 to the number of parcels, each once", _is_order
+    "a list of the numbers from 1 to the number of parcels, each once",
+    _is_permutation_from_one,
 )
 _WALLS = _ValueCheck(
     "{'size': number of rows of the matrix, 'rows': [[left, right], ...]}, with "
@@ -140,7 +141,7 @@ _WALLS = _ValueCheck(
 )
 
 
-class Walls(TypedDict):
+class MedialWallRows(TypedDict):
     """Size of matrices that keep the medial walls, and the rows of these, from 0."""
 
     size: int
@@ -169,7 +170,7 @@ class AtlasSettings(TypedDict, total=False):
     order_17networks: Annotated[list[int], _ORDER]
     unnamed_rows: Annotated[bool, _SWITCH]
     wall: Annotated[int, _INDEX]
-    walls: Annotated[Walls, _WALLS]
+    walls: Annotated[MedialWallRows, _WALLS]
     sizes: Annotated[dict[str, str], _TEXT_BY_SIZE]
     atlas_by_size: Annotated[dict[str, str], _TEXT_BY_SIZE]
     ucsf_structures: Annotated[dict[str, str], _TEXT_BY_TEXT]
@@ -198,7 +199,7 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
     with reading(path, "JSON"):
         atlas_settings = json.loads(
             path.read_text(encoding="utf-8"),
-            object_pairs_hook=partial(_join_pairs, path),
+            object_pairs_hook=partial(_build_dict_without_repeats, path),
         )
     if not isinstance(atlas_settings, dict):
         raise FileFormatError(
@@ -235,7 +236,7 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
     return cast(AtlasSettings, atlas_settings)
 
 
-def _join_pairs(
+def _build_dict_without_repeats(
     path: Path, key_value_pairs: list[tuple[str, object]]
 ) -> dict[str, object]:
     """Return pairs of a JSON object as a dictionary; refuse a key that stands twice."""

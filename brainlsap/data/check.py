@@ -225,14 +225,14 @@ def suggest_options(
 
 
 def _suggest_label_options(
-    cohort_check: CohortCheck, options: Mapping[str, Any]
+    cohort_check: CohortCheck, value_by_option: Mapping[str, Any]
 ) -> list[Options]:
     """Return changes of options with the column of stages that a fault names."""
     for finding in cohort_check.findings:
         if "label" not in finding.values:
             continue
         label_options: Options = {"label": finding.values["label"]}
-        changed_options = {**options, **label_options}
+        changed_options = {**value_by_option, **label_options}
         changed_check = check_cohort(cohort_check.folder, **changed_options)
         suggested_option_sets = suggest_options(changed_check, changed_options)
         return [
@@ -256,7 +256,7 @@ class _OptionSearch:
     """The check of the study with these options."""
     adopted_options: Options = field(default_factory=dict)
     """Options that the search has adopted so far."""
-    study_or_error_by_options: dict[
+    study_or_error_by_options_text: dict[
         str, tuple[ScanList, FeatureSources] | BrainlsapError
     ] = field(default_factory=dict)
     """Opened studies, or the errors of opening them, by the options used."""
@@ -298,18 +298,18 @@ class _OptionSearch:
     ) -> tuple[ScanList, FeatureSources]:
         """Return the scans and sources of the study; list its files once."""
         options_text = repr(reading_options)
-        if options_text not in self.study_or_error_by_options:
+        if options_text not in self.study_or_error_by_options_text:
             self.progress.update()
             try:
-                self.study_or_error_by_options[options_text] = open_study(
+                self.study_or_error_by_options_text[options_text] = open_study(
                     self.folder, reading_options
                 )
             except BrainlsapError as error:
-                self.study_or_error_by_options[options_text] = error
-        study_or_error = self.study_or_error_by_options[options_text]
-        if isinstance(study_or_error, BrainlsapError):
-            raise study_or_error
-        return study_or_error
+                self.study_or_error_by_options_text[options_text] = error
+        scans_and_sources_or_error = self.study_or_error_by_options_text[options_text]
+        if isinstance(scans_and_sources_or_error, BrainlsapError):
+            raise scans_and_sources_or_error
+        return scans_and_sources_or_error
 
     def adopt_best_options(
         self,
@@ -347,7 +347,9 @@ class _OptionSearch:
                 feature_name in self.features or feature_name == subcortex_measure
             )
             if not is_known_feature and self.adopt_best_options(
-                folder_option_sets, _make_share_function([feature_name]), min_score=1
+                folder_option_sets,
+                _make_located_share_function([feature_name]),
+                min_score=1,
             ):
                 new_feature_names.append(feature_name)
         if not new_feature_names:
@@ -389,12 +391,14 @@ class _OptionSearch:
         has_feature_option = "feature" in self.user_options
         if self.adopt_best_options(
             [*folder_option_sets, *table_option_sets],
-            _make_share_function(self.features, has_feature_option=has_feature_option),
+            _make_located_share_function(
+                self.features, has_feature_option=has_feature_option
+            ),
         ):
             return
         for feature_name in (*_FEATURES, "suvr"):  # of a tracer that is not said
             if self.adopt_best_options(
-                folder_option_sets, _make_share_function([feature_name])
+                folder_option_sets, _make_located_share_function([feature_name])
             ):
                 self.adopted_options["feature"] = [feature_name]
                 return
@@ -404,7 +408,7 @@ class _OptionSearch:
         if "connectome" in self.user_options:
             return []
         name_patterns = dict.fromkeys(
-            _propose_patterns(self.folder, self.open_scan_list().scans)
+            _iter_connectome_patterns(self.folder, self.open_scan_list().scans)
         )
         pattern_option_sets: list[Options] = [
             {},
@@ -536,7 +540,7 @@ def _lacks_data_at_later_visits(
     )
 
 
-def _make_share_function(
+def _make_located_share_function(
     feature_names: Sequence[str], has_feature_option: bool = False
 ) -> _ScoreFunction:
     """Return a measure of how many scans' features are found."""
@@ -578,7 +582,7 @@ def _count_connectomes(scan_list: ScanList, feature_sources: FeatureSources) -> 
     return n_connectomes
 
 
-def _propose_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
+def _iter_connectome_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
     """Make patterns of the matrices of the first scan: beside it, or named by it."""
     participant_id, session_id = scans[0].key
     for matrix_path in filter(is_matrix_file, scans[0].files):
@@ -594,7 +598,7 @@ def _propose_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
                 path_pattern = _replace_id(path_pattern, session_id, "{session}")
             if "{participant}" in path_pattern and is_matrix_file(matrix_path):
                 session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
-                if _count_files(folder, path_pattern) != _count_files(
+                if _count_matching_files(folder, path_pattern) != _count_matching_files(
                     folder, session_pattern
                 ):
                     yield session_pattern
@@ -607,6 +611,6 @@ def _replace_id(path_text: str, id_text: str, field_text: str) -> str:
     return re.sub(id_pattern, field_text, path_text, count=1)
 
 
-def _count_files(folder: Path, path_pattern: str) -> int:
+def _count_matching_files(folder: Path, path_pattern: str) -> int:
     """Return the number of files that match a pattern with fields."""
     return len([*folder.glob(re.sub(r"\{.*?\}", "*", path_pattern))])

@@ -36,7 +36,7 @@ from brainlsap.data.id_columns import (
 from brainlsap.data.order_check import check_arrays
 from brainlsap.data.participants import (
     UNLABELLED,
-    find_absent_classes,
+    find_absent_class_faults,
     order_classes,
     refuse_continuous,
 )
@@ -304,7 +304,7 @@ class Cohort:
         Cohort(4 scans of 4 people, 3 regions (own), feature, diagnosis)
         """
         atlas = load_atlas(atlas)
-        covariates = _check_covariates(covariates)
+        covariates = _to_covariate_columns(covariates)
         connectomes = _to_series_by_scan(connectomes)
         _check_order_of_arguments(connectomes, features)
         W, findings = _stack_connectomes(connectomes, atlas, negative)
@@ -321,7 +321,7 @@ class Cohort:
         }
         array_by_argument = {
             column_name: np.asarray(
-                _check_number_array(column_name, feature_values), float
+                _to_number_array(column_name, feature_values), float
             )
             for column_name, feature_values in features_by_argument.items()
         }
@@ -377,7 +377,7 @@ class Cohort:
         label_texts = _to_texts(labels)
         participant_ids = _to_texts(index_person_ids if groups is None else groups)
         _check_label_words(labels)
-        _check_people(
+        _check_person_ids(
             scan_names, participant_ids, [index_person_ids, covariate_person_ids]
         )
         _check_label_column(values_by_covariate, label_name, label_texts, scan_names)
@@ -396,7 +396,7 @@ class Cohort:
         if classes is None:
             refuse_continuous(label_name, class_order)
         class_counts = scan_table["label"].value_counts()
-        if absent_class_faults := find_absent_classes(
+        if absent_class_faults := find_absent_class_faults(
             label_name, class_order, class_counts
         ):
             raise CohortError(
@@ -716,7 +716,7 @@ def check_cohort_given(cohort: object) -> None:
         )
 
 
-def _check_covariates(covariates: object) -> Mapping[str, Any] | pd.DataFrame:
+def _to_covariate_columns(covariates: object) -> Mapping[str, Any] | pd.DataFrame:
     """Return covariates as columns; raise where they have none."""
     if covariates is None:
         return {}
@@ -816,7 +816,7 @@ def _stack_connectomes(
         return np.array(
             [connectome_record.matrix for connectome_record in connectome_records]
         ), findings
-    W = _check_number_array("connectomes", matrices)
+    W = _to_number_array("connectomes", matrices)
     n_rois = len(atlas)
     if W.ndim not in (2, 3) or W.shape[-2:] != (n_rois, n_rois):
         return W, []  # the error of the shape comes before that of the weights
@@ -974,7 +974,7 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
         )
 
 
-def _check_people(
+def _check_person_ids(
     scan_ids: Sequence[str],
     participant_ids: Sequence[str],
     person_id_lists: Sequence[Sequence[object]],
@@ -1087,7 +1087,7 @@ def _find_person_column_name(
     return None
 
 
-def _check_number_array(argument_name: str, array_like: ArrayLike) -> np.ndarray:
+def _to_number_array(argument_name: str, array_like: ArrayLike) -> np.ndarray:
     """Return an array of numbers; raise where there are others in it, or none."""
     try:
         return as_number_array(array_like)
@@ -1279,7 +1279,7 @@ def _jsonable_columns(table: pd.DataFrame) -> dict[str, list[object]]:
     return table.astype(object).where(table.notna(), None).to_dict("list")
 
 
-def find_value_codes(
+def find_missing_code_faults(
     X: np.ndarray,
     all_scan_names: Sequence[str],
     all_region_names: Sequence[str],
@@ -1489,7 +1489,9 @@ def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fin
             f"{all_scan_names[scan_index]!r}"
         )
         faults.append(Finding(message, FAULT, got=value_text))
-    faults += find_value_codes(X, list(all_scan_names), region_names, feature_names)
+    faults += find_missing_code_faults(
+        X, list(all_scan_names), region_names, feature_names
+    )
     has_class_order = bool(cohort.classes_ordered)
     faults += find_covariate_faults(
         cohort.table, cohort.label_name, has_class_order=has_class_order

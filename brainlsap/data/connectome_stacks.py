@@ -205,7 +205,7 @@ def _choose_ids_and_origin(
         study_ids_by_list = {
             list_key: ids_in_list
             for list_key, ids_in_list in ids_by_list.items()
-            if _are_ids(ids_in_list, scan_keys)
+            if _are_study_ids(ids_in_list, scan_keys)
         }
         if len({*study_ids_by_list.values()}) > 1:
             raise FileFormatError(
@@ -260,7 +260,7 @@ def _read_ids(list_path: Path) -> tuple[str, ...]:
     return tuple(text_lines[1:] if has_header else text_lines)
 
 
-def _are_ids(
+def _are_study_ids(
     candidate_ids: Sequence[str], scan_keys: Sequence[tuple[str, str]]
 ) -> bool:
     """Return whether most ids are of the study, or most participants have one."""
@@ -307,7 +307,7 @@ def _choose_row_names(
     region_list_keys = [
         list_key
         for list_key in text_list_keys
-        if _are_regions(names_by_list_key[list_key], atlas)
+        if _are_region_names(names_by_list_key[list_key], atlas)
     ]
     region_index_tuples = {
         regions_of_rows(atlas, names_by_list_key[list_key])
@@ -331,7 +331,7 @@ def _choose_row_names(
     return ()
 
 
-def _are_regions(candidate_names: Sequence[str], atlas: Atlas) -> bool:
+def _are_region_names(candidate_names: Sequence[str], atlas: Atlas) -> bool:
     """Return whether most names are regions, or are left out of atlases on purpose."""
     n_known_names = sum(
         atlas.find(candidate_name) is not None

@@ -665,7 +665,7 @@ def _symmetrize(
 # ---- one function for each format --------------------------------------------------
 
 
-def _read_text(connectome_path: Path) -> list[RawMatrix]:
+def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
     """Read a matrix from text, with or without names in its first row and column."""
     all_text_lines = [
         text_line.strip(" ")
@@ -836,7 +836,9 @@ def _refuse_other_layouts(
             kind="connectogram",
         )
     body_cell_rows = cell_rows[1:] or cell_rows  # the first row may name the columns
-    distinct_word_counts = {_count_words(row_cells) for row_cells in body_cell_rows}
+    distinct_word_counts = {
+        _count_leading_words(row_cells) for row_cells in body_cell_rows
+    }
     distinct_row_lengths = {len(row_cells) for row_cells in body_cell_rows}
     is_longer_than_pair = len(cell_rows) > 1 or len(cell_rows[0]) > 2
     if (
@@ -854,7 +856,7 @@ def _refuse_other_layouts(
         )
 
 
-def _count_words(row_cells: Sequence[str]) -> int:
+def _count_leading_words(row_cells: Sequence[str]) -> int:
     """Return the number of words at the start, or -1 if other cells are no numbers."""
     if _are_weights(row_cells):  # Most rows: one search is faster than one a cell.
         return 0
@@ -914,18 +916,18 @@ def _find_names_in_comments(comment_texts: Sequence[str], n_columns: int) -> lis
     return []
 
 
-def _read_npy(connectome_path: Path) -> list[RawMatrix]:
+def _read_npy_matrices(connectome_path: Path) -> list[RawMatrix]:
     """Read an array of NumPy, of one matrix or of many."""
     # mapped, since a matrix of label numbers is large and few of its rows are read
     number_array = np.load(connectome_path, mmap_mode="r", allow_pickle=False)
     return (
         _split_stack(number_array, {})
-        if _is_stack(number_array)
+        if _is_matrix_stack(number_array)
         else [RawMatrix(number_array)]
     )
 
 
-def _read_npz(connectome_path: Path) -> list[RawMatrix]:
+def _read_npz_matrices(connectome_path: Path) -> list[RawMatrix]:
     """Read the matrices of an archive of NumPy."""
     with (
         connectome_path.open("rb") as npz_file,
@@ -934,19 +936,19 @@ def _read_npz(connectome_path: Path) -> list[RawMatrix]:
         return _find_matrices(connectome_path, dict(array_archive))
 
 
-def _read_mat(connectome_path: Path) -> list[RawMatrix]:
+def _read_mat_matrices(connectome_path: Path) -> list[RawMatrix]:
     """Read a MATLAB file of any version; 7.3 is HDF5."""
     from scipy.io import loadmat
 
     with connectome_path.open("rb") as mat_file:
         if b"MATLAB 7.3" in mat_file.read(128):
-            return _read_hdf(connectome_path)
+            return _read_hdf_matrices(connectome_path)
     mat_variables = loadmat(connectome_path, squeeze_me=True)
     array_by_key = {k: np.asarray(v) for k, v in mat_variables.items() if k[:2] != "__"}
     return _find_matrices(connectome_path, array_by_key)
 
 
-def _read_hdf(connectome_path: Path) -> list[RawMatrix]:
+def _read_hdf_matrices(connectome_path: Path) -> list[RawMatrix]:
     """Read an HDF5 file; data sets may lie in groups, names in MATLAB's cells."""
     import h5py
 
@@ -977,7 +979,7 @@ def _read_hdf(connectome_path: Path) -> list[RawMatrix]:
     return _find_matrices(connectome_path, array_by_key)
 
 
-def _read_gii(connectome_path: Path) -> list[RawMatrix]:
+def _read_gii_matrices(connectome_path: Path) -> list[RawMatrix]:
     """Read the one matrix of a GIFTI file, as micapipe writes `.shape.gii`."""
     from nibabel.gifti import GiftiImage
 
@@ -1002,12 +1004,14 @@ class MatrixFormat(NamedTuple):
 
 
 FORMATS: dict[str, MatrixFormat] = {
-    **dict.fromkeys((".csv", ".dat", ".gz", ".tsv", ".txt"), MatrixFormat(_read_text)),
-    **dict.fromkeys((".h5", ".hdf5"), MatrixFormat(_read_hdf, True)),
-    ".gii": MatrixFormat(_read_gii),
-    ".mat": MatrixFormat(_read_mat, True),
-    ".npy": MatrixFormat(_read_npy, True),
-    ".npz": MatrixFormat(_read_npz, True),
+    **dict.fromkeys(
+        (".csv", ".dat", ".gz", ".tsv", ".txt"), MatrixFormat(_read_text_matrices)
+    ),
+    **dict.fromkeys((".h5", ".hdf5"), MatrixFormat(_read_hdf_matrices, True)),
+    ".gii": MatrixFormat(_read_gii_matrices),
+    ".mat": MatrixFormat(_read_mat_matrices, True),
+    ".npy": MatrixFormat(_read_npy_matrices, True),
+    ".npz": MatrixFormat(_read_npz_matrices, True),
 }
 """Formats of connectomes by suffix, in lower case."""
 
@@ -1064,7 +1068,9 @@ def _find_matrices(
         and array_value.dtype.kind in "uifb"
     }
     stack_arrays = [
-        array_value for array_value in array_by_key.values() if _is_stack(array_value)
+        array_value
+        for array_value in array_by_key.values()
+        if _is_matrix_stack(array_value)
     ]
     if len(stack_arrays) == 1 and not square_array_by_key:
         return _split_stack(stack_arrays[0], array_by_key)
@@ -1181,7 +1187,7 @@ def _match_row_names(
     return next(iter(candidate_name_lists), None)
 
 
-def _is_stack(array_value: np.ndarray) -> bool:
+def _is_matrix_stack(array_value: np.ndarray) -> bool:
     """Return whether an array holds square matrices, of scans first or last."""
     array_shape = array_value.shape
     is_square = len(array_shape) == 3 and array_shape[1] in (

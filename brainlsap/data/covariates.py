@@ -140,7 +140,7 @@ _AMBIGUOUS_SEX = "h"
 _SEX_WORDS = frozenset(("0", "1", "2", _AMBIGUOUS_SEX, *_SEX_OF_WORD))
 
 
-def kind_of(column_name: object) -> str:
+def find_covariate_kind(column_name: object) -> str:
     """Return the kind of covariate (of `COVARIATES`) by a name, else its letters.
 
     A unit in brackets does not count: `Age (y)` and `Age [years]` are ages.
@@ -168,7 +168,7 @@ def find_stage_columns(text_table: pd.DataFrame) -> list[str]:
     return stage_column_names
 
 
-def propose_label(fact_tables: Iterable[pd.DataFrame]) -> dict[str, str]:
+def propose_label_option(fact_tables: Iterable[pd.DataFrame]) -> dict[str, str]:
     """Return the only column of stages of some tables as the option `label`.
 
     Nothing is returned if there are several such columns, or none.
@@ -189,13 +189,13 @@ def _split_into_words(column_name: object) -> list[str]:
     return re.findall(r"[^\W\d_]+", spaced_name.lower())
 
 
-def acquisition_kind(column_name: object) -> str:
+def find_acquisition_kind(column_name: object) -> str:
     """Return the kind of a column by any name for where and how scans were made.
 
-    As :func:`kind_of`, but `site_num`, `ImagingSite`, `Scanner Number`, `Batch` or
-    `MagneticFieldStrength` are sites and scanners, too.
+    As :func:`find_covariate_kind`, but `site_num`, `ImagingSite`, `Scanner Number`,
+    `Batch` or `MagneticFieldStrength` are sites and scanners, too.
     """
-    covariate_kind = kind_of(column_name)
+    covariate_kind = find_covariate_kind(column_name)
     if covariate_kind in COVARIATES:
         return covariate_kind
     name_words = [
@@ -248,19 +248,19 @@ def has_groups(column_name: str, covariate_values: pd.Series) -> bool:
     known_numbers = pd.to_numeric(known_values, errors="coerce")
     if known_numbers.isna().any():
         return True
-    covariate_kind = acquisition_kind(column_name)
+    covariate_kind = find_acquisition_kind(column_name)
     if covariate_kind in IS_CATEGORICAL:
         return IS_CATEGORICAL[covariate_kind]
     name_words = set(_split_into_words(column_name))
     has_quantity_ending = letters_of(str(column_name)).endswith(_QUANTITY_ENDS)
     if has_quantity_ending or name_words & _QUANTITY_WORDS:
         return False
-    return bool(name_words & _GROUP_WORDS) or _are_codes(
+    return bool(name_words & _GROUP_WORDS) or _are_group_codes(
         known_numbers.to_numpy(dtype=float)
     )
 
 
-def _are_codes(number_array: np.ndarray) -> bool:
+def _are_group_codes(number_array: np.ndarray) -> bool:
     """Return whether numbers repeat as codes of groups do."""
     unique_codes = np.unique(number_array)
     n_codes = len(unique_codes)
@@ -326,7 +326,7 @@ def match_sexes(
     }
 
 
-def find_spellings(
+def find_spelling_faults(
     column_name: str,
     group_values: pd.Series,
     scan_name_series: pd.Series | None = None,
@@ -352,7 +352,7 @@ def find_spellings(
             re.sub(r"[\s_-]", "", unified_spelling)
             for unified_spelling in unified_spellings
         ]
-        if kind_of(column_name) == "sex":
+        if find_covariate_kind(column_name) == "sex":
             unified_spellings = [
                 unified_spelling[:1] for unified_spelling in unified_spellings
             ]
@@ -395,7 +395,7 @@ def find_spellings(
     return [Finding(message, FAULT, advice=advice, people=rarest_scan_names)]
 
 
-def find_ditto_marks(
+def find_ditto_mark_faults(
     scan_table: pd.DataFrame, column_name: str, column_title: str
 ) -> list[Finding]:
     """Return a fault for every scan whose cell is a mark for the cell above.
@@ -418,13 +418,13 @@ def find_ditto_marks(
     ]
 
 
-def find_wrong_numbers(
+def find_wrong_number_faults(
     scan_table: pd.DataFrame, column_names: Sequence[str]
 ) -> list[Finding]:
     """Return faults: numbers for a missing value, such as 999 or -9, or no age."""
     faults = list[Finding]()
     for column_name in column_names:
-        covariate_kind = kind_of(column_name)
+        covariate_kind = find_covariate_kind(column_name)
         if covariate_kind in GROUP_KINDS:
             continue
         column_numbers = pd.to_numeric(scan_table[column_name], errors="coerce")
@@ -479,7 +479,7 @@ def find_wrong_numbers(
     return faults
 
 
-def find_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
+def note_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
     """Return notes on ages far from the others, and on unknown words for a sex."""
     findings = list[Finding]()
     scan_table = scan_table.reset_index(drop=True)
@@ -487,14 +487,14 @@ def find_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
         column_name = str(column_label)
         if column_name in KEY_COLUMNS:
             continue
-        if kind_of(column_name) == "age":
-            findings += _find_far_ages(scan_table, column_name)
-        elif kind_of(column_name) == "sex":
-            findings += _find_unknown_sexes(scan_table, column_name)
+        if find_covariate_kind(column_name) == "age":
+            findings += _note_far_ages(scan_table, column_name)
+        elif find_covariate_kind(column_name) == "sex":
+            findings += _note_unknown_sexes(scan_table, column_name)
     return findings
 
 
-def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
+def _note_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on every age that is far from the others, in robust deviations."""
     ages = pd.to_numeric(scan_table[column_name], errors="coerce").dropna()
     if len(ages) < _MIN_AGES:
@@ -506,7 +506,7 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     other_ages = ages[~is_far_age]
     # An impossible age is a fault, which is reported once.
     faulty_scan_names = {
-        fault.scan for fault in find_wrong_numbers(scan_table, [column_name])
+        fault.scan for fault in find_wrong_number_faults(scan_table, [column_name])
     }
     return [
         Finding(
@@ -522,7 +522,7 @@ def _find_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     ]
 
 
-def _find_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
+def _note_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     """Return a note on values of a sex that are neither of two known words or codes."""
     sexes = to_group_texts(scan_table[column_name]).dropna().map(str)
     n_scans_by_sex = sexes.value_counts()
@@ -568,21 +568,21 @@ def find_covariate_faults(
     """
     faults = list[Finding]()
     if not has_class_order:
-        faults += find_spellings(
+        faults += find_spelling_faults(
             label_name, scan_table["label"], scan_table.get("scan"), is_label=True
         )
-    faults += find_ditto_marks(scan_table, "label", label_name)
+    faults += find_ditto_mark_faults(scan_table, "label", label_name)
     for column_label in scan_table.columns:
         if column_label in KEY_COLUMNS:
             continue
         column_name = str(column_label)
-        covariate_kind = kind_of(column_name)
+        covariate_kind = find_covariate_kind(column_name)
         column_values = scan_table[column_name]
         if covariate_kind in COVARIATES:
-            faults += find_ditto_marks(scan_table, column_name, column_name)
-            faults += find_wrong_numbers(scan_table, [column_name])
+            faults += find_ditto_mark_faults(scan_table, column_name, column_name)
+            faults += find_wrong_number_faults(scan_table, [column_name])
             if has_groups(column_name, column_values):
-                faults += find_spellings(
+                faults += find_spelling_faults(
                     column_name, column_values, scan_table.get("scan")
                 )
         if covariate_kind == "sex":

@@ -25,7 +25,12 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.connectomes import is_matrix_file
-from brainlsap.data.covariates import COVARIATES, SCALE_KINDS, kind_of, propose_label
+from brainlsap.data.covariates import (
+    COVARIATES,
+    SCALE_KINDS,
+    find_covariate_kind,
+    propose_label_option,
+)
 from brainlsap.data.find_files import (
     Scan,
     ScanIdentity,
@@ -41,13 +46,13 @@ from brainlsap.data.id_columns import (
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
     PET_FEATURES,
-    Measure,
+    MeasureProperties,
     apply_subcortex_policy,
-    check_structures,
+    check_structures_complete,
     find_measures_of_file,
     find_tracers,
     find_tracers_of_file,
-    get_measure,
+    get_measure_properties,
 )
 from brainlsap.data.region_tables import (
     ScanTable,
@@ -188,7 +193,7 @@ def read_feature(
     [1.0, 1.01, 1.02]
     """
     atlas = load_atlas(atlas)
-    measure = get_measure(feature)
+    measure = get_measure_properties(feature)
     path = Path(path)
     if path.is_dir():
         region_values, reading_notes = read_stats(path, atlas, measure, subcortex)
@@ -196,7 +201,7 @@ def read_feature(
         region_values, reading_notes, region_indices = read_region_values(
             path, atlas, measure, frames=frames, reference=reference
         )
-        check_structures(region_indices, atlas, str(path))
+        check_structures_complete(region_indices, atlas, str(path))
     region_values, policy_notes = apply_subcortex_policy(
         region_values, measure, atlas, subcortex
     )
@@ -204,7 +209,10 @@ def read_feature(
 
 
 def read_stats(
-    folder: str | Path, atlas: Atlas, measure: Measure, subcortex: str = "absent"
+    folder: str | Path,
+    atlas: Atlas,
+    measure: MeasureProperties,
+    subcortex: str = "absent",
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return one measure of a FreeSurfer subject in the order of an atlas, and notes.
 
@@ -401,7 +409,7 @@ def _read_stats_table(
         header_key: header_value.strip()
         for header_key, header_value in _HEADER.findall("\n".join(comment_lines))
     }
-    column_names = _share_texts(
+    column_names = _intern_texts(
         tuple(header_value_by_key.pop("ColHeaders", "").split())
     )
     row_lengths = [len(row_cells) for row_cells in cell_rows]
@@ -417,7 +425,7 @@ def _read_stats_table(
         cells_by_column = dict(
             zip(column_names, zip(*cell_rows, strict=True), strict=True)
         )
-        region_names = _share_texts(cells_by_column["StructName"])
+        region_names = _intern_texts(cells_by_column["StructName"])
         for column_name in _STATS_COLUMNS & cells_by_column.keys():
             column_by_name[column_name] = cells_by_column[column_name]
             with suppress(ValueError):
@@ -455,7 +463,7 @@ def _match_stats_rows(
 
 
 @lru_cache(maxsize=64)
-def _share_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
+def _intern_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the first tuple of these texts, so that files share one."""
     return texts
 
@@ -593,7 +601,7 @@ class FeatureSources:
         candidate_paths = {parsed_table.path for parsed_table in candidate_tables}
         # Of the sheets of one workbook, choose that with most of age, sex ...
         covariate_counts = [
-            len({*map(kind_of, parsed_table.text_table)} & {*COVARIATES})
+            len({*map(find_covariate_kind, parsed_table.text_table)} & {*COVARIATES})
             for parsed_table in candidate_tables
         ]
         if (
@@ -645,7 +653,7 @@ class FeatureSources:
                 f"\n    not used: {rejection_reason}"
                 for rejection_reason in rejection_reasons
             ),
-            values=propose_label(
+            values=propose_label_option(
                 parsed_table.text_table for parsed_table in self.scan_tables
             ),
         )
@@ -699,7 +707,7 @@ class FeatureSources:
 
         Raises a CohortError if there is none for any scan.
         """
-        measure = get_measure(feature_name)
+        measure = get_measure_properties(feature_name)
         if self.table_paths is None:
             scan_sources, reading_notes = self._locate_region_files(measure, scans)
             if scan_sources:
@@ -772,7 +780,7 @@ class FeatureSources:
         ][:5]
 
     def _locate_region_files(
-        self, measure: Measure, scans: Sequence[Scan]
+        self, measure: MeasureProperties, scans: Sequence[Scan]
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's table of regions, and notes; nothing if no scan has one.
 
@@ -824,7 +832,7 @@ class FeatureSources:
             )
         return scan_sources, reading_notes
 
-    def _explain_search(self, measure: Measure, scans: Sequence[Scan]) -> str:
+    def _explain_search(self, measure: MeasureProperties, scans: Sequence[Scan]) -> str:
         """Return the places searched for a feature, their contents, and reasons."""
         feature_name = measure.name
         folders_text = ", ".join(
@@ -979,7 +987,9 @@ class FeatureSources:
             return []
         if len(scale_text_counts) <= _MAX_SCALES:
             if scale_column_name in self.scale_names_by_column:
-                scale_column_name = f"{feature_name}_{kind_of(scale_column_name)}"
+                scale_column_name = (
+                    f"{feature_name}_{find_covariate_kind(scale_column_name)}"
+                )
             self.scale_names_by_column[scale_column_name] = list(scale_names)
         counts_text = describe_counts(scale_text_counts.most_common(), max_items=5)
         message = (
@@ -991,7 +1001,7 @@ class FeatureSources:
 
     def _check_tracers(
         self,
-        measure: Measure,
+        measure: MeasureProperties,
         parsed_table: ScanTable,
         row_indices: Sequence[int],
         is_tracer_unnamed: bool,
@@ -1061,7 +1071,7 @@ class FeatureSources:
                 "or in the file name"
             )
 
-    def _choose_columns(self, measure: Measure) -> dict[int, _RegionColumn]:
+    def _choose_columns(self, measure: MeasureProperties) -> dict[int, _RegionColumn]:
         """Return the column of every region (position in the atlas) of a feature.
 
         A column that names the feature comes before one that names no measure, and a
@@ -1165,7 +1175,7 @@ class FeatureSources:
         self,
         region_column_by_index: dict[int, _RegionColumn],
         scans: Sequence[Scan],
-        measure: Measure,
+        measure: MeasureProperties,
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return the values of every scan in tables with a row per scan, and notes.
 
@@ -1351,7 +1361,7 @@ class FeatureSources:
 
     def _collect_scale_columns(
         self,
-        measure: Measure,
+        measure: MeasureProperties,
         parsed_table: ScanTable,
         row_indices: Sequence[int | None],
     ) -> list[Finding]:
@@ -1359,7 +1369,7 @@ class FeatureSources:
         scale_column_names = [
             scale_column_name
             for scale_column_name in parsed_table.text_table
-            if kind_of(scale_column_name) in SCALE_KINDS
+            if find_covariate_kind(scale_column_name) in SCALE_KINDS
         ]
         scale_findings = list[Finding]()
         for scale_column_name in dict.fromkeys(
@@ -1434,7 +1444,7 @@ class FeatureSources:
         unknown_names_text = describe_unknown_names(unmatched_region_names, self.atlas)
         region_indices = np.array(list(region_column_by_index))
         try:
-            check_structures(region_indices, self.atlas, paths_text)
+            check_structures_complete(region_indices, self.atlas, paths_text)
             if unknown_names_text and not self.atlas.cortex[region_indices].any():
                 raise FileFormatError(
                     "the table contains no cortical region.", path=paths_text
@@ -1513,7 +1523,7 @@ class FeatureSources:
     def _check_unnamed(
         self,
         region_column_by_index: dict[int, _RegionColumn],
-        measure: Measure,
+        measure: MeasureProperties,
         region_values: np.ndarray,
         table_names_text: str,
     ) -> list[Finding]:
@@ -1558,7 +1568,9 @@ class FeatureSources:
             f"are about {median_value:.3g}"
         )
         plausible_range_by_measure = {
-            other_measure_name: get_measure(other_measure_name).plausible_range
+            other_measure_name: get_measure_properties(
+                other_measure_name
+            ).plausible_range
             for other_measure_name in KNOWN_MEASURES
             if other_measure_name != measure_name
         }
@@ -1594,7 +1606,7 @@ class FeatureSources:
     def _describe_unused_subcortex(
         self,
         region_column_by_index: dict[int, _RegionColumn],
-        measure: Measure,
+        measure: MeasureProperties,
         parsed_tables: Sequence[ScanTable],
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
@@ -1629,7 +1641,7 @@ class FeatureSources:
         return [Finding(note_text, LEFT_OUT)]
 
 
-def _get_unspecific_header_measures(measure: Measure) -> set[str]:
+def _get_unspecific_header_measures(measure: MeasureProperties) -> set[str]:
     """Return the kind of values in column names without a measure: none, or a ratio."""
     return {"", "suvr"} - {measure.name}
 

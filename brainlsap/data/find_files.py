@@ -31,7 +31,7 @@ from brainlsap.data.id_columns import (
 from brainlsap.data.measures import (
     describe_wrong_tracer,
     find_tracers_of_file,
-    get_measure,
+    get_measure_properties,
 )
 from brainlsap.data.tables import (
     TABLE_SUFFIXES,
@@ -296,7 +296,7 @@ class Scan(NamedTuple):
     files: tuple[Path, ...]
 
     def find_entries(
-        self, entries_by_person: Mapping[str, Mapping[str, list[Entry]]]
+        self, entries_by_person_and_visit: Mapping[str, Mapping[str, list[Entry]]]
     ) -> list[Entry]:
         """Return the entries of the scan in an index by participant, then by visit.
 
@@ -304,7 +304,7 @@ class Scan(NamedTuple):
         visit has all entries of its participant.
         """
         participant_id, session_id = self.key
-        entries_by_visit = entries_by_person.get(participant_id, {})
+        entries_by_visit = entries_by_person_and_visit.get(participant_id, {})
         visit_entries = entries_by_visit.get(session_id)
         if visit_entries:
             return visit_entries
@@ -803,7 +803,7 @@ class StudyFiles:
         ]
         return choose_file(
             region_paths,
-            get_measure(feature_name).file_patterns,
+            get_measure_properties(feature_name).file_patterns,
             feature_name,
             feature_pattern,
             atlas,

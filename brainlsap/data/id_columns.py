@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from brainlsap.data.covariates import COVARIATES, kind_of
+from brainlsap.data.covariates import COVARIATES, find_covariate_kind
 from brainlsap.data.tables import (
     FREESURFER_HEAD,
     MISSING_CELLS,
@@ -213,7 +213,7 @@ def _choose_scan_column(
     ]
     column_name = (repeating_column_names or text_column_names or scan_column_names)[0]
     rival_column_names = _find_group_columns(cells_by_column)
-    if are_counted(cells_by_column[column_name]):
+    if are_consecutive_numbers(cells_by_column[column_name]):
         rival_column_names += possible_id_columns
     elif not repeating_column_names:
         rival_column_names += _find_coarser_columns(
@@ -329,14 +329,14 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
             or not repeats_as_ids(candidate_cells)
         ):
             continue
-        if _are_nested(candidate_cells, cells_by_column[column_name]) and are_counted(
-            cells_by_column[column_name]
-        ):
+        if _are_nested(
+            candidate_cells, cells_by_column[column_name]
+        ) and are_consecutive_numbers(cells_by_column[column_name]):
             column_name = candidate_name
             rival_column_names = []
         else:
             rival_column_names.append(candidate_name)
-    if are_counted(cells_by_column[column_name]):
+    if are_consecutive_numbers(cells_by_column[column_name]):
         possible_id_columns = _find_possible_id_columns(cells_by_column)
         rival_column_names += [
             rival_column_name
@@ -402,7 +402,7 @@ def are_row_numbers(cells: Cells) -> bool:
     )
 
 
-def are_counted(cells: Cells) -> bool:
+def are_consecutive_numbers(cells: Cells) -> bool:
     """Return whether cells count from 0 or 1 without gaps, in any order."""
     if not are_row_numbers(cells):
         return False
@@ -537,10 +537,11 @@ def describe_exchanged_ids(
         if other_column_name is None or n_id_columns == 2:
             continue
         is_person_column = bool(find_person_columns([column_name]))
-        if n_id_columns == 0 and are_counted(column_cells):
+        if n_id_columns == 0 and are_consecutive_numbers(column_cells):
             # If the ids only count rows, too, neither column is known to be right.
             if not (
-                is_person_column and are_counted(cells_by_column[id_column_names[0]])
+                is_person_column
+                and are_consecutive_numbers(cells_by_column[id_column_names[0]])
             ):
                 continue
         elif n_id_columns == 0 and not look_like_ids(column_cells):
@@ -617,7 +618,7 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
     """Return whether a column of unknown name could hold ids."""
     is_known_kind = (
         not {*_split_name_words(column_name)}.isdisjoint(_OTHER_WORDS)
-        or kind_of(column_name) in COVARIATES
+        or find_covariate_kind(column_name) in COVARIATES
         or is_index_column_name(column_name)
         or _is_noun_name(column_name, (*_PERSON_WORDS, *_VISIT_WORDS))
         or find_column_name([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
@@ -629,7 +630,7 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
     sex_column_names = [
         other_column_name
         for other_column_name in cells_by_column
-        if kind_of(other_column_name) == "sex"
+        if find_covariate_kind(other_column_name) == "sex"
     ]
     for sex_column_name in sex_column_names:
         sexes_by_cell: dict[str | None, set[str | None]] = {}

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from brainlsap import __version__
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.data.cohort import Cohort, find_value_codes
+from brainlsap.data.cohort import Cohort, find_missing_code_faults
 from brainlsap.data.connectome_stacks import ConnectomeStack, read_stack
 from brainlsap.data.connectomes import (
     NEGATIVE,
@@ -47,7 +47,7 @@ from brainlsap.data.measures import (
     KNOWN_MEASURES,
     SUBCORTEX,
     apply_subcortex_policy,
-    get_measure,
+    get_measure_properties,
 )
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.participants import (
@@ -347,10 +347,12 @@ def _read_without_faulty(
     )
     X = _read_features(feature_names, feature_sources, W, reading_options, scan_list)
     scan_names = [scan.name for scan in scan_list.scans]
-    scan_list.faults += find_value_codes(X, scan_names, atlas.names, feature_names)
+    scan_list.faults += find_missing_code_faults(
+        X, scan_names, atlas.names, feature_names
+    )
 
     if not scan_list.faults:
-        scan_list.faults += _find_empty_scans(X, scan_names)
+        scan_list.faults += _find_empty_scan_faults(X, scan_names)
     scan_list.notes += scan_list.count_notes()
     scan_list.notes += describe_left_out(scan_list.left_out)
     if scan_list.faults:
@@ -382,12 +384,12 @@ def _read_without_faulty(
             "brainlsap": __version__,
         },
         reading_options=recorded_reading_options,
-        truth=_read_truth(folder, atlas),
+        truth=_read_planted_regions(folder, atlas),
         left_out=left_out_table(scan_list.left_out),
     )
 
 
-def _find_empty_scans(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]:
+def _find_empty_scan_faults(X: np.ndarray, scan_names: Sequence[str]) -> list[Finding]:
     """Return a fault for each scan without any value, where others have some."""
     is_empty_scan = np.isnan(X).all(axis=(1, 2))
     if is_empty_scan.all():
@@ -442,7 +444,7 @@ def _get_atlas_name_or_folder(
     return loaded_atlas.name
 
 
-def _read_truth(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
+def _read_planted_regions(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
     """Return the planted regions of a simulated study, if they are of this atlas."""
     truth_path = folder / TRUTH_FILE
     if not truth_path.is_file():
@@ -544,9 +546,9 @@ def open_study(
     feature_sources.people_table = people_table
     feature_sources.people_column_names = {*people_table.text_table}
     _check_user_columns(feature_sources)
-    people, people_faults = list_people(people_table)
+    facts_by_person_and_visit, people_faults = list_people(people_table)
     scan_list = list_scans(
-        people,
+        facts_by_person_and_visit,
         feature_sources,
         label_name,
         people_table.name_and_sheet,
@@ -585,7 +587,7 @@ def open_study(
         scan_list.notes.append(
             Finding(message, kind=ASSUMED, people=tuple(alias_texts), max_people=3)
         )
-    _compare_with_files(scan_list, feature_sources, people)
+    _compare_with_files(scan_list, feature_sources, facts_by_person_and_visit)
     return scan_list, feature_sources
 
 
@@ -671,7 +673,7 @@ def _compare_with_files(
             "the zeros of 001 unless the column is text), and write visits in a column "
             "session_id"
         )
-        if pattern := _find_pattern(
+        if pattern := _find_connectome_pattern(
             feature_sources.study_files, people_table.scan_names
         ):
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
@@ -686,7 +688,7 @@ def _compare_with_files(
         )
 
 
-def _find_pattern(
+def _find_connectome_pattern(
     study_files: StudyFiles, scan_identities: Sequence[ScanIdentity]
 ) -> str:
     """Return a pattern of the matrices with the ID of a scan in their name, or "".
@@ -880,7 +882,7 @@ def _read_connectomes(
     )
     if scans and n_missing_connectomes == len(scans):
         scan_list.faults[n_earlier_faults:] = [
-            _find_lost_zeros(study_files, scan_list)
+            _find_lost_zeros_fault(study_files, scan_list)
             or _describe_no_connectome(study_files, scans, expected_text)
         ]
     return W
@@ -947,7 +949,9 @@ def _describe_no_connectome(
     )
 
 
-def _find_lost_zeros(study_files: StudyFiles, scan_list: ScanList) -> Finding | None:
+def _find_lost_zeros_fault(
+    study_files: StudyFiles, scan_list: ScanList
+) -> Finding | None:
     """Return the fault that matrices have the ids of most people, but with zeros.
 
     None where matrices have the ids as they are written, or other ids.
@@ -1024,9 +1028,11 @@ def _report_orders(
             f"connectomes have different orders of rows, {orders_text}; write all "
             "connectomes in one order, or name the rows in the files"
         )
-    for order_note, n_matrices in order_check.notes().items():
+    for order_note, n_matrices_with_note in order_check.notes().items():
         scan_list.add_notes(
-            [order_note] * n_matrices, about_text="connectomes", is_about_scan=True
+            [order_note] * n_matrices_with_note,
+            about_text="connectomes",
+            is_about_scan=True,
         )
     for order_error in order_check.refusals():
         scan_list.add_fault(order_error)
@@ -1053,7 +1059,7 @@ def _read_features(
         return X
     for feature_index, feature_name in enumerate(feature_names):
         feature_values = X[..., feature_index]
-        measure = get_measure(feature_name)
+        measure = get_measure_properties(feature_name)
         n_scans_read = 0
         try:
             scan_sources, location_notes = _locate_feature(

@@ -395,7 +395,7 @@ def find_measures_of_file(file_name: str) -> frozenset[str]:
     )
 
 
-class Measure(NamedTuple):
+class MeasureProperties(NamedTuple):
     """Properties of a measure with a known name; other names are plain columns."""
 
     name: str
@@ -441,7 +441,7 @@ class Measure(NamedTuple):
         return f"{tracer_text}{self.file_patterns[-2]} or {self.file_patterns[-1]}"
 
 
-def _make_pet_measure(measure_name: str) -> Measure:
+def _make_pet_measure(measure_name: str) -> MeasureProperties:
     """Return a measure of PET in ratios; "suvr" is that of an unknown tracer.
 
     Files that name a tracer precede those that name the measure. Several files that
@@ -461,7 +461,7 @@ def _make_pet_measure(measure_name: str) -> Measure:
         for name_words in word_groups
         for file_ending in _PET_ENDINGS
     ]
-    return Measure(
+    return MeasureProperties(
         measure_name,
         value_column_names=("suvr", "uptake"),
         plausible_range=_join_ranges(tracer.plausible_range for tracer in tracers),
@@ -479,7 +479,7 @@ _MEASURES = {
     measure.name: measure
     for measure in (
         *map(_make_pet_measure, (*PET_FEATURES, "suvr")),
-        Measure(
+        MeasureProperties(
             "area",
             value_column_names=("surfarea", "area_mm2"),
             plausible_range=(20.0, 15000.0),
@@ -488,7 +488,7 @@ _MEASURES = {
             on_surface=True,
             in_stats=True,
         ),
-        Measure(
+        MeasureProperties(
             "thickness",
             value_column_names=("thickavg", "thickness_mm"),
             plausible_range=(0.8, 5.0),
@@ -498,7 +498,7 @@ _MEASURES = {
             on_surface=True,
             in_stats=True,
         ),
-        Measure(
+        MeasureProperties(
             "volume",
             value_column_names=("grayvol", "volume_mm3"),
             plausible_range=(20.0, 60000.0),
@@ -512,9 +512,9 @@ KNOWN_MEASURES = (*_MEASURES, "strength")
 
 
 @lru_cache(maxsize=64)
-def get_measure(measure_name: str) -> Measure:
+def get_measure_properties(measure_name: str) -> MeasureProperties:
     """Return the known properties of a measure."""
-    measure = _MEASURES.get(measure_name, Measure(measure_name))
+    measure = _MEASURES.get(measure_name, MeasureProperties(measure_name))
     lower_name = measure_name.lower()
     return measure._replace(
         value_column_names=(lower_name, *measure.value_column_names, *VALUE_COLUMNS),
@@ -552,7 +552,10 @@ def describe_wrong_tracer(file_name: str, measure_name: str) -> str | None:
 
 
 def apply_subcortex_policy(
-    region_values: np.ndarray, measure: Measure, atlas: Atlas, subcortex_policy: str
+    region_values: np.ndarray,
+    measure: MeasureProperties,
+    atlas: Atlas,
+    subcortex_policy: str,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Check one scan's values and fill the subcortex by a policy; add notes.
 
@@ -602,7 +605,7 @@ def apply_subcortex_policy(
 
 
 def _check_region_values(
-    region_values: np.ndarray, measure: Measure, atlas: Atlas
+    region_values: np.ndarray, measure: MeasureProperties, atlas: Atlas
 ) -> None:
     """Raise if no value is known, or one is infinite or a negative size."""
     if np.isnan(region_values).all():
@@ -639,7 +642,9 @@ def _fill_with_cortex_means(region_values: np.ndarray, atlas: Atlas) -> None:
         )
 
 
-def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> None:
+def check_unit(
+    region_values: np.ndarray, measure: MeasureProperties, atlas: Atlas
+) -> None:
     """Raise if one scan's values cannot be in the unit of their measure.
 
     No brain has such a median over regions; or more than a few ratios are below 0, as
@@ -666,7 +671,7 @@ def check_unit(region_values: np.ndarray, measure: Measure, atlas: Atlas) -> Non
     )
 
 
-def check_structures(
+def check_structures_complete(
     region_indices: np.ndarray, atlas: Atlas, source_name: str
 ) -> None:
     """Raise if a source has some, but not all, regions of cortex or subcortex.

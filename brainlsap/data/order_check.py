@@ -38,7 +38,7 @@ from brainlsap.data.row_order import (
     find_atlas_of_size,
     fitting_orders,
     format_candidate,
-    list_candidates,
+    join_candidate_lines,
     regions_of_rows,
     unknown_order_message,
 )
@@ -280,13 +280,15 @@ def fits_clearly_better(
     )
 
 
-def is_mirror_image(row_order: RowOrder, row_naming: RowNames, atlas: Atlas) -> bool:
+def is_same_or_mirrored(
+    row_order: RowOrder, row_naming: RowNames, atlas: Atlas
+) -> bool:
     """Return whether two orders are the same, or the same with the sides exchanged."""
-    first_row_indices = _find_first_row_indices(row_naming, atlas)
-    other_first_row_indices = _find_first_row_indices(row_order, atlas)
-    return np.array_equal(first_row_indices, other_first_row_indices) or np.array_equal(
-        first_row_indices, other_first_row_indices[atlas.homotopic]
-    )
+    region_row_indices = _find_first_row_indices(row_naming, atlas)
+    other_region_row_indices = _find_first_row_indices(row_order, atlas)
+    return np.array_equal(
+        region_row_indices, other_region_row_indices
+    ) or np.array_equal(region_row_indices, other_region_row_indices[atlas.homotopic])
 
 
 # ---- figures ------------------------------------------------------------------------
@@ -444,11 +446,11 @@ def _complete_matrix(weight_matrix: np.ndarray) -> np.ndarray:
 
 def _find_first_row_indices(row_order: RowOrder | RowNames, atlas: Atlas) -> np.ndarray:
     """Return the first row of each region, -1 where the order does not have it."""
-    return _find_region_rows(tuple(row_order.names), atlas)[0]
+    return _find_first_and_further_rows(tuple(row_order.names), atlas)[0]
 
 
 @lru_cache(maxsize=256)
-def _find_region_rows(
+def _find_first_and_further_rows(
     row_names: tuple[str, ...], atlas: Atlas
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
     """Return the first row of each region, and (region, row) of its further parts."""
@@ -471,7 +473,7 @@ def _reorder_weights(
 
     The weights of several rows of one region are added.
     """
-    first_row_indices, further_region_row_pairs = _find_region_rows(
+    first_row_indices, further_region_row_pairs = _find_first_and_further_rows(
         tuple(row_order.names), atlas
     )
     W = weight_matrix[np.ix_(first_row_indices, first_row_indices)].astype(float)
@@ -495,7 +497,7 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     summed_weights = matrix_group.summed_weights
     possible_orders = [
         *fitting_orders(atlas, len(summed_weights)),
-        *_shift_names(matrix_group.row_naming),
+        *_iter_shifted_orders(matrix_group.row_naming),
     ]
     better_orders = [
         possible_order
@@ -513,7 +515,7 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     return better_orders[::-1]
 
 
-def _shift_names(row_naming: RowNames) -> Iterator[RowOrder]:
+def _iter_shifted_orders(row_naming: RowNames) -> Iterator[RowOrder]:
     """Yield the orders in which names are one row too early or too late.
 
     No tool writes these orders, and `row_order=` does not accept them.
@@ -593,7 +595,7 @@ def _other_order_message(
     return (
         "the weights fit another order of rows better than this one: "
         f"{matrix_group.row_naming.note}, with {row_naming_fit}. These orders fit "
-        f"better:{list_candidates(candidate_lines)}{FIGURES_TEXT} {advice_text}"
+        f"better:{join_candidate_lines(candidate_lines)}{FIGURES_TEXT} {advice_text}"
     )
 
 
@@ -624,7 +626,7 @@ def _find_rival_orders(
     other_orders = [
         row_order
         for row_order in fitting_orders(atlas, len(matrix_group.summed_weights))
-        if not is_mirror_image(row_order, matrix_group.row_naming, atlas)
+        if not is_same_or_mirrored(row_order, matrix_group.row_naming, atlas)
     ]
     rival_orders = [
         row_order

@@ -16,10 +16,10 @@ from brainlsap.data.covariates import (
     KEY_COLUMNS,
     STAGE_OF_WORD,
     find_covariate_faults,
-    find_spellings,
-    find_unusual_values,
-    kind_of,
-    propose_label,
+    find_covariate_kind,
+    find_spelling_faults,
+    note_unusual_values,
+    propose_label_option,
 )
 from brainlsap.data.features import FeatureSources
 from brainlsap.data.find_files import (
@@ -93,7 +93,7 @@ _MOST_NUMBERS = 10
 Facts = dict[str, str | None]
 
 
-class People(dict[str, dict[str, tuple[ScanIdentity, Facts]]]):
+class FactsByPersonAndVisit(dict[str, dict[str, tuple[ScanIdentity, Facts]]]):
     """The people of a study, by person and visit as keys of names.
 
     The values are the name as written, and labels and covariates as text. Facts about
@@ -261,24 +261,28 @@ def _find_people_tables(
     return people_tables, table_findings
 
 
-def list_people(parsed_table: ScanTable) -> tuple[People, list[Finding]]:
+def list_people(parsed_table: ScanTable) -> tuple[FactsByPersonAndVisit, list[Finding]]:
     """Return the people of a table, and of the sessions file of each person.
 
     And faults: a person who stands twice, a sessions file that cannot be read.
     """
     people_tables, table_findings = _find_people_tables(parsed_table)
-    people = People()
+    facts_by_person_and_visit = FactsByPersonAndVisit()
     for people_table in people_tables:
-        table_findings += _add_rows(people, people_table)
-    return people, table_findings
+        table_findings += _add_rows(facts_by_person_and_visit, people_table)
+    return facts_by_person_and_visit, table_findings
 
 
-def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
-    """Add the rows of one table to `people`; return the rows that stand twice."""
+def _add_rows(
+    facts_by_person_and_visit: FactsByPersonAndVisit, people_table: _PeopleTable
+) -> list[Finding]:
+    """Add the rows of one table to the facts; return the rows that stand twice."""
     row_findings = list[Finding]()
     lower_names = [column_name.lower() for column_name in people_table.cells_by_column]
     column_names = [
-        people.covariate_spellings.setdefault(lower_name, column_name)
+        facts_by_person_and_visit.covariate_spellings.setdefault(
+            lower_name, column_name
+        )
         if lower_name in COVARIATES and lower_names.count(lower_name) == 1
         else column_name
         for column_name, lower_name in zip(
@@ -300,13 +304,13 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
     )
     for row_index, (scan_identity, *row_cells) in enumerate(table_rows):
         participant_id, session_id = scan_identity.key
-        earlier_session_ids = session_ids_by_person.setdefault(participant_id, set())
-        is_repeated_visit = session_id in earlier_session_ids
+        person_session_ids = session_ids_by_person.setdefault(participant_id, set())
+        is_repeated_visit = session_id in person_session_ids
         is_identical_row = cells_by_visit.get(scan_identity.key) == row_cells
         # One row without a visit would be of all visits.
-        has_unnamed_visit = bool(earlier_session_ids) and "" in (
+        has_unnamed_visit = bool(person_session_ids) and "" in (
             session_id,
-            *earlier_session_ids,
+            *person_session_ids,
         )
         if is_repeated_visit or has_unnamed_visit:
             message = (
@@ -335,7 +339,7 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                 )
             )
             continue
-        earlier_session_ids.add(session_id)
+        person_session_ids.add(session_id)
         cells_by_visit[scan_identity.key] = row_cells
         cell_by_column = dict(zip(column_names, row_cells, strict=True))
         missing_word_by_column = {
@@ -348,11 +352,11 @@ def _add_rows(people: People, people_table: _PeopleTable) -> list[Finding]:
                 missing_word_by_column[column_name] = str(cell_text)
                 cell_by_column[column_name] = None
         if missing_word_by_column:
-            known_word_by_column = people.missing_words.setdefault(
+            known_word_by_column = facts_by_person_and_visit.missing_words.setdefault(
                 (participant_id, session_id), {}
             )
             known_word_by_column.update(missing_word_by_column)
-        record_by_visit = people.setdefault(participant_id, {})
+        record_by_visit = facts_by_person_and_visit.setdefault(participant_id, {})
         earlier_identity, earlier_facts = record_by_visit.get(
             session_id, (scan_identity, Facts())
         )
@@ -466,7 +470,7 @@ class ScanList:
 
 
 def list_scans(
-    people: People,
+    facts_by_person_and_visit: FactsByPersonAndVisit,
     feature_sources: FeatureSources,
     label_name: str | None,
     table_name: str,
@@ -482,8 +486,12 @@ def list_scans(
     `excluded_ids`, and those with a fault in `skipped_fault_by_name`, are left out.
     """
     folder = feature_sources.study_files.folder
-    label_name = _find_label_column(people, label_name, table_name, folder)
-    visit_list = _list_visits(people, feature_sources, label_name, scan_choice)
+    label_name = _find_label_column(
+        facts_by_person_and_visit, label_name, table_name, folder
+    )
+    visit_list = _list_visits(
+        facts_by_person_and_visit, feature_sources, label_name, scan_choice
+    )
     visit_list.exclude_scans(excluded_ids)
     visit_list.skip_faulty_scans(skipped_fault_by_name or {})
     omission_findings = list[Finding]()
@@ -539,7 +547,7 @@ def list_scans(
             f"every scan was left out. Reasons: {'; '.join(exclusion_reasons)}",
             path=folder,
         )
-    covariate_names = _list_fact_names(people)
+    covariate_names = _list_fact_names(facts_by_person_and_visit)
     covariate_table = pd.DataFrame(
         visit_list.facts, columns=covariate_names, dtype=object
     )
@@ -576,9 +584,11 @@ def list_scans(
             for scan, is_labelled in zip(scans, is_labelled_scan, strict=True)
             if is_labelled
         ]
-    omission_findings += _describe_failed_formulas(people, label_name)
+    omission_findings += _describe_failed_formulas(
+        facts_by_person_and_visit, label_name
+    )
     scan_faults += _add_covariates(scan_table, covariate_table)
-    omission_findings += find_unusual_values(scan_table)
+    omission_findings += note_unusual_values(scan_table)
     has_stage_order = label_name is None or is_ordered
     scan_faults += find_covariate_faults(
         scan_table, label_name or "", has_class_order=has_stage_order
@@ -606,11 +616,11 @@ def _describe_commonest_fault(fault_by_name: Mapping[str, Finding]) -> list[str]
     ]
 
 
-def _list_fact_names(people: People) -> list[str]:
+def _list_fact_names(facts_by_person_and_visit: FactsByPersonAndVisit) -> list[str]:
     """Return the columns that are known of anybody, in the order of tables."""
     visit_records = [
         visit_record
-        for record_by_visit in people.values()
+        for record_by_visit in facts_by_person_and_visit.values()
         for visit_record in record_by_visit.values()
     ]
     return [
@@ -623,11 +633,18 @@ def _list_fact_names(people: People) -> list[str]:
 
 
 def _find_label_column(
-    people: People, label_name: str | None, table_name: str, folder: Path
+    facts_by_person_and_visit: FactsByPersonAndVisit,
+    label_name: str | None,
+    table_name: str,
+    folder: Path,
 ) -> str | None:
     """Return the column of labels in the spelling of the table, which may differ."""
-    column_names = _list_fact_names(people)
-    if label_name is None or label_name in column_names or not people:
+    column_names = _list_fact_names(facts_by_person_and_visit)
+    if (
+        label_name is None
+        or label_name in column_names
+        or not facts_by_person_and_visit
+    ):
         return label_name
     matching_names = [
         column_name
@@ -640,17 +657,17 @@ def _find_label_column(
             f"{', '.join(column_names) or 'none besides the id'}. Name the label "
             f"column with {option_text('label')}",
             path=folder,
-            values=propose_label([_tabulate_facts(people)]),
+            values=propose_label_option([_tabulate_facts(facts_by_person_and_visit)]),
         )
     return matching_names[0]
 
 
-def _tabulate_facts(people: People) -> pd.DataFrame:
+def _tabulate_facts(facts_by_person_and_visit: FactsByPersonAndVisit) -> pd.DataFrame:
     """Return the facts of every visit of every person, one visit a row."""
     return pd.DataFrame(
         [
             visit_facts
-            for record_by_visit in people.values()
+            for record_by_visit in facts_by_person_and_visit.values()
             for _, visit_facts in record_by_visit.values()
         ],
         dtype=object,
@@ -747,14 +764,14 @@ class _VisitList:
 
 
 def _list_visits(
-    people: People,
+    facts_by_person_and_visit: FactsByPersonAndVisit,
     feature_sources: FeatureSources,
     label_name: str | None,
     scan_choice: str,
 ) -> _VisitList:
     """List the visits of everybody that become scans, with what is known of each."""
     visit_list = _VisitList()
-    for participant_id, record_by_visit in people.items():
+    for participant_id, record_by_visit in facts_by_person_and_visit.items():
         participant_name = next(iter(record_by_visit.values()))[0].participant
         listed_session_by_visit = {
             visit_key: visit_identity.session
@@ -835,7 +852,7 @@ def _list_visits(
                 (scan_name, participant_name, session_by_visit[visit_key])
             )
             visit_list.facts.append(default_facts | visit_facts)
-            label_word = people.find_missing_word(
+            label_word = facts_by_person_and_visit.find_missing_word(
                 participant_id, visit_key, label_name or ""
             )
             visit_list.missing_label_words.append(label_word)
@@ -894,7 +911,9 @@ def _choose_baseline_visits(
         **scanned_session_by_visit,
         **listed_session_by_visit,
     } or session_by_visit
-    baseline_visit_keys = choose_baselines(candidate_session_by_visit, session_by_visit)
+    baseline_visit_keys = choose_baseline_visits(
+        candidate_session_by_visit, session_by_visit
+    )
     if len({*baseline_visit_keys} & {*session_by_visit}) > 1:
         visit_names_text = ", ".join(
             candidate_session_by_visit[baseline_visit_key]
@@ -909,7 +928,7 @@ def _choose_baseline_visits(
                 advice="Correct the names of the visits",
             )
         )
-    if not (baseline_visit_keys or _have_order(any_session_by_visit)):
+    if not (baseline_visit_keys or _differ_in_number_alone(any_session_by_visit)):
         visit_names_text = ", ".join(any_session_by_visit.values())
         baseline_faults.append(
             Finding(
@@ -974,7 +993,9 @@ def _select_labelled_scans(
                 strict=True,
             )
         ]
-        spelling_faults = _find_misspelt_labels(scan_table, label_name, class_names)
+        spelling_faults = _find_misspelt_label_faults(
+            scan_table, label_name, class_names
+        )
         order_notes = [] if spelling_faults else _note_lost_order(class_names)
         return _ClassSelection(
             class_names,
@@ -986,7 +1007,7 @@ def _select_labelled_scans(
     label_notes = list[Finding]()
     lower_class_names = {class_name.lower() for class_name in class_names}
     is_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
-    label_faults = find_spellings(
+    label_faults = find_spelling_faults(
         label_name,
         scan_table["label"][is_class_in_any_case],
         scan_table["scan"],
@@ -1029,13 +1050,13 @@ def _select_labelled_scans(
         for class_name in class_names
         if class_name not in classes_read_as_missing
     ]
-    label_faults += find_absent_classes(label_name, other_classes, class_counts)
+    label_faults += find_absent_class_faults(label_name, other_classes, class_counts)
     return _ClassSelection(
         class_names, is_ordered, is_labelled_scan, label_notes, label_faults
     )
 
 
-def _find_misspelt_labels(
+def _find_misspelt_label_faults(
     scan_table: pd.DataFrame, label_name: str, class_names: Sequence[str]
 ) -> list[Finding]:
     """Return a fault of every scan whose label is rare and like another label.
@@ -1184,11 +1205,13 @@ def _describe_unlabelled(
     return Finding(message, FAULT, kind=NO_LABEL, scan=scan_name)
 
 
-def _describe_failed_formulas(people: People, label_name: str | None) -> list[Finding]:
+def _describe_failed_formulas(
+    facts_by_person_and_visit: FactsByPersonAndVisit, label_name: str | None
+) -> list[Finding]:
     """Return a note for each error of a formula that covariates hold."""
     n_rows_by_error = Counter(
         f"{column_name}: {cell_text!r}"
-        for missing_word_by_column in people.missing_words.values()
+        for missing_word_by_column in facts_by_person_and_visit.missing_words.values()
         for column_name, cell_text in missing_word_by_column.items()
         if column_name != label_name and is_formula_error(cell_text)
     )
@@ -1212,7 +1235,10 @@ def _add_covariates(
         unparsed_cells = filled_cells[column_numbers[filled_cells.index].isna()]
         # With decimal commas every number would count as a word of its own.
         are_marked_numbers = unparsed_cells.map(is_number_with_marks).all()
-        if are_marked_numbers or kind_of(column_name) in ("age", "education"):
+        if are_marked_numbers or find_covariate_kind(column_name) in (
+            "age",
+            "education",
+        ):
             covariate_faults += [
                 Finding(
                     f"{column_name} must be a number or n/a",
@@ -1250,7 +1276,7 @@ def refuse_continuous(label_name: str, classes: Sequence[str]) -> None:
         )
 
 
-def _have_order(visit_names: Collection[str]) -> bool:
+def _differ_in_number_alone(visit_names: Collection[str]) -> bool:
     """Return whether visits differ in a number alone (M6, M12), which is no date."""
     has_dates = any(map(_DATE.fullmatch, visit_names))
     names_without_digits = {
@@ -1259,7 +1285,7 @@ def _have_order(visit_names: Collection[str]) -> bool:
     return len(visit_names) < 2 or (len(names_without_digits) == 1 and not has_dates)
 
 
-def choose_baselines(
+def choose_baseline_visits(
     visit_names: Collection[str], scanned_visit_names: Collection[str]
 ) -> list[str]:
     """Return the visits of a person that are called baseline, those scanned if any.
@@ -1268,9 +1294,9 @@ def choose_baselines(
     that before a longer name ("baseline_arm_1"). Where there is none, return the first
     visit by its name alone (screening, init, pre), or nothing.
 
-    >>> choose_baselines(["SC", "V04", "BL"], ["SC", "BL"])
+    >>> choose_baseline_visits(["SC", "V04", "BL"], ["SC", "BL"])
     ['BL']
-    >>> choose_baselines(["Screening", "Month 6"], ["Screening", "Month 6"])
+    >>> choose_baseline_visits(["Screening", "Month 6"], ["Screening", "Month 6"])
     ['Screening']
     """
     rank_by_visit = {
@@ -1344,7 +1370,7 @@ def _explain_missing_word(cell_text: str) -> str:
     return "which counts as missing"
 
 
-def find_absent_classes(
+def find_absent_class_faults(
     label_name: str, class_names: Sequence[str], class_counts: pd.Series
 ) -> list[Finding]:
     """Return a fault for each class in `class_names` that no scan has.

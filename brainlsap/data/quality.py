@@ -35,7 +35,7 @@ from threadpoolctl import threadpool_limits
 
 from brainlsap.arrays import robust_deviation
 from brainlsap.data.cohort import Cohort
-from brainlsap.data.measures import get_measure
+from brainlsap.data.measures import get_measure_properties
 from brainlsap.data.reading_options import NO_CONNECTOME
 from brainlsap.text import count, listed
 
@@ -100,12 +100,12 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         where nothing is unusual. `attrs["notes"]` lists what could not be judged, and
         regions without a link in every scan.
     """
-    is_isolated_region = _find_isolated(cohort)
-    values_by_column = _describe_connectomes(cohort, is_isolated_region)
+    is_isolated_region = _find_isolated_regions(cohort)
+    values_by_column = _compute_connectome_columns(cohort, is_isolated_region)
     flag_text_arrays = list[np.ndarray]()
     compared_value_names = list(cohort.feature_names)
     if not cohort.shares_connectome:
-        values_by_column |= _compare_connectomes(cohort)
+        values_by_column |= _compute_comparison_columns(cohort)
         flag_text_arrays += _flag_connectomes(
             cohort, values_by_column, is_isolated_region
         )
@@ -124,7 +124,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
     scan_table = pd.DataFrame(
         values_by_column, index=pd.Index(cohort.table["scan"], name="scan")
     )
-    scan_table.attrs["notes"] = _note_isolated(cohort, is_isolated_region) + [
+    scan_table.attrs["notes"] = _note_isolated_regions(cohort, is_isolated_region) + [
         unknown_sides_text(feature_name.removesuffix("_mirrored"))
         for feature_name in scan_table.filter(like="_mirrored")
         if scan_table[feature_name].isna().all()
@@ -155,14 +155,14 @@ def _sum_edges(W: np.ndarray) -> np.ndarray:
     return (total_weights + diagonal_sums) / 2
 
 
-def _find_isolated(cohort: Cohort) -> np.ndarray:
+def _find_isolated_regions(cohort: Cohort) -> np.ndarray:
     """Return whether regions of every scan have no edge to another region."""
     W = _get_unique_connectomes(cohort)
     is_isolated_region = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
     return np.resize(is_isolated_region, cohort.features.shape[:2])
 
 
-def _note_isolated(cohort: Cohort, is_isolated_region: np.ndarray) -> list[str]:
+def _note_isolated_regions(cohort: Cohort, is_isolated_region: np.ndarray) -> list[str]:
     """Return a note on the regions that have no link in any scan."""
     isolated_region_names = np.array(cohort.region_names)[
         is_isolated_region.all(axis=0)
@@ -177,7 +177,7 @@ def _note_isolated(cohort: Cohort, is_isolated_region: np.ndarray) -> list[str]:
     ]
 
 
-def _describe_connectomes(
+def _compute_connectome_columns(
     cohort: Cohort, is_isolated_region: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the columns on every connectome by itself."""
@@ -198,7 +198,7 @@ def _describe_connectomes(
     }
 
 
-def _compare_connectomes(cohort: Cohort) -> dict[str, np.ndarray]:
+def _compute_comparison_columns(cohort: Cohort) -> dict[str, np.ndarray]:
     """Return the deviation of each connectome, and the agreement of its sides."""
     # Reading weights by one index is faster than by row and column.
     flat_weights = cohort.connectomes.reshape(cohort.n_scans, -1)
@@ -277,7 +277,7 @@ def _describe_feature(
     region_asymmetries = np.nan_to_num(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
-    is_implausible_value = _find_implausible(cohort, feature_name)
+    is_implausible_value = _find_implausible_values(cohort, feature_name)
     is_missing_only_here = is_missing_value & ~is_missing_value.all(axis=0)
     is_zero_value = feature_values == 0
     # Every NaN counts as a value of its own.
@@ -313,9 +313,9 @@ def _describe_feature(
     ]
 
 
-def _find_implausible(cohort: Cohort, feature_name: str) -> np.ndarray:
+def _find_implausible_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return whether values of a feature are impossible in a brain."""
-    measure = get_measure(feature_name)
+    measure = get_measure_properties(feature_name)
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     lowest_plausible_value, highest_plausible_value = measure.plausible_range
     # In the subcortex a measure of the surface may be replaced by the volume.
@@ -434,7 +434,7 @@ def describe_values(cohort: Cohort) -> list[str]:
     """
     sentences = list[str]()
     for feature_name in cohort.feature_names:
-        measure = get_measure(feature_name)
+        measure = get_measure_properties(feature_name)
         scan_medians = _compute_scan_medians(cohort, feature_name)
         if measure.unit and scan_medians.size:
             lowest_median, highest_median = scan_medians.min(), scan_medians.max()
@@ -454,7 +454,7 @@ def find_odd_units(cohort: Cohort) -> list[str]:
     """
     finding_texts = list[str]()
     for feature_name in cohort.feature_names:
-        unit_name = get_measure(feature_name).unit
+        unit_name = get_measure_properties(feature_name).unit
         unit_reasons = _find_unit_reasons(cohort, feature_name) if unit_name else []
         if unit_reasons:
             finding_texts.append(
@@ -466,7 +466,7 @@ def find_odd_units(cohort: Cohort) -> list[str]:
 
 def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     """Return the reasons for which a feature may have another unit than its measure."""
-    measure = get_measure(feature_name)
+    measure = get_measure_properties(feature_name)
     scan_medians = _compute_scan_medians(cohort, feature_name)
     if not scan_medians.size:
         return []
@@ -513,7 +513,7 @@ def _get_measured_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     return (
         feature_values[:, cohort.atlas.cortex]
-        if get_measure(feature_name).on_surface
+        if get_measure_properties(feature_name).on_surface
         else feature_values
     )
 
@@ -581,7 +581,7 @@ def _compute_mirror_scores(side_agreements: np.ndarray) -> np.ndarray:
     )
 
 
-class Sides(StrEnum):
+class SideComparison(StrEnum):
     """Whether the sides of new scans are those of a training."""
 
     CORRECT = auto()
@@ -644,13 +644,13 @@ def compare_sides(
     region_values: np.ndarray,
     groups: np.ndarray,
     training_asymmetry_record: Mapping[str, Any] | None,
-) -> Sides:
+) -> SideComparison:
     """Return whether the sides of new scans are those of :func:`learn_sides`.
 
     `region_values` has the regions of the training in its order.
     """
     if training_asymmetry_record is None:
-        return Sides.UNKNOWN
+        return SideComparison.UNKNOWN
     asymmetries = _average_asymmetry_by_person(
         region_values,
         groups,
@@ -666,12 +666,12 @@ def compare_sides(
     if mean_agreement < min(
         -training_asymmetry_record["mean"] / 2, _MAX_EXCHANGED * standard_error
     ):
-        return Sides.EXCHANGED
+        return SideComparison.EXCHANGED
     if mean_agreement > max(
         training_asymmetry_record["mean"] / 2, _MIN_CORRECT * standard_error
     ):
-        return Sides.CORRECT
-    return Sides.UNKNOWN
+        return SideComparison.CORRECT
+    return SideComparison.UNKNOWN
 
 
 def exchanged_sides_text(value_name: str) -> str:

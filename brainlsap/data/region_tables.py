@@ -36,7 +36,7 @@ from brainlsap.atlas.region_names import (
     split_name,
     split_words,
 )
-from brainlsap.data.covariates import COVARIATES, kind_of
+from brainlsap.data.covariates import COVARIATES, find_covariate_kind
 from brainlsap.data.find_files import (
     SIDE_IN_NAME,
     ScanIdentity,
@@ -51,12 +51,12 @@ from brainlsap.data.measures import (
     PET_FEATURES,
     TRACERS,
     VALUE_COLUMNS,
-    Measure,
+    MeasureProperties,
     Tracer,
     describe_wrong_tracer,
     find_measures_of_file,
     find_tracers,
-    get_measure,
+    get_measure_properties,
 )
 from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.tables import (
@@ -648,7 +648,7 @@ def _classify_row_columns(
             find_column_name([column_name], (*_MEASURE_OF_TERM, *VALUE_COLUMNS))
             is not None
         )
-        is_covariate = kind_of(column_name) in COVARIATES
+        is_covariate = find_covariate_kind(column_name) in COVARIATES
         may_be_value = not is_covariate and _are_mostly_numbers(column_cells)
         is_constant_within_regions = (n_values_by_region == 1).all()
         if has_measure_name or (
@@ -720,7 +720,9 @@ def find_tracer_columns(cells_by_column: Mapping[str, _Cells]) -> list[str]:
         has_letters = any(map(str.isalpha, min(cell_texts, default="")))
         if find_tracers(column_name) or not has_letters:
             continue
-        if kind_of(column_name) == "tracer" or all(map(_has_tracer_name, cell_texts)):
+        if find_covariate_kind(column_name) == "tracer" or all(
+            map(_has_tracer_name, cell_texts)
+        ):
             tracer_column_names.append(column_name)
     return tracer_column_names
 
@@ -963,7 +965,7 @@ def _combine_with_unit(measure_name: str, unit: str) -> str:
         return _MEASURE_OF_UNIT.get(unit, "")
     if unit == "suvr" and measure_name in (*PET_FEATURES, "suvr"):
         return measure_name
-    measure_unit = get_measure(measure_name).unit
+    measure_unit = get_measure_properties(measure_name).unit
     return measure_name if measure_unit in ("", unit) else f"{measure_name} [{unit}]"
 
 
@@ -992,7 +994,7 @@ def _sort_column_names(
     for column_name, (unitless_column_name, unit) in name_unit_by_column.items():
         measure_name, region_name = measure_region_by_column.get(
             unitless_column_name
-        ) or _split_column_name(unitless_column_name, atlas, side_letter)
+        ) or _split_measure_and_region(unitless_column_name, atlas, side_letter)
         region_index = atlas.find(region_name, side_letter)
         is_excluded_region = (
             is_non_region_name(unitless_column_name)
@@ -1026,7 +1028,7 @@ def _sort_column_names(
 def read_region_values(
     table_path: str | Path,
     atlas: Atlas,
-    measure: Measure,
+    measure: MeasureProperties,
     *,
     frames: tuple[float, float] | None = None,
     reference: str | None = None,
@@ -1057,7 +1059,7 @@ def read_region_values(
                 table_path, pd.DataFrame(cells_by_column), frames, reference
             )
             region_names = [
-                _split_column_name(column_name, atlas)[1]
+                _split_measure_and_region(column_name, atlas)[1]
                 for column_name in column_names
             ]
             frame_notes = (scaling_note,)
@@ -1091,7 +1093,7 @@ def read_region_values(
 def _read_hemisphere_tables(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure: Measure,
+    measure: MeasureProperties,
     atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table, and of that of the other hemisphere."""
@@ -1112,7 +1114,7 @@ def _read_hemisphere_tables(
 def _read_static_table(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure: Measure,
+    measure: MeasureProperties,
     atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table with a row, or a column, for every region."""
@@ -1161,7 +1163,7 @@ def _read_static_table(
 def _read_single_row(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure: Measure,
+    measure: MeasureProperties,
     atlas: Atlas,
     file_side: str | None,
 ) -> tuple[list[str], list[str | float | None]]:
@@ -1427,7 +1429,7 @@ def _add_sides_of_clinica(
     return sided_region_names
 
 
-def _split_column_name(
+def _split_measure_and_region(
     column_name: str, atlas: Atlas, side_letter: str | None = None
 ) -> tuple[str, str]:
     """Return the measure and the region in a column name."""
@@ -1524,13 +1526,14 @@ def _find_custom_column_names(
     for column_name in column_names:
         is_known_region = (
             atlas.find(
-                _split_column_name(column_name, atlas, side_letter)[1], side_letter
+                _split_measure_and_region(column_name, atlas, side_letter)[1],
+                side_letter,
             )
             is not None
         )
         if is_known_region or is_non_region_name(column_name):
             continue
-        measure_and_region = _find_region(column_name, atlas, side_letter)
+        measure_and_region = _find_measure_and_region(column_name, atlas, side_letter)
         if measure_and_region is not None:
             measure_region_by_column[column_name] = measure_and_region
     count_by_measure = Counter(
@@ -1543,7 +1546,7 @@ def _find_custom_column_names(
     }
 
 
-def _find_region(
+def _find_measure_and_region(
     column_name: str, atlas: Atlas, side_letter: str | None
 ) -> tuple[str, str] | None:
     """Return measure and longest region name in a column name, None if there is none.
@@ -1575,13 +1578,15 @@ def _find_region(
                 and atlas.find(column_name[start_position:end_position], side_letter)
                 is not None
             ):
-                return _name_measure(
+                return _find_measure_around_region(
                     words_before_region, words_behind_region
                 ), column_name[start_position:end_position]
     return None
 
 
-def _name_measure(words_before_region: str, words_behind_region: str) -> str:
+def _find_measure_around_region(
+    words_before_region: str, words_behind_region: str
+) -> str:
     """Return the measure that the words around a region's name give.
 
     It is the one known measure among them, ignoring words for a ratio or a mean; else

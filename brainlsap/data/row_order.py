@@ -293,9 +293,9 @@ def _list_freesurfer_orders(atlas: Atlas) -> list[RowOrder]:
     left_names = cortex_table["name"][cortex_table["hemisphere"] == "L"].tolist()
     right_names = cortex_table["name"][cortex_table["hemisphere"] == "R"].tolist()
     return [
-        *_list_structure_orders(atlas, left_names, right_names),
+        *_list_orders_with_subcortex(atlas, left_names, right_names),
         *_list_schaefer_17_orders(atlas, left_names, right_names),
-        *_list_wall_orders(atlas, left_names, right_names),
+        *_list_orders_with_walls(atlas, left_names, right_names),
     ]
 
 
@@ -311,7 +311,7 @@ def _repeat_names_by_side(
     ]
 
 
-def _list_structure_orders(
+def _list_orders_with_subcortex(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders of a left and a right cortex with structures of `aseg`."""
@@ -444,7 +444,7 @@ def _list_schaefer_17_orders(
     ]
 
 
-def _list_wall_orders(
+def _list_orders_with_walls(
     atlas: Atlas, left_names: Sequence[str], right_names: Sequence[str]
 ) -> list[RowOrder]:
     """Return orders with a row for the medial wall of each side."""
@@ -599,7 +599,7 @@ def unknown_order_message(
             "weights fit each order."
         )
     return (
-        f"{message}; its rows could be:{list_candidates(candidate_lines)}"
+        f"{message}; its rows could be:{join_candidate_lines(candidate_lines)}"
         f"{_describe_empty_walls(weight_matrix, atlas)}{advice_text}"
     )
 
@@ -610,7 +610,7 @@ def format_candidate(row_order: RowOrder, facts_text: str) -> str:
     return f"{setting_text} ({row_order.description}): {facts_text}"
 
 
-def list_candidates(candidate_lines: Iterable[str]) -> str:
+def join_candidate_lines(candidate_lines: Iterable[str]) -> str:
     """Return lines of a message, one for each candidate, and the start of the next."""
     return (
         "".join(f"\n    {candidate_line}" for candidate_line in candidate_lines)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.cohort import COHORT_SUFFIXES, Cohort
-from brainlsap.data.covariates import KEY_COLUMNS, find_spellings
+from brainlsap.data.covariates import KEY_COLUMNS, find_spelling_faults
 from brainlsap.data.find_files import make_visit_sort_key
 from brainlsap.data.flow import (
     LATER_VISIT,
@@ -31,8 +31,8 @@ from brainlsap.data.flow import (
 from brainlsap.data.load import load_cohort
 from brainlsap.data.participants import (
     UNLABELLED,
-    choose_baselines,
-    find_absent_classes,
+    choose_baseline_visits,
+    find_absent_class_faults,
     is_called_baseline,
     order_classes,
     refuse_continuous,
@@ -136,7 +136,7 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     return replace(cohort, reading_options=reading_options)
 
 
-def label_column(cohort: Cohort, column_name: str) -> pd.Series | None:
+def get_label_series(cohort: Cohort, column_name: str) -> pd.Series | None:
     """Return a column of a cohort as labels: text, None where missing.
 
     None where the cohort has no such column.
@@ -370,7 +370,7 @@ def _exclude_scans(
 
 def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
     """Raise where a class that the user named has no scan, as in a folder."""
-    absent_class_faults = find_absent_classes(
+    absent_class_faults = find_absent_class_faults(
         cohort.label_name,
         cohort.reading_options.classes or (),
         cohort.table["label"].value_counts(),
@@ -443,7 +443,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
         baseline_session_ids = session_ids[is_baseline_session[session_ids.index]]
         baseline_session_ids = baseline_session_ids[
             baseline_session_ids.isin(
-                choose_baselines([*baseline_session_ids], [*baseline_session_ids])
+                choose_baseline_visits([*baseline_session_ids], [*baseline_session_ids])
             )
         ]
         if (
@@ -555,7 +555,7 @@ def _select_labels(
     if is_same_column and classes is None:
         return cohort
     scan_table = cohort.table
-    label_texts = label_column(cohort, label_name)
+    label_texts = get_label_series(cohort, label_name)
     if label_texts is None:
         column_names = [
             cohort.label_name,
@@ -598,10 +598,10 @@ def _select_labels(
     else:
         lower_class_names = {label_text.lower() for label_text in class_order}
         is_scan_in_class_caseless = label_texts.str.lower().isin(lower_class_names)
-        faults += find_spellings(
+        faults += find_spelling_faults(
             label_name, label_texts[is_scan_in_class_caseless], scan_table["scan"]
         )
-        faults += find_absent_classes(label_name, class_order, label_counts)
+        faults += find_absent_class_faults(label_name, class_order, label_counts)
         other_label_counts = (
             label_texts[~is_scan_in_class].fillna("n/a").value_counts().sort_index()
         )
@@ -638,4 +638,4 @@ def _select_labels(
     return _record_fault_reasons(selected_cohort, skipped_fault_by_scan)
 
 
-__all__ = ["is_cohort_file", "label_column", "read_cohort_file", "read_study"]
+__all__ = ["get_label_series", "is_cohort_file", "read_cohort_file", "read_study"]

@@ -538,7 +538,7 @@ def write_tsv(
     return Path(table_path)
 
 
-def describe_dataset(
+def write_dataset_description(
     folder: Path,
     dataset_name: str,
     generated_by: Mapping[str, object],

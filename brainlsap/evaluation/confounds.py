@@ -14,11 +14,11 @@ from brainlsap.data import Cohort
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
     KEY_COLUMNS,
-    acquisition_kind,
-    find_spellings,
-    find_wrong_numbers,
+    find_acquisition_kind,
+    find_covariate_kind,
+    find_spelling_faults,
+    find_wrong_number_faults,
     has_groups,
-    kind_of,
     match_sexes,
     to_group_texts,
 )
@@ -116,7 +116,7 @@ class Deconfounder(BaseEstimator):
         """Return the covariates whose effects ComBat leaves in the features."""
         if not self.harmonize:
             return ()
-        covariate_kinds = set(map(kind_of, table))
+        covariate_kinds = set(map(find_covariate_kind, table))
         return tuple(
             covariate_name
             for covariate_name in PRESERVED
@@ -149,7 +149,7 @@ class Deconfounder(BaseEstimator):
         if not self.harmonize:
             return
         site_column_name = _find_confound_column(table, self.harmonize)
-        if IS_CATEGORICAL.get(acquisition_kind(site_column_name)) is False:
+        if IS_CATEGORICAL.get(find_acquisition_kind(site_column_name)) is False:
             raise ParameterError(
                 f"{option_text('harmonize', self.harmonize)} must name a column of "
                 f"groups, for example sites or scanners, but {site_column_name} is a "
@@ -354,14 +354,14 @@ class Deconfounder(BaseEstimator):
             if parameter_by_name:
                 coding_by_covariate |= parameter_by_name["design"]
         covariate_column_names = _list_covariate_columns(table)
-        covariate_kinds = {*map(kind_of, covariate_column_names)}
+        covariate_kinds = {*map(find_covariate_kind, covariate_column_names)}
         required_covariate_names = dict.fromkeys(
             [*filter(None, [self.harmonize]), *coding_by_covariate]
         )
         missing_covariate_names = [
             covariate_name
             for covariate_name in required_covariate_names
-            if kind_of(covariate_name) not in covariate_kinds
+            if find_covariate_kind(covariate_name) not in covariate_kinds
         ]
         if missing_covariate_names:
             raise ParameterError(
@@ -373,7 +373,9 @@ class Deconfounder(BaseEstimator):
             )
         for covariate_name, covariate_coding in coding_by_covariate.items():
             covariate_series = table[find_covariate_column(table, covariate_name)]
-            if kind_of(covariate_name) != "sex" or isinstance(covariate_coding, float):
+            if find_covariate_kind(covariate_name) != "sex" or isinstance(
+                covariate_coding, float
+            ):
                 continue
             group_label_array = _spell_as_trained(
                 covariate_name, _group_labels(covariate_series), covariate_coding
@@ -545,7 +547,7 @@ def _spell_as_trained(
     trained_group_names: Iterable[str],
 ) -> np.ndarray:
     """Return groups in which words for a sex are those of the training."""
-    if kind_of(covariate_name) != "sex":
+    if find_covariate_kind(covariate_name) != "sex":
         return group_label_array
     trained_spelling_by_label = match_sexes(
         {*group_label_array}, [*trained_group_names]
@@ -621,14 +623,14 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     matching_column_names = [
         column_name
         for column_name in covariate_column_names
-        if kind_of(column_name) == kind_of(covariate_name)
+        if find_covariate_kind(column_name) == find_covariate_kind(covariate_name)
     ]
     if not matching_column_names:
-        covariate_kind = acquisition_kind(covariate_name)
+        covariate_kind = find_acquisition_kind(covariate_name)
         matching_column_names = [
             column_name
             for column_name in covariate_column_names
-            if acquisition_kind(column_name) == covariate_kind
+            if find_acquisition_kind(column_name) == covariate_kind
         ]
     if len(matching_column_names) == 1:
         return matching_column_names[0]
@@ -1036,9 +1038,9 @@ def check_column_values(table: pd.DataFrame, column_name: str) -> None:
 
     Warn of scans without a value.
     """
-    coding_findings = find_wrong_numbers(table, [column_name])
+    coding_findings = find_wrong_number_faults(table, [column_name])
     if has_groups(column_name, table[column_name]):
-        coding_findings += find_spellings(
+        coding_findings += find_spelling_faults(
             column_name, table[column_name], table.get("scan")
         )
     if coding_findings:
@@ -1051,7 +1053,7 @@ def check_column_values(table: pd.DataFrame, column_name: str) -> None:
             "the training scans is used for these scans.",
             stacklevel=4,
         )
-    is_categorical = IS_CATEGORICAL.get(acquisition_kind(column_name), False)
+    is_categorical = IS_CATEGORICAL.get(find_acquisition_kind(column_name), False)
     text_values = column_values[
         pd.to_numeric(column_values, errors="coerce").isna()
     ].astype(str)

@@ -21,9 +21,9 @@ from brainlsap.data.covariates import (
     COVARIATES,
     KEY_COLUMNS,
     SCALE_KINDS,
-    acquisition_kind,
+    find_acquisition_kind,
+    find_covariate_kind,
     has_groups,
-    kind_of,
     to_group_texts,
 )
 from brainlsap.data.quality import MIN_SCANS, find_odd_units
@@ -916,7 +916,7 @@ def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
         for column_name, covariate_kind in _map_covariate_kinds(cohort).items()
         if cohort.table[column_name].notna().any()
     }
-    covariate_kinds.add(kind_of(cohort.label_name))
+    covariate_kinds.add(find_covariate_kind(cohort.label_name))
     if "scanner" in covariate_kinds:
         covariate_kinds.add("site")
     missing_kinds = sorted({*EXPECTED_COVARIATES} - covariate_kinds)
@@ -1209,4 +1209,6 @@ def _map_covariate_kinds(cohort: Cohort) -> dict[str, str]:
         for column_name in cohort.table.columns
         if column_name not in key_columns
     ]
-    return {column_name: acquisition_kind(column_name) for column_name in column_names}
+    return {
+        column_name: find_acquisition_kind(column_name) for column_name in column_names
+    }

@@ -27,7 +27,7 @@ from brainlsap.class_prior import BALANCED, TRAINING, ClassPrior, ClassPriorMixi
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
     KEY_COLUMNS,
-    acquisition_kind,
+    find_acquisition_kind,
     has_groups,
 )
 from brainlsap.evaluation.confounds import (
@@ -173,7 +173,7 @@ def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, 
         is_copy_of_label = _is_renamed_label(covariate_series, y)
         observed_series = covariate_series.dropna()
         # Text of many kinds is names or dates, but sites may be many.
-        is_site_like = IS_CATEGORICAL.get(acquisition_kind(covariate_name), False)
+        is_site_like = IS_CATEGORICAL.get(find_acquisition_kind(covariate_name), False)
         n_distinct_values = observed_series.nunique()
         max_distinct_values = max(
             MOST_GROUPS, len(observed_series) / (2 if is_site_like else 4)
@@ -226,7 +226,7 @@ def choose_covariates(
         column_by_kind: dict[str, str] = {}
         for column_name in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
             covariate_kind, column_values = (
-                acquisition_kind(column_name),
+                find_acquisition_kind(column_name),
                 table[column_name],
             )
             is_usable = column_values.nunique() > 1 and not _is_renamed_label(

@@ -60,7 +60,7 @@ from sklearn.base import clone
 
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.measures import get_measure
+from brainlsap.data.measures import get_measure_properties
 from brainlsap.evaluation.confounds import (
     STEP_OPTIONS,
     Deconfounder,
@@ -410,7 +410,7 @@ def _flag_comparable_units(cohort: Cohort) -> np.ndarray:
     for is_comparable_region, feature_name in zip(
         is_comparable_value.T, cohort.feature_names, strict=True
     ):
-        measure = get_measure(feature_name)
+        measure = get_measure_properties(feature_name)
         is_comparable_region[:] = measure.is_independent_of_size
         if measure.on_surface and has_subcortex_volumes:
             is_comparable_region[is_subcortex_region] = False

@@ -27,7 +27,7 @@ import pandas as pd
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.covariates import (
     KEY_COLUMNS,
-    acquisition_kind,
+    find_acquisition_kind,
     has_groups,
     match_sexes,
     to_group_texts,
@@ -82,7 +82,7 @@ def describe_people(cohort: Cohort) -> CaseMix:
     counts_by_kind: dict[str, dict[str, int]] = {}
     statistics_by_name: dict[str, dict[str, float]] = {}
     for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
-        covariate_kind = acquisition_kind(column_name)
+        covariate_kind = find_acquisition_kind(column_name)
         column_values = cohort_table.loc[is_first_scan, column_name]
         if covariate_kind == "age" and covariate_kind not in statistics_by_name:
             statistics_by_name[covariate_kind] = _describe_numbers(
@@ -328,7 +328,7 @@ def choose_subgroups(
         return tuple(dict.fromkeys(column_names))
     column_by_kind: dict[str, str] = {}
     for column_name in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
-        covariate_kind = acquisition_kind(column_name)
+        covariate_kind = find_acquisition_kind(column_name)
         if covariate_kind not in SUBGROUP_KINDS or covariate_kind in column_by_kind:
             continue
         group_by_person = group_people(table, column_name)

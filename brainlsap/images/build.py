@@ -33,7 +33,7 @@ from brainlsap.data.find_files import (
 )
 from brainlsap.data.id_columns import UserColumns
 from brainlsap.data.participants import people_files
-from brainlsap.data.tables import describe_dataset
+from brainlsap.data.tables import write_dataset_description
 from brainlsap.exceptions import (
     BrainlsapError,
     CohortError,
@@ -222,7 +222,7 @@ def build_study(
     generator_record["StudyKey"] = study_key
     with lock_folder(out):
         try:
-            describe_dataset(out, DATASET_NAME, generator_record)
+            write_dataset_description(out, DATASET_NAME, generator_record)
             parallel_pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
             progress_bar = tqdm(
                 parallel_pool(build_calls),
@@ -331,7 +331,9 @@ def find_tasks(
         for image_kind, path_by_parameter in inputs_by_kind.items():
             output_path = output_folder / _output_path(scan_images, image_kind, atlas)
             build_tasks.append(BuildTask(scan_name, output_path, path_by_parameter))
-    missing_lines = _describe_missing(n_scans_by_kind, has_tasks=bool(build_tasks))
+    missing_lines = _describe_missing_images(
+        n_scans_by_kind, has_tasks=bool(build_tasks)
+    )
     if not build_tasks and not faults:
         raise CohortError(
             f"the study contains no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and "
@@ -399,9 +401,9 @@ def _list_scan_images(
 def _participant_name(participant_key: str, image_paths: Sequence[Path]) -> str:
     """Return the name of a participant's folder, for example "sub-01" for "01"."""
     for image_path in image_paths:
-        for folder_name in image_path.parts:
-            if ScanIdentity(folder_name).key[0] == participant_key:
-                return folder_name
+        for path_part in image_path.parts:
+            if ScanIdentity(path_part).key[0] == participant_key:
+                return path_part
     return participant_key
 
 
@@ -426,7 +428,7 @@ def _find_segmentations(
     return segmentation_path_by_visit
 
 
-def _describe_missing(
+def _describe_missing_images(
     n_scans_by_kind: Mapping[str, int], *, has_tasks: bool
 ) -> tuple[str, ...]:
     """Return one line per kind of image that scans lack, but no kind that none has."""

@@ -18,9 +18,9 @@ from scipy.ndimage import center_of_mass, find_objects
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import (
     MIN_EXTENT,
-    complete_regions,
+    fill_region_table,
     find_largest_coordinate,
-    find_sides,
+    find_region_sides,
 )
 from brainlsap.atlas.atlas_files import (
     AtlasSettings,
@@ -152,7 +152,7 @@ def read_label_image(
     name_by_label, label_note, is_region_order = _name_labels(
         image_path, used_label_numbers.tolist(), atlas, label_source
     )
-    region_index_by_label, absent_names = _locate_regions(
+    region_index_by_label, absent_names = _match_labels_to_regions(
         image_path, name_by_label, atlas
     )
     label_image = LabelImage(
@@ -205,7 +205,7 @@ def _read_label_values(image_path: Path) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(label_values[crop_slices]), affine
 
 
-def _locate_regions(
+def _match_labels_to_regions(
     image_path: Path, name_by_label: Mapping[int, str], atlas: Atlas
 ) -> tuple[dict[int, int], list[str]]:
     """Return the atlas position of every label that is a region, and absent regions."""
@@ -579,8 +579,8 @@ def make_atlas(
     coordinate_source_text = (
         names_source_text if image is None else f"{names_source_text} of {image}"
     )
-    complete_region_table = complete_regions(region_table, coordinate_source_text)
-    _check_extent(complete_region_table, coordinate_source_text)
+    complete_region_table = fill_region_table(region_table, coordinate_source_text)
+    _check_coordinates_in_mm(complete_region_table, coordinate_source_text)
 
     with fill_folder(folder) as partial_folder:
         if label_nifti is not None:
@@ -623,7 +623,7 @@ def _list_grey_matter_notes(
     )
 
 
-def _check_extent(region_table: pd.DataFrame, source_name: str) -> None:
+def _check_coordinates_in_mm(region_table: pd.DataFrame, source_name: str) -> None:
     """Raise if all coordinates are so small that they cannot be in mm."""
     centroids = region_table[["x", "y", "z"]].to_numpy(float)
     largest_coordinate = find_largest_coordinate(centroids)
@@ -761,7 +761,7 @@ def _list_annotated_regions(annotations: AnnotationBySide) -> pd.DataFrame:
 def _distinguish_sides(region_table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with sides, and a prefix where one name serves both sides."""
     if "hemisphere" not in region_table:
-        region_table["hemisphere"] = find_sides(region_table)
+        region_table["hemisphere"] = find_region_sides(region_table)
     if region_table["name"].duplicated().any():
         hemispheres = region_table["hemisphere"].map(find_side, na_action="ignore")
         names_with_side = hemispheres.str.lower() + "h_" + region_table["name"]

@@ -45,8 +45,8 @@ from brainlsap.images.parcellation import (
 )
 from brainlsap.images.volumes import (
     ImageGrid,
-    check_grids,
     check_named_spaces,
+    check_tractogram_covers_labels,
     make_brain_mask,
     read_image_grid,
     transform_points,
@@ -438,7 +438,7 @@ def build_connectome(
         labelled_points_mm = apply_affine(
             label_image.affine, np.argwhere(label_image.label_values > 0)
         )
-        check_grids(
+        check_tractogram_covers_labels(
             tractogram,
             reference_grid,
             read_image_grid(parcellation),
@@ -448,7 +448,7 @@ def build_connectome(
     if streamline_weights is not None:
         streamline_factors = read_streamline_weights(streamline_weights)
 
-    end_placement = Placement(label_image)
+    end_counter = StreamlineEndCounter(label_image)
     node_labels = sorted(
         {*label_image.region_index_by_label, *label_image.find_labels(NON_ATLAS_NODES)}
     )
@@ -485,7 +485,7 @@ def build_connectome(
             streamline_block.points[streamline_block.starts]
         )
         end_codes = node_assigner.find_codes(streamline_block.points[end_point_rows])
-        end_placement.add_ends(
+        end_counter.add_ends(
             streamline_block.points[
                 np.concatenate([streamline_block.starts, end_point_rows])
             ],
@@ -528,7 +528,7 @@ def build_connectome(
             path=tractogram,
         )
     if not same_space:
-        end_placement.check_overlap(tractogram)
+        end_counter.check_overlap(tractogram)
 
     pair_counts, pair_weights, factor_sums = pair_totals
     if weight == "mean_length":
@@ -561,13 +561,13 @@ def build_connectome(
     return BuiltConnectome(
         matrix=connectome,
         names=atlas.names,
-        notes=(*label_image.notes, *end_placement.list_notes(assignment), summary_text),
+        notes=(*label_image.notes, *end_counter.list_notes(assignment), summary_text),
         n_streamlines=n_streamlines,
         n_kept=n_kept,
         n_unassigned=n_unassigned,
         n_outside=n_outside,
-        ends_in_nodes=end_placement.share_in_nodes,
-        ends_outside_brain=end_placement.share_outside,
+        ends_in_nodes=end_counter.share_in_nodes,
+        ends_outside_brain=end_counter.share_outside,
     )
 
 
@@ -593,7 +593,7 @@ def weigh_streamlines(
     )
 
 
-class Placement:
+class StreamlineEndCounter:
     """Counts of streamline ends inside nodes and inside the brain, block by block."""
 
     def __init__(self, label_image: LabelImage) -> None:

@@ -100,7 +100,7 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         )
 
 
-def check_grids(
+def check_tractogram_covers_labels(
     tractogram: str | Path,
     tractogram_grid: ImageGrid,
     label_grid: ImageGrid,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from brainlsap.data.covariates import kind_of
+from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
 from brainlsap.report.conclusions import method_text, sample_text
@@ -182,7 +182,8 @@ def _describe_site_scores(evaluation: Evaluation) -> str:
         return _describe_clusters(evaluation)
     group_table = subgroup_table(evaluation)
     is_site_row = [
-        kind_of(column_name) == "site" for column_name in group_table["column"]
+        find_covariate_kind(column_name) == "site"
+        for column_name in group_table["column"]
     ]
     site_scores = group_table.loc[is_site_row, "balanced_accuracy"]
     if not site_scores.notna().any():

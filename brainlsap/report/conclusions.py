@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from brainlsap.data.covariates import kind_of
+from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.data.flow import NO_IMAGE
 from brainlsap.evaluation import (
     ConnectomeGain,
@@ -997,11 +997,13 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
 
 def _uncompared_covariates(evaluation: Evaluation) -> list[str]:
     """Return age, sex, site or what the audit warns of, if no model has it."""
-    compared_kinds = set(map(kind_of, evaluation.settings.get("covariates") or []))
+    compared_kinds = set(
+        map(find_covariate_kind, evaluation.settings.get("covariates") or [])
+    )
     return [
         covariate_name
         for covariate_name in _known_covariates(evaluation)
-        if kind_of(covariate_name) not in compared_kinds
+        if find_covariate_kind(covariate_name) not in compared_kinds
     ]
 
 
@@ -1126,7 +1128,7 @@ def _known_covariates(evaluation: Evaluation) -> list[str]:
     return known_covariates + [
         column_name
         for column_name in warned_columns
-        if kind_of(column_name) not in known_covariates
+        if find_covariate_kind(column_name) not in known_covariates
     ]
 
 
@@ -1136,7 +1138,7 @@ def _unadjusted_covariates(evaluation: Evaluation) -> list[str]:
     return [
         covariate_name
         for covariate_name in _known_covariates(evaluation)
-        if kind_of(covariate_name) not in adjusted_kinds
+        if find_covariate_kind(covariate_name) not in adjusted_kinds
     ]
 
 
@@ -1149,7 +1151,9 @@ def confounding_text(evaluation: Evaluation, conclusions: StudyConclusions) -> s
         and conclusions.added_value.answer == YES
         and conclusions.chance.answer == YES
     ):
-        compared_kinds = set(map(kind_of, evaluation.settings["covariates"]))
+        compared_kinds = set(
+            map(find_covariate_kind, evaluation.settings["covariates"])
+        )
         covariate_names = [
             covariate_name
             for covariate_name in covariate_names

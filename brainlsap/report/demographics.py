@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.stats import chi2_contingency, kruskal, skew
 from scipy.stats import f as f_distribution
 
-from brainlsap.data.covariates import KEY_COLUMNS, has_groups, kind_of
+from brainlsap.data.covariates import KEY_COLUMNS, find_covariate_kind, has_groups
 from brainlsap.data.find_files import make_visit_sort_key
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
@@ -226,7 +226,7 @@ def find_characteristics(
         for requested_name in requested_names
     ]
     for column_name in column_names:
-        if column_name in KEY_COLUMNS or kind_of(column_name) == "family":
+        if column_name in KEY_COLUMNS or find_covariate_kind(column_name) == "family":
             raise ParameterError(
                 f"{option_text('table1')} has {column_name!r}, which names people or "
                 "families. Leave this column out."

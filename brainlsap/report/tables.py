@@ -12,8 +12,8 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
-from brainlsap.data.covariates import kind_of
-from brainlsap.data.measures import PET_FEATURES, get_measure
+from brainlsap.data.covariates import find_covariate_kind
+from brainlsap.data.measures import PET_FEATURES, get_measure_properties
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import (
@@ -1243,7 +1243,7 @@ def regressed_text(evaluation: Evaluation) -> str:
 def adjusted_kinds(evaluation: Evaluation) -> set[str]:
     """Return the kinds of the covariates of :func:`regressed_text`, such as "age"."""
     return {
-        kind_of(covariate_name)
+        find_covariate_kind(covariate_name)
         for covariate_name in _list_adjusted_covariates(evaluation)
     }
 
@@ -1265,7 +1265,7 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
     size_independent_features = [
         feature_name
         for feature_name in cohort.feature_names
-        if get_measure(feature_name).is_independent_of_size
+        if get_measure_properties(feature_name).is_independent_of_size
     ]
     if size_independent_features:
         features_text = with_and(

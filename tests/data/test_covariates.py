@@ -6,12 +6,12 @@ import pytest
 
 from brainlsap import Cohort
 from brainlsap.data.covariates import (
-    acquisition_kind,
+    find_acquisition_kind,
     find_covariate_faults,
-    find_unusual_values,
-    find_wrong_numbers,
+    find_covariate_kind,
+    find_wrong_number_faults,
     has_groups,
-    kind_of,
+    note_unusual_values,
 )
 from brainlsap.exceptions import CohortError
 from brainlsap.findings import group_findings
@@ -77,7 +77,7 @@ def test_scans_of_the_rarest_spelling_are_named():
 
 def test_different_codes_of_one_column_are_one_fault():
     table = pd.DataFrame({"age": [70, 999, 72, -9, 74, 75]})
-    faults = find_wrong_numbers(table, ["age"])
+    faults = find_wrong_number_faults(table, ["age"])
     assert [(fault.scan, fault.got) for fault in faults] == [("1", "999"), ("3", "-9")]
     assert len(group_findings(faults)) == 1
 
@@ -107,7 +107,7 @@ def test_kinds_of_covariates_go_by_their_names():
         "BMI",
     ]
     told = ["age", "age", "age", "sex", "site", "site", "head size", "motion", "bmi"]
-    assert pd.Series(heads).map(kind_of).tolist() == told
+    assert pd.Series(heads).map(find_covariate_kind).tolist() == told
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_kinds_of_covariates_go_by_their_names():
 )
 def test_acquisitions_are_known_by_further_names(kind, heads):
     for head in heads.split(", "):
-        assert acquisition_kind(head) == kind, head
+        assert find_acquisition_kind(head) == kind, head
     for head in ("model_prediction", "center_of_mass_x", "site_age", "study_day"):
-        assert acquisition_kind(head) == kind_of(head)
+        assert find_acquisition_kind(head) == find_covariate_kind(head)
 
 
 def draw(values, n_scans=200):
@@ -181,16 +181,16 @@ def test_ages_far_from_others_and_unknown_sexes_are_noted():
             "sex": ["F", "M"] * 4 + ["X", None],
         }
     )
-    age_note, sex_note = find_unusual_values(table)
+    age_note, sex_note = note_unusual_values(table)
     assert (age_note.scan, age_note.got) == ("s8", "7.1")
     assert "61 to 84" in age_note.message
     assert "'X' (1)" in sex_note.message
-    assert find_unusual_values(table[:8]) == []
+    assert note_unusual_values(table[:8]) == []
     # An impossible age is a fault and no note as well.
     impossible_ages = table.assign(age=table["age"].replace(7.1, 710))
-    assert [note.message for note in find_unusual_values(impossible_ages)] == [
+    assert [note.message for note in note_unusual_values(impossible_ages)] == [
         sex_note.message
     ]
-    assert [fault.scan for fault in find_wrong_numbers(impossible_ages, ["age"])] == [
-        "s8"
-    ]
+    assert [
+        fault.scan for fault in find_wrong_number_faults(impossible_ages, ["age"])
+    ] == ["s8"]

@@ -4,7 +4,7 @@ import pytest
 
 from brainlsap.adni.convert import MODALITIES, find_modality, find_tracer_entity
 from brainlsap.data import TRACERS, measures, region_tables
-from brainlsap.data.covariates import kind_of
+from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.data.find_files import StudyFiles
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
@@ -16,7 +16,7 @@ from brainlsap.data.measures import (
     find_measures_of_file,
     find_tracers,
     find_tracers_of_file,
-    get_measure,
+    get_measure_properties,
 )
 from brainlsap.options import OPTIONS
 from brainlsap.report.tables import FEATURE_TITLES
@@ -69,11 +69,11 @@ def test_short_names_are_found_beside_known_words_only():
 
 @pytest.mark.parametrize("feature", PET_FEATURES)
 def test_every_measure_of_pet_is_known_everywhere(feature):
-    measure = get_measure(feature)
+    measure = get_measure_properties(feature)
     assert feature in KNOWN_MEASURES
     assert feature in MODALITIES
     assert feature in FEATURE_TITLES
-    assert kind_of(f"{feature}_tracer") == "tracer"
+    assert find_covariate_kind(f"{feature}_tracer") == "tracer"
     for tracer in TRACERS:
         if tracer.feature == feature:
             assert measure.plausible_range[0] <= tracer.plausible_range[0]
@@ -92,11 +92,13 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
     texts = ("amyloid_AV45", "tau AV1451", "florbetapir", "Amyloid PET")
     names = [find_longest_tracer(text).name for text in texts]
     assert names == ["florbetapir", "flortaucipir", "florbetapir", "amyloid"]
-    expected_files_text = get_measure("amyloid").expected_files_text
-    patterns = [set(group) for group in get_measure("amyloid").file_patterns[:8]]
+    expected_files_text = get_measure_properties("amyloid").expected_files_text
+    patterns = [
+        set(group) for group in get_measure_properties("amyloid").file_patterns[:8]
+    ]
     monkeypatch.setattr(measures, "TRACERS", TRACERS[::-1])
     assert [find_longest_tracer(text).name for text in texts] == names
-    assert get_measure("amyloid").expected_files_text == expected_files_text
+    assert get_measure_properties("amyloid").expected_files_text == expected_files_text
     reversed_files = measures._make_pet_measure("amyloid").file_patterns[:8]
     assert [set(group) for group in reversed_files] == patterns
 

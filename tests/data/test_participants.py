@@ -144,7 +144,7 @@ def test_rare_labels_like_another_are_faults(counts, intended_label):
     labels = [label for label, n in counts.items() for _ in range(n)]
     scans = [f"s{i}" for i in range(len(labels))]
     table = pd.DataFrame({"label": labels, "participant": scans, "scan": scans})
-    faults = participants._find_misspelt_labels(table, "group", [*counts])
+    faults = participants._find_misspelt_label_faults(table, "group", [*counts])
     assert all(x.severity == FAULT for x in faults)
     assert len(faults) == (2 if intended_label else 0)
     assert all(f"If {intended_label!r} is meant" in x.advice for x in faults)

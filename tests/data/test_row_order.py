@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
-from brainlsap.atlas.atlas import complete_regions
+from brainlsap.atlas.atlas import fill_region_table
 from brainlsap.data.connectomes import read_connectome
 from brainlsap.data.row_order import fitting_orders
 from brainlsap.exceptions import FileFormatError, ParameterError
@@ -142,7 +142,7 @@ def test_sizes_that_say_no_order_are_refused_with_candidates(
 def test_orders_are_told_apart_where_they_differ(tmp_path):
     regions = {"name": ["a_L", "b_L", "a_R", "b_R"], "hemisphere": [*"LLRR"]}
     regions |= {"freesurfer_id": [11, 13, 12, 14]}
-    atlas = Atlas("mine", complete_regions(pd.DataFrame(regions), "mine"))
+    atlas = Atlas("mine", fill_region_table(pd.DataFrame(regions), "mine"))
     np.save(tmp_path / "c.npy", np.ones((4, 4)))
     message = (
         r"(?s)'atlas' .*: row 2 is b_L, and row 4 is b_R.*'labels' .*: row 2 is "

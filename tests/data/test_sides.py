@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from brainlsap.data.quality import Sides, compare_sides, learn_sides
+from brainlsap.data.quality import SideComparison, compare_sides, learn_sides
 
 N_PAIRS = 34
 HOMOTOPIC = np.r_[np.arange(N_PAIRS) + N_PAIRS, np.arange(N_PAIRS)]
@@ -30,9 +30,9 @@ def test_swapped_studies_are_found_and_others_are_not():
         verdicts["correct"].append(compare_sides(values, people, training))
         swapped = values[:, HOMOTOPIC]
         verdicts["swapped"].append(compare_sides(swapped, people, training))
-    assert Sides.EXCHANGED not in verdicts["correct"]
-    assert Sides.CORRECT not in verdicts["swapped"]
-    assert verdicts["swapped"].count(Sides.EXCHANGED) > 0.6 * 60
+    assert SideComparison.EXCHANGED not in verdicts["correct"]
+    assert SideComparison.CORRECT not in verdicts["swapped"]
+    assert verdicts["swapped"].count(SideComparison.EXCHANGED) > 0.6 * 60
 
 
 @pytest.mark.parametrize("site_sd", [0, SITE_SD])
@@ -41,7 +41,7 @@ def test_without_asymmetry_nothing_is_taken_for_swapped(site_sd):
     for _ in range(60):
         training = learn_sides(*draw_study(rng, np.zeros(N_PAIRS), 50, 0), HOMOTOPIC)
         new_study = draw_study(rng, np.zeros(N_PAIRS), 30, site_sd)
-        assert compare_sides(*new_study, training) is not Sides.EXCHANGED
+        assert compare_sides(*new_study, training) is not SideComparison.EXCHANGED
 
 
 def test_visits_and_missing_values_do_not_change_the_sides():
@@ -51,6 +51,6 @@ def test_visits_and_missing_values_do_not_change_the_sides():
     training = learn_sides(values, people, HOMOTOPIC)
     assert learn_sides(np.r_[values, values], [*people, *people], HOMOTOPIC) == training
     values[:, 3] = np.nan
-    assert compare_sides(values, people, training) is Sides.CORRECT
+    assert compare_sides(values, people, training) is SideComparison.CORRECT
     assert learn_sides(values[:7], people[:7], HOMOTOPIC) is None
-    assert compare_sides(values, people, None) is Sides.UNKNOWN
+    assert compare_sides(values, people, None) is SideComparison.UNKNOWN

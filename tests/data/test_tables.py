@@ -12,7 +12,7 @@ import pytest
 
 from brainlsap.atlas import load_atlas
 from brainlsap.data import measures, region_tables
-from brainlsap.data.measures import get_measure
+from brainlsap.data.measures import get_measure_properties
 from brainlsap.data.region_tables import (
     describe_unknown_names,
     read_region_values,
@@ -561,7 +561,9 @@ VALUES = np.arange(7) + 1.5
 @pytest.fixture
 def read(write, tiny):
     def read(text, feature="suvr", name="x_suvr.tsv"):
-        return read_region_values(write(name, text), tiny, get_measure(feature))[0]
+        return read_region_values(
+            write(name, text), tiny, get_measure_properties(feature)
+        )[0]
 
     return read
 
@@ -726,7 +728,7 @@ def test_clinica_long_with_both_sides_in_one_file(tmp_path):
     path = tmp_path / "sub-01_ses-M00_parcellation-destrieux_thickness.tsv"
     sums = ["NumVert", "WhiteSurfArea", "MeanThickness"]
     values = np.arange(1, 149) / 50
-    measure = get_measure("thickness")
+    measure = get_measure_properties("thickness")
     formats.write_clinica(path, [*sums, *bare, *bare], [1e5, 9e4, 2.5, *values])
     found = read_region_values(path, ATLAS, measure)[0]
     np.testing.assert_allclose(found[:148], values)
@@ -750,10 +752,12 @@ def test_clinica_with_the_side_in_the_name(tmp_path, sides, layout):
             path.write_text(lines_of([names, values], "\t"))
         paths.append(path)
     for path in paths:
-        found = read_region_values(path, DESIKAN, get_measure("thickness"))
+        found = read_region_values(path, DESIKAN, get_measure_properties("thickness"))
         np.testing.assert_array_equal(found[0][:68], np.arange(1, 69))
     paths[1].unlink()
-    places = read_region_values(paths[0], DESIKAN, get_measure("thickness"))[2]
+    places = read_region_values(paths[0], DESIKAN, get_measure_properties("thickness"))[
+        2
+    ]
     assert places.tolist() == list(range(34))
 
 
@@ -761,7 +765,7 @@ def test_clinica_pet_surface_interleaves_the_sides(tmp_path):
     name = "sub-01_ses-M00_trc-18FFDG_pet_space-destrieux_pvc-iy_suvr-pons_stat.tsv"
     values = np.random.default_rng(8).uniform(0.8, 1.9, 160)
     path = formats.write_pet_surface(tmp_path / name, ATLAS, values)
-    found = read_region_values(path, ATLAS, get_measure("fdg"))[0]
+    found = read_region_values(path, ATLAS, get_measure_properties("fdg"))[0]
     np.testing.assert_allclose(found[:148], values[:148])
     assert np.isnan(found[148:]).all()
 
