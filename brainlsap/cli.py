@@ -177,7 +177,7 @@ def _parse_value(option: Option, value_text: str) -> Any:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-class _PatientStream:
+class _StreamIgnoringClosedReader:
     """A stream that forgets what is written after its reader has closed it.
 
     A command of which `head` reads ten lines still writes its files.
@@ -226,8 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 finished, 2 invalid input or data leakage found by `check`, 130
         interrupted.
     """
-    output_stream = cast("TextIO", _PatientStream(sys.stdout))
-    error_stream = cast("TextIO", _PatientStream(sys.stderr))
+    output_stream = cast("TextIO", _StreamIgnoringClosedReader(sys.stdout))
+    error_stream = cast("TextIO", _StreamIgnoringClosedReader(sys.stderr))
     with redirect_stdout(output_stream), redirect_stderr(error_stream):
         try:
             return _run_command(arguments)
@@ -494,13 +494,13 @@ def build(study: str, **options: Any) -> None:
 
 
 def _options_after_build(
-    built_study: "BuiltStudy", options: OptionValues
+    built_study: "BuiltStudy", value_by_option: OptionValues
 ) -> OptionValues:
     """Return the options of `check` that read the built files."""
-    check_options = _select_options(options, ("atlas", "subjects_dir"))
-    derivative_folders = [*options.get("derivatives", ())]
-    if "out" in options:
-        derivative_folders.append(options["out"])
+    check_options = _select_options(value_by_option, ("atlas", "subjects_dir"))
+    derivative_folders = [*value_by_option.get("derivatives", ())]
+    if "out" in value_by_option:
+        derivative_folders.append(value_by_option["out"])
     if derivative_folders:
         check_options["derivatives"] = derivative_folders
     n_files = Counter[str]()
@@ -520,7 +520,7 @@ def _options_after_build(
 def check(study: str, **options: Any) -> None:
     """Check a study for errors and data leakage, and list its data and regions."""
     print(f"Checking {study} ...", flush=True)  # The imports take seconds.
-    reading_options, study_options, _ = _options_by_recipient(options)
+    reading_options, study_options, _ = _split_options_by_recipient(options)
     cohort_check = brainlsap.check_cohort(study, **reading_options, verbose=True)
     cohort = cohort_check.cohort
     fold_options = _select_options(study_options, _command_option_names("check"))
@@ -551,7 +551,7 @@ def check(study: str, **options: Any) -> None:
     if isinstance(splits, int):
         splits = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, splits)
     quality_table = brainlsap.data.quality_table(cohort)
-    text_lines = _list_unusual_scans(quality_table) or ["none"]
+    text_lines = _list_unusual_scan_lines(quality_table) or ["none"]
     text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
     print("\nUnusual scans:", *text_lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage
@@ -595,7 +595,7 @@ def _reject_single_person_classes(study: str, cohort: "Cohort") -> None:
 def _print_suggestions(
     study: str,
     cohort_check: "CohortCheck",
-    options: OptionValues,
+    value_by_option: OptionValues,
     reading_options: OptionValues,
 ) -> None:
     """Print the commands that read more of a study than these options do."""
@@ -603,7 +603,7 @@ def _print_suggestions(
     if not suggested_options:
         return
     suggestion_lines = [
-        _command_line("check", study, options | extra_options)
+        _command_line("check", study, value_by_option | extra_options)
         for extra_options in suggested_options
     ]
     fault_texts = list[str]()
@@ -643,25 +643,27 @@ def _describe_remaining_findings(
 
 
 def _suggest_for_model(
-    command_name: str, options: OptionValues, error: CohortError
+    command_name: str, value_by_option: OptionValues, error: CohortError
 ) -> None:
     """Print the commands that read more of the people that a command refused.
 
-    `options` are those of `evaluate` or `predict`.
+    `value_by_option` are those of `evaluate` or `predict`.
     """
     from brainlsap.data.load import RefusedStudyError  # after the slow imports
 
     if not isinstance(error, RefusedStudyError):
         return
     with format_options(_make_option_format(command_name)):
-        reading_options = _select_options(options, option_names("reading"))
+        reading_options = _select_options(value_by_option, option_names("reading"))
         suggested_options = brainlsap.prediction.suggest_new_options(
-            options["model"], options["study"], error, **reading_options
+            value_by_option["model"], value_by_option["study"], error, **reading_options
         )
         if not suggested_options:
             return
         suggestion_lines = [
-            _command_line(command_name, options["study"], options | extra_options)
+            _command_line(
+                command_name, value_by_option["study"], value_by_option | extra_options
+            )
             for extra_options in suggested_options
         ]
         changed_options = reading_options | suggested_options[0]
@@ -670,8 +672,8 @@ def _suggest_for_model(
         remaining_findings = list[Finding]()
         try:
             brainlsap.prediction.read_people(
-                options["model"],
-                options["study"],
+                value_by_option["model"],
+                value_by_option["study"],
                 label_name,
                 verbose=False,
                 **changed_options,
@@ -696,7 +698,7 @@ def _suggest_for_model(
             )
             remaining_findings.append(Finding(message, FAULT))
         fault_texts = _describe_remaining_findings(
-            remaining_findings, error.findings, options["study"]
+            remaining_findings, error.findings, value_by_option["study"]
         )
         suggestion_text = _format_suggestions(
             suggestion_lines, fault_texts, suggested_options[0].get("row_order")
@@ -733,7 +735,7 @@ def _format_suggestions(
     return "\n  ".join(text_lines)
 
 
-def _list_unusual_scans(quality_table: "pd.DataFrame") -> list[str]:
+def _list_unusual_scan_lines(quality_table: "pd.DataFrame") -> list[str]:
     """Return a line for each scan with something unusual."""
     flag_texts = quality_table["flags"]
     return [
@@ -742,16 +744,16 @@ def _list_unusual_scans(quality_table: "pd.DataFrame") -> list[str]:
     ]
 
 
-def _warn_of_data(study: str, cohort: "Cohort", options: OptionValues) -> None:
+def _warn_of_data(study: str, cohort: "Cohort", value_by_option: OptionValues) -> None:
     """Print which data of a fit may be wrong: copies, labels as features, odd scans."""
     quality_table = brainlsap.data.quality_table(cohort)
-    unusual_lines = _list_unusual_scans(quality_table)
+    unusual_lines = _list_unusual_scan_lines(quality_table)
     error_lines = _format_findings(
         brainlsap.evaluation.leakage.find_errors_without_folds(cohort)
     )
     if not (error_lines or unusual_lines):
         return
-    check_options = _select_options(options, _command_option_names("check"))
+    check_options = _select_options(value_by_option, _command_option_names("check"))
     check_command = _command_line("check", study, check_options)
     n_other_scans = len(unusual_lines) - _MAX_UNUSUAL_SCANS
     other_lines = list[str]()
@@ -800,7 +802,7 @@ def run(study: str, out: str, **options: Any) -> None:
       brainlsap run study --config study.toml --jobs 2 --out results
     """
     brainlsap.report.check_results_folder(out)
-    reading_options, study_options, model_options = _options_by_recipient(options)
+    reading_options, study_options, model_options = _split_options_by_recipient(options)
     splits_path = study_options.pop("splits", None)
     cohort = _load_cohort(study, reading_options, study_options)
     if splits_path is not None:
@@ -850,7 +852,7 @@ def report(
         brainlsap.report.check_results_folder(out)
     has_other_table = table1 is not None or table1_holm is not None
     if has_other_table:
-        table1_settings = brainlsap.report.demographics.choose_table1(
+        table1_settings = brainlsap.report.demographics.make_table1_settings(
             evaluation.cohort.table, table1, is_corrected=bool(table1_holm)
         )
         study_settings = evaluation.settings | table1_settings
@@ -921,7 +923,7 @@ def fit(
     for example:
       brainlsap fit study --models LSAP-R --feature fdg --out model.safetensors
     """
-    reading_options, study_options, model_options = _options_by_recipient(options)
+    reading_options, study_options, model_options = _split_options_by_recipient(options)
     overwrite |= study_options.pop("overwrite", False)  # of the settings file
     check_outputs(
         [out], input_values=[study, options.get("config")], overwrite=overwrite
@@ -1063,7 +1065,7 @@ def _print_label_coverage(
         )
     unknown_label_counts = known_labels[~known_labels.isin(class_names)].value_counts()
     if len(unknown_label_counts):
-        labels_text = brainlsap.external.list_label_counts(unknown_label_counts)
+        labels_text = brainlsap.external.label_counts_text(unknown_label_counts)
         print(
             f"Note: the labels {labels_text} are not classes of the model, so their "
             "coverage was not measured. `brainlsap evaluate` renames labels with "
@@ -1253,13 +1255,13 @@ def _print_choices(findings: Iterable[Finding]) -> None:
             print(f"Note: {finding}", flush=True)
 
 
-def _command_line(command_name: str, study: str, options: OptionValues) -> str:
+def _command_line(command_name: str, study: str, value_by_option: OptionValues) -> str:
     """Return a command as a user types it."""
     arguments = ["brainlsap", command_name, study]
-    if "model" in options:
-        arguments.insert(2, options["model"])
+    if "model" in value_by_option:
+        arguments.insert(2, value_by_option["model"])
     flag_of_option = {option.name: option.flag for option in options_of(command_name)}
-    for option_name, option_value in options.items():
+    for option_name, option_value in value_by_option.items():
         if option_name in ("model", "study"):
             continue
         option_flag = flag_of_option.get(
@@ -1283,12 +1285,12 @@ def _command_line(command_name: str, study: str, options: OptionValues) -> str:
     return shlex.join(arguments)
 
 
-def _options_by_recipient(options: OptionValues) -> list[OptionValues]:
+def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionValues]:
     """Return the options of load_cohort, run_study and LSAPClassifier.
 
     Flags take precedence over the settings file.
     """
-    flag_options = dict(options)
+    flag_options = dict(value_by_option)
     config_path = flag_options.pop("config", None)
     file_settings = {} if config_path is None else read_config(config_path)
     fold_option_names = ("cv", "leave_out", "splits")
@@ -1318,11 +1320,11 @@ def _command_option_names(command_name: str) -> set[str]:
 
 
 def _select_options(
-    options: OptionValues, option_names_to_keep: Collection[str]
+    value_by_option: OptionValues, option_names_to_keep: Collection[str]
 ) -> OptionValues:
     """Return the options with these names, of those that were given."""
     return {
         option_name: option_value
-        for option_name, option_value in options.items()
+        for option_name, option_value in value_by_option.items()
         if option_name in option_names_to_keep
     }

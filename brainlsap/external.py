@@ -38,7 +38,7 @@ from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
     add_labels,
-    find_training_scans,
+    flag_training_scans,
     load_fitted_model,
     make_reading_options,
     match_regions_and_features,
@@ -48,7 +48,7 @@ from brainlsap.prediction import (
 )
 from brainlsap.report.report import check_results_folder, check_same_study
 from brainlsap.text import count, listed, option_name, option_text
-from brainlsap.workflow import list_originals, parse_merged_classes
+from brainlsap.workflow import list_originals_by_class, parse_merged_classes
 
 __all__ = ["evaluate_model", "read_labelled_people"]
 
@@ -102,7 +102,7 @@ def read_labelled_people(
     try:
         cohort = read_people(model, folder, label, verbose=verbose, **options)
     except RefusedStudyError as error:
-        scan_table = _list_people(model, folder, label, **options)
+        scan_table = _read_scan_table(model, folder, label, **options)
         label_faults = _find_label_faults(model, scan_table, label, merge_classes)
         # The new error repeats the faults of the first.
         findings = [*error.findings, *label_faults]
@@ -113,18 +113,18 @@ def read_labelled_people(
             label_column_of_file = {cohort.label_name: cohort.table["label"]}
             scan_table = covariate_table.assign(**label_column_of_file)
         else:
-            scan_table = _list_people(model, folder, label, **options)
+            scan_table = _read_scan_table(model, folder, label, **options)
         label_faults = _find_label_faults(model, scan_table, label, merge_classes)
         raise ParameterError(f"{label_faults[0].message}.", path=folder)
     cohort = add_labels(cohort, label, folder)
     if merge_classes is None:
         return cohort
     cohort = _leave_out_unlabelled(model, cohort)
-    labels_of_class = _add_classes_of_model(model, cohort, merge_classes)
+    labels_of_class = _complete_labels_by_class(model, cohort, merge_classes)
     return brainlsap.merge_classes(cohort, labels_of_class)
 
 
-def _list_people(
+def _read_scan_table(
     model: PackedClassifier, folder: str | Path, label_name: str, **options: Any
 ) -> pd.DataFrame:
     """Return the columns of the table of people, with a row for each scan.
@@ -168,8 +168,8 @@ def _find_label_faults(
     if is_translated or unknown_label_counts.empty:
         return []
     message = _describe_unknown_labels(model, unknown_label_counts)
-    class_of_label = _propose_classes(model, unknown_label_counts.index)
-    return [Finding(message, FAULT, values=_assignment_values(class_of_label))]
+    class_of_label = _propose_class_by_label(model, unknown_label_counts.index)
+    return [Finding(message, FAULT, values=_make_assignment_fields(class_of_label))]
 
 
 def _describe_missing_label(
@@ -191,13 +191,13 @@ def _describe_missing_label(
     counts_of_column = {}
     for candidate_name, column_values in scan_table.items():
         column_labels = column_values.dropna().astype(str)
-        column_text = str(candidate_name)
+        column_and_labels_text = str(candidate_name)
         if (
             has_groups(str(candidate_name), column_values)
             and column_labels.nunique() <= MAX_LISTED_LABELS
         ):
-            column_text += f" ({', '.join(sorted(column_labels.unique()))})"
-        column_texts.append(column_text)
+            column_and_labels_text += f" ({', '.join(sorted(column_labels.unique()))})"
+        column_texts.append(column_and_labels_text)
         unknown_label_counts = _count_unknown_labels(model, column_labels)
         if unknown_label_counts.sum() < len(column_labels):
             counts_of_column[str(candidate_name)] = unknown_label_counts
@@ -223,8 +223,8 @@ def _describe_missing_label(
     if not (is_translated or unknown_label_counts.empty):
         unknown_text = _describe_unknown_labels(model, unknown_label_counts)
         message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
-        class_of_label = _propose_classes(model, unknown_label_counts.index)
-        value_of_option |= _assignment_values(class_of_label)
+        class_of_label = _propose_class_by_label(model, unknown_label_counts.index)
+        value_of_option |= _make_assignment_fields(class_of_label)
     return Finding(message, FAULT, kind=NO_LABEL, values=value_of_option)
 
 
@@ -241,10 +241,10 @@ def _count_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Seri
     return labels[~labels.isin(known_labels)].value_counts()
 
 
-def list_label_counts(label_counts: pd.Series) -> str:
+def label_counts_text(label_counts: pd.Series) -> str:
     """Return labels with their numbers of scans.
 
-    >>> list_label_counts(pd.Series({"Control": 2, "FTD": 1}))
+    >>> label_counts_text(pd.Series({"Control": 2, "FTD": 1}))
     'Control (2 scans), FTD (1 scan)'
     """
     return ", ".join(
@@ -254,14 +254,14 @@ def list_label_counts(label_counts: pd.Series) -> str:
 
 def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
     """Return the message that labels are no classes of the model, and what to do."""
-    class_of_label = _propose_classes(model, label_counts.index)
+    class_of_label = _propose_class_by_label(model, label_counts.index)
     assignments_text = _format_assignments(class_of_label)
     action_text = "Give"
     if UNKNOWN_CLASS in class_of_label.values():
         action_text = f"Replace {UNKNOWN_CLASS} by a class of the model in"
     return (
         "the model was not trained on the classes "
-        f"{list_label_counts(label_counts)}; its classes are "
+        f"{label_counts_text(label_counts)}; its classes are "
         f"{', '.join(model.origin_.classes)}. {action_text} "
         f"{option_text('merge_classes', assignments_text)}. Labels that are classes of "
         "the model need no entry. If you remove the entry of another label, scans with "
@@ -269,7 +269,9 @@ def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -
     )
 
 
-def _propose_classes(model: PackedClassifier, labels: Iterable[str]) -> dict[str, str]:
+def _propose_class_by_label(
+    model: PackedClassifier, labels: Iterable[str]
+) -> dict[str, str]:
     """Return the class of the model that has the stage of each label.
 
     It is `UNKNOWN_CLASS` if not exactly one class of the model has the stage.
@@ -295,7 +297,7 @@ def _format_assignments(class_of_label: Mapping[str, str]) -> str:
     )
 
 
-def _assignment_values(class_of_label: Mapping[str, str]) -> dict[str, Any]:
+def _make_assignment_fields(class_of_label: Mapping[str, str]) -> dict[str, Any]:
     """Return what a finding proposes, and the labels whose class a user must name."""
     return {
         "merge_classes": _format_assignments(class_of_label),
@@ -307,7 +309,7 @@ def _assignment_values(class_of_label: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _add_classes_of_model(
+def _complete_labels_by_class(
     model: PackedClassifier,
     cohort: Cohort,
     merged_classes: str | Mapping[str, Sequence[str]],
@@ -315,7 +317,7 @@ def _add_classes_of_model(
     """Return the labels of each class; those of the model need not be named."""
     if isinstance(merged_classes, str):
         merged_classes = parse_merged_classes(merged_classes, cohort.classes)
-    labels_of_class = list_originals(merged_classes)
+    labels_of_class = list_originals_by_class(merged_classes)
     model_origin = model.origin_
     class_of_label = {
         str(class_name): str(class_name) for class_name in model_origin.classes
@@ -554,7 +556,7 @@ def measure_coverage(
     )
     person_coverage = scan_coverage.groupby(["class", "participant"]).mean()
     coverage_records = [
-        _measure_class_coverage(class_name, person_coverage.loc[class_name])
+        _make_class_coverage_record(class_name, person_coverage.loc[class_name])
         for class_name in class_names
         if class_name in person_coverage.index
     ]
@@ -562,11 +564,13 @@ def measure_coverage(
         overall_coverage = (
             scan_coverage.drop(columns="class").groupby("participant").mean()
         )
-        coverage_records.append(_measure_class_coverage(ALL_CLASSES, overall_coverage))
+        coverage_records.append(
+            _make_class_coverage_record(ALL_CLASSES, overall_coverage)
+        )
     return pd.DataFrame(coverage_records)
 
 
-def _measure_class_coverage(
+def _make_class_coverage_record(
     class_name: str, person_coverage: pd.DataFrame
 ) -> dict[str, Any]:
     """Return the row of :func:`coverage_table` of people of one class, or of all."""
@@ -639,7 +643,7 @@ def _check_not_in_training(
     """Raise if people or scans of a cohort were in the training of a model."""
     scan_names = cohort.table["scan"]
     connectomes, features = match_regions_and_features(model, cohort)
-    has_training_data, has_training_id = find_training_scans(
+    has_training_data, has_training_id = flag_training_scans(
         model, cohort, connectomes, features
     )
     same_scan_names = list(scan_names[has_training_data])

@@ -220,7 +220,7 @@ def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -
         first_finding.advice,
         verb="the first got",
     )
-    finding_places = [_shorten_path(finding, folder) for finding in similar_findings]
+    finding_places = [_shorten_place(finding, folder) for finding in similar_findings]
     place_lines = textwrap.wrap(
         listed(finding_places, _MAX_PLACES),
         _LINE_WIDTH,
@@ -244,7 +244,7 @@ def _plural_noun(similar_findings: Sequence[Finding]) -> str:
     return "people"
 
 
-def _shorten_path(finding: Finding, folder: str | Path) -> str:
+def _shorten_place(finding: Finding, folder: str | Path) -> str:
     """Return the place of a finding, a path relative to a folder if it is below it."""
     if not finding.path or not str(folder):
         return finding.place

@@ -25,7 +25,7 @@ from brainlsap.text import option_name
 
 
 @dataclass(frozen=True)
-class Kind:
+class OptionKind:
     """The type of an option's value.
 
     Attributes
@@ -45,7 +45,7 @@ class Kind:
     parse: Callable[[str], object]
 
 
-class WholeNumber(Kind):
+class WholeNumber(OptionKind):
     """The type of a whole number between two limits.
 
     Parameters
@@ -213,33 +213,37 @@ def _parse_shares(shares_text: str) -> str | dict[str, float]:
     return share_of_class
 
 
-TEXT = Kind("text", _convert_text, str)
-FILE_PATH = Kind("the path of a file, as text", _convert_text, str)
-FOLDER_PATH = Kind("the path of a folder, as text", _convert_text, str)
-FOLDER_PATHS = Kind("the path of a folder, or a list of them", _convert_texts, str)
-FILE_PATHS = Kind("the path of a file, or a list of them", _convert_texts, str)
-FILE_PATH_OR_NAMES = Kind("a path, or a list of names", _convert_text_or_texts, str)
-NAMES = Kind("a name, or a list of names", _convert_names, _split_names)
+TEXT = OptionKind("text", _convert_text, str)
+FILE_PATH = OptionKind("the path of a file, as text", _convert_text, str)
+FOLDER_PATH = OptionKind("the path of a folder, as text", _convert_text, str)
+FOLDER_PATHS = OptionKind(
+    "the path of a folder, or a list of them", _convert_texts, str
+)
+FILE_PATHS = OptionKind("the path of a file, or a list of them", _convert_texts, str)
+FILE_PATH_OR_NAMES = OptionKind(
+    "a path, or a list of names", _convert_text_or_texts, str
+)
+NAMES = OptionKind("a name, or a list of names", _convert_names, _split_names)
 WHOLE_NUMBER = WholeNumber()
-N_JOBS = Kind(
+N_JOBS = OptionKind(
     "a whole number of at least 0, or -1 for all cores", _convert_n_jobs, _parse_n_jobs
 )
-NUMBER = Kind("a number", _convert_number, _parse_number)
-NUMBER_OR_EVIDENCE = Kind("a number, or 'evidence'", _convert_scale, _parse_scale)
-SWITCH = Kind("true or false", _convert_bool, _parse_bool)
-TIME_WINDOW = Kind("two numbers, [start, end]", _convert_window, _parse_window)
-FILE_PATTERNS = Kind(
+NUMBER = OptionKind("a number", _convert_number, _parse_number)
+NUMBER_OR_EVIDENCE = OptionKind("a number, or 'evidence'", _convert_scale, _parse_scale)
+SWITCH = OptionKind("true or false", _convert_bool, _parse_bool)
+TIME_WINDOW = OptionKind("two numbers, [start, end]", _convert_window, _parse_window)
+FILE_PATTERNS = OptionKind(
     "text, or a table with texts for 'connectome', 'freesurfer' or features",
     _convert_patterns,
     str,
 )
-CLASS_GROUPS = Kind(
+CLASS_GROUPS = OptionKind(
     "text, or a table with a list of classes for each new class",
     _convert_merged_classes,
     str,
 )
-NAME_AND_TEXT = Kind("NAME=TEXT", _convert_text, _parse_pair)
-CLASS_SHARES = Kind(
+NAME_AND_TEXT = OptionKind("NAME=TEXT", _convert_text, _parse_pair)
+CLASS_SHARES = OptionKind(
     "'training', 'balanced', or a share for each class (CN=0.8,AD=0.2)",
     _convert_shares,
     _parse_shares,
@@ -293,7 +297,7 @@ class Option:
 
     name: str
     flag: str
-    kind: Kind
+    kind: OptionKind
     help: str = ""
     metavar: str = ""
     choices: tuple[str, ...] = ()
@@ -1552,14 +1556,14 @@ CONFIGURABLE = tuple(option for option in OPTIONS if option.recipient != "comman
 
 
 @dataclass(frozen=True)
-class Group:
+class OptionGroup:
     """Options of a command that its help text lists under one title."""
 
     title: str
     options: tuple[Option, ...]
 
 
-def _for_command(option: Option, command_name: str) -> Option:
+def _adapt_option_to_command(option: Option, command_name: str) -> Option:
     """Return an option as a command describes it.
 
     For a stored model the default of a stored option is that of the fit.
@@ -1570,7 +1574,7 @@ def _for_command(option: Option, command_name: str) -> Option:
     return replace(option, help=text_before + text_after.partition(")")[2])
 
 
-def _group_options(command_name: str) -> tuple[Group, ...]:
+def _group_options(command_name: str) -> tuple[OptionGroup, ...]:
     """Return the options of a command by their titles in its help text."""
     title_of_group = GROUP_TITLES[command_name]
     options_by_title: dict[str, list[Option]] = {
@@ -1579,9 +1583,11 @@ def _group_options(command_name: str) -> tuple[Group, ...]:
     for option in OPTIONS:
         if command_name in option.commands:
             group_title = title_of_group.get(option.group) or title_of_group[""]
-            options_by_title[group_title].append(_for_command(option, command_name))
+            options_by_title[group_title].append(
+                _adapt_option_to_command(option, command_name)
+            )
     return tuple(
-        Group(group_title, tuple(group_options))
+        OptionGroup(group_title, tuple(group_options))
         for group_title, group_options in options_by_title.items()
     )
 
@@ -1634,7 +1640,7 @@ def options_of(command_name: str) -> tuple[Option, ...]:
     )
 
 
-COMMANDS: dict[str, tuple[Group, ...]] = {
+COMMANDS: dict[str, tuple[OptionGroup, ...]] = {
     command: _group_options(command) for command in GROUP_TITLES
 }
 """The options of every command, by the name of its function."""

@@ -213,7 +213,7 @@ def fit_model(
             },
             "merged_classes": cohort.provenance.get("merged_classes"),
             "connectomes": _summarize_connectomes(model, cohort),
-            "sides": _learn_sides(model, cohort),
+            "sides": _measure_side_differences(model, cohort),
             "most_missing": float(_missing_shares(model, cohort.features).max()),
             "card": make_card(
                 model, cohort, deconfounder, _find_model_name(model), scores
@@ -326,7 +326,7 @@ def _summarize_connectomes(
     return learn_connectome_profile(cohort.connectomes)
 
 
-def _side_values(
+def _regional_values_by_name(
     model: PackedClassifier,
     feature_names: Sequence[str],
     features: np.ndarray,
@@ -348,9 +348,11 @@ def _side_values(
     return values_by_name
 
 
-def _learn_sides(model: PackedClassifier, cohort: Cohort) -> dict[str, Any]:
+def _measure_side_differences(
+    model: PackedClassifier, cohort: Cohort
+) -> dict[str, Any]:
     """Return how the hemispheres differ in the values that a model uses, by name."""
-    values_by_name = _side_values(
+    values_by_name = _regional_values_by_name(
         model, cohort.feature_names, cohort.features, cohort.connectomes
     )
     return {
@@ -359,7 +361,7 @@ def _learn_sides(model: PackedClassifier, cohort: Cohort) -> dict[str, Any]:
     }
 
 
-def _compare_sides(
+def _warn_of_exchanged_sides(
     model: PackedClassifier,
     cohort: Cohort,
     connectomes: np.ndarray,
@@ -370,7 +372,7 @@ def _compare_sides(
     Nothing is known of the sides in files of models that hold no asymmetry.
     """
     model_origin = model.origin_
-    values_by_name = _side_values(
+    values_by_name = _regional_values_by_name(
         model, model_origin.feature_names, features, connectomes
     )
     note_texts = list[str]()
@@ -391,7 +393,7 @@ def _missing_shares(model: PackedClassifier, features: np.ndarray) -> np.ndarray
     return is_missing.mean(axis=(1, 2))
 
 
-def _find_sparse_scans(
+def _find_sparse_scan_faults(
     model: PackedClassifier, features: np.ndarray, scan_names: pd.Series
 ) -> list[Finding]:
     """Return a fault for each scan that lacks most values of the fit."""
@@ -415,7 +417,7 @@ def _skip_sparse_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
     if not cohort.reading_options.skip_faulty:
         return cohort
     _, features = match_regions_and_features(model, cohort)
-    faults = _find_sparse_scans(model, features, cohort.table["scan"])
+    faults = _find_sparse_scan_faults(model, features, cohort.table["scan"])
     return leave_out_faulty(cohort, {fault.scan: fault for fault in faults})
 
 
@@ -424,7 +426,7 @@ def _check_missing_values(
 ) -> None:
     """Raise for scans that lack most values of the fit; warn if many are missing."""
     missing_shares = _missing_shares(model, features)
-    faults = _find_sparse_scans(model, features, scan_names)
+    faults = _find_sparse_scan_faults(model, features, scan_names)
     if faults:
         exclude_option_text = exclude_text([fault.scan for fault in faults])
         raise CohortError(
@@ -447,7 +449,7 @@ def _check_missing_values(
         warnings.warn(message, stacklevel=3)
 
 
-def _find_unlike_connectomes(
+def _flag_unlike_connectomes(
     model: PackedClassifier, connectomes: np.ndarray, scan_names: pd.Series
 ) -> np.ndarray:
     """Return and warn which connectomes differ in kind from those of the fit."""
@@ -469,7 +471,7 @@ def _find_unlike_connectomes(
     return is_unlike
 
 
-def find_training_scans(
+def flag_training_scans(
     model: PackedClassifier,
     cohort: Cohort,
     connectomes: np.ndarray,
@@ -535,7 +537,7 @@ def _warn_of_training(
     )
 
 
-def _write_remarks(mask_of_remark: Mapping[str, np.ndarray]) -> list[str | None]:
+def _write_remark_by_scan(mask_of_remark: Mapping[str, np.ndarray]) -> list[str | None]:
     """Return the remarks that apply to each scan, or None where none does."""
     return [
         "; ".join(
@@ -903,9 +905,9 @@ def predict_people(
     connectomes, features = match_regions_and_features(model, cohort)
     scan_names = cohort.table["scan"]
     _check_missing_values(model, features, scan_names)
-    is_unlike_connectome = _find_unlike_connectomes(model, connectomes, scan_names)
-    side_notes = _compare_sides(model, cohort, connectomes, features)
-    is_in_training, has_training_id = find_training_scans(
+    is_unlike_connectome = _flag_unlike_connectomes(model, connectomes, scan_names)
+    side_notes = _warn_of_exchanged_sides(model, cohort, connectomes, features)
+    is_in_training, has_training_id = flag_training_scans(
         model, cohort, connectomes, features
     )
     if not ids_are_new:
@@ -916,7 +918,9 @@ def predict_people(
     is_unharmonized = ~deconfounder.has_learned_site(cohort.table)
     lacks_covariate = np.zeros(cohort.n_scans, dtype=bool)
     for covariate_name, fit_range in model_origin.facts.get("ranges", {}).items():
-        lacks_covariate |= _check_covariate(cohort, covariate_name, fit_range)
+        lacks_covariate |= _flag_scans_without_covariate(
+            cohort, covariate_name, fit_range
+        )
     z_scores = model.scaler_.apply(features)
     is_outlier = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
     if is_outlier.any():
@@ -970,7 +974,7 @@ def predict_people(
         is_unharmonized,
         lacks_covariate,
     )
-    prediction_table["remark"] = _write_remarks(
+    prediction_table["remark"] = _write_remark_by_scan(
         dict(zip(REMARKS, remark_masks, strict=True))
     )
     share_of_class = dict(zip(class_names, prior_shares.tolist(), strict=True))
@@ -1107,7 +1111,7 @@ def _deconfound_features(
     return deconfounder.transform(features, cohort.table)
 
 
-def _check_covariate(
+def _flag_scans_without_covariate(
     cohort: Cohort, covariate_name: str, fit_range: tuple[float, float]
 ) -> np.ndarray:
     """Warn if values of a covariate are missing or far outside the range of the fit.

@@ -62,7 +62,7 @@ from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
 from brainlsap.options import check_whole_numbers, option_names
 from brainlsap.report import check_results_folder, write_report
-from brainlsap.report.demographics import choose_table1
+from brainlsap.report.demographics import make_table1_settings
 from brainlsap.report.report import check_same_study
 from brainlsap.text import describe_counts, option_name, option_text
 
@@ -220,7 +220,9 @@ def run_study(
             models, covariate_names, adds_baselines=baselines, **model_settings
         )
         cv = choose_folds(cohort, cv, leave_out)
-        table1_settings = choose_table1(cohort.table, table1, is_corrected=table1_holm)
+        table1_settings = make_table1_settings(
+            cohort.table, table1, is_corrected=table1_holm
+        )
         if not isinstance(cv, int) and not hasattr(cv, "split"):
             cv = list(cv)
         analysis_options = _record_options(
@@ -261,7 +263,7 @@ def run_study(
                 ridge_classifier, _ = named_models.get(NESTED_RIDGES[-1], (None, ""))
                 deconfounder = Deconfounder(harmonize, regress_out, reference_class)
                 evaluation, result_iterator = cross_validate_with_calls(
-                    _list_table_calls(
+                    _make_call_by_table(
                         cohort, deconfounder, ridge_classifier, random_state
                     ),
                     named_models,
@@ -405,7 +407,7 @@ def _remove_empty_folders(*folders: Path) -> None:
             folder.rmdir()
 
 
-def _list_table_calls(
+def _make_call_by_table(
     cohort: Cohort, deconfounder: Deconfounder, ridge_classifier: Any, random_state: int
 ) -> dict[str, Any]:
     """Return calls by name that compute tables of the whole cohort, the longest first.
@@ -557,7 +559,7 @@ def merge_classes(
         return cohort
     if isinstance(merged, str):
         merged = parse_merged_classes(merged, cohort.classes)
-    originals_of_class = list_originals(merged)
+    originals_of_class = list_originals_by_class(merged)
     all_originals = [
         class_name
         for original_names in originals_of_class.values()
@@ -615,7 +617,7 @@ def merge_classes(
 _merge_classes_of = merge_classes
 
 
-def list_originals(
+def list_originals_by_class(
     merged_classes: Mapping[str, str | Sequence[str]],
 ) -> dict[str, list[str]]:
     """Return the original classes of each new class; one may be given as a string."""
@@ -650,10 +652,10 @@ def parse_merged_classes(
             f"{', '.join(map(repr, MERGED_CLASSES))}, or text such as "
             f"'healthy=CN+SMC,ill=AD'; got {merged_text!r}."
         )
-    return _match_stages(class_list, MERGED_CLASSES[merged_text])
+    return _match_classes_by_stage(class_list, MERGED_CLASSES[merged_text])
 
 
-def _match_stages(
+def _match_classes_by_stage(
     classes: Sequence[str], merged_stages: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Sequence[str]]:
     """Return the classes of a cohort that each new class merges, for named stages.

@@ -214,7 +214,7 @@ def test_a_value_of_another_kind_is_refused_in_a_file_and_as_a_flag(
 
 def test_options_without_a_recipient_are_refused():
     with pytest.raises(TypeError, match=r"no function takes the options \['export'\]"):
-        cli._options_by_recipient({"cv": 5, "export": "maps"})
+        cli._split_options_by_recipient({"cv": 5, "export": "maps"})
 
 
 def test_every_command_has_a_function():

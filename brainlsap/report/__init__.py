@@ -18,9 +18,9 @@ _NAMES = {
     "regions": "region_group_table region_tests_table",
     "report": "check_results_folder read_results write_figures write_report "
     "write_tables",
-    "tables": "added_value_text audit_table class_differences class_rate_table "
+    "tables": "added_value_text_table audit_table class_differences class_rate_table "
     "common_region_table comparison_table connectome_gain_table direction_table "
-    "fit_table interval_table region_table score_table subgroup_text table_text "
+    "fit_table interval_table region_table score_table subgroup_text_table table_text "
     "unusual_scans_table",
 }
 __all__, __getattr__, __dir__ = load_lazily(__name__, _NAMES)

@@ -56,7 +56,7 @@ from brainlsap.report.figures import (
 )
 from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
 from brainlsap.report.regions import (
-    difference_columns,
+    difference_title_by_column,
     is_trend_tested,
     significant_regions,
 )
@@ -240,9 +240,9 @@ def plot_regions(
         if atlas.has_surfaces or is_located_region.any():
             if atlas.has_surfaces:
                 available_views, is_located_region, coverage_note = (
-                    _list_available_views(atlas, map_table, views)
+                    _list_views_and_shown_regions(atlas, map_table, views)
                 )
-                for view_name in _choose_views(views, available_views):
+                for view_name in _expand_view_names(views, available_views):
                     picture_by_view[view_name] = region_picture(atlas, view_name)
                 min_view_height_mm = MIN_VIEW_HEIGHT
             else:
@@ -250,7 +250,7 @@ def plot_regions(
                     f"Atlas {atlas.name} has no surfaces, so markers show the centres "
                     "of regions."
                 )
-                for view_name in _choose_views(views, list(GLASS_VIEWS)):
+                for view_name in _expand_view_names(views, list(GLASS_VIEWS)):
                     picture_by_view[view_name] = _make_glass_picture(atlas, view_name)
                 min_view_height_mm = MARKER_VIEW_SCALE * MIN_VIEW_HEIGHT
             figure_layout = layout_figure(
@@ -436,7 +436,7 @@ def _describe_undrawn(
     return " ".join(note_texts)
 
 
-def _list_available_views(
+def _list_views_and_shown_regions(
     atlas: Atlas, map_table: pd.DataFrame, views: str | Sequence[str]
 ) -> tuple[list[str], np.ndarray, str]:
     """Return the views that there are, whether they show each region, and a note.
@@ -487,7 +487,9 @@ def _list_available_views(
     )
 
 
-def _choose_views(views: str | Sequence[str], available_views: list[str]) -> list[str]:
+def _expand_view_names(
+    views: str | Sequence[str], available_views: list[str]
+) -> list[str]:
     """Return the full names of the views that a user names."""
     view_names = [
         *available_views,
@@ -598,7 +600,7 @@ def plot_effects(
     feature_names = evaluation.cohort.feature_names
     feature = feature or feature_names[0]
     check_choice("feature", feature, feature_names)
-    title_by_column = difference_columns(evaluation)
+    title_by_column = difference_title_by_column(evaluation)
     region_tests: Any = evaluation.region_tests
     feature_tests = region_tests[region_tests["feature"] == feature]
     map_table = feature_tests.set_index("region")[list(title_by_column)]
@@ -859,12 +861,14 @@ def _add_axes(
 def _tick_texts(color_scales: Sequence[ScalarMappable]) -> list[str]:
     """Return the numbers at the ticks of all colour bars."""
     tick_texts = list[str]()
-    for tick_values, number_format in map(_choose_ticks, color_scales):
+    for tick_values, number_format in map(_choose_ticks_and_format, color_scales):
         tick_texts += [number_format.format(x=tick_value) for tick_value in tick_values]
     return tick_texts
 
 
-def _choose_ticks(color_scale: ScalarMappable) -> tuple[Sequence[float], str]:
+def _choose_ticks_and_format(
+    color_scale: ScalarMappable,
+) -> tuple[Sequence[float], str]:
     """Return the ticks of a bar, and their format, with equal numbers of decimals.
 
     Very small and very large numbers are written as 1e-06.
@@ -889,7 +893,7 @@ def _draw_color_bar(
     axes: Any, color_scale: ScalarMappable, placed_bar: PlacedBar
 ) -> None:
     """Draw a colour bar, and below it the colour of regions without a value."""
-    tick_values, number_format = _choose_ticks(color_scale)
+    tick_values, number_format = _choose_ticks_and_format(color_scale)
     axes.figure.colorbar(
         color_scale,
         cax=axes,

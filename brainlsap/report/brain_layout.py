@@ -249,7 +249,7 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     view_mesh = _join_meshes(drawing_meshes)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
     pixels_per_mm = 5.0 if is_subcortex else 3.0
-    face_of_pixel = rasterise(view_mesh.points, view_mesh.faces, pixels_per_mm)
+    face_of_pixel = rasterise_faces(view_mesh.points, view_mesh.faces, pixels_per_mm)
     region_of_pixel = _remove_slivers(
         np.append(view_mesh.region_of_face, BACKGROUND)[face_of_pixel]
     )
@@ -386,7 +386,9 @@ def _trace_outline(
     )
 
 
-def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> Any:
+def rasterise_faces(
+    vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float
+) -> Any:
     """Return the face nearest to the viewer at every pixel (height, width), or -1.
 
     `vertices` (n_vertices, 3) are in mm to the right, up, and to the viewer; faces are
@@ -410,8 +412,8 @@ def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> 
     front_face_indices = front_face_indices[
         np.argsort(vertices[faces[front_face_indices], 2].mean(axis=1))
     ]
-    span_ranks, span_rows, first_pixel_columns, last_pixel_columns = _find_face_spans(
-        face_corners[front_face_indices]
+    span_ranks, span_rows, first_pixel_columns, last_pixel_columns = (
+        _find_pixel_row_spans(face_corners[front_face_indices])
     )
     span_of_pixel, span_offsets = _enumerate_repeats(
         last_pixel_columns - first_pixel_columns + 1
@@ -425,7 +427,7 @@ def rasterise(vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float) -> 
     return face_of_pixel.reshape(n_pixel_rows, n_pixel_columns)
 
 
-def _find_face_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
+def _find_pixel_row_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return face, row, first and last column of each row of pixels in a triangle.
 
     Corners (n_faces, 3, 2) are columns and rows (row 0 at the top), counter-clockwise.
@@ -580,7 +582,7 @@ class FigureLayout:
     legend_y_mm: float  # middle of the lines that explain marks
 
 
-class _Line(NamedTuple):
+class _ViewLine(NamedTuple):
     """One line of views of one map; top and bottom are measured down from the first."""
 
     map_index: int
@@ -594,7 +596,7 @@ class _Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Grid:
+class _ViewGrid:
     """Views of all maps on their lines; a view of height 1 has `mm_per_unit` mm."""
 
     mm_per_unit: float
@@ -605,7 +607,7 @@ class _Grid:
     view_widths: np.ndarray  # in units
     view_heights: np.ndarray  # in units
     labels_by_view: dict[str, list[PlacedLabel]]
-    lines: list[_Line]
+    lines: list[_ViewLine]
     is_fitting: bool
 
     def map_extents(self) -> np.ndarray:
@@ -701,7 +703,7 @@ def layout_figure(
                 n_maps,
                 *available_size_mm,
             )
-            for line_numbers in _list_line_splits(list(picture_by_view))
+            for line_numbers in _list_line_assignments(list(picture_by_view))
         ]
         best_grid = max(
             candidate_grids,
@@ -790,20 +792,23 @@ def _measure_side_margins(
     return left_margin, max(14.0, 7.4 + 1.1 * tick_text_width) + bar_label_width
 
 
-def _list_line_splits(view_names: Sequence[str]) -> list[tuple[int, ...]]:
+def _list_line_assignments(view_names: Sequence[str]) -> list[tuple[int, ...]]:
     """Return ways to wrap views onto lines, one for every number of lines.
 
     Of those with as many lines, the one whose longest line has fewest views.
     """
     line_number_splits = [
-        _wrap_views(view_names, n_views) for n_views in range(len(view_names), 0, -1)
+        _assign_views_to_lines(view_names, n_views)
+        for n_views in range(len(view_names), 0, -1)
     ]
     return list(
         {line_numbers[-1]: line_numbers for line_numbers in line_number_splits}.values()
     )
 
 
-def _wrap_views(view_names: Sequence[str], max_views_per_line: int) -> tuple[int, ...]:
+def _assign_views_to_lines(
+    view_names: Sequence[str], max_views_per_line: int
+) -> tuple[int, ...]:
     """Return the line of every view; left and right of a pair stay together."""
     line_numbers: list[int] = []
     for _, view_group in groupby(view_names, lambda view: view.split()[0]):
@@ -833,7 +838,7 @@ def _arrange_views(
     n_maps: int,
     max_width_mm: float,
     max_height_mm: float,
-) -> _Grid:
+) -> _ViewGrid:
     """Place views on these lines, as large as the space allows."""
     view_names, view_line_numbers = list(picture_by_view), np.array(line_numbers)
     n_lines = view_line_numbers[-1] + 1
@@ -949,7 +954,7 @@ def _arrange_views(
         map_index, k = divmod(line_index, n_lines)
         view_bottom = line_bottom - line_footer_heights[k] - label_heights_below[k]
         grid_lines.append(
-            _Line(
+            _ViewLine(
                 map_index=map_index,
                 line_number=k,
                 top=view_bottom - mm_per_unit * line_heights[k],
@@ -960,7 +965,7 @@ def _arrange_views(
                 has_titles=map_index == 0 or n_lines > 1,
             )
         )
-    return _Grid(
+    return _ViewGrid(
         mm_per_unit,
         grid_width_mm,
         grid_height_mm,
@@ -975,7 +980,7 @@ def _arrange_views(
 
 
 def _place_views(
-    view_grid: _Grid, view_names: Sequence[str], x: float, grid_top: float
+    view_grid: _ViewGrid, view_names: Sequence[str], x: float, grid_top: float
 ) -> list[PlacedView]:
     """Return all views; `x` and `grid_top` are the upper left corner of their grid."""
     placed_views = []
@@ -1017,7 +1022,7 @@ def _place_views(
     return placed_views
 
 
-def _group_by_map(grid_lines: Sequence[_Line]) -> list[list[_Line]]:
+def _group_by_map(grid_lines: Sequence[_ViewLine]) -> list[list[_ViewLine]]:
     """Return the lines of every map."""
     return [
         list(map_lines)

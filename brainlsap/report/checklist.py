@@ -16,7 +16,7 @@ from brainlsap.report import tables
 from brainlsap.report.conclusions import method_text, sample_text
 from brainlsap.report.external import is_external, is_simulated
 from brainlsap.report.methods import prior_text, settings_of_model
-from brainlsap.report.paper_tables import table_file
+from brainlsap.report.paper_tables import table_file_path
 from brainlsap.text import count, with_and
 
 ANSWERED, PARTLY = "answered", "partly answered"
@@ -37,7 +37,7 @@ Answer = str | Callable[[Evaluation], str]
 
 
 @dataclass(frozen=True)
-class Item:
+class ChecklistItem:
     """One item of the checklist.
 
     Attributes
@@ -80,12 +80,12 @@ def _describe_objective(evaluation: Evaluation) -> str:
     return "Models were developed and validated internally by cross-validation."
 
 
-def _count_sites(evaluation: Evaluation) -> str:
-    n_sites = _count_values(evaluation, "site")
+def _describe_site_count(evaluation: Evaluation) -> str:
+    n_sites = _count_covariate_values(evaluation, "site")
     return count(n_sites, "site") if n_sites else ""
 
 
-def _count_values(evaluation: Evaluation, covariate_name: str) -> int:
+def _count_covariate_values(evaluation: Evaluation, covariate_name: str) -> int:
     """Return the number of values of a covariate, 0 where the cohort lacks it."""
     from brainlsap.report.demographics import find_covariate
 
@@ -119,7 +119,7 @@ def _describe_missing_values(evaluation: Evaluation) -> str:
     return f"Measured: {tables.measured_text(evaluation.cohort)}."
 
 
-def _describe_size(evaluation: Evaluation) -> str:
+def _describe_sample_size(evaluation: Evaluation) -> str:
     count_table = evaluation.cohort.class_counts()
     name_count_pairs = zip(
         count_table["class"], count_table["participants"], strict=True
@@ -132,7 +132,7 @@ def _describe_size(evaluation: Evaluation) -> str:
 
 def _describe_learning(evaluation: Evaluation) -> str:
     learning_sentence = tables.learning_curve_sentence(evaluation)
-    return f"{_describe_size(evaluation)} {learning_sentence}".strip()
+    return f"{_describe_sample_size(evaluation)} {learning_sentence}".strip()
 
 
 def _describe_design(evaluation: Evaluation) -> str:
@@ -170,7 +170,7 @@ def _describe_clusters(evaluation: Evaluation) -> str:
             f"Features were adjusted by ComBat of {site_column}, which was fitted to "
             "the training participants."
         )
-    if _count_values(evaluation, "site") < 2:
+    if _count_covariate_values(evaluation, "site") < 2:
         return ""
     if "site" in tables.adjusted_kinds(evaluation):
         return "Features were adjusted for site."
@@ -267,11 +267,11 @@ PAGE_SECTIONS = {
 
 _PEOPLE, _SCORES = PAGE_SECTIONS["people"], PAGE_SECTIONS["scores"]
 _METHODS = ("methods.txt", PAGE_SECTIONS["methods"])
-_CASE_MIX = (table_file("case_mix"),)
-_SUBGROUPS = (table_file("subgroups"),)
+_CASE_MIX = (table_file_path("case_mix"),)
+_SUBGROUPS = (table_file_path("subgroups"),)
 
 ITEMS = (
-    Item(
+    ChecklistItem(
         "1",
         "Title",
         "Title",
@@ -280,35 +280,35 @@ ITEMS = (
         _describe_title,
         (PAGE_FILE,),
     ),
-    Item(
+    ChecklistItem(
         "2",
         "Abstract",
         "Abstract",
         BOTH,
         ("Use the checklist TRIPOD+AI for Abstracts."),
     ),
-    Item(
+    ChecklistItem(
         "3a",
         "Introduction",
         "Background",
         BOTH,
         "State the healthcare context, the rationale, and existing models.",
     ),
-    Item(
+    ChecklistItem(
         "3b",
         "Introduction",
         "Background",
         BOTH,
         "State the target population, the purpose in care, and the intended users.",
     ),
-    Item(
+    ChecklistItem(
         "3c",
         "Introduction",
         "Background",
         BOTH,
         "State known health inequalities between groups.",
     ),
-    Item(
+    ChecklistItem(
         "4",
         "Introduction",
         "Objectives",
@@ -317,7 +317,7 @@ ITEMS = (
         _describe_objective,
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "5a",
         "Methods",
         "Data",
@@ -325,44 +325,44 @@ ITEMS = (
         "State the sources of the data, the reasons for choosing them, and how "
         "representative they are.",
     ),
-    Item(
+    ChecklistItem(
         "5b", "Methods", "Data", BOTH, ("State the dates of recruitment and follow-up.")
     ),
-    Item(
+    ChecklistItem(
         "6a",
         "Methods",
         "Participants",
         BOTH,
         "State the setting and the location of the centres.",
-        _count_sites,
-        (table_file("demographics"),),
+        _describe_site_count,
+        (table_file_path("demographics"),),
     ),
-    Item(
+    ChecklistItem(
         "6b",
         "Methods",
         "Participants",
         BOTH,
         "State the eligibility criteria of the study that recruited the participants.",
         _describe_sample,
-        (table_file("flow"), _PEOPLE),
+        (table_file_path("flow"), _PEOPLE),
     ),
-    Item(
+    ChecklistItem(
         "6c",
         "Methods",
         "Participants",
         BOTH,
         ("State treatments, if they are relevant."),
     ),
-    Item(
+    ChecklistItem(
         "7",
         "Methods",
         "Data preparation",
         BOTH,
         "Describe the processing and quality control of the images before this run.",
         _describe_missing_values,
-        (_PEOPLE, table_file("quality")),
+        (_PEOPLE, table_file_path("quality")),
     ),
-    Item(
+    ChecklistItem(
         "8a",
         "Methods",
         "Outcome",
@@ -371,9 +371,11 @@ ITEMS = (
         _describe_outcome,
         _METHODS,
     ),
-    Item("8b", "Methods", "Outcome", BOTH, "State who assessed the outcome."),
-    Item("8c", "Methods", "Outcome", BOTH, "State whether the assessment was blinded."),
-    Item(
+    ChecklistItem("8b", "Methods", "Outcome", BOTH, "State who assessed the outcome."),
+    ChecklistItem(
+        "8c", "Methods", "Outcome", BOTH, "State whether the assessment was blinded."
+    ),
+    ChecklistItem(
         "9a",
         "Methods",
         "Predictors",
@@ -382,7 +384,7 @@ ITEMS = (
         _describe_predictors,
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "9b",
         "Methods",
         "Predictors",
@@ -391,23 +393,23 @@ ITEMS = (
         _describe_measures,
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "9c",
         "Methods",
         "Predictors",
         BOTH,
         "State who made the measurements, if these need judgement.",
     ),
-    Item(
+    ChecklistItem(
         "10",
         "Methods",
         "Sample size",
         BOTH,
         "State why the sample size was sufficient.",
         _describe_learning,
-        (table_file("learning_curve"), _PEOPLE),
+        (table_file_path("learning_curve"), _PEOPLE),
     ),
-    Item(
+    ChecklistItem(
         "11",
         "Methods",
         "Missing data",
@@ -416,7 +418,7 @@ ITEMS = (
         _describe_missing_values,
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "12a",
         "Methods",
         "Analytical methods",
@@ -425,7 +427,7 @@ ITEMS = (
         _describe_design,
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "12b",
         "Methods",
         "Analytical methods",
@@ -434,7 +436,7 @@ ITEMS = (
         _describe_steps,
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "12c",
         "Methods",
         "Analytical methods",
@@ -443,16 +445,16 @@ ITEMS = (
         _name_models,
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "12d",
         "Methods",
         "Analytical methods",
         BOTH,
         "State why differences between centres were handled in this way.",
         _describe_clusters,
-        (*_METHODS, table_file("fold_scores")),
+        (*_METHODS, table_file_path("fold_scores")),
     ),
-    Item(
+    ChecklistItem(
         "12e",
         "Methods",
         "Analytical methods",
@@ -460,9 +462,9 @@ ITEMS = (
         "State why these measures of performance were chosen, and the clinical "
         "utility.",
         _name_scores,
-        (*_METHODS, table_file("intervals")),
+        (*_METHODS, table_file_path("intervals")),
     ),
-    Item(
+    ChecklistItem(
         "12f",
         "Methods",
         "Analytical methods",
@@ -471,7 +473,7 @@ ITEMS = (
         "The model was not updated.",
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "12g",
         "Methods",
         "Analytical methods",
@@ -480,7 +482,7 @@ ITEMS = (
         "The stored model was applied by brainlsap without any change.",
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "13",
         "Methods",
         "Class imbalance",
@@ -490,7 +492,7 @@ ITEMS = (
         _describe_prior,
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "14",
         "Methods",
         "Fairness",
@@ -499,7 +501,7 @@ ITEMS = (
         _name_subgroups,
         _SUBGROUPS,
     ),
-    Item(
+    ChecklistItem(
         "15",
         "Methods",
         "Model output",
@@ -508,7 +510,7 @@ ITEMS = (
         _describe_output,
         ("predictions.tsv", *_METHODS),
     ),
-    Item(
+    ChecklistItem(
         "16",
         "Methods",
         "Training versus evaluation",
@@ -521,49 +523,49 @@ ITEMS = (
         ),
         _CASE_MIX,
     ),
-    Item(
+    ChecklistItem(
         "17",
         "Methods",
         "Ethical approval",
         BOTH,
         ("Name the ethics committee, and state how consent was obtained."),
     ),
-    Item(
+    ChecklistItem(
         "18a",
         "Open science",
         "Funding",
         BOTH,
         ("State the source of funding and the role of the funders."),
     ),
-    Item(
+    ChecklistItem(
         "18b",
         "Open science",
         "Conflicts of interest",
         BOTH,
         ("State the conflicts of interest of all authors."),
     ),
-    Item(
+    ChecklistItem(
         "18c",
         "Open science",
         "Protocol",
         BOTH,
         ("State where the protocol is, or that there is none."),
     ),
-    Item(
+    ChecklistItem(
         "18d",
         "Open science",
         "Registration",
         BOTH,
         ("State the register and the registration number."),
     ),
-    Item(
+    ChecklistItem(
         "18e",
         "Open science",
         "Data sharing",
         BOTH,
         ("State where the data are available."),
     ),
-    Item(
+    ChecklistItem(
         "18f",
         "Open science",
         "Code sharing",
@@ -572,32 +574,32 @@ ITEMS = (
         _name_version,
         ("settings.json",),
     ),
-    Item(
+    ChecklistItem(
         "19",
         "Patient and public involvement",
         "Patient and public involvement",
         BOTH,
         "Describe the involvement, or state that there was none.",
     ),
-    Item(
+    ChecklistItem(
         "20a",
         "Results",
         "Participants",
         BOTH,
         "State which people were left out before this run.",
         _describe_sample,
-        (table_file("flow"), _PEOPLE),
+        (table_file_path("flow"), _PEOPLE),
     ),
-    Item(
+    ChecklistItem(
         "20b",
         "Results",
         "Participants",
         BOTH,
         "State key dates and treatments.",
-        _describe_size,
-        (table_file("demographics"),),
+        _describe_sample_size,
+        (table_file_path("demographics"),),
     ),
-    Item(
+    ChecklistItem(
         "20c",
         "Results",
         "Participants",
@@ -606,16 +608,18 @@ ITEMS = (
         "Training and test participants are compared in a table.",
         _CASE_MIX,
     ),
-    Item(
+    ChecklistItem(
         "21",
         "Results",
         "Model development",
         BOTH,
         "",
-        lambda evaluation: _describe_folds(evaluation) or _describe_size(evaluation),
-        (table_file("fits"), table_file("classes")),
+        lambda evaluation: (
+            _describe_folds(evaluation) or _describe_sample_size(evaluation)
+        ),
+        (table_file_path("fits"), table_file_path("classes")),
     ),
-    Item(
+    ChecklistItem(
         "22",
         "Results",
         "Model specification",
@@ -625,25 +629,25 @@ ITEMS = (
         _name_version,
         ("settings.json", *_METHODS),
     ),
-    Item(
+    ChecklistItem(
         "23a",
         "Results",
         "Model performance",
         BOTH,
         "State which subgroups are key, and discuss their performance.",
         _describe_performance,
-        (_SCORES, table_file("intervals"), *_SUBGROUPS),
+        (_SCORES, table_file_path("intervals"), *_SUBGROUPS),
     ),
-    Item(
+    ChecklistItem(
         "23b",
         "Results",
         "Model performance",
         BOTH,
         "Discuss differences between centres, if these were examined.",
         _describe_site_scores,
-        (table_file("fold_scores"), *_SUBGROUPS),
+        (table_file_path("fold_scores"), *_SUBGROUPS),
     ),
-    Item(
+    ChecklistItem(
         "24",
         "Results",
         "Model updating",
@@ -652,14 +656,14 @@ ITEMS = (
         "The model was not updated.",
         _METHODS,
     ),
-    Item(
+    ChecklistItem(
         "25",
         "Discussion",
         "Interpretation",
         BOTH,
         "Interpret the results in the light of earlier studies, and discuss fairness.",
     ),
-    Item(
+    ChecklistItem(
         "26",
         "Discussion",
         "Limitations",
@@ -667,21 +671,21 @@ ITEMS = (
         "Discuss limitations and their effects. The row Beware of the first screen "
         "contains those that this run detected.",
     ),
-    Item(
+    ChecklistItem(
         "27a",
         "Discussion",
         "Usability in current care",
         DEVELOPMENT,
         "State how to handle input of low quality and missing input.",
     ),
-    Item(
+    ChecklistItem(
         "27b",
         "Discussion",
         "Usability in current care",
         DEVELOPMENT,
         "State what users must do, and the expertise that they need.",
     ),
-    Item(
+    ChecklistItem(
         "27c",
         "Discussion",
         "Usability in current care",

@@ -42,7 +42,7 @@ from brainlsap.report.external import (
 )
 from brainlsap.report.methods import (
     capitalize_first,
-    count_hardly_trained,
+    count_hardly_trained_folds,
     phrase_prior,
     settings_of_model,
 )
@@ -810,7 +810,7 @@ def predictor_text(evaluation: Evaluation) -> str:
     return main_model_name
 
 
-def judge_difference(low: float, high: float, p_value: float) -> str:
+def verdict_on_difference(low: float, high: float, p_value: float) -> str:
     """Return the answer of a two-sided test and its interval; the weaker of the two."""
     if p_value < ALPHA and low > 0:
         return YES
@@ -913,7 +913,7 @@ def judge_covariates(
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            _join_findings(finding_table) if has_warning else "",
+            _join_covariate_finding_texts(finding_table) if has_warning else "",
             reason="There is no score above chance to explain.",
             label=NOTHING_TO_EXPLAIN,
         )
@@ -945,7 +945,7 @@ def _judge_by_audit(
     if not _select_warnings(finding_table).empty:
         label = POSSIBLY
         reason = "Something other than the brain may explain the score."
-    sentence = _join_findings(finding_table)
+    sentence = _join_covariate_finding_texts(finding_table)
     return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason, label=label)
 
 
@@ -965,7 +965,7 @@ def _judge_by_comparison(
         )
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     modelled_covariates = evaluation.settings["covariates"]
-    absent_covariates = _absent_covariates(
+    absent_covariates = _list_unmodelled_covariates(
         _select_warnings(finding_table), modelled_covariates
     )
     if absent_covariates:
@@ -1021,7 +1021,7 @@ def _select_warnings(finding_table: pd.DataFrame | None) -> pd.DataFrame:
     return finding_table[finding_table["severity"] == "warning"]
 
 
-def _join_findings(finding_table: pd.DataFrame | None) -> str:
+def _join_covariate_finding_texts(finding_table: pd.DataFrame | None) -> str:
     """Return the warnings of the audit on covariates, or else its first notes."""
     if finding_table is None:
         return ""
@@ -1041,7 +1041,7 @@ def _covariate_finding_table(evaluation: Evaluation) -> pd.DataFrame | None:
     )
 
 
-def _absent_covariates(
+def _list_unmodelled_covariates(
     finding_table: pd.DataFrame, modelled_covariates: Sequence[str]
 ) -> list[str]:
     """Return the covariates of findings that are not in the model of covariates."""
@@ -1196,7 +1196,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
             label=NOT_USED,
         )
     reason_text = f"The network had a weight in {n_used_networks} of {folds_text}"
-    n_hardly_trained = count_hardly_trained(evaluation, main_model_name)
+    n_hardly_trained = count_hardly_trained_folds(evaluation, main_model_name)
     if n_hardly_trained:
         reason_text += f", and was hardly trained in {n_hardly_trained} of them"
     reason_text += "."
@@ -1205,7 +1205,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
     comparison_table = tables.person_comparisons(evaluation, main_model_name)
     comparison_row = comparison_table.set_index("model").loc["LSAP-R"]
-    verdict = judge_difference(
+    verdict = verdict_on_difference(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
     difference_text = _difference_text(comparison_row)
@@ -1229,7 +1229,7 @@ def judge_probabilities(
     """Answer whether one patient's probability can be trusted, which no study shows."""
     main_model_name, class_priors = evaluation.models[0], evaluation.class_priors()
     question_text = "Can one patient's probability be trusted?"
-    disagreement_text = _count_less_probable(evaluation)
+    disagreement_text = _describe_less_probable_predictions(evaluation)
     if chance_conclusion.answer != YES:
         reason_text = "The model was not shown to be better than chance."
         return Conclusion(
@@ -1249,7 +1249,7 @@ def judge_probabilities(
     return Conclusion(question_text, NOT_SHOWN, sentence, label=NO)
 
 
-def _count_less_probable(evaluation: Evaluation) -> str:
+def _describe_less_probable_predictions(evaluation: Evaluation) -> str:
     """Return how many predicted classes are not the most probable one; may be ""."""
     cohort = evaluation.cohort
     is_main_model_row = evaluation.predictions["model"] == evaluation.models[0]
@@ -1292,7 +1292,7 @@ def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
         comparison_row = comparison_table.loc[model_name]
         if not np.isfinite(comparison_row["difference"]):
             continue
-        verdict = judge_difference(
+        verdict = verdict_on_difference(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
         comparison_sentence = _difference_text(comparison_row)
@@ -1419,7 +1419,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     if not np.isfinite(comparison_row["difference"]):
         sentence = "The models could not be trained in every fold."
         return Conclusion(question_text, NOT_SHOWN, sentence)
-    verdict = judge_difference(
+    verdict = verdict_on_difference(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
     difference_text = _difference_text(comparison_row)
@@ -1510,13 +1510,13 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparisons(evaluation, connectome_model_name)
         comparison_row = comparison_table.set_index("model").loc[baseline_name]
-        score_verdict = judge_difference(
+        score_verdict = verdict_on_difference(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
         if score_verdict == NO:
             verdict = NOT_SHOWN if verdict == YES else NO
         answer_sentences.append(
-            _score_with_connectome(
+            _connectome_score_gain_sentence(
                 evaluation, connectome_model_name, comparison_row, score_verdict
             )
         )
@@ -1544,7 +1544,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
 
 
-def _score_with_connectome(
+def _connectome_score_gain_sentence(
     evaluation: Evaluation,
     connectome_model_name: str,
     comparison_row: pd.Series,
@@ -1553,7 +1553,7 @@ def _score_with_connectome(
     """Return the score minus that without the connectome, and what it is worth."""
     baseline_name = NESTED_RIDGES[0]
     if evaluation.have_same_predictions(connectome_model_name, baseline_name):
-        score_sentence = _name_with_connectome(evaluation, connectome_model_name)
+        score_sentence = _name_connectome_ridge(evaluation, connectome_model_name)
         return f"{score_sentence} made the same predictions as {baseline_name}."
     if not np.isfinite(comparison_row["difference"]):
         return ""
@@ -1562,7 +1562,7 @@ def _score_with_connectome(
     )
     score_sentence = (
         "Difference in balanced accuracy, "
-        f"{_name_with_connectome(evaluation, connectome_model_name)} minus "
+        f"{_name_connectome_ridge(evaluation, connectome_model_name)} minus "
         f"{baseline_name}: {numbers_text}"
     )
     if verdict != YES:
@@ -1573,7 +1573,7 @@ def _score_with_connectome(
     )
 
 
-def _name_with_connectome(evaluation: Evaluation, connectome_model_name: str) -> str:
+def _name_connectome_ridge(evaluation: Evaluation, connectome_model_name: str) -> str:
     """Return the ridge regression with the connectome, apart from its network."""
     main_model_name = evaluation.models[0]
     has_network = tables.known_network_weights(evaluation, main_model_name).size > 0
@@ -1605,7 +1605,7 @@ def _conclude_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
                 "study's connectome minus "
                 + (connectome_name if is_random else "no connectome"),
                 YES if has_gain else NOT_SHOWN,
-                _nats_text(estimate, low, high),
+                _gain_in_nats_text(estimate, low, high),
                 estimate,
                 low,
                 high,
@@ -1614,7 +1614,7 @@ def _conclude_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
     return tuple(partial_conclusions)
 
 
-def _nats_text(estimate: float, low: float, high: float) -> str:
+def _gain_in_nats_text(estimate: float, low: float, high: float) -> str:
     """Return a gain with its interval; each bound shows on which side of 0 it is."""
     is_near_zero = any(abs(bound) < 0.05 for bound in (low, high))
     n_digits = 2 if is_near_zero else 1
@@ -1646,7 +1646,7 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         _sort_significant_regions(p_value_table, p_column)
         for p_column in question_by_column
     )
-    exception_text = _name_exceptions(
+    exception_text = _name_regions_not_outstanding(
         evaluation, differing_region_names, outstanding_region_names
     )
     if contrast_conclusion.answer == YES and exception_text is not None:
@@ -1679,7 +1679,7 @@ def _count_permutations(evaluation: Evaluation) -> int:
     return 0 if region_table is None else int(region_table["n_permutations"].iloc[0])
 
 
-def _name_exceptions(
+def _name_regions_not_outstanding(
     evaluation: Evaluation,
     differing_region_names: list[str],
     outstanding_region_names: list[str],
@@ -2049,7 +2049,7 @@ def _quote_regions(
             "No region was shown to stand out from the regions connected to it."
         )
     else:
-        exception_text = _name_exceptions(
+        exception_text = _name_regions_not_outstanding(
             evaluation, differing_region_names, outstanding_region_names
         )
         outstanding_text = count(len(outstanding_region_names), "region")

@@ -182,7 +182,7 @@ def demographics_table(
     return characteristics_table
 
 
-def choose_table1(
+def make_table1_settings(
     cohort_table: pd.DataFrame,
     columns: str | Sequence[str] | None,
     *,

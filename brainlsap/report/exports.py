@@ -109,7 +109,7 @@ def export_maps(
     if isinstance(maps, pd.Series) and maps.name:
         default_map_name = str(maps.name)
     map_table = region_maps(maps, atlas).rename(columns={"": default_map_name})
-    export_table = _make_export_table(atlas)
+    export_table = _make_region_identifier_table(atlas)
     if len({*map(_file_slug, map_table)}) < map_table.shape[1] or {*export_table} & {
         *map_table
     }:
@@ -169,7 +169,7 @@ def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(scales_by_model)
 
 
-def _make_export_table(atlas: Atlas) -> pd.DataFrame:
+def _make_region_identifier_table(atlas: Atlas) -> pd.DataFrame:
     """Return regions with the names by which other programs identify them."""
     region_table, hemispheres = atlas.regions, atlas.regions["hemisphere"]
     is_cortical_region = region_table["structure"] != "subcortex"

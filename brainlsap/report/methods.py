@@ -190,7 +190,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     return _render_paragraphs(
         "methods",
         evaluation,
-        age_text=_describe_ages(evaluation)[0],
+        age_text=_find_mean_age_and_n_missing(evaluation)[0],
         class_sizes=class_sizes_text,
         has_connectome=_list_reading_settings(evaluation).get("connectome") != "none",
         has_network=any(
@@ -207,7 +207,7 @@ def _render_external_methods(evaluation: Evaluation) -> list[str]:
     return _render_paragraphs(
         "external_methods",
         evaluation,
-        age_text=_describe_ages(evaluation)[0],
+        age_text=_find_mean_age_and_n_missing(evaluation)[0],
         external=external_facts,
         step_phrases=list_step_phrases(external_facts["card"]["steps"]),
         has_connectome=_list_reading_settings(evaluation).get("connectome") != "none",
@@ -233,7 +233,7 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
     list of str
         Participants and data, models, evaluation, regions, results.
     """
-    age_text, n_missing_ages = _describe_ages(evaluation)
+    age_text, n_missing_ages = _find_mean_age_and_n_missing(evaluation)
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
     is_comparison_model_row = evaluation.fits["role"] != "model"
     comparison_model_names = evaluation.fits.loc[
@@ -285,7 +285,7 @@ def _list_score_texts(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     ]
 
 
-def _describe_ages(evaluation: Evaluation) -> tuple[str | None, int]:
+def _find_mean_age_and_n_missing(evaluation: Evaluation) -> tuple[str | None, int]:
     """Return the mean age at the first scan, and in how many people it is missing."""
     cohort_table = demographics.sort_by_visit(evaluation.cohort.table)
     ages = demographics.find_covariate(
@@ -366,10 +366,10 @@ def _lead_phrase(verdict: Verdict) -> str:
     )
 
 
-def chosen_text(evaluation: Evaluation) -> str:
+def chosen_ridges_text(evaluation: Evaluation) -> str:
     """Return in how many folds each selecting model chose which nested ridge."""
     choice_sentences = []
-    for model_name, model_fits in _list_selecting_models(evaluation):
+    for model_name, model_fits in _list_selecting_model_fits(evaluation):
         choice_phrases = pd.Series(reported_values(model_fits, "chosen")).map(
             MODEL_PHRASES
         )
@@ -400,7 +400,7 @@ def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
 
     None if the main model does not choose among the nested ridges.
     """
-    for model_name, model_fits in _list_selecting_models(evaluation):
+    for model_name, model_fits in _list_selecting_model_fits(evaluation):
         if model_name == evaluation.models[0]:
             ridge_kinds = reported_values(model_fits, "chosen")
             n_folds_without = len(ridge_kinds) - ridge_kinds.count("regions")
@@ -408,9 +408,9 @@ def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
     return None
 
 
-def count_chosen(evaluation: Evaluation, ridge_kind: str) -> int | None:
+def count_fits_choosing_ridge(evaluation: Evaluation, ridge_kind: str) -> int | None:
     """Return in how many fits a nested ridge was chosen; None if no model chooses."""
-    fits_of_selecting_models = _list_selecting_models(evaluation)
+    fits_of_selecting_models = _list_selecting_model_fits(evaluation)
     if not fits_of_selecting_models:
         return None
     return sum(
@@ -419,7 +419,9 @@ def count_chosen(evaluation: Evaluation, ridge_kind: str) -> int | None:
     )
 
 
-def _list_selecting_models(evaluation: Evaluation) -> list[tuple[str, pd.DataFrame]]:
+def _list_selecting_model_fits(
+    evaluation: Evaluation,
+) -> list[tuple[str, pd.DataFrame]]:
     """Return names and fits of the models that choose among the nested ridges."""
     return [
         (str(model_name), model_fits)
@@ -496,7 +498,7 @@ def training_text(evaluation: Evaluation) -> str:
     training_sentences.append(
         "These percentages refer to means over random initialisations."
     )
-    if unused_text := unused_networks(evaluation):
+    if unused_text := unused_networks_text(evaluation):
         training_sentences.append(
             "The scales of these networks are not used, because the networks have no "
             f"weight in the prediction: {unused_text}."
@@ -511,7 +513,7 @@ def training_text(evaluation: Evaluation) -> str:
     return " ".join(training_sentences)
 
 
-def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
+def networks_kept_text(evaluation: Evaluation, fit_condition: str) -> str:
     """Return the networks that meet a condition in most folds, with their counts.
 
     Conditions are "early": the network of one of the first epochs was kept; "late":
@@ -520,7 +522,7 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
     their ridge are neither early nor late.
     """
     network_texts = []
-    for model_name, kept_networks in _count_kept_networks(evaluation).items():
+    for model_name, kept_networks in _count_kept_folds_by_network(evaluation).items():
         n_folds = kept_networks.n_folds_by_condition[fit_condition]
         if 2 * n_folds > kept_networks.n_fits:
             epoch_text = count(kept_networks.n_epochs, "epoch")
@@ -529,15 +531,15 @@ def networks_kept(evaluation: Evaluation, fit_condition: str) -> str:
     return with_and(network_texts) if network_texts else ""
 
 
-def count_hardly_trained(evaluation: Evaluation, model_name: str) -> int:
+def count_hardly_trained_folds(evaluation: Evaluation, model_name: str) -> int:
     """Return in how many folds the network of a model was kept from an early epoch."""
-    kept_networks = _count_kept_networks(evaluation).get(model_name)
+    kept_networks = _count_kept_folds_by_network(evaluation).get(model_name)
     return (
         0 if kept_networks is None else int(kept_networks.n_folds_by_condition["early"])
     )
 
 
-class _KeptNetworks(NamedTuple):
+class _KeptFoldCounts(NamedTuple):
     """Fits of a network, its epochs, and the folds that meet each condition."""
 
     n_fits: int
@@ -546,8 +548,8 @@ class _KeptNetworks(NamedTuple):
 
 
 @lru_cache(maxsize=4)  # hashed by identity; remarks, page and supplement use it
-def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
-    """Return in how many folds each network meets the conditions of networks_kept."""
+def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldCounts]:
+    """Return in how many folds each network meets every condition of networks."""
     fit_table = evaluation.fits
     kept_networks_by_model = {}
     for model_name, model_fits in fit_table[fit_table["epochs"].notna()].groupby(
@@ -569,7 +571,7 @@ def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
         is_near_end_fit = best_epochs > (1 - LATE_SHARE) * n_epochs
         is_late_fit = is_trained_fit & is_cut_short_fit & is_near_end_fit
         is_early_fit = is_trained_fit & (best_epochs <= N_EARLY_EPOCHS)
-        kept_networks_by_model[str(model_name)] = _KeptNetworks(
+        kept_networks_by_model[str(model_name)] = _KeptFoldCounts(
             n_fits=len(model_fits),
             n_epochs=n_epochs.iloc[0],
             n_folds_by_condition={
@@ -581,7 +583,7 @@ def _count_kept_networks(evaluation: Evaluation) -> dict[str, _KeptNetworks]:
     return kept_networks_by_model
 
 
-def unused_networks(evaluation: Evaluation) -> str:
+def unused_networks_text(evaluation: Evaluation) -> str:
     """Return the models whose networks have no weight in some folds, with counts."""
     network_texts = []
     for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
@@ -617,15 +619,15 @@ def _describe_networks(
         model_settings = settings_of_model(model_fits)
         if "kernel" not in model_settings:
             continue
-        network_kind, sentence = model_settings.get("network", "heat"), ""
-        if network_kind != "heat":
-            sentence = NETWORKS[network_kind].sentence
+        network_key, sentence = model_settings.get("network", "heat"), ""
+        if network_key != "heat":
+            sentence = NETWORKS[network_key].sentence
             # Options that were not given concern heat kernels alone.
             option_names = {
                 *_flatten_options(json.loads(model_fits["settings"].iloc[0])),
                 "head",
             }
-            option_names -= {"n_layers"} | NETWORKS[network_kind].unused_settings
+            option_names -= {"n_layers"} | NETWORKS[network_key].unused_settings
             used_settings = {
                 k: v for k, v in model_settings.items() if k in option_names
             }
@@ -633,7 +635,7 @@ def _describe_networks(
         if "kernel" in model_settings:
             model_settings["kernel"] = kernel_title(model_settings["kernel"])
         first_network_name, first_settings = first_network_by_type.get(
-            network_kind == "heat", ("", {})
+            network_key == "heat", ("", {})
         )
         differing_settings = {
             k: v for k, v in model_settings.items() if first_settings.get(k) != v
@@ -647,7 +649,7 @@ def _describe_networks(
             )
         )
         first_network_by_type.setdefault(
-            network_kind == "heat", (str(model_name), model_settings)
+            network_key == "heat", (str(model_name), model_settings)
         )
     return network_descriptions
 
@@ -799,10 +801,10 @@ TEMPLATES.filters |= {
 TEMPLATES.globals |= {
     "baseline_sentences": baseline_sentences,
     "control_phrases": control_phrases,
-    "chosen_text": chosen_text,
+    "chosen_ridges_text": chosen_ridges_text,
     "connectome_sentences": connectome_sentences,
-    "networks_kept": networks_kept,
-    "unused_networks": unused_networks,
+    "networks_kept_text": networks_kept_text,
+    "unused_networks_text": unused_networks_text,
     "prior_text": prior_text,
     "ranks": ranks,
     "tables": tables,

@@ -70,7 +70,7 @@ from brainlsap.report.methods import (
     supplement_text,
     training_text,
 )
-from brainlsap.report.paper_tables import table_file
+from brainlsap.report.paper_tables import table_file_path
 from brainlsap.report.privacy import make_withholder, withhold_paths
 from brainlsap.report.report import REPORT_SETTINGS
 
@@ -89,13 +89,13 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
 
     Scans are given by their codes.
     """
-    pseudonym_by_scan, withhold_names = _prepare_pseudonyms(evaluation)
+    pseudonym_by_scan, withhold_names = _make_pseudonyms_and_withholder(evaluation)
     cohort = evaluation.cohort
     model_names = list(evaluation.predictions["model"].unique())
     table_by_name = {
         "scores": tables.model_score_table(evaluation),
-        "added_value": tables.added_value_text(evaluation),
-        "ladder": tables.nested_model_text(evaluation),
+        "added_value": tables.added_value_text_table(evaluation),
+        "ladder": tables.nested_model_text_table(evaluation),
         "intervals": tables.interval_table(evaluation),
     }
     if evaluation.connectome_gain is not None:
@@ -104,7 +104,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     table_by_name["learning_curve"] = tables.learning_curve_table(evaluation)
     if model_names:
         table_by_name["classes"] = tables.class_rate_table(evaluation, model_names[0])
-        table_by_name["subgroups"] = tables.subgroup_text(evaluation).map(
+        table_by_name["subgroups"] = tables.subgroup_text_table(evaluation).map(
             withhold_names
         )
     table_by_name |= external_tables(evaluation)
@@ -140,7 +140,7 @@ def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     table_by_name: dict[str, pd.DataFrame] = {}
     if evaluation.region_tests is not None:
         table_by_name["regions"] = regions.region_tests_table(evaluation, atlas)
-        table_by_name["region_groups"] = regions.region_group_text(evaluation)
+        table_by_name["region_groups"] = regions.region_group_text_table(evaluation)
         table_by_name["directions"] = tables.direction_table(
             evaluation, _selected_ranking(evaluation), atlas, MOST_ROWS
         )
@@ -156,7 +156,7 @@ def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
                 columns=["p_effect", "p_contrast"], errors="ignore"
             )
         table_by_name["scales"] = tables.region_table(ranking_table, atlas)
-        table_by_name["confounds"] = tables.confound_text(ranking_table)
+        table_by_name["confounds"] = tables.confound_text_table(ranking_table)
     varied_scale_models = regions.models_of_varied_scales(evaluation)
     if not varied_scale_models:
         return table_by_name
@@ -165,7 +165,7 @@ def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     varied_scale_evaluation = replace(
         evaluation, scales=evaluation.scales[is_varied_scale_row]
     )
-    table_by_name["agreement"] = tables.agreement_text(varied_scale_evaluation)
+    table_by_name["agreement"] = tables.agreement_text_table(varied_scale_evaluation)
     if len(varied_scale_models) > 1:
         common_region_table = tables.common_region_table(varied_scale_evaluation, atlas)
         if len(common_region_table) > 1:  # The last row has the distances.
@@ -576,7 +576,7 @@ def write_page(
     The outputs are those of :func:`start_drawing`.
     """
     (folder / "figures").mkdir(parents=True)
-    pseudonym_by_scan, withhold_names = _prepare_pseudonyms(evaluation)
+    pseudonym_by_scan, withhold_names = _make_pseudonyms_and_withholder(evaluation)
     table_by_name = report_tables(evaluation)
     written_table_by_name = dict(table_by_name)
     if evaluation.region_tests is not None:
@@ -584,13 +584,13 @@ def write_page(
             evaluation, evaluation.cohort.atlas, marks_smallest_p=False
         )
     for table_name, written_table in written_table_by_name.items():
-        write_tsv(written_table, folder / table_file(table_name))
-    write_tsv(evaluation.scores(), folder / table_file("fold_scores"))
+        write_tsv(written_table, folder / table_file_path(table_name))
+    write_tsv(evaluation.scores(), folder / table_file_path("fold_scores"))
     if evaluation.region_tests is not None:
         signed_test_table = regions.sign_contrasts(evaluation.region_tests)
-        write_tsv(signed_test_table, folder / table_file("region_tests"))
+        write_tsv(signed_test_table, folder / table_file_path("region_tests"))
         group_difference_table = regions.region_group_table(evaluation)
-        write_tsv(group_difference_table, folder / table_file("group_differences"))
+        write_tsv(group_difference_table, folder / table_file_path("group_differences"))
     if evaluation.ranking is not None:
         _write_ranking(evaluation, folder, atlas)
     methods_paragraphs = list(map(withhold_names, methods_text(evaluation)))
@@ -757,7 +757,7 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     ranking_table = ranking_table.join(scale_map_table, on="region").dropna(
         axis=1, how="all"
     )
-    write_tsv(ranking_table, folder / table_file("ranking"))
+    write_tsv(ranking_table, folder / table_file_path("ranking"))
     difference_table = tables.class_differences(evaluation)
     feature_region_pairs = zip(
         difference_table["feature"], difference_table["region"], strict=True
@@ -767,7 +767,7 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         for feature_and_region in feature_region_pairs
     ]
     difference_table.insert(2, "measure", measure_titles)
-    write_tsv(difference_table, folder / table_file("class_features"))
+    write_tsv(difference_table, folder / table_file_path("class_features"))
 
 
 def _make_screen_context(
@@ -836,7 +836,7 @@ def _encode_figure(figure: Any) -> dict[str, Any]:
     return {"png": png_base64, "width": width_mm, "note": figure.note}
 
 
-def _prepare_pseudonyms(
+def _make_pseudonyms_and_withholder(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], Callable[[str], str]]:
     """Return the codes of scans, and the function that withholds names in free text."""

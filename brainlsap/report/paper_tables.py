@@ -9,7 +9,7 @@ import pandas as pd
 
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
-from brainlsap.report.tables import latex_cells, mark_signs
+from brainlsap.report.tables import latex_cells_and_titles, mark_signs
 from brainlsap.text import count
 
 PAGE_WIDTH = 160.0
@@ -177,7 +177,7 @@ UNSHOWN_TABLES = (
 """Names of tables of all folds or regions, which the page does not show."""
 
 
-def table_file(table_name: str) -> str:
+def table_file_path(table_name: str) -> str:
     """Return the path of a table in the folder of a report.
 
     Raises ValueError if no table of a report has this name.
@@ -227,8 +227,8 @@ def latex_table(
     has_groups = frame.columns[0] == "group"
     row_group_names = frame["group"] if has_groups else None
     body_table = frame.drop(columns="group") if has_groups else frame
-    cell_rows, column_heads = latex_cells(body_table)
-    column_widths_mm = _wrapped_widths(body_table)
+    cell_rows, column_heads = latex_cells_and_titles(body_table)
+    column_widths_mm = _smallest_column_widths(body_table)
     tabular_texts = []
     for column_indices in _split_columns(column_widths_mm, width):
         block_table = body_table.iloc[:, column_indices]
@@ -325,7 +325,7 @@ def _widest_word_width(cell_texts: Sequence[str]) -> float:
     return max(map(cell_text_width, all_words), default=0.0)
 
 
-def _wrapped_widths(body_table: pd.DataFrame) -> list[float]:
+def _smallest_column_widths(body_table: pd.DataFrame) -> list[float]:
     """Return the smallest width (mm) of each column: longer texts are wrapped.
 
     Numbers with their interval stay in one line; heads are wrapped at blanks.
@@ -423,5 +423,5 @@ def _write_tabular(
 
 def _escape(unescaped_text: str) -> str:
     """Return text with the special characters of LaTeX escaped."""
-    escaped_cells, _ = latex_cells(pd.DataFrame({"text": [unescaped_text]}))
+    escaped_cells, _ = latex_cells_and_titles(pd.DataFrame({"text": [unescaped_text]}))
     return escaped_cells[0][0]

@@ -488,7 +488,7 @@ def plot_subgroups(
     ParameterError
         If no group has a score, or as of :func:`brainlsap.evaluation.subgroup_table`.
     """
-    model = _check_model(evaluation, model)
+    model = _resolve_model_name(evaluation, model)
     group_table = subgroup_table(evaluation, columns, model)
     group_table = group_table[group_table["note"] == ""].reset_index(drop=True)
     if group_table.empty:
@@ -562,7 +562,7 @@ def plot_confusion(
     ParameterError
         If no such model was evaluated.
     """
-    _, model_predictions = _select_predictions(evaluation, model)
+    _, model_predictions = _select_name_and_predictions(evaluation, model)
     class_names = evaluation.cohort.classes
     confusion_counts = confusion_matrix(
         model_predictions.actual_codes,
@@ -633,7 +633,7 @@ def plot_roc(
     ParameterError
         If the model gives neither probabilities nor decision values.
     """
-    model, model_predictions = _select_predictions(evaluation, model)
+    model, model_predictions = _select_name_and_predictions(evaluation, model)
     class_names = evaluation.cohort.classes
     ranking_scores = model_predictions.ranking_scores
     if ranking_scores is None:
@@ -721,7 +721,7 @@ def plot_calibration(
     ParameterError
         If the model gives no probabilities.
     """
-    model, model_predictions = _select_predictions(evaluation, model)
+    model, model_predictions = _select_name_and_predictions(evaluation, model)
     if model_predictions.class_probabilities is None:
         raise ParameterError(
             f"{model} gives no probabilities, so it has no calibration."
@@ -1013,7 +1013,7 @@ def plot_training(
     ParameterError
         If the model is unknown, or has neither record.
     """
-    model = _check_model(evaluation, model)
+    model = _resolve_model_name(evaluation, model)
     model_fits = evaluation.fits[evaluation.fits["model"] == model]
     loss_records = tables.reported_values(model_fits, "losses")
     scale_path_table = scales_in_training(evaluation, model)
@@ -1218,9 +1218,9 @@ def _draw_legend(axes: Axes, title: str = "", legend_overhang_mm: float = 0.0) -
         < cell_width_mm - 20
     )
     has_panel_letter = not (is_paper_figure and len(axes.figure.axes) == 1)
-    title_height_inches = 12 / 72 if has_panel_letter and not is_narrow else 3 / 72
+    title_offset_inches = 12 / 72 if has_panel_letter and not is_narrow else 3 / 72
     title_transform = ScaledTranslation(
-        0, title_height_inches, axes.figure.dpi_scale_trans
+        0, title_offset_inches, axes.figure.dpi_scale_trans
     )
     legend_style |= {
         "bbox_to_anchor": (1, 1),
@@ -1271,7 +1271,7 @@ def _make_row_axes(
     return axes
 
 
-def _check_model(evaluation: Evaluation, model: str | None) -> str:
+def _resolve_model_name(evaluation: Evaluation, model: str | None) -> str:
     """Return the name of a model, by default the first; raise if it is unknown."""
     check_evaluation_given(evaluation)
     model = evaluation.models[0] if model is None else model
@@ -1279,11 +1279,11 @@ def _check_model(evaluation: Evaluation, model: str | None) -> str:
     return model
 
 
-def _select_predictions(
+def _select_name_and_predictions(
     evaluation: Evaluation, model: str | None
 ) -> tuple[str, Predictions]:
     """Return name and predictions of a model, by default of the first."""
-    model = _check_model(evaluation, model)
+    model = _resolve_model_name(evaluation, model)
     prediction_table = evaluation.predictions[evaluation.predictions["model"] == model]
     if prediction_table.empty:
         raise ParameterError(f"{model} failed in every fold, so it has no predictions.")

@@ -22,7 +22,7 @@ from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.evaluation.results import MISSING, check_evaluation_given
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.methods import count_chosen, folds_without_scales
+from brainlsap.report.methods import count_fits_choosing_ridge, folds_without_scales
 from brainlsap.report.tables import (
     CURVE_NOTE,
     centroid_texts,
@@ -244,7 +244,7 @@ def region_tests_table(
         If the evaluation has no `region_tests`.
     """
     selected_table = select_regions(evaluation, n_regions)
-    smallest_p = _smallest_p(evaluation) if marks_smallest_p else 0.0
+    smallest_p = _smallest_possible_p(evaluation) if marks_smallest_p else 0.0
     region_names = list(selected_table["region"])
     paper_table = pd.DataFrame({"region": region_labels(region_names, atlas)})
     if len(evaluation.cohort.feature_names) > 1:
@@ -286,7 +286,7 @@ def region_tests_table(
 
 
 @lru_cache(maxsize=4)  # hashed by identity; tables, figures and answers use it
-def scale_ranges(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
+def scale_range_by_model(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
     """Return the smallest and the largest relative scale of every model with scales."""
     range_by_model = {}
     for model_name in models_with_scales(evaluation):
@@ -306,7 +306,7 @@ def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
     """
     return [
         model_name
-        for model_name, (smallest_scale, largest_scale) in scale_ranges(
+        for model_name, (smallest_scale, largest_scale) in scale_range_by_model(
             evaluation
         ).items()
         if largest_scale - smallest_scale >= MIN_SCALE_RANGE
@@ -357,7 +357,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     group_table = atlas_table.set_index("name")[list({*grouping_columns, "hemisphere"})]
     region_tests = region_tests.join(group_table, on="region")
     group_records: list[dict[str, Any]] = []
-    difference_column_names = [*difference_columns(evaluation)]
+    difference_column_names = [*difference_title_by_column(evaluation)]
     has_p_values = has_region_tests(evaluation)
     for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
         for grouping_column in grouping_columns:
@@ -407,7 +407,7 @@ def _summarize_group(
     return group_record
 
 
-def difference_columns(evaluation: Evaluation) -> dict[str, str]:
+def difference_title_by_column(evaluation: Evaluation) -> dict[str, str]:
     """Return the columns of Cohen's d of a table of tests, with titles of maps."""
     region_tests = _select_region_tests(evaluation)
     compared_classes = [
@@ -427,7 +427,7 @@ def difference_columns(evaluation: Evaluation) -> dict[str, str]:
     }
 
 
-def region_group_text(evaluation: Evaluation) -> pd.DataFrame:
+def region_group_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the table of lobes, networks and hemispheres, of the first feature.
 
     Both hemispheres of a lobe are together; names are those of the atlas.
@@ -452,7 +452,7 @@ def region_group_text(evaluation: Evaluation) -> pd.DataFrame:
             "regions": group_table["n_regions"].astype(int).astype(str),
         }
     )
-    for column_name, difference_title in difference_columns(evaluation).items():
+    for column_name, difference_title in difference_title_by_column(evaluation).items():
         paper_table[difference_title] = [
             spread_text(d, n_digits=2) for d in group_table[column_name]
         ]
@@ -578,10 +578,10 @@ def _statistic_text(
     if not has_region_tests(evaluation):
         return statistic_text
     p_value = test_row[f"p_{statistic_name}"]
-    return f"{statistic_text}, {p_phrase(p_value, _smallest_p(evaluation))}"
+    return f"{statistic_text}, {p_phrase(p_value, _smallest_possible_p(evaluation))}"
 
 
-def _smallest_p(evaluation: Evaluation) -> float:
+def _smallest_possible_p(evaluation: Evaluation) -> float:
     """Return the smallest p that the permutations of the tests of regions can give."""
     n_permutations = int(_select_region_tests(evaluation)["n_permutations"].iloc[0])
     return 1 / (n_permutations + 1)
@@ -794,7 +794,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     ranking_table = scale_ranking(evaluation)
     model_name = str(ranking_table["model"].iloc[0])
     if not ranks_by_varied_scales(evaluation):
-        smallest_scale, largest_scale = scale_ranges(evaluation)[model_name]
+        smallest_scale, largest_scale = scale_range_by_model(evaluation)[model_name]
         answer_text = (
             "A small scale means that the model uses the region's own value. A large "
             "scale means that the model averages over connected regions. In this "
@@ -869,7 +869,7 @@ def scale_warning(evaluation: Evaluation) -> str:
         return ""
     main_model_name = evaluation.models[0]
     ranking_model_name = str(scale_ranking(evaluation)["model"].iloc[0])
-    n_folds_chosen = count_chosen(evaluation, "regions")
+    n_folds_chosen = count_fits_choosing_ridge(evaluation, "regions")
     if (
         ranking_model_name != NESTED_RIDGES[2]
         or main_model_name == ranking_model_name
@@ -995,7 +995,7 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
         sentences.append(contrast_nulls_text(cohort))
         sentences.append(
             f"With {n_permutations} permutations, the smallest possible p is "
-            f"1/({n_permutations} + 1) = {p_text(_smallest_p(evaluation))}."
+            f"1/({n_permutations} + 1) = {p_text(_smallest_possible_p(evaluation))}."
         )
     note_texts = [" ".join(sentences), replicability_text(evaluation)]
     return [note_text for note_text in note_texts if note_text]

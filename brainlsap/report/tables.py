@@ -135,7 +135,9 @@ def measured_text(cohort: CohortSummary) -> str:
     all_regions_text = count(len(cohort.region_names), "region")
     feature_texts = []
     for feature_name in cohort.feature_names:
-        n_regions, missing_share = _count_measured_regions(cohort, feature_name)
+        n_regions, missing_share = _count_measured_and_missing_share(
+            cohort, feature_name
+        )
         feature_sentence = (
             f"{feature_title(cohort, feature_name)} in {n_regions} of "
             f"{all_regions_text}"
@@ -149,17 +151,19 @@ def measured_text(cohort: CohortSummary) -> str:
 def has_missing_values(cohort: CohortSummary) -> bool:
     """Return whether a feature is missing in some people of the regions measured."""
     return any(
-        _count_measured_regions(cohort, feature_name)[1] > 0
+        _count_measured_and_missing_share(cohort, feature_name)[1] > 0
         for feature_name in cohort.feature_names
     )
 
 
-def _count_measured_regions(cohort: Any, feature_name: str) -> tuple[int, float]:
+def _count_measured_and_missing_share(
+    cohort: Any, feature_name: str
+) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
-    class_features = cohort.class_features
-    is_measured_row = class_features["mean"].notna()
-    feature_table = class_features[
-        is_measured_row & (class_features["feature"] == feature_name)
+    class_feature_summary = cohort.class_features
+    is_measured_row = class_feature_summary["mean"].notna()
+    feature_table = class_feature_summary[
+        is_measured_row & (class_feature_summary["feature"] == feature_name)
     ]
     n_regions = feature_table["region"].nunique()
     n_people = cohort.class_counts()["participants"].sum()
@@ -302,7 +306,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
     return "".join(f"| {' | '.join(cell_row)} |\n" for cell_row in escaped_rows)
 
 
-def latex_cells(frame: pd.DataFrame) -> tuple[list[list[str]], list[str]]:
+def latex_cells_and_titles(frame: pd.DataFrame) -> tuple[list[list[str]], list[str]]:
     """Return cells, row by row, and titles of a table as escaped LaTeX."""
     cell_table = frame.astype(object).where(frame.notna(), "")
     cell_table = cell_table.map(lambda cell_text: " ".join(str(cell_text).split()))
@@ -694,7 +698,7 @@ def covariates_text(evaluation: Evaluation) -> str:
     return with_and(evaluation.settings.get("covariates") or [])
 
 
-def added_value_text(evaluation: Evaluation) -> pd.DataFrame:
+def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the scores of covariates alone, brain alone and both, and differences.
 
     Returns
@@ -828,7 +832,7 @@ def _holm_title(test_table: pd.DataFrame) -> str:
     return f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
 
 
-def nested_model_text(evaluation: Evaluation) -> pd.DataFrame:
+def nested_model_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the gain of each step from no network to averaging by region."""
     title_by_column = {"below": "from", "above": "to", "difference": "difference [95%]"}
     step_table = _weaken_step_verdicts(
@@ -978,7 +982,7 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
     return text_table.replace("n/a", "")
 
 
-def subgroup_text(evaluation: Evaluation) -> pd.DataFrame:
+def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the score of the first model in groups of people, with the largest gap.
 
     Returns
@@ -1230,8 +1234,8 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
         are as read, or, if covariates were regressed out, adjusted to their mean over
         scans by slopes (curves of quantities) within classes.
     """
-    class_features = evaluation.cohort.class_features
-    return standardized_differences(class_features, evaluation.cohort.classes[0])
+    class_feature_summary = evaluation.cohort.class_features
+    return standardized_differences(class_feature_summary, evaluation.cohort.classes[0])
 
 
 def regressed_text(evaluation: Evaluation) -> str:
@@ -1286,8 +1290,8 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
 
 def basis_text(evaluation: Evaluation) -> str:
     """Return a description of the values from which class means are computed."""
-    class_features: Any = evaluation.cohort.class_features
-    if "mean_factor" in class_features:
+    class_feature_summary: Any = evaluation.cohort.class_features
+    if "mean_factor" in class_feature_summary:
         adjusted_covariates_text = regressed_text(evaluation)
         return f"adjusted for {adjusted_covariates_text} by effects within classes"
     return "without any adjustment"
@@ -1392,7 +1396,7 @@ def common_region_table(
     return scale_text_table
 
 
-def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
+def agreement_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the agreement of folds, and of models, on the order of regions."""
     agreement_table = ranks.agreement_table(evaluation)
     model_pairs = zip(agreement_table["first"], agreement_table["second"], strict=True)
@@ -1409,7 +1413,7 @@ def agreement_text(evaluation: Evaluation) -> pd.DataFrame:
     return number_texts(agreement_table.assign(what=pair_texts), title_by_column, 2)
 
 
-def confound_text(ranking: pd.DataFrame) -> pd.DataFrame:
+def confound_text_table(ranking: pd.DataFrame) -> pd.DataFrame:
     """Return the correlations of scales with the properties of regions in a ranking.
 
     The columns degree, strength and variance_<feature>, as of
@@ -1518,7 +1522,7 @@ def audit_table(
     )
     finding_table = recorded_finding_table.reindex(columns=audit_columns, fill_value="")
     finding_table["check"] = finding_table["check"].map(check_title)
-    finding_table["scans"] = _encode_scans(
+    finding_table["scans"] = _replace_scans_by_pseudonyms(
         finding_table["scans"], pseudonym_of_scan, "[name withheld]"
     )
     empty_columns = ["scans"] if (finding_table["scans"] == "").all() else []
@@ -1548,12 +1552,12 @@ def unusual_scans_table(
         ["scan", "quality"]
     ]
     unusual_table = flagged_scan_table.apply(
-        _encode_scans, pseudonym_by_scan=pseudonym_of_scan
+        _replace_scans_by_pseudonyms, pseudonym_by_scan=pseudonym_of_scan
     ).sort_values("scan", ignore_index=True)
     return unusual_table.rename(columns={"quality": "what is unusual"})
 
 
-def _encode_scans(
+def _replace_scans_by_pseudonyms(
     scan_texts: pd.Series, pseudonym_by_scan: Any, other_word_text: str | None = None
 ) -> pd.Series:
     """Replace scans by their codes, and any other word by `other_word_text`."""

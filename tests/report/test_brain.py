@@ -17,7 +17,7 @@ from brainlsap.report.brain import NO_VALUE, make_color_scale
 from brainlsap.report.brain_layout import (
     NO_REGION,
     VIEWS,
-    rasterise,
+    rasterise_faces,
     region_picture,
 )
 from brainlsap.report.tables import shorten_name
@@ -110,7 +110,7 @@ def test_outlines_hold_the_pixels_of_their_regions(view):
 def test_every_pixel_shows_the_nearest_of_the_faces_that_hold_its_centre():
     rng = np.random.default_rng(0)
     vertices, faces = rng.uniform(0, 10, (60, 3)), np.arange(60).reshape(20, 3)
-    shown = rasterise(vertices, faces, 3.0)
+    shown = rasterise_faces(vertices, faces, 3.0)
     n_rows = len(shown)
     expected, depth = np.full(shown.shape, -1), np.full(shown.shape, -np.inf)
     low = vertices.min(axis=0)

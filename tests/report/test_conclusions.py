@@ -26,13 +26,13 @@ from brainlsap.report.conclusions import (
     judge_chance,
     judge_connectome,
     judge_covariates,
-    judge_difference,
     judge_network,
     judge_probabilities,
     judge_regions,
     judge_simple_models,
     list_cautions,
     method_text,
+    verdict_on_difference,
 )
 from tests.report.conftest import (
     draw_gain_table,
@@ -88,7 +88,7 @@ def without_subgroups(monkeypatch):
     ],
 )
 def test_the_weaker_of_test_and_interval_is_the_answer(low, high, p_value, answer):
-    assert judge_difference(low, high, p_value) == answer
+    assert verdict_on_difference(low, high, p_value) == answer
 
 
 def test_an_effect_is_shown(make_study):
@@ -475,7 +475,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         assert (f"alone {verbs[1]} not" in confounding) == (answer == YES)
     forbidden_names = [text for text in found.may_not_write if "AGE and SEX" in text]
     assert len(forbidden_names) == (answer != YES)
-    rows = tables.added_value_text(beside)
+    rows = tables.added_value_text_table(beside)
     assert list(rows["inputs"]) == [
         "AGE and SEX alone",
         "brain alone (LSAP-R)",

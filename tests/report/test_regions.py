@@ -175,7 +175,7 @@ def test_colors_of_effects_end_at_a_step(tested, largest, limit):
     columns = [name for name in tested.region_tests if name.startswith("d_")]
     table = tested.region_tests.copy()
     table[columns] *= largest / table[
-        list(report.regions.difference_columns(tested))
+        list(report.regions.difference_title_by_column(tested))
     ].abs().max(axis=None)
     figure = report.plot_effects(replace(tested, region_tests=table), atlas=ATLAS)
     (bar,) = [ax for ax in figure.axes if ax.get_label() == "colour bar"]

@@ -45,7 +45,7 @@ from brainlsap.report.checklist import (
 from brainlsap.report.conclusions import sample_text
 from brainlsap.report.methods import training_text
 from brainlsap.report.page import make_withholder
-from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file
+from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file_path
 from brainlsap.report.report import figure_paths, table_paths
 from tests.conftest import draw_scores_alone, files_named_on_page
 from tests.report.conftest import assert_heads_match_cells, draw_learning_curve
@@ -252,11 +252,13 @@ def test_every_place_of_the_checklist_can_exist(written):
         assert not section or f'<section id="{section}">' in page_text, place
     assert {path.stem for path in folder.glob("tables/*.tsv")} <= names
     with pytest.raises(ValueError, match="subgroup"):
-        table_file("subgroup")
+        table_file_path("subgroup")
     table = pd.read_csv(folder / "checklist.tsv", sep="\t", keep_default_na=False)
     row_of_item = table.set_index("item")
     for item in ("14", "23a"):
-        assert table_file("subgroups") in row_of_item.loc[item, "where"].split("; ")
+        assert table_file_path("subgroups") in row_of_item.loc[item, "where"].split(
+            "; "
+        )
     assert "SITE" in row_of_item.loc["14", "value"]
 
 

@@ -290,7 +290,9 @@ def test_subgroups_have_a_row_each_and_small_ones_share_one(evaluation):
     towns = np.select([person < 4, person < 8, person < 20], ["a", "b", "c"], "d")
     cohort = replace(evaluation.cohort, table=table.assign(SITE=towns))
     settings = evaluation.settings | {"subgroups": ["SITE", "SEX"]}
-    rows = report.subgroup_text(replace(evaluation, cohort=cohort, settings=settings))
+    rows = report.subgroup_text_table(
+        replace(evaluation, cohort=cohort, settings=settings)
+    )
     sites = rows[rows["group"] == "SITE"].set_index("participants")["number"]
     assert sites.to_dict() == {
         "c": "12",
