@@ -165,9 +165,10 @@ def compare_models(
         model, role, reference, difference (model minus reference; above 0 the model has
         the higher score), low, high (95%, not corrected, and within what a difference
         of this score can be), t, p_value, p_holm, n_comparisons (those with a p-value),
-        n_folds, better ("yes" where the model is better than the reference and p_holm <
-        0.05, "no" where it is worse and p_holm < 0.05, else "unclear"; an entry of
-        :data:`SCORES` says whether lower is better). A model with a failed fit has NaN.
+        n_folds (those in which both models have the score), better ("yes" where the
+        model is better than the reference and p_holm < 0.05, "no" where it is worse and
+        p_holm < 0.05, else "unclear"; an entry of :data:`SCORES` says whether lower is
+        better). A model with a failed fit has NaN.
 
     Raises
     ------
@@ -183,10 +184,11 @@ def compare_models(
     other_model_names = [
         model_name for model_name in model_names if model_name != reference
     ]
+    difference_table = fold_score_table[other_model_names].sub(
+        fold_score_table[reference], axis="index"
+    )
     t_tests = [
-        corrected_t_test(
-            fold_score_table[model_name] - fold_score_table[reference], n_train, n_test
-        )
+        corrected_t_test(difference_table[model_name], n_train, n_test)
         for model_name in other_model_names
     ]
     test_table = pd.DataFrame(t_tests, columns=TTest._fields)
@@ -201,7 +203,7 @@ def compare_models(
         -max_difference, max_difference
     )
     _add_adjusted_p_values(test_table, evaluation, reference)
-    test_table["n_folds"] = len(fold_score_table)
+    test_table["n_folds"] = difference_table.notna().sum().to_numpy()
     is_better_model = (test_table["difference"] > 0) ^ get_score(
         score_name
     ).lower_is_better

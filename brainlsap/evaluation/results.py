@@ -439,8 +439,8 @@ class Evaluation:
     def summary(self) -> pd.DataFrame:
         """Return model, role, score, mean and s.d. over folds, n_folds, n_failed.
 
-        If a fit failed, the mean is NaN: the mean over the other folds would be a mean
-        over selected folds.
+        `n_folds` counts the folds in which the score has a value. If a fit failed, the
+        mean is NaN: the mean over the other folds would be a mean over selected folds.
         """
         return self._summary.copy()
 
@@ -452,7 +452,7 @@ class Evaluation:
         score_value_groups = score_table.groupby(["model", "score"], sort=False)[
             "value"
         ]
-        summary_table = score_value_groups.agg(mean="mean", sd="std", n_folds="size")
+        summary_table = score_value_groups.agg(mean="mean", sd="std", n_folds="count")
         summary_table = summary_table.reindex(self.models, level="model").reset_index()
         fit_groups = self.fits.assign(failed=self.fits["failed"] != "").groupby("model")
         summary_table.insert(
