@@ -395,3 +395,16 @@ def test_help_lists_every_atlas():
     (atlas_option,) = [option for option in OPTIONS if option.flag == "--atlas"]
     for atlas_name in available_atlases():
         assert atlas_name in atlas_option.help
+
+
+def test_options_of_reading_say_what_a_stored_model_does_with_them():
+    # Without `stored_model`, new people would be read unlike those of the training.
+    undecided_names = {
+        option.name
+        for option in OPTIONS
+        if option.recipient == "reading"
+        and not option.selects_files
+        and not option.stored_model
+    }
+    # New people have their own connectomes, labels of rows and faults.
+    assert undecided_names == {"connectome", "labels", "skip_faulty"}
