@@ -316,9 +316,7 @@ def plot_scores(
         )
         score_text = tables.spread_text(estimate_and_bounds["estimate"])
         if summary_row["n_failed"]:
-            score_text = (
-                f"failed: {summary_row['n_failed']} of {summary_row['n_folds']}"
-            )
+            score_text = f"failed: {summary_row['n_failed']} of {len(fold_values)}"
         axes.text(
             1.02,
             bar_position,

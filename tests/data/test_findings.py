@@ -1,6 +1,7 @@
 """What is found is acted on by its fields: messages may be reworded freely."""
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -93,6 +94,7 @@ def test_reworded_notes_are_withheld_and_told_apart(study, tiny):
 
     class Evaluation:
         cohort = replace(check.cohort, findings=(reworded,))
+        settings = MappingProxyType({})
 
     (note,) = _list_shareable_notes(Evaluation, str)
     assert note == f"{REWORDED} [names withheld]"

@@ -115,6 +115,10 @@ def test_a_model_that_failed_has_no_score(make_evaluation):
     }
     fits = report.fit_table(evaluation).set_index("model")
     assert fits.loc["Exact", "failed"] == 1
+    summary = evaluation.summary().query("score == 'balanced_accuracy'")
+    n_folds_by_model = summary.set_index("model")["n_folds"].to_dict()
+    assert n_folds_by_model.pop("Exact") == 2  # those that have the score
+    assert set(n_folds_by_model.values()) == {3}
     assert fits.loc["Exact", "epoch kept"] == "11"  # the epoch 10 from 0
     assert "no score" in " ".join(report.headline(make_evaluation(failed=["LSAP-C"])))
 
