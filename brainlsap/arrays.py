@@ -127,8 +127,9 @@ def check_connectomes(W: np.ndarray) -> None:
             raise ParameterError(
                 "connectomes must be symmetric, but the connectome in row "
                 f"{scan_index} of X is not, and neither triangle is empty. Symmetrise "
-                "it, for example by (W + W.T) / 2. If the regions were reordered, "
-                "change both axes: X[:, order][..., [*order, *range(X.shape[1], "
+                "it, for example by (W + W.T) / 2. If you reordered the regions, "
+                "reorder the rows and the columns of every connectome, but only the "
+                "rows of the features: X[:, order][..., [*order, *range(X.shape[1], "
                 "X.shape[2])]]."
             )
 

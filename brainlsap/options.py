@@ -1506,8 +1506,9 @@ OPTIONS: tuple[Option, ...] = (
         "reference_class",
         "--reference-class",
         TEXT,
-        "fit --harmonize and --regress-out only to training participants of this "
-        "class, for example CN, and apply them to all participants (W-scores)",
+        "learn the corrections of --harmonize and --regress-out only from training "
+        "participants of this class, for example CN, and apply them to all "
+        "participants (W-scores)",
         "CLASS",
         recipient="study",
         group="evaluation",

@@ -625,8 +625,8 @@ def read_people(
     is_atlas_bundled = str(Path(stored_atlas_name)) in available_atlases()
     if not (is_atlas_bundled or "atlas" in options or Path(stored_atlas_name).exists()):
         raise ParameterError(
-            f"the atlas of the fit, {Path(stored_atlas_name)}, no longer exists. Give "
-            f"its new location with {option_text('atlas')}."
+            f"the model was fitted with the atlas {Path(stored_atlas_name)}, which was "
+            f"not found. Give its location with {option_text('atlas')}."
         )
     if folder is None:
         return _cohort_from_arrays(model, options)

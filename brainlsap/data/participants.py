@@ -396,7 +396,8 @@ def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
         if session_cell is None or is_formula_error(session_cell):
             raise FileFormatError(
                 f"every row must have a 'session_id'; line {line_number} contains "
-                f"{session_cell or 'none'}. Write the visit in this line.",
+                f"{session_cell or 'none'}. Write the ID of the visit in this line, "
+                "for example ses-M12.",
                 path=sessions_path,
             )
     return [str(session_cell) for session_cell in session_ids], table_columns
