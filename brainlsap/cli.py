@@ -489,7 +489,7 @@ def build(study: str, **options: Any) -> None:
         print(f"Next: {_command_line('check', study, check_options)}")
     if built_study.faults:
         fault_texts = group_findings(built_study.faults, study)
-        n_scans = len({build_fault.scan for build_fault in built_study.faults})
+        n_scans = len({build_finding.scan for build_finding in built_study.faults})
         raise CohortError(f"{count(n_scans, 'scan', 'have')} faults", fault_texts)
 
 

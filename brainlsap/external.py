@@ -103,9 +103,9 @@ def read_labelled_people(
         cohort = read_people(model, folder, label, verbose=verbose, **options)
     except RefusedStudyError as error:
         scan_table = _read_scan_table(model, folder, label, **options)
-        label_faults = _find_label_faults(model, scan_table, label, merge_classes)
+        label_findings = _find_label_faults(model, scan_table, label, merge_classes)
         # The new error repeats the faults of the first.
-        findings = [*error.findings, *label_faults]
+        findings = [*error.findings, *label_findings]
         raise error.with_findings(folder, findings) from None
     if get_label_series(cohort, label) is None:
         if is_cohort_file(folder):
@@ -114,8 +114,8 @@ def read_labelled_people(
             scan_table = covariate_table.assign(**label_column_of_file)
         else:
             scan_table = _read_scan_table(model, folder, label, **options)
-        label_faults = _find_label_faults(model, scan_table, label, merge_classes)
-        raise ParameterError(f"{label_faults[0].message}.", path=folder)
+        label_findings = _find_label_faults(model, scan_table, label, merge_classes)
+        raise ParameterError(f"{label_findings[0].message}.", path=folder)
     cohort = add_labels(cohort, label, folder)
     if merge_classes is None:
         return cohort
@@ -648,7 +648,7 @@ def _check_not_in_training(
     )
     same_scan_names = list(scan_names[has_training_data])
     if same_scan_names:
-        faults = [
+        fault_findings = [
             Finding("the scan has the same data as a training scan", scan=scan_name)
             for scan_name in same_scan_names
         ]
@@ -658,7 +658,7 @@ def _check_not_in_training(
             "who were not in the training. Leave these scans out with "
             f"{exclude_text(same_scan_names)}. `predict` marks all of them in its "
             "column remark",
-            group_findings(faults),
+            group_findings(fault_findings),
         )
     if ids_are_new:
         return

@@ -417,8 +417,10 @@ def _skip_sparse_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
     if not cohort.reading_options.skip_faulty:
         return cohort
     _, features = match_regions_and_features(model, cohort)
-    faults = _find_sparse_scan_faults(model, features, cohort.table["scan"])
-    return leave_out_faulty(cohort, {fault.scan: fault for fault in faults})
+    fault_findings = _find_sparse_scan_faults(model, features, cohort.table["scan"])
+    return leave_out_faulty(
+        cohort, {fault_finding.scan: fault_finding for fault_finding in fault_findings}
+    )
 
 
 def _check_missing_values(
@@ -426,15 +428,17 @@ def _check_missing_values(
 ) -> None:
     """Raise for scans that lack most values of the fit; warn if many are missing."""
     missing_shares = _missing_shares(model, features)
-    faults = _find_sparse_scan_faults(model, features, scan_names)
-    if faults:
-        exclude_option_text = exclude_text([fault.scan for fault in faults])
+    fault_findings = _find_sparse_scan_faults(model, features, scan_names)
+    if fault_findings:
+        exclude_option_text = exclude_text(
+            [fault_finding.scan for fault_finding in fault_findings]
+        )
         raise CohortError(
-            f"{len(faults)} of {len(scan_names)} scans lack more than "
+            f"{len(fault_findings)} of {len(scan_names)} scans lack more than "
             f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Add "
             f"the missing regions, or leave these scans out with {exclude_option_text} "
             f"or {option_text('skip_faulty', True)}",
-            group_findings(faults),
+            group_findings(fault_findings),
         )
     max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
     is_sparse = missing_shares > max_share_in_fit + MISSING_SHARE_MARGIN

@@ -172,8 +172,8 @@ class Cohort:
             has_known_order = order_classes(self.classes) == (self.classes, True)
             set_attribute(self, "classes_ordered", has_known_order)
         set_attribute(self, "table", plain_table(self.table))
-        if faults := _find_faults(self):
-            fault_texts = group_findings(faults)
+        if fault_findings := _find_faults(self):
+            fault_texts = group_findings(fault_findings)
             raise CohortError(
                 "these arguments do not make a cohort; correct these faults",
                 fault_texts,
@@ -396,11 +396,11 @@ class Cohort:
         if classes is None:
             refuse_continuous(label_name, class_order)
         class_counts = scan_table["label"].value_counts()
-        if absent_class_faults := find_absent_class_faults(
+        if absent_class_findings := find_absent_class_faults(
             label_name, class_order, class_counts
         ):
             raise CohortError(
-                "classes= contains classes that no scan has", absent_class_faults
+                "classes= contains classes that no scan has", absent_class_findings
             )
         if classes is None and are_classes_ordered:
             findings = [*findings, *_note_number_classes(class_order)]
@@ -1286,7 +1286,7 @@ def find_missing_code_faults(
     feature_names: Sequence[str],
 ) -> list[Finding]:
     """Return faults of features with a code for missing values, such as 9999."""
-    faults = list[Finding]()
+    fault_findings = list[Finding]()
     for feature_name, feature_values in zip(
         feature_names, np.moveaxis(X, -1, 0), strict=True
     ):
@@ -1318,12 +1318,12 @@ def find_missing_code_faults(
                     "measured"
                 )
                 first_region_names = (all_region_names[region_indices[0]],)
-                faults.append(
+                fault_findings.append(
                     Finding(
                         message, FAULT, scan=scan_names_text, regions=first_region_names
                     )
                 )
-    return faults
+    return fault_findings
 
 
 def _find_faults(cohort: Cohort) -> list[Finding]:
@@ -1424,7 +1424,7 @@ def _find_connectome_faults(
     """Return the faults of connectomes: weights that cannot be, or no connection."""
     W = cohort.connectomes
     region_names = cohort.atlas.names
-    faults = list[Finding]()
+    fault_findings = list[Finding]()
     is_connectome_shared = W.strides[0] == 0  # one matrix for all scans in memory
     scan_names = ["all scans"] if is_connectome_shared else list(all_scan_names)
     for scan_name, weight_matrix in zip(scan_names, W, strict=False):
@@ -1436,7 +1436,7 @@ def _find_connectome_faults(
         elif not is_connectome_shared and not weight_matrix.any() and len(W) > 1:
             # A matrix for everybody may be none.
             message = "the connectome has no connection. Leave this scan out"
-            faults.append(Finding(message, FAULT, scan=scan_name))
+            fault_findings.append(Finding(message, FAULT, scan=scan_name))
             continue
         elif (
             asymmetry_matrix := np.abs(weight_matrix - weight_matrix.T)
@@ -1467,15 +1467,15 @@ def _find_connectome_faults(
         message = (
             f"the connectome must be {expected_text}{diagonal_hint}{triangle_hint}"
         )
-        faults.append(Finding(message, FAULT, scan=scan_name, got=weights_text))
-    return faults
+        fault_findings.append(Finding(message, FAULT, scan=scan_name, got=weights_text))
+    return fault_findings
 
 
 def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Finding]:
     """Return the faults of features, labels and covariates."""
     X = cohort.features
     feature_names, region_names = cohort.feature_names, cohort.atlas.names
-    faults = list[Finding]()
+    fault_findings = list[Finding]()
     is_too_large = np.abs(X) > MAX_ABSOLUTE
     for scan_index, region_index, feature_index in np.argwhere(is_too_large)[:1]:
         message = (
@@ -1488,21 +1488,21 @@ def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fin
             f"{region_names[region_index]} of the scan "
             f"{all_scan_names[scan_index]!r}"
         )
-        faults.append(Finding(message, FAULT, got=value_text))
-    faults += find_missing_code_faults(
+        fault_findings.append(Finding(message, FAULT, got=value_text))
+    fault_findings += find_missing_code_faults(
         X, list(all_scan_names), region_names, feature_names
     )
     has_class_order = bool(cohort.classes_ordered)
-    faults += find_covariate_faults(
+    fault_findings += find_covariate_faults(
         cohort.table, cohort.label_name, has_class_order=has_class_order
     )
     is_feature_missing = np.isnan(X).all(axis=1)
     for feature_name in np.array(feature_names)[is_feature_missing.all(axis=0)]:
         message = f"{feature_name} has no value in any scan; leave it out"
-        faults.append(Finding(message, FAULT))
+        fault_findings.append(Finding(message, FAULT))
     for scan_name in all_scan_names[
         is_feature_missing.all(axis=1) & ~is_feature_missing.all()
     ]:
         message = f"{scan_name} has no value of any feature; leave the scan out"
-        faults.append(Finding(message, FAULT))
-    return faults
+        fault_findings.append(Finding(message, FAULT))
+    return fault_findings

@@ -422,7 +422,7 @@ def find_wrong_number_faults(
     scan_table: pd.DataFrame, column_names: Sequence[str]
 ) -> list[Finding]:
     """Return faults: numbers for a missing value, such as 999 or -9, or no age."""
-    faults = list[Finding]()
+    fault_findings = list[Finding]()
     for column_name in column_names:
         covariate_kind = find_covariate_kind(column_name)
         if covariate_kind in GROUP_KINDS:
@@ -467,7 +467,7 @@ def find_wrong_number_faults(
                 f"{highest_valid_number:g}, "
                 "the range of all other scans"
             )
-            faults.append(
+            fault_findings.append(
                 Finding(
                     message,
                     FAULT,
@@ -476,7 +476,7 @@ def find_wrong_number_faults(
                     advice="Correct the value, or write n/a if it is unknown",
                 )
             )
-    return faults
+    return fault_findings
 
 
 def note_unusual_values(scan_table: pd.DataFrame) -> list[Finding]:
@@ -506,7 +506,8 @@ def _note_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     other_ages = ages[~is_far_age]
     # An impossible age is a fault, which is reported once.
     faulty_scan_names = {
-        fault.scan for fault in find_wrong_number_faults(scan_table, [column_name])
+        fault_finding.scan
+        for fault_finding in find_wrong_number_faults(scan_table, [column_name])
     }
     return [
         Finding(
@@ -566,12 +567,12 @@ def find_covariate_faults(
         Words written in several ways, numbers that stand for a missing value, and sex
         that differs between the visits of a person.
     """
-    faults = list[Finding]()
+    fault_findings = list[Finding]()
     if not has_class_order:
-        faults += find_spelling_faults(
+        fault_findings += find_spelling_faults(
             label_name, scan_table["label"], scan_table.get("scan"), is_label=True
         )
-    faults += find_ditto_mark_faults(scan_table, "label", label_name)
+    fault_findings += find_ditto_mark_faults(scan_table, "label", label_name)
     for column_label in scan_table.columns:
         if column_label in KEY_COLUMNS:
             continue
@@ -579,17 +580,19 @@ def find_covariate_faults(
         covariate_kind = find_covariate_kind(column_name)
         column_values = scan_table[column_name]
         if covariate_kind in COVARIATES:
-            faults += find_ditto_mark_faults(scan_table, column_name, column_name)
-            faults += find_wrong_number_faults(scan_table, [column_name])
+            fault_findings += find_ditto_mark_faults(
+                scan_table, column_name, column_name
+            )
+            fault_findings += find_wrong_number_faults(scan_table, [column_name])
             if has_groups(column_name, column_values):
-                faults += find_spelling_faults(
+                fault_findings += find_spelling_faults(
                     column_name, column_values, scan_table.get("scan")
                 )
         if covariate_kind == "sex":
             n_sexes_by_person = column_values.groupby(
                 scan_table["participant"]
             ).nunique()
-            faults += [
+            fault_findings += [
                 Finding(
                     f"{column_name} differs between visits of a person. Write the "
                     "same value for all visits",
@@ -598,4 +601,4 @@ def find_covariate_faults(
                 )
                 for participant_id in n_sexes_by_person.index[n_sexes_by_person > 1]
             ]
-    return faults
+    return fault_findings

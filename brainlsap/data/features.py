@@ -1306,8 +1306,8 @@ class FeatureSources:
                     f"column session_id, or {leave_out_text()}",
                 )
             elif row_indices and row_indices[0] in parsed_table.row_faults:
-                row_fault = parsed_table.row_faults[row_indices[0]]
-                fault_by_scan_index[i] = replace(row_fault, scan=scan.name)
+                row_finding = parsed_table.row_faults[row_indices[0]]
+                fault_by_scan_index[i] = replace(row_finding, scan=scan.name)
             elif not row_indices:
                 row_indices_by_visit = row_indices_by_person.get(scan.key[0])
                 row_hint = absent_person_hint

@@ -100,8 +100,8 @@ class RefusedStudyError(CohortError):
         cls, folder: str | Path, findings: Sequence[Finding], count_lines: Sequence[str]
     ) -> "RefusedStudyError":
         """Return the error with the faults of a study in one list."""
-        faults = [finding for finding in findings if finding.severity == FAULT]
-        fault_texts = group_findings(faults, folder)
+        fault_findings = [finding for finding in findings if finding.severity == FAULT]
+        fault_texts = group_findings(fault_findings, folder)
         faults_text = count(len(fault_texts), "fault")
         error = cls(f"{folder} cannot be loaded because of {faults_text}", fault_texts)
         error.count_lines = [*count_lines]
@@ -347,15 +347,15 @@ def _read_without_faulty(
     )
     X = _read_features(feature_names, feature_sources, W, reading_options, scan_list)
     scan_names = [scan.name for scan in scan_list.scans]
-    scan_list.faults += find_missing_code_faults(
+    scan_list.fault_findings += find_missing_code_faults(
         X, scan_names, atlas.names, feature_names
     )
 
-    if not scan_list.faults:
-        scan_list.faults += _find_empty_scan_faults(X, scan_names)
+    if not scan_list.fault_findings:
+        scan_list.fault_findings += _find_empty_scan_faults(X, scan_names)
     scan_list.notes += scan_list.count_notes()
     scan_list.notes += describe_left_out(scan_list.left_out)
-    if scan_list.faults:
+    if scan_list.fault_findings:
         raise _make_refused_study_error(folder, scan_list, feature_sources)
     recorded_reading_options = ReadingOptions.from_jsonable(
         reading_options.change(
@@ -462,19 +462,21 @@ def _make_refused_study_error(
     folder: Path, scan_list: ScanList, feature_sources: FeatureSources
 ) -> RefusedStudyError:
     """Return the error with every fault of a study, and with what was found in it."""
-    faults = scan_list.faults
+    fault_findings = scan_list.fault_findings
     if feature_sources.id_mismatch_finding is not None:
         # IDs of other people explain why nobody has a connectome.
-        other_faults = [
-            fault for fault in faults if fault.kind != NO_IMAGE or fault.scan
+        other_fault_findings = [
+            fault_finding
+            for fault_finding in fault_findings
+            if fault_finding.kind != NO_IMAGE or fault_finding.scan
         ]
-        faults = [feature_sources.id_mismatch_finding, *other_faults]
+        fault_findings = [feature_sources.id_mismatch_finding, *other_fault_findings]
     people_count_lines = describe_people_counts(
         scan_list.table, scan_list.label_name or "none", scan_list.classes
     )
     return RefusedStudyError.from_findings(
         folder,
-        [*scan_list.notes, *faults],
+        [*scan_list.notes, *fault_findings],
         count_lines=[*people_count_lines, *scan_list.count_lines],
     )
 
@@ -546,7 +548,7 @@ def open_study(
     feature_sources.people_table = people_table
     feature_sources.people_column_names = {*people_table.text_table}
     _check_user_columns(feature_sources)
-    facts_by_person_and_visit, people_faults = list_people(people_table)
+    facts_by_person_and_visit, people_findings = list_people(people_table)
     scan_list = list_scans(
         facts_by_person_and_visit,
         feature_sources,
@@ -558,10 +560,11 @@ def open_study(
         skipped_fault_by_name,
     )
     listed_person_ids = {*scan_list.table["participant"]}
-    scan_list.faults[:0] = [
-        fault
-        for fault in people_faults
-        if not fault.participant or fault.participant in listed_person_ids
+    scan_list.fault_findings[:0] = [
+        fault_finding
+        for fault_finding in people_findings
+        if not fault_finding.participant
+        or fault_finding.participant in listed_person_ids
     ]
     if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
         scan_list.notes.insert(
@@ -836,7 +839,7 @@ def _read_connectomes(
     if connectome_stack is not None:
         scan_list.add_notes(connectome_stack.notes, about_text="connectomes")
     n_scans_read = n_missing_connectomes = 0
-    n_earlier_faults = len(scan_list.faults)
+    n_earlier_findings = len(scan_list.fault_findings)
     scan_names_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
     size_error_tuples = list[tuple[Scan, BrainlsapError, int]]()
@@ -881,7 +884,7 @@ def _read_connectomes(
         f"connectomes were read for {n_scans_read} of {len(scans)} scans"
     )
     if scans and n_missing_connectomes == len(scans):
-        scan_list.faults[n_earlier_faults:] = [
+        scan_list.fault_findings[n_earlier_findings:] = [
             _find_lost_zeros_fault(study_files, scan_list)
             or _describe_no_connectome(study_files, scans, expected_text)
         ]

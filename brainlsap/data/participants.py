@@ -414,7 +414,7 @@ class ScanList:
     classes: tuple[str, ...]
     classes_ordered: bool
     notes: list[Finding]
-    faults: list[Finding]
+    fault_findings: list[Finding]
     count_lines: list[str] = field(default_factory=list)
     """Lines with the data that were read, and the number of scans."""
     scan_notes: list[Finding] = field(default_factory=list)
@@ -435,8 +435,8 @@ class ScanList:
             finding = error_or_text
         else:
             finding = Finding(error_or_text, FAULT, scan=scan_name)
-        if finding not in self.faults:
-            self.faults.append(finding)
+        if finding not in self.fault_findings:
+            self.fault_findings.append(finding)
 
     def add_notes(
         self,
@@ -555,7 +555,7 @@ def list_scans(
     covariate_table = covariate_table.where(covariate_table.notna(), None)
     scan_table = pd.DataFrame(visit_list.name_triples, columns=KEY_COLUMNS[:3])
     scans = visit_list.scans
-    scan_faults = visit_list.faults
+    scan_fault_findings = visit_list.fault_findings
     class_names: tuple[str, ...] = (UNLABELLED,)
     is_ordered = False
     if label_name is None:
@@ -567,7 +567,7 @@ def list_scans(
         )
         class_names, is_ordered = class_selection.classes, class_selection.is_ordered
         omission_findings += class_selection.notes
-        scan_faults += class_selection.faults
+        scan_fault_findings += class_selection.fault_findings
         is_labelled_scan = class_selection.is_labelled_scan
         visit_list.left_out += [
             LeftOutScan(
@@ -588,10 +588,10 @@ def list_scans(
     omission_findings += _describe_failed_formulas(
         facts_by_person_and_visit, label_name
     )
-    scan_faults += _add_covariates(scan_table, covariate_table)
+    scan_fault_findings += _add_covariates(scan_table, covariate_table)
     omission_findings += note_unusual_values(scan_table)
     has_stage_order = label_name is None or is_ordered
-    scan_faults += find_covariate_faults(
+    scan_fault_findings += find_covariate_faults(
         scan_table, label_name or "", has_class_order=has_stage_order
     )
     return ScanList(
@@ -601,15 +601,19 @@ def list_scans(
         class_names,
         is_ordered,
         omission_findings,
-        scan_faults,
+        scan_fault_findings,
         left_out=visit_list.left_out,
     )
 
 
 def _describe_commonest_fault(fault_by_name: Mapping[str, Finding]) -> list[str]:
     """Return the text of the fault of most scans or people, if there are faults."""
-    fault_by_message = {fault.message: fault for fault in fault_by_name.values()}
-    n_faults_by_message = Counter(fault.message for fault in fault_by_name.values())
+    fault_by_message = {
+        fault_finding.message: fault_finding for fault_finding in fault_by_name.values()
+    }
+    n_faults_by_message = Counter(
+        fault_finding.message for fault_finding in fault_by_name.values()
+    )
     return [
         f"the most frequent fault ({n_faults} of {n_faults_by_message.total()}) is: "
         f"{fault_by_message[message].text()}"
@@ -692,7 +696,7 @@ class _VisitList:
     n_without_baseline: int = 0
     n_contradictions: int = 0
     """Scans whose label differs between the tables of people and of visits."""
-    faults: list[Finding] = field(default_factory=list)
+    fault_findings: list[Finding] = field(default_factory=list)
     left_out: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that do not become scans of the cohort."""
 
@@ -719,25 +723,29 @@ class _VisitList:
             for left_out_scan in self.left_out
         ]
         self._remove_scans(dict.fromkeys(excluded_scan_names, (EXCLUDED, "")))
-        self.faults = [
-            fault
-            for fault in self.faults
-            if fault.participant not in excluded_person_ids
+        self.fault_findings = [
+            fault_finding
+            for fault_finding in self.fault_findings
+            if fault_finding.participant not in excluded_person_ids
         ]
 
     def skip_faulty_scans(self, fault_by_name: Mapping[str, Finding]) -> None:
         """Leave out scans that have a fault, or whose person has one."""
         fate_and_reason_by_scan = dict[str, tuple[str, str]]()
         for scan_name, participant_name, _ in self.name_triples:
-            fault = fault_by_name.get(scan_name) or fault_by_name.get(participant_name)
-            if fault is not None:
+            fault_finding = fault_by_name.get(scan_name) or fault_by_name.get(
+                participant_name
+            )
+            if fault_finding is not None:
                 fate_and_reason_by_scan[scan_name] = (
-                    find_fate_of_fault(fault),
-                    str(fault),
+                    find_fate_of_fault(fault_finding),
+                    str(fault_finding),
                 )
         self._remove_scans(fate_and_reason_by_scan)
-        self.faults = [
-            fault for fault in self.faults if fault.participant not in fault_by_name
+        self.fault_findings = [
+            fault_finding
+            for fault_finding in self.fault_findings
+            if fault_finding.participant not in fault_by_name
         ]
 
     def _remove_scans(
@@ -802,10 +810,10 @@ def _list_visits(
             key=lambda visit_key: make_visit_sort_key(session_by_visit[visit_key]),
         )
         if scan_choice == "baseline":
-            baseline_visit_keys, baseline_faults = _choose_baseline_visits(
+            baseline_visit_keys, baseline_findings = _choose_baseline_visits(
                 participant_name, listed_session_by_visit, scanned_session_by_visit
             )
-            visit_list.faults += baseline_faults
+            visit_list.fault_findings += baseline_findings
             all_visit_keys = selected_visit_keys
             selected_visit_keys = [
                 visit_key
@@ -905,7 +913,7 @@ def _choose_baseline_visits(
     The baseline is a listed visit if any is listed; the earliest visit may be one that
     was scanned and is not listed, and then no visit is the baseline.
     """
-    baseline_faults = list[Finding]()
+    baseline_findings = list[Finding]()
     session_by_visit = scanned_session_by_visit or listed_session_by_visit or {"": ""}
     candidate_session_by_visit = listed_session_by_visit or session_by_visit
     any_session_by_visit = {
@@ -920,7 +928,7 @@ def _choose_baseline_visits(
             candidate_session_by_visit[baseline_visit_key]
             for baseline_visit_key in baseline_visit_keys
         )
-        baseline_faults.append(
+        baseline_findings.append(
             Finding(
                 "one visit must be called 'baseline'",
                 FAULT,
@@ -931,7 +939,7 @@ def _choose_baseline_visits(
         )
     if not (baseline_visit_keys or _differ_in_number_alone(any_session_by_visit)):
         visit_names_text = ", ".join(any_session_by_visit.values())
-        baseline_faults.append(
+        baseline_findings.append(
             Finding(
                 "the first visit is unknown",
                 FAULT,
@@ -947,7 +955,7 @@ def _choose_baseline_visits(
         baseline_visit_key
         for baseline_visit_key in baseline_visit_keys
         if baseline_visit_key in candidate_session_by_visit
-    ], baseline_faults
+    ], baseline_findings
 
 
 class _ClassSelection(NamedTuple):
@@ -957,7 +965,7 @@ class _ClassSelection(NamedTuple):
     is_ordered: bool
     is_labelled_scan: pd.Series
     notes: list[Finding]
-    faults: list[Finding]
+    fault_findings: list[Finding]
 
 
 def _select_labelled_scans(
@@ -980,7 +988,7 @@ def _select_labelled_scans(
         has_label_at_other_visit = bool(
             unlabelled_person_ids.isin(labelled_person_ids).all()
         )
-        label_faults = [
+        label_findings = [
             _describe_unlabelled(
                 scan_name,
                 label_name,
@@ -994,21 +1002,21 @@ def _select_labelled_scans(
                 strict=True,
             )
         ]
-        spelling_faults = _find_misspelt_label_faults(
+        spelling_findings = _find_misspelt_label_faults(
             scan_table, label_name, class_names
         )
-        order_notes = [] if spelling_faults else _note_lost_order(class_names)
+        order_notes = [] if spelling_findings else _note_lost_order(class_names)
         return _ClassSelection(
             class_names,
             is_ordered,
             is_labelled_scan,
             order_notes,
-            label_faults + spelling_faults,
+            label_findings + spelling_findings,
         )
     label_notes = list[Finding]()
     lower_class_names = {class_name.lower() for class_name in class_names}
     is_class_in_any_case = scan_table["label"].str.lower().isin(lower_class_names)
-    label_faults = find_spelling_faults(
+    label_findings = find_spelling_faults(
         label_name,
         scan_table["label"][is_class_in_any_case],
         scan_table["scan"],
@@ -1045,15 +1053,15 @@ def _select_labelled_scans(
             f"{count(n_scans, 'scan')}, {_explain_missing_word(label_word)}; "
             f"write another word for the class, there and in {option_text('classes')}"
         )
-        label_faults.append(Finding(message, FAULT))
+        label_findings.append(Finding(message, FAULT))
     other_classes = [
         class_name
         for class_name in class_names
         if class_name not in classes_read_as_missing
     ]
-    label_faults += find_absent_class_faults(label_name, other_classes, class_counts)
+    label_findings += find_absent_class_faults(label_name, other_classes, class_counts)
     return _ClassSelection(
-        class_names, is_ordered, is_labelled_scan, label_notes, label_faults
+        class_names, is_ordered, is_labelled_scan, label_notes, label_findings
     )
 
 
@@ -1073,7 +1081,7 @@ def _find_misspelt_label_faults(
     ]
     n_people_by_label = scan_table.groupby("label")["participant"].nunique()
     spelling_by_stage = {class_name.lower(): class_name for class_name in known_stages}
-    spelling_faults = list[Finding]()
+    spelling_findings = list[Finding]()
     for class_name in unknown_classes:
         if n_people_by_label[class_name] > _MOST_MISSPELT_PEOPLE:
             continue
@@ -1103,11 +1111,11 @@ def _find_misspelt_label_faults(
                 f"{label_name} {class_name!r} is rare and similar to another label"
             )
         is_misspelt_scan = scan_table["label"] == class_name
-        spelling_faults += [
+        spelling_findings += [
             Finding(problem_text, FAULT, scan=scan_name, advice=advice)
             for scan_name in scan_table["scan"][is_misspelt_scan]
         ]
-    return spelling_faults
+    return spelling_findings
 
 
 def _note_lost_order(class_names: Sequence[str]) -> list[Finding]:
@@ -1229,7 +1237,7 @@ def _add_covariates(
     scan_table: pd.DataFrame, covariate_table: pd.DataFrame
 ) -> list[Finding]:
     """Add covariates to the table of scans, as numbers where all are; return faults."""
-    covariate_faults = list[Finding]()
+    covariate_findings = list[Finding]()
     for column_name, covariate_series in covariate_table.items():
         filled_cells = covariate_series.dropna()
         column_numbers = pd.to_numeric(covariate_series, errors="coerce")
@@ -1240,7 +1248,7 @@ def _add_covariates(
             "age",
             "education",
         ):
-            covariate_faults += [
+            covariate_findings += [
                 Finding(
                     f"{column_name} must be a number or n/a",
                     FAULT,
@@ -1258,7 +1266,7 @@ def _add_covariates(
         scan_table[covariate_name] = (
             column_numbers if is_numeric else pd.Series(covariate_series.tolist())
         )
-    return covariate_faults
+    return covariate_findings
 
 
 def refuse_continuous(label_name: str, classes: Sequence[str]) -> None:
@@ -1379,12 +1387,12 @@ def find_absent_class_faults(
     `class_counts` are the numbers of scans by class.
     """
     labels_text = describe_counts(class_counts.items()) or "none"
-    class_faults = list[Finding]()
+    absent_class_findings = list[Finding]()
     for class_name in class_names:
         if class_name in class_counts:
             continue
         similar_label = _find_similar_label(str(class_name), class_counts.index)
-        class_faults.append(
+        absent_class_findings.append(
             Finding(
                 f"no scan has the {label_name} {class_name!r}; the scans have "
                 f"{labels_text}",
@@ -1392,7 +1400,7 @@ def find_absent_class_faults(
                 advice=f"Did you mean {similar_label!r}?" if similar_label else "",
             )
         )
-    return class_faults
+    return absent_class_findings
 
 
 def _find_similar_label(class_name: str, labels: Iterable[object]) -> str:

@@ -370,16 +370,16 @@ def _exclude_scans(
 
 def _check_named_classes(cohort_path: str | Path, cohort: Cohort) -> None:
     """Raise where a class that the user named has no scan, as in a folder."""
-    absent_class_faults = find_absent_class_faults(
+    absent_class_findings = find_absent_class_faults(
         cohort.label_name,
         cohort.reading_options.classes or (),
         cohort.table["label"].value_counts(),
     )
-    if absent_class_faults:
+    if absent_class_findings:
         raise CohortError(
             f"{option_text('exclude')} leaves a class without scans. Keep scans of "
             "every class, or choose the classes",
-            absent_class_faults,
+            absent_class_findings,
             path=cohort_path,
         )
 
@@ -436,7 +436,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
     scan_table = cohort.table
     is_baseline_session = scan_table["session"].map(is_called_baseline)
     baseline_row_indices = list[int]()
-    baseline_faults = list[Finding]()
+    baseline_findings = list[Finding]()
     n_people_without_baseline = 0
     for participant_id, person_table in scan_table.groupby("participant", sort=False):
         session_ids = person_table["session"]
@@ -462,15 +462,15 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
                 )
             )
         except CohortError as error:
-            baseline_fault = Finding.from_error(error)
-            baseline_faults.append(
-                replace(baseline_fault, participant=str(participant_id))
+            baseline_finding = Finding.from_error(error)
+            baseline_findings.append(
+                replace(baseline_finding, participant=str(participant_id))
             )
-    if baseline_faults:
+    if baseline_findings:
         raise CohortError(
             f"{option_text('scans', 'baseline')} cannot be applied because of these "
             "faults",
-            baseline_faults,
+            baseline_findings,
             path=cohort_path,
         )
     if not baseline_row_indices:
@@ -578,11 +578,11 @@ def _select_labels(
     label_counts = label_texts.value_counts().sort_index()
     class_order, are_classes_ordered = order_classes(list(label_counts.index), classes)
     is_scan_in_class = label_texts.isin(class_order)
-    faults, class_note = list[Finding](), ""
+    fault_findings, class_note = list[Finding](), ""
     skipped_fault_by_scan: dict[str, Finding] = {}
     if classes is None:
         refuse_continuous(label_name, class_order)
-        label_faults = [
+        label_findings = [
             Finding(
                 f"{label_name} is missing (n/a). To continue, {leave_out_text()}, "
                 f"or list the classes to keep with {option_text('classes')}",
@@ -592,16 +592,20 @@ def _select_labels(
             for scan_name in scan_table["scan"][~is_scan_in_class]
         ]
         if skip_faulty:
-            skipped_fault_by_scan = {fault.scan: fault for fault in label_faults}
+            skipped_fault_by_scan = {
+                fault_finding.scan: fault_finding for fault_finding in label_findings
+            }
         else:
-            faults += label_faults
+            fault_findings += label_findings
     else:
         lower_class_names = {label_text.lower() for label_text in class_order}
         is_scan_in_class_caseless = label_texts.str.lower().isin(lower_class_names)
-        faults += find_spelling_faults(
+        fault_findings += find_spelling_faults(
             label_name, label_texts[is_scan_in_class_caseless], scan_table["scan"]
         )
-        faults += find_absent_class_faults(label_name, class_order, label_counts)
+        fault_findings += find_absent_class_faults(
+            label_name, class_order, label_counts
+        )
         other_label_counts = (
             label_texts[~is_scan_in_class].fillna("n/a").value_counts().sort_index()
         )
@@ -610,9 +614,11 @@ def _select_labels(
                 f"scans are left out because their {label_name} is not one of the "
                 f"classes: {counts_text}"
             )
-    if faults:
+    if fault_findings:
         raise CohortError(
-            "some labels cannot be used", group_findings(faults), path=cohort_path
+            "some labels cannot be used",
+            group_findings(fault_findings),
+            path=cohort_path,
         )
     findings = cohort.findings
     if class_note:

@@ -111,7 +111,7 @@ class TaskList(NamedTuple):
     """Files that can be built for a study, and faults that prevent others."""
 
     tasks: list[BuildTask]
-    faults: list[Finding]
+    fault_findings: list[Finding]
     missing_lines: tuple[str, ...]
 
 
@@ -121,7 +121,7 @@ class BuildResult(NamedTuple):
     scan: str
     path: Path
     is_new: bool = False
-    fault: Finding | None = None
+    fault_finding: Finding | None = None
 
 
 def build_study(
@@ -210,7 +210,7 @@ def build_study(
             for scan_identity in people_scan_rows.scan_identities
         ]
     study_files = StudyFiles(folder, participant_ids, derivatives, subjects_dir)
-    build_tasks, faults, missing_lines = find_tasks(
+    build_tasks, fault_findings, missing_lines = find_tasks(
         study_files, out, atlas, dict(patterns or {})
     )
     arguments_by_kind = {"tractogram": connectome or {}, "pet": suvr or {}}
@@ -234,13 +234,15 @@ def build_study(
         finally:  # also remove files of processes that were ended with this one
             for partial_path in [*out.rglob(".partial-*")]:
                 shutil.rmtree(partial_path, ignore_errors=True)
-    faults += [
-        build_result.fault
+    fault_findings += [
+        build_result.fault_finding
         for build_result in build_results
-        if build_result.fault is not None
+        if build_result.fault_finding is not None
     ]
     successful_results = [
-        build_result for build_result in build_results if build_result.fault is None
+        build_result
+        for build_result in build_results
+        if build_result.fault_finding is None
     ]
     return BuiltStudy(
         folder=out,
@@ -254,7 +256,9 @@ def build_study(
             for build_result in successful_results
             if not build_result.is_new
         ),
-        faults=tuple(sorted(faults, key=lambda fault: fault.scan)),
+        faults=tuple(
+            sorted(fault_findings, key=lambda fault_finding: fault_finding.scan)
+        ),
         missing=missing_lines,
     )
 
@@ -305,7 +309,7 @@ def find_tasks(
     Files in `output_folder` are results of earlier builds and not inputs.
     """
     build_tasks: list[BuildTask] = []
-    faults: list[Finding] = []
+    fault_findings: list[Finding] = []
     n_scans_by_kind = Counter[str]()
     for scan_images in _list_scan_images(study_files, output_folder, atlas):
         scan_name = scan_images.scan
@@ -314,7 +318,7 @@ def find_tasks(
                 scan_images, atlas, patterns
             )
         except CohortError as error:
-            faults.append(Finding.from_error(error, scan_name))
+            fault_findings.append(Finding.from_error(error, scan_name))
             continue
         image_names = map(str, scan_images.image_paths)
         n_scans_by_kind["scan"] += 1
@@ -326,7 +330,7 @@ def find_tasks(
         n_scans_by_kind["diffusion image"] += any(map(_DIFFUSION.search, image_names))
         if inputs_by_kind and not has_parcellation:
             message = _describe_missing_parcellation(atlas)
-            faults.append(Finding(message, FAULT, scan=scan_name))
+            fault_findings.append(Finding(message, FAULT, scan=scan_name))
             continue
         for image_kind, path_by_parameter in inputs_by_kind.items():
             output_path = output_folder / _output_path(scan_images, image_kind, atlas)
@@ -334,7 +338,7 @@ def find_tasks(
     missing_lines = _describe_missing_images(
         n_scans_by_kind, has_tasks=bool(build_tasks)
     )
-    if not build_tasks and not faults:
+    if not build_tasks and not fault_findings:
         raise CohortError(
             f"the study contains no tractogram ({', '.join(TRACTOGRAM_FORMATS)}) and "
             "no *_pet.nii.gz in its sub-* folders, in its derivatives, or in "
@@ -342,7 +346,7 @@ def find_tasks(
             missing_lines,
             path=study_files.folder,
         )
-    return TaskList(build_tasks, faults, missing_lines)
+    return TaskList(build_tasks, fault_findings, missing_lines)
 
 
 def _output_path(scan_images: ScanImages, output_kind: str, atlas: Atlas) -> Path:
@@ -639,11 +643,11 @@ def build_file(
     except WritingError:  # every other scan would fail in the same way
         raise
     except BrainlsapError as error:
-        fault = Finding.from_error(error, build_task.scan)
+        fault_finding = Finding.from_error(error, build_task.scan)
     except (OSError, MemoryError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        fault = Finding(message, FAULT, scan=build_task.scan)
-    return BuildResult(build_task.scan, build_task.path, fault=fault)
+        fault_finding = Finding(message, FAULT, scan=build_task.scan)
+    return BuildResult(build_task.scan, build_task.path, fault_finding=fault_finding)
 
 
 def _describe_call(

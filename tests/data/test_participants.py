@@ -389,7 +389,7 @@ def test_visits_of_freesurfer_are_those_that_were_scanned(listed, tiny, write):
     # a folder of a visit that nobody lists is still one where data are expected
     write("study/sub-01/ses-M99/sub-01_ses-M99_scans.tsv", "")
     study, _ = open_study(listed, options)
-    assert [fault.scan for fault in study.faults] == ["sub-01_ses-M99"]
+    assert [fault.scan for fault in study.fault_findings] == ["sub-01_ses-M99"]
 
 
 N_PEOPLE = 24
