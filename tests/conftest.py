@@ -227,4 +227,4 @@ def draw_scores_alone(patch):
         return ""
 
     patch.setattr(page, "report_figures", draw_scores)
-    patch.setattr(page, "interactive_page", return_nothing)
+    patch.setattr(page, "interactive_brain_html", return_nothing)

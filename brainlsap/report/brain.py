@@ -39,10 +39,10 @@ from brainlsap.report.brain_layout import (
     FigureLayout,
     PlacedBar,
     PlacedView,
-    RegionPicture,
+    ViewPicture,
     is_short_label,
     layout_figure,
-    region_picture,
+    make_view_picture,
     text_width,
     wrap_text,
 )
@@ -54,7 +54,7 @@ from brainlsap.report.figures import (
     new_figure,
     paper_style,
 )
-from brainlsap.report.plots import QUARTERS, label_rows, scales_in_training
+from brainlsap.report.plots import QUARTERS, label_rows, make_training_scale_table
 from brainlsap.report.regions import (
     difference_title_by_column,
     is_trend_tested,
@@ -216,7 +216,7 @@ def plot_regions(
     max_width_mm, max_height_mm = _available_size(width, figure)
     atlas = load_atlas(atlas)
     map_table = region_maps(values, atlas)
-    color_scales, bar_labels = _make_color_scales(
+    scalar_mappables, bar_labels = _make_mappables_and_labels(
         map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
     label_by_region = _match_region_labels(outline, atlas)
@@ -234,7 +234,7 @@ def plot_regions(
     region_has_value = map_table.notna().any(axis=1).to_numpy()
     is_located_region = np.isfinite(atlas.coordinates).all(axis=1)
     title = wrap_text(title or "", (max_width_mm - 4) * 7 / 9)
-    picture_by_view: dict[str, RegionPicture] = {}
+    picture_by_view: dict[str, ViewPicture] = {}
     # Axes of dots have no room for more: small numbers as 2.5, and "1e-4" below.
     with paper_style(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces or is_located_region.any():
@@ -243,7 +243,7 @@ def plot_regions(
                     _list_views_and_shown_regions(atlas, map_table, views)
                 )
                 for view_name in _expand_view_names(views, available_views):
-                    picture_by_view[view_name] = region_picture(atlas, view_name)
+                    picture_by_view[view_name] = make_view_picture(atlas, view_name)
                 min_view_height_mm = MIN_VIEW_HEIGHT
             else:
                 coverage_note = (
@@ -257,8 +257,10 @@ def plot_regions(
                 picture_by_view,
                 list(map_table.columns),
                 bar_labels,
-                _tick_texts(color_scales),
-                _has_missing_by_bar(map_table, picture_by_view, len(color_scales)),
+                _tick_texts(scalar_mappables),
+                _find_bars_with_missing_regions(
+                    map_table, picture_by_view, len(scalar_mappables)
+                ),
                 label_by_region,
                 title=title,
                 figure_width_mm=max_width_mm,
@@ -273,7 +275,7 @@ def plot_regions(
                 figure_layout,
                 atlas,
                 map_table,
-                color_scales,
+                scalar_mappables,
                 picture_by_view,
                 label_by_region,
                 marked_indices,
@@ -293,14 +295,14 @@ def plot_regions(
         else:
             figure, coverage_note, visible_indices = _plot_dots(
                 map_table,
-                color_scales,
+                scalar_mappables,
                 title,
                 bar_labels,
                 max_width_mm,
                 figure,
                 outlined_indices=sorted(label_by_region),
                 marked_indices=marked_indices,
-                highlighted_maps=highlighted_maps,
+                highlighted_map_names=highlighted_maps,
                 legend_label_by_kind=legend_label_by_kind,
             )
             coverage_note = (
@@ -309,7 +311,7 @@ def plot_regions(
             )
             is_located_region = ~is_located_region
     drawing_figure: Any = figure
-    drawing_figure.note = _describe_undrawn(
+    drawing_figure.note = _describe_undrawn_regions(
         atlas,
         coverage_note.strip(),
         visible_indices,
@@ -321,24 +323,26 @@ def plot_regions(
     return drawing_figure
 
 
-def _available_size(width: float, figure: object) -> tuple[float, float]:
+def _available_size(figure_width_mm: float, figure: object) -> tuple[float, float]:
     """Return the width and the largest height of the drawing, in mm."""
-    check_width(width)
+    check_width(figure_width_mm)
     if figure is None:
-        return width, figures.MAX_FIGURE_HEIGHT
+        return figure_width_mm, figures.MAX_FIGURE_HEIGHT
     if not isinstance(figure, Figure | SubFigure) or figure.axes:
         raise ParameterError(
             "figure must be a Figure without axes, because brains would cover the "
             "axes. To draw brains beside axes, pass one of fig.subfigures(1, 2)."
         )
     root_figure: Any = figure.get_figure(root=True)
-    width, available_height_mm = np.array(figure.bbox.size) / root_figure.dpi / MM
-    return width, available_height_mm
+    figure_width_mm, available_height_mm = (
+        np.array(figure.bbox.size) / root_figure.dpi / MM
+    )
+    return figure_width_mm, available_height_mm
 
 
-def _make_color_scales(
+def _make_mappables_and_labels(
     map_table: pd.DataFrame,
-    is_shared: bool,
+    has_shared_scale: bool,
     cmap: Any,
     vmin: Any,
     vmax: Any,
@@ -346,11 +350,13 @@ def _make_color_scales(
 ) -> tuple[list[ScalarMappable], list[str]]:
     """Return the colours and the label of every colour bar: of all maps, or of each."""
     bar_tables = (
-        [map_table] if is_shared else [map_table[[map_name]] for map_name in map_table]
+        [map_table]
+        if has_shared_scale
+        else [map_table[[map_name]] for map_name in map_table]
     )
     n_bars = len(bar_tables)
-    color_scales = [
-        make_color_scale(bar_table, *cmap_and_limits)
+    scalar_mappables = [
+        make_scalar_mappable(bar_table, *cmap_and_limits)
         for bar_table, *cmap_and_limits in zip(
             bar_tables,
             _broadcast_to_bars("cmap", cmap, n_bars),
@@ -359,7 +365,9 @@ def _make_color_scales(
             strict=True,
         )
     ]
-    return color_scales, _broadcast_to_bars("colorbar_label", colorbar_label, n_bars)
+    return scalar_mappables, _broadcast_to_bars(
+        "colorbar_label", colorbar_label, n_bars
+    )
 
 
 def _broadcast_to_bars(
@@ -380,20 +388,20 @@ def _broadcast_to_bars(
 
 
 def _match_region_labels(
-    names_or_labels: str | Sequence[str] | Mapping[str, str], atlas: Atlas
+    names_or_label_by_name: str | Sequence[str] | Mapping[str, str], atlas: Atlas
 ) -> dict[int, str]:
     """Return the labels of the regions to outline, by position; "" for none."""
-    if isinstance(names_or_labels, str):
-        names_or_labels = [names_or_labels]
-    if isinstance(names_or_labels, Mapping):
-        label_by_name = names_or_labels
+    if isinstance(names_or_label_by_name, str):
+        names_or_label_by_name = [names_or_label_by_name]
+    if isinstance(names_or_label_by_name, Mapping):
+        label_by_name = names_or_label_by_name
     else:
-        label_by_name = dict.fromkeys(names_or_labels, "")
+        label_by_name = dict.fromkeys(names_or_label_by_name, "")
     region_indices = atlas.match(list(label_by_name)).tolist()
     return dict(zip(region_indices, map(str, label_by_name.values()), strict=True))
 
 
-def _describe_undrawn(
+def _describe_undrawn_regions(
     atlas: Atlas,
     coverage_note: str,
     visible_indices: set[int],
@@ -557,7 +565,7 @@ def plot_scales_at_quarters(
     model_names = list(evaluation.scales.query("share < 1")["model"].unique())
     model = model or next(iter(model_names), "none")
     check_choice("model with scales during training", model, model_names)
-    map_table = scales_in_training(evaluation, model).rename(columns=QUARTERS)
+    map_table = make_training_scale_table(evaluation, model).rename(columns=QUARTERS)
     options = {"colorbar_label": "relative scale", **options}
     return plot_regions(map_table, atlas or evaluation.cohort, **options)
 
@@ -704,7 +712,7 @@ def _find_colormap(cmap: str | Colormap) -> Colormap:
     return get_cmap(cmap)
 
 
-def make_color_scale(
+def make_scalar_mappable(
     map_table: pd.DataFrame, cmap: Any, vmin: Any, vmax: Any
 ) -> ScalarMappable:
     """Return the colours of all maps; their bar says where values are beyond it."""
@@ -760,13 +768,15 @@ def make_color_scale(
     return ScalarMappable(Normalize(lower_limit, upper_limit, clip=True), colormap)
 
 
-def region_colors(region_values: np.ndarray, color_scale: ScalarMappable) -> np.ndarray:
+def region_colors(
+    region_values: np.ndarray, scalar_mappable: ScalarMappable
+) -> np.ndarray:
     """Return RGBA of every region (n_rois + 1, 4); the last, -1, is of no region."""
-    return np.vstack([color_scale.to_rgba(region_values), to_rgba(NO_REGION_COLOR)])
+    return np.vstack([scalar_mappable.to_rgba(region_values), to_rgba(NO_REGION_COLOR)])
 
 
-def _has_missing_by_bar(
-    map_table: pd.DataFrame, picture_by_view: Mapping[str, RegionPicture], n_bars: int
+def _find_bars_with_missing_regions(
+    map_table: pd.DataFrame, picture_by_view: Mapping[str, ViewPicture], n_bars: int
 ) -> np.ndarray:
     """Return for every colour bar whether its maps show a region without a value."""
     visible_indices = sorted(
@@ -785,25 +795,25 @@ def _draw_layout(
     figure_layout: FigureLayout,
     atlas: Atlas,
     map_table: pd.DataFrame,
-    color_scales: Sequence[ScalarMappable],
-    picture_by_view: Mapping[str, RegionPicture],
+    scalar_mappables: Sequence[ScalarMappable],
+    picture_by_view: Mapping[str, ViewPicture],
     label_by_region: Mapping[int, str],
     marked_indices: Collection[int],
-    highlighted_maps: Collection[str],
+    highlighted_map_names: Collection[str],
 ) -> None:
     """Draw views, names, colour bars and the title at their places."""
     for placed_view in figure_layout.placed_views:
         axes = _add_axes(figure, figure_layout, placed_view.box, placed_view.name)
         axes.set_axis_off()
         map_name = map_table.columns[placed_view.map_index]
-        is_highlighted_map = map_name in highlighted_maps
+        is_highlighted_map = map_name in highlighted_map_names
         _draw_view(
             atlas,
             axes,
             picture_by_view[placed_view.name],
             f"{map_name}.{placed_view.name}".strip("."),
             map_table[map_name],
-            color_scales[placed_view.map_index % len(color_scales)],
+            scalar_mappables[placed_view.map_index % len(scalar_mappables)],
             label_by_region.keys() if is_highlighted_map else (),
             marked_indices if is_highlighted_map else (),
         )
@@ -833,12 +843,12 @@ def _draw_layout(
             "fontsize": 8,
         }
         figure.text(*name_position, placed_name.text, **text_style)
-    for color_scale, placed_bar in zip(
-        color_scales, figure_layout.placed_bars, strict=True
+    for scalar_mappable, placed_bar in zip(
+        scalar_mappables, figure_layout.placed_bars, strict=True
     ):
         _draw_color_bar(
             _add_axes(figure, figure_layout, placed_bar.box, "colour bar"),
-            color_scale,
+            scalar_mappable,
             placed_bar,
         )
     text_style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
@@ -858,24 +868,24 @@ def _add_axes(
     return figure.add_axes(np.array(axes_box) / figure_size_mm, label=axes_label)
 
 
-def _tick_texts(color_scales: Sequence[ScalarMappable]) -> list[str]:
+def _tick_texts(scalar_mappables: Sequence[ScalarMappable]) -> list[str]:
     """Return the numbers at the ticks of all colour bars."""
     tick_texts = list[str]()
-    for tick_values, number_format in map(_choose_ticks_and_format, color_scales):
+    for tick_values, number_format in map(_choose_ticks_and_format, scalar_mappables):
         tick_texts += [number_format.format(x=tick_value) for tick_value in tick_values]
     return tick_texts
 
 
 def _choose_ticks_and_format(
-    color_scale: ScalarMappable,
+    scalar_mappable: ScalarMappable,
 ) -> tuple[Sequence[float], str]:
     """Return the ticks of a bar, and their format, with equal numbers of decimals.
 
     Very small and very large numbers are written as 1e-06.
     """
-    lower_limit, upper_limit = color_scale.get_clim()
+    lower_limit, upper_limit = scalar_mappable.get_clim()
     if (
-        upper_limit - lower_limit == color_scale.cmap.N
+        upper_limit - lower_limit == scalar_mappable.cmap.N
     ):  # a colour for each whole number
         return [*np.arange(lower_limit + 0.5, upper_limit)], "{x:.0f}"
     tick_locator = MaxNLocator(4, steps=[1, 2, 2.5, 5, 10])
@@ -890,12 +900,12 @@ def _choose_ticks_and_format(
 
 
 def _draw_color_bar(
-    axes: Any, color_scale: ScalarMappable, placed_bar: PlacedBar
+    axes: Any, scalar_mappable: ScalarMappable, placed_bar: PlacedBar
 ) -> None:
     """Draw a colour bar, and below it the colour of regions without a value."""
-    tick_values, number_format = _choose_ticks_and_format(color_scale)
+    tick_values, number_format = _choose_ticks_and_format(scalar_mappable)
     axes.figure.colorbar(
-        color_scale,
+        scalar_mappable,
         cax=axes,
         ticks=tick_values,
         format=number_format,
@@ -904,7 +914,7 @@ def _draw_color_bar(
     axes.yaxis.label.set_parse_math(True)
     if is_short_label(placed_bar.label):  # upright: a turned "t" looks like a plus
         axes.yaxis.label.set(rotation=0, ha="left", va="center")
-    if placed_bar.has_no_value:
+    if placed_bar.has_no_value_swatch:
         bar_height = placed_bar.box.height
         patch_style: Any = {
             "facecolor": NO_VALUE,
@@ -927,15 +937,15 @@ def _draw_color_bar(
 def _draw_view(
     atlas: Atlas,
     axes: Any,
-    view_picture: RegionPicture,
+    view_picture: ViewPicture,
     svg_id_prefix: str,
-    region_values: pd.Series,
-    color_scale: ScalarMappable,
+    region_value_series: pd.Series,
+    scalar_mappable: ScalarMappable,
     outlined_indices: Collection[int],
     marked_indices: Collection[int],
 ) -> None:
     """Draw the regions of one view; ids in SVG begin with `svg_id_prefix`."""
-    region_rgba = region_colors(region_values, color_scale)
+    region_rgba = region_colors(region_value_series, scalar_mappable)
     region_names = (*atlas.names, "brain")
     view_name = axes.get_label()
     shape_by_region = view_picture.shape_by_region
@@ -946,22 +956,28 @@ def _draw_view(
     ordered_region_indices = [*shape_by_region]
     if NO_REGION not in shape_by_region:  # markers on a glass brain
         projection_name, x_range, y_range = GLASS_VIEWS[view_name]
-        glass_shapes, edge_colors = _list_glass_shapes(projection_name)
+        glass_outlines, edge_colors = _list_glass_outlines_and_colors(projection_name)
         patch_style: Any = {
             "edgecolors": edge_colors,
             "facecolors": "none",
             "linewidths": 0.5,
         }
-        axes.add_collection(PathCollection(glass_shapes, **patch_style), autolim=False)
+        axes.add_collection(
+            PathCollection(glass_outlines, **patch_style), autolim=False
+        )
         axes.set(xlim=x_range, ylim=y_range)
         # Draw markers that stand out above the others.
         central_value = (
             0
-            if region_values.min() < 0 < region_values.max()
-            else region_values.median()
+            if region_value_series.min() < 0 < region_value_series.max()
+            else region_value_series.median()
         )
         ordered_region_indices.sort(
-            key=(region_values - central_value).abs().fillna(-1).to_numpy().__getitem__
+            key=(region_value_series - central_value)
+            .abs()
+            .fillna(-1)
+            .to_numpy()
+            .__getitem__
         )
     for region_index in ordered_region_indices:  # -1: the brain, below its regions
         # lines at the edge of a view are not clipped
@@ -1091,7 +1107,9 @@ def _write_subcortex_titles(axes: Axes) -> None:
 
 
 @lru_cache
-def _list_glass_shapes(projection_name: str) -> tuple[list[Shape], list[Any]]:
+def _list_glass_outlines_and_colors(
+    projection_name: str,
+) -> tuple[list[Shape], list[Any]]:
     """Return the lines of nilearn's glass brain, in mm, and their colours."""
     from nilearn.plotting.displays import GlassBrainAxes
 
@@ -1105,7 +1123,7 @@ def _list_glass_shapes(projection_name: str) -> tuple[list[Shape], list[Any]]:
     return line_shapes, edge_colors
 
 
-def _make_glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
+def _make_glass_picture(atlas: Atlas, view_name: str) -> ViewPicture:
     """Return the markers that a view of the glass brain shows."""
     centroids = atlas.coordinates
     projection_name, x_range, y_range = GLASS_VIEWS[view_name]
@@ -1135,7 +1153,7 @@ def _make_glass_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     marker_area_by_region = dict.fromkeys(
         visible_indices, 1 / max(1, len(visible_indices))
     )
-    return RegionPicture(
+    return ViewPicture(
         np.ptp(x_range),
         np.ptp(y_range),
         marker_shape_by_region,
@@ -1199,15 +1217,15 @@ def _make_bent_line(
 
 def _plot_dots(
     map_table: pd.DataFrame,
-    color_scales: Sequence[ScalarMappable],
+    scalar_mappables: Sequence[ScalarMappable],
     title: str,
     bar_labels: Sequence[str],
-    width: float,
+    figure_width_mm: float,
     figure: Any,
     *,
     outlined_indices: Collection[int],
     marked_indices: Collection[int],
-    highlighted_maps: Collection[str],
+    highlighted_map_names: Collection[str],
     legend_label_by_kind: Mapping[str, str],
 ) -> tuple[Any, str, set[int]]:
     """Draw a dot for each region that stands out in a map.
@@ -1233,17 +1251,17 @@ def _plot_dots(
             "regions, whose values are nearest to the middle."
         )
     shown_table = map_table.loc[shown_names].sort_values([*map_table])
-    max_letters = max(30, int(0.4 * width / LETTER_WIDTH))
+    max_letters = max(30, int(0.4 * figure_width_mm / LETTER_WIDTH))
     short_names = [
         shorten_name(region_name, max_letters) for region_name in shown_table.index
     ]
     figure = figure or new_figure(
-        width, 22 + 3.6 * len(short_names), layout="constrained"
+        figure_width_mm, 22 + 3.6 * len(short_names), layout="constrained"
     )
     axes_row = figure.subplots(
         1,
         shown_table.shape[1],
-        sharex=len(color_scales) == 1,
+        sharex=len(scalar_mappables) == 1,
         sharey=True,
         squeeze=False,
     )[0]
@@ -1252,8 +1270,10 @@ def _plot_dots(
     for k, (axes, (map_name, map_values)) in enumerate(
         zip(axes_row, shown_table.items(), strict=True)
     ):
-        has_highlights = map_name in highlighted_maps
-        dot_colors = color_scales[k % len(color_scales)].to_rgba(map_values.to_numpy())
+        has_highlights = map_name in highlighted_map_names
+        dot_colors = scalar_mappables[k % len(scalar_mappables)].to_rgba(
+            map_values.to_numpy()
+        )
         row_positions = np.arange(len(short_names))
         axes.scatter(
             map_values,
@@ -1282,7 +1302,7 @@ def _plot_dots(
             f"{text_by_kind[legend_kind]}: {legend_label_by_kind[legend_kind]}"
             for legend_kind in legend_label_by_kind
         ),
-        wrap_text(omission_note, width - 4),
+        wrap_text(omission_note, figure_width_mm - 4),
     ]
     figure.supxlabel("\n".join(filter(None, footer_lines)), fontsize=7, parse_math=True)
     return figure, omission_note, {*map_table.index.get_indexer(shown_names).tolist()}

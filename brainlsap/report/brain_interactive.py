@@ -15,11 +15,11 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import (
     RegionValues,
-    make_color_scale,
+    make_scalar_mappable,
     region_colors,
     region_maps,
 )
-from brainlsap.report.brain_layout import CAMERAS, VIEWS, region_mesh
+from brainlsap.report.brain_layout import CAMERAS, VIEWS, hemisphere_mesh
 
 _VIEWER_DISTANCE = 1.7  # in sizes of the brain
 _HEMISPHERE_GAP = 4.0  # mm; inflation pushes the hemispheres into each other
@@ -75,7 +75,7 @@ def interactive_brain(
             "plot_regions."
         )
     map_table = region_maps(maps, atlas)
-    map_color_scale = make_color_scale(map_table, cmap, vmin, vmax)
+    scalar_mappable = make_scalar_mappable(map_table, cmap, vmin, vmax)
     region_surfaces = _make_region_surfaces(atlas)
     region_indices = [region_surface.region_index for region_surface in region_surfaces]
     trace_indices = [*range(len(region_surfaces))]
@@ -83,7 +83,7 @@ def interactive_brain(
     for map_name, map_values in map_table.items():
         hex_colors = [
             to_hex(region_color)
-            for region_color in region_colors(map_values, map_color_scale)
+            for region_color in region_colors(map_values, scalar_mappable)
         ]
         hover_texts = [
             _hover_text(atlas, region_index, x)
@@ -98,7 +98,7 @@ def interactive_brain(
             surface_style,
             trace_indices,
         ]
-    arguments_by_view = _make_view_arguments(region_surfaces)
+    arguments_by_view = _make_button_arguments_by_view(region_surfaces)
     button_menus = []
     for update_method, arguments_by_label, y in (
         ("restyle", restyle_arguments_by_map, 0.99),
@@ -125,7 +125,7 @@ def interactive_brain(
     figure = go.Figure(
         [
             *surface_traces,
-            _make_color_bar(map_color_scale, _escape_tags(colorbar_label)),
+            _make_color_bar_trace(scalar_mappable, _escape_tags(colorbar_label)),
         ],
         layout_settings,
     )
@@ -158,13 +158,13 @@ def write_interactive(
         The file.
     """
     path = Path(path)
-    page_html = interactive_page(maps, atlas, **options)
+    page_html = interactive_brain_html(maps, atlas, **options)
     with replace_when_whole(path) as partial_path:
         partial_path.write_text(page_html, "utf-8")
     return path
 
 
-def interactive_page(
+def interactive_brain_html(
     maps: RegionValues, atlas: str | Path | Atlas = "destrieux160", **options: Any
 ) -> str:
     """Return the HTML file of :func:`write_interactive`, as text."""
@@ -192,7 +192,7 @@ def _make_region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
     region_surfaces = []
     for is_subcortex in (False, True) if atlas.meshes() else (False,):
         for hemisphere, side_sign in (("L", -1), ("R", 1)):
-            mesh_points, faces, region_of_face = region_mesh(
+            mesh_points, faces, region_of_face = hemisphere_mesh(
                 atlas, hemisphere, is_subcortex=is_subcortex
             )
             if not is_subcortex:
@@ -223,7 +223,7 @@ def _make_region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
     return tuple(region_surfaces)
 
 
-def _make_view_arguments(
+def _make_button_arguments_by_view(
     region_surfaces: Sequence[_RegionSurface],
 ) -> dict[str, list[Any]]:
     """Return the contents of each view, and its direction."""
@@ -256,9 +256,9 @@ def _make_view_arguments(
     return arguments_by_view
 
 
-def _make_color_bar(color_scale: Any, bar_label: str) -> dict[str, Any]:
+def _make_color_bar_trace(scalar_mappable: Any, bar_label: str) -> dict[str, Any]:
     """Return a trace without points that carries the colour bar."""
-    lower_limit, upper_limit = color_scale.get_clim()
+    lower_limit, upper_limit = scalar_mappable.get_clim()
     color_positions = np.linspace(0, 1, 33)
     marker_style = {
         "color": [lower_limit, upper_limit],
@@ -268,7 +268,9 @@ def _make_color_bar(color_scale: Any, bar_label: str) -> dict[str, Any]:
     }
     marker_style["colorscale"] = [
         *zip(
-            color_positions, map(to_hex, color_scale.cmap(color_positions)), strict=True
+            color_positions,
+            map(to_hex, scalar_mappable.cmap(color_positions)),
+            strict=True,
         )
     ]
     marker_style["colorbar"] = {"title": {"text": bar_label}, "len": 0.7}

@@ -80,7 +80,7 @@ LEGEND_HEIGHT = 4.2  # of each line below all views that explains marks
 TOLERANCE = 0.1
 
 
-class RegionMesh(NamedTuple):
+class LabelledMesh(NamedTuple):
     """Points (n_points, 3) in mm, faces (n_faces, 3), and each face's region.
 
     A region is its position in the atlas, or NO_REGION.
@@ -91,7 +91,7 @@ class RegionMesh(NamedTuple):
     region_of_face: np.ndarray
 
 
-class RegionPicture(NamedTuple):
+class ViewPicture(NamedTuple):
     """Shapes in one view, in mm from its lower left corner.
 
     Regions are positions in the atlas. `shape_by_region` has the outlines of all
@@ -111,14 +111,16 @@ class RegionPicture(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # an atlas is hashed by identity
-def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionMesh:
+def hemisphere_mesh(
+    atlas: Atlas, hemisphere: str, *, is_subcortex: bool
+) -> LabelledMesh:
     """Return a hemisphere's inflated cortex on fsaverage5, or what lies below it."""
     if is_subcortex:
         side_by_region = dict(
             zip(atlas.names, atlas.regions["hemisphere"], strict=True)
         )
         structure_meshes = [
-            RegionMesh(
+            LabelledMesh(
                 mesh_points, faces, np.full(len(faces), atlas.names.index(region_name))
             )
             for region_name, (mesh_points, faces) in atlas.meshes().items()
@@ -145,16 +147,16 @@ def region_mesh(atlas: Atlas, hemisphere: str, *, is_subcortex: bool) -> RegionM
     mesh_points, faces, face_label_indices = cut_at_borders(
         mesh_points, faces, label_membership
     )
-    return RegionMesh(mesh_points, faces, unique_labels[face_label_indices])
+    return LabelledMesh(mesh_points, faces, unique_labels[face_label_indices])
 
 
-def _join_meshes(region_meshes: list[RegionMesh]) -> RegionMesh:
-    point_offsets = np.cumsum([0, *(len(mesh.points) for mesh in region_meshes)])
+def _join_meshes(labelled_meshes: list[LabelledMesh]) -> LabelledMesh:
+    point_offsets = np.cumsum([0, *(len(mesh.points) for mesh in labelled_meshes)])
     renumbered_meshes = [
         mesh._replace(faces=mesh.faces + point_offset)
-        for mesh, point_offset in zip(region_meshes, point_offsets, strict=False)
+        for mesh, point_offset in zip(labelled_meshes, point_offsets, strict=False)
     ]
-    return RegionMesh(*map(np.concatenate, zip(*renumbered_meshes, strict=True)))
+    return LabelledMesh(*map(np.concatenate, zip(*renumbered_meshes, strict=True)))
 
 
 def cut_at_borders(
@@ -226,16 +228,16 @@ def cut_at_borders(
 
 
 @lru_cache(maxsize=64)
-def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
+def make_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
     """Draw the regions of an atlas in one view: its drawings side by side."""
     is_subcortex = view_name == "subcortex"
-    drawing_meshes, drawing_top_mm = list[RegionMesh](), 0.0
+    drawing_meshes, drawing_top_mm = list[LabelledMesh](), 0.0
     line_tops_mm = []
     for hemisphere_camera_pairs in VIEWS[view_name]:
         x, drawing_bottom_mm = 0.0, drawing_top_mm
         line_tops_mm.append(drawing_top_mm)
         for hemisphere, camera_name in hemisphere_camera_pairs:
-            view_mesh = region_mesh(atlas, hemisphere, is_subcortex=is_subcortex)
+            view_mesh = hemisphere_mesh(atlas, hemisphere, is_subcortex=is_subcortex)
             view_points = view_mesh.points @ CAMERAS[camera_name].T
             lower_corner = view_points.min(axis=0)
             upper_corner = view_points.max(axis=0)
@@ -258,17 +260,17 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
     }
     area_by_region: dict[int, float] = {}
     centre_by_region: dict[int, Any] = {}
-    mark_spots: dict[int, list[Any]] = {}
+    mark_spots_by_region: dict[int, list[Any]] = {}
     # The row of pixels above which each line of drawings ends; row 0 is at the top.
     line_end_rows = [
         round(-line_top_mm * pixels_per_mm) for line_top_mm in line_tops_mm
     ]
     line_end_rows.append(len(region_of_pixel))
-    border_distance_of_pixel = _measure_border_distance(region_of_pixel)
+    border_distance_of_pixel = _measure_pixel_border_distances(region_of_pixel)
     # `find_objects` lists the labels from 1.
-    region_boxes = ndimage.find_objects(region_of_pixel - BACKGROUND)
+    region_slices = ndimage.find_objects(region_of_pixel - BACKGROUND)
     for region_index in np.unique(region_of_pixel[region_of_pixel >= 0]).tolist():
-        row_slice, column_slice = region_boxes[region_index - BACKGROUND - 1]
+        row_slice, column_slice = region_slices[region_index - BACKGROUND - 1]
         box_corner_mm = (
             np.array([column_slice.start, len(region_of_pixel) - row_slice.stop])
             / pixels_per_mm
@@ -281,7 +283,7 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
         border_distances = np.where(
             is_region_pixel, border_distance_of_pixel[row_slice, column_slice], 0.0
         )[::-1]
-        mark_spots[region_index] = [
+        mark_spots_by_region[region_index] = [
             box_corner_mm + (inmost_point + 0.5) / pixels_per_mm
             for inmost_point in _find_inmost_points(
                 border_distances,
@@ -306,18 +308,18 @@ def region_picture(atlas: Atlas, view_name: str) -> RegionPicture:
         shade_rgba = np.zeros((*region_of_pixel.shape, 4), dtype=np.float32)
         shade_rgba[..., 3] = _SHADE * (1 - facing_cosines) ** 2 * (region_of_pixel >= 0)
     picture_height, picture_width = np.array(region_of_pixel.shape) / pixels_per_mm
-    return RegionPicture(
+    return ViewPicture(
         picture_width,
         picture_height,
         shape_by_region,
         area_by_region,
         centre_by_region,
-        mark_spots,
+        mark_spots_by_region,
         shade_rgba,
     )
 
 
-def _measure_border_distance(region_of_pixel: np.ndarray) -> np.ndarray:
+def _measure_pixel_border_distances(region_of_pixel: np.ndarray) -> np.ndarray:
     """Return the distance of every pixel from another region, in pixels."""
     is_border_pixel = np.zeros(region_of_pixel.shape, bool)
     for axis in range(2):
@@ -412,13 +414,13 @@ def rasterise_faces(
     front_face_indices = front_face_indices[
         np.argsort(vertices[faces[front_face_indices], 2].mean(axis=1))
     ]
-    span_ranks, span_rows, first_pixel_columns, last_pixel_columns = (
+    span_ranks, span_rows, span_first_columns, span_last_columns = (
         _find_pixel_row_spans(face_corners[front_face_indices])
     )
     span_of_pixel, span_offsets = _enumerate_repeats(
-        last_pixel_columns - first_pixel_columns + 1
+        span_last_columns - span_first_columns + 1
     )
-    pixel_indices = (span_rows * n_pixel_columns + first_pixel_columns)[
+    pixel_indices = (span_rows * n_pixel_columns + span_first_columns)[
         span_of_pixel
     ] + span_offsets
     highest_ranks = np.full(n_pixel_rows * n_pixel_columns, -1)
@@ -434,18 +436,16 @@ def _find_pixel_row_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
     A pixel is in a triangle if its centre, at whole numbers, is in it or on its border.
     """
     rounding_error = 1e-9
-    first_pixel_rows = np.ceil(
-        face_corners[..., 1].min(axis=1) - rounding_error
-    ).astype(int)
-    last_pixel_rows = np.floor(
-        face_corners[..., 1].max(axis=1) + rounding_error
-    ).astype(int)
-    face_indices, row_offsets = _enumerate_repeats(
-        last_pixel_rows - first_pixel_rows + 1
+    face_first_rows = np.ceil(face_corners[..., 1].min(axis=1) - rounding_error).astype(
+        int
     )
-    pixel_rows = first_pixel_rows[face_indices] + row_offsets
-    first_pixel_columns = np.full(len(pixel_rows), -np.inf)
-    last_pixel_columns = np.full(len(pixel_rows), np.inf)
+    face_last_rows = np.floor(face_corners[..., 1].max(axis=1) + rounding_error).astype(
+        int
+    )
+    face_indices, row_offsets = _enumerate_repeats(face_last_rows - face_first_rows + 1)
+    pixel_rows = face_first_rows[face_indices] + row_offsets
+    span_first_columns = np.full(len(pixel_rows), -np.inf)
+    span_last_columns = np.full(len(pixel_rows), np.inf)
     for k in range(3):
         x, y = face_corners[:, k].T
         next_x, next_y = face_corners[:, (k + 1) % 3].T
@@ -460,29 +460,29 @@ def _find_pixel_row_spans(face_corners: np.ndarray) -> tuple[np.ndarray, ...]:
             (next_y < y)[face_indices],
         )
         np.maximum(
-            first_pixel_columns,
+            span_first_columns,
             border_columns,
-            out=first_pixel_columns,
+            out=span_first_columns,
             where=is_left_edge,
         )
         np.minimum(
-            last_pixel_columns,
+            span_last_columns,
             border_columns,
-            out=last_pixel_columns,
+            out=span_last_columns,
             where=is_right_edge,
         )
-    first_pixel_columns = np.ceil(first_pixel_columns - rounding_error)
-    last_pixel_columns = np.floor(last_pixel_columns + rounding_error)
-    is_nonempty_span = first_pixel_columns <= last_pixel_columns
-    first_pixel_columns, last_pixel_columns = (
-        first_pixel_columns[is_nonempty_span],
-        last_pixel_columns[is_nonempty_span],
+    span_first_columns = np.ceil(span_first_columns - rounding_error)
+    span_last_columns = np.floor(span_last_columns + rounding_error)
+    is_nonempty_span = span_first_columns <= span_last_columns
+    span_first_columns, span_last_columns = (
+        span_first_columns[is_nonempty_span],
+        span_last_columns[is_nonempty_span],
     )
     return (
         face_indices[is_nonempty_span],
         pixel_rows[is_nonempty_span],
-        first_pixel_columns.astype(int),
-        last_pixel_columns.astype(int),
+        span_first_columns.astype(int),
+        span_last_columns.astype(int),
     )
 
 
@@ -566,7 +566,7 @@ class PlacedBar(NamedTuple):
 
     box: Box
     label: str
-    has_no_value: bool
+    has_no_value_swatch: bool
 
 
 @dataclass(frozen=True)
@@ -623,11 +623,11 @@ class _ViewGrid:
 
 
 def layout_figure(
-    picture_by_view: Mapping[str, RegionPicture],
+    picture_by_view: Mapping[str, ViewPicture],
     map_names: Sequence[str],
     bar_labels: Sequence[str],
     tick_texts: Sequence[str],
-    has_missing_by_bar: np.ndarray,
+    bar_has_missing_region: np.ndarray,
     label_by_region: Mapping[int, str],
     *,
     title: str,
@@ -641,7 +641,7 @@ def layout_figure(
 
     Parameters
     ----------
-    picture_by_view : mapping of str to RegionPicture
+    picture_by_view : mapping of str to ViewPicture
         Picture of every view.
     map_names : sequence of str
         Names of the maps, one a row.
@@ -649,7 +649,7 @@ def layout_figure(
         Labels of the colour bars: one for all maps, or one a map.
     tick_texts : sequence of str
         Numbers at the ticks of all bars.
-    has_missing_by_bar : ndarray of bool
+    bar_has_missing_region : ndarray of bool
         For every bar, whether its maps show a region without a value.
     label_by_region : mapping of int to str
         Labels by position of the region in the atlas; "" for none.
@@ -673,8 +673,8 @@ def layout_figure(
     n_maps, n_bars = len(map_names), len(bar_labels)
     header_height = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
     footer_height = LEGEND_HEIGHT * n_legend_lines
-    labels_by_view = _locate_labels(picture_by_view, label_by_region)
-    no_value_heights = NO_VALUE_HEIGHT * has_missing_by_bar
+    labels_by_view = _assign_labels_to_views(picture_by_view, label_by_region)
+    no_value_heights = NO_VALUE_HEIGHT * bar_has_missing_region
     row_height = MAP_NAME_HEIGHT
     bar_heights = MAP_NAME_HEIGHT - no_value_heights
     # Names wrap to the height of rows, and the height depends on the room they leave.
@@ -690,13 +690,13 @@ def layout_figure(
         left_margin, right_margin = _measure_side_margins(
             wrapped_map_names, wrapped_bar_labels, tick_texts
         )
-        right_margin = max(right_margin, 18.0 * has_missing_by_bar.any())
+        right_margin = max(right_margin, 18.0 * bar_has_missing_region.any())
         available_size_mm = (
             figure_width_mm - left_margin - right_margin,
             max_height_mm - header_height - footer_height,
         )
         candidate_grids = [
-            _arrange_views(
+            _make_view_grid(
                 line_numbers,
                 picture_by_view,
                 labels_by_view,
@@ -758,7 +758,7 @@ def layout_figure(
             wrapped_bar_labels,
             bar_middles,
             bar_heights,
-            has_missing_by_bar,
+            bar_has_missing_region,
             strict=True,
         )
     ]
@@ -831,9 +831,9 @@ def side_letters(view_name: str) -> tuple[str, ...]:
     return hemisphere_letters if len(hemisphere_letters) > 1 else ()
 
 
-def _arrange_views(
+def _make_view_grid(
     line_numbers: Sequence[int],
-    picture_by_view: Mapping[str, RegionPicture],
+    picture_by_view: Mapping[str, ViewPicture],
     labels_by_view: Mapping[str, Sequence[RegionLabel]],
     n_maps: int,
     max_width_mm: float,
@@ -907,13 +907,13 @@ def _arrange_views(
                 ]
                 if not same_side_labels:
                     continue
-                region_x = [
+                region_x_mm = [
                     x[k] + mm_per_unit * view_widths[k] * region_label.x
                     for region_label in same_side_labels
                 ]
                 new_placed_labels = _place_labels(
                     same_side_labels,
-                    region_x,
+                    region_x_mm,
                     column_ends[k] - column_widths[k] + 1,
                     column_ends[k],
                 )
@@ -1030,8 +1030,8 @@ def _group_by_map(grid_lines: Sequence[_ViewLine]) -> list[list[_ViewLine]]:
     ]
 
 
-def _locate_labels(
-    picture_by_view: Mapping[str, RegionPicture], label_by_region: Mapping[int, str]
+def _assign_labels_to_views(
+    picture_by_view: Mapping[str, ViewPicture], label_by_region: Mapping[int, str]
 ) -> dict[str, list[RegionLabel]]:
     """Return the labels of every view.
 
@@ -1063,9 +1063,9 @@ def _locate_labels(
 
 def _place_labels(
     region_labels: Sequence[RegionLabel],
-    region_x: Sequence[float],
-    start_x: float,
-    end_x: float,
+    region_x_mm: Sequence[float],
+    leftmost_x_mm: float,
+    rightmost_x_mm: float,
 ) -> list[PlacedLabel]:
     """Place the labels above, or below, a view between two ends.
 
@@ -1073,13 +1073,13 @@ def _place_labels(
     stand nearer to the view, so that lines to the others pass them at the left. From
     labels beside the view lines go straight.
     """
-    label_order = np.argsort(region_x, kind="stable")
+    label_order = np.argsort(region_x_mm, kind="stable")
     region_labels, sorted_region_x = (
         [region_labels[k] for k in label_order],
-        np.array(region_x)[label_order],
+        np.array(region_x_mm)[label_order],
     )
     label_indents = LABEL_STEP * np.arange(len(region_labels))
-    max_label_widths = end_x - start_x - label_indents
+    max_label_widths = rightmost_x_mm - leftmost_x_mm - label_indents
     wrapped_texts = [
         wrap_text(region_label.text, label_width)
         for region_label, label_width in zip(
@@ -1092,8 +1092,11 @@ def _place_labels(
             for label_text in wrapped_texts
         ]
     )
-    left_x = np.minimum(sorted_region_x, end_x - text_widths) - label_indents
-    left_x = np.minimum.accumulate(left_x[::-1])[::-1].clip(min=start_x) + label_indents
+    left_x = np.minimum(sorted_region_x, rightmost_x_mm - text_widths) - label_indents
+    left_x = (
+        np.minimum.accumulate(left_x[::-1])[::-1].clip(min=leftmost_x_mm)
+        + label_indents
+    )
     label_levels, label_tops = (
         np.zeros(len(region_labels), int),
         np.zeros(len(region_labels), int),

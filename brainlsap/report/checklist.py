@@ -87,10 +87,10 @@ def _describe_site_count(evaluation: Evaluation) -> str:
 
 def _count_covariate_values(evaluation: Evaluation, covariate_name: str) -> int:
     """Return the number of values of a covariate, 0 where the cohort lacks it."""
-    from brainlsap.report.demographics import find_covariate
+    from brainlsap.report.demographics import find_covariate_series
 
-    covariate_values = find_covariate(evaluation.cohort.table, covariate_name)
-    return 0 if covariate_values is None else int(covariate_values.nunique())
+    covariate_series = find_covariate_series(evaluation.cohort.table, covariate_name)
+    return 0 if covariate_series is None else int(covariate_series.nunique())
 
 
 def _describe_sample(evaluation: Evaluation) -> str:
@@ -200,9 +200,9 @@ def _name_scores(evaluation: Evaluation) -> str:
 
 def _describe_prior(evaluation: Evaluation) -> str:
     main_model_name = evaluation.models[0]
-    model_fits = evaluation.fits[evaluation.fits["model"] == main_model_name]
+    model_fit_table = evaluation.fits[evaluation.fits["model"] == main_model_name]
     sentences = [prior_text(evaluation)]
-    if settings_of_model(model_fits).get("class_weight") == "balanced":
+    if settings_of_model(model_fit_table).get("class_weight") == "balanced":
         sentences.insert(
             0, f"{main_model_name} gives all classes the same total weight."
         )

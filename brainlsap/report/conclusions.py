@@ -218,7 +218,7 @@ class StudyConclusions:
     @property
     def answers(self) -> tuple[Conclusion, ...]:
         """Conclusions in the order of the page."""
-        conclusions = (
+        optional_conclusions = (
             self.chance,
             self.covariates,
             self.added_value,
@@ -229,7 +229,9 @@ class StudyConclusions:
             self.regions_differ,
             self.regions_stand_out,
         )
-        return tuple(conclusion for conclusion in conclusions if conclusion is not None)
+        return tuple(
+            conclusion for conclusion in optional_conclusions if conclusion is not None
+        )
 
 
 def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
@@ -264,7 +266,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     if not are_region_tests_valid(evaluation):
         difference_conclusion = _withdraw_yes(difference_conclusion, leak_text)
         contrast_conclusion = _withdraw_yes(contrast_conclusion, leak_text)
-    conclusions = StudyConclusions(
+    study_conclusions = StudyConclusions(
         chance=chance_conclusion,
         covariates=judge_covariates(
             evaluation, original_chance_conclusion, added_value_conclusion
@@ -281,9 +283,9 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         cautions=list_cautions(evaluation, leak_text),
     )
     return replace(
-        conclusions,
-        may_write=_write_quote(evaluation, conclusions, leak_text),
-        may_not_write=_list_forbidden_phrases(evaluation, conclusions),
+        study_conclusions,
+        may_write=_write_quote(evaluation, study_conclusions, leak_text),
+        may_not_write=_list_forbidden_phrases(evaluation, study_conclusions),
     )
 
 
@@ -324,7 +326,7 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
     chance_conclusion = judge_chance(evaluation)
     decline_conclusion = judge_decline(evaluation)
     calibration_conclusion = judge_calibration(evaluation)
-    conclusions = ExternalConclusions(
+    external_conclusions = ExternalConclusions(
         answers=(
             chance_conclusion,
             decline_conclusion,
@@ -338,7 +340,7 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
         ),
         cautions=_list_external_cautions(evaluation),
     )
-    return conclusions
+    return external_conclusions
 
 
 def external_model_text(evaluation: Evaluation) -> str:
@@ -603,7 +605,7 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     if absent_class_names:
         cautions.append(f"Nobody has the class {with_and(absent_class_names)}.")
     training_sites = external_facts["card"]["training"]["counts"].get("site", {})
-    sites = demographics.find_covariate(cohort.table, "site")
+    sites = demographics.find_covariate_series(cohort.table, "site")
     if training_sites and sites is not None and {*sites.dropna()} <= {*training_sites}:
         cautions.append(
             "All sites have the names of training sites, so this may not be a test in "
@@ -631,12 +633,12 @@ def headline(evaluation: Evaluation) -> list[str]:
         Sample, method, one line for each question with its answer, what may be written
         and what not, and cautions.
     """
-    conclusions: StudyConclusions | ExternalConclusions
+    study_conclusions: StudyConclusions | ExternalConclusions
     if is_external(evaluation):
-        conclusions = draw_external_conclusions(evaluation)
+        study_conclusions = draw_external_conclusions(evaluation)
         model_description = f"Model: {external_model_text(evaluation)}"
     else:
-        conclusions = draw_conclusions(evaluation)
+        study_conclusions = draw_conclusions(evaluation)
         model_description = f"Method: {method_text(evaluation)}"
     answer_lines = [
         " ".join(
@@ -656,18 +658,18 @@ def headline(evaluation: Evaluation) -> list[str]:
                 ),
             )
         )
-        for conclusion in conclusions.answers
+        for conclusion in study_conclusions.answers
     ]
     forbidden_phrases_text = "; ".join(
-        f'"{forbidden_phrase}"' for forbidden_phrase in conclusions.may_not_write
+        f'"{forbidden_phrase}"' for forbidden_phrase in study_conclusions.may_not_write
     )
     return [
         sample_text(evaluation),
         model_description,
         *answer_lines,
-        f"You may write: {conclusions.may_write}",
+        f"You may write: {study_conclusions.may_write}",
         f"You may not write: {forbidden_phrases_text}.",
-        f"Beware: {' '.join(conclusions.cautions)}",
+        f"Beware: {' '.join(study_conclusions.cautions)}",
     ]
 
 
@@ -899,7 +901,7 @@ def judge_covariates(
     if added_value_conclusion is not None:
         covariate_names = [
             *evaluation.settings["covariates"],
-            *_uncompared_covariates(evaluation),
+            *_list_uncompared_covariates(evaluation),
         ]
         question_text = f"Could {_join_with_or(covariate_names)} explain the score?"
     finding_table = _covariate_finding_table(evaluation)
@@ -909,7 +911,7 @@ def judge_covariates(
             sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     if chance_conclusion.answer != YES:
-        has_warning = not _select_warnings(finding_table).empty
+        has_warning = not _select_warning_rows(finding_table).empty
         return Conclusion(
             question_text,
             NOT_SHOWN,
@@ -926,7 +928,7 @@ def judge_covariates(
             added_value_conclusion,
             chance_conclusion.estimate,
         )
-    unadjusted_covariates = _unadjusted_covariates(evaluation)
+    unadjusted_covariates = _list_unadjusted_covariates(evaluation)
     if not unadjusted_covariates:
         return conclusion
     unadjusted_sentence = (
@@ -942,7 +944,7 @@ def _judge_by_audit(
     """Answer by the warnings of the audit whether a covariate explains the score."""
     label = NO_WARNING
     reason = "The audit gave no warning, but it cannot exclude such an explanation."
-    if not _select_warnings(finding_table).empty:
+    if not _select_warning_rows(finding_table).empty:
         label = POSSIBLY
         reason = "Something other than the brain may explain the score."
     sentence = _join_covariate_finding_texts(finding_table)
@@ -954,7 +956,7 @@ def _judge_by_comparison(
     audit_conclusion: Conclusion,
     finding_table: pd.DataFrame | None,
     added_value_conclusion: Conclusion,
-    main_score: float,
+    main_accuracy: float,
 ) -> Conclusion:
     """Answer from the gain of brain data whether covariates explain the score."""
     if added_value_conclusion.answer != YES:
@@ -964,9 +966,9 @@ def _judge_by_comparison(
             f"{covariates_phrase}."
         )
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
-    modelled_covariates = evaluation.settings["covariates"]
+    modelled_covariate_names = evaluation.settings["covariates"]
     absent_covariates = _list_unmodelled_covariates(
-        _select_warnings(finding_table), modelled_covariates
+        _select_warning_rows(finding_table), modelled_covariate_names
     )
     if absent_covariates:
         reason = (
@@ -977,7 +979,7 @@ def _judge_by_comparison(
     return replace(
         audit_conclusion,
         label=_not_explained_verdict(evaluation),
-        reason=_covariates_score_sentence(evaluation, main_score),
+        reason=_covariates_score_sentence(evaluation, main_accuracy),
         sentence=" ".join(_list_covariate_sentences(evaluation, finding_table)),
     )
 
@@ -987,22 +989,22 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
 
     Without names, the verdict would also speak of a site that was not compared.
     """
-    if not _uncompared_covariates(evaluation):
+    if not _list_uncompared_covariates(evaluation):
         return NOT_EXPLAINED
-    modelled_covariates = evaluation.settings["covariates"]
-    if len(modelled_covariates) > N_COVARIATES:
+    modelled_covariate_names = evaluation.settings["covariates"]
+    if len(modelled_covariate_names) > N_COVARIATES:
         return "NOT BY THOSE COMPARED"
-    return f"NOT BY {with_and(modelled_covariates)}".upper()
+    return f"NOT BY {with_and(modelled_covariate_names)}".upper()
 
 
-def _uncompared_covariates(evaluation: Evaluation) -> list[str]:
+def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
     """Return age, sex, site or what the audit warns of, if no model has it."""
     compared_kinds = set(
         map(find_covariate_kind, evaluation.settings.get("covariates") or [])
     )
     return [
         covariate_name
-        for covariate_name in _known_covariates(evaluation)
+        for covariate_name in _list_known_covariates(evaluation)
         if find_covariate_kind(covariate_name) not in compared_kinds
     ]
 
@@ -1014,7 +1016,7 @@ def _join_with_or(name_list: Sequence[str]) -> str:
     return f"{', '.join(name_list[:-1])} or {name_list[-1]}"
 
 
-def _select_warnings(finding_table: pd.DataFrame | None) -> pd.DataFrame:
+def _select_warning_rows(finding_table: pd.DataFrame | None) -> pd.DataFrame:
     """Return the warnings among findings; an empty table without findings."""
     if finding_table is None:
         return pd.DataFrame()
@@ -1025,7 +1027,7 @@ def _join_covariate_finding_texts(finding_table: pd.DataFrame | None) -> str:
     """Return the warnings of the audit on covariates, or else its first notes."""
     if finding_table is None:
         return ""
-    finding_texts = list(_select_warnings(finding_table)["finding"])
+    finding_texts = list(_select_warning_rows(finding_table)["finding"])
     if not finding_texts:
         finding_texts = list(finding_table["finding"])[:N_COVARIATES]
     return capitalize_first(f"{'; '.join(finding_texts)}.")
@@ -1042,7 +1044,7 @@ def _covariate_finding_table(evaluation: Evaluation) -> pd.DataFrame | None:
 
 
 def _list_unmodelled_covariates(
-    finding_table: pd.DataFrame, modelled_covariates: Sequence[str]
+    finding_table: pd.DataFrame, modelled_covariate_names: Sequence[str]
 ) -> list[str]:
     """Return the covariates of findings that are not in the model of covariates."""
     if finding_table.empty:
@@ -1052,11 +1054,11 @@ def _list_unmodelled_covariates(
     return [
         covariate_name
         for covariate_name in finding_table["covariate"]
-        if covariate_name not in modelled_covariates
+        if covariate_name not in modelled_covariate_names
     ]
 
 
-def _covariates_score_sentence(evaluation: Evaluation, main_score: float) -> str:
+def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> str:
     """Return the score of all covariates together beside that of the main model."""
     covariates_only_score = tables.score_intervals(
         evaluation, ADDED_VALUE_MODELS[0]
@@ -1066,7 +1068,7 @@ def _covariates_score_sentence(evaluation: Evaluation, main_score: float) -> str
     verb = verb_form(len(evaluation.settings["covariates"]), "score")
     return (
         f"{covariates_phrase} alone {verb} {covariates_only_score:.3f} (chance "
-        f"{chance_score:.3f}); {evaluation.models[0]} scores {main_score:.3f}."
+        f"{chance_score:.3f}); {evaluation.models[0]} scores {main_accuracy:.3f}."
     )
 
 
@@ -1096,14 +1098,14 @@ def _list_covariate_sentences(
     # All of them: a low score of one variable would be a selection.
     score_texts = [
         f"{covariate_name} {score_by_covariate[covariate_name]:.2f}"
-        for covariate_name in _known_covariates(evaluation)
+        for covariate_name in _list_known_covariates(evaluation)
         if covariate_name in score_by_covariate
     ]
     if score_texts:
         sentences.append(
             f"Scores of single variables in the audit: {', '.join(score_texts)}."
         )
-    uncompared_covariates = _uncompared_covariates(evaluation)
+    uncompared_covariates = _list_uncompared_covariates(evaluation)
     if uncompared_covariates:
         sentences.append(
             f"Confounding by {_join_with_or(uncompared_covariates)} is not excluded."
@@ -1111,7 +1113,7 @@ def _list_covariate_sentences(
     return sentences
 
 
-def _known_covariates(evaluation: Evaluation) -> list[str]:
+def _list_known_covariates(evaluation: Evaluation) -> list[str]:
     """Return age, sex and site, as far as they are known, and what the audit warns of.
 
     An example of the latter is the volume of the head.
@@ -1119,10 +1121,10 @@ def _known_covariates(evaluation: Evaluation) -> list[str]:
     known_covariates = [
         covariate_name
         for covariate_name in ("age", "sex", "site")
-        if demographics.find_covariate(evaluation.cohort.table, covariate_name)
+        if demographics.find_covariate_series(evaluation.cohort.table, covariate_name)
         is not None
     ]
-    warning_table = _select_warnings(_covariate_finding_table(evaluation))
+    warning_table = _select_warning_rows(_covariate_finding_table(evaluation))
     # Results of old versions have no column of covariates.
     warned_columns = list(warning_table.get("covariate", ()))
     return known_covariates + [
@@ -1132,24 +1134,26 @@ def _known_covariates(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _unadjusted_covariates(evaluation: Evaluation) -> list[str]:
+def _list_unadjusted_covariates(evaluation: Evaluation) -> list[str]:
     """Return the known covariates that were not regressed out of the features."""
     adjusted_kinds = tables.adjusted_kinds(evaluation)
     return [
         covariate_name
-        for covariate_name in _known_covariates(evaluation)
+        for covariate_name in _list_known_covariates(evaluation)
         if find_covariate_kind(covariate_name) not in adjusted_kinds
     ]
 
 
-def confounding_text(evaluation: Evaluation, conclusions: StudyConclusions) -> str:
+def confounding_text(
+    evaluation: Evaluation, study_conclusions: StudyConclusions
+) -> str:
     """Return what may be confounded with the label, in agreement with the answers."""
     covariate_names = ["site", "scanner", "age", "sex"]
     covariates_sentence = ""
     if (
-        conclusions.added_value is not None
-        and conclusions.added_value.answer == YES
-        and conclusions.chance.answer == YES
+        study_conclusions.added_value is not None
+        and study_conclusions.added_value.answer == YES
+        and study_conclusions.chance.answer == YES
     ):
         compared_kinds = set(
             map(find_covariate_kind, evaluation.settings["covariates"])
@@ -1218,7 +1222,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
             " A weight alone is no evidence for the network, because networks also "
             "have a weight in some folds with permuted labels."
         )
-    return _conclude_difference(
+    return _judge_difference(
         question_text, verdict, sentence, comparison_row, reason_text
     )
 
@@ -1285,7 +1289,7 @@ def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
     comparison_table = tables.person_comparisons(evaluation, main_model_name).set_index(
         "model"
     )
-    conclusions = []
+    model_conclusions = []
     for model_name in SIMPLE_MODELS:
         if model_name not in comparison_table.index:
             continue
@@ -1297,15 +1301,15 @@ def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
         )
         comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
-        conclusion = _conclude_difference(
+        conclusion = _judge_difference(
             model_name, verdict, comparison_sentence, comparison_row
         )
         if evaluation.have_same_predictions(main_model_name, model_name):
             conclusion = replace(
                 conclusion, sentence=tables.SAME_PREDICTIONS, label=SAME
             )
-        conclusions.append(conclusion)
-    return conclusions
+        model_conclusions.append(conclusion)
+    return model_conclusions
 
 
 def judge_simple_models(model_conclusions: Sequence[Conclusion]) -> Conclusion:
@@ -1439,10 +1443,10 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
             f"{capitalize_first(covariates_phrase)} with and without "
             f"{brain_model_name} gave the same predictions."
         )
-    return _conclude_difference(question_text, verdict, sentence, comparison_row)
+    return _judge_difference(question_text, verdict, sentence, comparison_row)
 
 
-def _conclude_difference(
+def _judge_difference(
     question_text: str,
     verdict: str,
     sentence: str,
@@ -1495,7 +1499,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             "unclear": "It is unclear whether the connectome adds more than random "
             "connectomes.",
         }[study_connectome_verdict.answer]
-        partial_conclusions = _conclude_gains(connectome_gain)
+        partial_conclusions = _judge_gains(connectome_gain)
         random_connectome_texts = [
             f"{connectome} connectomes {partial_conclusion.sentence}"
             for connectome, partial_conclusion in zip(
@@ -1584,7 +1588,7 @@ def _name_connectome_ridge(evaluation: Evaluation, connectome_model_name: str) -
     return f"{connectome_model_name} ({main_model_name} without its network)"
 
 
-def _conclude_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
+def _judge_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
     """Return the gain of the study's connectome over none and over random ones.
 
     Each gain is a requirement; the gains of random connectomes are in Figure 3.
@@ -1778,7 +1782,9 @@ def _judge_region_test(
     if borderline_text:
         correction_text += f"; {borderline_text}"
     if p_column == "p_effect":
-        direction_text = _describe_directions(evaluation, region_names, is_past=False)
+        direction_text = _describe_directions(
+            evaluation, region_names, uses_past_tense=False
+        )
         effect_range_text = _effect_range_text(evaluation, region_names)
         answer_sentence = (
             f"{direction_text} ({difference_term(evaluation)}{effect_range_text}; "
@@ -1824,7 +1830,7 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     if audit_table is None:
         cautions.append("No leakage audit was made.")
     else:
-        warning_table = _select_warnings(audit_table)
+        warning_table = _select_warning_rows(audit_table)
         is_covariate_finding = warning_table["check"] == Check.COVARIATE_PREDICTS_LABEL
         other_warning_table = warning_table[~is_covariate_finding]
         cautions += [
@@ -1926,10 +1932,10 @@ def _withdraw_partial_conclusions(
 
 
 def _write_quote(
-    evaluation: Evaluation, conclusions: StudyConclusions, leak_text: str
+    evaluation: Evaluation, study_conclusions: StudyConclusions, leak_text: str
 ) -> str:
     """Return the sentences that a manuscript may quote."""
-    cohort, chance_conclusion = evaluation.cohort, conclusions.chance
+    cohort, chance_conclusion = evaluation.cohort, study_conclusions.chance
     quote_start = "In simulated data, " if cohort.truth is not None else ""
     predictor_phrase = predictor_text(evaluation)
     people_text = count(cohort.n_participants, "participant")
@@ -1965,20 +1971,20 @@ def _write_quote(
                 f"In {n_unused_networks} of {folds_text}, its neural network had no "
                 "weight, and a ridge regression predicted alone."
             )
-    baseline_sentence = _quote_comparisons(conclusions)
+    baseline_sentence = _quote_comparisons(study_conclusions)
     if quote_sentences and baseline_sentence:
         quote_sentences.append(baseline_sentence)
     # A finding without effect is reported as well.
     if (
         chance_conclusion.answer == YES
-        and conclusions.connectome.answer != YES
-        and conclusions.connectome.partial_conclusions
+        and study_conclusions.connectome.answer != YES
+        and study_conclusions.connectome.partial_conclusions
     ):
         quote_sentences.append(
             "The connectome was not shown to improve the classification."
         )
-    regions_conclusion = conclusions.regions_differ
-    unadjusted_covariates = _unadjusted_covariates(evaluation)
+    regions_conclusion = study_conclusions.regions_differ
+    unadjusted_covariates = _list_unadjusted_covariates(evaluation)
     unadjusted_text = (
         f"; not adjusted for {with_and(unadjusted_covariates)}"
         if unadjusted_covariates
@@ -1988,7 +1994,7 @@ def _write_quote(
     if regions_conclusion.answer == YES and p_value_table is not None:
         quote_sentences += _quote_regions(
             evaluation,
-            conclusions,
+            study_conclusions,
             p_value_table,
             f"family-wise p < {ALPHA}{unadjusted_text}",
         )
@@ -2000,13 +2006,13 @@ def _write_quote(
     return " ".join(quote_sentences)
 
 
-def _quote_comparisons(conclusions: StudyConclusions) -> str:
+def _quote_comparisons(study_conclusions: StudyConclusions) -> str:
     """Return over which simple models a gain was shown; "" without any."""
     model_names_by_verdict = _group_names_by_verdict(
-        conclusions.simple_models.partial_conclusions
+        study_conclusions.simple_models.partial_conclusions
     )
     better_model_names = model_names_by_verdict[YES]
-    if conclusions.chance.answer != YES or not better_model_names:
+    if study_conclusions.chance.answer != YES or not better_model_names:
         return ""
     sentence = (
         f"It scored higher than {with_and(better_model_names)} (Holm p < {ALPHA})"
@@ -2022,7 +2028,7 @@ def _quote_comparisons(conclusions: StudyConclusions) -> str:
 
 def _quote_regions(
     evaluation: Evaluation,
-    conclusions: StudyConclusions,
+    study_conclusions: StudyConclusions,
     p_value_table: pd.DataFrame,
     test_text: str,
 ) -> list[str]:
@@ -2034,7 +2040,7 @@ def _quote_regions(
     )
     regions_text = count(int(evaluation.cohort.measured.sum()), "region")
     direction_text = _describe_directions(
-        evaluation, differing_region_names, is_past=True
+        evaluation, differing_region_names, uses_past_tense=True
     )
     n_permutations = _count_permutations(evaluation)
     borderline_text = name_borderline(p_value_table, "p_effect", n_permutations, atlas)
@@ -2044,7 +2050,7 @@ def _quote_regions(
         f"{direction_text} ({len(differing_region_names)} of {regions_text}; "
         f"{difference_term(evaluation)}, {test_text})."
     )
-    if conclusions.regions_stand_out.answer != YES:
+    if study_conclusions.regions_stand_out.answer != YES:
         stand_out_sentence = (
             "No region was shown to stand out from the regions connected to it."
         )
@@ -2085,7 +2091,7 @@ def _sort_significant_regions(p_value_table: pd.DataFrame, p_column: str) -> lis
 
 
 def _describe_directions(
-    evaluation: Evaluation, region_names: list[str], *, is_past: bool
+    evaluation: Evaluation, region_names: list[str], *, uses_past_tense: bool
 ) -> str:
     """Return in which regions values are lower and higher in later classes.
 
@@ -2095,14 +2101,14 @@ def _describe_directions(
     cohort = evaluation.cohort
     sign_by_region = _effect_sign_by_region(evaluation)
     if sign_by_region is None:
-        verb = "differed" if is_past else "differ"
+        verb = "differed" if uses_past_tense else "differ"
         return f"classes {verb} in {name_regions(region_names, cohort.atlas)}"
     first_class, last_class = cohort.classes[0], cohort.classes[-1]
     class_comparison_text = f"towards {last_class}"
     if len(cohort.classes) == 2:
         class_comparison_text = f"in {last_class} than in {first_class}"
     # "Falls" would read as a change of the same people over time.
-    verb = "was" if is_past else "is"
+    verb = "was" if uses_past_tense else "is"
     direction_phrases = []
     for sign, direction in ((-1, "lower"), (1, "higher")):
         same_sign_regions = [
@@ -2138,27 +2144,27 @@ def _effect_by_region(evaluation: Evaluation) -> pd.Series | None:
 
 
 def _list_forbidden_phrases(
-    evaluation: Evaluation, conclusions: StudyConclusions
+    evaluation: Evaluation, study_conclusions: StudyConclusions
 ) -> tuple[str, ...]:
     """Return the phrases that a study does not support."""
     cohort = evaluation.cohort
     forbidden_phrases = []
-    if conclusions.chance.answer != YES:
+    if study_conclusions.chance.answer != YES:
         forbidden_phrases.append(f"predicts {cohort.label_name}")
-    forbidden_phrases += _list_unshown_gains(conclusions)
-    added_value_conclusion = conclusions.added_value
+    forbidden_phrases += _list_unshown_gains(study_conclusions)
+    added_value_conclusion = study_conclusions.added_value
     if added_value_conclusion is not None and added_value_conclusion.answer != YES:
         covariates_text = tables.covariates_text(evaluation)
         forbidden_phrases.append(
             f"brain data improve the prediction from {covariates_text}"
         )
-    network_conclusion = conclusions.network
+    network_conclusion = study_conclusions.network
     if network_conclusion is not None and network_conclusion.answer != YES:
         forbidden_phrases.append("the neural network outperforms ridge regression")
-    if conclusions.connectome.answer != YES:
+    if study_conclusions.connectome.answer != YES:
         forbidden_phrases.append("the connectome improves the classification")
-    unadjusted_covariates = _unadjusted_covariates(evaluation)
-    if conclusions.regions_differ.answer == YES:
+    unadjusted_covariates = _list_unadjusted_covariates(evaluation)
+    if study_conclusions.regions_differ.answer == YES:
         if unadjusted_covariates:
             forbidden_phrases.append(
                 f"differs independently of {with_and(unadjusted_covariates)}"
@@ -2172,7 +2178,7 @@ def _list_forbidden_phrases(
         # Tests are of all classes together, so no pair of classes is tested.
         if len(cohort.classes) > 2:
             forbidden_phrases.append(f"differs already in {cohort.classes[1]}")
-    elif np.isfinite(conclusions.regions_differ.estimate):
+    elif np.isfinite(study_conclusions.regions_differ.estimate):
         forbidden_phrases.append("the classes do not differ")
     if scale_warning(evaluation):
         forbidden_phrases.append("region X has a small scale")
@@ -2180,9 +2186,9 @@ def _list_forbidden_phrases(
     return tuple(forbidden_phrases)
 
 
-def _list_unshown_gains(conclusions: StudyConclusions) -> list[str]:
+def _list_unshown_gains(study_conclusions: StudyConclusions) -> list[str]:
     """Return the claims of gains over simple models that were not shown."""
-    simple_models_conclusion = conclusions.simple_models
+    simple_models_conclusion = study_conclusions.simple_models
     if simple_models_conclusion.answer == YES:
         return []
     model_names_by_verdict = _group_names_by_verdict(

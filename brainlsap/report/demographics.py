@@ -111,8 +111,8 @@ def demographics_table(
     2      SEX: F, n  3 (75%)  2 (50%)  5 (62%)  1.000
     3      SEX: M, n  1 (25%)  2 (50%)  3 (38%)
     """
-    column_names = find_characteristics(cohort_table, columns)
-    scan_table = sort_by_visit(cohort_table)
+    column_names = find_characteristic_columns(cohort_table, columns)
+    scan_table = sort_scans_by_visit(cohort_table)
     scan_table = scan_table.assign(label=scan_table["label"].astype(str))
     participant_class_table = scan_table.drop_duplicates(["participant", "label"])
     people_table = scan_table.drop_duplicates("participant")
@@ -139,32 +139,32 @@ def demographics_table(
     ]
     p_value_by_row: dict[int, float] = {}
     for column_name in column_names:
-        column_values = covariate_values(people_table, column_name)
-        values_by_group = {
-            class_name: covariate_values(group_table, column_name)
+        column_series = clean_covariate_series(people_table, column_name)
+        series_by_group = {
+            class_name: clean_covariate_series(group_table, column_name)
             for class_name, group_table in table_by_group.items()
         }
         first_row_index = len(table_records)
         characteristic_test = CharacteristicTest("", np.nan)
-        if is_categorical(column_name, column_values):
-            table_records += _make_count_records(column_name, values_by_group)
+        if is_categorical(column_name, column_series):
+            table_records += _make_count_records(column_name, series_by_group)
             if len(classes) > 1:
                 characteristic_test = compare_counts(
-                    column_values, people_table["label"], random_state=random_state
+                    column_series, people_table["label"], random_state=random_state
                 )
         else:
-            numeric_values = pd.to_numeric(column_values, errors="coerce")
+            number_series = pd.to_numeric(column_series, errors="coerce")
             is_skewed = (
-                abs(_skewness(numeric_values, people_table["label"])) > MAX_SKEWNESS
+                abs(_skewness(number_series, people_table["label"])) > MAX_SKEWNESS
             )
             table_records.append(
-                _make_number_record(column_name, values_by_group, is_skewed=is_skewed)
+                _make_number_record(column_name, series_by_group, is_skewed=is_skewed)
             )
             if len(classes) > 1:
                 characteristic_test = compare_numbers(
-                    numeric_values, people_table["label"], is_skewed=is_skewed
+                    number_series, people_table["label"], is_skewed=is_skewed
                 )
-        table_records[first_row_index]["missing"] = str(int(column_values.isna().sum()))
+        table_records[first_row_index]["missing"] = str(int(column_series.isna().sum()))
         table_records[first_row_index]["test"] = characteristic_test.name
         p_value_by_row[first_row_index] = characteristic_test.p_value
     characteristics_table = pd.DataFrame(table_records).fillna("")
@@ -197,11 +197,11 @@ def make_table1_settings(
     """
     column_names = None
     if columns is not None:
-        column_names = find_characteristics(cohort_table, columns)
+        column_names = find_characteristic_columns(cohort_table, columns)
     return {"table1": {"columns": column_names, "is_corrected": is_corrected}}
 
 
-def find_characteristics(
+def find_characteristic_columns(
     cohort_table: pd.DataFrame, columns: str | Sequence[str] | None
 ) -> list[str]:
     """Return the covariates that names mean; by default age, sex and site.
@@ -215,7 +215,7 @@ def find_characteristics(
         return [
             str(covariate_series.name)
             for column_name in DEFAULT_COLUMNS
-            if (covariate_series := find_covariate(cohort_table, column_name))
+            if (covariate_series := find_covariate_series(cohort_table, column_name))
             is not None
         ]
     # The code of a scan and its quality are columns of a report, not of the study.
@@ -239,26 +239,28 @@ def find_characteristics(
     return column_names
 
 
-def find_covariate(cohort_table: pd.DataFrame, covariate_name: str) -> pd.Series | None:
+def find_covariate_series(
+    cohort_table: pd.DataFrame, covariate_name: str
+) -> pd.Series | None:
     """Return the column of age, sex or site, by any usual name of it, or None."""
     try:
         column_name = find_covariate_column(cohort_table, covariate_name)
     except ParameterError:
         return None
-    column_values = covariate_values(cohort_table, column_name)
+    column_series = clean_covariate_series(cohort_table, column_name)
     if covariate_name == "age":
-        return pd.to_numeric(column_values, errors="coerce")
-    return column_values
+        return pd.to_numeric(column_series, errors="coerce")
+    return column_series
 
 
-def covariate_values(cohort_table: pd.DataFrame, column_name: str) -> pd.Series:
+def clean_covariate_series(cohort_table: pd.DataFrame, column_name: str) -> pd.Series:
     """Return a column with blank cells and n/a as missing values."""
-    column_values = cohort_table[column_name]
-    cell_texts = column_values.astype(str).str.strip().str.lower()
-    return column_values.mask(cell_texts.isin(["", "n/a", "nan", "none"]))
+    column_series = cohort_table[column_name]
+    cell_texts = column_series.astype(str).str.strip().str.lower()
+    return column_series.mask(cell_texts.isin(["", "n/a", "nan", "none"]))
 
 
-def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
+def sort_scans_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
     """Return scans in the order of their visits, where these are known."""
     if "session" not in cohort_table:
         return cohort_table
@@ -268,23 +270,23 @@ def sort_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
     ]
 
 
-def is_categorical(column_name: str, column_values: pd.Series) -> bool:
+def is_categorical(column_name: str, column_series: pd.Series) -> bool:
     """Return whether the values of a column are counted as categories.
 
     They are where audit and regression take them for groups (`has_groups`: text, known
     names, whole numbers of few values), or where there are at most
     :data:`MAX_COUNTED_VALUES`.
     """
-    non_missing_values = column_values.dropna()
+    non_missing_values = column_series.dropna()
     if non_missing_values.empty or has_groups(column_name, non_missing_values):
         return True
     return non_missing_values.nunique() <= MAX_COUNTED_VALUES
 
 
-def _skewness(numeric_values: pd.Series, class_labels: pd.Series) -> float:
+def _skewness(number_series: pd.Series, class_label_series: pd.Series) -> float:
     """Return the skewness of deviations from the class means; 0 where undefined."""
     deviations = (
-        numeric_values - numeric_values.groupby(class_labels).transform("mean")
+        number_series - number_series.groupby(class_label_series).transform("mean")
     ).dropna()
     if len(deviations) < 3 or np.ptp(deviations) < 1e-12:
         return 0.0
@@ -292,36 +294,36 @@ def _skewness(numeric_values: pd.Series, class_labels: pd.Series) -> float:
 
 
 def _make_number_record(
-    column_title: str, values_by_group: dict[str, pd.Series], *, is_skewed: bool
+    column_title: str, series_by_group: dict[str, pd.Series], *, is_skewed: bool
 ) -> dict[str, str]:
     """Return a column of numbers as one row: mean ± s.d., or median [quartiles]."""
     statistic_title = "median [quartiles]" if is_skewed else "mean ± s.d."
     table_record = {"characteristic": f"{column_title}, {statistic_title}"}
-    for group_name, group_values in values_by_group.items():
-        numeric_values = pd.to_numeric(group_values, errors="coerce").dropna()
-        if len(numeric_values) < MIN_PEOPLE_SHOWN:
+    for group_name, group_series in series_by_group.items():
+        number_series = pd.to_numeric(group_series, errors="coerce").dropna()
+        if len(number_series) < MIN_PEOPLE_SHOWN:
             table_record[group_name] = "n/a"
         elif is_skewed:
             lower_quartile, median, upper_quartile = np.quantile(
-                numeric_values, [0.25, 0.5, 0.75]
+                number_series, [0.25, 0.5, 0.75]
             )
             table_record[group_name] = (
                 f"{median:z.1f} [{lower_quartile:z.1f}, {upper_quartile:z.1f}]"
             )
         else:
             table_record[group_name] = (
-                f"{numeric_values.mean():z.1f} ± {numeric_values.std():.1f}"
+                f"{number_series.mean():z.1f} ± {number_series.std():.1f}"
             )
     return table_record
 
 
 def _make_count_records(
-    column_title: str, values_by_group: dict[str, pd.Series]
+    column_title: str, series_by_group: dict[str, pd.Series]
 ) -> list[dict[str, str]]:
     """Return a column of categories as one row each, or their number if too many."""
     texts_by_group = {
-        group_name: group_values.map(_category_text)
-        for group_name, group_values in values_by_group.items()
+        group_name: group_series.map(_category_text)
+        for group_name, group_series in series_by_group.items()
     }
     total_texts = texts_by_group["total"].dropna()
     categories = sorted(total_texts.unique())
@@ -356,7 +358,7 @@ def _category_text(cell_value: object) -> object:
 
 
 def compare_numbers(
-    numeric_values: pd.Series, class_labels: pd.Series, *, is_skewed: bool
+    number_series: pd.Series, class_label_series: pd.Series, *, is_skewed: bool
 ) -> CharacteristicTest:
     """Test a number between classes: Welch's analysis of variance, or by ranks.
 
@@ -365,12 +367,12 @@ def compare_numbers(
     """
     class_arrays = [
         class_values.to_numpy(float)
-        for _, class_values in numeric_values.dropna().groupby(class_labels)
+        for _, class_values in number_series.dropna().groupby(class_label_series)
     ]
     if is_skewed:
         test_name, can_test = (
             KRUSKAL_WALLIS,
-            len(class_arrays) > 1 and numeric_values.nunique() > 1,
+            len(class_arrays) > 1 and number_series.nunique() > 1,
         )
         return CharacteristicTest(
             test_name, float(kruskal(*class_arrays).pvalue) if can_test else np.nan
@@ -412,7 +414,7 @@ def welch_p(class_arrays: Sequence[np.ndarray]) -> float:
 
 
 def compare_counts(
-    column_values: pd.Series, class_labels: pd.Series, *, random_state: int = 0
+    column_series: pd.Series, class_label_series: pd.Series, *, random_state: int = 0
 ) -> CharacteristicTest:
     """Test counts of categories between classes by chi-squared.
 
@@ -420,10 +422,10 @@ def compare_counts(
     permutations of the labels with a statistic as large, which keep both margins as
     Fisher's exact test does. The observed labels count as one of them.
     """
-    category_texts = column_values.map(_category_text)
+    category_texts = column_series.map(_category_text)
     is_known_category = category_texts.notna()
     contingency_counts = pd.crosstab(
-        category_texts[is_known_category], class_labels[is_known_category]
+        category_texts[is_known_category], class_label_series[is_known_category]
     ).to_numpy()
     if min(contingency_counts.shape, default=0) < 2:
         return CharacteristicTest(CHI_SQUARED, np.nan)
@@ -435,7 +437,9 @@ def compare_counts(
     category_codes = np.unique(
         category_texts[is_known_category].astype(str), return_inverse=True
     )[1]
-    label_codes = np.unique(class_labels[is_known_category], return_inverse=True)[1]
+    label_codes = np.unique(class_label_series[is_known_category], return_inverse=True)[
+        1
+    ]
     n_rows, n_columns = contingency_counts.shape
     n_cells = n_rows * n_columns
     n_exceeding = 1

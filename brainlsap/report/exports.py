@@ -97,7 +97,7 @@ def export_maps(
         If the parcellation cannot be read.
     """
     if isinstance(maps, Evaluation):
-        atlas, maps = atlas or maps.cohort.atlas, relative_scales(maps)
+        atlas, maps = atlas or maps.cohort.atlas, make_relative_scale_table(maps)
         if maps.empty:
             raise ParameterError(
                 "this evaluation contains no scales of regions, so there is no map to "
@@ -118,7 +118,7 @@ def export_maps(
             f"may be one of {', '.join(export_table)}; got "
             f"{', '.join(map(repr, map_table))}."
         )
-    image_by_file: dict[str, Any] = {}
+    image_by_file_name: dict[str, Any] = {}
     surface_region_names: set[str] = set()
     valued_region_names = map_table.index[map_table.notna().any(axis=1)]
     if atlas.has_surfaces:
@@ -128,7 +128,7 @@ def export_maps(
         }
         # Surfaces without any value would look like a failed export.
         if not surface_region_names.isdisjoint(valued_region_names):
-            image_by_file = _make_surface_images(map_table, atlas)
+            image_by_file_name = _make_gifti_by_file_name(map_table, atlas)
     atlas_paths = Path(atlas.folder).glob("*") if atlas.folder is not None else ()
     if parcellation is None and atlas.folder is not None:
         atlas_image_path = Path(atlas.folder, "parcellation.nii.gz")
@@ -141,16 +141,18 @@ def export_maps(
         volume_region_names = {
             atlas.names[i] for i in label_image.region_index_by_label.values()
         }
-        image_by_file |= _make_volume_images(map_table, atlas, label_image)
-    file_paths = [folder / file_name for file_name in ("regions.tsv", *image_by_file)]
+        image_by_file_name |= _make_nifti_by_file_name(map_table, atlas, label_image)
+    file_paths = [
+        folder / file_name for file_name in ("regions.tsv", *image_by_file_name)
+    ]
     check_outputs(
         file_paths, input_values=(parcellation, *atlas_paths), overwrite=overwrite
     )
     write_tsv(export_table.join(map_table, on="name"), file_paths[0])
-    for file_name, image in image_by_file.items():
+    for file_name, image in image_by_file_name.items():
         with replace_when_whole(folder / file_name) as partial_path:
             image.to_filename(partial_path)
-    omission_notes = _explain_omissions(
+    omission_notes = _list_omission_notes(
         valued_region_names,
         surface_region_names,
         volume_region_names,
@@ -160,7 +162,7 @@ def export_maps(
     return ExportedFiles(file_paths, omission_notes)
 
 
-def relative_scales(evaluation: Evaluation) -> pd.DataFrame:
+def make_relative_scale_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the relative scale of every region, one column per model."""
     scales_by_model = {}
     for model_name in models_with_scales(evaluation):
@@ -187,11 +189,11 @@ def _make_region_identifier_table(atlas: Atlas) -> pd.DataFrame:
     return labelled_region_table[["name", "label", "hemi", "lobe", "freesurfer_id"]]
 
 
-def _make_surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
+def _make_gifti_by_file_name(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any]:
     """Return GIFTI images of the maps by file name, one per hemisphere."""
     from nibabel.gifti import GiftiDataArray, GiftiImage, GiftiMetaData
 
-    image_by_file = {}
+    image_by_file_name = {}
     for hemisphere, structure_name in (("L", "CortexLeft"), ("R", "CortexRight")):
         # Label -1 (no region) is the index of the NaN.
         vertex_labels = atlas.vertex_labels(hemisphere)
@@ -207,15 +209,17 @@ def _make_surface_images(map_table: pd.DataFrame, atlas: Atlas) -> dict[str, Any
                 meta=GiftiMetaData({"Name": map_name}),
             )
             image.add_gifti_data_array(data_array)
-        image_by_file[f"hemi-{hemisphere}_space-fsaverage5_regions.shape.gii"] = image
-    return image_by_file
+        image_by_file_name[f"hemi-{hemisphere}_space-fsaverage5_regions.shape.gii"] = (
+            image
+        )
+    return image_by_file_name
 
 
-def _explain_omissions(
+def _list_omission_notes(
     valued_region_names: Collection[str],
     surface_region_names: Collection[str],
     volume_region_names: Collection[str],
-    parcellation: str | Path | None,
+    parcellation_path: str | Path | None,
     has_surfaces: bool,
 ) -> list[str]:
     """Return notes on regions that the images leave out, with a solution."""
@@ -226,12 +230,12 @@ def _explain_omissions(
         for region_name in valued_region_names
         if region_name not in {*surface_region_names, *volume_region_names}
     ]
-    if not has_surfaces and parcellation is None:
+    if not has_surfaces and parcellation_path is None:
         return [
             "no image was written, because the atlas has neither surfaces nor an "
             f"image. {option_text('parcellation')} writes NIfTI maps; {remedy_text}."
         ]
-    if has_surfaces and parcellation is None and undrawn_region_names:
+    if has_surfaces and parcellation_path is None and undrawn_region_names:
         omission_texts.append(
             f"the surfaces (.gii) leave out {len(undrawn_region_names)} of "
             f"{len(valued_region_names)} regions with values: "
@@ -243,18 +247,18 @@ def _explain_omissions(
         for region_name in valued_region_names
         if region_name not in volume_region_names
     ]
-    if parcellation is not None and regions_without_voxels:
+    if parcellation_path is not None and regions_without_voxels:
         omission_texts.append(
             f"the NIfTI maps leave out {len(regions_without_voxels)} of "
             f"{len(valued_region_names)} regions with values, which "
-            f"{Path(parcellation).name} does not have: "
+            f"{Path(parcellation_path).name} does not have: "
             f"{listed(regions_without_voxels)}. Give an image that contains these "
             f"regions; {remedy_text}."
         )
     return omission_texts
 
 
-def _make_volume_images(
+def _make_nifti_by_file_name(
     map_table: pd.DataFrame, atlas: Atlas, label_image: "LabelImage"
 ) -> dict[str, Any]:
     """Return NIfTI images of the maps by file name, on the grid of the label image."""
@@ -278,14 +282,14 @@ def _make_volume_images(
         range(label_volume.max() + 1), fill_value=-1
     )
     region_index_of_voxel = region_index_by_label.to_numpy()[label_volume]
-    image_by_file = {}
+    image_by_file_name = {}
     for map_name, map_values in map_table.items():
         voxel_values = np.append(map_values.fillna(0), 0)[region_index_of_voxel]
         image = Nifti1Image(voxel_values.astype(np.float32), affine)
         image.set_sform(affine, sform_code or 2)
         image.header.set_xyzt_units("mm")
-        image_by_file[f"desc-{_file_slug(map_name)}_regions.nii.gz"] = image
-    return image_by_file
+        image_by_file_name[f"desc-{_file_slug(map_name)}_regions.nii.gz"] = image
+    return image_by_file_name
 
 
 def _file_slug(map_name: str) -> str:

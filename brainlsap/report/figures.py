@@ -98,7 +98,7 @@ class PaperFigure(Figure):
         raise NotImplementedError  # Let the notebook show it as any figure.
 
 
-def add_text_lines(
+def add_height_for_lines(
     axes: Axes, n_text_lines: float, is_side_by_side: bool = False
 ) -> None:
     """Make a figure with one panel, or one row of panels, taller by lines of text.
@@ -143,7 +143,7 @@ def new_figure(width_mm: float, height_mm: float, **figure_options: Any) -> Any:
 
 
 @paper_style()
-def prepare_axes(
+def prepare_axes_array(
     axes: Any, width_mm: float, height_mm: float = 0, n_panels: int = 1
 ) -> Any:
     """Return an array of axes: those given, or those of a new figure.
@@ -157,28 +157,28 @@ def prepare_axes(
         height_mm = height_mm or min(width_mm / 1.2, MAX_FIGURE_HEIGHT)
         # "constrained" cuts off labels beside axes of equal aspect when first drawn.
         figure = new_figure(width_mm, n_panel_rows * height_mm, layout="compressed")
-        panel_axes = figure.subplots(
+        panel_axes_array = figure.subplots(
             n_panel_rows, n_panels // n_panel_rows, squeeze=False
         ).ravel()
         for panel_ax, panel_letter in zip(
-            panel_axes, "abc" if n_panels > 1 else "", strict=False
+            panel_axes_array, "abc" if n_panels > 1 else "", strict=False
         ):
             panel_ax.set_title(panel_letter, loc="left", weight="bold")
-        return panel_axes
-    user_axes = np.ravel(axes)
-    if len(user_axes) != n_panels or not all(
-        isinstance(panel_ax, Axes) for panel_ax in user_axes
+        return panel_axes_array
+    user_axes_array = np.ravel(axes)
+    if len(user_axes_array) != n_panels or not all(
+        isinstance(panel_ax, Axes) for panel_ax in user_axes_array
     ):
         expected_text = (
             f"{n_panels} Axes of matplotlib, such as plt.subplots(1, {n_panels})[1]"
         )
         raise ParameterError(f"axes must be {expected_text}; got {axes!r}.")
-    if (smallest_side_mm := min(cell_size_mm(user_axes[0]))) < SMALLEST_PANEL:
+    if (smallest_side_mm := min(cell_size_mm(user_axes_array[0]))) < SMALLEST_PANEL:
         size_warning = (
             f"a panel of {smallest_side_mm:.0f} mm may be too small for its letters"
         )
         warnings.warn(f"{size_warning}. Use about 60 mm.", UserWarning, stacklevel=4)
-    for panel_ax in user_axes:  # They may have been made in another style.
+    for panel_ax in user_axes_array:  # They may have been made in another style.
         panel_ax.tick_params(labelsize=FONT_SIZE)
         plt.setp(
             [panel_ax.xaxis.label, panel_ax.yaxis.label],
@@ -186,7 +186,7 @@ def prepare_axes(
             parse_math=False,
         )
         panel_ax.spines[["top", "right"]].set_visible(False)
-    return user_axes
+    return user_axes_array
 
 
 def cell_size_mm(axes: Any) -> Any:

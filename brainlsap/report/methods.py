@@ -109,35 +109,39 @@ UNLISTED_SETTINGS = frozenset(
 class SettingPhrases:
     """Phrases for settings in a template.
 
-    A call returns the phrase of one setting; `list_remaining` lists the settings that
-    no call asked for, with their values.
+    A call returns the phrase of one setting; `write_remaining_sentence` lists the
+    settings that no call asked for, with their values.
     """
 
-    def __init__(self, settings: Mapping[str, object]) -> None:
-        self.remaining = {
+    def __init__(self, value_by_setting: Mapping[str, object]) -> None:
+        self.text_by_setting = {
             setting_name: value_text(setting_value)
-            for setting_name, setting_value in settings.items()
+            for setting_name, setting_value in value_by_setting.items()
             if setting_value not in (None, [], (), {}, "")
         }
 
-    def __call__(self, setting_name: str, phrase: str | Mapping[str, str]) -> str:
+    def __call__(
+        self, setting_name: str, phrase_or_mapping: str | Mapping[str, str]
+    ) -> str:
         """Return the phrase of a setting, or "" if it is not set.
 
         A mapping has one phrase for each value, and under "*" that of all others.
         """
-        if setting_name not in self.remaining:
+        if setting_name not in self.text_by_setting:
             return ""
-        setting_value = self.remaining.pop(setting_name)
-        if not isinstance(phrase, str):
-            default_phrase = phrase.get("*", f"{setting_name.replace('_', ' ')}: {{}}")
-            phrase = phrase.get(setting_value, default_phrase)
-        return phrase.format(setting_value)
+        setting_value = self.text_by_setting.pop(setting_name)
+        if not isinstance(phrase_or_mapping, str):
+            default_phrase = phrase_or_mapping.get(
+                "*", f"{setting_name.replace('_', ' ')}: {{}}"
+            )
+            phrase_or_mapping = phrase_or_mapping.get(setting_value, default_phrase)
+        return phrase_or_mapping.format(setting_value)
 
-    def list_remaining(self, sentence_start: str) -> str:
+    def write_remaining_sentence(self, sentence_start: str) -> str:
         """Return a sentence that lists every setting without a phrase."""
         setting_texts = [
             f"{setting_name.replace('_', ' ')} = {setting_text}"
-            for setting_name, setting_text in self.remaining.items()
+            for setting_name, setting_text in self.text_by_setting.items()
             if setting_name not in UNLISTED_SETTINGS
         ]
         return f"{sentence_start}: {'; '.join(setting_texts)}." if setting_texts else ""
@@ -178,7 +182,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         :func:`supplement_text` has every setting.
     """
     if is_external(evaluation):
-        return _render_external_methods(evaluation)
+        return _render_external_paragraphs(evaluation)
     cohort = evaluation.cohort
     count_table = cohort.class_counts()
     class_sizes_text = with_and(
@@ -190,27 +194,29 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     return _render_paragraphs(
         "methods",
         evaluation,
-        age_text=_find_mean_age_and_n_missing(evaluation)[0],
+        age_text=_find_age_text_and_n_missing(evaluation)[0],
         class_sizes=class_sizes_text,
-        has_connectome=_list_reading_settings(evaluation).get("connectome") != "none",
+        has_connectome=_collect_reading_settings(evaluation).get("connectome")
+        != "none",
         has_network=any(
-            settings_of_model(model_fits).get("kernel")
-            for _, model_fits in evaluation.fits.groupby("model")
+            settings_of_model(model_fit_table).get("kernel")
+            for _, model_fit_table in evaluation.fits.groupby("model")
         ),
-        ridge_names=_describe_ridges(evaluation)[0],
+        ridge_names=_find_ridge_names_and_phrases(evaluation)[0],
     )
 
 
-def _render_external_methods(evaluation: Evaluation) -> list[str]:
+def _render_external_paragraphs(evaluation: Evaluation) -> list[str]:
     """Return paragraphs of methods of a test of a stored model."""
     external_facts = evaluation.settings["external"]
     return _render_paragraphs(
         "external_methods",
         evaluation,
-        age_text=_find_mean_age_and_n_missing(evaluation)[0],
+        age_text=_find_age_text_and_n_missing(evaluation)[0],
         external=external_facts,
         step_phrases=list_step_phrases(external_facts["card"]["steps"]),
-        has_connectome=_list_reading_settings(evaluation).get("connectome") != "none",
+        has_connectome=_collect_reading_settings(evaluation).get("connectome")
+        != "none",
         is_simulated=is_simulated(evaluation),
     )
 
@@ -233,7 +239,7 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
     list of str
         Participants and data, models, evaluation, regions, results.
     """
-    age_text, n_missing_ages = _find_mean_age_and_n_missing(evaluation)
+    age_text, n_missing_ages = _find_age_text_and_n_missing(evaluation)
     study_settings = (evaluation.settings.get("steps") or {}) | evaluation.settings
     is_comparison_model_row = evaluation.fits["role"] != "model"
     comparison_model_names = evaluation.fits.loc[
@@ -242,16 +248,16 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
     comparison_models_text = ""
     if 0 < len(comparison_model_names) < len(evaluation.models):
         comparison_models_text = with_and(comparison_model_names)
-    ridge_name_by_type, are_classes_numeric, ridge_phrases = _describe_ridges(
-        evaluation
+    ridge_name_by_type, are_classes_numeric, ridge_phrases = (
+        _find_ridge_names_and_phrases(evaluation)
     )
     return _render_paragraphs(
         "supplement",
         evaluation,
         age_text=age_text,
         n_missing_ages=n_missing_ages,
-        reading=SettingPhrases(_list_reading_settings(evaluation)),
-        networks=_describe_networks(evaluation),
+        reading=SettingPhrases(_collect_reading_settings(evaluation)),
+        networks=_list_network_descriptions(evaluation),
         ridge_names=ridge_name_by_type,
         are_classes_numeric=are_classes_numeric,
         ridge_phrases=ridge_phrases,
@@ -285,18 +291,20 @@ def _list_score_texts(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     ]
 
 
-def _find_mean_age_and_n_missing(evaluation: Evaluation) -> tuple[str | None, int]:
+def _find_age_text_and_n_missing(evaluation: Evaluation) -> tuple[str | None, int]:
     """Return the mean age at the first scan, and in how many people it is missing."""
-    cohort_table = demographics.sort_by_visit(evaluation.cohort.table)
-    ages = demographics.find_covariate(
+    cohort_table = demographics.sort_scans_by_visit(evaluation.cohort.table)
+    age_series = demographics.find_covariate_series(
         cohort_table.drop_duplicates("participant"), "age"
     )
-    if ages is None:
+    if age_series is None:
         return None, 0
-    return spread_text(ages.mean(), ages.std(), 1), int(ages.isna().sum())
+    return spread_text(age_series.mean(), age_series.std(), 1), int(
+        age_series.isna().sum()
+    )
 
 
-def _list_reading_settings(evaluation: Evaluation) -> dict[str, Any]:
+def _collect_reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     """Return notes on reading: the findings, or otherwise the options given."""
     cohort = evaluation.cohort
     # What was read overrides the option: one array may hold the connectomes of all.
@@ -325,7 +333,7 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     if evaluation.connectome_gain is None:
         return []
     connectome_gain = ConnectomeGain(evaluation.connectome_gain)
-    study_connectome_verdict, own_connectome_verdict = (
+    network_gain_verdict, own_connectome_gain_verdict = (
         connectome_gain.network,
         connectome_gain.own_connectome,
     )
@@ -333,33 +341,34 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
         "original", "evidence_gain"
     ]
     sentences = [
-        f"{NETWORK_PHRASES[study_connectome_verdict.answer]}. The gain in log evidence "
+        f"{NETWORK_PHRASES[network_gain_verdict.answer]}. The gain in log evidence "
         f"is {spread_text(evidence_gain, n_digits=1)}, which is "
-        f"{_lead_phrase(study_connectome_verdict)} the gain of "
-        f"{NULL_PHRASES[study_connectome_verdict.compared_with]}."
+        f"{_lead_phrase(network_gain_verdict)} the gain of "
+        f"{NULL_PHRASES[network_gain_verdict.compared_with]}."
     ]
-    if own_connectome_verdict is None:
+    if own_connectome_gain_verdict is None:
         sentences.append(
             "All participants have the same connectome, so the gain of a "
             "participant's own connectome is unknown."
         )
     else:
         sentences.append(
-            f"{OWN_PHRASES[own_connectome_verdict.answer]}. The gain of participants' "
-            "own connectomes "
-            f"is {_lead_phrase(own_connectome_verdict)} the gain of "
-            f"{NULL_PHRASES[own_connectome_verdict.compared_with]}."
+            f"{OWN_PHRASES[own_connectome_gain_verdict.answer]}. The gain of "
+            "participants' own connectomes "
+            f"is {_lead_phrase(own_connectome_gain_verdict)} the gain of "
+            f"{NULL_PHRASES[own_connectome_gain_verdict.compared_with]}."
         )
     return sentences
 
 
-def _lead_phrase(verdict: Verdict) -> str:
+def _lead_phrase(gain_verdict: Verdict) -> str:
     """Return by how much a gain is larger than that of a null connectome."""
     low_text, high_text = (
-        spread_text(bound, n_digits=1) for bound in (verdict.low, verdict.high)
+        spread_text(bound, n_digits=1)
+        for bound in (gain_verdict.low, gain_verdict.high)
     )
-    direction = "more" if verdict.lead >= 0 else "less"
-    lead_text = spread_text(abs(verdict.lead), n_digits=1)
+    direction = "more" if gain_verdict.lead >= 0 else "less"
+    lead_text = spread_text(abs(gain_verdict.lead), n_digits=1)
     return (
         f"{lead_text} {direction} (90% interval of the difference {low_text} to "
         f"{high_text}) than"
@@ -369,8 +378,8 @@ def _lead_phrase(verdict: Verdict) -> str:
 def chosen_ridges_text(evaluation: Evaluation) -> str:
     """Return in how many folds each selecting model chose which nested ridge."""
     choice_sentences = []
-    for model_name, model_fits in _list_selecting_model_fits(evaluation):
-        choice_phrases = pd.Series(reported_values(model_fits, "chosen")).map(
+    for model_name, model_fit_table in _list_selecting_fit_tables(evaluation):
+        choice_phrases = pd.Series(reported_values(model_fit_table, "chosen")).map(
             MODEL_PHRASES
         )
         if is_external(evaluation):
@@ -387,7 +396,7 @@ def chosen_ridges_text(evaluation: Evaluation) -> str:
     return " ".join(choice_sentences)
 
 
-class FoldsWithoutScales(NamedTuple):
+class ScalelessFoldCount(NamedTuple):
     """Numbers of folds in which a selecting model chose no scale for each region."""
 
     model: str
@@ -395,38 +404,38 @@ class FoldsWithoutScales(NamedTuple):
     n_folds: int
 
 
-def folds_without_scales(evaluation: Evaluation) -> FoldsWithoutScales | None:
+def count_folds_without_scales(evaluation: Evaluation) -> ScalelessFoldCount | None:
     """Return the folds in which the main model has no scale for each region.
 
     None if the main model does not choose among the nested ridges.
     """
-    for model_name, model_fits in _list_selecting_model_fits(evaluation):
+    for model_name, model_fit_table in _list_selecting_fit_tables(evaluation):
         if model_name == evaluation.models[0]:
-            ridge_kinds = reported_values(model_fits, "chosen")
+            ridge_kinds = reported_values(model_fit_table, "chosen")
             n_folds_without = len(ridge_kinds) - ridge_kinds.count("regions")
-            return FoldsWithoutScales(model_name, n_folds_without, len(ridge_kinds))
+            return ScalelessFoldCount(model_name, n_folds_without, len(ridge_kinds))
     return None
 
 
 def count_fits_choosing_ridge(evaluation: Evaluation, ridge_kind: str) -> int | None:
     """Return in how many fits a nested ridge was chosen; None if no model chooses."""
-    fits_of_selecting_models = _list_selecting_model_fits(evaluation)
-    if not fits_of_selecting_models:
+    named_fit_tables = _list_selecting_fit_tables(evaluation)
+    if not named_fit_tables:
         return None
     return sum(
-        reported_values(model_fits, "chosen").count(ridge_kind)
-        for _, model_fits in fits_of_selecting_models
+        reported_values(model_fit_table, "chosen").count(ridge_kind)
+        for _, model_fit_table in named_fit_tables
     )
 
 
-def _list_selecting_model_fits(
+def _list_selecting_fit_tables(
     evaluation: Evaluation,
 ) -> list[tuple[str, pd.DataFrame]]:
     """Return names and fits of the models that choose among the nested ridges."""
     return [
-        (str(model_name), model_fits)
-        for model_name, model_fits in evaluation.fits.groupby("model", sort=False)
-        if json.loads(model_fits["settings"].iloc[0]).get("scales") == "auto"
+        (str(model_name), model_fit_table)
+        for model_name, model_fit_table in evaluation.fits.groupby("model", sort=False)
+        if json.loads(model_fit_table["settings"].iloc[0]).get("scales") == "auto"
     ]
 
 
@@ -522,20 +531,24 @@ def networks_kept_text(evaluation: Evaluation, fit_condition: str) -> str:
     their ridge are neither early nor late.
     """
     network_texts = []
-    for model_name, kept_networks in _count_kept_folds_by_network(evaluation).items():
-        n_folds = kept_networks.n_folds_by_condition[fit_condition]
-        if 2 * n_folds > kept_networks.n_fits:
-            epoch_text = count(kept_networks.n_epochs, "epoch")
-            fold_text = f"in {n_folds} of {count(kept_networks.n_fits, 'fold')}"
+    for model_name, kept_fold_counts in _count_kept_folds_by_network(
+        evaluation
+    ).items():
+        n_folds = kept_fold_counts.n_folds_by_condition[fit_condition]
+        if 2 * n_folds > kept_fold_counts.n_fits:
+            epoch_text = count(kept_fold_counts.n_epochs, "epoch")
+            fold_text = f"in {n_folds} of {count(kept_fold_counts.n_fits, 'fold')}"
             network_texts.append(f"{model_name} ({epoch_text}; {fold_text})")
     return with_and(network_texts) if network_texts else ""
 
 
 def count_hardly_trained_folds(evaluation: Evaluation, model_name: str) -> int:
     """Return in how many folds the network of a model was kept from an early epoch."""
-    kept_networks = _count_kept_folds_by_network(evaluation).get(model_name)
+    kept_fold_counts = _count_kept_folds_by_network(evaluation).get(model_name)
     return (
-        0 if kept_networks is None else int(kept_networks.n_folds_by_condition["early"])
+        0
+        if kept_fold_counts is None
+        else int(kept_fold_counts.n_folds_by_condition["early"])
     )
 
 
@@ -551,28 +564,33 @@ class _KeptFoldCounts(NamedTuple):
 def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldCounts]:
     """Return in how many folds each network meets every condition of networks."""
     fit_table = evaluation.fits
-    kept_networks_by_model = {}
-    for model_name, model_fits in fit_table[fit_table["epochs"].notna()].groupby(
+    kept_counts_by_model = {}
+    for model_name, model_fit_table in fit_table[fit_table["epochs"].notna()].groupby(
         "model"
     ):
-        setting_table = pd.DataFrame(reported_values(model_fits, "settings"))
+        setting_table = pd.DataFrame(reported_values(model_fit_table, "settings"))
         if "n_epochs" not in setting_table:
             continue
         is_unchecked_fit = np.array(
-            [_lacks_validation(report_text) for report_text in model_fits["report"]]
+            [
+                _lacks_validation_loss(fit_report_json)
+                for fit_report_json in model_fit_table["report"]
+            ]
         )
-        is_trained_fit = ~is_unchecked_fit & (tables.network_weights(model_fits) != 0)
-        patience = setting_table.get("patience", pd.Series(0)).clip(lower=1)
+        is_trained_fit = ~is_unchecked_fit & (
+            tables.network_weights(model_fit_table) != 0
+        )
+        patience_series = setting_table.get("patience", pd.Series(0)).clip(lower=1)
         best_epochs, n_epochs = (
-            model_fits["epochs"].to_numpy() + 1,
+            model_fit_table["epochs"].to_numpy() + 1,
             setting_table["n_epochs"],
         )
-        is_cut_short_fit = best_epochs + patience >= n_epochs
+        is_cut_short_fit = best_epochs + patience_series >= n_epochs
         is_near_end_fit = best_epochs > (1 - LATE_SHARE) * n_epochs
         is_late_fit = is_trained_fit & is_cut_short_fit & is_near_end_fit
         is_early_fit = is_trained_fit & (best_epochs <= N_EARLY_EPOCHS)
-        kept_networks_by_model[str(model_name)] = _KeptFoldCounts(
-            n_fits=len(model_fits),
+        kept_counts_by_model[str(model_name)] = _KeptFoldCounts(
+            n_fits=len(model_fit_table),
             n_epochs=n_epochs.iloc[0],
             n_folds_by_condition={
                 "unchecked": is_unchecked_fit.sum(),
@@ -580,25 +598,25 @@ def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldC
                 "early": is_early_fit.sum(),
             },
         )
-    return kept_networks_by_model
+    return kept_counts_by_model
 
 
 def unused_networks_text(evaluation: Evaluation) -> str:
     """Return the models whose networks have no weight in some folds, with counts."""
     network_texts = []
-    for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
-        if fold_text := tables.unused_network_text(model_fits):
+    for model_name, model_fit_table in evaluation.fits.groupby("model", sort=False):
+        if fold_text := tables.unused_network_text(model_fit_table):
             network_texts.append(f"{model_name} ({fold_text})")
     return with_and(network_texts) if network_texts else ""
 
 
-def _lacks_validation(report_text: str) -> bool:
+def _lacks_validation_loss(fit_report_json: str) -> bool:
     """Return whether the report of a fit has losses, but none of validation."""
-    loss_record = (json.loads(report_text) or {}).get("losses") or {}
+    loss_record = (json.loads(fit_report_json) or {}).get("losses") or {}
     return {*loss_record.get("validation", "")} == {None}
 
 
-def _describe_networks(
+def _list_network_descriptions(
     evaluation: Evaluation,
 ) -> list[tuple[str, str, SettingPhrases, str]]:
     """Return the name, sentence, settings and resembled network of every network.
@@ -613,10 +631,10 @@ def _describe_networks(
     network_descriptions: list[tuple[str, str, SettingPhrases, str]] = []
     first_network_by_type: dict[bool, tuple[str, dict[str, Any]]] = {}
     is_control_row = evaluation.fits["role"] == "control"
-    for model_name, model_fits in evaluation.fits[~is_control_row].groupby(
+    for model_name, model_fit_table in evaluation.fits[~is_control_row].groupby(
         "model", sort=False
     ):
-        model_settings = settings_of_model(model_fits)
+        model_settings = settings_of_model(model_fit_table)
         if "kernel" not in model_settings:
             continue
         network_key, sentence = model_settings.get("network", "heat"), ""
@@ -624,7 +642,7 @@ def _describe_networks(
             sentence = NETWORKS[network_key].sentence
             # Options that were not given concern heat kernels alone.
             option_names = {
-                *_flatten_options(json.loads(model_fits["settings"].iloc[0])),
+                *_flatten_options(json.loads(model_fit_table["settings"].iloc[0])),
                 "head",
             }
             option_names -= {"n_layers"} | NETWORKS[network_key].unused_settings
@@ -658,34 +676,34 @@ def has_ordinal_output(evaluation: Evaluation) -> bool:
     """Return whether a network, other than controls, has an ordinal output (CORN)."""
     is_control_row = evaluation.fits["role"] == "control"
     return any(
-        settings_of_model(model_fits).get("head") == "ordinal"
-        for _, model_fits in evaluation.fits[~is_control_row].groupby("model")
+        settings_of_model(model_fit_table).get("head") == "ordinal"
+        for _, model_fit_table in evaluation.fits[~is_control_row].groupby("model")
     )
 
 
-def _describe_ridges(
+def _find_ridge_names_and_phrases(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], bool, SettingPhrases]:
     """Return ridges by what they learn, whether classes are numbers, and settings."""
     ridge_name_by_type: dict[str, str] = {}
     ridge_settings: dict[str, Any] = {}
     are_classes_numeric = False
-    for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
-        model_settings = settings_of_model(model_fits)
+    for model_name, model_fit_table in evaluation.fits.groupby("model", sort=False):
+        model_settings = settings_of_model(model_fit_table)
         if "scales" in model_settings:
             ridge_name_by_type[model_settings.pop("scales")] = str(model_name)
-            are_classes_numeric = any(reported_values(model_fits, "ordered"))
+            are_classes_numeric = any(reported_values(model_fit_table, "ordered"))
             ridge_settings |= model_settings
     ridge_settings.pop("classes", None)
     return ridge_name_by_type, are_classes_numeric, SettingPhrases(ridge_settings)
 
 
-def settings_of_model(model_fits: pd.DataFrame) -> dict[str, Any]:
+def settings_of_model(model_fit_table: pd.DataFrame) -> dict[str, Any]:
     """Return the options of a model, completed by what its fits chose."""
-    model_settings = _flatten_options(json.loads(model_fits["settings"].iloc[0]))
+    model_settings = _flatten_options(json.loads(model_fit_table["settings"].iloc[0]))
     settings_by_fit = [
         _flatten_options(fit_settings)
-        for fit_settings in reported_values(model_fits, "settings")
+        for fit_settings in reported_values(model_fit_table, "settings")
     ]
     for fit_settings in (model_settings, *settings_by_fit):
         if (fit_settings.get("patience") or 0) >= (
@@ -723,11 +741,11 @@ def _flatten_options(nested_settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _render_paragraphs(
-    template_name: str, evaluation: Evaluation, **template_values: Any
+    template_name: str, evaluation: Evaluation, **value_by_variable: Any
 ) -> list[str]:
     """Fill a template, and split it into paragraphs of one line each."""
     rendered_text = TEMPLATES.get_template(f"{template_name}.txt.j2").render(
-        **template_values,
+        **value_by_variable,
         evaluation=evaluation,
         cohort=evaluation.cohort,
         settings=evaluation.settings,
@@ -762,7 +780,7 @@ def value_text(setting_value: object) -> str:
     return " ".join(str(setting_value).split())
 
 
-def keep_numbers(sentence_text: str) -> str:
+def keep_p_values_unbroken(sentence_text: str) -> str:
     """Return a text in which no line ends between a p and its number."""
     return re.sub(
         r"\bp ([<=]) (?=\d)", "p\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", sentence_text
@@ -793,7 +811,7 @@ TEMPLATES.filters |= {
     "capitalize_first": capitalize_first,
     "check_title": check_title,
     "count": count,
-    "keep_numbers": keep_numbers,
+    "keep_p_values_unbroken": keep_p_values_unbroken,
     "split_caption": split_caption,
     "with_and": with_and,
     "with_article": with_article,

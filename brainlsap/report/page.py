@@ -34,7 +34,7 @@ from brainlsap.report.brain import (
     plot_regions,
     plot_scales_at_quarters,
 )
-from brainlsap.report.brain_interactive import interactive_page
+from brainlsap.report.brain_interactive import interactive_brain_html
 from brainlsap.report.checklist import PAGE_SECTIONS, checklist_table
 from brainlsap.report.conclusions import (
     class_text,
@@ -48,7 +48,7 @@ from brainlsap.report.conclusions import (
     predictor_text,
 )
 from brainlsap.report.demographics import demographics_table
-from brainlsap.report.exports import relative_scales
+from brainlsap.report.exports import make_relative_scale_table
 from brainlsap.report.external import (
     external_tables,
     is_external,
@@ -60,7 +60,7 @@ from brainlsap.report.figures import (
     MIDDLE_WIDTH,
     PAGE_WIDTH,
     new_figure,
-    prepare_axes,
+    prepare_axes_array,
 )
 from brainlsap.report.methods import (
     TEMPLATES,
@@ -142,7 +142,7 @@ def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         table_by_name["regions"] = regions.region_tests_table(evaluation, atlas)
         table_by_name["region_groups"] = regions.region_group_text_table(evaluation)
         table_by_name["directions"] = tables.direction_table(
-            evaluation, _selected_ranking(evaluation), atlas, MOST_ROWS
+            evaluation, _make_selected_ranking_table(evaluation), atlas, MOST_ROWS
         )
     elif ranking_table is not None:
         table_by_name["directions"] = tables.direction_table(
@@ -173,7 +173,7 @@ def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     return table_by_name
 
 
-def _selected_ranking(
+def _make_selected_ranking_table(
     evaluation: Evaluation, feature: str | None = None
 ) -> pd.DataFrame:
     """Return the regions of the table of tests, numbered in its order.
@@ -197,7 +197,7 @@ def _list_region_marks(evaluation: Evaluation) -> list[str]:
         return []
     if not regions.ranks_by_varied_scales(evaluation):  # There is no panel of scales.
         return []
-    selected_ranking_table = _selected_ranking(
+    selected_ranking_table = _make_selected_ranking_table(
         evaluation, evaluation.cohort.feature_names[0]
     )
     mark_texts = []
@@ -256,7 +256,7 @@ def _plot_further_effects(
 
 def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
     """Draw the relative scales of every model that distinguishes regions."""
-    scale_map_table = relative_scales(evaluation)
+    scale_map_table = make_relative_scale_table(evaluation)
     scale_map_table = scale_map_table[regions.models_of_varied_scales(evaluation)]
     # Use one range from 0 for all maps, so that a map of similar scales looks even.
     largest_scale = max(1.0, float(scale_map_table.max(axis=None)))
@@ -294,53 +294,59 @@ def _plot_class_panels(evaluation: Evaluation) -> Any:
     figure_width_mm, figure_height_mm = (
         (MIDDLE_WIDTH, 75) if has_long_names else (PAGE_WIDTH, 62)
     )
-    panel_axes = prepare_axes(None, figure_width_mm, figure_height_mm, n_panels=3)
-    for plot_function, axes in zip(plot_functions, panel_axes, strict=True):
+    panel_axes_array = prepare_axes_array(
+        None, figure_width_mm, figure_height_mm, n_panels=3
+    )
+    for plot_function, axes in zip(plot_functions, panel_axes_array, strict=True):
         try:
             plot_function(evaluation, model_name, axes=axes)
         except ParameterError:  # The model has no probabilities or decision values.
             axes.remove()
-    return panel_axes[0].figure
+    return panel_axes_array[0].figure
 
 
 def _plot_gain_panels(evaluation: Evaluation) -> Any:
     """Draw what the connectome adds in log evidence and in left-out error."""
     gain_table: Any = evaluation.connectome_gain
     connectome_gain = ConnectomeGain(gain_table)
-    panel_axes = prepare_axes(None, PAGE_WIDTH, 24 + 5 * len(gain_table), n_panels=2)
+    panel_axes_array = prepare_axes_array(
+        None, PAGE_WIDTH, 24 + 5 * len(gain_table), n_panels=2
+    )
     score_columns = ("evidence_gain", "error_gain")
-    for score_column, axes in zip(score_columns, panel_axes, strict=True):
+    for score_column, axes in zip(score_columns, panel_axes_array, strict=True):
         plots.plot_connectome_gain(connectome_gain, score_column, axes=axes)
-    panel_axes[1].set_yticklabels([])
-    return panel_axes[0].figure
+    panel_axes_array[1].set_yticklabels([])
+    return panel_axes_array[0].figure
 
 
 def _plot_region_panels(evaluation: Evaluation) -> Any:
     """Draw differences, tests and scales of the same regions side by side."""
     cohort, feature = evaluation.cohort, evaluation.cohort.feature_names[0]
-    selected_ranking_table = _selected_ranking(evaluation, feature)
+    selected_ranking_table = _make_selected_ranking_table(evaluation, feature)
     n_regions = len(selected_ranking_table)
     has_scales = evaluation.ranking is not None
     has_scales = has_scales and regions.ranks_by_varied_scales(evaluation)
     n_panels = 3 if has_scales else 2
-    panel_axes = prepare_axes(None, PAGE_WIDTH, 24 + 6 * n_regions, n_panels=n_panels)
+    panel_axes_array = prepare_axes_array(
+        None, PAGE_WIDTH, 24 + 6 * n_regions, n_panels=n_panels
+    )
     plots.plot_directions(
         evaluation,
         selected_ranking_table,
         cohort.atlas,
         n_regions,
         feature=feature,
-        axes=panel_axes[0],
+        axes=panel_axes_array[0],
     )
     plots.plot_region_tests(
-        evaluation, cohort.atlas, feature=feature, axes=panel_axes[1]
+        evaluation, cohort.atlas, feature=feature, axes=panel_axes_array[1]
     )
     if n_panels > 2:
         plots.plot_scales(
-            selected_ranking_table, cohort.atlas, n_regions, axes=panel_axes[2]
+            selected_ranking_table, cohort.atlas, n_regions, axes=panel_axes_array[2]
         )
-    _wrap_panel_labels(panel_axes)
-    return panel_axes[0].figure
+    _wrap_panel_labels(panel_axes_array)
+    return panel_axes_array[0].figure
 
 
 def _plot_scale_panels(evaluation: Evaluation) -> Any:
@@ -348,16 +354,16 @@ def _plot_scale_panels(evaluation: Evaluation) -> Any:
     ranking_table, atlas = evaluation.ranking, evaluation.cohort.atlas
     n_rows = len(tables.ranked_regions(ranking_table, plots.N_SHOWN))
     feature_names = evaluation.cohort.feature_names[:2]  # Further ones are in a table.
-    panel_axes = prepare_axes(
+    panel_axes_array = prepare_axes_array(
         None, PAGE_WIDTH, 19 + 9 * n_rows, n_panels=1 + len(feature_names)
     )
-    plots.plot_scales(ranking_table, atlas, axes=panel_axes[0])
-    for axes, feature in zip(panel_axes[1:], feature_names, strict=True):
+    plots.plot_scales(ranking_table, atlas, axes=panel_axes_array[0])
+    for axes, feature in zip(panel_axes_array[1:], feature_names, strict=True):
         plots.plot_directions(
             evaluation, ranking_table, atlas, feature=feature, axes=axes
         )
-    _wrap_panel_labels(panel_axes)
-    return panel_axes[0].figure
+    _wrap_panel_labels(panel_axes_array)
+    return panel_axes_array[0].figure
 
 
 def _plot_selected_regions(evaluation: Evaluation) -> Any:
@@ -367,20 +373,22 @@ def _plot_selected_regions(evaluation: Evaluation) -> Any:
     return _plot_scale_panels(evaluation)
 
 
-def _wrap_panel_labels(panel_axes: Any) -> None:
+def _wrap_panel_labels(panel_axes_array: Any) -> None:
     """Keep the names of rows in the first panel; wrap labels to its width."""
     row_names = [
-        tick_label.get_text() for tick_label in panel_axes[0].get_yticklabels()
+        tick_label.get_text() for tick_label in panel_axes_array[0].get_yticklabels()
     ]
-    panel_axes[0].set_yticklabels(
+    panel_axes_array[0].set_yticklabels(
         [fill(" ".join(row_name.split()), 40) for row_name in row_names]
     )
-    for axes in panel_axes[1:]:
+    for axes in panel_axes_array[1:]:
         axes.set_yticklabels([])
-    for axes in panel_axes:  # Region names leave little width for tick and axis labels.
+    for (
+        axes
+    ) in panel_axes_array:  # Region names leave little width for tick and axis labels.
         axes.locator_params("x", nbins=5)
         axes.set_xlabel(
-            fill(" ".join(axes.get_xlabel().split()), 96 // len(panel_axes))
+            fill(" ".join(axes.get_xlabel().split()), 96 // len(panel_axes_array))
         )
 
 
@@ -543,14 +551,14 @@ def start_drawing(
     }
     other_figure_names = FIGURES.keys() - map_figure_names - _INTERVAL_FIGURES
     draw_tasks: list[Any] = [
-        delayed(_draw_figures)(evaluation, atlas, map_figure_names),
-        delayed(_draw_figures)(evaluation, atlas, other_figure_names),
+        delayed(_draw_figure_records)(evaluation, atlas, map_figure_names),
+        delayed(_draw_figure_records)(evaluation, atlas, other_figure_names),
     ]
     varied_scale_models = regions.models_of_varied_scales(evaluation)
     if evaluation.ranking is not None and varied_scale_models and atlas.has_surfaces:
         draw_tasks.append(
-            delayed(interactive_page)(
-                relative_scales(evaluation)[varied_scale_models],
+            delayed(interactive_brain_html)(
+                make_relative_scale_table(evaluation)[varied_scale_models],
                 atlas,
                 title="Relative scale",
                 colorbar_label="relative scale",
@@ -600,16 +608,18 @@ def write_page(
         + (["SUPPLEMENT", *supplement_paragraphs] if supplement_paragraphs else [])
     )
     (folder / "methods.txt").write_text(f"{methods_file_text}\n", "utf-8")
-    summary_context = _make_screen_context(evaluation, withhold_names)
+    first_screen_variables = _make_first_screen_variables(evaluation, withhold_names)
     page_template = TEMPLATES.get_template("report.html.j2")
     region_answers = regions.answer_region_questions(
         evaluation, evaluation.cohort.atlas
     )
     _write_predictions(evaluation, folder / "predictions.tsv", pseudonym_by_scan)
-    encoded_interval_figures = _draw_figures(evaluation, atlas, _INTERVAL_FIGURES)
-    encoded_map_figures, encoded_other_figures, *interactive_pages = drawing_iterator
+    interval_record_by_figure = _draw_figure_records(
+        evaluation, atlas, _INTERVAL_FIGURES
+    )
+    map_record_by_figure, other_record_by_figure, *interactive_pages = drawing_iterator
     figure_record_by_name = (
-        encoded_other_figures | encoded_map_figures | encoded_interval_figures
+        other_record_by_figure | map_record_by_figure | interval_record_by_figure
     )
     for interactive_html in interactive_pages:
         (folder / "brain.html").write_text(interactive_html, "utf-8")
@@ -624,7 +634,7 @@ def write_page(
         title=withhold_names(evaluation.settings["title"]),
         predictor=predictor_text(evaluation),
         remarks=list(map(withhold_names, score_remarks(evaluation))),
-        **summary_context,
+        **first_screen_variables,
         features=tables.feature_text(evaluation.cohort),
         training=training_text(evaluation) if "brain" in figure_record_by_name else "",
         has_varied_scales=regions.ranks_by_varied_scales(evaluation),
@@ -633,13 +643,13 @@ def write_page(
         figures=figure_record_by_name,
         methods=methods_paragraphs,
         supplement=supplement_paragraphs,
-        fold_warnings=_count_warnings(evaluation, withhold_names).items(),
+        fold_warnings=_count_folds_by_warning(evaluation, withhold_names).items(),
         region_answers=region_answers,
         planted_text=regions.planted_text(evaluation),
         scale_warning=regions.scale_warning(evaluation),
         confounding=""
         if is_external(evaluation)
-        else confounding_text(evaluation, summary_context["conclusions"]),
+        else confounding_text(evaluation, first_screen_variables["conclusions"]),
         excluded=withhold_names(excluded_text(evaluation)),
         region_notes=regions.list_test_notes(evaluation),
         has_region_tests=regions.has_region_tests(evaluation),
@@ -659,7 +669,7 @@ def write_page(
     _write_settings(evaluation, folder, withhold_names)
 
 
-def _count_warnings(
+def _count_folds_by_warning(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> "pd.Series[int]":
     """Return in how many folds each model gave each warning, by model and text."""
@@ -753,7 +763,9 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     atlas_indices = atlas.match(list(ranking_table["region"]))
     ranking_table.insert(2, "full_name", np.array(atlas.full_names)[atlas_indices])
     ranking_table[[*"xyz"]] = atlas.coordinates[atlas_indices]
-    scale_map_table = relative_scales(evaluation).add_prefix("relative_scale of ")
+    scale_map_table = make_relative_scale_table(evaluation).add_prefix(
+        "relative_scale of "
+    )
     ranking_table = ranking_table.join(scale_map_table, on="region").dropna(
         axis=1, how="all"
     )
@@ -770,7 +782,7 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
     write_tsv(difference_table, folder / table_file_path("class_features"))
 
 
-def _make_screen_context(
+def _make_first_screen_variables(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> dict[str, Any]:
     """Return the first screen of the page, without names of people, files and days."""
@@ -790,18 +802,18 @@ def _make_screen_context(
                 [("Model", withhold_names(external_model_text(evaluation)))],
             ],
         }
-    conclusions = draw_conclusions(evaluation)
-    conclusions = replace(
-        conclusions,
-        may_write=withhold_names(conclusions.may_write),
-        cautions=tuple(map(withhold_names, conclusions.cautions)),
+    study_conclusions = draw_conclusions(evaluation)
+    study_conclusions = replace(
+        study_conclusions,
+        may_write=withhold_names(study_conclusions.may_write),
+        cautions=tuple(map(withhold_names, study_conclusions.cautions)),
         covariates=replace(
-            conclusions.covariates,
-            sentence=withhold_names(conclusions.covariates.sentence),
+            study_conclusions.covariates,
+            sentence=withhold_names(study_conclusions.covariates.sentence),
         ),
     )
     return {
-        "conclusions": conclusions,
+        "conclusions": study_conclusions,
         "summary": [
             [
                 ("Participants", withhold_names(class_text(evaluation))),
@@ -812,7 +824,7 @@ def _make_screen_context(
     }
 
 
-def _draw_figures(
+def _draw_figure_records(
     evaluation: Evaluation, atlas: Any, figure_names: Collection[str]
 ) -> dict[str, dict[str, Any]]:
     """Draw figures of a report; return image, width in mm and note, by name.
@@ -821,12 +833,12 @@ def _draw_figures(
     """
     figure_by_name = report_figures(evaluation, atlas, figure_names)
     return {
-        figure_name: _encode_figure(page_figure)
+        figure_name: _make_figure_record(page_figure)
         for figure_name, page_figure in figure_by_name.items()
     }
 
 
-def _encode_figure(figure: Any) -> dict[str, Any]:
+def _make_figure_record(figure: Any) -> dict[str, Any]:
     """Return a figure as PNG in base64, its width in mm and its note; close it."""
     png_buffer = io.BytesIO()
     figure.savefig(png_buffer, format="png")

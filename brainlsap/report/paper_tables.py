@@ -230,9 +230,11 @@ def latex_table(
     cell_rows, column_heads = latex_cells_and_titles(body_table)
     column_widths_mm = _smallest_column_widths(body_table)
     tabular_texts = []
-    for column_indices in _split_columns(column_widths_mm, width):
+    for column_indices in _split_column_indices(column_widths_mm, width):
         block_table = body_table.iloc[:, column_indices]
-        block_widths = _fit_widths(block_table, column_widths_mm, column_indices, width)
+        block_column_widths_mm = _fit_column_widths(
+            block_table, column_widths_mm, column_indices, width
+        )
         for start_index in range(0, max(len(body_table), 1), MAX_ROWS):
             row_slice = slice(start_index, start_index + MAX_ROWS)
             tabular_texts.append(
@@ -242,7 +244,7 @@ def latex_table(
                         [cell_row[column_index] for column_index in column_indices]
                         for cell_row in cell_rows[row_slice]
                     ],
-                    block_widths,
+                    block_column_widths_mm,
                     None
                     if row_group_names is None
                     else list(row_group_names.iloc[row_slice]),
@@ -276,7 +278,7 @@ def latex_table(
     return "\n".join([head_comment, "\n\n".join(table_texts), ""])
 
 
-def paper_tables(
+def make_latex_by_table(
     table_by_name: Mapping[str, pd.DataFrame], evaluation: Evaluation
 ) -> dict[str, str]:
     """Return every table of a report as LaTeX, by name, with caption and note."""
@@ -344,28 +346,30 @@ def _smallest_column_widths(body_table: pd.DataFrame) -> list[float]:
     return column_widths_mm
 
 
-def _split_columns(column_widths_mm: Sequence[float], width: float) -> list[list[int]]:
+def _split_column_indices(
+    column_widths_mm: Sequence[float], table_width_mm: float
+) -> list[list[int]]:
     """Return the columns of each part of a table; the first is in all of them."""
     index_blocks, column_indices = [], [0]
     for column_index in range(1, len(column_widths_mm)):
         block_width_mm = sum(
             column_widths_mm[i] + _COLUMN_GAP for i in [*column_indices, column_index]
         )
-        if block_width_mm > width and len(column_indices) > 1:
+        if block_width_mm > table_width_mm and len(column_indices) > 1:
             index_blocks.append(column_indices)
             column_indices = [0]
         column_indices.append(column_index)
     return [*index_blocks, column_indices]
 
 
-def _fit_widths(
+def _fit_column_widths(
     body_table: pd.DataFrame,
     column_widths_mm: Sequence[float],
     column_indices: Sequence[int],
-    width: float,
+    table_width_mm: float,
 ) -> list[float]:
     """Widen columns of wrapped texts into the space that is left, within the width."""
-    block_widths = np.array(
+    block_column_widths_mm = np.array(
         [column_widths_mm[column_index] for column_index in column_indices]
     )
     natural_widths = []
@@ -378,16 +382,24 @@ def _fit_widths(
             ),
         ]
         natural_widths.append(max(map(cell_text_width, cell_texts)))
-    missing_widths = np.maximum(np.array(natural_widths) - block_widths, 0.0)
-    free_width = width - block_widths.sum() - _COLUMN_GAP * len(block_widths)
+    missing_widths = np.maximum(np.array(natural_widths) - block_column_widths_mm, 0.0)
+    free_width = (
+        table_width_mm
+        - block_column_widths_mm.sum()
+        - _COLUMN_GAP * len(block_column_widths_mm)
+    )
     if free_width > 0 and missing_widths.sum() > 0:
-        block_widths = block_widths + missing_widths * min(
+        block_column_widths_mm = block_column_widths_mm + missing_widths * min(
             1.0, free_width / missing_widths.sum()
         )
-    excess_width = block_widths.sum() + _COLUMN_GAP * len(block_widths) - width
+    excess_width = (
+        block_column_widths_mm.sum()
+        + _COLUMN_GAP * len(block_column_widths_mm)
+        - table_width_mm
+    )
     if excess_width > 0:  # The first column and one more do not fit: wrap the widest.
-        block_widths[block_widths.argmax()] -= excess_width
-    return [float(column_width) for column_width in block_widths]
+        block_column_widths_mm[block_column_widths_mm.argmax()] -= excess_width
+    return [float(column_width) for column_width in block_column_widths_mm]
 
 
 def _write_tabular(

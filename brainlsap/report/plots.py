@@ -45,7 +45,7 @@ from brainlsap.report.figures import (
     MIDDLE_WIDTH,
     PAGE_WIDTH,
     paper_style,
-    prepare_axes,
+    prepare_axes_array,
 )
 from brainlsap.text import count, option_text
 
@@ -188,13 +188,13 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
 
 def _draw_class_boxes(
     axes: Axes,
-    count_table: pd.DataFrame,
-    parent_centre: tuple[float, float],
+    class_count_table: pd.DataFrame,
+    parent_centre_mm: tuple[float, float],
     width_mm: float,
 ) -> None:
     """Draw a row of boxes with the participants and scans of each class."""
-    parent_x, parent_y = parent_centre
-    n_classes = len(count_table)
+    parent_x, parent_y = parent_centre_mm
+    n_classes = len(class_count_table)
     # The row is as wide as the boxes above it.
     left_x, right_x = 0.04 * width_mm, 0.985 * width_mm
     box_distance = (right_x - left_x + FLOW_GAP / 2) / n_classes
@@ -209,7 +209,7 @@ def _draw_class_boxes(
     last_x = first_x + (n_classes - 1) * box_distance
     line_end_positions = [min(first_x, parent_x), max(last_x, parent_x)]
     axes.plot(line_end_positions, [line_y] * 2, color=INK, lw=0.7)
-    for class_index, class_record in enumerate(count_table.to_dict("records")):
+    for class_index, class_record in enumerate(class_count_table.to_dict("records")):
         x = first_x + class_index * box_distance
         _draw_arrow(axes, (x, line_y), (x, top_y))
         n_letters = int(box_width / LETTER_WIDTH)
@@ -418,7 +418,7 @@ def plot_learning_curve(
             "the evaluation has no learning curve; run the study with "
             f"{option_text('learning_curve', True)}."
         )
-    (axes,) = prepare_axes(axes, width)
+    (axes,) = prepare_axes_array(axes, width)
     axes.axhline(1 / len(evaluation.cohort.classes), color=GREY, linestyle="--")
     curve_styles = zip((BLUE, ORANGE), ("o", "s"), ("-", ":"), strict=True)
     x_factors = (0.985, 1.015)  # of dots, so that bars do not cover each other
@@ -569,7 +569,7 @@ def plot_confusion(
     )
     class_totals = confusion_counts.sum(axis=1)
     row_shares = confusion_counts / np.maximum(class_totals[:, None], 1)
-    (axes,) = prepare_axes(axes, width)
+    (axes,) = prepare_axes_array(axes, width)
     # Dark letters are easy to read on the lighter half of the colours.
     light_blues = plt.get_cmap("Blues")(np.linspace(0, 0.5, 256))
     axes.imshow(row_shares, cmap=ListedColormap(light_blues), vmin=0, vmax=1)
@@ -638,7 +638,7 @@ def plot_roc(
         raise ParameterError(f"{model} has no ROC curve.")
     axes = _make_square_axes(axes, width, "1 \N{MINUS SIGN} specificity", "sensitivity")
     false_positive_rates = np.linspace(0, 1, 1001)
-    color_by_class = class_colors(evaluation)
+    color_by_class = choose_color_by_class(evaluation)
     indices_by_fold = [
         np.flatnonzero(model_predictions.fold_numbers == fold_number)
         for fold_number in np.unique(model_predictions.fold_numbers)
@@ -749,7 +749,7 @@ def plot_calibration(
             bin_accuracy,
             lower_bound,
             upper_bound,
-            error_axis="yerr",
+            error_keyword="yerr",
             color=BLUE,
         )
     return axes
@@ -858,7 +858,7 @@ def plot_directions(
         axes, width, tables.region_labels(top_region_names, atlas), axis_label
     )
     axes.axvline(0, **ZERO_STYLE)
-    color_by_class = class_colors(evaluation)
+    color_by_class = choose_color_by_class(evaluation)
     # Space classes so that those of one region are closer than neighbouring regions.
     middle_offset = (len(other_classes) - 1) / 2
     class_spacing = min(0.16, 0.5 / len(other_classes))
@@ -1012,14 +1012,16 @@ def plot_training(
         If the model is unknown, or has neither record.
     """
     model = _resolve_model_name(evaluation, model)
-    model_fits = evaluation.fits[evaluation.fits["model"] == model]
-    loss_records = tables.reported_values(model_fits, "losses")
-    scale_path_table = scales_in_training(evaluation, model)
+    model_fit_table = evaluation.fits[evaluation.fits["model"] == model]
+    loss_records = tables.reported_values(model_fit_table, "losses")
+    scale_path_table = make_training_scale_table(evaluation, model)
     if not loss_records and scale_path_table.empty:
         raise ParameterError(
             f"{model} has no record of training (losses, scales); name another model."
         )
-    loss_axes, scale_axes = panel_axes = prepare_axes(axes, width, 60, n_panels=2)
+    loss_axes, scale_axes = panel_axes_array = prepare_axes_array(
+        axes, width, 60, n_panels=2
+    )
     for loss_kind, curve_color in (("training", GREY), ("validation", BLUE)):
         loss_curves = [
             pd.Series(loss_record[loss_kind], np.add(loss_record["epoch"], 1), float)
@@ -1055,9 +1057,9 @@ def plot_training(
     loss_axes.locator_params("x", integer=True)
     loss_axes.set(xlabel="epoch", ylabel="mean cross-entropy")
     scale_axes.set(xlabel="share of the epochs kept", ylabel="relative scale")
-    for panel_ax in panel_axes:
+    for panel_ax in panel_axes_array:
         _draw_legend(panel_ax)
-    return panel_axes
+    return panel_axes_array
 
 
 def plot_contributions(
@@ -1090,7 +1092,7 @@ def plot_contributions(
     if len(other_region_names):
         row_names.append(f"{len(other_region_names)} other regions")
         bar_lengths.append(float(region_contributions[other_region_names].sum()))
-    (axes,) = prepare_axes(None, COLUMN_WIDTH, 18 + 5 * len(row_names))
+    (axes,) = prepare_axes_array(None, COLUMN_WIDTH, 18 + 5 * len(row_names))
     axes.barh(np.arange(len(row_names)), bar_lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
     label_rows(axes, [tables.shorten_name(row_name, 40) for row_name in row_names])
@@ -1098,7 +1100,7 @@ def plot_contributions(
     return axes.figure
 
 
-def scales_in_training(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
+def make_training_scale_table(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return relative scales during training: rows are regions, columns shares.
 
     The values are those of :func:`rank_regions` (means over folds) at every recorded
@@ -1115,7 +1117,7 @@ def scales_in_training(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     return pd.DataFrame(scales_by_share).dropna()
 
 
-def class_colors(evaluation: Evaluation) -> dict[str, str]:
+def choose_color_by_class(evaluation: Evaluation) -> dict[str, str]:
     """Return a colour for every class; ordered classes go from light to dark."""
     class_names = evaluation.cohort.classes
     color_list: list[Any] = list(COLORS)
@@ -1136,12 +1138,12 @@ def _draw_errorbars(
     lower_bounds: Any,
     upper_bounds: Any,
     *,
-    error_axis: str = "xerr",
+    error_keyword: str = "xerr",
     **errorbar_style: Any,
 ) -> None:
     """Draw values with their bounds, unclipped at the limits of the axes."""
-    interval_centres = x if error_axis == "xerr" else y
-    errorbar_style[error_axis] = (
+    interval_centres = x if error_keyword == "xerr" else y
+    errorbar_style[error_keyword] = (
         np.array([interval_centres - lower_bounds, upper_bounds - interval_centres])
         .clip(0)
         .reshape(2, -1)
@@ -1156,10 +1158,10 @@ def _draw_reference_line(
     reference_label: str,
     *,
     alignment: Literal["center", "left"] = "center",
-    **line_style: Any,
+    **line_properties: Any,
 ) -> None:
     """Draw a vertical line, dashed by default, with its label above the axes."""
-    axes.axvline(x, **DASH_STYLE | line_style)
+    axes.axvline(x, **DASH_STYLE | line_properties)
     # Letters such as g reach below their line, so keep a space of two points.
     axes.annotate(
         reference_label,
@@ -1174,10 +1176,10 @@ def _draw_reference_line(
 
 
 def _make_square_axes(
-    axes: Axes | None, width: float, xlabel: str, ylabel: str
+    axes: Axes | None, figure_width_mm: float, xlabel: str, ylabel: str
 ) -> Axes:
     """Return square axes from 0 to 1, with their diagonal."""
-    (axes,) = prepare_axes(axes, width)
+    (axes,) = prepare_axes_array(axes, figure_width_mm)
     axes.plot([0, 1], [0, 1], **DASH_STYLE)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=xlabel, ylabel=ylabel)
     return axes
@@ -1208,7 +1210,7 @@ def _draw_legend(axes: Axes, title: str = "", legend_overhang_mm: float = 0.0) -
         mark_name.count("\n") for mark_name in wrapped_mark_names
     )
     n_lines += bool(title)
-    figures.add_text_lines(axes, n_lines - 1, is_side_by_side=True)
+    figures.add_height_for_lines(axes, n_lines - 1, is_side_by_side=True)
     legend_style: Any = {"borderpad": 0.1, "columnspacing": 0.8, "handletextpad": 0.4}
     # Leave room for the letter of a panel, of up to 12 points.
     is_narrow = (
@@ -1247,14 +1249,16 @@ def _draw_legend(axes: Axes, title: str = "", legend_overhang_mm: float = 0.0) -
 
 
 def _make_row_axes(
-    axes: Any, width: float, row_names: list[str], axis_label: str
+    axes: Any, figure_width_mm: float, row_names: list[str], axis_label: str
 ) -> Axes:
     """Return axes with one named row per name; a new figure is as high as they need."""
-    (axes,) = prepare_axes(axes, width, 19)
-    width = figures.cell_size_mm(axes)[0]
-    n_letters_per_line = int(17 + width / 6.4)
+    (axes,) = prepare_axes_array(axes, figure_width_mm, 19)
+    figure_width_mm = figures.cell_size_mm(axes)[0]
+    n_letters_per_line = int(17 + figure_width_mm / 6.4)
     plot_width_mm = (
-        width - 8 - LETTER_WIDTH * min(n_letters_per_line, max(map(len, row_names)))
+        figure_width_mm
+        - 8
+        - LETTER_WIDTH * min(n_letters_per_line, max(map(len, row_names)))
     )
     row_names = [
         textwrap.fill(tables.shorten_name(row_name, 72), n_letters_per_line)
@@ -1262,30 +1266,36 @@ def _make_row_axes(
     ]
     axis_label = textwrap.fill(axis_label, max(12, int(plot_width_mm / LETTER_WIDTH)))
     row_height = max(1.3, 1 + max(row_name.count("\n") for row_name in row_names))
-    figures.add_text_lines(axes, axis_label.count("\n") + row_height * len(row_names))
+    figures.add_height_for_lines(
+        axes, axis_label.count("\n") + row_height * len(row_names)
+    )
     label_rows(axes, row_names)
     axes.set_xlabel(axis_label)
     axes.locator_params("x", nbins=int(np.clip(plot_width_mm / 13, 1, 9)))
     return axes
 
 
-def _resolve_model_name(evaluation: Evaluation, model: str | None) -> str:
+def _resolve_model_name(evaluation: Evaluation, model_name: str | None) -> str:
     """Return the name of a model, by default the first; raise if it is unknown."""
     check_evaluation_given(evaluation)
-    model = evaluation.models[0] if model is None else model
-    check_choice("model", model, evaluation.models)
-    return model
+    model_name = evaluation.models[0] if model_name is None else model_name
+    check_choice("model", model_name, evaluation.models)
+    return model_name
 
 
 def _select_name_and_predictions(
-    evaluation: Evaluation, model: str | None
+    evaluation: Evaluation, model_name: str | None
 ) -> tuple[str, Predictions]:
     """Return name and predictions of a model, by default of the first."""
-    model = _resolve_model_name(evaluation, model)
-    prediction_table = evaluation.predictions[evaluation.predictions["model"] == model]
+    model_name = _resolve_model_name(evaluation, model_name)
+    prediction_table = evaluation.predictions[
+        evaluation.predictions["model"] == model_name
+    ]
     if prediction_table.empty:
-        raise ParameterError(f"{model} failed in every fold, so it has no predictions.")
-    return model, evaluation.as_predictions(prediction_table)
+        raise ParameterError(
+            f"{model_name} failed in every fold, so it has no predictions."
+        )
+    return model_name, evaluation.as_predictions(prediction_table)
 
 
 def label_rows(axes: Axes, row_names: list[str]) -> None:

@@ -46,12 +46,12 @@ _SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
 def withhold_paths(settings: Mapping[str, object]) -> dict[str, object]:
     """Return settings in which every value that is a path is withheld as a whole."""
     return {
-        setting_name: _withhold_value(str(setting_name), setting_value)
+        setting_name: _withhold_paths_in_setting(str(setting_name), setting_value)
         for setting_name, setting_value in settings.items()
     }
 
 
-def _withhold_value(setting_name: str, setting_value: object) -> object:
+def _withhold_paths_in_setting(setting_name: str, setting_value: object) -> object:
     """Return the value of a setting, with paths replaced."""
     if setting_name in _PATH_FIELDS and setting_value:
         return PATH
@@ -62,7 +62,10 @@ def _withhold_value(setting_name: str, setting_value: object) -> object:
     if setting_name in _WORD_FIELDS:
         return setting_value
     if isinstance(setting_value, list | tuple):
-        return [_withhold_value(setting_name, list_item) for list_item in setting_value]
+        return [
+            _withhold_paths_in_setting(setting_name, list_item)
+            for list_item in setting_value
+        ]
     if not isinstance(setting_value, str):
         return setting_value
     if setting_name == "connectome":
@@ -129,7 +132,7 @@ def make_withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
         re.sub("^(sub|ses)-", "", private_name) for private_name in private_names
     }
     pattern_by_name = {
-        private_name.lower(): _name_pattern(private_name)
+        private_name.lower(): _make_name_regex(private_name)
         for private_name in private_names - {""}
     }
     # Longer names are withheld before shorter ones that they begin with.
@@ -164,7 +167,7 @@ def make_withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
     return withhold
 
 
-def _name_pattern(private_name: str) -> str:
+def _make_name_regex(private_name: str) -> str:
     """Return the pattern of a name with any suffix."""
     if len(private_name) <= 3:
         return _ID_PREFIX + re.escape(private_name)

@@ -22,7 +22,10 @@ from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.evaluation.results import MISSING, check_evaluation_given
 from brainlsap.exceptions import ParameterError
-from brainlsap.report.methods import count_fits_choosing_ridge, folds_without_scales
+from brainlsap.report.methods import (
+    count_fits_choosing_ridge,
+    count_folds_without_scales,
+)
 from brainlsap.report.tables import (
     CURVE_NOTE,
     centroid_texts,
@@ -834,19 +837,19 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "For a region with a small scale, the model uses the region's own value. For a "
         "region with a large scale, the model averages over connected regions."
     )
-    missing_scale_folds = folds_without_scales(evaluation)
-    if missing_scale_folds is not None and missing_scale_folds.n_without:
-        if model_name == missing_scale_folds.model:
+    scaleless_fold_count = count_folds_without_scales(evaluation)
+    if scaleless_fold_count is not None and scaleless_fold_count.n_without:
+        if model_name == scaleless_fold_count.model:
             scale_source_text = "means over the other folds"
         else:
             scale_source_text = f'scales of the model "{model_name}"'
         answer_text += (
-            f" The main model ({missing_scale_folds.model}) has no scale for each "
-            f"region in {missing_scale_folds.n_without} of "
-            f"{count(missing_scale_folds.n_folds, 'fold')}. The scales on this page "
+            f" The main model ({scaleless_fold_count.model}) has no scale for each "
+            f"region in {scaleless_fold_count.n_without} of "
+            f"{count(scaleless_fold_count.n_folds, 'fold')}. The scales on this page "
             f"are {scale_source_text}."
         )
-        if 2 * missing_scale_folds.n_without > missing_scale_folds.n_folds:
+        if 2 * scaleless_fold_count.n_without > scaleless_fold_count.n_folds:
             claim_text = ""
     if has_region_tests(evaluation) and not significant_regions(evaluation, "effect"):
         claim_text = ""

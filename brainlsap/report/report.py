@@ -258,7 +258,7 @@ def _select_study_options(study_settings: Mapping[str, object]) -> Mapping[str, 
 def _add_report_facts(
     evaluation: Evaluation,
     title: str | None = None,
-    quality: pd.DataFrame | None = None,
+    quality_table: pd.DataFrame | None = None,
 ) -> Evaluation:
     """Add title, date, versions, codes, quality and ranking, if they are missing.
 
@@ -286,9 +286,9 @@ def _add_report_facts(
         cohort_table["code"] = [
             f"S{code_number + 1:0{n_digits}d}" for code_number in code_numbers
         ]
-    if quality is not None:
+    if quality_table is not None:
         scans_without_quality = cohort_table["scan"][
-            ~cohort_table["scan"].isin(quality.index)
+            ~cohort_table["scan"].isin(quality_table.index)
         ]
         if len(scans_without_quality):
             raise ParameterError(
@@ -296,7 +296,7 @@ def _add_report_facts(
                 f"its name; it has none for {listed(scans_without_quality, 3)}. "
                 "Compute the table with brainlsap.data.quality_table(cohort)."
             )
-        cohort_table["quality"] = cohort_table["scan"].map(quality["flags"])
+        cohort_table["quality"] = cohort_table["scan"].map(quality_table["flags"])
     if evaluation.ranking is None and not evaluation.scales.empty:
         evaluation = replace(evaluation, ranking=rank_regions(evaluation))
     return replace(
@@ -332,12 +332,12 @@ def write_tables(
         If a file of that name exists.
     """
     from brainlsap.report.page import report_tables
-    from brainlsap.report.paper_tables import paper_tables
+    from brainlsap.report.paper_tables import make_latex_by_table
 
     check_outputs(table_paths(folder), overwrite=overwrite)
     evaluation = _add_report_facts(evaluation)
     table_by_name = report_tables(evaluation)
-    latex_by_name = paper_tables(table_by_name, evaluation)
+    latex_by_name = make_latex_by_table(table_by_name, evaluation)
     text_by_path: dict[Path, str] = {}
     for table_name, report_table in table_by_name.items():
         text_by_path[Path(folder, f"{table_name}.tex")] = latex_by_name[table_name]

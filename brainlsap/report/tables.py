@@ -335,10 +335,11 @@ def _keep_hyphens(latex_text: str) -> str:
     return latex_text.replace("--", "-{}-")
 
 
-def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
+def reported_values(model_fit_table: pd.DataFrame, report_key: str) -> list[Any]:
     """Return the values that models report of their fits under a key."""
     fit_reports = [
-        json.loads(report_text) or {} for report_text in model_fits["report"]
+        json.loads(fit_report_json) or {}
+        for fit_report_json in model_fit_table["report"]
     ]
     return [
         fit_report[report_key]
@@ -347,14 +348,14 @@ def reported_values(model_fits: pd.DataFrame, report_key: str) -> list[Any]:
     ]
 
 
-def network_weights(model_fits: pd.DataFrame) -> np.ndarray:
+def network_weights(model_fit_table: pd.DataFrame) -> np.ndarray:
     """Return the weight of the networks beside their ridge in every fit.
 
     NaN where a model has no ridge to start from.
     """
     fit_weights = []
-    for report_text in model_fits["report"]:
-        fit_report = json.loads(report_text) or {}
+    for fit_report_json in model_fit_table["report"]:
+        fit_report = json.loads(fit_report_json) or {}
         has_ridge = (fit_report.get("settings") or {}).get("start") == "ridge"
         fit_weights.append(fit_report.get("network_weight") if has_ridge else None)
     return np.array(fit_weights, dtype=float)
@@ -377,11 +378,11 @@ def has_unused_network(evaluation: Evaluation, model_name: str) -> bool:
     return fit_weights.size > 0 and not fit_weights.any()
 
 
-def unused_network_text(model_fits: pd.DataFrame) -> str:
+def unused_network_text(model_fit_table: pd.DataFrame) -> str:
     """Return in how many fits networks have no weight ("in 2 of 5 folds"), or ""."""
-    n_unused_networks = int((network_weights(model_fits) == 0).sum())
+    n_unused_networks = int((network_weights(model_fit_table) == 0).sum())
     return (
-        f"in {n_unused_networks} of {count(len(model_fits), 'fold')}"
+        f"in {n_unused_networks} of {count(len(model_fit_table), 'fold')}"
         if n_unused_networks
         else ""
     )
@@ -551,13 +552,19 @@ def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFram
     return model_table.astype(object).fillna("")
 
 
-def _add_remark_columns(frame: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
+def _add_remark_columns(
+    score_text_table: pd.DataFrame, evaluation: Evaluation
+) -> pd.DataFrame:
     """Add columns where folds share people, or a model predicts as another does."""
-    if "model" in frame and (remark_by_model := model_remarks(evaluation)):
-        frame = frame.assign(remark=frame["model"].map(remark_by_model).fillna(""))
+    if "model" in score_text_table and (remark_by_model := model_remarks(evaluation)):
+        score_text_table = score_text_table.assign(
+            remark=score_text_table["model"].map(remark_by_model).fillna("")
+        )
     if evaluation.settings["people_shared"]:
-        frame = frame.assign(folds="folds share people: not a score for new people")
-    return frame.rename_axis(columns=None)
+        score_text_table = score_text_table.assign(
+            folds="folds share people: not a score for new people"
+        )
+    return score_text_table.rename_axis(columns=None)
 
 
 @lru_cache(maxsize=32)  # hashed by identity; tables, figure and answers use it
@@ -1466,20 +1473,20 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return fits, failures, epochs, weights, kernel's error and scales by model."""
     scale_table = evaluation.scales.query("start == 'mean' and share == 1")
     fit_records = []
-    for model_name, model_fits in evaluation.fits.groupby("model", sort=False):
+    for model_name, model_fit_table in evaluation.fits.groupby("model", sort=False):
         scale_values = scale_table.query("model == @model_name")["scale"]
-        mean_epochs = model_fits["epochs"].mean() + 1  # counted from 0
-        kernel_error = max(reported_values(model_fits, "error_bound"), default=0.0)
+        mean_epochs = model_fit_table["epochs"].mean() + 1  # counted from 0
+        kernel_error = max(reported_values(model_fit_table, "error_bound"), default=0.0)
         fit_record = {
             "model": model_name,
-            "role": model_fits["role"].iloc[0],
-            "fits": len(model_fits),
+            "role": model_fit_table["role"].iloc[0],
+            "fits": len(model_fit_table),
         }
-        fit_record["failed"] = int((model_fits["failed"] != "").sum())
+        fit_record["failed"] = int((model_fit_table["failed"] != "").sum())
         fit_record["epoch kept"] = (
             f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
         )
-        fit_weights = network_weights(model_fits)
+        fit_weights = network_weights(model_fit_table)
         fit_record["weight of the network"] = ""
         if np.isfinite(fit_weights).any():
             lowest_weight, highest_weight = (
@@ -1558,13 +1565,15 @@ def unusual_scans_table(
 
 
 def _replace_scans_by_pseudonyms(
-    scan_texts: pd.Series, pseudonym_by_scan: Any, other_word_text: str | None = None
+    scan_text_series: pd.Series,
+    pseudonym_by_scan: Any,
+    placeholder_text: str | None = None,
 ) -> pd.Series:
-    """Replace scans by their codes, and any other word by `other_word_text`."""
-    if pseudonym_by_scan is None or scan_texts.empty:
-        return scan_texts
-    return scan_texts.str.replace(
+    """Replace scans by their codes, and any other word by `placeholder_text`."""
+    if pseudonym_by_scan is None or scan_text_series.empty:
+        return scan_text_series
+    return scan_text_series.str.replace(
         r"[^\s,;()]+",
-        lambda word: pseudonym_by_scan.get(word[0], other_word_text or word[0]),
+        lambda word: pseudonym_by_scan.get(word[0], placeholder_text or word[0]),
         regex=True,
     )

@@ -13,12 +13,12 @@ from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import rank_regions
 from brainlsap.exceptions import ParameterError, RegionNameError
 from brainlsap.report import plot_regions, plot_scales_at_quarters
-from brainlsap.report.brain import NO_VALUE, make_color_scale
+from brainlsap.report.brain import NO_VALUE, make_scalar_mappable
 from brainlsap.report.brain_layout import (
     NO_REGION,
     VIEWS,
+    make_view_picture,
     rasterise_faces,
-    region_picture,
 )
 from brainlsap.report.tables import shorten_name
 from tests.report.conftest import check_letters
@@ -76,9 +76,9 @@ def test_every_region_is_seen_and_has_the_color_of_the_bar(name):
             np.testing.assert_allclose(shapes[region].get_facecolor(), expected)
         seen |= shapes.keys() - {"brain"}
     assert seen == set(atlas.names)
-    shade = region_picture(atlas, "subcortex").shade[..., 3]
+    shade = make_view_picture(atlas, "subcortex").shade[..., 3]
     assert shade.max() > 0.3
-    assert region_picture(atlas, "dorsal").shade is None
+    assert make_view_picture(atlas, "dorsal").shade is None
 
 
 def test_regions_of_unknown_place_are_named_as_not_drawn():
@@ -93,7 +93,7 @@ def test_regions_of_unknown_place_are_named_as_not_drawn():
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_outlines_hold_the_pixels_of_their_regions(view):
-    picture = region_picture(ATLAS, view)
+    picture = make_view_picture(ATLAS, view)
     covered = 0.0
     for place, area in picture.area_by_region.items():
         parts = picture.shape_by_region[place].to_polygons()
@@ -154,7 +154,7 @@ def test_the_finished_figure_shows_the_color_where_the_region_is():
 def test_left_is_where_the_letter_says(region, view, half):
     figure = plot_regions({region: 1.0}, ATLAS, views=view)
     share = shapes_of(figure, view)[0][region].get_path().vertices[:, 0]
-    share = share / region_picture(ATLAS, view).width
+    share = share / make_view_picture(ATLAS, view).width
     assert ((share < 0.5) == (half == "left")).all()
     (ax,) = axes_of(figure, view)
     letters = [text for text in ax.texts if text.get_text() in ("L", "R")]
@@ -202,13 +202,13 @@ def test_a_diverging_map_has_its_middle_at_zero_and_two_limits_are_kept(cmap):
     values = pd.DataFrame({"": {"lh_S_central": -1.2, "rh_S_central": 6.0}})
     low, middle, high = plt.get_cmap(cmap)([0.25, 0.5, 1.0])
     for limits, expected in (((None, None), (-6, 6)), ((-2, np.float64(4)), (-2, 4))):
-        scale = make_color_scale(values, cmap, *limits)
+        scale = make_scalar_mappable(values, cmap, *limits)
         assert scale.get_clim() == expected
         found = scale.to_rgba([expected[1] / -2, 0.0, 9.0])
         np.testing.assert_allclose(found, [low, middle, high], atol=0.02)
-    positive = make_color_scale(values.abs(), cmap, None, None)
+    positive = make_scalar_mappable(values.abs(), cmap, None, None)
     assert positive.get_clim() == (1.2, 6)
-    same = make_color_scale(pd.DataFrame({"": [0.3, 0.1 + 0.2]}), cmap, None, None)
+    same = make_scalar_mappable(pd.DataFrame({"": [0.3, 0.1 + 0.2]}), cmap, None, None)
     assert np.ptp(same.get_clim()) == pytest.approx(0.3)
     np.testing.assert_array_equal(positive.to_rgba([1.2])[0], plt.get_cmap(cmap)(0.0))
 
@@ -273,7 +273,7 @@ def test_an_outline_leaves_the_region_its_color_and_its_label_ends_inside():
     texts = axes_of(figures[0], "medial left")[0].texts
     (note,) = [text for text in texts if hasattr(text, "xy")]
     assert note.get_text() == "PCun"
-    picture = region_picture(ATLAS, "medial left")
+    picture = make_view_picture(ATLAS, "medial left")
     shape = picture.shape_by_region[ATLAS.names.index("ctx_lh_G_precuneus")]
     assert shape.contains_point(np.multiply(note.xy, (picture.width, picture.height)))
     shapes = [shapes_of(one, "dorsal")[0]["ctx_lh_G_precuneus"] for one in figures]
@@ -316,7 +316,7 @@ def test_dots_of_an_atlas_of_names_are_outlined_and_marked():
 
 
 def test_whole_numbers_have_a_colour_each_of_a_qualitative_map():
-    scale = make_color_scale(
+    scale = make_scalar_mappable(
         pd.DataFrame({"": [2.0, 5.0, np.nan]}), "tab10", None, None
     )
     tab10 = plt.get_cmap("tab10")

@@ -19,7 +19,7 @@ from brainlsap.report.paper_tables import (
     PAPER_TEXTS,
     cell_text_width,
     latex_table,
-    paper_tables,
+    make_latex_by_table,
 )
 from brainlsap.report.report import _add_report_facts
 from brainlsap.text import p_text
@@ -42,7 +42,7 @@ def test_every_table_of_a_report_fits_the_page(make_evaluation):
     evaluation = _add_report_facts(make_evaluation(regions=regions))
     table_of_name = report_tables(evaluation)
     assert {*table_of_name} <= {*PAPER_TEXTS}
-    latex_of_name = paper_tables(table_of_name, evaluation)
+    latex_of_name = make_latex_by_table(table_of_name, evaluation)
     for name, latex in latex_of_name.items():
         assert max(tabular_widths(latex)) <= PAGE_WIDTH, name
         assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") > 0

@@ -546,7 +546,7 @@ def test_models_of_the_same_predictions_are_drawn_once(evaluation):
         table = getattr(evaluation, name)
         own = table[table["model"] == "Exact"].assign(model="LSAP-R")
         twin[name] = pd.concat([table, own], ignore_index=True)
-    maps = page.relative_scales(replace(evaluation, **twin))
+    maps = page.make_relative_scale_table(replace(evaluation, **twin))
     assert list(maps) == ["LSAP-C", "Exact"]
 
 
