@@ -49,7 +49,7 @@ from brainlsap.evaluation.confounds import _KNOT_QUANTILES, restricted_cubic_cur
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
-    _describe_associations,
+    _tabulate_associations,
     contrast_p,
     family_wise_p,
     permute_statistics,
@@ -636,7 +636,7 @@ def describe_people(
         n_scans_of_person=np.ones_like(people),
         is_ordered=is_ordered,
     )
-    return _describe_associations(values)
+    return _tabulate_associations(values)
 
 
 def intervals(options: argparse.Namespace) -> Iterator[tuple[str, str]]:

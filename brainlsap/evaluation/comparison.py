@@ -180,7 +180,7 @@ def compare_models(
     reference = reference or model_names[0]
     check_choice("reference", reference, model_names)
     fold_score_table = _pivot_scores(evaluation, score_name)
-    n_train, n_test = _count_fold_people(evaluation)
+    n_train, n_test = _compute_mean_fold_sizes(evaluation)
     other_model_names = [
         model_name for model_name in model_names if model_name != reference
     ]
@@ -191,43 +191,47 @@ def compare_models(
         corrected_t_test(difference_table[model_name], n_train, n_test)
         for model_name in other_model_names
     ]
-    test_table = pd.DataFrame(t_tests, columns=TTest._fields)
+    comparison_table = pd.DataFrame(t_tests, columns=TTest._fields)
     role_by_model = evaluation.fits.groupby("model")["role"].first()
-    test_table.insert(0, "model", other_model_names)
-    test_table.insert(1, "role", test_table["model"].map(role_by_model))
-    test_table.insert(2, "reference", reference)
+    comparison_table.insert(0, "model", other_model_names)
+    comparison_table.insert(1, "role", comparison_table["model"].map(role_by_model))
+    comparison_table.insert(2, "reference", reference)
     lower_limit, upper_limit = get_score(score_name).range_for(len(cohort.classes))
     max_difference = upper_limit - lower_limit
     bound_column_names = ["low", "high"]
-    test_table[bound_column_names] = test_table[bound_column_names].clip(
+    comparison_table[bound_column_names] = comparison_table[bound_column_names].clip(
         -max_difference, max_difference
     )
-    _add_adjusted_p_values(test_table, evaluation, reference)
-    test_table["n_folds"] = difference_table.notna().sum().to_numpy()
-    is_better_model = (test_table["difference"] > 0) ^ get_score(
+    _add_adjusted_p_values(comparison_table, evaluation, reference)
+    comparison_table["n_folds"] = difference_table.notna().sum().to_numpy()
+    is_better_model = (comparison_table["difference"] > 0) ^ get_score(
         score_name
     ).lower_is_better
-    test_table["better"] = _gain_verdicts(test_table["p_holm"], is_better_model)
-    return test_table
+    comparison_table["better"] = _gain_verdicts(
+        comparison_table["p_holm"], is_better_model
+    )
+    return comparison_table
 
 
 def _add_adjusted_p_values(
-    test_table: pd.DataFrame, evaluation: Evaluation, reference_name: str
+    comparison_table: pd.DataFrame, evaluation: Evaluation, reference_model_name: str
 ) -> None:
     """Add p_holm and n_comparisons to tests of the models against a reference.
 
     Models with the very same predictions share one comparison.
     """
-    model_series = pd.Series([reference_name, *test_table["model"]])
-    distinct_model_series = model_series.replace(evaluation.twin_of_model)
-    is_repeated_model = distinct_model_series.duplicated()[1:].to_numpy()
-    is_counted_comparison = ~is_repeated_model & test_table["p_value"].notna()
-    test_table["p_holm"] = adjust_p_values(
-        test_table["p_value"].where(is_counted_comparison)
+    model_name_series = pd.Series([reference_model_name, *comparison_table["model"]])
+    first_twin_series = model_name_series.replace(evaluation.twin_of_model)
+    is_repeated_model = first_twin_series.duplicated()[1:].to_numpy()
+    is_counted_comparison = ~is_repeated_model & comparison_table["p_value"].notna()
+    comparison_table["p_holm"] = adjust_p_values(
+        comparison_table["p_value"].where(is_counted_comparison)
     )
-    holm_groups = test_table.groupby(distinct_model_series[1:].to_numpy())["p_holm"]
-    test_table["p_holm"] = holm_groups.transform("first").fillna(test_table["p_value"])
-    test_table["n_comparisons"] = is_counted_comparison.sum()
+    holm_groups = comparison_table.groupby(first_twin_series[1:].to_numpy())["p_holm"]
+    comparison_table["p_holm"] = holm_groups.transform("first").fillna(
+        comparison_table["p_value"]
+    )
+    comparison_table["n_comparisons"] = is_counted_comparison.sum()
 
 
 def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
@@ -235,16 +239,16 @@ def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     score_table = evaluation.scores().pivot(
         index=["repeat", "fold"], columns="model", values=score_name
     )
-    score_table[list(_find_failed_models(evaluation))] = np.nan
+    score_table[list(_find_failed_model_names(evaluation))] = np.nan
     return score_table
 
 
-def _find_failed_models(evaluation: Evaluation) -> set[str]:
+def _find_failed_model_names(evaluation: Evaluation) -> set[str]:
     """Return the models with a failed fit."""
     return {*evaluation.fits.loc[evaluation.fits["failed"] != "", "model"]}
 
 
-def _count_fold_people(evaluation: Evaluation) -> tuple[float, float]:
+def _compute_mean_fold_sizes(evaluation: Evaluation) -> tuple[float, float]:
     """Return the mean number of people that a fold is trained and tested on."""
     fold_groups = evaluation.predictions.groupby(["model", "repeat", "fold"])
     n_test = fold_groups["participant"].nunique().mean()
@@ -303,14 +307,14 @@ def nested_model_table(
     exchange_test_by_model = _compute_exchange_test_by_column(
         difference_table[ridge_names[1:]], n_draws, random_state
     )
-    step_records = []
+    nesting_step_records = []
     for simpler_name, richer_name in pairwise(ridge_names):
         simpler_contributions = accuracy_table[simpler_name]
         richer_contributions = accuracy_table[richer_name]
         exchange_test = exchange_test_by_model[richer_name]
         if evaluation.have_same_predictions(simpler_name, richer_name):
             exchange_test = SAME_PREDICTIONS
-        step_records.append(
+        nesting_step_records.append(
             {
                 "below": simpler_name,
                 "above": richer_name,
@@ -326,17 +330,19 @@ def nested_model_table(
         "score_above",
         "difference",
     ]
-    step_table = pd.DataFrame(
-        step_records, columns=[*leading_column_names, "low", "high", "p_value"]
+    nesting_step_table = pd.DataFrame(
+        nesting_step_records, columns=[*leading_column_names, "low", "high", "p_value"]
     )
-    step_table["p_holm"] = adjust_p_values(step_table["p_value"])
+    nesting_step_table["p_holm"] = adjust_p_values(nesting_step_table["p_value"])
     verdict_series = pd.Series(
-        _gain_verdicts(step_table["p_holm"], step_table["difference"] > 0)
+        _gain_verdicts(
+            nesting_step_table["p_holm"], nesting_step_table["difference"] > 0
+        )
     )
-    step_table["adds"] = verdict_series.mask(
-        verdict_series == "yes", step_table["above"].map(GAIN_OF_RIDGE)
+    nesting_step_table["adds"] = verdict_series.mask(
+        verdict_series == "yes", nesting_step_table["above"].map(GAIN_OF_RIDGE)
     )
-    return step_table
+    return nesting_step_table
 
 
 class ExchangeTest(NamedTuple):
@@ -410,17 +416,17 @@ def compare_by_person(
         if evaluation.have_same_predictions(reference, model_name):
             exchange_test_by_model[model_name] = SAME_PREDICTIONS
     nan_test = ExchangeTest(np.nan, np.nan, np.nan, np.nan)
-    test_table = pd.DataFrame(
+    comparison_table = pd.DataFrame(
         [
             exchange_test_by_model.get(model_name, nan_test)
             for model_name in other_model_names
         ],
         columns=ExchangeTest._fields,
     )
-    test_table.insert(0, "model", other_model_names)
-    test_table.insert(1, "reference", reference)
-    _add_adjusted_p_values(test_table, evaluation, reference)
-    return test_table
+    comparison_table.insert(0, "model", other_model_names)
+    comparison_table.insert(1, "reference", reference)
+    _add_adjusted_p_values(comparison_table, evaluation, reference)
+    return comparison_table
 
 
 def added_value_table(
@@ -453,10 +459,10 @@ def added_value_table(
             ("fits", evaluation.fits),
         )
     }
-    reference_name = ADDED_VALUE_MODELS[-1]
+    reference_model_name = ADDED_VALUE_MODELS[-1]
     reduced_evaluation = replace(evaluation, **table_by_name)
     comparison_table = compare_by_person(
-        reduced_evaluation, reference_name, n_draws, random_state
+        reduced_evaluation, reference_model_name, n_draws, random_state
     )
     rank_series = comparison_table["model"].map(ADDED_VALUE_MODELS.index)
     return comparison_table.iloc[np.argsort(rank_series)].reset_index(drop=True)
@@ -475,7 +481,7 @@ def _compute_exchange_test_by_column(
     n_people, n_comparisons = D.shape
     if not n_comparisons:
         return {}
-    extreme_thresholds = np.abs(D.sum(axis=0)) - _SAME_SCORE
+    min_extreme_differences = np.abs(D.sum(axis=0)) - _SAME_SCORE
     rng = np.random.default_rng(random_state)
     exceedance_counts = np.zeros(n_comparisons)
     for draw_slice in _iter_draw_slices(n_draws, n_people):
@@ -483,7 +489,7 @@ def _compute_exchange_test_by_column(
             2, size=(draw_slice.stop - draw_slice.start, n_people), dtype=np.int8
         )
         null_differences = np.abs((1.0 - 2.0 * exchange_flags) @ D)
-        exceedance_counts += (null_differences >= extreme_thresholds).sum(axis=0)
+        exceedance_counts += (null_differences >= min_extreme_differences).sum(axis=0)
     p_values = (1 + exceedance_counts) / (1 + n_draws)
     # Bonett and Price: one person more for each side.
     pseudo_differences = np.repeat(
@@ -495,8 +501,8 @@ def _compute_exchange_test_by_column(
         0.95, n_people - 1, padded_differences.sum(axis=0), standard_errors
     )
     return {
-        comparison_name: ExchangeTest(*map(float, test_fields))
-        for comparison_name, *test_fields in zip(
+        comparison_name: ExchangeTest(*map(float, exchange_test_values))
+        for comparison_name, *exchange_test_values in zip(
             difference_table,
             D.sum(axis=0),
             lower_bounds.clip(-1, 1),
@@ -514,7 +520,7 @@ def _tabulate_accuracy_contributions(evaluation: Evaluation) -> pd.DataFrame:
     """
     n_classes = len(evaluation.cohort.classes)
     is_failed_prediction = evaluation.predictions["model"].isin(
-        _find_failed_models(evaluation)
+        _find_failed_model_names(evaluation)
     )
     scored_prediction_table = evaluation.predictions[~is_failed_prediction]
     scan_weights = 1 / scored_prediction_table.groupby(["model", "truth"])[
@@ -579,7 +585,7 @@ def bootstrap_scores(
     )
     draws_by_score: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
     if coded_predictions is not None:
-        block_dicts = [
+        draws_by_score_blocks = [
             weighted_scores(coded_predictions, row_weights)
             for row_weights in _iter_bootstrap_weights(
                 person_codes, n_draws, random_state
@@ -589,7 +595,7 @@ def bootstrap_scores(
             score_name: np.concatenate(
                 [
                     block_draws_by_score[score_name]
-                    for block_draws_by_score in block_dicts
+                    for block_draws_by_score in draws_by_score_blocks
                 ]
             )
             for score_name in SCORES
@@ -668,7 +674,7 @@ def chance_p_values(
     Models with predictions of the same scans share the permutations.
     """
     p_values = pd.Series(np.nan, index=list(models))
-    models_by_truth: dict[tuple[bytes, bytes], list[str]] = {}
+    model_names_by_truth_key: dict[tuple[bytes, bytes], list[str]] = {}
     predictions_by_model = {}
     for model_name in models:
         coded_predictions, person_codes = _select_predictions_and_person_codes(
@@ -678,8 +684,8 @@ def chance_p_values(
             continue
         predictions_by_model[model_name] = coded_predictions
         truth_key = person_codes.tobytes(), coded_predictions.actual_codes.tobytes()
-        models_by_truth.setdefault(truth_key, []).append(model_name)
-    for (person_code_bytes, _), model_names in models_by_truth.items():
+        model_names_by_truth_key.setdefault(truth_key, []).append(model_name)
+    for (person_code_bytes, _), model_names in model_names_by_truth_key.items():
         p_values[model_names] = _permutation_p_values(
             [predictions_by_model[model_name] for model_name in model_names],
             np.frombuffer(person_code_bytes, dtype=np.intp),
@@ -690,40 +696,40 @@ def chance_p_values(
 
 
 def _permutation_p_values(
-    predictions_list: Sequence[Predictions],
+    model_predictions: Sequence[Predictions],
     person_codes: np.ndarray,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Return p of every model; their predictions are of the same scans."""
-    actual_scan_codes = predictions_list[0].actual_codes
-    n_classes = predictions_list[0].n_classes
+    actual_scan_codes = model_predictions[0].actual_codes
+    n_classes = model_predictions[0].n_classes
     # The sum over classes of hits by class size orders draws as balanced accuracy does.
     class_weights = 1 / np.bincount(actual_scan_codes, minlength=n_classes).clip(1)
     predicted_codes = np.stack(
-        [coded_predictions.predicted_codes for coded_predictions in predictions_list]
+        [coded_predictions.predicted_codes for coded_predictions in model_predictions]
     )
 
-    def weigh_hits(label_codes: np.ndarray) -> np.ndarray:
+    def weigh_hits(label_code_matrix: np.ndarray) -> np.ndarray:
         """Return the weighted hits of every model for each row of labels."""
         # Count hits exactly, so that draws with the same hits have the same score.
-        class_hits = [
-            (label_codes == class_code).astype(np.float32)
+        class_hit_matrices = [
+            (label_code_matrix == class_code).astype(np.float32)
             @ (predicted_codes == class_code).T.astype(np.float32)
             for class_code in range(n_classes)
         ]
-        return np.tensordot(class_weights, np.array(class_hits, dtype=float), 1)
+        return np.tensordot(class_weights, np.array(class_hit_matrices, dtype=float), 1)
 
-    extreme_thresholds = weigh_hits(actual_scan_codes[None]) - _SAME_SCORE
+    min_extreme_hits = weigh_hits(actual_scan_codes[None]) - _SAME_SCORE
     index_blocks = person_blocks(person_codes)
-    exceedance_counts = np.ones(len(predictions_list))
+    exceedance_counts = np.ones(len(model_predictions))
     for draw_slice in _iter_draw_slices(n_permutations, len(actual_scan_codes)):
         permuted_row_orders = [
             permute_row_order(index_blocks, rng)
             for _ in range(draw_slice.stop - draw_slice.start)
         ]
         permuted_scores = weigh_hits(actual_scan_codes[np.array(permuted_row_orders)])
-        exceedance_counts += (permuted_scores >= extreme_thresholds).sum(axis=0)
+        exceedance_counts += (permuted_scores >= min_extreme_hits).sum(axis=0)
     return exceedance_counts / (n_permutations + 1)
 
 
@@ -753,16 +759,18 @@ def class_table(
     )
     if coded_predictions is None:
         return rate_table
-    count_blocks, auc_blocks = [], []
+    confusion_count_blocks, auc_blocks = [], []
     for row_weights in _iter_bootstrap_weights(person_codes, n_draws, random_state):
-        count_blocks.append(weighted_confusion_counts(coded_predictions, row_weights))
+        confusion_count_blocks.append(
+            weighted_confusion_counts(coded_predictions, row_weights)
+        )
         if coded_predictions.ranking_scores is not None:
             auc_blocks.append(
                 fold_class_aucs(
                     coded_predictions, coded_predictions.ranking_scores, row_weights
                 )
             )
-    confusion_counts = np.concatenate(count_blocks)
+    confusion_counts = np.concatenate(confusion_count_blocks)
     n_predictions_by_draw = confusion_counts.sum(axis=(1, 2))[:, None]
     true_class_counts, predicted_class_counts = (
         confusion_counts.sum(axis=2),
@@ -832,7 +840,7 @@ def _select_predictions_and_person_codes(
         evaluation.predictions["model"] == model_name
     ]
     person_codes = pd.factorize(prediction_table["participant"], sort=True)[0]
-    if prediction_table.empty or model_name in _find_failed_models(evaluation):
+    if prediction_table.empty or model_name in _find_failed_model_names(evaluation):
         return None, person_codes
     return evaluation.as_predictions(prediction_table), person_codes
 
@@ -846,7 +854,7 @@ def _iter_bootstrap_weights(
     """
     check_at_least("n_draws", n_draws, 1)
     n_people = int(person_codes.max()) + 1
-    person_draw_counts = _draw_bootstrap_people(n_people, n_draws, random_state)
+    person_draw_counts = _draw_bootstrap_counts(n_people, n_draws, random_state)
     for draw_slice in _iter_draw_slices(len(person_draw_counts), len(person_codes)):
         yield person_draw_counts[draw_slice][:, person_codes].astype(float)
 
@@ -859,7 +867,7 @@ def _iter_draw_slices(n_draws: int, n_values_per_draw: int) -> Iterator[slice]:
 
 
 @lru_cache(maxsize=1)
-def _draw_bootstrap_people(
+def _draw_bootstrap_counts(
     n_people: int, n_draws: int, random_state: int
 ) -> np.ndarray:
     """Return the draws of each person, (1 + n_draws, n_people), one in row 0.
@@ -898,15 +906,15 @@ def _compute_estimate_and_interval(
     if interval_kind == "proportion" and estimate in score_limits:
         n_hits = n_people if estimate == upper_limit else 0
         lower_bound, upper_bound = wilson_interval(n_hits, n_people)
-        range_width = upper_limit - lower_limit
+        score_range_width = upper_limit - lower_limit
         return (
             estimate,
-            lower_limit + lower_bound * range_width,
-            lower_limit + upper_bound * range_width,
+            lower_limit + lower_bound * score_range_width,
+            lower_limit + upper_bound * score_range_width,
         )
     if interval_kind == "bias corrected":
-        mean_excess = score_draws.mean() - estimate
-        score_draws = np.maximum(score_draws - mean_excess, lower_limit)
+        bootstrap_bias = score_draws.mean() - estimate
+        score_draws = np.maximum(score_draws - bootstrap_bias, lower_limit)
     lower_bound, upper_bound = np.quantile(score_draws, [0.025, 0.975])
     return (
         estimate,
@@ -969,24 +977,24 @@ def bound_count_scores(
         len(set(person_codes[coded_predictions.actual_codes == class_code]))
         for class_code in present_class_codes
     ]
-    error_shares = _list_error_divisions(np.array(n_people_by_class, dtype=float))
+    error_shares = _compute_error_shares(np.array(n_people_by_class, dtype=float))
     error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people_by_class)
-    confusion_blocks = []
-    for error_target_codes in _list_error_targets(predicted_codes, n_classes):
-        division_counts = np.zeros((len(error_shares), n_classes, n_classes))
-        division_counts[:, present_class_codes, predicted_codes] = (
+    confusion_count_blocks = []
+    for error_target_codes in _list_error_target_codes(predicted_codes, n_classes):
+        division_confusion_counts = np.zeros((len(error_shares), n_classes, n_classes))
+        division_confusion_counts[:, present_class_codes, predicted_codes] = (
             1 - error_rates
         ) * n_predictions_by_class
-        division_counts[:, present_class_codes, error_target_codes] = (
+        division_confusion_counts[:, present_class_codes, error_target_codes] = (
             error_rates * n_predictions_by_class
         )
-        confusion_blocks.append(division_counts)
+        confusion_count_blocks.append(division_confusion_counts)
     class_probabilities = coded_predictions.class_probabilities
     has_certain_probabilities = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
     values_by_score = scores_from_counts(
-        np.concatenate(confusion_blocks),
+        np.concatenate(confusion_count_blocks),
         is_ordered=coded_predictions.is_ordered,
         is_certain=has_certain_probabilities,
     )
@@ -1054,11 +1062,13 @@ def bound_auc(
         class_probability_factors.append(
             TAIL_PROBABILITY ** (1 / max(n_pairs / n_repeats, 1))
         )
-    mean_factor = float(np.mean(class_probability_factors))
-    return estimate * mean_factor, 1 - (1 - estimate) * mean_factor
+    mean_probability_factor = float(np.mean(class_probability_factors))
+    return estimate * mean_probability_factor, 1 - (
+        1 - estimate
+    ) * mean_probability_factor
 
 
-def _list_error_divisions(n_people_by_class: np.ndarray) -> np.ndarray:
+def _compute_error_shares(n_people_by_class: np.ndarray) -> np.ndarray:
     """Return divisions of the errors among classes, (n_divisions, n_classes).
 
     None, in proportion to people, equally, all in one class, and at random, also with
@@ -1082,7 +1092,7 @@ def _list_error_divisions(n_people_by_class: np.ndarray) -> np.ndarray:
     )
 
 
-def _list_error_targets(
+def _list_error_target_codes(
     predicted_codes: np.ndarray, n_classes: int
 ) -> list[np.ndarray]:
     """Return assignments of a target class to the errors of each class, (n_present,).
@@ -1092,18 +1102,18 @@ def _list_error_targets(
     random.
     """
     rng = np.random.default_rng(_BOUND_SEED)
-    error_code_arrays = [
+    error_class_code_arrays = [
         np.delete(np.arange(n_classes), predicted_code)
         for predicted_code in predicted_codes
     ]
     farthest_codes = []
     nearest_codes = []
-    for class_codes, predicted_code in zip(
-        error_code_arrays, predicted_codes, strict=True
+    for error_class_codes, predicted_code in zip(
+        error_class_code_arrays, predicted_codes, strict=True
     ):
-        class_distances = np.abs(class_codes - predicted_code)
-        farthest_codes.append(class_codes[class_distances.argmax()])
-        nearest_codes.append(class_codes[class_distances.argmin()])
+        class_distances = np.abs(error_class_codes - predicted_code)
+        farthest_codes.append(error_class_codes[class_distances.argmax()])
+        nearest_codes.append(error_class_codes[class_distances.argmin()])
     target_code_arrays = [np.array(farthest_codes), np.array(nearest_codes)]
     for predicted_code in range(n_classes):
         target_code_arrays.append(
@@ -1116,7 +1126,8 @@ def _list_error_targets(
     n_random_targets = _N_RANDOM_TARGETS if n_classes > 2 else 0
     for _ in range(n_random_targets):
         random_target_codes = [
-            rng.choice(class_codes) for class_codes in error_code_arrays
+            rng.choice(error_class_codes)
+            for error_class_codes in error_class_code_arrays
         ]
         target_code_arrays.append(np.array(random_target_codes))
     return [*np.unique(target_code_arrays, axis=0)]
@@ -1172,7 +1183,7 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
                         np.average(class_probabilities, weights=row_weights)
                     ),
                     "frequency": float(np.average(is_class_row, weights=row_weights)),
-                    **_fit_calibration(
+                    **_make_calibration_record(
                         class_probabilities, is_class_row, person_codes, row_weights
                     ),
                 }
@@ -1180,7 +1191,7 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
     return pd.DataFrame(table_records)
 
 
-def _fit_calibration(
+def _make_calibration_record(
     class_probabilities: np.ndarray,
     is_class_row: np.ndarray,
     person_codes: np.ndarray,

@@ -203,43 +203,48 @@ class Deconfounder(BaseEstimator):
             )
         covariate_names = (*self.regress_out, *self.preserved_covariates(scan_table))
         for fold_number, (train_index, _) in enumerate(splits, start=1):
-            train_table = scan_table.iloc[train_index]
-            reference_table = train_table[self._flag_scans_to_learn_from(train_table)]
-            n_people = reference_table["participant"].nunique()
-            n_required = MIN_PER_SITE
+            train_scan_table = scan_table.iloc[train_index]
+            reference_scan_table = train_scan_table[
+                self._flag_scans_to_learn_from(train_scan_table)
+            ]
+            n_people = reference_scan_table["participant"].nunique()
+            n_required_people = MIN_PER_SITE
             if self.regress_out:
-                coding_by_covariate = learn_design(self.regress_out, train_table)
-                n_required = (
+                coding_by_covariate = learn_design(self.regress_out, train_scan_table)
+                n_required_people = (
                     1
                     + _count_design_columns(coding_by_covariate)
                     + MIN_REFERENCE_PEOPLE
                 )
-            if n_people < n_required:
+            if n_people < n_required_people:
                 raise ParameterError(
                     f"{setting_text}: the training data of fold {fold_number} "
                     f"contain {count(n_people, 'person')} of this class, but these "
-                    f"covariates need at least {n_required}. Use fewer covariates, use "
-                    "more folds, or merge classes. To estimate the effects from all "
-                    f"people, leave out {option_text('reference_class')}."
+                    f"covariates need at least {n_required_people}. Use fewer "
+                    "covariates, use more folds, or merge classes. To estimate the "
+                    "effects from all people, leave out "
+                    f"{option_text('reference_class')}."
                 )
             for covariate_name in covariate_names:
                 self._check_groups_of_reference(
-                    fold_number, covariate_name, train_table, reference_table
+                    fold_number, covariate_name, train_scan_table, reference_scan_table
                 )
 
     def _check_groups_of_reference(
         self,
         fold_number: int,
         covariate_name: str,
-        train_table: pd.DataFrame,
-        reference_table: pd.DataFrame,
+        train_scan_table: pd.DataFrame,
+        reference_scan_table: pd.DataFrame,
     ) -> None:
         """Raise if a group of a covariate has nobody of the reference class."""
-        column_name = find_covariate_column(train_table, covariate_name)
-        if not has_groups(column_name, train_table[column_name]):
+        column_name = find_covariate_column(train_scan_table, covariate_name)
+        if not has_groups(column_name, train_scan_table[column_name]):
             return
-        training_group_names = {*to_group_texts(train_table[column_name]).dropna()}
-        reference_group_names = {*to_group_texts(reference_table[column_name]).dropna()}
+        training_group_names = {*to_group_texts(train_scan_table[column_name]).dropna()}
+        reference_group_names = {
+            *to_group_texts(reference_scan_table[column_name]).dropna()
+        }
         absent_group_names = sorted(training_group_names - reference_group_names)
         if absent_group_names:
             raise ParameterError(
@@ -311,7 +316,7 @@ class Deconfounder(BaseEstimator):
             }
             if self.reference_class is not None:
                 self.confounds_["mean"] = np.nan_to_num(coefficients[0])
-                self.confounds_["deviation"] = _residual_deviations(
+                self.confounds_["deviation"] = _compute_residual_sds(
                     C, coefficients, feature_values
                 )
         return self
@@ -323,7 +328,7 @@ class Deconfounder(BaseEstimator):
             feature_values = self._harmonize(feature_values, table)
         if self.confounds_:
             covariate_design = apply_design(self.confounds_["design"], table)
-            feature_values = feature_values - covariate_design @ _step_slopes(
+            feature_values = feature_values - covariate_design @ _reshape_step_slopes(
                 self.confounds_, covariate_design, feature_values
             )
             if "deviation" in self.confounds_:
@@ -350,10 +355,10 @@ class Deconfounder(BaseEstimator):
     def check_people(self, table: pd.DataFrame) -> None:
         """Raise if new people lack covariates, or code sex in another way."""
         coding_by_covariate: dict[str, CovariateCoding] = {}
-        for parameter_by_name in (self.combat_, self.confounds_):
-            if parameter_by_name:
-                coding_by_covariate |= parameter_by_name["design"]
-        covariate_column_names = _list_covariate_columns(table)
+        for step_parameter_by_name in (self.combat_, self.confounds_):
+            if step_parameter_by_name:
+                coding_by_covariate |= step_parameter_by_name["design"]
+        covariate_column_names = _list_covariate_column_names(table)
         covariate_kinds = {*map(find_covariate_kind, covariate_column_names)}
         required_covariate_names = dict.fromkeys(
             [*filter(None, [self.harmonize]), *coding_by_covariate]
@@ -377,7 +382,7 @@ class Deconfounder(BaseEstimator):
                 covariate_coding, float
             ):
                 continue
-            group_label_array = _spell_as_trained(
+            group_label_array = _spell_groups_as_trained(
                 covariate_name, _group_labels(covariate_series), covariate_coding
             )
             unknown_group_names = sorted(
@@ -472,20 +477,20 @@ class Deconfounder(BaseEstimator):
                 "harmonised.",
                 stacklevel=3,
             )
-        parameter_by_name = self.combat_ or {}
+        step_parameter_by_name = self.combat_ or {}
         covariate_design = apply_design(
-            parameter_by_name["design"], scan_table[has_learned_site]
+            step_parameter_by_name["design"], scan_table[has_learned_site]
         )
         expected_values = np.array(
-            parameter_by_name["mean"]
-        ) + covariate_design @ _step_slopes(
-            parameter_by_name, covariate_design, feature_values
+            step_parameter_by_name["mean"]
+        ) + covariate_design @ _reshape_step_slopes(
+            step_parameter_by_name, covariate_design, feature_values
         )
-        value_sds = np.array(parameter_by_name["deviation"])
-        site_shifts = np.array(parameter_by_name["gamma"])[
+        value_sds = np.array(step_parameter_by_name["deviation"])
+        site_shifts = np.array(step_parameter_by_name["gamma"])[
             site_indices[has_learned_site]
         ]
-        site_variances = np.array(parameter_by_name["delta"])[
+        site_variances = np.array(step_parameter_by_name["delta"])[
             site_indices[has_learned_site]
         ]
         z = (
@@ -505,11 +510,11 @@ STEP_PHRASES = {"harmonize": "ComBat of {}", "regress_out": "regression of {}"}
 """Phrase of each option except `reference_class`, in the order of the steps."""
 
 
-def _option_value_text(option_value: object) -> str:
+def _option_value_text(step_option_value: object) -> str:
     """Return the value of an option of a step, or its values joined by "and"."""
-    if isinstance(option_value, (list, tuple)):
-        return with_and(option_value)
-    return str(option_value)
+    if isinstance(step_option_value, (list, tuple)):
+        return with_and(step_option_value)
+    return str(step_option_value)
 
 
 def describe_learned_sites(site_names: Sequence[str]) -> str:
@@ -536,12 +541,12 @@ def list_step_phrases(value_by_option: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _group_labels(column_values: pd.Series) -> np.ndarray:
+def _group_labels(covariate_series: pd.Series) -> np.ndarray:
     """Return the group of each scan as text; missing ones are `_UNKNOWN`."""
-    return to_group_texts(column_values).fillna(_UNKNOWN).to_numpy(object)
+    return to_group_texts(covariate_series).fillna(_UNKNOWN).to_numpy(object)
 
 
-def _spell_as_trained(
+def _spell_groups_as_trained(
     covariate_name: str,
     group_label_array: np.ndarray,
     trained_group_names: Iterable[str],
@@ -570,12 +575,15 @@ def _recoding_advice(trained_group_names: Iterable[str]) -> str:
     )
 
 
-def _step_slopes(
-    parameter_by_name: Mapping, covariate_design: np.ndarray, feature_values: np.ndarray
+def _reshape_step_slopes(
+    step_parameter_by_name: Mapping,
+    covariate_design: np.ndarray,
+    feature_values: np.ndarray,
 ) -> np.ndarray:
     """Return the slopes of a fitted step as (n_columns, n_values), also from JSON."""
     return np.reshape(
-        parameter_by_name["slope"], (covariate_design.shape[1], feature_values.shape[1])
+        step_parameter_by_name["slope"],
+        (covariate_design.shape[1], feature_values.shape[1]),
     )
 
 
@@ -587,7 +595,7 @@ def _count_design_columns(coding_by_covariate: Design) -> int:
     )
 
 
-def _residual_deviations(
+def _compute_residual_sds(
     design_matrix: np.ndarray, coefficients: np.ndarray, feature_values: np.ndarray
 ) -> np.ndarray:
     """Return the residual s.d. of every value; 1 where it is not known, or is 0."""
@@ -600,7 +608,7 @@ def _residual_deviations(
     return np.where((n_known_scans == 0) | is_constant_value, 1.0, residual_sds)
 
 
-def _list_covariate_columns(scan_table: pd.DataFrame) -> list[str]:
+def _list_covariate_column_names(scan_table: pd.DataFrame) -> list[str]:
     """Return the columns that are neither ids nor the label."""
     return [
         str(column_name)
@@ -617,7 +625,7 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     ParameterError
         If no covariate, or more than one, is of that kind.
     """
-    covariate_column_names = _list_covariate_columns(table)
+    covariate_column_names = _list_covariate_column_names(table)
     if covariate_name in covariate_column_names:
         return covariate_name
     matching_column_names = [
@@ -653,19 +661,19 @@ def learn_design(
     coding_by_covariate: dict[str, CovariateCoding] = {}
     for covariate_name in covariate_names:
         column_name = find_covariate_column(table, covariate_name)
-        column_values = table[column_name]
-        if column_values.notna().sum() == 0:
+        covariate_series = table[column_name]
+        if covariate_series.notna().sum() == 0:
             raise ParameterError(
                 f"the covariate {column_name!r} is missing in every training scan. "
                 "Leave this covariate out."
             )
-        if has_groups(column_name, column_values):
-            group_series = pd.Series(_group_labels(column_values.dropna()))
+        if has_groups(column_name, covariate_series):
+            group_series = pd.Series(_group_labels(covariate_series.dropna()))
             share_by_group = group_series.value_counts(normalize=True).sort_index()
             coding_by_covariate[column_name] = share_by_group.to_dict()
         else:
             coding_by_covariate[column_name] = float(
-                pd.to_numeric(column_values).mean()
+                pd.to_numeric(covariate_series).mean()
             )
     return coding_by_covariate
 
@@ -677,18 +685,18 @@ def apply_design(coding_by_covariate: Design, table: pd.DataFrame) -> np.ndarray
     """
     design_columns = []
     for covariate_name, covariate_coding in coding_by_covariate.items():
-        column_values = table[find_covariate_column(table, covariate_name)]
-        _check_coding(covariate_name, column_values.dropna(), covariate_coding)
+        covariate_series = table[find_covariate_column(table, covariate_name)]
+        _check_coding(covariate_name, covariate_series.dropna(), covariate_coding)
         if isinstance(covariate_coding, float):
-            number_array = pd.to_numeric(column_values, errors="coerce").to_numpy(
-                dtype=float
-            )
+            covariate_numbers = pd.to_numeric(
+                covariate_series, errors="coerce"
+            ).to_numpy(dtype=float)
             design_columns.append(
-                np.nan_to_num(number_array - covariate_coding, nan=0.0)
+                np.nan_to_num(covariate_numbers - covariate_coding, nan=0.0)
             )
             continue
-        group_label_array = _spell_as_trained(
-            covariate_name, _group_labels(column_values), covariate_coding
+        group_label_array = _spell_groups_as_trained(
+            covariate_name, _group_labels(covariate_series), covariate_coding
         )
         is_known_group = np.isin(group_label_array, list(covariate_coding))
         unknown_group_names = sorted({*group_label_array[~is_known_group]} - {_UNKNOWN})
@@ -890,10 +898,10 @@ def _compute_variance_factors(
 
 
 def _check_coding(
-    column_name: str, column_values: pd.Series, covariate_coding: CovariateCoding
+    column_name: str, covariate_series: pd.Series, covariate_coding: CovariateCoding
 ) -> None:
     """Raise if new values are coded otherwise, for example 1 and 2 for F and M."""
-    is_numeric_value = pd.to_numeric(column_values, errors="coerce").notna()
+    is_numeric_value = pd.to_numeric(covariate_series, errors="coerce").notna()
     if isinstance(covariate_coding, float):
         expected_values_text = "numbers"
         is_differently_coded = ~is_numeric_value
@@ -903,11 +911,11 @@ def _check_coding(
         )
         expected_values_text = " or ".join(covariate_coding)
         is_differently_coded = is_numeric_value & group_number_series.isna().all()
-    if len(column_values) and is_differently_coded.all():
+    if len(covariate_series) and is_differently_coded.all():
         raise ParameterError(
             f"the covariate {column_name!r} was {expected_values_text} in training; "
-            f"got {str(column_values.iloc[0])!r}. Replace the new values by the values "
-            "used in training."
+            f"got {str(covariate_series.iloc[0])!r}. Replace the new values by the "
+            "values used in training."
         )
 
 
@@ -1045,8 +1053,8 @@ def check_column_values(table: pd.DataFrame, column_name: str) -> None:
         )
     if coding_findings:
         raise ParameterError(f"{'; '.join(map(str, coding_findings))}.")
-    column_values = table[column_name].dropna()
-    n_missing = len(table) - len(column_values)
+    known_value_series = table[column_name].dropna()
+    n_missing = len(table) - len(known_value_series)
     if n_missing:
         warnings.warn(
             f"{n_missing} of {len(table)} scans have no {column_name}. The mean of "
@@ -1054,17 +1062,17 @@ def check_column_values(table: pd.DataFrame, column_name: str) -> None:
             stacklevel=4,
         )
     is_categorical = IS_CATEGORICAL.get(find_acquisition_kind(column_name), False)
-    text_values = column_values[
-        pd.to_numeric(column_values, errors="coerce").isna()
+    text_values = known_value_series[
+        pd.to_numeric(known_value_series, errors="coerce").isna()
     ].astype(str)
     has_codes = is_categorical or (
-        text_values.empty and has_groups(column_name, column_values)
+        text_values.empty and has_groups(column_name, known_value_series)
     )
     if has_codes:
-        text_values = to_group_texts(column_values)
+        text_values = to_group_texts(known_value_series)
     n_distinct_texts = text_values.nunique()
     n_people = table["participant"].nunique()
-    n_distinct_numbers = column_values.drop(text_values.index).nunique()
+    n_distinct_numbers = known_value_series.drop(text_values.index).nunique()
     mixes_numbers_and_texts = len(text_values) > 0 and n_distinct_numbers > MOST_GROUPS
     has_too_many_values = (
         n_distinct_texts > MOST_GROUPS and 2 * n_distinct_texts > n_people

@@ -127,7 +127,7 @@ class ConnectomeGain:
     @property
     def network(self) -> Verdict:
         """Whether the network adds beyond relabelled and rewired connectomes."""
-        return self._judge(RANDOM_CONNECTOMES)
+        return self._make_verdict(RANDOM_CONNECTOMES)
 
     @property
     def own_connectome(self) -> Verdict | None:
@@ -137,12 +137,12 @@ class ConnectomeGain:
         """
         if "exchanged" not in set(self.table["connectome"]):
             return None
-        return self._judge(("exchanged",))
+        return self._make_verdict(("exchanged",))
 
-    def _judge(self, null_names: Sequence[str]) -> Verdict:
+    def _make_verdict(self, null_connectome_names: Sequence[str]) -> Verdict:
         """Compare the original with some null connectomes, as :class:`Verdict` says."""
         connectome_table = self.table.set_index("connectome")
-        null_table = connectome_table.loc[[*null_names]]
+        null_table = connectome_table.loc[[*null_connectome_names]]
         strongest_null_row = null_table.loc[null_table["evidence_lead"].idxmin()]
         evidence_differences = [
             connectome_table.loc["original", "evidence_gain"],
@@ -294,19 +294,19 @@ def connectome_gain(
         draw_gains_by_connectome.setdefault(connectome_name, []).append(
             gain_computation.compute_gain(diffused_columns_by_scale)
         )
-    return ConnectomeGain(_gain_table(draw_gains_by_connectome, gain_computation))
+    return ConnectomeGain(_tabulate_gains(draw_gains_by_connectome, gain_computation))
 
 
 def _learn_preparation(
-    cohort: Cohort, features: np.ndarray, model: Any
+    cohort: Cohort, features: np.ndarray, ridge_classifier: Any
 ) -> "Preparation":
     """Return the preparation of the cohort's connectomes by a ridge."""
     from brainlsap import graph
 
-    model = make_region_ridge(cohort, model)
-    connectome_kind = model.connectome or "own"
+    ridge_classifier = make_region_ridge(cohort, ridge_classifier)
+    connectome_kind = ridge_classifier.connectome or "own"
     connectome_preparation = graph.Preparation(
-        model.threshold, model.weights, connectome_kind
+        ridge_classifier.threshold, ridge_classifier.weights, connectome_kind
     )
     return connectome_preparation.learn(features, cohort.groups)
 
@@ -386,13 +386,13 @@ def _iter_diffused_signals(
         draw_donor_indices(cohort.groups, rng) for _ in range(n_exchanges)
     ]
     signals = signals.astype(np.float32)
-    permuted_signals = np.stack(
+    stacked_signals = np.stack(
         [signals[:, region_permutation] for region_permutation in region_orders]
     )
     relabelled_signals, rewired_signals, exchanged_signals, mean_connectome = (
         _diffuse_signals(
             connectomes,
-            permuted_signals,
+            stacked_signals,
             connectome_preparation,
             cohort.groups,
             pair_orders,
@@ -434,7 +434,7 @@ class _DiffusionResult(NamedTuple):
 
 def _diffuse_signals(
     connectomes: np.ndarray,
-    signal_sets: np.ndarray,
+    stacked_signals: np.ndarray,
     connectome_preparation: "Preparation",
     groups: np.ndarray,
     pair_orders: Sequence[np.ndarray] = (),
@@ -446,7 +446,7 @@ def _diffuse_signals(
     `pair_orders` are those of :func:`rewire_connectomes`; each of `donor_index_arrays`
     is the scan of the connectome of each scan.
     """
-    n_signal_sets, n_scans, n_rois, n_features = signal_sets.shape
+    n_signal_sets, n_scans, n_rois, n_features = stacked_signals.shape
     has_shared_connectome = len(connectomes) == 1
     diffused_shape = len(_SCALES), n_scans, n_rois, n_features
     relabelled_signals, rewired_signals, exchanged_signals = (
@@ -459,7 +459,7 @@ def _diffuse_signals(
     )
     scan_shares = 1 / (n_visits_by_person[person_codes] * len(n_visits_by_person))
     receiver_arrays_by_draw = [
-        _list_receivers(donor_indices) for donor_indices in donor_index_arrays
+        _list_receiver_indices(donor_indices) for donor_indices in donor_index_arrays
     ]
     for batch_slice in (
         [slice(None)] if has_shared_connectome else _iter_batch_slices(n_scans)
@@ -470,7 +470,7 @@ def _diffuse_signals(
                 scan_shares[batch_slice], prepared_connectomes, 1
             )
         batch_connectomes = prepared_connectomes.astype(np.float32)
-        batch_signal_arrays = [*signal_sets[:, batch_slice]]
+        batch_signal_arrays = [*stacked_signals[:, batch_slice]]
         # A scan that receives the connectome of another is diffused beside the other.
         batch_receiver_arrays = [
             receiver_indices[batch_slice]
@@ -478,7 +478,7 @@ def _diffuse_signals(
             for receiver_indices in receiver_index_arrays
         ]
         batch_signal_arrays += [
-            signal_sets[0, receiver_indices]
+            stacked_signals[0, receiver_indices]
             for receiver_indices in batch_receiver_arrays
         ]
         diffused_sets = _diffuse_batch(batch_connectomes, batch_signal_arrays)
@@ -503,7 +503,7 @@ def _diffuse_signals(
     )
 
 
-def _list_receivers(donor_indices: np.ndarray) -> list[np.ndarray]:
+def _list_receiver_indices(donor_indices: np.ndarray) -> list[np.ndarray]:
     """Return the scans that receive the connectome of each scan; -1 for none.
 
     The first array has the first receiver of each scan, the second its second one.
@@ -665,7 +665,7 @@ class _GainComputation:
         self.own_error = np.empty(len(person_rows.class_codes))
         for fold_model, (_, test_index) in zip(self.fold_models, splits, strict=True):
             predicted_targets = fold_model.predict(person_rows.select_rows(test_index))
-            self.own_error[test_index] = self._squared_error(
+            self.own_error[test_index] = self._compute_row_errors(
                 predicted_targets, test_index
             )
         # Rows of each class and group, and the weight of a share of each class in the
@@ -690,7 +690,7 @@ class _GainComputation:
                 fit_rows.compute_weights() / fit_rows.scan_shares
             )
 
-    def _squared_error(
+    def _compute_row_errors(
         self, predicted_targets: np.ndarray, test_index: np.ndarray
     ) -> np.ndarray:
         """Return the weighted squared error of each row of the test rows."""
@@ -718,19 +718,21 @@ class _GainComputation:
 
     def compute_gain(self, diffused_columns_by_scale: Sequence[np.ndarray]) -> _Gain:
         """Return the gain by diffused columns (n_rows, n_columns) of each scale."""
-        models = [self.full_model, *self.fold_models]
-        solution_lists: list[list[_ScaleSolution]] = [[] for _ in models]
+        own_value_models = [self.full_model, *self.fold_models]
+        solution_lists: list[list[_ScaleSolution]] = [[] for _ in own_value_models]
         for diffused_columns in diffused_columns_by_scale:
-            for solutions, model, product_matrix in zip(
+            for scale_solutions, model, product_matrix in zip(
                 solution_lists,
-                models,
+                own_value_models,
                 self._iter_products(diffused_columns),
                 strict=True,
             ):
-                solutions.append(model.solve_scale(product_matrix))
+                scale_solutions.append(model.solve_scale(product_matrix))
         network_fits = [
-            model.average_scale_solutions(solutions)
-            for model, solutions in zip(models, solution_lists, strict=True)
+            model.average_scale_solutions(scale_solutions)
+            for model, scale_solutions in zip(
+                own_value_models, solution_lists, strict=True
+            )
         ]
         row_error_reductions = np.empty_like(self.own_error)
         for fold_model, fold_network_fit, (_, test_index) in zip(
@@ -745,7 +747,7 @@ class _GainComputation:
             )
             row_error_reductions[test_index] = self.own_error[
                 test_index
-            ] - self._squared_error(predicted_targets, test_index)
+            ] - self._compute_row_errors(predicted_targets, test_index)
         log_evidences = np.array(
             [network_fit.log_evidence for network_fit in network_fits]
         )
@@ -1011,27 +1013,31 @@ class _OwnValueModel:
         )
 
     def average_scale_solutions(
-        self, solutions: Sequence[_ScaleSolution]
+        self, scale_solutions: Sequence[_ScaleSolution]
     ) -> _NetworkFit:
         """Return the network model averaged over scales, ridges and c."""
-        log_evidences = np.array([solution.log_evidence for solution in solutions])
+        log_evidences = np.array(
+            [scale_solution.log_evidence for scale_solution in scale_solutions]
+        )
         log_total_evidence = logsumexp(log_evidences)
         grid_probabilities = np.exp(log_evidences - log_total_evidence)
         # Posterior means of the weights.
         residual_weights = np.array(
             [
-                np.tensordot(ridge_c_probabilities, solution.residual_weights, 2)
-                for ridge_c_probabilities, solution in zip(
-                    grid_probabilities, solutions, strict=True
+                np.tensordot(ridge_c_probabilities, scale_solution.residual_weights, 2)
+                for ridge_c_probabilities, scale_solution in zip(
+                    grid_probabilities, scale_solutions, strict=True
                 )
             ]
         )
         own_weights = np.zeros((len(self.Q), self.t.shape[1]))
         for i, ridge_factor in enumerate(_RIDGE_FACTORS):
             own_coefficients = sum(
-                np.tensordot(ridge_c_probabilities[i], solution.own_coefficients[i], 1)
-                for ridge_c_probabilities, solution in zip(
-                    grid_probabilities, solutions, strict=True
+                np.tensordot(
+                    ridge_c_probabilities[i], scale_solution.own_coefficients[i], 1
+                )
+                for ridge_c_probabilities, scale_solution in zip(
+                    grid_probabilities, scale_solutions, strict=True
                 )
             )
             own_shrinkages = self.S / (self.S**2 + ridge_factor * self.ridge)
@@ -1041,8 +1047,10 @@ class _OwnValueModel:
                 log_total_evidence - np.log(grid_probabilities.size) - self.log_evidence
             ),
             scale_probabilities=grid_probabilities.sum(axis=(1, 2)),
-            columns_on_F=[solution.columns_on_F for solution in solutions],
-            slopes=[solution.slopes for solution in solutions],
+            columns_on_F=[
+                scale_solution.columns_on_F for scale_solution in scale_solutions
+            ],
+            slopes=[scale_solution.slopes for scale_solution in scale_solutions],
             residual_weights=residual_weights,
             own_weights=own_weights,
         )
@@ -1079,7 +1087,7 @@ class _OwnValueModel:
         return predicted_targets
 
 
-def _gain_table(
+def _tabulate_gains(
     draw_gains_by_connectome: dict[str, list[_Gain]], gain_computation: _GainComputation
 ) -> pd.DataFrame:
     """Return the table of :class:`ConnectomeGain`."""

@@ -176,7 +176,9 @@ def cross_validate_with_calls(
     """
     check_cohort_given(cohort)
     random_state = random_state or 0
-    named_models = _collect_models_with_roles(model, baselines, random_state, cohort)
+    model_and_role_by_name = _collect_models_with_roles(
+        model, baselines, random_state, cohort
+    )
     splits, cv_description = _make_splits_and_description(
         cv, cohort, random_state, n_repeats
     )
@@ -195,14 +197,14 @@ def cross_validate_with_calls(
     # Sharing people was allowed, or check_splits had raised.
     is_shared_person_row = audit_table["check"] == Check.PERSON_IN_TWO_FOLDS
     is_leak_row = (audit_table["severity"] == "error") & ~is_shared_person_row
-    for leak_check in audit_table["check"][is_leak_row].unique():
-        leak_title = check_title(leak_check)
+    for leak_check_key in audit_table["check"][is_leak_row].unique():
+        leak_title = check_title(leak_check_key)
         message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
         warnings.warn(message, UserWarning, stacklevel=3)
     features, variance_factor_table = adjust_features(cohort, deconfounder)
     return _evaluate_on_folds(
         later_call_by_name,
-        named_models,
+        model_and_role_by_name,
         cohort,
         splits,
         deconfounder,
@@ -255,7 +257,7 @@ def cross_validate_again(
 
 def _evaluate_on_folds(
     later_call_by_name: Mapping[str, Any],
-    named_models: Mapping[str, tuple[Any, str]],
+    model_and_role_by_name: Mapping[str, tuple[Any, str]],
     cohort: Cohort,
     splits: Sequence[Split],
     deconfounder: Deconfounder,
@@ -274,16 +276,16 @@ def _evaluate_on_folds(
     """
     n_repeats = count_repeats(splits)
     n_folds = len(splits) // n_repeats
-    model_split_pairs = list(product(named_models, range(len(splits))))
-    task_by_fit_name = {
+    model_split_pairs = list(product(model_and_role_by_name, range(len(splits))))
+    model_and_split_by_fit_name = {
         f"{model_name}, fold {split_number + 1} of {len(splits)}": (
-            named_models[model_name][0],
+            model_and_role_by_name[model_name][0],
             splits[split_number],
         )
         for model_name, split_number in model_split_pairs
     }
     fit_results, later_result_iterator = _run_fits(
-        task_by_fit_name,
+        model_and_split_by_fit_name,
         later_call_by_name,
         cohort,
         deconfounder,
@@ -292,26 +294,27 @@ def _evaluate_on_folds(
         verbose,
         memory,
     )
-    part_tables_by_name: dict[str, list[pd.DataFrame]] = {}
+    part_tables_by_table_name: dict[str, list[pd.DataFrame]] = {}
     for (model_name, split_number), columns_by_table in zip(
         model_split_pairs, fit_results, strict=True
     ):
-        key_by_column = {
+        fit_key_by_column = {
             "model": model_name,
             "repeat": split_number // n_folds + 1,
             "fold": split_number % n_folds + 1,
         }
         for table_name, values_by_column in columns_by_table.items():
-            part_table = pd.DataFrame(key_by_column | values_by_column)
-            part_tables_by_name.setdefault(table_name, []).append(part_table)
+            part_table = pd.DataFrame(fit_key_by_column | values_by_column)
+            part_tables_by_table_name.setdefault(table_name, []).append(part_table)
     table_by_name = {
         table_name: pd.DataFrame(columns=[*FIT_KEYS, *values_by_column])
         for table_name, values_by_column in COLUMNS_OF_TABLE.items()
     }
-    for table_name, part_tables in part_tables_by_name.items():
+    for table_name, part_tables in part_tables_by_table_name.items():
         table_by_name[table_name] = pd.concat(part_tables, ignore_index=True)
     role_by_model = {
-        model_name: model_role for model_name, (_, model_role) in named_models.items()
+        model_name: model_role
+        for model_name, (_, model_role) in model_and_role_by_name.items()
     }
     fit_table = table_by_name["fits"]
     fit_table.insert(len(FIT_KEYS), "role", fit_table["model"].map(role_by_model))
@@ -379,7 +382,7 @@ def _collect_models_with_roles(
             f"baseline model; got {', '.join(repeated_model_names) or 'no model'}. "
             f"Rename the classifier, or pass {option_text('baselines', False)}."
         )
-    named_models: dict[str, tuple[Any, str]] = {}
+    model_and_role_by_name: dict[str, tuple[Any, str]] = {}
     for model_name, model_and_role in (dict(user_models) | baseline_models).items():
         estimator, model_role = split_model_and_role(model_and_role)
         estimator = configure_for_cohort(clone(estimator), cohort)
@@ -389,11 +392,11 @@ def _collect_models_with_roles(
                 and parameter_name.rsplit("__")[-1] == "random_state"
             ):
                 estimator.set_params(**{parameter_name: seed})
-        named_models[model_name] = estimator, model_role
+        model_and_role_by_name[model_name] = estimator, model_role
     warn_of_divided_people(
-        [estimator for estimator, _ in named_models.values()], cohort
+        [estimator for estimator, _ in model_and_role_by_name.values()], cohort
     )
-    return named_models
+    return model_and_role_by_name
 
 
 def warn_of_divided_people(models: Sequence[Any], cohort: Cohort) -> None:
@@ -522,7 +525,7 @@ def choose_n_jobs(n_jobs: int | None, cohort: Cohort | CohortSummary) -> int | N
 
 
 def _run_fits(
-    task_by_fit_name: Mapping[str, tuple[Any, Split]],
+    model_and_split_by_fit_name: Mapping[str, tuple[Any, Split]],
     later_call_by_name: Mapping[str, Any],
     cohort: Cohort,
     deconfounder: Deconfounder,
@@ -531,7 +534,7 @@ def _run_fits(
     verbose: bool,
     memory: str | Path | None,
 ) -> tuple[list[dict[str, Any]], Iterator[tuple[str, Any]]]:
-    """Return the tables of :func:`_fit_fold` for every task, and later results.
+    """Return the tables of :func:`_fit_and_test_fold` by task, and later results.
 
     Finished fits are read.
     """
@@ -542,7 +545,7 @@ def _run_fits(
     result_by_fit_name: dict[str, dict[str, Any]] = {}
     if memory is not None:
         path_by_fit_name = _map_cache_paths(
-            task_by_fit_name, cohort, deconfounder, data_hash, Path(memory)
+            model_and_split_by_fit_name, cohort, deconfounder, data_hash, Path(memory)
         )
         for fit_name, fit_path in path_by_fit_name.items():
             # A file may be missing, or cut short.
@@ -551,17 +554,22 @@ def _run_fits(
                     fit_path.read_text(encoding="utf-8")
                 )
     if result_by_fit_name and verbose:
-        stored_text = f"{len(result_by_fit_name)} of {len(task_by_fit_name)}"
+        stored_text = f"{len(result_by_fit_name)} of {len(model_and_split_by_fit_name)}"
         tqdm.write(f"{stored_text} fits were stored already.", file=sys.stderr)
     fit_calls = []
-    for batch_fit_names in _batch_fit_names(task_by_fit_name, result_by_fit_name):
+    for batch_fit_names in _batch_fit_names(
+        model_and_split_by_fit_name, result_by_fit_name
+    ):
         model_by_fit_name = {
-            fit_name: task_by_fit_name[fit_name][0] for fit_name in batch_fit_names
+            fit_name: model_and_split_by_fit_name[fit_name][0]
+            for fit_name in batch_fit_names
         }
-        fold_split = task_by_fit_name[batch_fit_names[0]][1]
+        fold_split = model_and_split_by_fit_name[batch_fit_names[0]][1]
         # The cohort is an argument of its own, so that Dask sends it once a worker.
         fit_calls.append(
-            delayed(_fit_fold)(model_by_fit_name, fold_split, deconfounder, cohort)
+            delayed(_fit_and_test_fold)(
+                model_by_fit_name, fold_split, deconfounder, cohort
+            )
         )
     later_tasks = [
         delayed(_run_named_call)(call_name, *call_parts)
@@ -576,17 +584,20 @@ def _run_fits(
         for result_by_name in (parallel_pool(all_tasks) if all_tasks else ())
     )
     result_by_call_name: dict[str, Any] = {}
-    n_models = len(task_by_fit_name) // len(
-        {id(fold_split) for _, fold_split in task_by_fit_name.values()}
+    n_models = len(model_and_split_by_fit_name) // len(
+        {id(fold_split) for _, fold_split in model_and_split_by_fit_name.values()}
     )
     progress_bar = tqdm(
-        total=len(task_by_fit_name),
+        total=len(model_and_split_by_fit_name),
         initial=len(result_by_fit_name),
         desc="fits",
         disable=None if verbose else True,  # None: only on a terminal
     )
-    with progress_bar, _note_stored_fits(path_by_fit_name, len(task_by_fit_name)):
-        while len(result_by_fit_name) < len(task_by_fit_name):
+    with (
+        progress_bar,
+        _note_stored_fits(path_by_fit_name, len(model_and_split_by_fit_name)),
+    ):
+        while len(result_by_fit_name) < len(model_and_split_by_fit_name):
             result_name, task_result = next(result_iterator)
             if result_name in later_call_by_name:
                 result_by_call_name[result_name] = task_result
@@ -603,7 +614,9 @@ def _run_fits(
                 and progress_bar.disable
                 and len(result_by_fit_name) % n_models == 0
             ):
-                progress_text = f"{len(result_by_fit_name)} of {len(task_by_fit_name)}"
+                progress_text = (
+                    f"{len(result_by_fit_name)} of {len(model_and_split_by_fit_name)}"
+                )
                 progress_bar.write(
                     f"fitted {progress_text}, last {result_name}", file=sys.stderr
                 )
@@ -615,12 +628,12 @@ def _run_fits(
             [*later_result_iterator]
         )  # Let the processes end their work.
     return [
-        result_by_fit_name[fit_name] for fit_name in task_by_fit_name
+        result_by_fit_name[fit_name] for fit_name in model_and_split_by_fit_name
     ], later_result_iterator
 
 
 def _run_named_call(
-    call_name: str, function: Callable[..., Any], args: Any, kwargs: Any
+    call_name: str, named_function: Callable[..., Any], args: Any, kwargs: Any
 ) -> dict[str, Any]:
     """Return the result of a call under its name, computed with one thread.
 
@@ -630,7 +643,7 @@ def _run_named_call(
     thread_pools = _find_thread_pools(len(sys.modules))
     # Threads of one process share its limit, and therefore take turns.
     with _WARNINGS_LOCK, thread_pools.limit(limits=1):
-        return {call_name: function(*args, **kwargs)}
+        return {call_name: named_function(*args, **kwargs)}
 
 
 @contextmanager
@@ -648,7 +661,7 @@ def _note_stored_fits(
 
 
 def _map_cache_paths(
-    task_by_fit_name: Mapping[str, tuple[Any, Split]],
+    model_and_split_by_fit_name: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
     deconfounder: Deconfounder,
     data_hash: str,
@@ -664,7 +677,7 @@ def _map_cache_paths(
         (_hash_code_version(), data_hash, cohort_names, table_csv, deconfounder)
     )
     path_by_fit_name = {}
-    for fit_name, (model, fold_split) in task_by_fit_name.items():
+    for fit_name, (model, fold_split) in model_and_split_by_fit_name.items():
         model_types = {
             type(model_or_part)
             for model_or_part in (model, *model.get_params().values())
@@ -685,7 +698,7 @@ def _map_cache_paths(
 
 
 def _batch_fit_names(
-    task_by_fit_name: Mapping[str, tuple[Any, Split]],
+    model_and_split_by_fit_name: Mapping[str, tuple[Any, Split]],
     result_by_fit_name: Mapping[str, Any],
 ) -> list[list[str]]:
     """Return the tasks without a result, in batches that share a fit.
@@ -695,7 +708,7 @@ def _batch_fit_names(
     for another process.
     """
     fit_names_by_batch_key: dict[Any, list[str]] = {}
-    for fit_name, (model, fold_split) in task_by_fit_name.items():
+    for fit_name, (model, fold_split) in model_and_split_by_fit_name.items():
         if fit_name in result_by_fit_name:
             continue
         ridge_classifier = _find_ridge(model)
@@ -738,7 +751,7 @@ def _find_thread_pools(_n_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _fit_fold(
+def _fit_and_test_fold(
     model_by_name: Mapping[str, Any],
     fold_split: Split,
     deconfounder: Deconfounder,
@@ -756,7 +769,10 @@ def _fit_fold(
         model_name: clone(model) for model_name, model in model_by_name.items()
     }
     train_index, test_index = fold_split
-    train_table, test_table = scan_table.iloc[train_index], scan_table.iloc[test_index]
+    train_scan_table, test_scan_table = (
+        scan_table.iloc[train_index],
+        scan_table.iloc[test_index],
+    )
     tables_by_model: dict[str, Any] = {}
     thread_pools = _find_thread_pools(len(sys.modules))
     with _WARNINGS_LOCK, thread_pools.limit(limits=1):
@@ -765,10 +781,10 @@ def _fit_fold(
             fold_deconfounder = clone(deconfounder)
             features = cohort.features.copy()
             features[train_index] = fold_deconfounder.fit_transform(
-                features[train_index], train_table
+                features[train_index], train_scan_table
             )
             features[test_index] = fold_deconfounder.transform(
-                features[test_index], test_table
+                features[test_index], test_scan_table
             )
             packed_train_scans = PackedScans(connectomes, features, train_index)
             # A network reads the polynomials of the ridge that is fitted before it.
@@ -800,7 +816,7 @@ def _fit_fold(
                     model_by_name, key=lambda n: n not in ridge_model_names
                 )
                 shared_ridges = [ridge_by_name[n] for n in ordered_model_names]
-                _fit_models(shared_ridges, packed_train_scans, train_table)
+                _fit_models(shared_ridges, packed_train_scans, train_scan_table)
                 ridge_seconds = (time.perf_counter() - ridge_start) / len(model_by_name)
         for model_name, model in model_by_name.items():
             with _recorded_warnings() as fit_warnings:
@@ -811,14 +827,14 @@ def _fit_fold(
                         ridge_by_name[model_name] if has_shared_ridge else None
                     )
                     _fit_models(
-                        [model], packed_train_scans, train_table, ridge_classifier
+                        [model], packed_train_scans, train_scan_table, ridge_classifier
                     )
                 predict_start = time.perf_counter()
                 fit_seconds = (
                     deconfound_seconds + ridge_seconds + predict_start - fit_start
                 )
                 class_prediction_table = _tabulate_predictions(
-                    model, packed_test_scans, class_names, test_table
+                    model, packed_test_scans, class_names, test_scan_table
                 )
                 predict_seconds = time.perf_counter() - predict_start
             inner_model = _unwrap_fitted_model(model)
@@ -831,10 +847,10 @@ def _fit_fold(
                     *fit_warnings,
                 )
             }
-            fit_facts = {
-                "n_train": len(train_table),
-                "n_test": len(test_table),
-                "n_train_people": train_table["participant"].nunique(),
+            fact_by_fit_column = {
+                "n_train": len(train_scan_table),
+                "n_test": len(test_scan_table),
+                "n_train_people": train_scan_table["participant"].nunique(),
                 "seconds_fit": fit_seconds,
                 "seconds_predict": predict_seconds,
                 "epochs": float(np.mean(fit_report.get("epochs") or np.nan)),
@@ -845,14 +861,14 @@ def _fit_fold(
             }
             tables_by_model[model_name] = {
                 "fits": {
-                    fact_name: [fact_value]
-                    for fact_name, fact_value in fit_facts.items()
+                    column_name: [fact_value]
+                    for column_name, fact_value in fact_by_fit_column.items()
                 }
             }
-            if fit_facts["failed"]:
+            if fact_by_fit_column["failed"]:
                 continue
-            prediction_table = test_table[["scan", "participant"]].assign(
-                truth=test_table["label"]
+            prediction_table = test_scan_table[["scan", "participant"]].assign(
+                truth=test_scan_table["label"]
             )
             tables_by_model[model_name]["predictions"] = prediction_table.join(
                 class_prediction_table
@@ -877,7 +893,7 @@ def _recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
 def _fit_models(
     models: Sequence[Any],
     packed_scans: PackedScans,
-    train_table: pd.DataFrame,
+    train_scan_table: pd.DataFrame,
     ridge_classifier: Any = None,
 ) -> None:
     """Fit one model, or several nested ridges at once, to packed training scans.
@@ -886,9 +902,9 @@ def _fit_models(
     """
     model, *other_models = models
     X = _adapt_scans(model, packed_scans)
-    y = train_table["label"].to_numpy(object)
-    scan_person_ids = train_table["participant"].to_numpy(object)
-    value_by_metadata_name = {"groups": scan_person_ids, "covariates": train_table}
+    y = train_scan_table["label"].to_numpy(object)
+    scan_person_ids = train_scan_table["participant"].to_numpy(object)
+    value_by_metadata_name = {"groups": scan_person_ids, "covariates": train_scan_table}
     metadata_names = set(signature(model.fit).parameters)
     metadata_names |= get_routing_for_object(model).consumes(
         "fit", value_by_metadata_name
@@ -941,8 +957,8 @@ def _adapt_scans(model: Any, packed_scans: PackedScans) -> Any:
 def _tabulate_predictions(
     model: Any,
     packed_scans: PackedScans,
-    classes: tuple[str, ...],
-    covariate_table: pd.DataFrame,
+    cohort_class_names: tuple[str, ...],
+    test_scan_table: pd.DataFrame,
 ) -> pd.DataFrame:
     """Return predicted classes, `p_` probability and `d_` decision value of each.
 
@@ -956,7 +972,7 @@ def _tabulate_predictions(
     if hasattr(model, "predict_proba"):
         method_parameters = signature(model.predict_proba).parameters
         metadata_by_name = (
-            {"covariates": covariate_table} if "covariates" in method_parameters else {}
+            {"covariates": test_scan_table} if "covariates" in method_parameters else {}
         )
         output_kind, output_matrix = "p", model.predict_proba(X, **metadata_by_name)
     elif hasattr(model, "decision_function"):
@@ -970,29 +986,33 @@ def _tabulate_predictions(
             np.asarray(model.predict(X)).astype(str), class_names
         )
     output_matrix = np.asarray(output_matrix, dtype=float)
-    score_matrix = np.full((len(covariate_table), len(classes)), absent_class_score)
+    score_matrix = np.full(
+        (len(test_scan_table), len(cohort_class_names)), absent_class_score
+    )
     for class_name, class_output_column in zip(
         class_names, output_matrix.T, strict=True
     ):
-        if class_name in classes:
-            score_matrix[:, classes.index(class_name)] = class_output_column
+        if class_name in cohort_class_names:
+            score_matrix[:, cohort_class_names.index(class_name)] = class_output_column
     if not np.isfinite(score_matrix).all():
         raise ParameterError(
             f"{type(model).__name__} predicts NaN; expected finite probabilities of "
-            f"the classes {', '.join(classes)}. Check the model."
+            f"the classes {', '.join(cohort_class_names)}. Check the model."
         )
-    predicted_class_names = [classes[k] for k in score_matrix.argmax(axis=1)]
+    predicted_class_names = [cohort_class_names[k] for k in score_matrix.argmax(axis=1)]
     if output_kind == "p" and isinstance(inner_model, ClassPriorMixin):
         class_codes = inner_model.choose_classes(output_matrix)
         predicted_class_names = [class_names[k] for k in class_codes]
     values_by_column: dict[str, Any] = {"predicted": predicted_class_names}
     for column_prefix in "pd":
-        for class_name, score_column in zip(classes, score_matrix.T, strict=True):
+        for class_name, score_column in zip(
+            cohort_class_names, score_matrix.T, strict=True
+        ):
             is_output_column = column_prefix == output_kind
             values_by_column[f"{column_prefix}_{class_name}"] = (
                 score_column if is_output_column else np.nan
             )
-    return pd.DataFrame(values_by_column, index=covariate_table.index)
+    return pd.DataFrame(values_by_column, index=test_scan_table.index)
 
 
 def _unwrap_fitted_model(model: Any) -> Any:

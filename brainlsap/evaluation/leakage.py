@@ -340,29 +340,29 @@ def audit(
         covariate (its column), balanced_accuracy and p_value (without correction). No
         column but scans names anybody.
     """
-    removed_column_names = {
+    adjusted_column_names = {
         find_covariate_column(cohort.table, covariate_name)
         for covariate_name in adjusted_covariates
     }
     audit_findings = [
-        *_find_groups_in_two_folds(cohort, splits),
-        *_find_unstated_people(cohort),
-        *_find_visits_as_people(cohort),
-        *_find_duplicates(cohort, splits),
-        *_find_label_in_features(cohort),
-        *_find_several_scales(cohort, removed_column_names),
+        *_iter_shared_group_findings(cohort, splits),
+        *_iter_unstated_people_findings(cohort),
+        *_iter_visit_id_findings(cohort),
+        *_iter_duplicate_findings(cohort, splits),
+        *_iter_label_feature_findings(cohort),
+        *_iter_scale_findings(cohort, adjusted_column_names),
         *(
             _make_finding(Check.UNUSUAL_UNIT, unit_text)
             for unit_text in find_odd_units(cohort)
         ),
-        *_find_missing_covariates(cohort),
-        *_find_predictive_columns(
-            cohort, removed_column_names, splits, reference_class
+        *_iter_missing_covariate_findings(cohort),
+        *_iter_predictive_column_findings(
+            cohort, adjusted_column_names, splits, reference_class
         ),
     ]
     if reference_class is not None:
-        audit_findings += _find_outside_reference(
-            cohort, removed_column_names, reference_class
+        audit_findings += _iter_outside_reference_findings(
+            cohort, adjusted_column_names, reference_class
         )
     return _make_finding_table(audit_findings)
 
@@ -374,9 +374,9 @@ def find_errors_without_folds(cohort: Cohort) -> pd.DataFrame:
     folds may not.
     """
     audit_findings = [
-        *_find_visits_as_people(cohort),
-        *_find_duplicates(cohort, ()),
-        *_find_label_in_features(cohort),
+        *_iter_visit_id_findings(cohort),
+        *_iter_duplicate_findings(cohort, ()),
+        *_iter_label_feature_findings(cohort),
     ]
     return mark_copies_as_errors(_make_finding_table(audit_findings)).query(
         "severity == 'error'"
@@ -410,7 +410,7 @@ def check_title(check_key: str) -> str:
 
 
 def _make_finding(
-    check: Check,
+    audit_check: Check,
     finding_text: str,
     *,
     scans_text: str = "",
@@ -420,9 +420,9 @@ def _make_finding(
     second_scan_name: str = "",
 ) -> AuditFinding:
     """Return a row of the audit; severity and advice are the check's unless given."""
-    check_text = CHECKS[check]
+    check_text = CHECKS[audit_check]
     return AuditFinding(
-        check=check.value,
+        check=audit_check.value,
         severity=severity or check_text.severity,
         finding=finding_text,
         what_to_do=advice or check_text.advice,
@@ -432,7 +432,7 @@ def _make_finding(
     )
 
 
-def _find_groups_in_two_folds(
+def _iter_shared_group_findings(
     cohort: Cohort, splits: Sequence[Split]
 ) -> Iterator[AuditFinding]:
     """Look for people, families and sites with scans in training and test."""
@@ -441,11 +441,11 @@ def _find_groups_in_two_folds(
         "family": Check.FAMILY_IN_TWO_FOLDS,
         "site": Check.SITE_IN_TWO_FOLDS,
     }
-    kind_by_column = {"participant": "person", **_map_covariate_kinds(cohort)}
+    kind_by_column = {"participant": "person", **_map_columns_to_kinds(cohort)}
     for column_name, covariate_kind in kind_by_column.items():
         if covariate_kind not in check_by_kind:
             continue
-        shared_value_sets = _find_shared_values(cohort.table[column_name], splits)
+        shared_value_sets = _list_shared_value_sets(cohort.table[column_name], splits)
         if shared_value_sets:
             n_groups = len(set.union(*shared_value_sets))
             if covariate_kind == "person":
@@ -459,12 +459,12 @@ def _find_groups_in_two_folds(
             )
 
 
-def _find_shared_values(
-    column_values: pd.Series, splits: Sequence[Split]
+def _list_shared_value_sets(
+    covariate_series: pd.Series, splits: Sequence[Split]
 ) -> list[set[Any]]:
     """Return the values that training and test share, of each fold that shares any."""
-    is_known_value = column_values.notna().to_numpy()
-    scan_values = column_values.to_numpy(dtype=object)
+    is_known_value = covariate_series.notna().to_numpy()
+    scan_values = covariate_series.to_numpy(dtype=object)
     shared_value_sets = []
     for train_index, test_index in splits:
         known_train_index = np.asarray(train_index)[is_known_value[train_index]]
@@ -476,7 +476,7 @@ def _find_shared_values(
     return shared_value_sets
 
 
-def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
+def _iter_unstated_people_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report that every scan counts as a person, as participants were not given."""
     if cohort.provenance.get("people") == NOT_GIVEN:
         yield _make_finding(
@@ -486,12 +486,12 @@ def _find_unstated_people(cohort: Cohort) -> Iterator[AuditFinding]:
         )
 
 
-def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
+def _iter_visit_id_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for people whose ids differ only in what may be a visit."""
     people_table = cohort.table.drop_duplicates("participant").reset_index(drop=True)
     sex_column_names = [
         column_name
-        for column_name, covariate_kind in _map_covariate_kinds(cohort).items()
+        for column_name, covariate_kind in _map_columns_to_kinds(cohort).items()
         if covariate_kind == "sex"
     ]
     sexes = people_table[sex_column_names[0]].tolist() if sex_column_names else []
@@ -508,7 +508,9 @@ def _find_visits_as_people(cohort: Cohort) -> Iterator[AuditFinding]:
         )
 
 
-def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditFinding]:
+def _iter_duplicate_findings(
+    cohort: Cohort, splits: Sequence[Split]
+) -> Iterator[AuditFinding]:
     """Look for scans with the same, or nearly the same, connectome or features."""
     reported_pairs = set[tuple[int, int]]()
     for block_kind, data_title, value_matrix in [
@@ -516,27 +518,28 @@ def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditF
         *_list_feature_blocks(cohort),
     ]:
         if block_kind is BlockKind.HEMISPHERE:
-            similar_pairs = _find_identical_pairs(value_matrix)
+            scan_index_pairs = _find_identical_index_pairs(value_matrix)
         else:
-            similar_pairs = _find_similar_pairs(
+            scan_index_pairs = _find_similar_index_pairs(
                 value_matrix, is_connectome=block_kind is BlockKind.CONNECTOMES
             )
         if block_kind is not BlockKind.CONNECTOMES:
-            new_pair_flags = [
-                tuple(index_pair) not in reported_pairs for index_pair in similar_pairs
+            is_new_pair = [
+                tuple(index_pair) not in reported_pairs
+                for index_pair in scan_index_pairs
             ]
-            similar_pairs = similar_pairs[np.array(new_pair_flags, dtype=bool)]
+            scan_index_pairs = scan_index_pairs[np.array(is_new_pair, dtype=bool)]
             reported_pairs |= {
                 (first_index, second_index)
-                for first_index, second_index in similar_pairs
+                for first_index, second_index in scan_index_pairs
             }
-        is_same_person_pair = np.equal(*cohort.groups[similar_pairs].T)
-        yield from _find_copied_visits(
-            cohort, data_title, value_matrix, similar_pairs[is_same_person_pair]
+        is_same_person_pair = np.equal(*cohort.groups[scan_index_pairs].T)
+        yield from _iter_copied_visit_findings(
+            cohort, data_title, value_matrix, scan_index_pairs[is_same_person_pair]
         )
-        different_people_pairs = similar_pairs[~is_same_person_pair]
-        if len(different_people_pairs) > MAX_LISTED_PAIRS:
-            pairs_text = count(len(different_people_pairs), "pair")
+        two_people_index_pairs = scan_index_pairs[~is_same_person_pair]
+        if len(two_people_index_pairs) > MAX_LISTED_PAIRS:
+            pairs_text = count(len(two_people_index_pairs), "pair")
             yield _make_finding(
                 Check.DUPLICATE_SCANS,
                 f"{pairs_text} of scans of different participants have nearly the same "
@@ -544,16 +547,19 @@ def _find_duplicates(cohort: Cohort, splits: Sequence[Split]) -> Iterator[AuditF
                 advice=MANY_PAIRS_ADVICE,
             )
         else:
-            yield from _find_similar_people(
-                cohort, data_title, value_matrix, different_people_pairs, splits
+            yield from _iter_similar_people_findings(
+                cohort, data_title, value_matrix, two_people_index_pairs, splits
             )
 
 
-def _find_copied_visits(
-    cohort: Cohort, data_title: str, value_matrix: np.ndarray, similar_pairs: np.ndarray
+def _iter_copied_visit_findings(
+    cohort: Cohort,
+    data_title: str,
+    value_matrix: np.ndarray,
+    scan_index_pairs: np.ndarray,
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of one person that are identical."""
-    for scan_index_pair in similar_pairs:
+    for scan_index_pair in scan_index_pairs:
         first_values, second_values = value_matrix[scan_index_pair]
         if np.array_equal(first_values, second_values, equal_nan=True):
             first_scan_name, second_scan_name = cohort.table["scan"].iloc[
@@ -570,15 +576,15 @@ def _find_copied_visits(
             )
 
 
-def _find_similar_people(
+def _iter_similar_people_findings(
     cohort: Cohort,
     data_title: str,
     value_matrix: np.ndarray,
-    similar_pairs: np.ndarray,
+    scan_index_pairs: np.ndarray,
     splits: Sequence[Split],
 ) -> Iterator[AuditFinding]:
     """Report pairs of scans of two people; an error if a fold separates them."""
-    for scan_index_pair in similar_pairs:
+    for scan_index_pair in scan_index_pairs:
         first_scan_name, second_scan_name = cohort.table["scan"].iloc[scan_index_pair]
         first_values, second_values = value_matrix[scan_index_pair]
         is_identical = np.array_equal(first_values, second_values, equal_nan=True)
@@ -642,7 +648,7 @@ def _list_feature_blocks(cohort: Cohort) -> list[ScanBlock]:
     return scan_blocks
 
 
-def _find_identical_pairs(value_matrix: np.ndarray) -> np.ndarray:
+def _find_identical_index_pairs(value_matrix: np.ndarray) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows that are the same in at least ten values.
 
     Values that all scans have in common do not count.
@@ -663,7 +669,9 @@ def _find_identical_pairs(value_matrix: np.ndarray) -> np.ndarray:
     return np.array(sorted(index_pairs), dtype=np.int64).reshape(-1, 2)
 
 
-def _find_similar_pairs(value_matrix: np.ndarray, *, is_connectome: bool) -> np.ndarray:
+def _find_similar_index_pairs(
+    value_matrix: np.ndarray, *, is_connectome: bool
+) -> np.ndarray:
     """Return pairs (n_pairs, 2) of rows of values that are (nearly) the same."""
     is_measured_row = np.zeros(len(value_matrix), dtype=bool)
     n_nonzero_by_column = np.zeros(value_matrix.shape[1], dtype=np.int64)
@@ -695,17 +703,19 @@ def _find_similar_pairs(value_matrix: np.ndarray, *, is_connectome: bool) -> np.
     max_squared_distance = 1e-20
     if n_values >= MIN_DISTANCE_VALUES:
         max_squared_distance = MAX_RELATIVE_DISTANCE * 2 * n_values
-    near_pairs = find_near_pairs(z, max_squared_distance)
+    near_index_pairs = find_near_pairs(z, max_squared_distance)
     # The scale of others does not hold for these scans, of which only copies are found.
     is_copied_pair = np.array(
         [
             np.array_equal(z[first_index], z[second_index])
-            for first_index, second_index in near_pairs
+            for first_index, second_index in near_index_pairs
         ],
         dtype=bool,
     )
-    near_pairs = near_pairs[is_copied_pair | ~is_far_row[near_pairs].any(axis=1)]
-    return measured_row_indices[near_pairs]
+    near_index_pairs = near_index_pairs[
+        is_copied_pair | ~is_far_row[near_index_pairs].any(axis=1)
+    ]
+    return measured_row_indices[near_index_pairs]
 
 
 def _flag_far_rows(value_matrix: np.ndarray) -> np.ndarray:
@@ -783,7 +793,7 @@ def _project_on_components(z: np.ndarray) -> np.ndarray:
     return eigenvectors[:, -N_COMPONENTS:] * singular_values
 
 
-def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
+def _iter_label_feature_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for features and edges that are a function of the label."""
     for feature_name in filter(CLINICAL_SCORE.search, cohort.feature_names):
         yield _make_finding(
@@ -792,8 +802,10 @@ def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
         )
     region_names = cohort.region_names
     for block_kind, _, value_matrix in _list_whole_blocks(cohort):
-        eta_squared = class_eta_squared(value_matrix, cohort.y)
-        predictive_column_indices = np.flatnonzero(eta_squared >= MAX_ETA_SQUARED)
+        eta_squared_by_column = class_eta_squared(value_matrix, cohort.y)
+        predictive_column_indices = np.flatnonzero(
+            eta_squared_by_column >= MAX_ETA_SQUARED
+        )
         if not predictive_column_indices.size:
             continue
         # Columns are regions by features, or regions by regions.
@@ -811,7 +823,7 @@ def _find_label_in_features(cohort: Cohort) -> Iterator[AuditFinding]:
         )
         yield _make_finding(
             Check.LABEL_IN_FEATURES,
-            f"classes explain {eta_squared.max():.1%} of the variance of "
+            f"classes explain {eta_squared_by_column.max():.1%} of the variance of "
             f"{count(predictive_column_indices.size, column_noun)}: "
             f"{', '.join(example_texts)}{ellipsis_text}",
         )
@@ -887,11 +899,11 @@ def class_eta_squared(value_matrix: np.ndarray, class_labels: np.ndarray) -> np.
     return np.where(is_explainable_column, explained_shares, 0.0)
 
 
-def _find_several_scales(
-    cohort: Cohort, removed_column_names: set[str]
+def _iter_scale_findings(
+    cohort: Cohort, adjusted_column_names: set[str]
 ) -> Iterator[AuditFinding]:
     """Look for columns by whose values features may be on several scales."""
-    for column_name, covariate_kind in _map_covariate_kinds(cohort).items():
+    for column_name, covariate_kind in _map_columns_to_kinds(cohort).items():
         group_series = cohort.table[column_name].dropna().astype(str)
         n_values = group_series.nunique()
         if covariate_kind not in SCALE_KINDS or n_values < 2:
@@ -900,20 +912,20 @@ def _find_several_scales(
             f"{group_name} ({count(n_scans, 'scan')})"
             for group_name, n_scans in group_series.value_counts().items()
         )
-        is_removed = column_name in removed_column_names
+        is_adjusted_for = column_name in adjusted_column_names
         yield _make_finding(
             Check.SEVERAL_SCALES,
             f"{column_name} has {n_values} values: {listed(value_texts, 5)}",
-            severity="note" if is_removed else "",
-            advice=REMOVED_ADVICE if is_removed else "",
+            severity="note" if is_adjusted_for else "",
+            advice=REMOVED_ADVICE if is_adjusted_for else "",
         )
 
 
-def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
+def _iter_missing_covariate_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report which of age, sex and site the cohort does not have."""
     covariate_kinds = {
         covariate_kind
-        for column_name, covariate_kind in _map_covariate_kinds(cohort).items()
+        for column_name, covariate_kind in _map_columns_to_kinds(cohort).items()
         if cohort.table[column_name].notna().any()
     }
     covariate_kinds.add(find_covariate_kind(cohort.label_name))
@@ -933,9 +945,9 @@ def _find_missing_covariates(cohort: Cohort) -> Iterator[AuditFinding]:
         )
 
 
-def _find_predictive_columns(
+def _iter_predictive_column_findings(
     cohort: Cohort,
-    removed_column_names: set[str],
+    adjusted_column_names: set[str],
     splits: Sequence[Split],
     reference_class: str | None,
 ) -> Iterator[AuditFinding]:
@@ -945,13 +957,15 @@ def _find_predictive_columns(
         for tested_column in _iter_tested_columns(cohort)
         if tested_column.value_series.nunique() > 1
     ]
-    score_triples = [
+    accuracy_and_p_triples = [
         score_column(tested_column.value_series, cohort.y, cohort.groups)
         for tested_column in tested_columns
     ]
-    corrected_p_values = adjust_p_values([p_value for _, _, p_value in score_triples])
+    corrected_p_values = adjust_p_values(
+        [p_value for _, _, p_value in accuracy_and_p_triples]
+    )
     for tested_column, (mean_accuracy, chance_accuracy, p_value), corrected_p in zip(
-        tested_columns, score_triples, corrected_p_values, strict=True
+        tested_columns, accuracy_and_p_triples, corrected_p_values, strict=True
     ):
         p_value_text = p_phrase(p_value)
         if len(tested_columns) > 1:
@@ -974,7 +988,7 @@ def _find_predictive_columns(
                 finding_text,
                 has_class_difference=has_class_difference,
                 is_predictive=is_predictive,
-                is_removed=tested_column.covariate in removed_column_names,
+                is_adjusted_for=tested_column.covariate in adjusted_column_names,
                 reference_class=reference_class,
                 splits=splits,
             )
@@ -989,19 +1003,21 @@ def _find_predictive_columns(
 
 def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
     """Yield covariates and patterns of missing values to test against the label."""
-    for column_name, covariate_kind in _map_covariate_kinds(cohort).items():
-        column_values = cohort.table[column_name]
-        number_series = pd.to_numeric(column_values, errors="coerce")
-        is_numeric = number_series.count() >= 0.9 * column_values.count()
+    for column_name, covariate_kind in _map_columns_to_kinds(cohort).items():
+        covariate_series = cohort.table[column_name]
+        number_series = pd.to_numeric(covariate_series, errors="coerce")
+        is_numeric = number_series.count() >= 0.9 * covariate_series.count()
         if is_numeric and not has_groups(column_name, number_series):
-            column_values = number_series  # words among the numbers count as missing
+            covariate_series = number_series  # words among the numbers count as missing
         else:
-            column_values = to_group_texts(column_values)
+            covariate_series = to_group_texts(covariate_series)
         if covariate_kind in TESTED_COVARIATES:
             yield TestedColumn(
-                f"{column_name} alone", column_values, covariate=column_name
+                f"{column_name} alone", covariate_series, covariate=column_name
             )
-        yield TestedColumn(f"missing {column_name}", column_values.isna(), covariate="")
+        yield TestedColumn(
+            f"missing {column_name}", covariate_series.isna(), covariate=""
+        )
     is_missing_value = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
     is_missing_value = is_missing_value[
         :, is_missing_value.any(axis=0) & ~is_missing_value.all(axis=0)
@@ -1022,7 +1038,7 @@ def _make_covariate_finding(
     *,
     has_class_difference: bool,
     is_predictive: bool,
-    is_removed: bool,
+    is_adjusted_for: bool,
     reference_class: str | None,
     splits: Sequence[Split],
 ) -> AuditFinding:
@@ -1036,14 +1052,14 @@ def _make_covariate_finding(
             f"; the covariate {covariate_name} is missing for "
             f"{count(n_people_without_value, 'person')}"
         )
-    if is_removed:
+    if is_adjusted_for:
         finding_text += "; its effect was removed from the features inside the folds"
         if reference_class is not None:
             finding_text += f", as estimated in {reference_class} alone"
     covariate_series = cohort.table[covariate_name]
     has_unseen_test_values = has_groups(
         covariate_name, covariate_series
-    ) and not _find_shared_values(covariate_series, splits)
+    ) and not _list_shared_value_sets(covariate_series, splits)
     if has_unseen_test_values:
         finding_text += "; its values in test scans do not occur in training scans"
     finding_severity = "note" if has_unseen_test_values or not is_predictive else ""
@@ -1053,9 +1069,9 @@ def _make_covariate_finding(
         )
     elif has_unseen_test_values:
         advice_text = HELD_OUT_ADVICE
-    elif is_removed and reference_class is not None:
+    elif is_adjusted_for and reference_class is not None:
         advice_text = REFERENCE_ADVICE
-    elif is_removed:
+    elif is_adjusted_for:
         advice_text = REMOVED_ADVICE
     else:
         advice_text = ""
@@ -1067,13 +1083,13 @@ def _make_covariate_finding(
     )
 
 
-def _find_outside_reference(
-    cohort: Cohort, removed_column_names: set[str], reference_class: str
+def _iter_outside_reference_findings(
+    cohort: Cohort, adjusted_column_names: set[str], reference_class: str
 ) -> Iterator[AuditFinding]:
     """Report people whose covariates lie outside the range of the reference class."""
     people_table = cohort.table.drop_duplicates("participant")
     is_reference_person = people_table["label"].astype(str) == reference_class
-    for column_name in sorted(removed_column_names):
+    for column_name in sorted(adjusted_column_names):
         if has_groups(column_name, people_table[column_name]):
             continue
         number_by_person = pd.to_numeric(people_table[column_name], errors="coerce")
@@ -1142,8 +1158,8 @@ def score_column(
     np.add.at(fold_bin_class_counts, (person_folds, bin_codes, y), 1)
     # A p-value of the cross-validated accuracy would have little power.
     if is_numeric and n_classes > 1:
-        class_value_series = [x for _, x in person_table.groupby("label")["value"]]
-        p_value = kruskal(*class_value_series).pvalue
+        value_series_list = [x for _, x in person_table.groupby("label")["value"]]
+        p_value = kruskal(*value_series_list).pvalue
     else:
         p_value = _chi_squared_p(fold_bin_class_counts.sum(axis=0), rng)
     return _majority_accuracy(fold_bin_class_counts), 1 / n_classes, float(p_value)
@@ -1182,32 +1198,36 @@ def _majority_accuracy(fold_bin_class_counts: np.ndarray) -> float:
     return float((n_correct_by_class / bin_class_counts.sum(axis=0)).mean())
 
 
-def _chi_squared_p(contingency_table: np.ndarray, rng: np.random.Generator) -> float:
+def _chi_squared_p(bin_class_counts: np.ndarray, rng: np.random.Generator) -> float:
     """Return the p-value of a contingency table among random ones of its margins.
 
     Each person counts once, so all labels may be permuted. A random table counts the
     people after a permutation.
     """
-    table_margins = [
-        contingency_table.sum(axis=sum_axis).astype(int) for sum_axis in (1, 0)
+    bin_and_class_totals = [
+        bin_class_counts.sum(axis=sum_axis).astype(int) for sum_axis in (1, 0)
     ]
-    random_tables = random_table(*table_margins, seed=rng).rvs(N_PERMUTATIONS)
+    random_bin_class_counts = random_table(*bin_and_class_totals, seed=rng).rvs(
+        N_PERMUTATIONS
+    )
     # Chi-squared is sum(O^2 / E) up to constants.
-    stacked_tables = np.concatenate([contingency_table[None], random_tables])
-    squared_ratios = stacked_tables**2 / np.outer(*table_margins)
+    stacked_bin_class_counts = np.concatenate(
+        [bin_class_counts[None], random_bin_class_counts]
+    )
+    squared_ratios = stacked_bin_class_counts**2 / np.outer(*bin_and_class_totals)
     chi_squared_statistics = squared_ratios.sum(axis=(1, 2))
     return float(
         (chi_squared_statistics >= chi_squared_statistics[0] * (1 - 1e-12)).mean()
     )
 
 
-def _map_covariate_kinds(cohort: Cohort) -> dict[str, str]:
+def _map_columns_to_kinds(cohort: Cohort) -> dict[str, str]:
     """Return the kind of each column that is neither a key nor the label's own name."""
-    key_columns = {*KEY_COLUMNS, cohort.label_name}
+    key_column_names = {*KEY_COLUMNS, cohort.label_name}
     column_names = [
         str(column_name)
         for column_name in cohort.table.columns
-        if column_name not in key_columns
+        if column_name not in key_column_names
     ]
     return {
         column_name: find_acquisition_kind(column_name) for column_name in column_names

@@ -163,7 +163,7 @@ def learning_curve(
             interval_record = _make_score_record(
                 subset_evaluations, model_name, n_draws, random_state
             )
-            n_train_people = _mean_training_size(subset_evaluations, model_name)
+            n_train_people = _compute_mean_training_size(subset_evaluations, model_name)
             curve_record = {"model": model_name, "share": share}
             model_records.append(
                 curve_record | {"n_train_people": n_train_people} | interval_record
@@ -171,14 +171,14 @@ def learning_curve(
         slope_record = _make_slope_record(
             evaluations_by_share, model_name, n_draws, random_state
         )
-        verdict = UNCLEAR
+        answer_text = UNCLEAR
         is_above_chance = model_records[-1]["low"] > 1 / len(cohort.classes)
         if slope_record["slope_low"] > 0 and is_above_chance:
-            verdict = YES
+            answer_text = YES
         elif slope_record["slope_high"] < SMALLEST_GAIN:
-            verdict = NO
+            answer_text = NO
         curve_records += [
-            curve_record | slope_record | {"answer": verdict}
+            curve_record | slope_record | {"answer": answer_text}
             for curve_record in model_records
         ]
     return pd.DataFrame(curve_records)
@@ -236,17 +236,17 @@ def _can_learn_adjustments(
     return True
 
 
-def _select_fits(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
+def _select_fit_table(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return the fits of a model."""
     return evaluation.fits[evaluation.fits["model"] == model_name]
 
 
-def _mean_training_size(
+def _compute_mean_training_size(
     subset_evaluations: Sequence[Evaluation], model_name: str
 ) -> float:
     """Return the number of training people, mean over folds and subsets."""
     mean_training_sizes = [
-        _select_fits(evaluation, model_name)["n_train_people"].mean()
+        _select_fit_table(evaluation, model_name)["n_train_people"].mean()
         for evaluation in subset_evaluations
     ]
     return float(np.mean(mean_training_sizes))
@@ -306,7 +306,7 @@ def _make_slope_record(
     log_training_sizes, share_score_draws = [], []
     for share, subset_evaluations in evaluations_by_share.items():
         has_failed_fit = any(
-            (_select_fits(evaluation, model_name)["failed"] != "").any()
+            (_select_fit_table(evaluation, model_name)["failed"] != "").any()
             for evaluation in subset_evaluations
         )
         if share < FIRST_SHARE_OF_SLOPE or has_failed_fit:
@@ -318,7 +318,7 @@ def _make_slope_record(
             ]
         )
         log_training_sizes.append(
-            np.log2(_mean_training_size(subset_evaluations, model_name))
+            np.log2(_compute_mean_training_size(subset_evaluations, model_name))
         )
     x = np.array(log_training_sizes)
     if len(x) < 2 or np.ptp(x) < 1e-9:

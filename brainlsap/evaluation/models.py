@@ -69,7 +69,7 @@ def read_features(X: np.ndarray) -> np.ndarray:
     return features.reshape(len(features), -1)
 
 
-def _read_networks(X: np.ndarray) -> tuple[np.ndarray, ...]:
+def _read_networks_and_pairs(X: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return connectomes, features, and the two regions of each edge."""
     W, features = unpack(np.asarray(as_number_array(X)))
     return W, features, *np.triu_indices(W.shape[1], 1)
@@ -77,7 +77,7 @@ def _read_networks(X: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def read_edges(X: np.ndarray) -> np.ndarray:
     """Return log(1 + w) of all edges of the packed array."""
-    W, _, row_indices, column_indices = _read_networks(X)
+    W, _, row_indices, column_indices = _read_networks_and_pairs(X)
     edge_sums = [
         A[row_indices, column_indices].astype(float) + A[column_indices, row_indices]
         for A in W
@@ -225,17 +225,19 @@ def choose_covariates(
     if names is None:
         column_by_kind: dict[str, str] = {}
         for column_name in table.columns.drop(list(KEY_COLUMNS), errors="ignore"):
-            covariate_kind, column_values = (
+            covariate_kind, covariate_series = (
                 find_acquisition_kind(column_name),
                 table[column_name],
             )
-            is_usable = column_values.nunique() > 1 and not _is_renamed_label(
-                column_values, table["label"]
+            is_usable = covariate_series.nunique() > 1 and not _is_renamed_label(
+                covariate_series, table["label"]
             )
             is_age = covariate_kind == "age" and not has_groups(
-                column_name, column_values
+                column_name, covariate_series
             )
-            is_sex = covariate_kind == "sex" and column_values.nunique() <= MOST_GROUPS
+            is_sex = (
+                covariate_kind == "sex" and covariate_series.nunique() <= MOST_GROUPS
+            )
             if is_usable and (is_age or is_sex):
                 column_by_kind.setdefault(covariate_kind, str(column_name))
         return tuple(
@@ -260,11 +262,11 @@ def choose_covariates(
 
 
 def _is_renamed_label(
-    column_values: pd.Series, class_labels: pd.Series | np.ndarray
+    covariate_series: pd.Series, class_labels: pd.Series | np.ndarray
 ) -> bool:
     """Return whether each value goes with one label, and each label with one value."""
     value_label_table = pd.DataFrame(
-        {"value": column_values.astype(str).to_numpy(), "label": class_labels}
+        {"value": covariate_series.astype(str).to_numpy(), "label": class_labels}
     )
     return bool(
         (value_label_table.nunique() == len(value_label_table.drop_duplicates())).all()
@@ -574,32 +576,32 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         person_id_series = pd.Series(groups.astype(str))
         n_folds = min(self.n_inner_folds, person_id_series.groupby(y).nunique().min())
         splits = make_splits(y, person_id_series, n_folds, seed) if n_folds > 1 else ()
-        tuned_choice = self._tune(input_matrix, y, splits, input_kind)
+        tuning_choice = self._choose_tuning(input_matrix, y, splits, input_kind)
         linear_model.set_params(
-            C=tuned_choice.C, class_weight=tuned_choice.class_weight
+            C=tuning_choice.C, class_weight=tuning_choice.class_weight
         )
         pipeline_steps = [make_standardizer(input_kind), linear_model]
-        if tuned_choice.n_selected:
+        if tuning_choice.n_selected:
             pipeline_steps.insert(
-                1, SelectKBest(compute_input_f_values, k=tuned_choice.n_selected)
+                1, SelectKBest(compute_input_f_values, k=tuning_choice.n_selected)
             )
         self.model_ = make_pipeline(*pipeline_steps).fit(input_matrix, y)
         self.classes_ = self.model_.classes_
-        has_balanced_weights = tuned_choice.class_weight == "balanced"
+        has_balanced_weights = tuning_choice.class_weight == "balanced"
         class_prior = self.class_prior
         if class_prior is None:
             class_prior = BALANCED if has_balanced_weights else TRAINING
         self._learn_prior(y, class_prior, is_balanced=has_balanced_weights)
         self.fit_report_ = {
-            "C": tuned_choice.C,
-            "class_weight": tuned_choice.class_weight or "none",
-            "n_selected": tuned_choice.n_selected,
+            "C": tuning_choice.C,
+            "class_weight": tuning_choice.class_weight or "none",
+            "n_selected": tuning_choice.n_selected,
             "covariates": [*getattr(self, "design_", ())],
-            "inner_balanced_accuracy": tuned_choice.score,
+            "inner_balanced_accuracy": tuning_choice.score,
         }
         return self
 
-    def _tune(
+    def _choose_tuning(
         self,
         input_matrix: np.ndarray,
         y: np.ndarray,
@@ -607,14 +609,14 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         input_kind: str,
     ) -> _TuningChoice:
         """Return the settings of the best inner balanced accuracy."""
-        n_inputs_choices: list[int | None] = [None]
+        n_inputs_options: list[int | None] = [None]
         if self.n_selected:
-            n_inputs_choices = [
+            n_inputs_options = [
                 *sorted({min(k, input_matrix.shape[1]) for k in self.n_selected})
             ]
         class_codes = np.unique(y, return_inverse=True)[1]
         penalties = [10.0**exponent for exponent in EXPONENTS_OF_C[self.kind]]
-        scores_by_choice_key: dict[
+        inner_scores_by_settings_key: dict[
             tuple[float, str | None, int | None], list[float]
         ] = {}
         for train_index, test_index in splits:
@@ -629,7 +631,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             if self.n_selected:
                 F = compute_input_f_values(X_train, train_class_codes)
                 input_order = np.argsort(-F, kind="stable")
-            for n_inputs, class_weight in product(n_inputs_choices, (None, "balanced")):
+            for n_inputs, class_weight in product(n_inputs_options, (None, "balanced")):
                 input_indices = input_order[:n_inputs]
                 coefficient_intercept_pairs = fit_linear_models(
                     self.kind,
@@ -653,14 +655,14 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                         decision_scores.argmax(axis=1)
                     ]
                     test_score = _mean_recall(test_class_codes, predicted_codes)
-                    scores_by_choice_key.setdefault(
+                    inner_scores_by_settings_key.setdefault(
                         (C, class_weight, n_inputs), []
                     ).append(test_score)
-        if not scores_by_choice_key:
-            return _TuningChoice(float("nan"), 0.01, "balanced", n_inputs_choices[0])
+        if not inner_scores_by_settings_key:
+            return _TuningChoice(float("nan"), 0.01, "balanced", n_inputs_options[0])
         tuning_choices = [
-            _TuningChoice(float(np.mean(choice_scores)), *choice_key)
-            for choice_key, choice_scores in scores_by_choice_key.items()
+            _TuningChoice(float(np.mean(inner_scores)), *settings_key)
+            for settings_key, inner_scores in inner_scores_by_settings_key.items()
         ]
         return max(tuning_choices, key=lambda tuning_choice: tuning_choice.preference)
 
@@ -691,7 +693,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """Return the inputs of the model from packed scans, (n_scans, n_inputs)."""
         if self.reads != "covariates":
             return read_edges(X) if self.reads == "edges" else read_features(X)
-        W, _, row_indices, column_indices = _read_networks(X)
+        W, _, row_indices, column_indices = _read_networks_and_pairs(X)
         edge_weights = W[:, row_indices, column_indices].astype(float)
         total_edge_weights, edge_densities = (
             edge_weights.sum(axis=1),
@@ -864,7 +866,7 @@ def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
 
     Every network keeps its weights.
     """
-    W, features, row_indices, column_indices = _read_networks(np.array(X))
+    W, features, row_indices, column_indices = _read_networks_and_pairs(np.array(X))
     edge_order = np.random.default_rng(random_state).permutation(len(row_indices))
     edge_weights = ((W + W.transpose(0, 2, 1)) / 2)[:, row_indices, column_indices][
         :, edge_order
@@ -935,9 +937,9 @@ _NETWORK_SETTINGS = (
 )
 
 
-def _classifier_factory(
+def _make_classifier_factory(
     class_name: str,
-    first_argument: str,
+    variant_name: str,
     setting_names: Sequence[str] | None = None,
     **fixed_settings: Any,
 ) -> Factory:
@@ -957,19 +959,19 @@ def _classifier_factory(
                 if value_by_setting.get(setting_name) is not None
             }
         classifier_class = getattr(brainlsap.model, class_name)
-        model = classifier_class(first_argument, random_state=seed)
+        model = classifier_class(variant_name, random_state=seed)
         try:
             return model.set_params(**(model_settings | fixed_settings))
         except ValueError as error:  # scikit-learn's, of an unknown parameter
             raise ParameterError(
-                f"{error}{_describe_flags(model_settings)} Choose models with "
-                f"{option_text('models')}."
+                f"{error}{_make_flag_arguments_text(model_settings)} Choose models "
+                f"with {option_text('models')}."
             ) from error
 
     return make_model
 
 
-def _describe_flags(setting_names: Iterable[str]) -> str:
+def _make_flag_arguments_text(setting_names: Iterable[str]) -> str:
     """Return the arguments of run_study whose flags have these names."""
     argument_by_flag = {
         flag_key: option.name
@@ -986,29 +988,31 @@ def _describe_flags(setting_names: Iterable[str]) -> str:
     return f" {'; '.join(argument_texts)}." if argument_texts else ""
 
 
-def _lsap_factory(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:
-    return _classifier_factory("LSAPClassifier", kernel, **fixed_settings)
+def _make_lsap_factory(kernel: str = "chebyshev", **fixed_settings: Any) -> Factory:
+    return _make_classifier_factory("LSAPClassifier", kernel, **fixed_settings)
 
 
-def _ridge_factory(scale_choice: str) -> Factory:
-    return _classifier_factory("LSAPRidgeClassifier", scale_choice, _RIDGE_SETTINGS)
+def _make_ridge_factory(scale_choice: str) -> Factory:
+    return _make_classifier_factory(
+        "LSAPRidgeClassifier", scale_choice, _RIDGE_SETTINGS
+    )
 
 
-def _network_factory(network_name: str) -> Factory:
-    make_network = _classifier_factory(
+def _make_network_factory(network_name: str) -> Factory:
+    make_network = _make_classifier_factory(
         "NetworkClassifier", network_name, _NETWORK_SETTINGS
     )
     return lambda seed, settings: make_network(seed, {"n_starts": 4} | settings)
 
 
-def _linear_factory(
+def _make_linear_factory(
     classifier_class: type[TunedLinearClassifier] = TunedLinearClassifier,
-    **parameters: Any,
+    **fixed_settings: Any,
 ) -> Factory:
     def make_model(seed: int, model_settings: dict[str, Any]) -> TunedLinearClassifier:
         class_prior = model_settings.get("class_prior") or TRAINING
         return classifier_class(
-            random_state=seed, class_prior=class_prior, **parameters
+            random_state=seed, class_prior=class_prior, **fixed_settings
         )
 
     return make_model
@@ -1021,32 +1025,34 @@ def _make_forest(seed: int, _: ModelSettings) -> Pipeline:
     )
 
 
-def _edited_edges_factory(edit_edges: Callable[..., np.ndarray]) -> Factory:
+def _make_edited_edges_factory(
+    edit_edges_function: Callable[..., np.ndarray],
+) -> Factory:
     """Return a function that makes LSAP-C for edited connectomes."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> Pipeline:
         edge_transformer = FunctionTransformer(
-            edit_edges, kw_args={"random_state": seed}
+            edit_edges_function, kw_args={"random_state": seed}
         )
         # "own": without connectomes, none may be made of the features.
         return make_pipeline(
-            edge_transformer, _lsap_factory(connectome="own")(seed, model_settings)
+            edge_transformer, _make_lsap_factory(connectome="own")(seed, model_settings)
         )
 
     return make_model
 
 
-def _covariates_factory(*, reads_brain: bool) -> Factory:
+def _make_covariates_factory(*, reads_brain: bool) -> Factory:
     """Return a function that makes a model of covariates, with or without LSAP-R."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> CovariateClassifier:
         prior_settings = {k: v for k, v in model_settings.items() if k == "class_prior"}
         # Covariates have no connectome; do not make one of them.
-        ridge_classifier = _ridge_factory("none")(
+        ridge_classifier = _make_ridge_factory("none")(
             seed, prior_settings | {"connectome": "own"}
         )
         brain_classifier = (
-            _ridge_factory("auto")(seed, model_settings) if reads_brain else None
+            _make_ridge_factory("auto")(seed, model_settings) if reads_brain else None
         )
         return CovariateClassifier(ridge_classifier, brain_classifier)
 
@@ -1069,7 +1075,9 @@ class ModelTable(MutableMapping[str, ModelEntry]):
         from brainlsap.model import NETWORKS
 
         entry_by_title = {
-            network_kind.title: ModelEntry(_network_factory(model_name), "baseline")
+            network_kind.title: ModelEntry(
+                _make_network_factory(model_name), "baseline"
+            )
             for model_name, network_kind in NETWORKS.items()
         }
         model_names = [
@@ -1122,16 +1130,16 @@ class ModelTable(MutableMapping[str, ModelEntry]):
 
 MODELS = ModelTable(
     {
-        "LSAP-C": ModelEntry(_lsap_factory("chebyshev"), "model"),
-        "LSAP-H": ModelEntry(_lsap_factory("hermite"), "model"),
-        "LSAP-L": ModelEntry(_lsap_factory("laguerre"), "model"),
-        "Exact": ModelEntry(_lsap_factory("exact"), "model"),
-        "LSAP-R": ModelEntry(_ridge_factory("auto"), "model"),
+        "LSAP-C": ModelEntry(_make_lsap_factory("chebyshev"), "model"),
+        "LSAP-H": ModelEntry(_make_lsap_factory("hermite"), "model"),
+        "LSAP-L": ModelEntry(_make_lsap_factory("laguerre"), "model"),
+        "Exact": ModelEntry(_make_lsap_factory("exact"), "model"),
+        "LSAP-R": ModelEntry(_make_ridge_factory("auto"), "model"),
         "majority class": ModelEntry(
             lambda *_: DummyClassifier(strategy="prior"), "baseline"
         ),
         "global means": ModelEntry(
-            _linear_factory(GlobalMeansClassifier),
+            _make_linear_factory(GlobalMeansClassifier),
             "baseline",
             sentence='The model "global means" was a logistic regression on the mean '
             "and the sum of each feature over the measured regions of the whole brain, "
@@ -1139,14 +1147,16 @@ MODELS = ModelTable(
             "and subcortex.",
         ),
         "selected features": ModelEntry(
-            _linear_factory(n_selected=N_SELECTED), "baseline"
+            _make_linear_factory(n_selected=N_SELECTED), "baseline"
         ),
-        "logistic regression": ModelEntry(_linear_factory(kind="logistic"), "baseline"),
-        "linear SVM": ModelEntry(_linear_factory(kind="svm"), "baseline"),
-        "ridge without connectome": ModelEntry(_ridge_factory("none"), "baseline"),
-        "ridge with one scale": ModelEntry(_ridge_factory("one"), "baseline"),
+        "logistic regression": ModelEntry(
+            _make_linear_factory(kind="logistic"), "baseline"
+        ),
+        "linear SVM": ModelEntry(_make_linear_factory(kind="svm"), "baseline"),
+        "ridge without connectome": ModelEntry(_make_ridge_factory("none"), "baseline"),
+        "ridge with one scale": ModelEntry(_make_ridge_factory("one"), "baseline"),
         "ridge with a scale per region": ModelEntry(
-            _ridge_factory("regions"), "baseline"
+            _make_ridge_factory("regions"), "baseline"
         ),
         "random forest": ModelEntry(
             _make_forest,
@@ -1156,48 +1166,50 @@ MODELS = ModelTable(
             probability_sentence="The probabilities of the random forest are the "
             "shares of the votes of its trees.",
         ),
-        "covariates": ModelEntry(_covariates_factory(reads_brain=False), "baseline"),
+        "covariates": ModelEntry(
+            _make_covariates_factory(reads_brain=False), "baseline"
+        ),
         "LSAP-R with covariates": ModelEntry(
-            _covariates_factory(reads_brain=True), "baseline"
+            _make_covariates_factory(reads_brain=True), "baseline"
         ),
         "features only": ModelEntry(
-            _edited_edges_factory(remove_edges),
+            _make_edited_edges_factory(remove_edges),
             "control",
             "without any connection",
             is_variant=True,
         ),
         "edges only": ModelEntry(
-            _linear_factory(reads="edges"),
+            _make_linear_factory(reads="edges"),
             "control",
             "a logistic regression on the connectome's weights",
             is_variant=False,
         ),
         "shuffled edges": ModelEntry(
-            _edited_edges_factory(shuffle_edges),
+            _make_edited_edges_factory(shuffle_edges),
             "control",
             "weights moved to other pairs of regions",
             is_variant=True,
         ),
         "frozen scales": ModelEntry(
-            _lsap_factory(scale_mode="frozen"),
+            _make_lsap_factory(scale_mode="frozen"),
             "control",
             "scales kept at their initial values",
             is_variant=True,
         ),
         "one global scale": ModelEntry(
-            _lsap_factory(scale_mode="global"),
+            _make_lsap_factory(scale_mode="global"),
             "control",
             "one scale for all regions",
             is_variant=True,
         ),
         "constant features": ModelEntry(
-            _lsap_factory(inputs="constant"),
+            _make_lsap_factory(inputs="constant"),
             "control",
             "a constant replaces the features, and no ridge is added",
             is_variant=True,
         ),
         "confounds only": ModelEntry(
-            _linear_factory(reads="covariates"),
+            _make_linear_factory(reads="covariates"),
             "control",
             "a logistic regression on covariates and on the sum and density of the "
             "connectome",
@@ -1360,29 +1372,30 @@ def make_models(
     return models_by_name
 
 
-def _set_common_max_scale(models: Sequence[BaseEstimator]) -> None:
+def _set_common_max_scale(classifiers_or_pipelines: Sequence[BaseEstimator]) -> None:
     """Give networks of several kernels the same `max_scale`, so that they start alike.
 
     A network starts at the scales of the ridge, at most at half of the largest scale
     that its kernel is trusted at. Kernels differ in it, and so would what they learn.
     """
     classifiers = [
-        model[-1] if isinstance(model, Pipeline) else model for model in models
+        model[-1] if isinstance(model, Pipeline) else model
+        for model in classifiers_or_pipelines
     ]
-    network_models = [model for model in classifiers if hasattr(model, "scale_mode")]
-    if len({model.kernel for model in network_models}) < 2:
+    lsap_classifiers = [model for model in classifiers if hasattr(model, "scale_mode")]
+    if len({model.kernel for model in lsap_classifiers}) < 2:
         return
-    network_settings_list = [model.resolve() for model in network_models]
+    lsap_settings_list = [model.resolve() for model in lsap_classifiers]
     if any(
-        network_settings.start != "ridge" and network_settings.inputs != "constant"
-        for network_settings in network_settings_list
+        lsap_settings.start != "ridge" and lsap_settings.inputs != "constant"
+        for lsap_settings in lsap_settings_list
     ):
         return
     max_scales = [
-        float(network_settings.max_scale) for network_settings in network_settings_list
+        float(lsap_settings.max_scale) for lsap_settings in lsap_settings_list
     ]
     if len(set(max_scales)) > 1:
-        for model in network_models:
+        for model in lsap_classifiers:
             model.set_params(max_scale=min(max_scales))
 
 

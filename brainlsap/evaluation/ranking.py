@@ -141,10 +141,12 @@ def _rank_by_scale(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return the ranking by the learned scales of a model; only to be read."""
     is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
     model_scales = _get_model_scales(evaluation, model_name)
-    relative_scales = _relative_scales(model_scales.final_scales, is_measured_region)
+    relative_scales = _compute_relative_scales(
+        model_scales.final_scales, is_measured_region
+    )
     fit_relative_scales = relative_scales
     if len(model_scales.final_scales_of_starts):
-        fit_relative_scales = _relative_scales(
+        fit_relative_scales = _compute_relative_scales(
             model_scales.final_scales_of_starts, is_measured_region
         )
     percentile_pair = (
@@ -159,11 +161,13 @@ def _rank_by_scale(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     ranking_table["relative_scale"] = mean_relative_scales
     ranking_table["scale"] = np.median(model_scales.final_scales, axis=0)
     fit_ranks = _rank_within_fits(fit_relative_scales, is_measured_region)
-    for statistic_name, fit_matrix in (
+    for statistic_name, fit_value_matrix in (
         ("relative", fit_relative_scales),
         ("rank", fit_ranks),
     ):
-        lower_bounds, upper_bounds = np.percentile(fit_matrix, percentile_pair, axis=0)
+        lower_bounds, upper_bounds = np.percentile(
+            fit_value_matrix, percentile_pair, axis=0
+        )
         ranking_table[f"{statistic_name}_low"] = lower_bounds
         ranking_table[f"{statistic_name}_high"] = upper_bounds
     ranking_table["moved"] = np.nan
@@ -179,17 +183,20 @@ def _rank_by_scale(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     return ranking_table
 
 
-def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
+def _rank_by_statistic(evaluation: Evaluation, statistic_name: str) -> pd.DataFrame:
     """Rank regions by effect or contrast, one row a region in the atlas' order."""
     region_table = evaluation.region_tests
     if region_table is None:
         raise ParameterError(
-            f"by={by!r} requires the table of compare_regions, which the evaluation "
-            "does not contain. Add this table: dataclasses.replace(evaluation, "
-            "region_tests=compare_regions(cohort, evaluation))."
+            f"by={statistic_name!r} requires the table of compare_regions, which "
+            "the evaluation does not contain. Add this table: "
+            "dataclasses.replace(evaluation, region_tests=compare_regions("
+            "cohort, evaluation))."
         )
     statistic_series = (
-        region_table["effect"].abs() if by == "effect" else region_table["contrast_z"]
+        region_table["effect"].abs()
+        if statistic_name == "effect"
+        else region_table["contrast_z"]
     )
     statistic_series = statistic_series.fillna(-np.inf)
     row_order = statistic_series.sort_values(ascending=False, kind="stable").index
@@ -205,22 +212,22 @@ def _rank_by_statistic(evaluation: Evaluation, by: str) -> pd.DataFrame:
     return region_table.set_index("region").loc[region_names].reset_index()
 
 
-def _choose_model_with_scales(evaluation: Evaluation, model: str | None) -> str:
+def _choose_model_with_scales(evaluation: Evaluation, model_name: str | None) -> str:
     """Return the model whose scales are ranked; raise if it has none."""
     model_names = list(evaluation.scales["model"].unique())
-    if model is None and NESTED_RIDGES[-1] in model_names:
-        model = NESTED_RIDGES[-1]
-    elif model is None:
-        model = next(iter(model_names), evaluation.models[0])
-    if model not in model_names:
+    if model_name is None and NESTED_RIDGES[-1] in model_names:
+        model_name = NESTED_RIDGES[-1]
+    elif model_name is None:
+        model_name = next(iter(model_names), evaluation.models[0])
+    if model_name not in model_names:
         raise ParameterError(
-            f"the model {model!r} has no regional scales, so it cannot rank regions; "
-            f"the models with regional scales are {', '.join(model_names) or 'none'}. "
-            "A ridge model has no scale per region if the data favour a model without "
-            "a connectome or with one scale. LSAPRidgeClassifier('regions') always "
-            "has a scale per region."
+            f"the model {model_name!r} has no regional scales, so it cannot rank "
+            "regions; the models with regional scales are "
+            f"{', '.join(model_names) or 'none'}. A ridge model has no scale per "
+            "region if the data favour a model without a connectome or with one "
+            "scale. LSAPRidgeClassifier('regions') always has a scale per region."
         )
-    return model
+    return model_name
 
 
 def ranking_auc(ranking: pd.DataFrame) -> float:
@@ -374,7 +381,7 @@ def fit_scales_and_halves(
     half_correlations = []
     for division_number in range(n_halves):
         rng = np.random.default_rng([random_state, division_number])
-        is_in_first_half = _draw_half_mask(cohort, rng)[person_codes]
+        is_in_first_half = _draw_first_half_mask(cohort, rng)[person_codes]
         half_scale_maps = []
         for is_half_scan in (is_in_first_half, ~is_in_first_half):
             region_scales = ridge_classifier.refit_scales(
@@ -468,8 +475,8 @@ def correlate_half_tests(
     correlations_by_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
     for division_number in division_numbers:
         rng = np.random.default_rng([random_state, division_number])
-        is_in_first_half = _draw_half_mask(cohort, rng)
-        half_map_pairs = [
+        is_in_first_half = _draw_first_half_mask(cohort, rng)
+        statistic_maps_of_halves = [
             _compute_effects_and_contrasts(
                 region_test_values.select_rows(
                     is_half_person[region_test_values.person_codes]
@@ -479,7 +486,7 @@ def correlate_half_tests(
             for is_half_person in (is_in_first_half, ~is_in_first_half)
         ]
         for statistic_name, first_map, second_map in zip(
-            correlations_by_statistic, *half_map_pairs, strict=True
+            correlations_by_statistic, *statistic_maps_of_halves, strict=True
         ):
             correlations_by_statistic[statistic_name].append(
                 _correlate_maps(first_map, second_map)
@@ -520,7 +527,7 @@ def summarize_halves(
     return pd.DataFrame(table_records, columns=column_names)
 
 
-def _draw_half_mask(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
+def _draw_first_half_mask(cohort: Cohort, rng: np.random.Generator) -> np.ndarray:
     """Return whether people are in the first half; each class is divided evenly."""
     label_by_person = cohort.table.groupby("participant", sort=False)["label"].first()
     shuffled_label_series = label_by_person.iloc[rng.permutation(len(label_by_person))]
@@ -544,7 +551,7 @@ def _compute_effects_and_contrasts(
 
 def _correlate_maps(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation where both are known; 0 if one is constant."""
-    known_map_pair = _stack_known_values(first_map, second_map)
+    known_map_pair = _stack_common_values(first_map, second_map)
     if known_map_pair.shape[1] < 3:
         return np.nan
     if (np.ptp(known_map_pair, axis=1) == 0).any():
@@ -552,7 +559,7 @@ def _correlate_maps(first_map: np.ndarray, second_map: np.ndarray) -> float:
     return float(spearmanr(*known_map_pair).statistic)
 
 
-def _stack_known_values(first_map: ArrayLike, second_map: ArrayLike) -> np.ndarray:
+def _stack_common_values(first_map: ArrayLike, second_map: ArrayLike) -> np.ndarray:
     """Return two maps (2, n_known) where both are known."""
     stacked_maps = np.stack([first_map, second_map]).astype(float)
     return stacked_maps[:, np.isfinite(stacked_maps).all(axis=0)]
@@ -692,7 +699,9 @@ def confound_table(ranking: pd.DataFrame, properties: pd.DataFrame) -> pd.DataFr
     properties = properties.set_index("region").loc[list(ranking["region"])]
     correlation_records = []
     for property_name, property_series in properties.items():
-        known_map_pair = _stack_known_values(ranking["relative_scale"], property_series)
+        known_map_pair = _stack_common_values(
+            ranking["relative_scale"], property_series
+        )
         n_regions = known_map_pair.shape[1]
         spearman_rho = p = np.nan
         if n_regions > 3 and (np.ptp(known_map_pair, axis=1) > 0).all():
@@ -731,7 +740,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     relative_scales_by_model = {}
     for model_name in models_with_scales(evaluation):
         final_scales = _get_model_scales(evaluation, model_name).final_scales
-        relative_scales_by_model[model_name] = _relative_scales(
+        relative_scales_by_model[model_name] = _compute_relative_scales(
             final_scales, is_measured_region
         )[:, is_measured_region]
     table_records = [
@@ -887,19 +896,21 @@ def _get_model_scales(evaluation: Evaluation, model_name: str) -> ModelScales:
     )
 
 
-def _relative_scales(
-    region_scales: np.ndarray, is_measured_region: np.ndarray
+def _compute_relative_scales(
+    fit_scale_matrix: np.ndarray, is_measured_region: np.ndarray
 ) -> np.ndarray:
     """Divide scales (n_fits, n_rois) by the median of their fit."""
-    fit_medians = np.median(region_scales[:, is_measured_region], axis=1, keepdims=True)
-    return region_scales / np.maximum(fit_medians, MIN_MEDIAN_SCALE)
+    fit_medians = np.median(
+        fit_scale_matrix[:, is_measured_region], axis=1, keepdims=True
+    )
+    return fit_scale_matrix / np.maximum(fit_medians, MIN_MEDIAN_SCALE)
 
 
 def _rank_within_fits(
-    fit_matrix: np.ndarray, is_measured_region: np.ndarray
+    fit_value_matrix: np.ndarray, is_measured_region: np.ndarray
 ) -> np.ndarray:
     """Rank values (n_fits, n_rois) from 1; regions without a value come last."""
-    filled_matrix = np.where(is_measured_region, fit_matrix, np.inf)
+    filled_matrix = np.where(is_measured_region, fit_value_matrix, np.inf)
     return rankdata(filled_matrix, "min", axis=1).astype(float)
 
 
@@ -979,7 +990,7 @@ def spin_test(
     first_map = _align_with_atlas(first, atlas)
     second_map = _align_with_atlas(second, atlas)
     is_common_region = np.isfinite(first_map) & np.isfinite(second_map)
-    observed_correlation = _rank_correlation(
+    observed_correlation = _correlate_ranks_or_nan(
         first_map[is_common_region], second_map[is_common_region]
     )
     n_regions = int(is_common_region.sum())
@@ -1003,10 +1014,10 @@ def spin_test(
 
 
 def _align_with_atlas(
-    region_value_mapping: pd.Series | Mapping[str, float], atlas: Atlas
+    value_series_or_mapping: pd.Series | Mapping[str, float], atlas: Atlas
 ) -> np.ndarray:
     """Return a map in the order of the atlas; NaN for regions that it lacks."""
-    value_by_region = dict(region_value_mapping)
+    value_by_region = dict(value_series_or_mapping)
     region_map = np.full(len(atlas), np.nan)
     region_map[atlas.match(list(value_by_region))] = list(value_by_region.values())
     return region_map
@@ -1027,13 +1038,13 @@ class _SpinHemisphere:
         self.mirror = np.diag([-1.0 if hemisphere == "R" else 1.0, 1.0, 1.0])
 
     def write_rotated_means(
-        self, spun_map: np.ndarray, region_map: np.ndarray, rotation_matrix: np.ndarray
+        self, spun_map: np.ndarray, unspun_map: np.ndarray, rotation_matrix: np.ndarray
     ) -> None:
         """Write the rotated map's mean over each region of this side to `spun_map`."""
         mirrored_rotation = self.mirror @ rotation_matrix @ self.mirror
         _, nearest_vertex_indices = self.tree.query(self.vertices @ mirrored_rotation)
         # Label -1, of vertices without a region, takes the NaN at the end.
-        vertex_values = np.append(region_map, np.nan)[
+        vertex_values = np.append(unspun_map, np.nan)[
             self.labels[nearest_vertex_indices]
         ]
         is_valid_vertex = (self.labels >= 0) & np.isfinite(vertex_values)
@@ -1086,7 +1097,9 @@ def _correlate_rotated_maps(
             np.isfinite(spun_map) & np.isfinite(second_map)
         )
         if n_shared_regions >= min_shared_regions:
-            spun_correlations[spin_index] = _rank_correlation(spun_map, second_map)
+            spun_correlations[spin_index] = _correlate_ranks_or_nan(
+                spun_map, second_map
+            )
         n_unusable_rotations += np.isnan(spun_correlations[spin_index])
         if n_unusable_rotations > (1 - MIN_USABLE_SHARE) * n_spins:
             raise ParameterError(
@@ -1098,7 +1111,7 @@ def _correlate_rotated_maps(
     return spun_correlations
 
 
-def _rank_correlation(first_map: np.ndarray, second_map: np.ndarray) -> float:
+def _correlate_ranks_or_nan(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation; NaN if a map is constant or too short."""
     map_table = pd.DataFrame({"first": first_map, "second": second_map})
     return float(map_table.corr("spearman", min_periods=3).iloc[0, 1])

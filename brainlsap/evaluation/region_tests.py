@@ -257,27 +257,29 @@ def compare_regions(
     deconfounder = _choose_deconfounder(cohort, evaluation, harmonize, regress_out)
     deconfounder.check(cohort.table)
     region_test_values = prepare_regions(cohort, deconfounder)
-    test_table = pd.DataFrame(
+    region_table = pd.DataFrame(
         {
             "region": np.repeat(list(cohort.region_names), cohort.n_features),
             "feature": np.tile(list(cohort.feature_names), cohort.n_rois),
         }
     )
-    test_table = test_table.join(_describe_associations(region_test_values))
+    region_table = region_table.join(_tabulate_associations(region_test_values))
     rng = np.random.default_rng(random_state)
     permuted_statistics = permute_statistics(region_test_values, n_permutations, rng)
-    test_table["p_effect"] = family_wise_p(permuted_statistics.effects)
-    test_table["contrast_z"] = standardize_statistics(permuted_statistics.contrasts)[0]
-    test_table["p_contrast"] = contrast_p(permuted_statistics)
-    test_table["n_permutations"] = n_permutations
-    test_table["measured"] = cohort.measured.any(axis=0).reshape(-1)
-    test_table = _join_differences(
-        test_table, cohort, deconfounder, reference or cohort.classes[0]
+    region_table["p_effect"] = family_wise_p(permuted_statistics.effects)
+    region_table["contrast_z"] = standardize_statistics(permuted_statistics.contrasts)[
+        0
+    ]
+    region_table["p_contrast"] = contrast_p(permuted_statistics)
+    region_table["n_permutations"] = n_permutations
+    region_table["measured"] = cohort.measured.any(axis=0).reshape(-1)
+    region_table = _join_class_differences(
+        region_table, cohort, deconfounder, reference or cohort.classes[0]
     )
     if evaluation is not None:
-        test_table = _join_scales(test_table, evaluation, model)
-    add_planted_regions(test_table, cohort)
-    return test_table
+        region_table = _join_scales(region_table, evaluation, model)
+    add_planted_regions(region_table, cohort)
+    return region_table
 
 
 def add_planted_regions(
@@ -316,8 +318,8 @@ def _choose_deconfounder(
             "the evaluation and cannot be given again. Leave both options out."
         )
     value_by_option = {
-        step_option: option_value
-        for step_option, option_value in evaluation.settings["steps"].items()
+        step_option: step_option_value
+        for step_option, step_option_value in evaluation.settings["steps"].items()
         if step_option in STEP_OPTIONS
     }
     # Leave the reference class out: permuting labels would change who is in it.
@@ -350,10 +352,10 @@ def prepare_regions(cohort: Cohort, deconfounder: Deconfounder) -> RegionTestVal
         (class_codes == class_codes[first_scan_indices][person_codes]).all()
     )
 
-    def average_to_rows(scan_matrix: np.ndarray) -> np.ndarray:
+    def average_to_rows(scan_value_matrix: np.ndarray) -> np.ndarray:
         if not has_constant_labels:
-            return scan_matrix
-        return pd.DataFrame(scan_matrix).groupby(person_codes).mean().to_numpy()
+            return scan_value_matrix
+        return pd.DataFrame(scan_value_matrix).groupby(person_codes).mean().to_numpy()
 
     n_scans = cohort.n_scans
     covariate_matrix = average_to_rows(code_covariates(cohort, deconfounder))
@@ -410,9 +412,9 @@ def _flag_comparable_units(cohort: Cohort) -> np.ndarray:
     for is_comparable_region, feature_name in zip(
         is_comparable_value.T, cohort.feature_names, strict=True
     ):
-        measure = get_measure_properties(feature_name)
-        is_comparable_region[:] = measure.is_independent_of_size
-        if measure.on_surface and has_subcortex_volumes:
+        measure_properties = get_measure_properties(feature_name)
+        is_comparable_region[:] = measure_properties.is_independent_of_size
+        if measure_properties.on_surface and has_subcortex_volumes:
             is_comparable_region[is_subcortex_region] = False
     return is_comparable_value
 
@@ -507,24 +509,26 @@ def permute_statistics(
     -------
     PermutedStatistics
     """
-    root_weights = _root_weights(region_test_values.person_codes)
+    root_weights = _compute_root_weights(region_test_values.person_codes)
     weighted_design = region_test_values.covariate_design * root_weights
     n_rows, n_values = region_test_values.values.shape
-    tested_arrays = [region_test_values.values, region_test_values.contrasts]
+    tested_value_matrices = [region_test_values.values, region_test_values.contrasts]
     # Most measures have none: columns that nobody has would cost more than the others.
     has_unit_contrasts = bool(np.isfinite(region_test_values.unit_contrasts).any())
     if has_unit_contrasts:
-        tested_arrays.append(region_test_values.unit_contrasts)
-    x = _unit_residuals(weighted_design, np.hstack(tested_arrays) * root_weights)
+        tested_value_matrices.append(region_test_values.unit_contrasts)
+    x = _compute_unit_residuals(
+        weighted_design, np.hstack(tested_value_matrices) * root_weights
+    )
     is_tested_column = np.isfinite(x).any(axis=0)
     x = np.nan_to_num(x)
-    class_basis = _class_basis(
+    class_basis = _compute_class_basis(
         region_test_values.class_codes,
         region_test_values.is_ordered,
         weighted_design,
         root_weights,
     )
-    covariate_basis = _orthonormal_basis(
+    covariate_basis = _compute_orthonormal_basis(
         _compute_residuals(weighted_design[:, :1], weighted_design[:, 1:])
     )
     # U above Q, each transposed.
@@ -551,7 +555,7 @@ def permute_statistics(
         r = basis_products[:n_contrasts] / np.sqrt(
             np.maximum(1 - explained_squares, _ROUNDING)
         )
-        r, contrast_r, *unit_r_list = np.split(r, len(tested_arrays), axis=-1)
+        r, contrast_r, *unit_r_list = np.split(r, len(tested_value_matrices), axis=-1)
         basis_correlations = _Correlations(r, contrast_r)
         if block_start == 0:
             effect_sizes = basis_correlations.effect[:1]
@@ -568,7 +572,7 @@ def permute_statistics(
                 directions * unit_r_list[0]
             ).sum(axis=0)
     is_tested_value, is_tested_contrast, *tested_unit_masks = np.split(
-        is_tested_column, len(tested_arrays)
+        is_tested_column, len(tested_value_matrices)
     )
     permuted_statistics.effects[:, ~is_tested_value] = np.nan
     permuted_statistics.contrasts[:, ~is_tested_contrast] = np.nan
@@ -592,7 +596,7 @@ def _list_exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarr
     return index_blocks
 
 
-def _root_weights(person_codes: np.ndarray) -> np.ndarray:
+def _compute_root_weights(person_codes: np.ndarray) -> np.ndarray:
     """Return square roots of row weights (n_rows, 1); every person weighs the same.
 
     Labels are permuted only among people with the same number of rows, so no
@@ -602,7 +606,7 @@ def _root_weights(person_codes: np.ndarray) -> np.ndarray:
     return np.sqrt(1 / n_rows_by_person[person_codes])[:, None]
 
 
-def _unit_residuals(
+def _compute_unit_residuals(
     covariate_design: np.ndarray, value_matrix: np.ndarray
 ) -> np.ndarray:
     """Return residuals of length 1 for every column; NaN for those that do not vary."""
@@ -616,15 +620,15 @@ def _unit_residuals(
 
 
 def _compute_residuals(
-    covariate_design: np.ndarray, complete_matrix: np.ndarray
+    covariate_design: np.ndarray, complete_value_matrix: np.ndarray
 ) -> np.ndarray:
     """Return the residuals of complete columns after least squares on a design."""
-    return complete_matrix - covariate_design @ (
-        np.linalg.pinv(covariate_design) @ complete_matrix
+    return complete_value_matrix - covariate_design @ (
+        np.linalg.pinv(covariate_design) @ complete_value_matrix
     )
 
 
-def _orthonormal_basis(column_matrix: np.ndarray) -> np.ndarray:
+def _compute_orthonormal_basis(column_matrix: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the span of columns, shape (n_rows, rank)."""
     if column_matrix.shape[1] == 1:  # Keep the sign.
         column_norm = np.linalg.norm(column_matrix)
@@ -638,7 +642,7 @@ def _orthonormal_basis(column_matrix: np.ndarray) -> np.ndarray:
     return U[:, singular_values > _ROUNDING * max(1.0, largest_singular_value)]
 
 
-def _class_basis(
+def _compute_class_basis(
     class_codes: np.ndarray,
     is_ordered: bool,
     covariate_design: np.ndarray,
@@ -655,12 +659,12 @@ def _class_basis(
         class_column_matrix = (class_codes[:, None] == present_class_codes).astype(
             float
         )
-    return _orthonormal_basis(
+    return _compute_orthonormal_basis(
         _compute_residuals(covariate_design, class_column_matrix * root_weights)
     )
 
 
-def _pairwise_correlations(
+def _correlate_with_classes(
     region_test_values: RegionTestValues, value_matrix: np.ndarray
 ) -> np.ndarray:
     """Return correlations with class differences from the rows that have the value.
@@ -675,17 +679,19 @@ def _pairwise_correlations(
     for is_measured_row, column_indices in group_columns_by_known_rows(value_matrix):
         if is_measured_row.sum() < region_test_values.covariate_design.shape[1] + 2:
             continue
-        root_weights = _root_weights(region_test_values.person_codes[is_measured_row])
+        root_weights = _compute_root_weights(
+            region_test_values.person_codes[is_measured_row]
+        )
         weighted_design = (
             region_test_values.covariate_design[is_measured_row] * root_weights
         )
         class_codes = region_test_values.class_codes[is_measured_row]
-        class_basis = _class_basis(
+        class_basis = _compute_class_basis(
             class_codes, region_test_values.is_ordered, weighted_design, root_weights
         )
         if not class_basis.shape[1]:
             continue
-        x = _unit_residuals(
+        x = _compute_unit_residuals(
             weighted_design,
             value_matrix[np.ix_(is_measured_row, column_indices)] * root_weights,
         )
@@ -694,25 +700,31 @@ def _pairwise_correlations(
     return correlation_matrix
 
 
-def _describe_associations(region_test_values: RegionTestValues) -> pd.DataFrame:
+def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame:
     """Return effect and contrast of every value, with intervals and F."""
     value_matrix, contrasts = region_test_values.values, region_test_values.contrasts
-    n_people_by_value = _count_people(value_matrix, region_test_values.person_codes)
-    r = _pairwise_correlations(region_test_values, value_matrix)
+    n_people_by_value = _count_people_by_value(
+        value_matrix, region_test_values.person_codes
+    )
+    r = _correlate_with_classes(region_test_values, value_matrix)
     n_contrasts = len(r)
     n_covariates = region_test_values.covariate_design.shape[1] - 1
     has_signed_effect = n_contrasts == 1
     association_table = pd.DataFrame({"n_people": n_people_by_value})
     if has_signed_effect:
         association_table["effect"] = r[0]
-        bound_arrays = _correlation_interval(r[0], n_people_by_value - n_covariates)
+        lower_and_upper_bounds = _correlation_interval(
+            r[0], n_people_by_value - n_covariates
+        )
     else:
         association_table["effect"] = np.sqrt((r**2).sum(axis=0))
         error_dof = n_people_by_value - n_covariates - n_contrasts - 1
-        bound_arrays = _eta_interval(
+        lower_and_upper_bounds = _eta_interval(
             association_table["effect"].to_numpy(), n_contrasts, error_dof
         )
-    association_table["effect_low"], association_table["effect_high"] = bound_arrays
+    association_table["effect_low"], association_table["effect_high"] = (
+        lower_and_upper_bounds
+    )
     if not has_signed_effect:
         eta_squared = association_table["effect"] ** 2
         association_table["F"] = (
@@ -720,19 +732,24 @@ def _describe_associations(region_test_values: RegionTestValues) -> pd.DataFrame
         )
     # Both correlations of a contrast are of the rows that have it.
     basis_correlations = _Correlations(
-        _pairwise_correlations(
+        _correlate_with_classes(
             region_test_values, np.where(np.isnan(contrasts), np.nan, value_matrix)
         ),
-        _pairwise_correlations(region_test_values, contrasts),
+        _correlate_with_classes(region_test_values, contrasts),
     )
     n_people_by_contrast = (
-        _count_people(contrasts, region_test_values.person_codes) - n_covariates
+        _count_people_by_value(contrasts, region_test_values.person_codes)
+        - n_covariates
     )
     association_table["contrast"] = np.minimum(
         basis_correlations.effect, basis_correlations.contrast_in_direction
     )
-    bound_arrays = _contrast_interval(basis_correlations, n_people_by_contrast)
-    association_table["contrast_low"], association_table["contrast_high"] = bound_arrays
+    lower_and_upper_bounds = _contrast_interval(
+        basis_correlations, n_people_by_contrast
+    )
+    association_table["contrast_low"], association_table["contrast_high"] = (
+        lower_and_upper_bounds
+    )
     return association_table
 
 
@@ -777,7 +794,9 @@ def _contrast_interval(
     return contrast_lows, contrast_highs
 
 
-def _count_people(value_matrix: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
+def _count_people_by_value(
+    value_matrix: np.ndarray, person_codes: np.ndarray
+) -> np.ndarray:
     """Return the number of people with each value, shape (n_values,)."""
     has_value_table = pd.DataFrame(~np.isnan(value_matrix)).groupby(person_codes).any()
     return has_value_table.sum().to_numpy()
@@ -942,11 +961,14 @@ def standardized_differences(
     """
     reference_column_names = ["feature", "region", "class", "people", "mean", "sd"]
     feature_table: Any = class_features[class_features["people"] >= MIN_PEOPLE_SHOWN]
-    reference_table = feature_table.loc[
+    reference_class_table = feature_table.loc[
         feature_table["class"] == reference_class, reference_column_names
     ]
     feature_table = feature_table.merge(
-        reference_table, "left", on=reference_column_names[:2], suffixes=("", "_first")
+        reference_class_table,
+        "left",
+        on=reference_column_names[:2],
+        suffixes=("", "_first"),
     )
     n_people_series = feature_table["people"]
     class_means = feature_table["mean"]
@@ -985,7 +1007,7 @@ def standardized_differences(
     )
 
 
-def _join_differences(
+def _join_class_differences(
     region_table: pd.DataFrame,
     cohort: Cohort,
     deconfounder: Deconfounder,
@@ -995,8 +1017,10 @@ def _join_differences(
     features, variance_factor_table = adjust_features(
         cohort, deconfounder, reference_class
     )
-    class_features = summarize_features(cohort, features, variance_factor_table)
-    class_difference_table = standardized_differences(class_features, reference_class)
+    class_feature_table = summarize_features(cohort, features, variance_factor_table)
+    class_difference_table = standardized_differences(
+        class_feature_table, reference_class
+    )
     suffix_by_column = {
         "difference": "",
         "difference_low": "_low",

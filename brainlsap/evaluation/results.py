@@ -390,10 +390,10 @@ class Evaluation:
     def as_predictions(self, prediction_table: pd.DataFrame) -> Predictions:
         """Return rows of the table of predictions as arrays, classes as codes."""
         class_names = pd.Index(self.cohort.classes)
-        class_probabilities = _get_complete_matrix(
+        class_probabilities = _get_complete_matrix_or_none(
             prediction_table, [f"p_{class_name}" for class_name in class_names]
         )
-        decision_values = _get_complete_matrix(
+        decision_values = _get_complete_matrix_or_none(
             prediction_table, [f"d_{class_name}" for class_name in class_names]
         )
         return Predictions(
@@ -403,7 +403,7 @@ class Evaluation:
             ranking_scores=decision_values
             if class_probabilities is None
             else class_probabilities,
-            fold_numbers=_compute_fold_numbers(
+            fold_numbers=_number_folds(
                 prediction_table["repeat"], prediction_table["fold"]
             ),
             n_classes=len(class_names),
@@ -644,27 +644,29 @@ class Evaluation:
 
 
 def _have_equal_predictions(
-    prediction_table: pd.DataFrame, other_table: pd.DataFrame
+    first_prediction_table: pd.DataFrame, second_prediction_table: pd.DataFrame
 ) -> bool:
     """Return whether two models predict the same, but for rounding."""
     # Most pairs of models differ in the first of these columns.
     for column_name in ("predicted", "scan", "repeat", "fold"):
-        if not prediction_table[column_name].equals(other_table[column_name]):
+        if not first_prediction_table[column_name].equals(
+            second_prediction_table[column_name]
+        ):
             return False
-    output_matrix = prediction_table.filter(regex="^[pd]_").to_numpy(float)
-    other_output_matrix = other_table.filter(regex="^[pd]_").to_numpy(float)
+    first_output_matrix = first_prediction_table.filter(regex="^[pd]_").to_numpy(float)
+    second_output_matrix = second_prediction_table.filter(regex="^[pd]_").to_numpy(
+        float
+    )
     return np.allclose(
-        output_matrix,
-        other_output_matrix,
+        first_output_matrix,
+        second_output_matrix,
         rtol=0,
         atol=_SAME_PROBABILITY,
         equal_nan=True,
     )
 
 
-def _compute_fold_numbers(
-    repeat_series: pd.Series, fold_series: pd.Series
-) -> np.ndarray:
+def _number_folds(repeat_series: pd.Series, fold_series: pd.Series) -> np.ndarray:
     """Return the number of each row's fold, from 0, counted over all repeats."""
     _, repeat_codes = np.unique(repeat_series, return_inverse=True)
     distinct_folds, fold_codes = np.unique(fold_series, return_inverse=True)
@@ -672,7 +674,7 @@ def _compute_fold_numbers(
     return np.unique(repeat_fold_codes, return_inverse=True)[1]
 
 
-def _get_complete_matrix(
+def _get_complete_matrix_or_none(
     prediction_table: pd.DataFrame, column_names: list[str]
 ) -> np.ndarray | None:
     """Return columns as an array, None where a value is missing."""

@@ -241,7 +241,7 @@ class Score:
         )
 
 
-def _count_hits(confusion_counts: np.ndarray) -> np.ndarray:
+def _count_correct_by_class(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the correct predictions of each class, (n_draws, n_classes)."""
     return np.einsum("bii->bi", confusion_counts)
 
@@ -250,7 +250,7 @@ def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean sensitivity of the classes that the rows hold."""
     true_class_counts = confusion_counts.sum(axis=2)
     return mean_over_classes(
-        _count_hits(confusion_counts)
+        _count_correct_by_class(confusion_counts)
         / np.maximum(true_class_counts, SMALLEST_DENOMINATOR),
         true_class_counts > 0,
     )
@@ -258,7 +258,9 @@ def balanced_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
 
 def accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the share of correct predictions."""
-    return _count_hits(confusion_counts).sum(axis=1) / confusion_counts.sum(axis=(1, 2))
+    return _count_correct_by_class(confusion_counts).sum(axis=1) / confusion_counts.sum(
+        axis=(1, 2)
+    )
 
 
 def macro_precision(confusion_counts: np.ndarray) -> np.ndarray:
@@ -268,7 +270,7 @@ def macro_precision(confusion_counts: np.ndarray) -> np.ndarray:
         confusion_counts.sum(axis=1),
     )
     return mean_over_classes(
-        _count_hits(confusion_counts)
+        _count_correct_by_class(confusion_counts)
         / np.maximum(predicted_class_counts, SMALLEST_DENOMINATOR),
         true_class_counts > 0,
     )
@@ -282,7 +284,7 @@ def macro_f1(confusion_counts: np.ndarray) -> np.ndarray:
     )
     f1 = (
         2
-        * _count_hits(confusion_counts)
+        * _count_correct_by_class(confusion_counts)
         / np.maximum(true_class_counts + predicted_class_counts, SMALLEST_DENOMINATOR)
     )
     return mean_over_classes(f1, true_class_counts > 0)
@@ -555,7 +557,9 @@ def weighted_scores(
             values_by_score[score_name] = score_formula(
                 coded_predictions, output_matrix, row_weights
             )
-        _check_n_values(score_name, values_by_score[score_name], len(row_weights))
+        _check_one_value_per_draw(
+            score_name, values_by_score[score_name], len(row_weights)
+        )
         values_by_score[score_name] = _clip_to_range(
             score_name, values_by_score[score_name], coded_predictions.n_classes
         )
@@ -583,14 +587,18 @@ def scores_from_counts(
             continue
         with np.errstate(invalid="ignore", divide="ignore"):
             values_by_score[score_name] = score_formula(confusion_counts)
-        _check_n_values(score_name, values_by_score[score_name], len(confusion_counts))
+        _check_one_value_per_draw(
+            score_name, values_by_score[score_name], len(confusion_counts)
+        )
         values_by_score[score_name] = _clip_to_range(
             score_name, values_by_score[score_name], confusion_counts.shape[1]
         )
     return values_by_score
 
 
-def _check_n_values(score_name: str, score_values: np.ndarray, n_draws: int) -> None:
+def _check_one_value_per_draw(
+    score_name: str, score_values: np.ndarray, n_draws: int
+) -> None:
     """Raise where a formula does not return one value a draw."""
     if np.shape(score_values) != (n_draws,):
         raise ParameterError(

@@ -127,11 +127,11 @@ def make_splits(
         )
     _, person_codes = np.unique(groups.astype(str), return_inverse=True)
     class_names, class_codes = np.unique(y.astype(str), return_inverse=True)
-    visit_counts = np.zeros(
+    person_class_visit_counts = np.zeros(
         (person_codes.max(initial=-1) + 1, len(class_names)), dtype=int
     )
-    np.add.at(visit_counts, (person_codes, class_codes), 1)
-    n_people_by_class = (visit_counts > 0).sum(axis=0)
+    np.add.at(person_class_visit_counts, (person_codes, class_codes), 1)
+    n_people_by_class = (person_class_visit_counts > 0).sum(axis=0)
     class_counts_text = ", ".join(
         f"{class_name} {n_people}"
         for class_name, n_people in zip(class_names, n_people_by_class, strict=True)
@@ -151,55 +151,62 @@ def make_splits(
         )
     splits: list[Split] = []
     for repeat_number in range(n_repeats):
-        person_folds = _assign_folds(
-            tuple(map(tuple, visit_counts.tolist())),
+        person_fold_numbers = _draw_person_folds(
+            tuple(map(tuple, person_class_visit_counts.tolist())),
             n_folds,
             random_state,
             repeat_number,
         )
-        scan_folds = person_folds[person_codes]
-        splits += _split_by_fold(scan_folds, range(n_folds))
+        fold_numbers_by_scan = person_fold_numbers[person_codes]
+        splits += _split_by_fold(fold_numbers_by_scan, range(n_folds))
     return tuple(splits)
 
 
-def _split_by_fold(scan_folds: np.ndarray, fold_labels: Iterable) -> list[Split]:
+def _split_by_fold(
+    fold_labels_by_scan: np.ndarray, fold_labels: Iterable
+) -> list[Split]:
     """Return the rows outside and inside each fold."""
     return [
-        (np.flatnonzero(scan_folds != n), np.flatnonzero(scan_folds == n))
+        (
+            np.flatnonzero(fold_labels_by_scan != n),
+            np.flatnonzero(fold_labels_by_scan == n),
+        )
         for n in fold_labels
     ]
 
 
 # Linear models of one training fold choose their settings on the same inner folds.
 @lru_cache(maxsize=8)
-def _assign_folds(
+def _draw_person_folds(
     visit_count_tuples: tuple[tuple[int, ...], ...],
     n_folds: int,
     random_state: int,
     repeat_number: int,
 ) -> np.ndarray:
     """Return the fold of every person, from each person's visits by class."""
-    visit_counts = np.array(visit_count_tuples)
+    person_class_visit_counts = np.array(visit_count_tuples)
     rng = np.random.default_rng([random_state, repeat_number])
-    n_visits_by_class = visit_counts.sum(axis=0)
-    n_visits_by_person = visit_counts.sum(axis=1)
+    n_visits_by_class = person_class_visit_counts.sum(axis=0)
+    n_visits_by_person = person_class_visit_counts.sum(axis=1)
     # With one kind of person in each class, even spreading is exact.
-    has_one_kind_per_class = len(np.unique(visit_counts, axis=0)) == len(
+    has_one_kind_per_class = len(np.unique(person_class_visit_counts, axis=0)) == len(
         n_visits_by_class
     )
     # Divisions of many people differ little, and cost more.
-    n_draws = min(N_DRAWN_DIVISIONS, max(20, _MAX_DRAWN_PEOPLE // len(visit_counts)))
+    n_draws = min(
+        N_DRAWN_DIVISIONS, max(20, _MAX_DRAWN_PEOPLE // len(person_class_visit_counts))
+    )
     if has_one_kind_per_class:
         n_draws = 1
     person_class_codes = (
-        visit_counts.argmax(axis=1)
+        person_class_visit_counts.argmax(axis=1)
         if has_one_kind_per_class
         else np.zeros_like(n_visits_by_person)
     )
     # The last column prefers the smallest of folds that are equal in all classes.
     person_class_shares = np.column_stack(
         [
-            visit_counts / n_visits_by_class,
+            person_class_visit_counts / n_visits_by_class,
             1e-3 * n_visits_by_person / n_visits_by_person.sum(),
         ]
     )
@@ -208,7 +215,9 @@ def _assign_folds(
     )
     # One matrix for each column, because most columns of a person are 0.
     fold_loads = np.zeros((person_class_shares.shape[1], n_draws, n_folds))
-    person_fold_matrix = np.empty((n_draws, len(visit_counts)), dtype=np.int16)
+    person_fold_matrix = np.empty(
+        (n_draws, len(person_class_visit_counts)), dtype=np.int16
+    )
     draw_offsets = np.arange(n_draws) * n_folds
     for person_code in np.lexsort(
         (rng.random(len(n_visits_by_person)), person_class_codes, -n_visits_by_person)
@@ -401,8 +410,8 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
                 f"{count(fold_by_scan.index.duplicated().sum(), 'scan', 'occur')} in "
                 "two folds."
             )
-        scan_folds = fold_by_scan.loc[list(scans)].to_numpy()
-        splits += _split_by_fold(scan_folds, repeat_table["fold"].unique())
+        fold_labels_by_scan = fold_by_scan.loc[list(scans)].to_numpy()
+        splits += _split_by_fold(fold_labels_by_scan, repeat_table["fold"].unique())
     return tuple(splits)
 
 
@@ -523,12 +532,12 @@ def find_session_ids(
     (4, 2)
     """
     best_split = None
-    best_rank = (_NO_VISITS, 0, 0)
+    best_sort_key = (_NO_VISITS, 0, 0)
     for id_split in _iter_id_splits(scan_ids):
-        visit_certainty = _visit_certainty(id_split, scan_ids, class_labels, sexes)
-        split_rank = (visit_certainty, len(id_split.id_indices), id_split.n_groups)
-        if visit_certainty != _NO_VISITS and split_rank > best_rank:
-            best_split, best_rank = id_split, split_rank
+        visit_certainty = _rate_visit_certainty(id_split, scan_ids, class_labels, sexes)
+        split_sort_key = (visit_certainty, len(id_split.id_indices), id_split.n_groups)
+        if visit_certainty != _NO_VISITS and split_sort_key > best_sort_key:
+            best_split, best_sort_key = id_split, split_sort_key
     if best_split is None:
         return np.array([], dtype=np.int64), 0
     return np.sort(best_split.id_indices), best_split.n_groups
@@ -576,9 +585,9 @@ def _iter_id_parts(scan_id: str) -> Iterator[tuple[_Position, str, str]]:
             part_start = word_spans[first_part_index][0]
             part_end = word_spans[last_part_index][1]
             is_whole_id = (first_part_index, last_part_index) == (0, n_parts - 1)
-            has_boundaries = _is_boundary(scan_id, part_start) and _is_boundary(
-                scan_id, part_end
-            )
+            has_boundaries = _is_word_boundary(
+                scan_id, part_start
+            ) and _is_word_boundary(scan_id, part_end)
             if is_whole_id or not (
                 has_boundaries or first_part_index == last_part_index
             ):
@@ -595,7 +604,7 @@ def _iter_id_parts(scan_id: str) -> Iterator[tuple[_Position, str, str]]:
             )
 
 
-def _is_boundary(scan_id: str, character_index: int) -> bool:
+def _is_word_boundary(scan_id: str, character_index: int) -> bool:
     """Return whether a word begins or ends at an index: also at the v of `01v2`."""
     if character_index in (0, len(scan_id)):
         return True
@@ -606,7 +615,7 @@ def _is_boundary(scan_id: str, character_index: int) -> bool:
     return not (previous_character.isalnum() and next_character.isalnum())
 
 
-def _visit_certainty(
+def _rate_visit_certainty(
     id_split: _IdSplit,
     scan_ids: Sequence[str],
     class_labels: Sequence[str],
@@ -619,7 +628,7 @@ def _visit_certainty(
     if len(sexes) and _has_mixed_sexes(id_split, sexes):
         return _NO_VISITS
     visit_parts = [id_part for id_part in id_split.visit_parts if id_part]
-    are_visits = all(map(_is_visit, visit_parts))
+    are_visits = all(map(_is_visit_text, visit_parts))
     # Scans of one day may be numbered: then there are many dates and few numbers.
     are_dates = all(
         map(_DATE_PART.fullmatch, visit_parts)
@@ -631,17 +640,19 @@ def _visit_certainty(
         for person_stem in id_split.person_stems
     ]
     has_few_ids = len(id_split.id_indices) < _MIN_SHARE_OF_IDS * len(scan_ids)
-    if has_few_ids or all(map(_is_visit, person_stems)):
+    if has_few_ids or all(map(_is_visit_text, person_stems)):
         return _NO_VISITS
-    label_texts = [str(class_labels[id_index]) for id_index in id_split.id_indices]
+    label_and_sex_texts = [
+        str(class_labels[id_index]) for id_index in id_split.id_indices
+    ]
     if len(sexes):
-        label_texts = [
-            f"{label_text} {sexes[id_index]}"
-            for label_text, id_index in zip(
-                label_texts, id_split.id_indices, strict=True
+        label_and_sex_texts = [
+            f"{class_label} {sexes[id_index]}"
+            for class_label, id_index in zip(
+                label_and_sex_texts, id_split.id_indices, strict=True
             )
         ]
-    label_and_sex_codes = np.unique(label_texts, return_inverse=True)[1]
+    label_and_sex_codes = np.unique(label_and_sex_texts, return_inverse=True)[1]
     return (
         _BY_AGREEMENT
         if _has_agreeing_groups(id_split, label_and_sex_codes)
@@ -664,7 +675,7 @@ def _has_mixed_sexes(id_split: _IdSplit, sexes: Sequence[object]) -> bool:
     return n_mixed_groups > _MAX_SHARE_OF_MIXED_SEX * id_split.n_groups
 
 
-def _is_visit(id_part: str) -> bool:
+def _is_visit_text(id_part: str) -> bool:
     """Return whether a part is a date or a word for a visit, maybe with other words."""
     if _DATE_PART.fullmatch(id_part):
         return True
@@ -693,8 +704,8 @@ def _has_agreeing_groups(id_split: _IdSplit, label_and_sex_codes: np.ndarray) ->
     group_sizes = np.bincount(id_split.group_codes).astype(float)
     n_pairs = (group_sizes * (group_sizes - 1)).sum()
     n_agreeing_pairs = _count_agreeing_pairs(id_split.group_codes, label_and_sex_codes)
-    fact_frequencies = np.bincount(label_and_sex_codes) / len(label_and_sex_codes)
-    expected_agreement = (fact_frequencies**2).sum()
+    code_frequencies = np.bincount(label_and_sex_codes) / len(label_and_sex_codes)
+    expected_agreement = (code_frequencies**2).sum()
     rng = np.random.default_rng(0)
     n_exceeding = 0
     for _ in range(_N_PERMUTATIONS):
@@ -732,9 +743,9 @@ def _count_agreeing_pairs(
 ) -> float:
     """Return the ordered pairs of ids of one group whose codes are the same."""
     n_groups = group_codes.max() + 1
-    n_fact_codes = label_and_sex_codes.max() + 1
-    group_fact_counts = np.bincount(
-        group_codes * n_fact_codes + label_and_sex_codes,
-        minlength=n_groups * n_fact_codes,
+    n_distinct_codes = label_and_sex_codes.max() + 1
+    group_code_counts = np.bincount(
+        group_codes * n_distinct_codes + label_and_sex_codes,
+        minlength=n_groups * n_distinct_codes,
     ).astype(float)
-    return float((group_fact_counts * (group_fact_counts - 1)).sum())
+    return float((group_code_counts * (group_code_counts - 1)).sum())

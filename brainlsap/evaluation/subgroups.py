@@ -80,16 +80,16 @@ def describe_people(cohort: Cohort) -> CaseMix:
     is_first_scan = ~cohort_table["participant"].duplicated()
     n_people_by_class = cohort_table.groupby("label")["participant"].nunique()
     counts_by_kind: dict[str, dict[str, int]] = {}
-    statistics_by_name: dict[str, dict[str, float]] = {}
+    statistics_by_quantity: dict[str, dict[str, float]] = {}
     for column_name in cohort_table.columns.drop(list(KEY_COLUMNS)):
         covariate_kind = find_acquisition_kind(column_name)
-        column_values = cohort_table.loc[is_first_scan, column_name]
-        if covariate_kind == "age" and covariate_kind not in statistics_by_name:
-            statistics_by_name[covariate_kind] = _describe_numbers(
-                pd.to_numeric(column_values, errors="coerce")
+        covariate_series = cohort_table.loc[is_first_scan, column_name]
+        if covariate_kind == "age" and covariate_kind not in statistics_by_quantity:
+            statistics_by_quantity[covariate_kind] = _compute_statistic_by_name(
+                pd.to_numeric(covariate_series, errors="coerce")
             )
         elif covariate_kind in COUNTED_KINDS and covariate_kind not in counts_by_kind:
-            category_by_person = to_group_texts(column_values).dropna().astype(str)
+            category_by_person = to_group_texts(covariate_series).dropna().astype(str)
             counts_by_kind[covariate_kind] = {
                 str(k): int(n) for k, n in category_by_person.value_counts().items()
             }
@@ -101,8 +101,8 @@ def describe_people(cohort: Cohort) -> CaseMix:
         mean_by_scan = pd.Series(
             value_sum_by_scan / np.maximum(n_measured_by_scan, 1)
         ).where(n_measured_by_scan > 0)
-        statistics_by_name[f"{feature}, mean over regions"] = _describe_numbers(
-            mean_by_scan
+        statistics_by_quantity[f"{feature}, mean over regions"] = (
+            _compute_statistic_by_name(mean_by_scan)
         )
     return {
         "n_people": int(is_first_scan.sum()),
@@ -111,12 +111,12 @@ def describe_people(cohort: Cohort) -> CaseMix:
             class_name: int(n_people_by_class.get(class_name, 0))
             for class_name in cohort.classes
         },
-        "numbers": statistics_by_name,
+        "numbers": statistics_by_quantity,
         "counts": counts_by_kind,
     }
 
 
-def _describe_numbers(number_series: pd.Series) -> dict[str, float]:
+def _compute_statistic_by_name(number_series: pd.Series) -> dict[str, float]:
     """Return number, mean and s.d. of the known values."""
     known_number_series = number_series.dropna()
     sd = float(known_number_series.std()) if len(known_number_series) > 1 else 0.0
@@ -145,43 +145,49 @@ def case_mix_table(
         ("people", str(training_mix["n_people"]), str(test_mix["n_people"]), ""),
         ("scans", str(training_mix["n_scans"]), str(test_mix["n_scans"]), ""),
     ]
-    table_rows += _case_mix_rows("class", training_mix["classes"], test_mix["classes"])
+    table_rows += _list_case_mix_rows(
+        "class", training_mix["classes"], test_mix["classes"]
+    )
     quantity_names = dict.fromkeys([*training_mix["numbers"], *test_mix["numbers"]])
     for quantity_name in quantity_names:
-        training_statistics, test_statistics = (
+        training_statistic_by_name, test_statistic_by_name = (
             training_mix["numbers"].get(quantity_name),
             test_mix["numbers"].get(quantity_name),
         )
         difference_text = ""
         if (
-            training_statistics
-            and test_statistics
-            and training_statistics["n"]
-            and test_statistics["n"]
-            and training_statistics["sd"] > 0
+            training_statistic_by_name
+            and test_statistic_by_name
+            and training_statistic_by_name["n"]
+            and test_statistic_by_name["n"]
+            and training_statistic_by_name["sd"] > 0
         ):
-            difference = test_statistics["mean"] - training_statistics["mean"]
-            difference_text = f"{difference / training_statistics['sd']:+.2f}"
+            difference = (
+                test_statistic_by_name["mean"] - training_statistic_by_name["mean"]
+            )
+            difference_text = f"{difference / training_statistic_by_name['sd']:+.2f}"
         table_rows.append(
             (
                 quantity_name,
-                _mean_sd_text(training_statistics),
-                _mean_sd_text(test_statistics),
+                _mean_sd_text(training_statistic_by_name),
+                _mean_sd_text(test_statistic_by_name),
                 difference_text,
             )
         )
     for covariate_kind in COUNTED_KINDS:
-        training_counts, test_counts = (
+        n_training_by_category, n_test_by_category = (
             training_mix["counts"].get(covariate_kind),
             test_mix["counts"].get(covariate_kind),
         )
-        if covariate_kind == "sex" and training_counts and test_counts:
-            test_counts = _spell_sexes(test_counts, training_counts)
-            if not training_counts.keys() & test_counts.keys():
+        if covariate_kind == "sex" and n_training_by_category and n_test_by_category:
+            n_test_by_category = _spell_sexes(
+                n_test_by_category, n_training_by_category
+            )
+            if not n_training_by_category.keys() & n_test_by_category.keys():
                 table_rows.append(("sex: no value occurs in both", "", "", ""))
-        if training_counts or test_counts:
-            table_rows += _case_mix_rows(
-                covariate_kind, training_counts or {}, test_counts or {}
+        if n_training_by_category or n_test_by_category:
+            table_rows += _list_case_mix_rows(
+                covariate_kind, n_training_by_category or {}, n_test_by_category or {}
             )
     return pd.DataFrame(
         table_rows, columns=["characteristic", "training", "test", "difference"]
@@ -189,49 +195,51 @@ def case_mix_table(
 
 
 def _spell_sexes(
-    test_counts: Mapping[str, int], training_counts: Mapping[str, int]
+    n_test_by_category: Mapping[str, int], n_training_by_category: Mapping[str, int]
 ) -> Mapping[str, int]:
     """Return the counts of the test people in the spellings of the training."""
-    spelling_by_sex = match_sexes(test_counts, training_counts)
-    count_by_sex = Counter[str]()
-    for sex, n_people in test_counts.items():
-        count_by_sex[spelling_by_sex.get(sex, sex)] += n_people
-    return count_by_sex
+    spelling_by_sex = match_sexes(n_test_by_category, n_training_by_category)
+    n_people_by_sex = Counter[str]()
+    for sex, n_people in n_test_by_category.items():
+        n_people_by_sex[spelling_by_sex.get(sex, sex)] += n_people
+    return n_people_by_sex
 
 
-def _case_mix_rows(
+def _list_case_mix_rows(
     characteristic_name: str,
-    training_counts: Mapping[str, int],
-    test_counts: Mapping[str, int],
+    n_training_by_category: Mapping[str, int],
+    n_test_by_category: Mapping[str, int],
 ) -> list[tuple[str, str, str, str]]:
     """Return a row for every value of a characteristic."""
     return [
         (
             f"{characteristic_name}: {category_name}",
-            _category_share_text(training_counts, category_name),
-            _category_share_text(test_counts, category_name),
+            _category_share_text(n_training_by_category, category_name),
+            _category_share_text(n_test_by_category, category_name),
             "",
         )
-        for category_name in dict.fromkeys([*training_counts, *test_counts])
+        for category_name in dict.fromkeys(
+            [*n_training_by_category, *n_test_by_category]
+        )
     ]
 
 
 def _category_share_text(
-    count_by_category: Mapping[str, int], category_name: str
+    n_people_by_category: Mapping[str, int], category_name: str
 ) -> str:
     """Return people and share of a value; "n/a" where nobody has any."""
-    n_people = sum(count_by_category.values())
+    n_people = sum(n_people_by_category.values())
     if n_people == 0:
         return "n/a"
-    n_in_category = count_by_category.get(category_name, 0)
+    n_in_category = n_people_by_category.get(category_name, 0)
     return f"{n_in_category} ({n_in_category / n_people:.0%})"
 
 
-def _mean_sd_text(number_statistics: Mapping[str, float] | None) -> str:
+def _mean_sd_text(statistic_by_name: Mapping[str, float] | None) -> str:
     """Return mean and s.d. as text; "n/a" where nobody has a value."""
-    if not number_statistics or not number_statistics["n"]:
+    if not statistic_by_name or not statistic_by_name["n"]:
         return "n/a"
-    return f"{number_statistics['mean']:.4g} ({number_statistics['sd']:.3g})"
+    return f"{statistic_by_name['mean']:.4g} ({statistic_by_name['sd']:.3g})"
 
 
 class _GroupScore(NamedTuple):
@@ -579,11 +587,11 @@ def _count_groups(
     """Return counts of the scored groups, classes that count, and score by chance."""
     model_name = evaluation.models[0] if model_name is None else model_name
     check_choice("model", model_name, evaluation.models)
-    fit_table, predictions = evaluation.fits, evaluation.predictions
+    fit_table, prediction_table = evaluation.fits, evaluation.predictions
     has_failed_fit = (
         fit_table.loc[fit_table["model"] == model_name, "failed"] != ""
     ).any()
-    model_prediction_table = predictions[predictions["model"] == model_name]
+    model_prediction_table = prediction_table[prediction_table["model"] == model_name]
     if has_failed_fit or model_prediction_table.empty:
         return {}, (), np.nan
     correct_flag_groups = model_prediction_table.assign(
@@ -665,7 +673,7 @@ def _make_largest_gap_record(
     score_by_group: Mapping[str, _GroupScore], critical_value: float
 ) -> dict[str, Any]:
     """Return the difference that is largest in its standard error, with interval."""
-    z_record_pairs = []
+    z_and_record_pairs = []
     for first_group_name, second_group_name in combinations(score_by_group, 2):
         sorted_group_names = sorted(
             (first_group_name, second_group_name),
@@ -686,6 +694,6 @@ def _make_largest_gap_record(
             "low": max(-1.0, interval_center - half_width),
             "high": min(1.0, interval_center + half_width),
         }
-        z_record_pairs.append((interval_center / standard_error, gap_record))
-    _, largest_gap_record = max(z_record_pairs, key=lambda item: item[0])
-    return largest_gap_record | {"n_pairs": len(z_record_pairs)}
+        z_and_record_pairs.append((interval_center / standard_error, gap_record))
+    _, largest_gap_record = max(z_and_record_pairs, key=lambda item: item[0])
+    return largest_gap_record | {"n_pairs": len(z_and_record_pairs)}

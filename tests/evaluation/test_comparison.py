@@ -251,7 +251,7 @@ def test_draws_in_blocks_are_the_draws_at_once(example_evaluation, monkeypatch):
     name = example_evaluation.models[0]
 
     def compute():
-        comparison._draw_bootstrap_people.cache_clear()
+        comparison._draw_bootstrap_counts.cache_clear()
         return (
             bootstrap_scores(example_evaluation, name, 50),
             class_table(example_evaluation, name, 50),

@@ -444,7 +444,7 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
         intercept = np.ones((n_people, 1))
         people = np.arange(n_people)
         contrasts = x - means
-        return region_tests._describe_associations(
+        return region_tests._tabulate_associations(
             RegionTestValues(
                 values=x,
                 contrasts=contrasts,
