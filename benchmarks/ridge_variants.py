@@ -42,7 +42,7 @@ from brainlsap.model.evidence import (
     _ScalePosterior,
     class_targets,
 )
-from brainlsap.model.ridge import _fit_class_densities
+from brainlsap.model.ridge import _fit_class_means_and_precision
 
 N_TRAINED = 32
 N_TESTED = 200
@@ -72,7 +72,7 @@ def average_models(
     weights = 1 / n_visits / np.bincount(codes, 1 / n_visits)[codes]
     weights *= len(set(groups)) / weights.sum()
     targets = class_targets(codes, average.fit_report_["ordered"])
-    average.means_, average.precision_ = _fit_class_densities(
+    average.means_, average.precision_ = _fit_class_means_and_precision(
         average.left_out_scores_, targets, codes, weights
     )
     return average

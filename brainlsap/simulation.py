@@ -289,24 +289,28 @@ def make_cohort(
         }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    stage_sizes = divide_people(n_people, [shares.get(stage, 0.0) for stage in STAGES])
-    scan_table = _draw_people(
-        stage_sizes, divide_people(n_people, visit_shares), n_sites, make_rng
+    n_people_by_stage = divide_people(
+        n_people, [shares.get(stage, 0.0) for stage in STAGES]
+    )
+    scan_table = _draw_scan_table(
+        n_people_by_stage, divide_people(n_people, visit_shares), n_sites, make_rng
     )
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
-    is_seed_region = _mark_seed_regions(atlas, seeds)
-    base_weights = _draw_atlas_network(
+    is_seed_region = _flag_seed_regions(atlas, seeds)
+    base_weight_matrix = _draw_atlas_network(
         atlas, np.isin(core_names, HUBS), make_rng("base network")
     )
-    connectomes = np.empty((len(scan_table), *base_weights.shape), dtype=np.float32)
-    disease_patterns = np.empty((n_people, len(base_weights)))
+    connectomes = np.empty(
+        (len(scan_table), *base_weight_matrix.shape), dtype=np.float32
+    )
+    disease_patterns = np.empty((n_people, len(base_weight_matrix)))
     severity_factors = np.empty(n_people)
     for person_number, scan_indices in scan_table.groupby("person").indices.items():
         # Multiply every edge by a log-normal factor of the person.
         edge_noise = draw_symmetric_normal(
-            len(base_weights), make_rng("network", person_number)
+            len(base_weight_matrix), make_rng("network", person_number)
         )
-        weight_matrix = base_weights * np.exp(PERSON_VARIABILITY * edge_noise)
+        weight_matrix = base_weight_matrix * np.exp(PERSON_VARIABILITY * edge_noise)
         disease_patterns[person_number] = spread_from_seeds(
             diffusion_operator(weight_matrix), is_seed_region, SPREADING_TIME
         )
@@ -335,12 +339,12 @@ def make_cohort(
     feature_arrays = []
     effects_by_column = {}
     for feature_name in feature_names:
-        healthy_values, healthy_means = _draw_healthy_values(
+        healthy_feature_matrix, healthy_region_means = _draw_healthy_feature_matrix(
             feature_name, atlas, scan_table, make_rng
         )
-        feature_arrays.append(healthy_values * (1 - relative_losses))
+        feature_arrays.append(healthy_feature_matrix * (1 - relative_losses))
         # 0 - x instead of -x, which is -0 without a loss.
-        effects_by_column[f"effect_{feature_name}"] = 0.0 - healthy_means * (
+        effects_by_column[f"effect_{feature_name}"] = 0.0 - healthy_region_means * (
             effect * disease_patterns.mean(axis=0)
         )
     first_feature_effects = effects_by_column[f"effect_{feature_names[0]}"]
@@ -391,10 +395,12 @@ def divide_people(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
     return group_sizes
 
 
-def _mark_seed_regions(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
+def _flag_seed_regions(
+    atlas: Atlas, seed_region_names: Sequence[str] | None
+) -> np.ndarray:
     """Return whether regions are seeds of disease, by name or by default."""
-    if seeds is not None:
-        is_seed_region = np.isin(np.arange(len(atlas)), atlas.match(seeds))
+    if seed_region_names is not None:
+        is_seed_region = np.isin(np.arange(len(atlas)), atlas.match(seed_region_names))
     else:
         is_seed_region = np.isin(
             [split_name(region_name)[1] for region_name in atlas.names], SEEDS
@@ -408,22 +414,22 @@ def _mark_seed_regions(atlas: Atlas, seeds: Sequence[str] | None) -> np.ndarray:
     return is_seed_region
 
 
-def _draw_people(
-    stage_sizes: np.ndarray,
-    visit_group_sizes: np.ndarray,
+def _draw_scan_table(
+    n_people_by_stage: np.ndarray,
+    n_people_by_visit_count: np.ndarray,
     n_sites: int,
     make_rng: GeneratorMaker,
 ) -> pd.DataFrame:
     """Draw visits, stage, age, sex and site of every scan.
 
-    `stage_sizes` are people in each stage, `visit_group_sizes` those with one
-    visit, two ..
+    `n_people_by_stage` are people in each stage, `n_people_by_visit_count` those
+    with one visit, two ..
     """
     stage_codes = make_rng("stages").permutation(
-        np.repeat(np.arange(len(stage_sizes)), stage_sizes)
+        np.repeat(np.arange(len(n_people_by_stage)), n_people_by_stage)
     )
     visit_counts = make_rng("visits").permutation(
-        np.repeat(np.arange(len(visit_group_sizes)) + 1, visit_group_sizes)
+        np.repeat(np.arange(len(n_people_by_visit_count)) + 1, n_people_by_visit_count)
     )
     scan_rows = []
     for person_number, (stage_code, n_person_visits) in enumerate(
@@ -489,23 +495,23 @@ def _draw_atlas_network(
         np.outer(hub_strengths, hub_strengths),
         hemisphere_factor_matrix,
     )
-    base_weights = draw_base_network(
+    base_weight_matrix = draw_base_network(
         region_centroids,
         atlas.homotopic,
         rng,
         weight_factor_matrices=weight_factor_matrices,
     )
-    return base_weights * (N_STREAMLINES / (base_weights.sum() / 2))
+    return base_weight_matrix * (N_STREAMLINES / (base_weight_matrix.sum() / 2))
 
 
-def _draw_healthy_values(
+def _draw_healthy_feature_matrix(
     feature_name: str, atlas: Atlas, scan_table: pd.DataFrame, make_rng: GeneratorMaker
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the healthy part of y (n_scans, n_rois) in the module's formula, and mu.
 
     mu is equal for regions of one structure; NaN if the feature is not measured there.
     """
-    healthy_feature = HEALTHY_FEATURES[feature_name]
+    feature_distribution = HEALTHY_FEATURES[feature_name]
     n_rois = len(atlas)
     core_names = [split_name(region_name)[1] for region_name in atlas.names]
     structure_names, structure_indices = np.unique(core_names, return_inverse=True)
@@ -514,9 +520,10 @@ def _draw_healthy_values(
         make_rng(f"mean {feature_name}").standard_normal(len(structure_names)), -2, 2
     )
     structure_means = (
-        healthy_feature.cortex_mean + healthy_feature.cortex_spread * mean_draws
+        feature_distribution.cortex_mean
+        + feature_distribution.cortex_spread * mean_draws
     )
-    mean_by_structure = healthy_feature.subcortex_mean_by_structure
+    mean_by_structure = feature_distribution.subcortex_mean_by_structure
     median_region_mean = np.median([*mean_by_structure.values()] or [np.nan])
     region_subcortex_means = [
         mean_by_structure.get(core_name, median_region_mean) for core_name in core_names
@@ -529,27 +536,33 @@ def _draw_healthy_values(
         make_rng(f"site {feature_name}", k).normal()
         for k in range(site_numbers.max() + 1)
     ]
-    age_effects = healthy_feature.change_per_year * (
+    age_effects = feature_distribution.change_per_year * (
         scan_table["age"].to_numpy() - MIDDLE_AGE
     )
     fixed_effects = age_effects + SITE_SPREAD * np.array(site_draws)[site_numbers]
-    relative_values = np.empty((len(scan_table), n_rois))
+    relative_value_matrix = np.empty((len(scan_table), n_rois))
     for person_number, scan_indices in scan_table.groupby("person").indices.items():
         rng = make_rng(f"person {feature_name}", person_number)
         shared_draw = rng.standard_normal()
         regional_draws = rng.standard_normal(n_rois)
         person_effects = (
-            healthy_feature.person_spread * shared_draw
-            + healthy_feature.region_spread * regional_draws
+            feature_distribution.person_spread * shared_draw
+            + feature_distribution.region_spread * regional_draws
         )
         for visit_number, scan_index in enumerate(scan_indices):
             scan_noise = make_rng(
                 f"scan {feature_name}", person_number, visit_number
             ).standard_normal(n_rois)
-            random_effects = person_effects + healthy_feature.scan_spread * scan_noise
-            relative_values[scan_index] = 1 + fixed_effects[scan_index] + random_effects
+            random_effects = (
+                person_effects + feature_distribution.scan_spread * scan_noise
+            )
+            relative_value_matrix[scan_index] = (
+                1 + fixed_effects[scan_index] + random_effects
+            )
     # Extreme draws must not make a value negative.
-    return np.maximum(region_means * relative_values, 0.5 * region_means), region_means
+    return np.maximum(
+        region_means * relative_value_matrix, 0.5 * region_means
+    ), region_means
 
 
 def make_random_generator(
@@ -682,7 +695,9 @@ def write_study_folder(
             "describe the cohort as simulated. Save other cohorts with "
             "Cohort.save(path)."
         )
-    node_positions = mrtrix_node_positions(cohort.atlas) if style == "mrtrix" else None
+    node_region_indices = (
+        mrtrix_node_region_indices(cohort.atlas) if style == "mrtrix" else None
+    )
     with fill_folder(folder) as partial_folder:
         provenance_record = {"Name": "brainlsap", **cohort.provenance}
         write_dataset_description(partial_folder, "Simulated cohort", provenance_record)
@@ -692,7 +707,7 @@ def write_study_folder(
         for scan_index in tqdm(
             range(cohort.n_scans), "writing", disable=not verbose or None
         ):
-            _write_scan(cohort, scan_index, partial_folder, node_positions)
+            _write_scan(cohort, scan_index, partial_folder, node_region_indices)
     return Path(folder)
 
 
@@ -720,14 +735,17 @@ def _write_participants(cohort: Cohort, folder: Path) -> None:
         for column_name in covariate_column_names
         if participant_groupby[column_name].nunique().gt(1).any()
     ]
-    for participant, visit_table in participant_groupby:
+    for participant_id, visit_table in participant_groupby:
         session_table = visit_table[["session_id", label_column, *varying_column_names]]
-        sessions_path = folder / str(participant) / f"{participant}_sessions.tsv"
+        sessions_path = folder / str(participant_id) / f"{participant_id}_sessions.tsv"
         write_tsv(session_table, sessions_path)
 
 
 def _write_scan(
-    cohort: Cohort, scan_index: int, folder: Path, node_positions: np.ndarray | None
+    cohort: Cohort,
+    scan_index: int,
+    folder: Path,
+    node_region_indices: np.ndarray | None,
 ) -> None:
     """Write one scan's connectome and features."""
     atlas = cohort.atlas
@@ -735,8 +753,10 @@ def _write_scan(
     scan_id, participant_id, session_id = scan_key_series
     scan_folder = folder / participant_id / session_id
     _write_text(
-        scan_folder / "dwi" / f"{scan_id}_atlas-{_atlas_word(atlas)}_connectivity.csv",
-        _connectome_text(cohort.connectomes[scan_index], atlas, node_positions),
+        scan_folder
+        / "dwi"
+        / f"{scan_id}_atlas-{_get_atlas_file_word(atlas)}_connectivity.csv",
+        _connectome_text(cohort.connectomes[scan_index], atlas, node_region_indices),
     )
     values_by_feature = dict(
         zip(cohort.feature_names, cohort.features[scan_index].T, strict=True)
@@ -777,19 +797,19 @@ def _write_scan(
         )
 
 
-def _atlas_word(atlas: Atlas) -> str:
+def _get_atlas_file_word(atlas: Atlas) -> str:
     """Return the value of `atlas-` in file names."""
     return atlas.settings.get("file_words", [atlas.name])[0]
 
 
 def _connectome_text(
-    connectome: np.ndarray, atlas: Atlas, node_positions: np.ndarray | None
+    connectome: np.ndarray, atlas: Atlas, node_region_indices: np.ndarray | None
 ) -> str:
     """Return a connectome as CSV: MRtrix's matrix of nodes, or with region names."""
-    if node_positions is None:
+    if node_region_indices is None:
         connectome_table = pd.DataFrame(connectome, atlas.names, atlas.names)
         return _convert_whole_columns(connectome_table).to_csv(index_label="region")
-    node_matrix = mrtrix_matrix(connectome.astype(float), node_positions)
+    node_matrix = mrtrix_matrix(connectome.astype(float), node_region_indices)
     connectome_table = _convert_whole_columns(pd.DataFrame(node_matrix))
     # Numbers alone do not tell the order of rows.
     header_text = f"# nodes of {atlas.settings['mrtrix']} (labelconvert), simulated\n"
@@ -811,7 +831,7 @@ def _write_text(file_path: Path, file_text: str) -> None:
     file_path.write_text(file_text.rstrip("\n") + "\n", encoding="utf-8")
 
 
-def mrtrix_node_positions(atlas: Atlas) -> np.ndarray:
+def mrtrix_node_region_indices(atlas: Atlas) -> np.ndarray:
     """Return the position in the atlas of every node of MRtrix's matrix.
 
     -1 for nodes that the atlas leaves out: cerebellum, and accumbens in destrieux160.
@@ -819,23 +839,27 @@ def mrtrix_node_positions(atlas: Atlas) -> np.ndarray:
     row_order = next(
         row_order for row_order in row_orders(atlas) if row_order.tool == "mrtrix"
     )
-    atlas_positions = [atlas.find(region_name) for region_name in row_order.names]
+    region_indices = [atlas.find(region_name) for region_name in row_order.names]
     return np.array(
         [
-            -1 if atlas_position is None else atlas_position
-            for atlas_position in atlas_positions
+            -1 if region_index is None else region_index
+            for region_index in region_indices
         ]
     )
 
 
-def mrtrix_matrix(connectome: np.ndarray, node_positions: np.ndarray) -> np.ndarray:
+def mrtrix_matrix(
+    connectome: np.ndarray, node_region_indices: np.ndarray
+) -> np.ndarray:
     """Return a connectome as `tck2connectome -zero_diagonal` writes it.
 
     It has the upper triangle only. Nodes that the atlas lacks have no connections.
     """
     # Index -1 is the added node, which has no connections.
     padded_connectome = np.pad(connectome, (0, 1))
-    return np.triu(padded_connectome[np.ix_(node_positions, node_positions)], 1)
+    return np.triu(
+        padded_connectome[np.ix_(node_region_indices, node_region_indices)], 1
+    )
 
 
 _ASEG_HEADER = """# generating_program brainlsap (simulated, nobody's data)

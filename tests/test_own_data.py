@@ -26,7 +26,7 @@ from brainlsap.simulation import (
     aseg_text,
     make_cohort,
     mrtrix_matrix,
-    mrtrix_node_positions,
+    mrtrix_node_region_indices,
 )
 
 PAGE = Path(__file__).parents[1] / "docs" / "own_data.rst"
@@ -97,7 +97,7 @@ class Maker:
         atlas_name = "destrieux160" if atlas == "destrieux164" else atlas
         self.atlas = load_atlas(atlas_name)
         self.cohort = draw_cohort(atlas_name)
-        self.nodes = mrtrix_node_positions(self.atlas)
+        self.nodes = mrtrix_node_region_indices(self.atlas)
         self.sub = "sub-" if "sub-01" in tree else ""
         self.is_ukbiobank = "1000011_2" in tree
         for name in read_tree(tree):

@@ -287,12 +287,12 @@ def connectome_gain(
         n_draws,
         np.random.default_rng(random_state),
     ):
-        diffused_columns_by_scale = [
+        diffused_column_arrays = [
             averaging_matrix @ scale_signals.reshape(len(scale_signals), -1)
             for scale_signals in diffused_signals
         ]
         draw_gains_by_connectome.setdefault(connectome_name, []).append(
-            gain_computation.compute_gain(diffused_columns_by_scale)
+            gain_computation.compute_gain(diffused_column_arrays)
         )
     return ConnectomeGain(_tabulate_gains(draw_gains_by_connectome, gain_computation))
 
@@ -716,11 +716,11 @@ class _GainComputation:
             float(reduction_share + half_width),
         )
 
-    def compute_gain(self, diffused_columns_by_scale: Sequence[np.ndarray]) -> _Gain:
+    def compute_gain(self, diffused_column_arrays: Sequence[np.ndarray]) -> _Gain:
         """Return the gain by diffused columns (n_rows, n_columns) of each scale."""
         own_value_models = [self.full_model, *self.fold_models]
         solution_lists: list[list[_ScaleSolution]] = [[] for _ in own_value_models]
-        for diffused_columns in diffused_columns_by_scale:
+        for diffused_columns in diffused_column_arrays:
             for scale_solutions, model, product_matrix in zip(
                 solution_lists,
                 own_value_models,
@@ -740,7 +740,7 @@ class _GainComputation:
         ):
             test_column_arrays = [
                 diffused_columns[test_index]
-                for diffused_columns in diffused_columns_by_scale
+                for diffused_columns in diffused_column_arrays
             ]
             predicted_targets = fold_model.predict(
                 self.rows.select_rows(test_index), fold_network_fit, test_column_arrays
@@ -913,9 +913,7 @@ class _OwnValueModel:
         log_likelihood = -self.n_contrasts / 2 * (self.dof * np.log(rss) + log_det)
         return log_likelihood - log_ridge_shortfall**2 / 2
 
-    def fit_network(
-        self, diffused_columns_by_scale: Sequence[np.ndarray]
-    ) -> _NetworkFit:
+    def fit_network(self, diffused_column_arrays: Sequence[np.ndarray]) -> _NetworkFit:
         """Fit the network model of diffused columns (n_rows, n_columns) of each scale.
 
         The rows are those of this model.
@@ -926,7 +924,7 @@ class _OwnValueModel:
                 self.solve_scale(
                     _compute_column_products(diffused_columns, self.rows, row_weights)
                 )
-                for diffused_columns in diffused_columns_by_scale
+                for diffused_columns in diffused_column_arrays
             ]
         )
 
@@ -1059,7 +1057,7 @@ class _OwnValueModel:
         self,
         person_rows: _PersonRows,
         network_fit: _NetworkFit | None = None,
-        diffused_columns_by_scale: Sequence[np.ndarray] = (),
+        diffused_column_arrays: Sequence[np.ndarray] = (),
     ) -> np.ndarray:
         """Return predicted targets (n_rows, k) of new rows.
 
@@ -1075,7 +1073,7 @@ class _OwnValueModel:
             return F @ self.target_on_F + X @ (self.Q @ singular_vector_weights)
         predicted_targets = F @ self.target_on_F + X @ network_fit.own_weights
         for diffused_columns, slopes, scale_residual_weights, coefficients_on_F in zip(
-            diffused_columns_by_scale,
+            diffused_column_arrays,
             network_fit.slopes,
             network_fit.residual_weights,
             network_fit.columns_on_F,

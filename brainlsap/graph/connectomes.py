@@ -165,17 +165,17 @@ def covariance_connectome(
     >>> covariance_connectome(features).round(6).tolist()
     [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    person_of_scan = np.arange(len(features)) if groups is None else np.asarray(groups)
+    scan_person_ids = np.arange(len(features)) if groups is None else np.asarray(groups)
     features = as_number_array(features)
     check_features(features)
-    if len(set(person_of_scan)) < 3:
+    if len(set(scan_person_ids)) < 3:
         raise ParameterError(
             "a covariance network requires at least 3 people; got "
-            f"{len(set(person_of_scan))}."
+            f"{len(set(scan_person_ids))}."
         )
     network = np.zeros((features.shape[1], features.shape[1]))
     for feature_values in np.moveaxis(np.asarray(features, dtype=np.float64), 2, 0):
-        person_mean_table = pd.DataFrame(feature_values).groupby(person_of_scan).mean()
+        person_mean_table = pd.DataFrame(feature_values).groupby(scan_person_ids).mean()
         # means over visits leave a constant region a spread of rounding
         is_varying_region = (
             person_mean_table.std() > 1e-9 * person_mean_table.mean().abs()
@@ -307,12 +307,12 @@ def flag_unlike_scans(
             ] = unlike_scan_mask
     if unlike_ranks_mask.any():
         unlike_scan_median = np.median(rank_correlations[unlike_ranks_mask])
-        reason = (
+        reason_text = (
             "correlation of regions' strengths with their mean strengths in the fit "
             f"{unlike_scan_median:.2f} (in the fit at least "
             f"{training_profile['least_correlation']:.2f})"
         )
-        unlike_mask_by_reason[reason] = unlike_ranks_mask
+        unlike_mask_by_reason[reason_text] = unlike_ranks_mask
     return unlike_mask_by_reason
 
 

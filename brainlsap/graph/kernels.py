@@ -113,7 +113,9 @@ def scaled_bessel(z: Tensor, max_order: int) -> Tensor:
     )
 
 
-def _chebyshev_coefs_and_slopes(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _chebyshev_coefs_and_slopes(
+    region_scales: Tensor, degree: int
+) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of :math:`T_n(\lambda - 1)` and their slopes.
 
     .. math::
@@ -127,7 +129,7 @@ def _chebyshev_coefs_and_slopes(scale: Tensor, degree: int) -> tuple[Tensor, Ten
     as well. The paper's b, the assumed largest eigenvalue, is 2 here: at eigenvalues
     above b the polynomials would grow without bound.)
     """
-    bessel_values = scaled_bessel(scale.double(), degree + 1)
+    bessel_values = scaled_bessel(region_scales.double(), degree + 1)
     previous_order_values = torch.cat(
         [bessel_values[:, 1:2], bessel_values[:, :degree]], dim=1
     )
@@ -158,7 +160,9 @@ def _chebyshev_log_tail(scale: float, degree: int) -> float:
         return float(np.logaddexp.reduce(np.log(2.0 * bessel_values.numpy())))
 
 
-def _hermite_coefs_and_slopes(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _hermite_coefs_and_slopes(
+    region_scales: Tensor, degree: int
+) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of the physicists' :math:`H_n(\lambda)` and their slopes.
 
     .. math::
@@ -169,7 +173,7 @@ def _hermite_coefs_and_slopes(scale: Tensor, degree: int) -> tuple[Tensor, Tenso
     :math:`H_n / \sqrt{2^n n!}`: the same sum, without the overflow of either factor.
     At s = 0 the slope is its limit.
     """
-    s = scale.double()
+    s = region_scales.double()
     polynomial_orders = torch.arange(
         1, degree + 1, dtype=torch.float64, device=s.device
     )
@@ -206,14 +210,16 @@ def _hermite_log_tail(scale: float, degree: int) -> float:
     return log_sum + np.log(1.086435) + 2.0 + scale**2 / 4
 
 
-def _laguerre_coefs_and_slopes(scale: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+def _laguerre_coefs_and_slopes(
+    region_scales: Tensor, degree: int
+) -> tuple[Tensor, Tensor]:
     r"""Return coefficients of :math:`L_n(\lambda)` and their slopes.
 
     .. math::
         c_n = \frac{s^n}{(s+1)^{n+1}}, \qquad
         \frac{dc_n}{ds} = \frac{s^{n-1} (n - s)}{(s+1)^{n+2}}
     """
-    s = scale.double()[:, None]
+    s = region_scales.double()[:, None]
     polynomial_orders = torch.arange(degree + 1, dtype=torch.float64, device=s.device)
     ratio_powers = (s / (s + 1)) ** polynomial_orders
     # n r^(n-1), written so that n = 0 needs no power -1 of zero
@@ -464,14 +470,14 @@ def find_largest_accurate_scale(kernel: str, dtype: torch.dtype) -> float:
         rounding_error_factor = _rounding_error_factor(kernel, scale, _HIGHEST_DEGREE)
         return rounding_unit * rounding_error_factor <= _MAX_ROUNDING
 
-    computed_max_scale = _bisect_scale(meets_tolerance)
+    computed_max_scale = _bisect_largest_scale(meets_tolerance)
     if computed_max_scale == _LARGEST_SCALE:
         computed_max_scale = np.inf
     declared_max_scale = EXPANSIONS[kernel].max_scale_by_dtype.get(dtype, np.inf)
     return min(computed_max_scale, declared_max_scale)
 
 
-def _bisect_scale(is_accurate_function: Callable[[float], bool]) -> float:
+def _bisect_largest_scale(is_accurate_function: Callable[[float], bool]) -> float:
     """Return the largest scale, at most `_LARGEST_SCALE`, up to which a test holds."""
     if is_accurate_function(_LARGEST_SCALE):
         return _LARGEST_SCALE
@@ -514,7 +520,7 @@ def largest_scale(
     def meets_tolerance(scale: float) -> bool:
         return error_bound(kernel, scale, degree, dtype=torch.float64) <= tolerance
 
-    return _bisect_scale(meets_tolerance)
+    return _bisect_largest_scale(meets_tolerance)
 
 
 def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
@@ -728,17 +734,19 @@ def diffuse_recurrence(
 class _RecurrenceDiffusion(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, H: Tensor, scale: Tensor, L: Tensor, kernel: str, degree: int
+        ctx: Any, H: Tensor, region_scales: Tensor, L: Tensor, kernel: str, degree: int
     ) -> Tensor:
         expansion = EXPANSIONS[kernel]
-        coefficients_and_slopes = expansion.coefficients(scale.detach(), degree)
+        coefficients_and_slopes = expansion.coefficients(region_scales.detach(), degree)
         c, dc = (coefficients.to(H.dtype) for coefficients in coefficients_and_slopes)
-        recurrence_arrays = expansion.recurrence(degree)
+        recurrence_weight_arrays = expansion.recurrence(degree)
         needs_slope = ctx.needs_input_grad[1]
         previous_term, current_term = torch.zeros_like(H), H
         Y = c[:, :1] * H
-        scale_slope = dc[:, :1] * H if needs_slope else H[:0]
-        for n, step_weights in enumerate(zip(*recurrence_arrays, strict=True), start=1):
+        scale_slopes = dc[:, :1] * H if needs_slope else H[:0]
+        for n, recurrence_weights in enumerate(
+            zip(*recurrence_weight_arrays, strict=True), start=1
+        ):
             # Do not overwrite the input.
             output_buffer = (
                 previous_term if previous_term is not H else torch.empty_like(H)
@@ -746,34 +754,38 @@ class _RecurrenceDiffusion(torch.autograd.Function):
             previous_term, current_term = (
                 current_term,
                 _compute_next_term(
-                    L, current_term, previous_term, step_weights, output_buffer
+                    L, current_term, previous_term, recurrence_weights, output_buffer
                 ),
             )
             Y.addcmul_(c[:, n : n + 1], current_term)
             if needs_slope:
-                scale_slope.addcmul_(dc[:, n : n + 1], current_term)
-        ctx.save_for_backward(scale_slope, c, L, scale)
-        ctx.steps = recurrence_arrays
+                scale_slopes.addcmul_(dc[:, n : n + 1], current_term)
+        ctx.save_for_backward(scale_slopes, c, L, region_scales)
+        ctx.steps = recurrence_weight_arrays
         return Y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        scale_slope, c, L, scale = ctx.saved_tensors
-        grad_scale = grad_H = None
+        scale_slopes, c, L, region_scales = ctx.saved_tensors
+        scale_gradients = signal_gradients = None
         if ctx.needs_input_grad[1]:
-            scale_grads = (grad_output * scale_slope).sum(-1).reshape(-1, len(scale))
-            grad_scale = scale_grads.sum(0).to(scale.dtype)
+            scale_gradients_by_batch = (
+                (grad_output * scale_slopes).sum(-1).reshape(-1, len(region_scales))
+            )
+            scale_gradients = scale_gradients_by_batch.sum(0).to(region_scales.dtype)
         if ctx.needs_input_grad[0]:
-            grad_H = _sum_by_clenshaw(L, grad_output.contiguous(), c, ctx.steps)
-        return grad_H, grad_scale, None, None, None
+            signal_gradients = _sum_by_clenshaw(
+                L, grad_output.contiguous(), c, ctx.steps
+            )
+        return signal_gradients, scale_gradients, None, None, None
 
 
 def _compute_next_term(
     L: Tensor,
     current_term: Tensor,
     previous_term: Tensor,
-    step_weights: tuple[float, ...],
+    recurrence_weights: tuple[float, ...],
     output_buffer: Tensor,
 ) -> Tensor:
     """Return (alpha L + beta) current + gamma previous, in memory that is reused.
@@ -781,7 +793,7 @@ def _compute_next_term(
     Allocating memory for every step costs several times the product itself.
     """
     laplacian_factor, current_factor, previous_factor = (
-        float(step_weight) for step_weight in step_weights
+        float(recurrence_weight) for recurrence_weight in recurrence_weights
     )
     if L.layout == torch.strided:
         next_term = (
@@ -809,10 +821,10 @@ def _sum_by_clenshaw(
     L: Tensor,
     grad_output: Tensor,
     c: Tensor,
-    recurrence_arrays: tuple[np.ndarray, ...],
+    recurrence_weight_arrays: tuple[np.ndarray, ...],
 ) -> Tensor:
     """Sum P_n(L) (c_n * grad) from the highest degree down."""
-    alphas, betas, gammas = recurrence_arrays
+    alphas, betas, gammas = recurrence_weight_arrays
     degree = len(alphas)
     previous_sum = torch.zeros_like(grad_output)
     current_sum = c[:, degree:] * grad_output

@@ -169,8 +169,8 @@ def check_operator(L: Tensor) -> None:
     for spectrum_shift, operator_sign in ((0.0, 1.0), (2.0, -1.0)):
         current_signal = x
         for _ in range(12):
-            signal_norm = current_signal.norm(dim=(-2, -1), keepdim=True)
-            unit_signal = current_signal / signal_norm.clamp_min(1e-30)
+            signal_norms = current_signal.norm(dim=(-2, -1), keepdim=True)
+            unit_signal = current_signal / signal_norms.clamp_min(1e-30)
             current_signal = spectrum_shift * unit_signal + operator_sign * (
                 L @ unit_signal
             )

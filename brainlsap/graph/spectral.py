@@ -46,7 +46,7 @@ def iter_polynomials(
     connectome_preparation: Preparation,
     degree: int,
     *,
-    is_shared: bool,
+    has_shared_connectome: bool,
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield rows of scans and T_n(L - I) x of their signals, of a few scans at a time.
 
@@ -60,7 +60,7 @@ def iter_polynomials(
         Learned from the training scans.
     degree : int
         Highest n.
-    is_shared : bool
+    has_shared_connectome : bool
         Whether all scans have the connectome of the first, or of the preparation.
 
     Yields
@@ -69,12 +69,12 @@ def iter_polynomials(
     polynomials : array of shape (degree + 1, n_rows, n_rois, n_columns)
     """
     n_scans, n_rois, n_columns = signals.shape
-    if is_shared:
+    if has_shared_connectome:
         W = connectome_preparation.apply(connectomes[:1])[0]
-    n_scans_at_once = _SCANS_AT_ONCE if is_shared else _GRAPHS_AT_ONCE
+    n_scans_at_once = _SCANS_AT_ONCE if has_shared_connectome else _GRAPHS_AT_ONCE
     for block_start in range(0, n_scans, n_scans_at_once):
         scan_slice = slice(block_start, min(block_start + n_scans_at_once, n_scans))
-        if is_shared:
+        if has_shared_connectome:
             # One matrix product for all scans: their columns side by side.
             signal_matrix = signals[scan_slice].transpose(1, 0, 2).reshape(n_rois, -1)
             polynomials = _apply_polynomials(W, signal_matrix, degree)
@@ -257,18 +257,27 @@ class _SumTermsFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, series_terms: Tensor, scale: Tensor, series: ChebyshevSeries
+        ctx: Any,
+        signal_terms: Tensor,
+        region_scales: Tensor,
+        chebyshev_series: ChebyshevSeries,
     ) -> Tensor:
-        c, slope_coefficients = series.truncated_coefs_and_slopes(scale)
-        ctx.save_for_backward(series_terms, slope_coefficients, scale)
-        return _sum_terms(series_terms, c)
+        c, slope_coefficients = chebyshev_series.truncated_coefs_and_slopes(
+            region_scales
+        )
+        ctx.save_for_backward(signal_terms, slope_coefficients, region_scales)
+        return _sum_terms(signal_terms, c)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        series_terms, slope_coefficients, scale = ctx.saved_tensors
-        scale_slope = _sum_terms(series_terms, slope_coefficients)
-        return None, (grad_output * scale_slope).sum((0, 2)).to(scale.dtype), None
+        signal_terms, slope_coefficients, region_scales = ctx.saved_tensors
+        scale_slopes = _sum_terms(signal_terms, slope_coefficients)
+        return (
+            None,
+            (grad_output * scale_slopes).sum((0, 2)).to(region_scales.dtype),
+            None,
+        )
 
 
 class GraphBatch:
@@ -320,10 +329,10 @@ class GraphBatch:
             X_hat = U.mT @ X[item_slice]
             item_basis = polynomial_basis.expand(len(X_hat), -1, -1)
             weighted_signals = torch.einsum("tif,tni->tinf", X_hat, item_basis)
-            series_terms = (U @ weighted_signals.flatten(2)).reshape(
+            signal_terms = (U @ weighted_signals.flatten(2)).reshape(
                 weighted_signals.shape
             )
-            self.signal[:, item_slice] = series_terms.permute(2, 0, 1, 3)
+            self.signal[:, item_slice] = signal_terms.permute(2, 0, 1, 3)
             if stores_graphs:
                 stored_tensor_tuples.append(
                     (U, -eigenvalues.to(series.dtype)[:, None], polynomial_basis)
@@ -477,53 +486,55 @@ class RegionTerms:
         They are quadratic forms in c: no item is read again when the scales change.
         Both are of shape (n_rois, n_channels).
         """
-        variances = (self._covariances_with(c) * c[:, None]).sum(2).clamp_min_(0.0)
+        variances = (
+            (self._compute_covariances_with(c) * c[:, None]).sum(2).clamp_min_(0.0)
+        )
         return self._combine_means(c).to(c.dtype), variances.sqrt_().to(c.dtype)
 
     def combination_covariances(self, c: Tensor, slope_coefficients: Tensor) -> Tensor:
         """Return the covariance, (n_rois, n_channels), of two combinations of terms."""
         return (
-            (self._covariances_with(c) * slope_coefficients[:, None]).sum(2).to(c.dtype)
+            (self._compute_covariances_with(c) * slope_coefficients[:, None])
+            .sum(2)
+            .to(c.dtype)
         )
 
     def _combine_means(self, c: Tensor) -> Tensor:
         """Return the means over items of a combination of terms, in float64."""
-        term_means, _ = self._term_means_and_covariances()
+        term_means, _ = self._compute_term_moments()
         return (term_means[:, :, : c.shape[1]] * c[:, None]).sum(2)
 
-    def _covariances_with(self, c: Tensor) -> Tensor:
+    def _compute_covariances_with(self, c: Tensor) -> Tensor:
         """Return the covariances of a combination with each term, in float64.
 
         They are of shape (n_rois, n_channels, n_terms). Those of the last combination
         are kept, because a step asks twice.
         """
         if self._last is None or self._last[0] is not c:
-            _, covariances = self._term_means_and_covariances()
+            _, covariances = self._compute_term_moments()
             n_terms = c.shape[1]
             covariances = covariances[:, :, :n_terms, :n_terms]
             self._last = c, (covariances * c[:, None, None]).sum(3)
         return self._last[1]
 
-    def _term_means_and_covariances(self) -> tuple[Tensor, Tensor]:
+    def _compute_term_moments(self) -> tuple[Tensor, Tensor]:
         """Return means and covariances over the items, computed once."""
         if self._moments is None:
             # Square in float64: at large scales the terms nearly cancel.
-            means_and_covariances_by_region = [
+            region_moments = [
                 _compute_means_and_covariances(terms.double().transpose(0, 1))
                 for terms in self.terms
             ]
-            region_means, region_covariances = zip(
-                *means_and_covariances_by_region, strict=True
-            )
+            region_means, region_covariances = zip(*region_moments, strict=True)
             self._moments = torch.stack(region_means), torch.stack(region_covariances)
         return self._moments
 
 
-def _compute_means_and_covariances(terms: Tensor) -> tuple[Tensor, Tensor]:
+def _compute_means_and_covariances(channel_terms: Tensor) -> tuple[Tensor, Tensor]:
     """Return means and covariances of terms (n_channels, n_terms, n_items)."""
-    term_means = terms.mean(-1)
-    term_deviations = terms - term_means[..., None]
-    return term_means, term_deviations @ term_deviations.mT / terms.shape[-1]
+    term_means = channel_terms.mean(-1)
+    term_deviations = channel_terms - term_means[..., None]
+    return term_means, term_deviations @ term_deviations.mT / channel_terms.shape[-1]
 
 
 class _DiffusionFunction(torch.autograd.Function):
@@ -534,11 +545,17 @@ class _DiffusionFunction(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, H: Tensor, scale: Tensor, graph_batch: GraphBatch) -> Tensor:
+    def forward(
+        ctx: Any, H: Tensor, region_scales: Tensor, graph_batch: GraphBatch
+    ) -> Tensor:
         needs_slope = ctx.needs_input_grad[1]
-        c, slope_coefficients = graph_batch.series.truncated_coefs_and_slopes(scale)
-        has_exact_slope = needs_slope and graph_batch.series.has_exact_slope(scale)
-        Y, scale_slope = torch.empty_like(H), torch.empty_like(H) if needs_slope else H
+        c, slope_coefficients = graph_batch.series.truncated_coefs_and_slopes(
+            region_scales
+        )
+        has_exact_slope = needs_slope and graph_batch.series.has_exact_slope(
+            region_scales
+        )
+        Y, scale_slopes = torch.empty_like(H), torch.empty_like(H) if needs_slope else H
         # allocating memory for the rows of every part would cost more than the sums
         eigenvector_buffer = torch.empty_like(
             graph_batch.graphs[0][: graph_batch.chunk]
@@ -550,7 +567,7 @@ class _DiffusionFunction(torch.autograd.Function):
             signal,
             Y_chunk,
             slope_chunk,
-        ) in graph_batch.iter_chunks(H, Y, scale_slope):
+        ) in graph_batch.iter_chunks(H, Y, scale_slopes):
             spectral_signal = signal.mT @ U  # channels first: faster than its transpose
             weighted_eigenvectors = _weight_eigenvectors(
                 c, U, polynomial_basis, eigenvector_buffer
@@ -571,29 +588,37 @@ class _DiffusionFunction(torch.autograd.Function):
                     slope_chunk,
                 )
         ctx.batch = graph_batch
-        ctx.save_for_backward(c, scale_slope, scale)
+        ctx.save_for_backward(c, scale_slopes, region_scales)
         return Y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        c, scale_slope, scale = ctx.saved_tensors
-        grad_scale = grad_H = None
+        c, scale_slopes, region_scales = ctx.saved_tensors
+        scale_gradients = signal_gradients = None
         if ctx.needs_input_grad[1]:
-            grad_scale = (grad_output * scale_slope).sum((0, 2)).to(scale.dtype)
+            scale_gradients = (
+                (grad_output * scale_slopes).sum((0, 2)).to(region_scales.dtype)
+            )
         if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
-            grad_H, graph_batch = torch.empty_like(grad_output), ctx.batch
+            signal_gradients, graph_batch = torch.empty_like(grad_output), ctx.batch
             eigenvector_buffer = torch.empty_like(
                 graph_batch.graphs[0][: graph_batch.chunk]
             )
-            for U, _, polynomial_basis, signal, grad_chunk in graph_batch.iter_chunks(
-                grad_output, grad_H
-            ):
+            for (
+                U,
+                _,
+                polynomial_basis,
+                signal,
+                signal_gradient_chunk,
+            ) in graph_batch.iter_chunks(grad_output, signal_gradients):
                 weighted_eigenvectors = _weight_eigenvectors(
                     c, U, polynomial_basis, eigenvector_buffer
                 )
-                _multiply_into(U, (signal.mT @ weighted_eigenvectors).mT, grad_chunk)
-        return grad_H, grad_scale, None
+                _multiply_into(
+                    U, (signal.mT @ weighted_eigenvectors).mT, signal_gradient_chunk
+                )
+        return signal_gradients, scale_gradients, None
 
 
 def _weight_eigenvectors(
@@ -617,10 +642,12 @@ def _multiply_into(
     )
 
 
-def _sum_terms(terms: Tensor, c: Tensor) -> Tensor:
+def _sum_terms(signal_terms: Tensor, c: Tensor) -> Tensor:
     """Return sum_n c[p, n] terms[n, t, p, f], over as many terms as c has."""
     term_weights = c.T[:, :, None].contiguous()
-    weighted_sum = terms[0] * term_weights[0]
-    for term, term_weight in zip(terms[1:], term_weights[1:], strict=False):
-        weighted_sum.addcmul_(term, term_weight)
+    weighted_sum = signal_terms[0] * term_weights[0]
+    for signal_term, term_weight in zip(
+        signal_terms[1:], term_weights[1:], strict=False
+    ):
+        weighted_sum.addcmul_(signal_term, term_weight)
     return weighted_sum

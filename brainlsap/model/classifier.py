@@ -34,10 +34,10 @@ from brainlsap.model.settings import (
 )
 from brainlsap.model.training import (
     Batch,
-    NetworkShare,
+    NetworkChoice,
     TrainingRun,
-    choose_network_share,
     inner_splits,
+    make_network_choice,
     mix_logits,
     networks_are_futile,
     restore_snapshots,
@@ -162,7 +162,7 @@ class GraphClassifier(PackedClassifier):
             self.ridge_ = ridge
             if self.ridge_ is not None:
                 _set_offset(batch, self.ridge_, self.ridge_.left_out_scores_)
-            initial_scales = self._initial_scales(network_settings)
+            initial_scales = self._choose_initial_scales(network_settings)
             splits = inner_splits(class_codes, groups, network_settings, seed)
             ridge_logits = None
             stop_function = None
@@ -170,7 +170,7 @@ class GraphClassifier(PackedClassifier):
                 network_settings.network_weight == BY_LEFT_OUT_PEOPLE
                 and self.ridge_ is not None
             ):
-                ridge_logits = self._ridge_logits(
+                ridge_logits = self._compute_ridge_logits(
                     self.ridge_, self.ridge_.left_out_scores_
                 )
                 left_out_row_indices = np.concatenate(
@@ -182,7 +182,7 @@ class GraphClassifier(PackedClassifier):
                     class_codes=class_codes,
                     groups=groups,
                     ridge_logits=ridge_logits,
-                    settings=network_settings,
+                    network_settings=network_settings,
                 )
             training_runs = train_starts(
                 batch,
@@ -195,19 +195,19 @@ class GraphClassifier(PackedClassifier):
                 stop_function,
             )
             averaged_runs = select_usable_runs(training_runs)
-            network_share = None
+            network_choice = None
             self.network_weight_ = 1.0
             if ridge_logits is not None:
-                network_share = choose_network_share(
+                network_choice = make_network_choice(
                     averaged_runs, class_codes, groups, ridge_logits, network_settings
                 )
-                restore_snapshots(averaged_runs, network_share.step, batch)
-                self.network_weight_ = network_share.weight
+                restore_snapshots(averaged_runs, network_choice.step, batch)
+                self.network_weight_ = network_choice.weight
             elif self.ridge_ is not None:
                 self.network_weight_ = float(network_settings.network_weight)
             self.networks_ = [training_run.network for training_run in averaged_runs]
             self.history_ = [training_run.history for training_run in training_runs]
-            self.fit_report_ = self._make_report(training_runs, network_share)
+            self.fit_report_ = self._make_fit_report(training_runs, network_choice)
             if network_settings.network == "heat":
                 self._store_scales(averaged_runs, initial_scales)
         for warning_text in self.fit_report_["warnings"]:
@@ -243,9 +243,9 @@ class GraphClassifier(PackedClassifier):
             ridge_logits = np.zeros((len(X), len(self.stages_)))
             if self.ridge_ is not None:
                 ridge_scores = self.ridge_.decision_scores(X)
-                ridge_logits = self._ridge_logits(self.ridge_, ridge_scores)
+                ridge_logits = self._compute_ridge_logits(self.ridge_, ridge_scores)
             if self.network_weight_ == 0:
-                return self._class_probabilities(softmax(ridge_logits, axis=1))
+                return self._order_class_probabilities(softmax(ridge_logits, axis=1))
             batch = self._make_batch(connectomes, features)
             if self.ridge_ is not None and ridge_scores is not None:
                 _set_offset(batch, self.ridge_, ridge_scores)
@@ -253,9 +253,11 @@ class GraphClassifier(PackedClassifier):
                 [network(batch).double().cpu().numpy() for network in self.networks_]
             )
         mixed_logits = mix_logits(ridge_logits, network_logits, self.network_weight_)
-        return self._class_probabilities(softmax(mixed_logits, axis=2).mean(axis=0))
+        return self._order_class_probabilities(
+            softmax(mixed_logits, axis=2).mean(axis=0)
+        )
 
-    def _class_probabilities(self, stage_probabilities: np.ndarray) -> np.ndarray:
+    def _order_class_probabilities(self, stage_probabilities: np.ndarray) -> np.ndarray:
         """Return probabilities of stages in the order of `classes_`, by the prior."""
         return self._reweight_probabilities(
             stage_probabilities[:, self.stages_.argsort()]
@@ -270,15 +272,15 @@ class GraphClassifier(PackedClassifier):
             torch.device(self.device),
         )
 
-    def _ridge_logits(
-        self, ridge: LSAPRidgeClassifier, ridge_scores: np.ndarray
+    def _compute_ridge_logits(
+        self, ridge_classifier: LSAPRidgeClassifier, ridge_scores: np.ndarray
     ) -> np.ndarray:
         """Return the logits of the ridge for the class weights of the networks."""
         stage_prior = np.empty(len(self.stages_))
         stage_prior[self.stages_.argsort()] = self.learned_prior_
-        return ridge.log_odds(ridge_scores) + np.log(stage_prior)
+        return ridge_classifier.log_odds(ridge_scores) + np.log(stage_prior)
 
-    def _initial_scales(self, network_settings: Settings) -> np.ndarray:
+    def _choose_initial_scales(self, network_settings: Settings) -> np.ndarray:
         """Return the initial scale of every region."""
         initial_scales: Any = network_settings.initial_scale
         if self.ridge_ is not None and initial_scales == EVIDENCE:
@@ -291,15 +293,17 @@ class GraphClassifier(PackedClassifier):
             )
         return np.full(self.n_rois_, initial_scales, dtype=np.float64)
 
-    def _make_report(
-        self, training_runs: list[TrainingRun], network_share: NetworkShare | None
+    def _make_fit_report(
+        self, training_runs: list[TrainingRun], network_choice: NetworkChoice | None
     ) -> dict[str, Any]:
         """Return a summary of the fit that can be written as JSON."""
         best_history = min(
             training_runs, key=lambda training_run: training_run.best_loss
         ).history
         fault_texts = [
-            training_run.fault for training_run in training_runs if training_run.fault
+            training_run.fault_text
+            for training_run in training_runs
+            if training_run.fault_text
         ]
         fit_report = {
             "epochs": [training_run.best_epoch for training_run in training_runs],
@@ -309,8 +313,10 @@ class GraphClassifier(PackedClassifier):
                 "validation": np.round(best_history.validation_loss, 5).tolist(),
             },
             "network_weight": self.network_weight_,
-            "network_gain": network_share.gain if network_share else None,
-            "network_gain_se": network_share.standard_error if network_share else None,
+            "network_gain": network_choice.gain if network_choice else None,
+            "network_gain_se": network_choice.standard_error
+            if network_choice
+            else None,
             "n_restarts": sum(
                 training_run.n_restarts for training_run in training_runs
             ),
@@ -371,10 +377,10 @@ class GraphClassifier(PackedClassifier):
 
 
 def _set_offset(
-    batch: Any, ridge: LSAPRidgeClassifier, ridge_scores: np.ndarray
+    batch: Any, ridge_classifier: LSAPRidgeClassifier, ridge_scores: np.ndarray
 ) -> None:
     """Add the weighted log-odds of the ridge to the logits of the networks."""
-    logits = _RIDGE_WEIGHT * ridge.log_odds(ridge_scores)
+    logits = _RIDGE_WEIGHT * ridge_classifier.log_odds(ridge_scores)
     batch.offset = torch.from_numpy(logits).to(batch.signal)
 
 

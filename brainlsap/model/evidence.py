@@ -108,8 +108,8 @@ def diffusion_terms(
     """
     n_scans, n_rois, n_features = signals.shape
     degree, n_terms = len(B) - 1, B.shape[1]
-    is_shared = connectome_preparation.network is not None or are_equal_connectomes(
-        connectomes
+    has_shared_connectome = (
+        connectome_preparation.network is not None or are_equal_connectomes(connectomes)
     )
     term_values = np.empty((n_terms, n_scans, n_rois * n_features))
     stored_polynomials: np.ndarray | None = None
@@ -119,7 +119,11 @@ def diffusion_terms(
         signal_key = make_signal_key(signals, connectome_preparation)
         connectomes.polynomials = signal_key, stored_polynomials
     for scan_slice, polynomials in iter_polynomials(
-        connectomes, signals, connectome_preparation, degree, is_shared=is_shared
+        connectomes,
+        signals,
+        connectome_preparation,
+        degree,
+        has_shared_connectome=has_shared_connectome,
     ):
         term_block = B.T @ polynomials.reshape(degree + 1, -1)
         term_values[:, scan_slice] = term_block.reshape(
@@ -374,10 +378,10 @@ class LogEvidence:
         )
 
 
-def _invert_by_cholesky(lower_factor: np.ndarray) -> np.ndarray:
+def _invert_by_cholesky(lower_cholesky_factor: np.ndarray) -> np.ndarray:
     """Return the inverse of a matrix with this factor in its lower triangle."""
     # A third of the time of solving for the identity matrix.
-    inverse, _ = dpotri(lower_factor, lower=True)
+    inverse, _ = dpotri(lower_cholesky_factor, lower=True)
     return np.where(_make_lower_triangle_mask(len(inverse)), inverse, inverse.T)
 
 
@@ -490,30 +494,30 @@ class _ScalePosterior:
         self,
         x: np.ndarray,
         scale_spread: float,
-        n_free: int,
+        n_free_parameters: int,
         relative_tolerance: float = 1e-8,
     ) -> tuple[np.ndarray, float]:
-        """Return the minimum over the first `n_free` entries of x, and its value."""
+        """Return the minimum over the first entries of x, and its value."""
 
         def evaluate_free_parameters(
             free_parameters: np.ndarray,
         ) -> tuple[float, np.ndarray]:
             all_parameters = x.copy()
-            all_parameters[:n_free] = free_parameters
+            all_parameters[:n_free_parameters] = free_parameters
             negative_log_posterior, gradient = self(all_parameters, scale_spread)
-            return negative_log_posterior, gradient[:n_free]
+            return negative_log_posterior, gradient[:n_free_parameters]
 
         parameter_bounds: list[object] = [self.log_ridge_limits, self.log_limits]
         parameter_bounds += [(None, None)] * self.n_rois
         minimization_result = minimize(
             evaluate_free_parameters,
-            x[:n_free],
+            x[:n_free_parameters],
             jac=True,
-            bounds=parameter_bounds[:n_free],
+            bounds=parameter_bounds[:n_free_parameters],
             options={"maxiter": 60, "ftol": relative_tolerance},
         )
         x = x.copy()
-        x[:n_free] = minimization_result.x
+        x[:n_free_parameters] = minimization_result.x
         return x, float(minimization_result.fun)
 
     def fit_by_laplace(
@@ -583,12 +587,14 @@ def fit_nested_models(
     if richest_model_name == "none":
         return scale_fit_by_model
     # The evidence may have several maxima along the common scale.
-    start_points = [
+    start_parameter_vectors = [
         np.array([log_ridge, np.log(s), *zero_deviations]) for s in (0.2, 0.6, 1.5, 4.0)
     ]
-    best_start_point = min(start_points, key=lambda x: scale_posterior(x, 0.0)[0])
+    best_start_parameters = min(
+        start_parameter_vectors, key=lambda x: scale_posterior(x, 0.0)[0]
+    )
     x, min_negative_log_posterior = scale_posterior.minimize(
-        best_start_point, 0.0, n_free=2
+        best_start_parameters, 0.0, n_free_parameters=2
     )
     scale_fit_by_model["one"] = scale_posterior.fit_by_laplace(
         x, min_negative_log_posterior, 0.0
@@ -600,7 +606,7 @@ def fit_nested_models(
         x = x.copy()
         x[2:] *= previous_spread / scale_spread
         x, min_negative_log_posterior = scale_posterior.minimize(
-            x, scale_spread, n_free=len(x)
+            x, scale_spread, n_free_parameters=len(x)
         )
         scale_fit = scale_posterior.fit_by_laplace(
             x, min_negative_log_posterior, scale_spread
@@ -639,7 +645,9 @@ def refit_scales(
     scale_posterior = _ScalePosterior(evidence, max_scale)
     x = np.zeros(2 + evidence.n_rois)
     x[:2] = np.log([initial_ridge, initial_scale])
-    n_free = len(x) if spread else 2
+    n_free_parameters = len(x) if spread else 2
     # Ranks of scales change no more at smaller tolerances than between draws of people.
-    x, _ = scale_posterior.minimize(x, spread, n_free, relative_tolerance=1e-6)
+    x, _ = scale_posterior.minimize(
+        x, spread, n_free_parameters, relative_tolerance=1e-6
+    )
     return np.exp(scale_posterior.log_scales(x, spread))

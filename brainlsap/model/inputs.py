@@ -238,12 +238,12 @@ class InputScaler:
                 "the features are NaN in every region of every scan. Give measured "
                 "values."
             )
-        measured_counts = np.maximum(is_measured_value.sum(0), 1)
+        n_measured_by_feature = np.maximum(is_measured_value.sum(0), 1)
         feature_means = (
-            np.where(is_measured_value, features, 0.0).sum(0) / measured_counts
+            np.where(is_measured_value, features, 0.0).sum(0) / n_measured_by_feature
         )
         centred_features = np.where(is_measured_value, features - feature_means, 0.0)
-        feature_sds = np.sqrt((centred_features**2).sum(axis=0) / measured_counts)
+        feature_sds = np.sqrt((centred_features**2).sum(axis=0) / n_measured_by_feature)
         # rounding alone gives a constant region a spread of about 1e-16 of its mean
         is_constant_feature = feature_sds <= 1e-9 * np.abs(feature_means) + 1e-300
         feature_sds = np.where(is_constant_feature, np.inf, feature_sds)
@@ -257,10 +257,10 @@ class InputScaler:
             z_scores = np.nan_to_num((features - self.mean) / self.deviation, nan=0.0)
             return np.clip(z_scores, -_MAX_Z_SCORE, _MAX_Z_SCORE, out=z_scores)
         is_measured_value = ~np.isnan(features)
-        measured_counts = np.maximum(is_measured_value.sum(1, keepdims=True), 1)
+        n_measured_by_scan = np.maximum(is_measured_value.sum(1, keepdims=True), 1)
         scan_means = (
             np.where(is_measured_value, features, 0.0).sum(1, keepdims=True)
-            / measured_counts
+            / n_measured_by_scan
         )
         scan_maxima = np.where(is_measured_value, features, -np.inf).max(
             1, keepdims=True
@@ -288,7 +288,7 @@ def are_equal_connectomes(connectomes: np.ndarray | SelectedRows) -> bool:
 def make_batch(
     connectomes: np.ndarray | SelectedRows,
     scaled_features: np.ndarray,
-    settings: Settings,
+    network_settings: Settings,
     connectome_preparation: Preparation,
     device: torch.device,
     dtype: torch.dtype = torch.float32,
@@ -300,46 +300,49 @@ def make_batch(
     connectomes : array of shape (n_scans, n_rois, n_rois)
     scaled_features : array of shape (n_scans, n_rois, n_features)
         From :class:`InputScaler`.
-    settings : Settings
+    network_settings : Settings
         With the degree settled.
     connectome_preparation : Preparation
         Learned from the training scans.
     device : torch.device
     dtype : torch.dtype
     """
-    is_shared = connectome_preparation.network is not None or are_equal_connectomes(
-        connectomes
+    has_shared_connectome = (
+        connectome_preparation.network is not None or are_equal_connectomes(connectomes)
     )
-    unique_connectomes = connectomes[:1] if is_shared else connectomes
-    if settings.inputs == "constant":
+    unique_connectomes = connectomes[:1] if has_shared_connectome else connectomes
+    if network_settings.inputs == "constant":
         scaled_features = np.ones_like(scaled_features)
     X = torch.from_numpy(scaled_features).to(device, dtype)
-    if settings.network == "heat":
+    if network_settings.network == "heat":
         kernel_arguments = (
-            settings.kernel,
-            settings.degree,
-            float(settings.max_scale or 0.0),
+            network_settings.kernel,
+            network_settings.degree,
+            float(network_settings.max_scale or 0.0),
         )
         chebyshev_series = ChebyshevSeries(*kernel_arguments, dtype, device)
-        if settings.n_layers == 1:
+        if network_settings.n_layers == 1:
             signal_terms = _compute_signal_terms(
                 connectomes,
                 scaled_features,
                 connectome_preparation,
                 chebyshev_series,
-                is_shared=is_shared,
+                has_shared_connectome=has_shared_connectome,
             )
             return GraphBatch.from_terms(chebyshev_series, signal_terms.to(device))
         spectrum_blocks = SPECTRUM_CACHE.iter_spectra(
             unique_connectomes, connectome_preparation, dtype
         )
         return GraphBatch(
-            chebyshev_series, spectrum_blocks, X, stores_graphs=settings.n_layers > 1
+            chebyshev_series,
+            spectrum_blocks,
+            X,
+            stores_graphs=network_settings.n_layers > 1,
         )
-    network_kind = NETWORKS[settings.network]
+    network_kind = NETWORKS[network_settings.network]
     if network_kind.make_graphs is None:
         return DenseGraphs(X, ())
-    initial_scale = float(settings.initial_scale)
+    initial_scale = float(network_settings.initial_scale)
     matrix_batches = [
         network_kind.make_graphs(
             connectome_preparation.apply(
@@ -362,9 +365,9 @@ def _compute_signal_terms(
     connectomes: np.ndarray | SelectedRows,
     signals: np.ndarray,
     connectome_preparation: Preparation,
-    series: ChebyshevSeries,
+    chebyshev_series: ChebyshevSeries,
     *,
-    is_shared: bool,
+    has_shared_connectome: bool,
 ) -> torch.Tensor:
     """Return the terms T_n(L - I) x of signals: all that one layer needs of graphs.
 
@@ -375,14 +378,20 @@ def _compute_signal_terms(
         if (
             stored_polynomials is not None
             and signal_key == make_signal_key(signals, connectome_preparation)
-            and len(stored_polynomials) > series.order
-            and series.dtype == torch.float32
+            and len(stored_polynomials) > chebyshev_series.order
+            and chebyshev_series.dtype == torch.float32
         ):
             connectomes.polynomials = ("", None)
-            return torch.from_numpy(stored_polynomials[: series.order + 1])
-    signal_terms = torch.empty(series.order + 1, *signals.shape, dtype=series.dtype)
+            return torch.from_numpy(stored_polynomials[: chebyshev_series.order + 1])
+    signal_terms = torch.empty(
+        chebyshev_series.order + 1, *signals.shape, dtype=chebyshev_series.dtype
+    )
     for scan_slice, polynomials in iter_polynomials(
-        connectomes, signals, connectome_preparation, series.order, is_shared=is_shared
+        connectomes,
+        signals,
+        connectome_preparation,
+        chebyshev_series.order,
+        has_shared_connectome=has_shared_connectome,
     ):
         signal_terms[:, scan_slice] = torch.from_numpy(polynomials)
     return signal_terms

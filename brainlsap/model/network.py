@@ -71,23 +71,23 @@ class HeatScale(nn.Module):
         return self.raw_scale.expand(self.n_rois)
 
     @torch.no_grad()
-    def step_(self, settings: HeatSettings) -> None:
+    def step_(self, heat_settings: HeatSettings) -> None:
         """Take one plain gradient step, clipped, and project onto the accurate range.
 
         A penalty adds the l1 term's slope, read literally, or as the released code's
         barrier.
         """
-        raw_scale, scale_clip = self.raw_scale, settings.scale_clip
+        raw_scale, scale_clip = self.raw_scale, heat_settings.scale_clip
         if raw_scale.grad is None:
             return
-        if settings.scale_penalty != "none":
-            is_l1_penalty = settings.scale_penalty == "l1"
+        if heat_settings.scale_penalty != "none":
+            is_l1_penalty = heat_settings.scale_penalty == "l1"
             penalty_gradient = 1.0 if is_l1_penalty else -1.0 * (raw_scale < _BARRIER)
-            raw_scale.grad += settings.penalty_weight * penalty_gradient
+            raw_scale.grad += heat_settings.penalty_weight * penalty_gradient
         # clamp lets NaN through, and a kernel at a scale of NaN cannot be computed
         clean_gradient = torch.nan_to_num(raw_scale.grad, nan=0.0)
         raw_scale.sub_(
-            (settings.scale_step * clean_gradient).clamp(-scale_clip, scale_clip)
+            (heat_settings.scale_step * clean_gradient).clamp(-scale_clip, scale_clip)
         )
         # count scales above the limit, not those set to 0; stay on the device
         self.n_projected = self.n_projected + (raw_scale > self.largest).sum()
@@ -206,8 +206,10 @@ def _add_self_loops(W: np.ndarray) -> Tensor:
     """
     is_binary = bool(np.isin(W, (0.0, 1.0)).all())
     mean_strengths = W.sum(-1).mean(-1)
-    weight_units = np.where((mean_strengths > 0) & (not is_binary), mean_strengths, 1.0)
-    return torch.from_numpy(W / weight_units[:, None, None] + np.eye(W.shape[-1]))
+    weight_divisors = np.where(
+        (mean_strengths > 0) & (not is_binary), mean_strengths, 1.0
+    )
+    return torch.from_numpy(W / weight_divisors[:, None, None] + np.eye(W.shape[-1]))
 
 
 def _normalize_symmetric(A: Tensor) -> Tensor:
@@ -353,44 +355,52 @@ def drop(x: Tensor, dropout_rate: float, is_training: bool) -> Tensor:
     here; a random byte, or a few bits of it, is enough. The rate is rounded to 1/256,
     and the scale with it.
     """
-    drop_level = round(dropout_rate * 256)
-    if not is_training or not drop_level:
+    dropout_in_256ths = round(dropout_rate * 256)
+    if not is_training or not dropout_in_256ths:
         return x
-    return x * _keep_mask(_random_bytes(x, drop_level), drop_level, x).mul_(
-        256 / (256 - drop_level)
-    )
+    return x * _make_keep_mask(
+        _draw_random_bytes(x, dropout_in_256ths), dropout_in_256ths, x
+    ).mul_(256 / (256 - dropout_in_256ths))
 
 
-def _count_bits(drop_level: int) -> int:
+def _count_bits_per_entry(dropout_in_256ths: int) -> int:
     # entries share a byte where the rate needs few of its bits: 1/2 needs one
-    return 9 - (drop_level & -drop_level).bit_length()
+    return 9 - (dropout_in_256ths & -dropout_in_256ths).bit_length()
 
 
-def _random_bytes(x: Tensor, drop_level: int) -> Tensor:
-    """Return random bytes that decide for every entry of `x` whether it is dropped."""
-    n_bytes = -(-x.numel() // (8 // _count_bits(drop_level)))
+def _draw_random_bytes(input_tensor: Tensor, dropout_in_256ths: int) -> Tensor:
+    """Return random bytes that decide which entries of a tensor are dropped."""
+    n_bytes = -(
+        -input_tensor.numel() // (8 // _count_bits_per_entry(dropout_in_256ths))
+    )
     random_words = torch.randint(
-        -(2**63), 2**63 - 1, (-(-n_bytes // 8),), device=x.device
+        -(2**63), 2**63 - 1, (-(-n_bytes // 8),), device=input_tensor.device
     )
     return random_words.view(torch.uint8)[:n_bytes]
 
 
-def _keep_mask(random_bytes: Tensor, drop_level: int, x: Tensor) -> Tensor:
-    """Return 0 for dropped entries of `x` and 1 for the others, in its shape."""
-    n_bits = _count_bits(drop_level)
+def _make_keep_mask(
+    random_bytes: Tensor, dropout_in_256ths: int, input_tensor: Tensor
+) -> Tensor:
+    """Return 0 for dropped entries of a tensor and 1 for others, in its shape."""
+    n_bits = _count_bits_per_entry(dropout_in_256ths)
     if n_bits < 8:
-        bit_shifts = n_bits * torch.arange(8 // n_bits, device=x.device)[:, None]
+        bit_shifts = (
+            n_bits * torch.arange(8 // n_bits, device=input_tensor.device)[:, None]
+        )
         random_bytes = random_bytes & (((1 << n_bits) - 1) << bit_shifts).to(
             torch.uint8
         )
-        byte_threshold = (drop_level >> (8 - n_bits) << bit_shifts).to(torch.uint8)
+        byte_threshold = (dropout_in_256ths >> (8 - n_bits) << bit_shifts).to(
+            torch.uint8
+        )
     else:
-        byte_threshold = torch.tensor(drop_level, dtype=torch.uint8)
+        byte_threshold = torch.tensor(dropout_in_256ths, dtype=torch.uint8)
     # write numbers: converting from truth values takes ten times as long
     keep_mask = torch.ge(
-        random_bytes, byte_threshold, out=x.new_empty(random_bytes.shape)
+        random_bytes, byte_threshold, out=input_tensor.new_empty(random_bytes.shape)
     )
-    return keep_mask.flatten()[: x.numel()].view(x.shape)
+    return keep_mask.flatten()[: input_tensor.numel()].view(input_tensor.shape)
 
 
 class _LinearReluDrop(torch.autograd.Function):
@@ -398,14 +408,18 @@ class _LinearReluDrop(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, Z: Tensor, weight: Tensor, bias: Tensor, drop_level: int
+        ctx: Any, Z: Tensor, weight: Tensor, bias: Tensor, dropout_in_256ths: int
     ) -> Tensor:
         # scale the weights, which are few, instead of the output
-        ctx.factor = 256 / (256 - drop_level)
+        ctx.factor = 256 / (256 - dropout_in_256ths)
         weight, bias = weight * ctx.factor, bias * ctx.factor
         H = torch.addmm(bias, Z.flatten(0, 1), weight.mT).relu_()
-        if drop_level:
-            H.mul_(_keep_mask(_random_bytes(H, drop_level), drop_level, H))
+        if dropout_in_256ths:
+            H.mul_(
+                _make_keep_mask(
+                    _draw_random_bytes(H, dropout_in_256ths), dropout_in_256ths, H
+                )
+            )
         ctx.save_for_backward(Z, weight, H)
         return H.view(*Z.shape[:2], -1)
 
@@ -416,14 +430,14 @@ class _LinearReluDrop(torch.autograd.Function):
         # H is positive exactly where the entry was positive and not dropped; the
         # gradient overwrites it, since allocation costs more than the sums
         threshold_backward_function = torch.ops.aten.threshold_backward.grad_input
-        grad_linear = threshold_backward_function(
+        linear_gradients = threshold_backward_function(
             grad_output.view_as(H), H, 0, grad_input=H
         )
-        grad_weight = grad_linear.mT @ Z.flatten(0, 1) * ctx.factor
+        weight_gradients = linear_gradients.mT @ Z.flatten(0, 1) * ctx.factor
         return (
-            (grad_linear @ weight).view_as(Z),
-            grad_weight,
-            grad_linear.sum(0) * ctx.factor,
+            (linear_gradients @ weight).view_as(Z),
+            weight_gradients,
+            linear_gradients.sum(0) * ctx.factor,
             None,
         )
 
@@ -503,19 +517,23 @@ class _ReadRegions(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        scale: Tensor,
+        region_scales: Tensor,
         weight: Tensor,
         bias: Tensor,
         readout_weight: Tensor,
         region_terms: RegionTerms,
-        series: ChebyshevSeries,
+        chebyshev_series: ChebyshevSeries,
         keep_mask: Tensor | None,
         dropout_factor: float,
-        mean_and_sd: tuple[Tensor, Tensor] | None,
+        stored_means_and_sds: tuple[Tensor, Tensor] | None,
     ) -> Tensor:
-        c, slope_coefficients = series.truncated_coefs_and_slopes(scale)
+        c, slope_coefficients = chebyshev_series.truncated_coefs_and_slopes(
+            region_scales
+        )
         means, sds = (
-            region_terms.means_and_sds(c) if mean_and_sd is None else mean_and_sd
+            region_terms.means_and_sds(c)
+            if stored_means_and_sds is None
+            else stored_means_and_sds
         )
         inverse_sds = _invert_sd(means, sds)
         needs_slope = ctx.needs_input_grad[0]
@@ -535,7 +553,7 @@ class _ReadRegions(torch.autograd.Function):
         else:
             H.view(-1).clamp_(keep_mask.new_zeros(()), keep_mask)
         ctx.factor, ctx.covariance = dropout_factor, None
-        if needs_slope and mean_and_sd is None:
+        if needs_slope and stored_means_and_sds is None:
             ctx.covariance = region_terms.combination_covariances(c, slope_coefficients)
         ctx.save_for_backward(rows, inverse_sds, weights_and_bias, H, readout_weight)
         return (readout_weight @ H.flatten(0, 1)).mT
@@ -544,19 +562,21 @@ class _ReadRegions(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         rows, inverse_sds, weights_and_bias, H, readout_weight = ctx.saved_tensors
-        grad_readout = (H.flatten(0, 1) @ grad_output).mT
-        grad_H = (readout_weight.mT @ grad_output.mT).view_as(H)
+        readout_gradients = (H.flatten(0, 1) @ grad_output).mT
+        unit_gradients = (readout_weight.mT @ grad_output.mT).view_as(H)
         # H is positive exactly where the entry was positive and not dropped.
         threshold_backward_function = torch.ops.aten.threshold_backward.grad_input
-        threshold_backward_function(grad_H, H, 0, grad_input=grad_H)
+        threshold_backward_function(unit_gradients, H, 0, grad_input=unit_gradients)
         # Sums over items of the gradient of every unit times every row.
-        gradient_products = torch.bmm(grad_H, rows.mT)
+        gradient_products = torch.bmm(unit_gradients, rows.mT)
         n_channels, n_weight_columns = (
             weights_and_bias.shape[1] - 1,
             weights_and_bias.shape[1],
         )
-        grad_weights = gradient_products[:, :, :n_weight_columns].sum(0) * ctx.factor
-        grad_scale = None
+        weight_gradients = (
+            gradient_products[:, :, :n_weight_columns].sum(0) * ctx.factor
+        )
+        scale_gradients = None
         if ctx.needs_input_grad[0]:
             # The same of the gradient of every standardised channel.
             channel_products = weights_and_bias[:, :n_channels].mT @ gradient_products
@@ -568,14 +588,14 @@ class _ReadRegions(torch.autograd.Function):
                 diagonal_products = channel_products.diagonal(dim1=1, dim2=2)
                 sd_slopes = ctx.covariance * inverse_sds
                 channel_slopes = channel_slopes - diagonal_products * sd_slopes
-            grad_scale = (channel_slopes * inverse_sds).sum(1)
-        empty_gradients = (None,) * 5
+            scale_gradients = (channel_slopes * inverse_sds).sum(1)
+        missing_gradients = (None,) * 5
         return (
-            grad_scale,
-            grad_weights[:, :-1],
-            grad_weights[:, -1],
-            grad_readout,
-            *empty_gradients,
+            scale_gradients,
+            weight_gradients[:, :-1],
+            weight_gradients[:, -1],
+            readout_gradients,
+            *missing_gradients,
         )
 
 
@@ -590,14 +610,14 @@ class DropoutMasks:
 
     Parameters
     ----------
-    drop_level : int
+    dropout_in_256ths : int
         Share of zeros, in 1/256.
     """
 
     n_uses = 16
 
-    def __init__(self, drop_level: int) -> None:
-        self.drop_level = drop_level
+    def __init__(self, dropout_in_256ths: int) -> None:
+        self.dropout_in_256ths = dropout_in_256ths
         self._pool = torch.empty(0)
         self._n_left = 0
 
@@ -608,8 +628,8 @@ class DropoutMasks:
         """
         if not self._n_left or len(self._pool) < 2 * n_entries:
             mask_pool = like_tensor.new_empty(2 * n_entries)
-            random_bytes = _random_bytes(mask_pool, self.drop_level)
-            keep_mask = _keep_mask(random_bytes, self.drop_level, mask_pool)
+            random_bytes = _draw_random_bytes(mask_pool, self.dropout_in_256ths)
+            keep_mask = _make_keep_mask(random_bytes, self.dropout_in_256ths, mask_pool)
             self._pool = keep_mask.mul_(torch.finfo(mask_pool.dtype).max)
             self._n_left = self.n_uses
         self._n_left -= 1
@@ -645,21 +665,21 @@ class GraphNetwork(nn.Module):
         n_rois: int,
         n_channels: int,
         n_classes: int,
-        settings: Settings,
+        network_settings: Settings,
         is_measured: Tensor,
         initial_scales: float | np.ndarray | Tensor,
     ) -> None:
         super().__init__()
-        is_heat = settings.network == "heat"
-        make_layer = None if is_heat else NETWORKS[settings.network].make_layer
+        is_heat = network_settings.network == "heat"
+        make_layer = None if is_heat else NETWORKS[network_settings.network].make_layer
         self.heat: HeatScale | None = None
         if is_heat:
-            max_scale = settings.max_scale or float("inf")
+            max_scale = network_settings.max_scale or float("inf")
             self.heat = HeatScale(
-                n_rois, initial_scales, max_scale, settings.scale_mode
+                n_rois, initial_scales, max_scale, network_settings.scale_mode
             )
-        n_layers = settings.n_layers if is_heat or make_layer else 0
-        layer_input_sizes = [n_channels] + [settings.hidden_units] * n_layers
+        n_layers = network_settings.n_layers if is_heat or make_layer else 0
+        layer_input_sizes = [n_channels] + [network_settings.hidden_units] * n_layers
         graph_layers = [
             make_layer(n_inputs) for n_inputs in layer_input_sizes[:-1] if make_layer
         ]
@@ -671,7 +691,7 @@ class GraphNetwork(nn.Module):
             nn.Linear(a, b)
             for a, b in zip(layer_widths, layer_input_sizes[1:], strict=True)
         )
-        standardizes_regions = settings.standardize == "region"
+        standardizes_regions = network_settings.standardize == "region"
         self.standardize = nn.ModuleList(
             RegionStandardizer(n_rois, n_inputs)
             if standardizes_regions
@@ -679,18 +699,18 @@ class GraphNetwork(nn.Module):
             for n_inputs in layer_widths
         )
         n_measured = int(is_measured.sum())
-        self.n_classes, self.ordinal = n_classes, settings.head == "ordinal"
+        self.n_classes, self.ordinal = n_classes, network_settings.head == "ordinal"
         n_outputs = n_classes - self.ordinal
         self.readout = nn.Linear(
-            n_measured * layer_input_sizes[-1], settings.readout_units
+            n_measured * layer_input_sizes[-1], network_settings.readout_units
         )
-        self.output = nn.Linear(settings.readout_units, n_outputs)
-        self.dropout = settings.dropout
+        self.output = nn.Linear(network_settings.readout_units, n_outputs)
+        self.dropout = network_settings.dropout
         # indices, not a mask: boolean indexing would synchronise the GPU
         self.register_buffer("rows", is_measured.nonzero().flatten())
         # One layer of heat, whose input needs no gradient, is computed at once.
         self.reads_terms = is_heat and n_layers == 1 and standardizes_regions
-        self._dropout_masks = DropoutMasks(round(settings.dropout * 256))
+        self._dropout_masks = DropoutMasks(round(network_settings.dropout * 256))
 
     def forward(self, batch: GraphBatch | DenseGraphs) -> Tensor:
         """Return logits of shape `(n_items, n_classes)`, with the batch's offset."""
@@ -719,17 +739,17 @@ class GraphNetwork(nn.Module):
     def _compute_one_layer_readout(self, batch: Any) -> Tensor:
         """Return the hidden units of the read-out of a network of one layer."""
         region_terms, layer = batch.region_terms(self.rows), self.mix[0]
-        keep_mask, dropout_factor, mean_and_sd = None, 1.0, None
+        keep_mask, dropout_factor, stored_means_and_sds = None, 1.0, None
         if self.training:
-            drop_level = self._dropout_masks.drop_level
-            dropout_factor = 256 / (256 - drop_level)
-            if drop_level:
+            dropout_in_256ths = self._dropout_masks.dropout_in_256ths
+            dropout_factor = 256 / (256 - dropout_in_256ths)
+            if dropout_in_256ths:
                 n_items = region_terms.terms.shape[-1]
                 n_entries = self.readout.in_features * n_items
                 keep_mask = self._dropout_masks.draw_mask(batch.signal, n_entries)
         else:
             standardizer: Any = self.standardize[0]
-            mean_and_sd = (
+            stored_means_and_sds = (
                 standardizer.mean[self.rows],
                 standardizer.deviation[self.rows],
             )
@@ -742,7 +762,7 @@ class GraphNetwork(nn.Module):
             batch.series,
             keep_mask,
             dropout_factor,
-            mean_and_sd,
+            stored_means_and_sds,
         )
         return torch.relu(readout_input + self.readout.bias)
 
@@ -785,9 +805,9 @@ class GraphNetwork(nn.Module):
 
     def _apply_linear_relu(self, Z: Tensor, layer_index: int) -> Tensor:
         """Return the linear map, ReLU and dropout of one layer."""
-        drop_level = round(self.dropout * 256) if self.training else 0
+        dropout_in_256ths = round(self.dropout * 256) if self.training else 0
         weight_and_bias = self.mix[layer_index].weight, self.mix[layer_index].bias
-        return _LinearReluDrop.apply(Z, *weight_and_bias, drop_level)  # type: ignore[no-any-return]
+        return _LinearReluDrop.apply(Z, *weight_and_bias, dropout_in_256ths)  # type: ignore[no-any-return]
 
 
 def ordinal_log_probabilities(logits: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ def fit_prediction_sets(
         model.left_out_scores_, class_codes, person_codes
     )
     class_centers: list[float] = []
-    quantiles: list[float | None] = []
+    class_quantiles: list[float | None] = []
     class_people_counts: list[int] = []
     for class_code in range(n_classes):
         is_class_scan = class_codes == class_code
@@ -68,28 +68,28 @@ def fit_prediction_sets(
         scan_visit_counts = np.bincount(class_person_codes)[class_person_codes]
         # Every person counts once.
         visit_weights = 1 / scan_visit_counts
-        n_persons = len(np.unique(class_person_codes))
+        n_people = len(np.unique(class_person_codes))
         class_scores = rebalanced_scores[is_class_scan]
         class_center = float(np.average(class_scores[:, 0], weights=visit_weights))
         person_centers: float | np.ndarray = class_center
-        if _is_between_stages(model, class_code) and n_persons > 1:
+        if _is_middle_stage(model, class_code) and n_people > 1:
             # A new person is not in the center; leave each training person out as well.
             person_sums = np.bincount(
                 class_person_codes, visit_weights * class_scores[:, 0]
             )
             person_centers = (
-                n_persons * class_center - person_sums[class_person_codes]
-            ) / (n_persons - 1)
-        nonconformities = _compute_nonconformity(
+                n_people * class_center - person_sums[class_person_codes]
+            ) / (n_people - 1)
+        nonconformities = _compute_nonconformities(
             model, class_scores, class_code, person_centers
         )
         class_centers.append(class_center)
-        quantiles.append(_find_quantile(nonconformities, visit_weights, n_persons))
-        class_people_counts.append(n_persons)
+        class_quantiles.append(_find_quantile(nonconformities, visit_weights, n_people))
+        class_people_counts.append(n_people)
     return {
         "classes": [str(class_name) for class_name in model.stages_],
         "centers": class_centers,
-        "quantiles": quantiles,
+        "quantiles": class_quantiles,
         "n_people": class_people_counts,
     }
 
@@ -157,7 +157,7 @@ def predict_sets(
             "at this level."
         )
     in_set_columns = [
-        _compute_nonconformity(model, decision_scores, class_code, class_center)
+        _compute_nonconformities(model, decision_scores, class_code, class_center)
         <= quantile
         for class_code, (class_center, quantile) in enumerate(
             zip(
@@ -177,13 +177,16 @@ def predict_sets(
     return is_in_set
 
 
-def _is_between_stages(model: LSAPRidgeClassifier, class_code: int) -> bool:
+def _is_middle_stage(ridge_classifier: LSAPRidgeClassifier, class_code: int) -> bool:
     """Return whether a class is an ordered stage with stages on both sides."""
-    return model.means_.shape[1] == 1 and 0 < class_code < len(model.stages_) - 1
+    return (
+        ridge_classifier.means_.shape[1] == 1
+        and 0 < class_code < len(ridge_classifier.stages_) - 1
+    )
 
 
-def _compute_nonconformity(
-    model: LSAPRidgeClassifier,
+def _compute_nonconformities(
+    ridge_classifier: LSAPRidgeClassifier,
     decision_scores: np.ndarray,
     class_code: int,
     class_center: float | np.ndarray,
@@ -195,22 +198,22 @@ def _compute_nonconformity(
     minus the score for the last class, and the distance from `class_center` for the
     classes between them. `class_center` may differ between scans.
     """
-    if model.means_.shape[1] > 1:
-        log_odds = model.log_odds(decision_scores)
+    if ridge_classifier.means_.shape[1] > 1:
+        log_odds = ridge_classifier.log_odds(decision_scores)
         return logsumexp(log_odds, axis=1) - log_odds[:, class_code]
-    if _is_between_stages(model, class_code):
+    if _is_middle_stage(ridge_classifier, class_code):
         return np.abs(decision_scores[:, 0] - class_center)
     return decision_scores[:, 0] if class_code == 0 else -decision_scores[:, 0]
 
 
 def _find_quantile(
-    nonconformities: np.ndarray, visit_weights: np.ndarray, n_persons: int
+    nonconformities: np.ndarray, visit_weights: np.ndarray, n_people: int
 ) -> float | None:
     """Return the smallest value not exceeded by `LEVEL * (n + 1)` people, or None."""
-    sort_indices = np.argsort(nonconformities)
-    cumulative_people = np.cumsum(visit_weights[sort_indices])
+    nonconformity_order = np.argsort(nonconformities)
+    cumulative_people = np.cumsum(visit_weights[nonconformity_order])
     # Sums of reciprocal numbers of visits have rounding errors.
-    reaches_level_mask = cumulative_people >= float(LEVEL * (n_persons + 1)) - 1e-9
+    reaches_level_mask = cumulative_people >= float(LEVEL * (n_people + 1)) - 1e-9
     if not reaches_level_mask.any():
         return None
-    return float(nonconformities[sort_indices][reaches_level_mask.argmax()])
+    return float(nonconformities[nonconformity_order][reaches_level_mask.argmax()])

@@ -161,7 +161,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         is_ordered = self.classes is not None
         scan_targets = class_targets(class_codes, is_ordered)
         person_codes = np.unique(participant_ids, return_inverse=True)[1]
-        scan_weights = _weigh_scans(class_codes, person_codes)
+        scan_weights = _compute_scan_weights(class_codes, person_codes)
         evidence = LogEvidence(
             diffusion_terms, scan_targets, scan_weights, self.n_features_, B
         )
@@ -184,7 +184,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             }
             classifier.chosen_ = classifier.scales
             if classifier.scales == "auto":
-                classifier.chosen_ = _choose_model(classifier.evidence_)
+                classifier.chosen_ = _choose_model_name(classifier.evidence_)
             if classifier.chosen_ == "regions" and self.n_draws and not is_sampled:
                 rng = np.random.default_rng(self.random_state or 0)
                 scale_fit_by_model["regions"] = sample_scales(
@@ -211,7 +211,7 @@ class LSAPRidgeClassifier(PackedClassifier):
                 _fit_ridge(evidence, scale_fit, person_codes)
             )
             classifier.left_out_scores_ = left_out_scores
-            classifier.means_, classifier.precision_ = _fit_class_densities(
+            classifier.means_, classifier.precision_ = _fit_class_means_and_precision(
                 left_out_scores, scan_targets, class_codes, scan_weights
             )
         return self
@@ -226,17 +226,17 @@ class LSAPRidgeClassifier(PackedClassifier):
         connectomes, features = self._learn_inputs(
             X, participant_ids, connectome_preparation, "region"
         )
-        scan_terms = self._compute_terms(X, connectomes, features)
+        scan_terms = self._compute_scan_terms(X, connectomes, features)
         return scan_terms, term_basis(self.max_scale)
 
-    def _compute_packed_terms(self, X: np.ndarray | PackedScans) -> np.ndarray:
+    def _compute_packed_scan_terms(self, X: np.ndarray | PackedScans) -> np.ndarray:
         """Return the terms of packed scans."""
         connectomes, features = check_and_unpack_scans(
             X, (self.n_rois_, self.n_features_)
         )
-        return self._compute_terms(X, connectomes, features)
+        return self._compute_scan_terms(X, connectomes, features)
 
-    def _compute_terms(
+    def _compute_scan_terms(
         self,
         X: np.ndarray | PackedScans,
         connectomes: np.ndarray,
@@ -286,13 +286,13 @@ class LSAPRidgeClassifier(PackedClassifier):
         check_is_fitted(self, "coefficients_")
         if self.chosen_ == "none":
             return np.zeros(self.n_rois_)
-        n_scans = int(is_selected.sum())
-        class_codes = order_labels(y[is_selected], n_scans, self.classes)[1]
+        n_selected_scans = int(is_selected.sum())
+        class_codes = order_labels(y[is_selected], n_selected_scans, self.classes)[1]
         person_codes = np.unique(groups[is_selected], return_inverse=True)[1]
         evidence = LogEvidence(
-            self._compute_packed_terms(X)[:, is_selected],
+            self._compute_packed_scan_terms(X)[:, is_selected],
             class_targets(class_codes, self.classes is not None),
-            _weigh_scans(class_codes, person_codes),
+            _compute_scan_weights(class_codes, person_codes),
             self.n_features_,
             term_basis(self.max_scale),
         )
@@ -311,7 +311,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         With ordered classes or two, one column: the expected class number.
         """
         check_is_fitted(self, "coefficients_")
-        scan_terms = self._compute_packed_terms(X)
+        scan_terms = self._compute_packed_scan_terms(X)
         target_scores = np.tensordot(scan_terms, self.coefficients_, ((0, 2), (0, 1)))
         return target_scores + self.intercept_
 
@@ -328,7 +328,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         array of shape (n_scans, n_rois, n_targets)
         """
         check_is_fitted(self, "coefficients_")
-        scan_terms = self._compute_packed_terms(X)
+        scan_terms = self._compute_packed_scan_terms(X)
         column_contributions = np.einsum("tsc,tck->sck", scan_terms, self.coefficients_)
         contribution_shape = (
             len(column_contributions),
@@ -364,7 +364,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         )
 
 
-def _weigh_scans(class_codes: np.ndarray, person_codes: np.ndarray) -> np.ndarray:
+def _compute_scan_weights(
+    class_codes: np.ndarray, person_codes: np.ndarray
+) -> np.ndarray:
     """Return weights with which every person counts once, and every class the same."""
     person_visit_counts = np.bincount(person_codes)
     visit_weights = 1 / person_visit_counts[person_codes]
@@ -380,7 +382,7 @@ def _name_richest_model(scale_choice: str) -> str:
     return NESTED_MODELS[-1] if scale_choice == "auto" else scale_choice
 
 
-def _choose_model(log_evidence_by_model: dict[str, float]) -> str:
+def _choose_model_name(log_evidence_by_model: dict[str, float]) -> str:
     """Return the richest nested model that the evidence accepts."""
     accepted_model_name, *richer_model_names = NESTED_MODELS
     for model_name in richer_model_names:
@@ -410,18 +412,22 @@ def _fit_ridge(
     leverages = (smoother * Z).sum(axis=1) + evidence.weights / evidence.n_people
     left_out_residuals = residuals / (1 - leverages[:, None])
     is_single_scan = np.bincount(person_codes)[person_codes] == 1
-    multi_scan_rows = np.flatnonzero(~is_single_scan)
-    multi_scan_person_series = pd.Series(person_codes[multi_scan_rows])
+    multi_scan_indices = np.flatnonzero(~is_single_scan)
+    multi_scan_person_series = pd.Series(person_codes[multi_scan_indices])
     for person_positions in multi_scan_person_series.groupby(
         multi_scan_person_series
     ).indices.values():
-        person_rows = multi_scan_rows[person_positions]
+        person_scan_indices = multi_scan_indices[person_positions]
         intercept_hat = (
-            root_weights[person_rows] @ root_weights[person_rows].T / evidence.n_people
+            root_weights[person_scan_indices]
+            @ root_weights[person_scan_indices].T
+            / evidence.n_people
         )
-        hat_block = smoother[person_rows] @ Z[person_rows].T + intercept_hat
-        left_out_residuals[person_rows] = np.linalg.solve(
-            np.eye(len(person_rows)) - hat_block, residuals[person_rows]
+        hat_block = (
+            smoother[person_scan_indices] @ Z[person_scan_indices].T + intercept_hat
+        )
+        left_out_residuals[person_scan_indices] = np.linalg.solve(
+            np.eye(len(person_scan_indices)) - hat_block, residuals[person_scan_indices]
         )
     left_out_scores = (
         evidence.t - left_out_residuals
@@ -432,7 +438,7 @@ def _fit_ridge(
     return left_out_scores, coefficients, evidence.target_means - column_means
 
 
-def _fit_class_densities(
+def _fit_class_means_and_precision(
     left_out_scores: np.ndarray,
     scan_targets: np.ndarray,
     class_codes: np.ndarray,

@@ -141,7 +141,7 @@ class ScaleSampler:
         self.region_slices = [
             slice(p * n_features, (p + 1) * n_features) for p in range(evidence.n_rois)
         ]
-        coefficient_grid, _ = term_coefs_and_slopes(np.exp(self.grid), evidence.B)
+        term_coefs_on_grid, _ = term_coefs_and_slopes(np.exp(self.grid), evidence.B)
         # of every region: coefficients (n_grid, n_terms, n_features), the same as rows
         # of all its columns' terms (n_grid, n_features, n_features * n_terms), and its
         # block of Z'Z (n_grid, n_features, n_features)
@@ -152,8 +152,8 @@ class ScaleSampler:
             if evidence.gram is None:
                 region_terms = np.ascontiguousarray(evidence.X[:, :, region_slice])
                 self._region_terms.append(region_terms)
-            region_coefs, diagonal_block = _coefficients_on_grid(
-                evidence, region_slice, coefficient_grid
+            region_coefs, diagonal_block = _compute_coefs_on_grid(
+                evidence, region_slice, term_coefs_on_grid
             )
             region_coefs_on_grid = np.einsum(
                 "arf,fg->afgr", region_coefs, np.eye(n_features)
@@ -285,7 +285,7 @@ class ScaleSampler:
             # Symmetrise; otherwise rounding errors accumulate over regions.
             schur_complement += schur_complement.transpose(0, 2, 1).copy()
             schur_complement /= 2
-        schur_inverse, log_det = _invert_blocks(schur_complement)
+        schur_inverse, log_det = _invert_with_log_dets(schur_complement)
         # products of the region's terms with the targets, less what others explain
         Xtt = evidence.Xtt[:, region_slice].transpose(1, 0, 2).reshape(n_terms, k)
         projected_rhs = region_coefs_on_grid @ (Xtt - row_products[:-k, -k:])
@@ -312,7 +312,7 @@ class ScaleSampler:
     def _remove_from_inverse(self, region_slice: slice) -> None:
         """Downdate: remove this region's block from the inverse of M, in place."""
         inverse_columns = self.M_inverse[:, region_slice].copy()
-        block_inverse, _ = _invert_blocks(inverse_columns[region_slice])
+        block_inverse, _ = _invert_with_log_dets(inverse_columns[region_slice])
         solved_rows = block_inverse @ inverse_columns.T
         self.M_inverse = dgemm(
             -1.0, inverse_columns, solved_rows, 1.0, self.M_inverse, overwrite_c=True
@@ -411,8 +411,8 @@ class ScaleSampler:
         return -self._half_dof * np.log(rss) - n_contrasts * half_log_det
 
 
-def _coefficients_on_grid(
-    evidence: LogEvidence, region_slice: slice, coefficient_grid: np.ndarray
+def _compute_coefs_on_grid(
+    evidence: LogEvidence, region_slice: slice, term_coefs_on_grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a region's coefficients and block of Z'Z at every scale of the grid."""
     if evidence.gram is None:
@@ -421,18 +421,24 @@ def _coefficients_on_grid(
     else:
         term_gram = evidence.gram[region_slice, :, :, region_slice]
     ZtZ = np.einsum(
-        "ar,frem,ae->afm", coefficient_grid, term_gram, coefficient_grid, optimize=True
+        "ar,frem,ae->afm",
+        term_coefs_on_grid,
+        term_gram,
+        term_coefs_on_grid,
+        optimize=True,
     )
     inverse_sd = invert_sd(np.einsum("aff->af", ZtZ) / evidence.n_people)
-    standardized_coefs = coefficient_grid[:, :, None] * inverse_sd[:, None, :]
+    standardized_coefs = term_coefs_on_grid[:, :, None] * inverse_sd[:, None, :]
     return standardized_coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
 
 
-def _invert_blocks(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _invert_with_log_dets(
+    symmetric_blocks: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return inverses of symmetric blocks (..., n, n), and logs of determinants."""
-    if blocks.shape[-1] == 1:  # LAPACK would take most of the time of a draw
-        return 1 / blocks, np.log(np.abs(blocks[..., 0, 0]))
-    return np.linalg.inv(blocks), np.linalg.slogdet(blocks)[1]
+    if symmetric_blocks.shape[-1] == 1:  # LAPACK would take most of the time of a draw
+        return 1 / symmetric_blocks, np.log(np.abs(symmetric_blocks[..., 0, 0]))
+    return np.linalg.inv(symmetric_blocks), np.linalg.slogdet(symmetric_blocks)[1]
 
 
 def log_normal_mass(lower_limits: np.ndarray, upper_limits: np.ndarray) -> np.ndarray:

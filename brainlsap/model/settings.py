@@ -146,10 +146,10 @@ def check_settings(settings: HeatSettings) -> None:
             setting_name not in _CHECKED_ELSEWHERE
             and setting_value != setting_field.default
         ):
-            _check_number(setting_field, setting_value)
+            _check_number_setting(setting_field, setting_value)
 
 
-def _check_number(setting_field: Field, setting_value: object) -> None:
+def _check_number_setting(setting_field: Field, setting_value: object) -> None:
     """Raise if the value of a setting is no number within its limits."""
     lower_limit, upper_limit = SETTING_LIMITS.get(setting_field.name, (0, _LARGE))
     value_types = {setting_field.type, *get_args(setting_field.type)}
@@ -210,33 +210,41 @@ def resolve_settings(preset_name: str, value_by_setting: dict[str, Any]) -> Sett
     return resolved_settings
 
 
-def resolve_start(settings: Settings, change_by_setting: dict[str, Any]) -> Settings:
+def resolve_start(
+    network_settings: Settings, change_by_setting: dict[str, Any]
+) -> Settings:
     """Return settings with the start of training that follows from other settings.
 
     With constant inputs, training starts without the ridge regression, which would show
     the features to the network. Raises ParameterError if `change_by_setting`, the
     settings that differ from the preset, contradict each other.
     """
-    if settings.inputs == "constant":
+    if network_settings.inputs == "constant":
         if change_by_setting.get("start") == "ridge":
             raise ParameterError(
                 f"{option_text('start', 'ridge')} adds a ridge model of the features "
                 f"to the network, but {option_text('inputs', 'constant')} excludes "
                 f"the features. Leave {option_name('start')} out."
             )
-        settings = replace(settings, start="constant")
-    if settings.start == "constant" and settings.initial_scale == EVIDENCE:
-        if "initial_scale" in change_by_setting and settings.inputs != "constant":
+        network_settings = replace(network_settings, start="constant")
+    if (
+        network_settings.start == "constant"
+        and network_settings.initial_scale == EVIDENCE
+    ):
+        if (
+            "initial_scale" in change_by_setting
+            and network_settings.inputs != "constant"
+        ):
             raise ParameterError(
                 f"{option_text('initial_scale', EVIDENCE)} starts from the scales of "
                 f"the ridge model, but {option_text('start', 'constant')} fits no "
                 f"ridge model. Give {option_name('initial_scale')} a number, or give "
                 f"{option_text('start', 'ridge')}."
             )
-        settings = replace(settings, initial_scale=_CONSTANT_SCALE)
-    if settings.start == "constant":
+        network_settings = replace(network_settings, initial_scale=_CONSTANT_SCALE)
+    if network_settings.start == "constant":
         network_weight = change_by_setting.get("network_weight", 1)
-        if network_weight != 1 and settings.inputs != "constant":
+        if network_weight != 1 and network_settings.inputs != "constant":
             raise ParameterError(
                 f"{option_text('network_weight', network_weight)} is the weight of the "
                 "network relative to the ridge model, but "
@@ -244,11 +252,11 @@ def resolve_start(settings: Settings, change_by_setting: dict[str, Any]) -> Sett
                 f"{option_name('network_weight')} out, or give "
                 f"{option_text('start', 'ridge')}."
             )
-        settings = replace(settings, network_weight=1.0)
-    return settings
+        network_settings = replace(network_settings, network_weight=1.0)
+    return network_settings
 
 
-def resolve_kernel(settings: Settings) -> Settings:
+def resolve_kernel(network_settings: Settings) -> Settings:
     """Return settings with a degree and a largest scale; the kernel is accurate there.
 
     If the degree is None, take the lowest that keeps the tolerance up to `max_scale`.
@@ -257,13 +265,13 @@ def resolve_kernel(settings: Settings) -> Settings:
     for the paper's Laguerre-20). Raises ParameterError if the error at the initial
     scale is too large, or the initial scale is above `max_scale`.
     """
-    kernel = settings.kernel
-    polynomial_degree = settings.degree
-    max_scale = settings.max_scale
+    kernel = network_settings.kernel
+    polynomial_degree = network_settings.degree
+    max_scale = network_settings.max_scale
     # Scales from the evidence are limited to `max_scale` when they are set.
     initial_scale = 0.0
-    if settings.initial_scale != EVIDENCE:
-        initial_scale = float(settings.initial_scale)
+    if network_settings.initial_scale != EVIDENCE:
+        initial_scale = float(network_settings.initial_scale)
     if max_scale is None:
         # The exact kernel is a Chebyshev series, too.
         max_scale = EXPANSIONS["chebyshev" if kernel == "exact" else kernel].max_scale
@@ -276,7 +284,7 @@ def resolve_kernel(settings: Settings) -> Settings:
     if kernel == "exact":
         polynomial_degree = None
     elif polynomial_degree is None:
-        polynomial_degree = choose_degree(kernel, max_scale, settings.tolerance)
+        polynomial_degree = choose_degree(kernel, max_scale, network_settings.tolerance)
     else:
         initial_error = error_bound(
             kernel, initial_scale, polynomial_degree, dtype=torch.float64
@@ -289,7 +297,7 @@ def resolve_kernel(settings: Settings) -> Settings:
                 f"{option_name('degree')} out, or lower "
                 f"{option_name('initial_scale')}."
             )
-        tolerance = max(settings.tolerance, initial_error)
+        tolerance = max(network_settings.tolerance, initial_error)
         accurate_scale = largest_scale(kernel, polynomial_degree, tolerance)
         max_scale = min(max_scale, max(accurate_scale, initial_scale))
-    return replace(settings, degree=polynomial_degree, max_scale=max_scale)
+    return replace(network_settings, degree=polynomial_degree, max_scale=max_scale)

@@ -167,10 +167,13 @@ def save_model(
         "origin": vars(origin),
         "model": model,
     }
-    record_text = json.dumps(model_record, default=encode)
+    model_json_text = json.dumps(model_record, default=encode)
     # Use one key: the order of several is not fixed.
     header_text = json.dumps(
-        {"about": record_text, "sha256": _hash_model(record_text, array_by_name)}
+        {
+            "about": model_json_text,
+            "sha256": _hash_model(model_json_text, array_by_name),
+        }
     )
     with replace_when_whole(path) as partial_path:
         partial_path.write_bytes(save(array_by_name, metadata={HEADER: header_text}))
@@ -265,23 +268,23 @@ def load_model(path: str | Path) -> Any:
         return _restore_model(header_record["about"], array_by_name)
 
 
-def _restore_model(record_text: str, array_by_name: dict[str, np.ndarray]) -> Any:
+def _restore_model(model_json_text: str, array_by_name: dict[str, np.ndarray]) -> Any:
     """Return the model that `save_model` wrote as JSON text and arrays."""
 
-    def decode(stored_value: dict[str, Any]) -> Any:
-        if "__array__" in stored_value:
-            return array_by_name[stored_value["__array__"]]
-        if "__texts__" in stored_value:
+    def decode(json_record: dict[str, Any]) -> Any:
+        if "__array__" in json_record:
+            return array_by_name[json_record["__array__"]]
+        if "__texts__" in json_record:
             return np.array(
-                stored_value["__texts__"], dtype=np.dtype(stored_value["dtype"])
+                json_record["__texts__"], dtype=np.dtype(json_record["dtype"])
             )
-        if "__record__" not in stored_value:
-            return stored_value
-        restored_record = object.__new__(_RECORDS[stored_value.pop("__record__")])
-        restored_record.__dict__.update(stored_value)
+        if "__record__" not in json_record:
+            return json_record
+        restored_record = object.__new__(_RECORDS[json_record.pop("__record__")])
+        restored_record.__dict__.update(json_record)
         return restored_record
 
-    model_record = json.loads(record_text, object_hook=decode)
+    model_record = json.loads(model_json_text, object_hook=decode)
     model = model_record["model"]
     model.origin_ = ModelOrigin(**model_record["origin"])
     model.origin_.check(model)
@@ -289,9 +292,9 @@ def _restore_model(record_text: str, array_by_name: dict[str, np.ndarray]) -> An
         return model
     model.device = "cpu"
     is_measured_region = torch.from_numpy(np.array(model.measured_))
-    network_arrays = model.networks_
+    weight_arrays_of_networks = model.networks_
     model.networks_ = []
-    for array_by_weight_name in network_arrays:
+    for array_by_weight in weight_arrays_of_networks:
         # The meta device draws no initial weights, so no random generator advances.
         with torch.device("meta"):
             network = GraphNetwork(
@@ -304,16 +307,16 @@ def _restore_model(record_text: str, array_by_name: dict[str, np.ndarray]) -> An
             )
         tensor_by_name = {
             array_name: torch.from_numpy(np.array(stored_array))
-            for array_name, stored_array in array_by_weight_name.items()
+            for array_name, stored_array in array_by_weight.items()
         }
         network.load_state_dict(tensor_by_name, assign=True)
         model.networks_.append(network.eval())
     return model
 
 
-def _hash_model(record_text: str, array_by_name: dict[str, np.ndarray]) -> str:
+def _hash_model(model_json_text: str, array_by_name: dict[str, np.ndarray]) -> str:
     """Return the checksum of a stored model."""
-    sha256 = hashlib.sha256(record_text.encode())
+    sha256 = hashlib.sha256(model_json_text.encode())
     for array_name in sorted(array_by_name):
         array = array_by_name[array_name]
         array_header_text = f"{array_name} {array.dtype.str} {array.shape}"

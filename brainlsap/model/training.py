@@ -109,7 +109,7 @@ class Snapshot(NamedTuple):
     state: dict[str, Tensor]
 
 
-class NetworkShare(NamedTuple):
+class NetworkChoice(NamedTuple):
     """The weight of networks beside a ridge, and what it was chosen by.
 
     `gain` is how much smaller the cross-entropy of left-out people is at best with the
@@ -136,13 +136,13 @@ class TrainingRun:
         The chosen epoch, from 0.
     best_loss : float
         Validation loss there; training loss without a validation slice.
-    fault : str
+    fault_text : str
         Reason for which the network cannot be trusted; "" if it can be trusted.
     n_restarts : int
         Number of restarts with another seed.
     snapshots : list of Snapshot
         The network at every checkpoint, if its weight is to be chosen.
-    validation_rows : int array
+    validation_scan_indices : int array
         Training scans that it was validated on.
     """
 
@@ -150,10 +150,12 @@ class TrainingRun:
     history: History
     best_epoch: int
     best_loss: float
-    fault: str
+    fault_text: str
     n_restarts: int = 0
     snapshots: list[Snapshot] = field(default_factory=list)
-    validation_rows: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
+    validation_scan_indices: np.ndarray = field(
+        default_factory=lambda: np.zeros(0, dtype=int)
+    )
 
 
 @contextmanager
@@ -172,7 +174,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def inner_splits(
-    class_codes: np.ndarray, groups: np.ndarray, settings: Settings, seed: int
+    class_codes: np.ndarray, groups: np.ndarray, network_settings: Settings, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Split training scans into training and validation sets, by person.
 
@@ -186,30 +188,31 @@ def inner_splits(
         Class of every scan.
     groups : array of shape (n_scans,)
         Participant of every scan.
-    settings : Settings
+    network_settings : Settings
         Number of starts, share of people for validation, and what needs it.
     seed : int
 
     Returns
     -------
-    list of (train_rows, validation_rows)
+    list of (train_rows, validation_scan_indices)
         Rows, for every start.
     """
-    all_rows = np.arange(len(class_codes))
-    split_without_validation = all_rows, all_rows[:0]
+    all_scan_indices = np.arange(len(class_codes))
+    split_without_validation = all_scan_indices, all_scan_indices[:0]
     _, person_codes = np.unique(groups, return_inverse=True)
     class_people_counts = [
         len(set(person_codes[class_codes == class_code]))
         for class_code in set(class_codes)
     ]
-    n_people, n_starts = person_codes.max() + 1, settings.n_starts
-    if settings.validation_fraction * len(class_codes) > MAX_STEP_SCANS:
+    n_people, n_starts = person_codes.max() + 1, network_settings.n_starts
+    if network_settings.validation_fraction * len(class_codes) > MAX_STEP_SCANS:
         return _draw_validation_splits(class_codes, person_codes, n_starts, seed)
     is_too_small = n_people < MIN_VALIDATION_PEOPLE or min(class_people_counts) < 2
-    if is_too_small or not settings.leaves_people_out():
+    if is_too_small or not network_settings.leaves_people_out():
         return [split_without_validation] * n_starts
     n_folds = min(
-        max(2, round(1 / settings.validation_fraction)), max(class_people_counts)
+        max(2, round(1 / network_settings.validation_fraction)),
+        max(class_people_counts),
     )
     splits: list[tuple[np.ndarray, np.ndarray]] = []
     for repeat_index in range(-(-n_starts // n_folds)):
@@ -224,10 +227,10 @@ def inner_splits(
             for k in range(n_folds)
         ]
     return [
-        (train_rows, validation_rows)
+        (train_rows, validation_scan_indices)
         if len(set(class_codes[train_rows])) == len(class_people_counts)
         else split_without_validation
-        for train_rows, validation_rows in splits[:n_starts]
+        for train_rows, validation_scan_indices in splits[:n_starts]
     ]
 
 
@@ -240,19 +243,21 @@ def _assign_scan_folds(
     takes ten times as long because it compares one fold after the other.
     """
     class_counts = np.bincount(class_codes)
-    visit_counts = np.zeros((person_codes.max() + 1, len(class_counts)))
-    np.add.at(visit_counts, (person_codes, class_codes), 1)
-    person_order = np.arange(len(visit_counts))
+    person_class_visit_counts = np.zeros((person_codes.max() + 1, len(class_counts)))
+    np.add.at(person_class_visit_counts, (person_codes, class_codes), 1)
+    person_order = np.arange(len(person_class_visit_counts))
     np.random.RandomState(seed).shuffle(person_order)
-    person_unevenness = np.std(visit_counts[person_order], axis=1)
+    person_unevenness = np.std(person_class_visit_counts[person_order], axis=1)
     person_order = person_order[np.argsort(-person_unevenness, kind="stable")]
     fold_class_counts = np.zeros((n_folds, len(class_counts)))
-    fold_indices = np.arange(n_folds)
-    person_fold_indices = np.empty(len(visit_counts), dtype=int)
+    all_fold_indices = np.arange(n_folds)
+    person_fold_indices = np.empty(len(person_class_visit_counts), dtype=int)
     for person_code in person_order:
         # Counts of all folds (second axis) with the person in each fold (first axis).
         candidate_fold_counts = np.repeat(fold_class_counts[None], n_folds, axis=0)
-        candidate_fold_counts[fold_indices, fold_indices] += visit_counts[person_code]
+        candidate_fold_counts[all_fold_indices, all_fold_indices] += (
+            person_class_visit_counts[person_code]
+        )
         candidate_deviations = np.std(
             candidate_fold_counts / class_counts, axis=1
         ).mean(axis=1)
@@ -270,7 +275,7 @@ def _assign_scan_folds(
                 and fold_scan_counts[k] < fold_scan_counts[best_fold_index]
             ):
                 best_fold_index = k
-        fold_class_counts[best_fold_index] += visit_counts[person_code]
+        fold_class_counts[best_fold_index] += person_class_visit_counts[person_code]
         person_fold_indices[person_code] = best_fold_index
     return person_fold_indices[person_codes]
 
@@ -290,10 +295,12 @@ def _draw_validation_splits(
     person_order = np.random.default_rng(seed).permutation(len(first_row_indices))
     person_rank_shares = np.empty(len(first_row_indices))
     for class_code in np.unique(person_class_codes):
-        member_codes = person_order[person_class_codes[person_order] == class_code]
-        person_rank_shares[member_codes] = np.arange(len(member_codes)) / len(
-            member_codes
-        )
+        class_person_codes = person_order[
+            person_class_codes[person_order] == class_code
+        ]
+        person_rank_shares[class_person_codes] = np.arange(
+            len(class_person_codes)
+        ) / len(class_person_codes)
     splits = []
     for start_number in range(n_starts):
         is_validation_scan = (
@@ -310,7 +317,7 @@ def train_network(
     make_network: Callable[[], GraphNetwork],
     train_batch_and_codes: BatchAndCodes,
     validation_batch_and_codes: BatchAndCodes | None,
-    settings: Settings,
+    network_settings: Settings,
     seed: int,
 ) -> TrainingRun:
     """Train until validation stops improving; start bad runs again.
@@ -323,7 +330,7 @@ def train_network(
         Scans for training.
     validation_batch_and_codes : (batch, codes) or None
         Scans that choose the epoch; None trains for all epochs and uses the last.
-    settings : Settings
+    network_settings : Settings
     seed : int
         Of weights, dropout and batches. The global generators are left as they were.
     """
@@ -334,10 +341,10 @@ def train_network(
                 make_network(),
                 train_batch_and_codes,
                 validation_batch_and_codes,
-                settings,
+                network_settings,
             )
         training_run.n_restarts = attempt_number
-        if not training_run.fault:
+        if not training_run.fault_text:
             break
     return training_run
 
@@ -345,12 +352,12 @@ def train_network(
 def select_usable_runs(training_runs: list[TrainingRun]) -> list[TrainingRun]:
     """Return the runs to average: healthy ones, else those that can predict."""
     healthy_runs = [
-        training_run for training_run in training_runs if not training_run.fault
+        training_run for training_run in training_runs if not training_run.fault_text
     ]
     healthy_runs = healthy_runs or [
         training_run
         for training_run in training_runs
-        if training_run.fault != _DIVERGED
+        if training_run.fault_text != _DIVERGED
     ]
     if not healthy_runs:
         raise ParameterError(
@@ -391,18 +398,18 @@ class Adam:
     @torch.no_grad()
     def step(self) -> None:
         """Move every weight that has a gradient by one step."""
-        gradient_mask = [parameter.grad is not None for parameter in self.weights]
+        has_gradient_flags = [parameter.grad is not None for parameter in self.weights]
         adam(
-            params=[*compress(self.weights, gradient_mask)],
+            params=[*compress(self.weights, has_gradient_flags)],
             grads=[
                 parameter.grad
                 for parameter in self.weights
                 if parameter.grad is not None
             ],
-            exp_avgs=[*compress(self.means, gradient_mask)],
-            exp_avg_sqs=[*compress(self.mean_squares, gradient_mask)],
+            exp_avgs=[*compress(self.means, has_gradient_flags)],
+            exp_avg_sqs=[*compress(self.mean_squares, has_gradient_flags)],
             max_exp_avg_sqs=[],
-            state_steps=[*compress(self.n_steps, gradient_mask)],
+            state_steps=[*compress(self.n_steps, has_gradient_flags)],
             fused=self.fused,
             amsgrad=False,
             beta1=0.9,
@@ -415,7 +422,9 @@ class Adam:
 
 
 def make_epoch_function(
-    network: GraphNetwork, train_batch_and_codes: BatchAndCodes, settings: Settings
+    network: GraphNetwork,
+    train_batch_and_codes: BatchAndCodes,
+    network_settings: Settings,
 ) -> Callable[[], float]:
     """Return a function that takes one training epoch and returns the mean loss.
 
@@ -429,16 +438,16 @@ def make_epoch_function(
             "raw_scale" not in parameter_name
         ):  # Adam's decay is the slope of half the squares
             is_readout = parameter is network.readout.weight
-            readout_penalty = settings.readout_penalty if is_readout else 0.0
-            weight_decay = settings.weight_decay + 2 * readout_penalty
+            readout_penalty = network_settings.readout_penalty if is_readout else 0.0
+            weight_decay = network_settings.weight_decay + 2 * readout_penalty
             parameters_by_decay.setdefault(weight_decay, []).append(parameter)
     optimizers = [
-        Adam(parameters, settings.learning_rate, weight_decay, fused=True)
+        Adam(parameters, network_settings.learning_rate, weight_decay, fused=True)
         for weight_decay, parameters in parameters_by_decay.items()
     ]
-    loss_function = _make_loss(network, class_codes, settings)
+    loss_function = _make_loss_function(network, class_codes, network_settings)
 
-    part_cycle = cycle(_split_into_step_batches(network, train_batch_and_codes))
+    step_batch_cycle = cycle(_split_into_step_batches(network, train_batch_and_codes))
 
     def run_epoch() -> float:
         # Setting the mode of all modules takes a twentieth of an epoch.
@@ -447,9 +456,9 @@ def make_epoch_function(
         loss_sum = torch.zeros((), device=class_codes.device)
         n_scans_seen = 0
         minibatches = (
-            _draw_minibatches(train_batch_and_codes, settings.batch_size)
-            if settings.batch_size
-            else [next(part_cycle)]
+            _draw_minibatches(train_batch_and_codes, network_settings.batch_size)
+            if network_settings.batch_size
+            else [next(step_batch_cycle)]
         )
         for minibatch, minibatch_codes in minibatches:
             network.zero_grad()
@@ -460,7 +469,7 @@ def make_epoch_function(
             for optimizer in optimizers:
                 optimizer.step()
             if network.heat is not None:
-                network.heat.step_(settings)
+                network.heat.step_(network_settings)
         return float(loss_sum) / n_scans_seen
 
     return run_epoch
@@ -507,53 +516,61 @@ def _train_once(
     network: GraphNetwork,
     train_batch_and_codes: BatchAndCodes,
     validation_batch_and_codes: BatchAndCodes | None,
-    settings: Settings,
+    network_settings: Settings,
 ) -> TrainingRun:
     """Train once and check the result."""
-    train_epoch = make_epoch_function(network, train_batch_and_codes, settings)
-    compute_loss = _make_loss(network, train_batch_and_codes[1], settings)
+    train_epoch = make_epoch_function(network, train_batch_and_codes, network_settings)
+    loss_function = _make_loss_function(
+        network, train_batch_and_codes[1], network_settings
+    )
     statistics_batch_and_codes = (
         train_batch_and_codes
         if network.reads_terms
         else _select_evenly_spread_scans(train_batch_and_codes)
     )
-    training_history, best_state = History(), network.state_dict()
+    training_history, best_state_dict = History(), network.state_dict()
     snapshots: list[Snapshot] = []
-    chooses_epoch = validation_batch_and_codes is not None and settings.patience > 0
+    chooses_epoch = (
+        validation_batch_and_codes is not None and network_settings.patience > 0
+    )
     best_loss, best_epoch, validation_loss = float("inf"), -1, float("nan")
-    for epoch in range(settings.n_epochs):
+    for epoch in range(network_settings.n_epochs):
         loss = train_epoch()
         if not np.isfinite(loss):
             break
-        if epoch % _VALIDATE_EVERY == 0 and epoch < settings.n_epochs - 1:
+        if epoch % _VALIDATE_EVERY == 0 and epoch < network_settings.n_epochs - 1:
             continue
         logits = train_batch_and_codes[1].new_zeros((0, network.n_classes))
         if validation_batch_and_codes is not None:
             logits = _compute_logits(
                 network, statistics_batch_and_codes, validation_batch_and_codes[0]
             )
-            validation_loss = float(compute_loss(logits, validation_batch_and_codes[1]))
-        if settings.network_weight == BY_LEFT_OUT_PEOPLE:
-            network_state = _copy_state(network)
-            snapshots.append(Snapshot(epoch, logits.cpu().numpy(), network_state))
+            validation_loss = float(
+                loss_function(logits, validation_batch_and_codes[1])
+            )
+        if network_settings.network_weight == BY_LEFT_OUT_PEOPLE:
+            network_state_dict = _copy_state_dict(network)
+            snapshots.append(Snapshot(epoch, logits.cpu().numpy(), network_state_dict))
         training_history.add(epoch, loss, validation_loss, network.heat)
         if not chooses_epoch:
             best_loss, best_epoch = loss, epoch
         elif validation_loss < best_loss - _MIN_IMPROVEMENT:
             best_loss, best_epoch = validation_loss, epoch
-            best_state = _copy_state(network)
-        elif epoch - best_epoch >= settings.patience:
+            best_state_dict = _copy_state_dict(network)
+        elif epoch - best_epoch >= network_settings.patience:
             break
     # of the last epoch, whichever is selected
     training_accuracy = (
         _compute_training_accuracy(network, train_batch_and_codes)
-        if settings.least_learned
+        if network_settings.least_learned
         else 1.0
     )
     if chooses_epoch:
-        network.load_state_dict(best_state)
+        network.load_state_dict(best_state_dict)
     fault_text = (
-        _describe_fault(network, train_batch_and_codes, training_accuracy, settings)
+        _describe_fault(
+            network, train_batch_and_codes, training_accuracy, network_settings
+        )
         if training_history.epoch
         else _DIVERGED
     )
@@ -567,7 +584,7 @@ def _train_once(
     )
 
 
-def _copy_state(network: GraphNetwork) -> dict[str, Tensor]:
+def _copy_state_dict(network: GraphNetwork) -> dict[str, Tensor]:
     """Return a copy of weights and statistics."""
     return {
         tensor_name: tensor.clone()
@@ -604,7 +621,7 @@ def _describe_fault(
     network: GraphNetwork,
     train_batch_and_codes: BatchAndCodes,
     training_accuracy: float,
-    settings: Settings,
+    network_settings: Settings,
 ) -> str:
     """Return the reason for not trusting a trained network, or "" if there is none."""
     logits = _compute_logits(
@@ -617,7 +634,7 @@ def _describe_fault(
     if float(logits.std(0, correction=0).max()) <= _MIN_LOGIT_SPREAD:
         return "the model gives every scan the same output"
     chance_accuracy = 1 / network.n_classes
-    if training_accuracy >= chance_accuracy + settings.least_learned * (
+    if training_accuracy >= chance_accuracy + network_settings.least_learned * (
         1 - chance_accuracy
     ):
         return ""
@@ -637,11 +654,11 @@ def _compute_logits(
     return network(batch)
 
 
-def _make_loss(
-    network: GraphNetwork, class_codes: Tensor, settings: Settings
+def _make_loss_function(
+    network: GraphNetwork, class_codes: Tensor, network_settings: Settings
 ) -> nn.Module:
     class_weights = None
-    if settings.class_weight == "balanced":
+    if network_settings.class_weight == "balanced":
         class_counts = torch.bincount(class_codes, minlength=network.n_classes).float()
         class_weights = len(class_codes) / (
             network.n_classes * class_counts.clamp_min(1.0)
@@ -655,7 +672,7 @@ def train_starts(
     splits: list[tuple[np.ndarray, np.ndarray]],
     is_measured_region: np.ndarray,
     initial_scales: np.ndarray,
-    settings: Settings,
+    network_settings: Settings,
     seed: int,
     stop_function: Callable[[list[TrainingRun]], bool] | None = None,
 ) -> list[TrainingRun]:
@@ -666,13 +683,13 @@ def train_starts(
     batch : GraphBatch or DenseGraphs
         All training scans.
     class_codes : int array of shape (n_items,)
-    splits : list of (train_rows, validation_rows)
+    splits : list of (train_rows, validation_scan_indices)
         Rows, for every start; from :func:`inner_splits`.
     is_measured_region : bool array of shape (n_rois,)
         Regions to read out.
     initial_scales : array of shape (n_rois,)
         Initial values of the scales.
-    settings : Settings
+    network_settings : Settings
         With kernel and degree settled.
     seed : int
     stop_function : callable, optional
@@ -684,7 +701,9 @@ def train_starts(
 
     def make_network() -> GraphNetwork:
         network_arguments = torch.from_numpy(is_measured_region), initial_scales
-        network = GraphNetwork(*network_dimensions, settings, *network_arguments)
+        network = GraphNetwork(
+            *network_dimensions, network_settings, *network_arguments
+        )
         if batch.offset is not None:  # start from the offset alone
             for output_parameter in network.output.parameters():
                 nn.init.zeros_(output_parameter)
@@ -694,13 +713,13 @@ def train_starts(
     for start_number, split in enumerate(splits):
         if training_runs and stop_function is not None and stop_function(training_runs):
             break
-        train_rows, validation_rows = split
+        train_rows, validation_scan_indices = split
         if len(train_rows) > MAX_STEP_SCANS:  # steps take parts of them in their order
             rng = np.random.default_rng([seed, start_number])
             train_rows = rng.permutation(train_rows)
         train_batch_and_codes = select_batch_and_codes(batch, class_codes, train_rows)
         selected_batch_and_codes = select_batch_and_codes(
-            batch, class_codes, validation_rows
+            batch, class_codes, validation_scan_indices
         )
         validation_batch_and_codes = (
             selected_batch_and_codes if len(selected_batch_and_codes[1]) else None
@@ -709,10 +728,10 @@ def train_starts(
             make_network,
             train_batch_and_codes,
             validation_batch_and_codes,
-            settings,
+            network_settings,
             seed + 7919 * start_number,
         )
-        training_run.validation_rows = validation_rows
+        training_run.validation_scan_indices = validation_scan_indices
         # prediction uses the statistics of all training scans
         training_run.network.remember_statistics(batch)
         training_runs.append(training_run)
@@ -728,13 +747,13 @@ def mix_logits(
     return (1 - network_weight) * ridge_logits + network_weight * network_logits
 
 
-def choose_network_share(
+def make_network_choice(
     training_runs: list[TrainingRun],
     class_codes: np.ndarray,
     groups: np.ndarray,
     ridge_logits: np.ndarray,
-    settings: Settings,
-) -> NetworkShare:
+    network_settings: Settings,
+) -> NetworkChoice:
     r"""Choose the epoch of all networks, and their weight beside a ridge.
 
     The logits of a scan are :math:`(1 - w)` times those of the ridge and :math:`w`
@@ -755,26 +774,30 @@ def choose_network_share(
         Participant of every training scan.
     ridge_logits : array of shape (n_scans, n_classes)
         Of fits of the ridge without the scan's participant.
-    settings : Settings
+    network_settings : Settings
         Class weights; without patience, only the last epoch is considered.
     """
-    validation_rows = np.concatenate(
-        [training_run.validation_rows for training_run in training_runs]
+    validation_scan_indices = np.concatenate(
+        [training_run.validation_scan_indices for training_run in training_runs]
     )
     n_steps = max(len(training_run.snapshots) for training_run in training_runs)
-    _, row_person_codes = np.unique(groups[validation_rows], return_inverse=True)
+    _, row_person_codes = np.unique(
+        groups[validation_scan_indices], return_inverse=True
+    )
     if len(set(row_person_codes)) < 2:
-        return NetworkShare(0.0, None, None, n_steps - 1)
-    step_numbers = range(n_steps) if settings.patience else range(n_steps - 1, n_steps)
+        return NetworkChoice(0.0, None, None, n_steps - 1)
+    step_numbers = (
+        range(n_steps) if network_settings.patience else range(n_steps - 1, n_steps)
+    )
     n_classes = ridge_logits.shape[1]
     class_weights = np.ones(n_classes)
-    if settings.class_weight == "balanced":
+    if network_settings.class_weight == "balanced":
         class_weights = len(class_codes) / (n_classes * np.bincount(class_codes))
-    validation_codes = class_codes[validation_rows]
+    validation_codes = class_codes[validation_scan_indices]
     # Classes are on the first axis, because sums over a short last axis are slow.
-    validation_ridge_logits = ridge_logits[validation_rows].T[:, None]
+    validation_ridge_logits = ridge_logits[validation_scan_indices].T[:, None]
     scan_gains = np.full(
-        (n_steps, len(_NETWORK_WEIGHTS), len(validation_rows)), -np.inf
+        (n_steps, len(_NETWORK_WEIGHTS), len(validation_scan_indices)), -np.inf
     )
     scan_gains[:, 0] = 0.0
     for step_index in step_numbers:
@@ -801,8 +824,8 @@ def choose_network_share(
     standard_error = float(person_gains.std(ddof=1) / np.sqrt(len(person_gains)))
     if weight_index == 0 or mean_gain < _MIN_STANDARD_ERRORS * standard_error:
         best_network_step = int(total_gains[:, -1].argmax())
-        return NetworkShare(0.0, mean_gain, standard_error, best_network_step)
-    return NetworkShare(
+        return NetworkChoice(0.0, mean_gain, standard_error, best_network_step)
+    return NetworkChoice(
         float(_NETWORK_WEIGHTS[weight_index]),
         mean_gain,
         standard_error,
@@ -827,7 +850,7 @@ def networks_are_futile(
     class_codes: np.ndarray,
     groups: np.ndarray,
     ridge_logits: np.ndarray,
-    settings: Settings,
+    network_settings: Settings,
 ) -> bool:
     r"""Return whether the weight of networks will be 0 after all starts, too.
 
@@ -846,39 +869,40 @@ def networks_are_futile(
     n_all_left_out_people : int
         Number of people whom all starts leave out, N.
     class_codes, groups, ridge_logits, settings
-        As of :func:`choose_network_share`.
+        As of :func:`make_network_choice`.
     """
     trained_runs = [
         training_run
         for training_run in training_runs
-        if not training_run.fault and training_run.best_epoch >= settings.patience
+        if not training_run.fault_text
+        and training_run.best_epoch >= network_settings.patience
     ]
     if not trained_runs:
         return False
-    trained_network_share = choose_network_share(
-        trained_runs, class_codes, groups, ridge_logits, settings
+    trained_network_choice = make_network_choice(
+        trained_runs, class_codes, groups, ridge_logits, network_settings
     )
     if (
-        trained_network_share.gain is None
-        or trained_network_share.standard_error is None
+        trained_network_choice.gain is None
+        or trained_network_choice.standard_error is None
     ):
         return True  # Nobody is left out.
     validation_row_arrays = [
-        training_run.validation_rows for training_run in trained_runs
+        training_run.validation_scan_indices for training_run in trained_runs
     ]
     n_people = len(set(groups[np.concatenate(validation_row_arrays)]))
-    expected_gain = trained_network_share.gain * np.sqrt(
+    expected_gain = trained_network_choice.gain * np.sqrt(
         n_all_left_out_people / n_people
     )
-    if expected_gain > _MIN_STANDARD_ERRORS * trained_network_share.standard_error:
+    if expected_gain > _MIN_STANDARD_ERRORS * trained_network_choice.standard_error:
         return False
     averaged_runs = select_usable_runs(training_runs)
     if averaged_runs == trained_runs:
-        return trained_network_share.weight == 0
-    averaged_network_share = choose_network_share(
-        averaged_runs, class_codes, groups, ridge_logits, settings
+        return trained_network_choice.weight == 0
+    averaged_network_choice = make_network_choice(
+        averaged_runs, class_codes, groups, ridge_logits, network_settings
     )
-    return averaged_network_share.weight == 0
+    return averaged_network_choice.weight == 0
 
 
 def restore_snapshots(
@@ -892,16 +916,16 @@ def restore_snapshots(
         training_run.best_epoch = snapshot.epoch
 
 
-def _get_snapshot(training_run: TrainingRun, step: int) -> Snapshot:
+def _get_snapshot(training_run: TrainingRun, snapshot_index: int) -> Snapshot:
     """Return a snapshot of a run, its last if it stopped before."""
-    return training_run.snapshots[min(step, len(training_run.snapshots) - 1)]
+    return training_run.snapshots[min(snapshot_index, len(training_run.snapshots) - 1)]
 
 
 def select_batch_and_codes(
-    batch: Batch, class_codes: np.ndarray, scan_rows: np.ndarray
+    batch: Batch, class_codes: np.ndarray, scan_indices: np.ndarray
 ) -> BatchAndCodes:
     """Return the scans of these rows of a batch, with their codes, on its device."""
-    item_indices = torch.from_numpy(scan_rows).to(batch.signal.device)
+    item_indices = torch.from_numpy(scan_indices).to(batch.signal.device)
     return batch.select_items(item_indices), torch.from_numpy(
-        class_codes[scan_rows]
+        class_codes[scan_indices]
     ).to(item_indices.device)

@@ -223,10 +223,12 @@ class NodeNetwork(nn.Module):
         node_settings, flat_channels = self.settings, H.flatten(1)
         n_steps = int(node_settings.degree or 0)
         if node_settings.network != "heat":
-            channels_by_step = self.collect_step_channels(H, n_steps)
+            step_channel_tensors = self.collect_step_channels(H, n_steps)
             if node_settings.network == "grand":
-                return sum(channels_by_step[1:], start=H) / len(channels_by_step)
-            return channels_by_step[-1]
+                return sum(step_channel_tensors[1:], start=H) / len(
+                    step_channel_tensors
+                )
+            return step_channel_tensors[-1]
         if node_settings.kernel != "exact":
             flat_channels = diffuse_recurrence(
                 self.L, flat_channels, scale, node_settings.kernel, n_steps
@@ -240,12 +242,12 @@ class NodeNetwork(nn.Module):
 
     def collect_step_channels(self, H: Tensor, n_steps: int) -> list[Tensor]:
         """Return channels after 0 to `n_steps` steps over edges."""
-        channels_by_step = [H]
+        step_channel_tensors = [H]
         for _ in range(n_steps):
-            channels_by_step.append(
-                self.step_matrix(channels_by_step[-1].flatten(1)).view(H.shape)
+            step_channel_tensors.append(
+                self.step_matrix(step_channel_tensors[-1].flatten(1)).view(H.shape)
             )
-        return channels_by_step
+        return step_channel_tensors
 
     def drop_channels(self, H: Tensor) -> Tensor:
         """Return channels, some dropped while training."""
@@ -659,10 +661,10 @@ def read_node_labels(
             "without a label or with a class that train does not contain. The classes "
             f"of train are {classes.tolist()}."
         )
-    labelled_nodes_by_set = []
+    labelled_node_sets = []
     for node_selection in node_index_arrays:
         class_codes = np.searchsorted(classes, node_labels[node_selection])
-        labelled_nodes_by_set.append(
+        labelled_node_sets.append(
             (
                 torch.from_numpy(node_selection).to(device),
                 torch.from_numpy(class_codes).to(device),
@@ -670,8 +672,8 @@ def read_node_labels(
         )
     return (
         classes,
-        labelled_nodes_by_set[0],
-        labelled_nodes_by_set[1] if validation_indices is not None else None,
+        labelled_node_sets[0],
+        labelled_node_sets[1] if validation_indices is not None else None,
     )
 
 
@@ -705,7 +707,7 @@ def train_nodes(
         "train_loss": [],
         "validation_accuracy": [],
     }
-    best_sort_key, best_epoch, best_state = (-1.0, 0.0), -1, {}
+    best_sort_key, best_epoch, best_state_dict = (-1.0, 0.0), -1, {}
     for epoch in range(node_settings.n_epochs):
         epoch_score_tensors = [
             train_epoch(
@@ -723,13 +725,13 @@ def train_nodes(
             epoch_sort_key = (accuracy_and_loss[0], -accuracy_and_loss[1])
         if epoch_sort_key > best_sort_key:
             best_sort_key, best_epoch = epoch_sort_key, epoch
-            best_state = copy.deepcopy(network.state_dict())
+            best_state_dict = copy.deepcopy(network.state_dict())
         is_stale = (
             node_settings.patience and epoch - best_epoch >= node_settings.patience
         )
         if is_stale or not np.isfinite(loss):
             break
-    network.load_state_dict(best_state)
+    network.load_state_dict(best_state_dict)
     network.eval()
     return best_epoch, history_by_metric
 
@@ -855,7 +857,9 @@ def run_nodes(
         for model_name in models
         for seed in range(n_seeds)
     ]
-    classifier_settings = [model.settings(graph.name) for model in classifiers]
+    classifier_settings = [
+        node_classifier.settings(graph.name) for node_classifier in classifiers
+    ]
     options_text = " ".join(
         f"{k}={v}" for k, v in (classifier_options.get("options") or {}).items()
     )
@@ -882,10 +886,15 @@ def run_nodes(
             for sparse_matrix in sparse_matrices
         ),
     ]
-    for model, node_settings in zip(classifiers, classifier_settings, strict=True):
-        seed, model_title = model.random_state, NODE_MODELS[model.model]
+    for node_classifier, node_settings in zip(
+        classifiers, classifier_settings, strict=True
+    ):
+        seed, model_title = (
+            node_classifier.random_state,
+            NODE_MODELS[node_classifier.model],
+        )
         node_split = make_node_split(graph, split, seed)
-        used_variant = resolve_variant(model.model, variant, graph.name)
+        used_variant = resolve_variant(node_classifier.model, variant, graph.name)
         run_keys.append(
             (graph.name, split, model_title, used_variant, options_text, seed)
         )
@@ -895,13 +904,13 @@ def run_nodes(
         if row_by_run_key.get(run_keys[-1], {}).get("hash") == fit_hash:
             continue
         start_time = time.perf_counter()
-        model.fit(graph, node_split.train, node_split.validation)
-        training_losses, validation_accuracies = model.history_.values()
+        node_classifier.fit(graph, node_split.train, node_split.validation)
+        training_losses, validation_accuracies = node_classifier.history_.values()
         run_row = row_by_run_key[run_keys[-1]] = {
             **dict(zip(_ABOUT, run_keys[-1], strict=True)),
             "validation": 100 * max(validation_accuracies),
-            "test": 100 * model.score(graph, node_split.test),
-            "best_epoch": model.best_epoch_,
+            "test": 100 * node_classifier.score(graph, node_split.test),
+            "best_epoch": node_classifier.best_epoch_,
             "n_epochs": len(training_losses),
             "seconds": time.perf_counter() - start_time,
             "hash": fit_hash,

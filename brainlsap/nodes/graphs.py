@@ -72,10 +72,10 @@ _TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"
 def _inherit_settings(settings_by_name: dict[str, Any]) -> dict[str, Any]:
     """Return entries, each completed by the earlier one that its `like` names."""
     complete_settings_by_name: dict[str, Any] = {}
-    for entry_name, named_settings in settings_by_name.items():
+    for entry_name, value_by_setting in settings_by_name.items():
         complete_settings_by_name[entry_name] = (
-            complete_settings_by_name.get(named_settings.pop("like", ""), {})
-            | named_settings
+            complete_settings_by_name.get(value_by_setting.pop("like", ""), {})
+            | value_by_setting
         )
     return complete_settings_by_name
 
@@ -87,8 +87,8 @@ def _pop_network_titles(settings_by_network: dict[str, Any]) -> dict[str, str]:
     title only holds settings for others.
     """
     title_by_network: dict[str, str] = {}
-    for network_name, network_settings in settings_by_network.items():
-        network_title = network_settings.pop("title", "")
+    for network_name, value_by_setting in settings_by_network.items():
+        network_title = value_by_setting.pop("title", "")
         if network_name in NETWORKS:
             network_title = NETWORKS[network_name].title
         if network_title:
@@ -385,9 +385,9 @@ def _unpickle_arrays(pickle_path: Path) -> Any:
         return unpickled_object
 
 
-def _build_csr_matrix(*csr_parts: np.ndarray) -> sparse.csr_array:
+def _build_csr_matrix(*csr_arrays: np.ndarray) -> sparse.csr_array:
     """Make a matrix of the arrays that `_CSR` lists, and check it whole."""
-    csr_matrix = sparse.csr_array(csr_parts[:3], shape=tuple(map(int, csr_parts[3])))
+    csr_matrix = sparse.csr_array(csr_arrays[:3], shape=tuple(map(int, csr_arrays[3])))
     csr_matrix.check_format(full_check=True)
     # SciPy's check passes pointers that fall back to 0 at the end
     if (np.diff(csr_matrix.indptr) < 0).any() or not np.isfinite(csr_matrix.data).all():
@@ -473,12 +473,12 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         directed_adjacency = sparse.csr_array(
             (edge_weights, edge_pairs), shape=(n_nodes, n_nodes)
         )
-    node_indices_by_set = (
+    node_index_arrays = (
         np.r_[:n_train_nodes],
         np.r_[n_train_nodes : min(n_train_nodes + 500, n_allx_nodes)],
         test_node_indices,
     )
-    split_masks = _make_split_masks(n_nodes, *node_indices_by_set) & (node_labels >= 0)
+    split_masks = _make_split_masks(n_nodes, *node_index_arrays) & (node_labels >= 0)
     public_split = NodeSplit(*split_masks) if split_masks.any(axis=1).all() else None
     return NodeGraph(
         name,
@@ -489,11 +489,11 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
     )
 
 
-def _make_split_masks(n_nodes: int, *node_indices_by_set: np.ndarray) -> np.ndarray:
+def _make_split_masks(n_nodes: int, *node_index_arrays: np.ndarray) -> np.ndarray:
     return np.array(
         [
             np.isin(np.arange(n_nodes), set_node_indices)
-            for set_node_indices in node_indices_by_set
+            for set_node_indices in node_index_arrays
         ]
     )
 
@@ -530,11 +530,11 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
             Path(path).open("rb") as npz_file,
             np.load(npz_file, allow_pickle=False) as npz_archive,
         ):
-            *csr_parts, node_labels = (
+            *csr_arrays, node_labels = (
                 npz_archive[array_name] for array_name in (*array_keys, "labels")
             )
-        directed_adjacency = _build_csr_matrix(*csr_parts[:4])
-        features = _build_csr_matrix(*csr_parts[4:])
+        directed_adjacency = _build_csr_matrix(*csr_arrays[:4])
+        features = _build_csr_matrix(*csr_arrays[4:])
         distinct_node_counts = {
             *directed_adjacency.shape,
             features.shape[0],
@@ -658,12 +658,12 @@ def split_per_class(
     remaining_node_indices = rng.permutation(
         np.setdiff1d(np.concatenate(class_node_arrays), train_node_indices)
     )
-    node_indices_by_set = (
+    node_index_arrays = (
         train_node_indices,
         remaining_node_indices[:n_validation],
         remaining_node_indices[n_validation:][:n_test],
     )
-    return NodeSplit(*_make_split_masks(len(labels), *node_indices_by_set))
+    return NodeSplit(*_make_split_masks(len(labels), *node_index_arrays))
 
 
 def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
@@ -680,16 +680,16 @@ def split_by_share(node_labels: np.ndarray, random_state: int = 0) -> NodeSplit:
     -------
     NodeSplit
     """
-    rng, split_arrays_by_class = np.random.default_rng(random_state), []
+    rng, class_split_arrays = np.random.default_rng(random_state), []
     for class_node_indices in _list_class_node_indices(node_labels):
         split_positions = np.round(
             np.cumsum((0.6, 0.2)) * len(class_node_indices)
         ).astype(int)
-        split_arrays_by_class.append(
+        class_split_arrays.append(
             np.split(rng.permutation(class_node_indices), split_positions)
         )
-    node_indices_by_set = map(np.concatenate, zip(*split_arrays_by_class, strict=True))
-    return NodeSplit(*_make_split_masks(len(node_labels), *node_indices_by_set))
+    node_index_arrays = map(np.concatenate, zip(*class_split_arrays, strict=True))
+    return NodeSplit(*_make_split_masks(len(node_labels), *node_index_arrays))
 
 
 def _list_class_node_indices(node_labels: np.ndarray) -> list[np.ndarray]:

@@ -89,11 +89,11 @@ def test_one_layer_at_once_is_one_step_after_the_other(
     mask = (torch.arange(n_rois * n_units * 9) % 3 > 0).double()
     limits = mask * torch.finfo(mask.dtype).max
     monkeypatch.setattr(DropoutMasks, "draw_mask", lambda *_: limits)
-    monkeypatch.setattr("brainlsap.model.network._random_bytes", lambda *_: None)
+    monkeypatch.setattr("brainlsap.model.network._draw_random_bytes", lambda *_: None)
     # the same mask with the regions of an item side by side
     item_mask = mask.view(n_rois, n_units, 9).permute(2, 0, 1)
     monkeypatch.setattr(
-        "brainlsap.model.network._keep_mask",
+        "brainlsap.model.network._make_keep_mask",
         lambda _bytes, _level, x: (
             item_mask.reshape(x.shape)
             if x.numel() == mask.numel()

@@ -14,8 +14,8 @@ from brainlsap.model.settings import Settings
 from brainlsap.model.training import (
     Snapshot,
     TrainingRun,
-    choose_network_share,
     inner_splits,
+    make_network_choice,
     networks_are_futile,
     train_network,
     train_starts,
@@ -235,7 +235,7 @@ def test_dead_and_diverging_runs_start_again(scans, spoil, watch):
     task = Task(scans, settle(n_epochs=6), spoilt=(1, 2), spoil=spoil)
     run = task.run(watch=watch)
     assert (run.n_restarts, task.n_made) == (2, 3)
-    assert not run.fault
+    assert not run.fault_text
     # the third attempt is not the first one's seed again
     assert (
         run.history.train_loss
@@ -356,7 +356,7 @@ def make_runs(codes, evidence_of_steps):
             logits[np.arange(len(rows)), codes[rows]] += evidence
             snapshots.append(Snapshot(2 * step + 1, logits, {}))
         run = TrainingRun(
-            None, None, 0, 0.0, "", snapshots=snapshots, validation_rows=rows
+            None, None, 0, 0.0, "", snapshots=snapshots, validation_scan_indices=rows
         )
         runs.append(run)
     return runs
@@ -364,7 +364,7 @@ def make_runs(codes, evidence_of_steps):
 
 def choose(codes, runs, people=None, **given):
     people = np.arange(len(codes)) if people is None else people
-    return choose_network_share(
+    return make_network_choice(
         runs, codes, people, np.zeros((len(codes), 2)), settle(**given)
     )
 
@@ -427,7 +427,7 @@ def test_starts_end_where_the_gain_would_not_reach_two_standard_errors():
     assert not is_futile(codes, runs, 1.01 * enough_people, patience=3)
     # a start that stopped before it had learned tells nothing
     assert not is_futile(codes, runs, 40, patience=4)
-    runs[0].fault = "the model gives every scan the same output"
+    runs[0].fault_text = "the model gives every scan the same output"
     assert not is_futile(codes, runs, 40, patience=3)
 
 
@@ -442,7 +442,7 @@ def test_starts_go_on_where_all_of_them_have_a_weight():
 def test_starts_end_where_nobody_is_left_out():
     codes = np.arange(80) % 2
     runs = make_runs(codes, [3.0])[:1]
-    runs[0].validation_rows = np.zeros(0, dtype=int)
+    runs[0].validation_scan_indices = np.zeros(0, dtype=int)
     runs[0].snapshots[0] = Snapshot(1, np.zeros((0, 2)), {})
     assert is_futile(codes, runs, 0, patience=0)
 
