@@ -152,7 +152,9 @@ def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None
     argument_group.add_argument(option.flag, **argument_settings)
 
 
-def _describe_unknown(command_name: str, unknown_arguments: Sequence[str]) -> str:
+def _describe_unknown_arguments(
+    command_name: str, unknown_arguments: Sequence[str]
+) -> str:
     """Return a message on unknown arguments, with the most similar flags."""
     message = f"unrecognized arguments: {' '.join(unknown_arguments)}"
     command_flags = [
@@ -243,7 +245,9 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     call_options = vars(parsed_arguments)
     command_function: Callable[..., None] = call_options.pop("call")
     if unknown_arguments:
-        parser.error(_describe_unknown(command_function.__name__, unknown_arguments))
+        parser.error(
+            _describe_unknown_arguments(command_function.__name__, unknown_arguments)
+        )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Python looks for cycles at its end. Leave out all objects: this saves a second.
     atexit.register(gc.freeze)
@@ -263,7 +267,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
                 file=sys.stderr,
             )
         if isinstance(error, CohortError) and command_function in (evaluate, predict):
-            _suggest_for_model(command_function.__name__, call_options, error)
+            _print_suggestions_for_model(command_function.__name__, call_options, error)
         return 2
     except KeyboardInterrupt as interruption:
         notes = getattr(interruption, "__notes__", [])
@@ -287,18 +291,18 @@ def _make_option_format(command_name: str) -> OptionFormat:
     An option without a flag, such as `symmetrize`, becomes a line of a settings file
     if the command reads one.
     """
-    flag_of_option = {"folder": "STUDY"}
-    flag_of_option |= {option.name: option.flag for option in options_of(command_name)}
+    flag_by_option = {"folder": "STUDY"}
+    flag_by_option |= {option.name: option.flag for option in options_of(command_name)}
     configurable_names = (
-        {option.name for option in CONFIGURABLE} if "config" in flag_of_option else ()
+        {option.name for option in CONFIGURABLE} if "config" in flag_by_option else ()
     )
 
     def format_option(name: str, value: object) -> str:
-        if name in flag_of_option:
+        if name in flag_by_option:
             has_value = value is not None and value is not True
             if not has_value:
-                return flag_of_option[name]
-            return f"{flag_of_option[name]} {shlex.quote(str(value))}"
+                return flag_by_option[name]
+            return f"{flag_by_option[name]} {shlex.quote(str(value))}"
         if name not in configurable_names:
             return format_argument(name, value)
         setting_text = name
@@ -349,9 +353,9 @@ def simulate(out: str, style: str = "", **options: Any) -> None:
 
 
 @command
-def atlas(folder: str, **sources: Any) -> None:
+def atlas(folder: str, **source_by_option: Any) -> None:
     """Create an atlas from a parcellation of your own, for use with --atlas FOLDER."""
-    new_atlas = brainlsap.make_atlas(folder, **sources)
+    new_atlas = brainlsap.make_atlas(folder, **source_by_option)
     region_table = new_atlas.regions
     structure_counts = new_atlas.describe_structure_counts()
     print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structure_counts})")
@@ -359,10 +363,10 @@ def atlas(folder: str, **sources: Any) -> None:
     if new_atlas.full_names != new_atlas.names:
         names_line += f". Reports use full names, for example {new_atlas.full_names[0]}"
     print(names_line)
-    n_regions = Counter(region_table["hemisphere"])
+    n_regions_by_hemisphere = Counter(region_table["hemisphere"])
     print(
-        f"Hemispheres: {n_regions['L']} left, {n_regions['R']} right, "
-        f"{n_regions['M']} midline"
+        f"Hemispheres: {n_regions_by_hemisphere['L']} left, "
+        f"{n_regions_by_hemisphere['R']} right, {n_regions_by_hemisphere['M']} midline"
     )
     print(f"Subcortex: {', '.join(region_table['name'][~new_atlas.cortex]) or 'none'}")
     if unknown_names_text := listed(
@@ -399,13 +403,15 @@ def atlas(folder: str, **sources: Any) -> None:
         print(
             "Coordinates: none. Figures show one dot per region instead of the brain."
         )
-        print(_advise_brain(new_atlas, sources))
+        print(_advise_on_brain_figures(new_atlas, source_by_option))
     for atlas_note in new_atlas.settings.get("notes", ()):
         print(atlas_note)
-    print(f"Next: {_command_line('check', 'STUDY', {'atlas': folder})}")
+    print(f"Next: {_write_command_line('check', 'STUDY', {'atlas': folder})}")
 
 
-def _advise_brain(new_atlas: brainlsap.Atlas, sources: Mapping[str, Any]) -> str:
+def _advise_on_brain_figures(
+    new_atlas: brainlsap.Atlas, source_by_option: Mapping[str, Any]
+) -> str:
     """Return how figures can show the brain for an atlas without coordinates."""
     advice_text = (
         "To show the brain, give --labels together with an image of the regions "
@@ -415,15 +421,15 @@ def _advise_brain(new_atlas: brainlsap.Atlas, sources: Mapping[str, Any]) -> str
     bundled_match = brainlsap.data.row_order.find_bundled_atlas(new_atlas)
     if bundled_match is None:
         return advice_text
-    bundled_name, row_order = bundled_match
-    check_options = {"atlas": bundled_name, "labels": sources.get("labels")}
-    if row_order:
-        check_options = {"atlas": bundled_name, "row_order": row_order}
+    bundled_name, row_order_name = bundled_match
+    check_options = {"atlas": bundled_name, "labels": source_by_option.get("labels")}
+    if row_order_name:
+        check_options = {"atlas": bundled_name, "row_order": row_order_name}
     n_regions = len(brainlsap.load_atlas(bundled_name))
     return (
         f"{advice_text}\nThe names include all {n_regions} regions of the atlas "
         f"{bundled_name}. Figures of this atlas show the brain. To use it instead of "
-        f"your folder, run: {_command_line('check', 'STUDY', check_options)}"
+        f"your folder, run: {_write_command_line('check', 'STUDY', check_options)}"
     )
 
 
@@ -444,31 +450,31 @@ def import_adni(
     dwi_paths = adni_import.folder.glob("sub-*/ses-*/dwi/*")
     has_connectomes = any(map(brainlsap.data.connectomes.is_matrix_file, dwi_paths))
     if has_connectomes:
-        print(f"Next: {_command_line('check', out, {})}")
+        print(f"Next: {_write_command_line('check', out, {})}")
     else:
         print(
             "Next: process the images with your pipelines, then "
-            f"{_command_line('check', out, {})}"
+            f"{_write_command_line('check', out, {})}"
         )
         print(
             "If each scan has a parcellation and a tractogram or PET image, run: "
-            f"{_command_line('build', out, {})}"
+            f"{_write_command_line('build', out, {})}"
         )
 
 
 @command
 def build(study: str, **options: Any) -> None:
     """Compute connectomes and regional PET values (SUVR) from a study's images."""
-    names_of_group = defaultdict[str, list[str]](list)
+    option_names_by_group = defaultdict[str, list[str]](list)
     for option in options_of("build"):
-        names_of_group[option.group].append(option.name)
+        option_names_by_group[option.group].append(option.name)
     connectome_options = _select_options(
-        options, ["labels", *names_of_group["connectomes"]]
+        options, ["labels", *option_names_by_group["connectomes"]]
     )
-    suvr_options = _select_options(options, ["labels", *names_of_group["SUVR"]])
+    suvr_options = _select_options(options, ["labels", *option_names_by_group["SUVR"]])
     if "same_space" in suvr_options:
         connectome_options["same_space"] = suvr_options["same_space"]
-    pattern_options = _select_options(options, names_of_group["patterns"])
+    pattern_options = _select_options(options, option_names_by_group["patterns"])
     special_options = pattern_options | connectome_options | suvr_options
     built_study = brainlsap.images.build_study(
         study,
@@ -485,15 +491,15 @@ def build(study: str, **options: Any) -> None:
     for missing_line in built_study.missing:
         print(f"Missing: {missing_line}")
     if built_study.new_files or built_study.existing_files:
-        check_options = _options_after_build(built_study, options)
-        print(f"Next: {_command_line('check', study, check_options)}")
+        check_options = _make_check_options(built_study, options)
+        print(f"Next: {_write_command_line('check', study, check_options)}")
     if built_study.faults:
         fault_texts = group_findings(built_study.faults, study)
         n_scans = len({build_finding.scan for build_finding in built_study.faults})
         raise CohortError(f"{count(n_scans, 'scan', 'have')} faults", fault_texts)
 
 
-def _options_after_build(
+def _make_check_options(
     built_study: "BuiltStudy", value_by_option: OptionValues
 ) -> OptionValues:
     """Return the options of `check` that read the built files."""
@@ -503,16 +509,16 @@ def _options_after_build(
         derivative_folders.append(value_by_option["out"])
     if derivative_folders:
         check_options["derivatives"] = derivative_folders
-    n_files = Counter[str]()
+    n_files_by_feature = Counter[str]()
     for built_path in (*built_study.new_files, *built_study.existing_files):
         for tracer in brainlsap.data.TRACERS:
             if any(
                 f"_trc-{tracer_entity}_" in built_path.name
                 for tracer_entity in tracer.entities
             ):
-                n_files[tracer.feature] += 1
-    if n_files:
-        check_options["feature"] = n_files.most_common(1)[0][0]
+                n_files_by_feature[tracer.feature] += 1
+    if n_files_by_feature:
+        check_options["feature"] = n_files_by_feature.most_common(1)[0][0]
     return check_options
 
 
@@ -520,10 +526,16 @@ def _options_after_build(
 def check(study: str, **options: Any) -> None:
     """Check a study for errors and data leakage, and list its data and regions."""
     print(f"Checking {study} ...", flush=True)  # The imports take seconds.
-    reading_options, study_options, _ = _split_options_by_recipient(options)
-    cohort_check = brainlsap.check_cohort(study, **reading_options, verbose=True)
+    value_by_reading_option, value_by_study_option, _ = _split_options_by_recipient(
+        options
+    )
+    cohort_check = brainlsap.check_cohort(
+        study, **value_by_reading_option, verbose=True
+    )
     cohort = cohort_check.cohort
-    fold_options = _select_options(study_options, _command_option_names("check"))
+    fold_options = _select_options(
+        value_by_study_option, _list_command_option_names("check")
+    )
     merged_classes = fold_options.pop("merge_classes", None)
     if cohort is not None and merged_classes is not None:
         cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
@@ -532,7 +544,7 @@ def check(study: str, **options: Any) -> None:
         )
     print(cohort_check.text(), end="")
     if not Path(study).is_file():
-        _print_suggestions(study, cohort_check, options, reading_options)
+        _print_suggested_commands(study, cohort_check, options, value_by_reading_option)
     if cohort is None:
         raise BrainlsapError(
             f"{study} cannot be read because of the errors listed above"
@@ -557,7 +569,7 @@ def check(study: str, **options: Any) -> None:
     leakage = brainlsap.evaluation.leakage
     audit_table = leakage.mark_copies_as_errors(leakage.audit(cohort, splits))
     heading_text = "\nData leakage, and variables that could explain a score:"
-    print(heading_text, *(_format_findings(audit_table) or ["none found"]), sep="\n  ")
+    print(heading_text, *(_list_audit_lines(audit_table) or ["none found"]), sep="\n  ")
     is_leak = audit_table["severity"] == "error"
     if is_leak.any():
         leak_titles = audit_table.loc[is_leak, "check"].map(leakage.check_title)
@@ -566,11 +578,11 @@ def check(study: str, **options: Any) -> None:
             f"{study} has data leakage: {leak_titles_text}. The findings above explain "
             "how to correct the study"
         )
-    next_command = _command_line("run", study, options | fold_options)
+    next_command = _write_command_line("run", study, options | fold_options)
     print(f"\nNext: {next_command} --out results{reason_text}")
 
 
-def _reject_single_person_classes(study: str, cohort: "Cohort") -> None:
+def _reject_single_person_classes(study_path: str, cohort: "Cohort") -> None:
     """Raise if a class has one participant, who cannot be in training and test."""
     people_table = cohort.table.drop_duplicates(["label", "participant"])
     is_single_person = ~people_table["label"].duplicated(keep=False)
@@ -585,38 +597,41 @@ def _reject_single_person_classes(study: str, cohort: "Cohort") -> None:
         )
     ]
     raise BrainlsapError(
-        f"{study} has classes with only one participant: {', '.join(class_texts)}. "
-        "Cross-validation needs at least two participants of every class. Correct the "
-        f"labels, merge classes with {option_text('merge_classes')}, or analyse only "
-        f"the classes with at least two participants with {option_text('classes')}."
+        f"{study_path} has classes with only one participant: "
+        f"{', '.join(class_texts)}. Cross-validation needs at least two participants "
+        "of every class. Correct the labels, merge classes with "
+        f"{option_text('merge_classes')}, or analyse only the classes with at least "
+        f"two participants with {option_text('classes')}."
     )
 
 
-def _print_suggestions(
-    study: str,
+def _print_suggested_commands(
+    study_path: str,
     cohort_check: "CohortCheck",
     value_by_option: OptionValues,
-    reading_options: OptionValues,
+    value_by_reading_option: OptionValues,
 ) -> None:
     """Print the commands that read more of a study than these options do."""
-    suggested_options = brainlsap.data.suggest_options(cohort_check, reading_options)
+    suggested_options = brainlsap.data.suggest_options(
+        cohort_check, value_by_reading_option
+    )
     if not suggested_options:
         return
-    suggestion_lines = [
-        _command_line("check", study, value_by_option | extra_options)
+    command_lines = [
+        _write_command_line("check", study_path, value_by_option | extra_options)
         for extra_options in suggested_options
     ]
     fault_texts = list[str]()
     if not cohort_check.is_sound:
-        changed_options = reading_options | suggested_options[0]
+        changed_options = value_by_reading_option | suggested_options[0]
         fault_texts = _describe_remaining_findings(
-            brainlsap.check_cohort(study, **changed_options).findings,
+            brainlsap.check_cohort(study_path, **changed_options).findings,
             cohort_check.findings,
-            study,
+            study_path,
         )
     print(
         _format_suggestions(
-            suggestion_lines, fault_texts, suggested_options[0].get("row_order")
+            command_lines, fault_texts, suggested_options[0].get("row_order")
         )
     )
 
@@ -624,7 +639,7 @@ def _print_suggestions(
 def _describe_remaining_findings(
     remaining_findings: Iterable[Finding],
     printed_findings: Collection[Finding],
-    study: str,
+    study_path: str,
 ) -> list[str]:
     """Return the faults that remain; those that were printed before are cut short."""
     new_findings = list[Finding]()
@@ -639,11 +654,11 @@ def _describe_remaining_findings(
                 finding, message=message, got="", advice="", people=()
             )
         new_findings.append(shown_finding)
-    return group_findings(new_findings, study)
+    return group_findings(new_findings, study_path)
 
 
-def _suggest_for_model(
-    command_name: str, value_by_option: OptionValues, error: CohortError
+def _print_suggestions_for_model(
+    command_name: str, value_by_option: OptionValues, cohort_error: CohortError
 ) -> None:
     """Print the commands that read more of the people that a command refused.
 
@@ -651,22 +666,27 @@ def _suggest_for_model(
     """
     from brainlsap.data.load import RefusedStudyError  # after the slow imports
 
-    if not isinstance(error, RefusedStudyError):
+    if not isinstance(cohort_error, RefusedStudyError):
         return
     with format_options(_make_option_format(command_name)):
-        reading_options = _select_options(value_by_option, option_names("reading"))
+        value_by_reading_option = _select_options(
+            value_by_option, option_names("reading")
+        )
         suggested_options = brainlsap.prediction.suggest_new_options(
-            value_by_option["model"], value_by_option["study"], error, **reading_options
+            value_by_option["model"],
+            value_by_option["study"],
+            cohort_error,
+            **value_by_reading_option,
         )
         if not suggested_options:
             return
-        suggestion_lines = [
-            _command_line(
+        command_lines = [
+            _write_command_line(
                 command_name, value_by_option["study"], value_by_option | extra_options
             )
             for extra_options in suggested_options
         ]
-        changed_options = reading_options | suggested_options[0]
+        changed_options = value_by_reading_option | suggested_options[0]
         changed_options.pop("merge_classes", None)
         label_name = changed_options.pop("label", None)
         remaining_findings = list[Finding]()
@@ -684,7 +704,7 @@ def _suggest_for_model(
             remaining_findings += as_faults(remaining_error.faults)
         unresolved_labels = [
             label
-            for finding in error.findings
+            for finding in cohort_error.findings
             for label in finding.values.get("unresolved_labels", ())
         ]
         if unresolved_labels:
@@ -698,38 +718,38 @@ def _suggest_for_model(
             )
             remaining_findings.append(Finding(message, FAULT))
         fault_texts = _describe_remaining_findings(
-            remaining_findings, error.findings, value_by_option["study"]
+            remaining_findings, cohort_error.findings, value_by_option["study"]
         )
         suggestion_text = _format_suggestions(
-            suggestion_lines, fault_texts, suggested_options[0].get("row_order")
+            command_lines, fault_texts, suggested_options[0].get("row_order")
         )
     print(suggestion_text, file=sys.stderr)
 
 
 def _format_suggestions(
-    suggestion_lines: Sequence[str],
+    command_lines: Sequence[str],
     fault_texts: Sequence[str],
-    row_order: str | None = None,
+    row_order_name: str | None = None,
 ) -> str:
     """Return the commands that read more data, and the faults that the first leaves.
 
-    `row_order` is the order of rows that the commands take from the weights.
+    `row_order_name` is the order of rows that the commands take from the weights.
     """
     command_phrase = (
-        "one of these commands" if len(suggestion_lines) > 1 else "this command"
+        "one of these commands" if len(command_lines) > 1 else "this command"
     )
-    text_lines = [f"\nMore data can be read with {command_phrase}:", *suggestion_lines]
+    text_lines = [f"\nMore data can be read with {command_phrase}:", *command_lines]
     if fault_texts:
-        first_phrase = "the first" if len(suggestion_lines) > 1 else "this"
+        first_phrase = "the first" if len(command_lines) > 1 else "this"
         text_lines[-1] += (
             f"\nWith {first_phrase} command, {count(len(fault_texts), 'fault')} "
             f"{'remains' if len(fault_texts) == 1 else 'remain'}:"
         )
         text_lines += fault_texts
-    if row_order is not None:
+    if row_order_name is not None:
         text_lines[-1] += (
             "\nThe weights of the connectomes fit "
-            f"{option_text('row_order', row_order)} clearly better than the other "
+            f"{option_text('row_order', row_order_name)} clearly better than the other "
             "known orders of rows. Check that this tool wrote the files."
         )
     return "\n  ".join(text_lines)
@@ -737,24 +757,28 @@ def _format_suggestions(
 
 def _list_unusual_scan_lines(quality_table: "pd.DataFrame") -> list[str]:
     """Return a line for each scan with something unusual."""
-    flag_texts = quality_table["flags"]
+    flag_text_series = quality_table["flags"]
     return [
         f"{scan_name}: {flag_text}"
-        for scan_name, flag_text in flag_texts[flag_texts != ""].items()
+        for scan_name, flag_text in flag_text_series[flag_text_series != ""].items()
     ]
 
 
-def _warn_of_data(study: str, cohort: "Cohort", value_by_option: OptionValues) -> None:
+def _warn_of_data(
+    study_path: str, cohort: "Cohort", value_by_option: OptionValues
+) -> None:
     """Print which data of a fit may be wrong: copies, labels as features, odd scans."""
     quality_table = brainlsap.data.quality_table(cohort)
     unusual_lines = _list_unusual_scan_lines(quality_table)
-    error_lines = _format_findings(
+    error_lines = _list_audit_lines(
         brainlsap.evaluation.leakage.find_errors_without_folds(cohort)
     )
     if not (error_lines or unusual_lines):
         return
-    check_options = _select_options(value_by_option, _command_option_names("check"))
-    check_command = _command_line("check", study, check_options)
+    check_options = _select_options(
+        value_by_option, _list_command_option_names("check")
+    )
+    check_command = _write_command_line("check", study_path, check_options)
     n_other_scans = len(unusual_lines) - _MAX_UNUSUAL_SCANS
     other_lines = list[str]()
     if n_other_scans > 0:
@@ -770,7 +794,7 @@ def _warn_of_data(study: str, cohort: "Cohort", value_by_option: OptionValues) -
     )
 
 
-def _format_findings(audit_table: "pd.DataFrame") -> list[str]:
+def _list_audit_lines(audit_table: "pd.DataFrame") -> list[str]:
     """Return the findings of the audit of a cohort, with duplicate scans."""
     wrapped_lines = list[str]()
     for finding_record in audit_table.itertuples():
@@ -802,20 +826,24 @@ def run(study: str, out: str, **options: Any) -> None:
       brainlsap run study --config study.toml --jobs 2 --out results
     """
     brainlsap.report.check_results_folder(out)
-    reading_options, study_options, model_options = _split_options_by_recipient(options)
-    splits_path = study_options.pop("splits", None)
-    cohort = _load_cohort(study, reading_options, study_options)
+    value_by_reading_option, value_by_study_option, value_by_model_option = (
+        _split_options_by_recipient(options)
+    )
+    splits_path = value_by_study_option.pop("splits", None)
+    cohort = _load_cohort(study, value_by_reading_option, value_by_study_option)
     if splits_path is not None:
-        if "cv" in study_options:
+        if "cv" in value_by_study_option:
             raise BrainlsapError(
                 "--splits cannot be combined with --folds. Remove one of these two "
                 "options."
             )
         scan_names = cohort.table["scan"]
-        study_options["cv"] = brainlsap.evaluation.read_splits(splits_path, scan_names)
-    study_options.setdefault("n_jobs", -1)
+        value_by_study_option["cv"] = brainlsap.evaluation.read_splits(
+            splits_path, scan_names
+        )
+    value_by_study_option.setdefault("n_jobs", -1)
     evaluation = brainlsap.run_study(
-        cohort, out, verbose=True, **study_options, **model_options
+        cohort, out, verbose=True, **value_by_study_option, **value_by_model_option
     )
     shown_score_table = brainlsap.score_table(evaluation)
     print(
@@ -844,7 +872,7 @@ def report(
     table1: list[str] | None = None,
     table1_holm: bool | None = None,
     overwrite: bool = False,
-    **export_folders: str,
+    **folder_by_export: str,
 ) -> None:
     """Write the report of a study again, or export its maps, tables or figures."""
     evaluation = brainlsap.report.read_results(Path(results))
@@ -863,16 +891,16 @@ def report(
             f"Note: the atlas folder {atlas_folder} no longer exists, so the report "
             "uses only the names of its regions."
         )
-    _check_exports(evaluation, export_folders, overwrite=overwrite)
+    _refuse_existing_exports(evaluation, folder_by_export, overwrite=overwrite)
     export_functions: dict[str, Callable[..., Sequence[Path]]] = {
         "export": partial(brainlsap.report.export_maps, parcellation=parcellation),
         "tables": brainlsap.report.write_tables,
         "figures": brainlsap.report.write_figures,
     }
     for option_key, export_function in export_functions.items():
-        if option_key not in export_folders:
+        if option_key not in folder_by_export:
             continue
-        folder = export_folders[option_key]
+        folder = folder_by_export[option_key]
         exported_paths = export_function(evaluation, folder, overwrite=overwrite)
         file_names_text = ", ".join(
             exported_path.name for exported_path in exported_paths
@@ -883,7 +911,7 @@ def report(
             print(f"Note: {export_note}")
     is_other_folder = out is not None and out != results
     needs_new_page = is_other_folder or title is not None or has_other_table
-    if not export_folders or needs_new_page:
+    if not folder_by_export or needs_new_page:
         report_path = brainlsap.write_report(
             evaluation,
             Path(results if out is None else out),
@@ -893,18 +921,18 @@ def report(
         print(f"Report: {report_path}")
 
 
-def _check_exports(
-    evaluation: "Evaluation", export_folders: Mapping[str, str], *, overwrite: bool
+def _refuse_existing_exports(
+    evaluation: "Evaluation", folder_by_export: Mapping[str, str], *, overwrite: bool
 ) -> None:
     """Refuse all existing files of the exports before anything is computed."""
     output_paths: list[Path] = []
-    if "export" in export_folders:
-        output_paths.append(Path(export_folders["export"], "regions.tsv"))
-    if "tables" in export_folders:
-        output_paths += brainlsap.report.report.table_paths(export_folders["tables"])
-    if "figures" in export_folders:
+    if "export" in folder_by_export:
+        output_paths.append(Path(folder_by_export["export"], "regions.tsv"))
+    if "tables" in folder_by_export:
+        output_paths += brainlsap.report.report.table_paths(folder_by_export["tables"])
+    if "figures" in folder_by_export:
         output_paths += brainlsap.report.report.figure_paths(
-            evaluation, export_folders["figures"]
+            evaluation, folder_by_export["figures"]
         )
     check_outputs(output_paths, overwrite=overwrite)
 
@@ -923,24 +951,30 @@ def fit(
     for example:
       brainlsap fit study --models LSAP-R --feature fdg --out model.safetensors
     """
-    reading_options, study_options, model_options = _split_options_by_recipient(options)
-    overwrite |= study_options.pop("overwrite", False)  # of the settings file
+    value_by_reading_option, value_by_study_option, value_by_model_option = (
+        _split_options_by_recipient(options)
+    )
+    overwrite |= value_by_study_option.pop("overwrite", False)  # of the settings file
     check_outputs(
         [out], input_values=[study, options.get("config")], overwrite=overwrite
     )
-    model_options |= _select_options(study_options, ("preset", "random_state"))
-    file_model_names = study_options.get("models", [])
+    value_by_model_option |= _select_options(
+        value_by_study_option, ("preset", "random_state")
+    )
+    file_model_names = value_by_study_option.get("models", [])
     if models is None and len(file_model_names) > 1:
         raise BrainlsapError(
             f"the settings file names {len(file_model_names)} models, but brainlsap "
             "fit stores only one model. Choose one with --models."
         )
     model_name = models or next(iter(file_model_names), "LSAP-C")
-    model = brainlsap.prediction.make_storable_model(model_name, **model_options)
-    cohort = _load_cohort(study, reading_options, study_options)
+    model = brainlsap.prediction.make_storable_model(
+        model_name, **value_by_model_option
+    )
+    cohort = _load_cohort(study, value_by_reading_option, value_by_study_option)
     _warn_of_data(study, cohort, options)
     step_options = _select_options(
-        study_options, brainlsap.evaluation.confounds.STEP_OPTIONS
+        value_by_study_option, brainlsap.evaluation.confounds.STEP_OPTIONS
     )
     if scores is not None:
         step_options["scores"] = brainlsap.report.read_results(scores)
@@ -975,13 +1009,13 @@ def predict(
         classifier, study, verbose=True, **options
     )
     print(f"Study: {cohort}")
-    contributions_of_figure: dict[Path, pd.DataFrame] = {}
+    contribution_table_by_path: dict[Path, pd.DataFrame] = {}
     if explain is not None:
         # Refuse a wrong id or model before the table is written.
-        contributions_of_figure = _contributions_by_figure(
+        contribution_table_by_path = _make_contribution_table_by_path(
             classifier, cohort, explain, out
         )
-        check_outputs(contributions_of_figure, overwrite=overwrite)
+        check_outputs(contribution_table_by_path, overwrite=overwrite)
     prediction_table = brainlsap.predict_people(
         classifier, cohort, class_prior=class_prior, ids_are_new=ids_are_new
     )
@@ -1012,7 +1046,7 @@ def predict(
         )
         if "label" in prediction_table:
             _print_label_coverage(prediction_table, list(classifier.origin_.classes))
-    _print_choices(cohort.findings)
+    _print_choice_notes(cohort.findings)
     _print_notes(prediction_table.attrs["side_notes"])
     _print_learned_sites(prediction_table.attrs["learned_sites"])
     if prediction_table["remark"].notna().any():
@@ -1022,8 +1056,10 @@ def predict(
             prediction_table, out, n_digits=brainlsap.data.tables.PREDICTION_DIGITS
         )
         print(f"Table: {table_path}")
-        for figure_path, contributions in contributions_of_figure.items():
-            _draw_contributions(classifier, cohort, contributions, figure_path)
+        for figure_path, scan_contribution_table in contribution_table_by_path.items():
+            _draw_contributions(
+                classifier, cohort, scan_contribution_table, figure_path
+            )
             print(f"Figure: {figure_path}")
 
 
@@ -1052,7 +1088,7 @@ def _print_label_coverage(
         for has_class, is_known in zip(is_class, is_in_training, strict=True)
     ]
     if any(is_measured):
-        coverage_table = brainlsap.external.measure_coverage(
+        coverage_table = brainlsap.external.make_coverage_table(
             prediction_table[is_measured].rename(columns={"label": "truth"}),
             class_names,
         )
@@ -1099,44 +1135,45 @@ def _print_coverage(coverage_records: Sequence[Mapping[Any, Any]]) -> None:
         )
 
 
-def _contributions_by_figure(
-    classifier: Any, cohort: "Cohort", participant: str, out: str
+def _make_contribution_table_by_path(
+    classifier: Any, cohort: "Cohort", participant_id: str, table_path: str
 ) -> "dict[Path, pd.DataFrame]":
     """Return the contribution of every region to the score of a person, by figure path.
 
     There is a figure for each scan and target.
     """
-    is_person = cohort.groups == participant
-    if not is_person.any():
+    is_participant_scan = cohort.groups == participant_id
+    if not is_participant_scan.any():
         raise BrainlsapError(
-            f"{option_text('explain')} is {participant!r}, but none of the "
+            f"{option_text('explain')} is {participant_id!r}, but none of the "
             f"{len(set(cohort.groups))} participants of the study has this ID. An "
             f"example of an ID in this study is {cohort.groups[0]}."
         )
     with warnings.catch_warnings():
         # The predictions of all people give the warnings of these scans, too.
         warnings.simplefilter("ignore", UserWarning)
-        contributions = brainlsap.contribution_table(
-            classifier, cohort.select(is_person)
+        contribution_table = brainlsap.contribution_table(
+            classifier, cohort.select(is_participant_scan)
         )
     return {
-        Path(out).with_name(
-            f"{Path(out).stem}_{scan_name}_{target_name}.png"
-        ): scan_contributions
-        for (scan_name, target_name), scan_contributions in contributions.groupby(
-            ["scan", "target"]
-        )
+        Path(table_path).with_name(
+            f"{Path(table_path).stem}_{scan_name}_{target_name}.png"
+        ): scan_contribution_table
+        for (
+            scan_name,
+            target_name,
+        ), scan_contribution_table in contribution_table.groupby(["scan", "target"])
     }
 
 
 def _draw_contributions(
     classifier: Any,
     cohort: "Cohort",
-    contributions: "pd.DataFrame",
+    scan_contribution_table: "pd.DataFrame",
     figure_path: Path,
 ) -> None:
     """Draw what every region adds to one score of one scan."""
-    target_name = contributions["target"].iloc[0]
+    target_name = scan_contribution_table["target"].iloc[0]
     axis_label = f"contribution to {target_name}"
     if target_name == "stage":
         first_class, *_, last_class = classifier.origin_.classes
@@ -1145,7 +1182,7 @@ def _draw_contributions(
             f"{last_class})"
         )
     figure = brainlsap.report.plot_contributions(
-        contributions, cohort.atlas, axis_label
+        scan_contribution_table, cohort.atlas, axis_label
     )
     figure.savefig(figure_path)
 
@@ -1181,7 +1218,7 @@ def evaluate(
     )
     interval_table = brainlsap.report.tables.interval_table(evaluation)
     print(interval_table.T.to_string(header=False))
-    _print_choices(evaluation.cohort.findings)
+    _print_choice_notes(evaluation.cohort.findings)
     external_facts = evaluation.settings["external"]
     if external_facts["no_sets"]:
         print(f"Prediction sets: {external_facts['no_sets']}.")
@@ -1230,41 +1267,48 @@ def nodes(
 
 
 def _load_cohort(
-    study: str, reading_options: OptionValues, study_options: OptionValues
+    study_path: str,
+    value_by_reading_option: OptionValues,
+    value_by_study_option: OptionValues,
 ) -> "Cohort":
     """Return the cohort to analyse and print a summary.
 
-    Classes are merged here, and `merge_classes` is removed from `study_options`.
+    Classes are merged here, and `merge_classes` is removed from
+    `value_by_study_option`.
     """
-    cohort = brainlsap.data.read_study(study, verbose=True, **reading_options)
-    merged_classes = study_options.pop("merge_classes", None)
+    cohort = brainlsap.data.read_study(
+        study_path, verbose=True, **value_by_reading_option
+    )
+    merged_classes = value_by_study_option.pop("merge_classes", None)
     cohort = brainlsap.workflow.merge_classes(cohort, merged_classes)
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).count_lines[1], sep="\n")
     for value_sentence in brainlsap.data.quality.describe_values(cohort):
         print(f"Values: {value_sentence}", flush=True)
     for finding in brainlsap.data.quality.find_odd_units(cohort):
         print(f"Warning: {finding}", flush=True)
-    _print_choices(cohort.findings)
+    _print_choice_notes(cohort.findings)
     return cohort
 
 
-def _print_choices(findings: Iterable[Finding]) -> None:
+def _print_choice_notes(findings: Iterable[Finding]) -> None:
     """Print the notes on what was chosen, assumed or left out for the user."""
     for finding in findings:
         if finding.kind in CHOICES:
             print(f"Note: {finding}", flush=True)
 
 
-def _command_line(command_name: str, study: str, value_by_option: OptionValues) -> str:
+def _write_command_line(
+    command_name: str, study_path: str, value_by_option: OptionValues
+) -> str:
     """Return a command as a user types it."""
-    arguments = ["brainlsap", command_name, study]
+    arguments = ["brainlsap", command_name, study_path]
     if "model" in value_by_option:
         arguments.insert(2, value_by_option["model"])
-    flag_of_option = {option.name: option.flag for option in options_of(command_name)}
+    flag_by_option = {option.name: option.flag for option in options_of(command_name)}
     for option_name, option_value in value_by_option.items():
         if option_name in ("model", "study"):
             continue
-        option_flag = flag_of_option.get(
+        option_flag = flag_by_option.get(
             option_name, f"--{option_name.replace('_', '-')}"
         )
         for option_entry in (
@@ -1299,10 +1343,10 @@ def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionVal
         for fold_option_name in fold_option_names:
             file_settings.pop(fold_option_name, None)
     file_settings |= flag_options
-    names_of_recipient = [
+    option_names_by_recipient = [
         option_names(recipient_name) for recipient_name in ("reading", "study", "model")
     ]
-    lost_names = file_settings.keys() - set(chain(*names_of_recipient))
+    lost_names = file_settings.keys() - set(chain(*option_names_by_recipient))
     if lost_names:
         raise TypeError(
             f"no function takes the options {sorted(lost_names)}. Add their "
@@ -1310,11 +1354,11 @@ def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionVal
         )
     return [
         _select_options(file_settings, names_to_keep)
-        for names_to_keep in names_of_recipient
+        for names_to_keep in option_names_by_recipient
     ]
 
 
-def _command_option_names(command_name: str) -> set[str]:
+def _list_command_option_names(command_name: str) -> set[str]:
     """Return the Python names of the options of a command."""
     return {option.name for option in options_of(command_name)}
 

@@ -119,31 +119,31 @@ def read_labelled_people(
     cohort = add_labels(cohort, label, folder)
     if merge_classes is None:
         return cohort
-    cohort = _leave_out_unlabelled(model, cohort)
-    labels_of_class = _complete_labels_by_class(model, cohort, merge_classes)
-    return brainlsap.merge_classes(cohort, labels_of_class)
+    cohort = _leave_out_unlabelled_scans(model, cohort)
+    labels_by_class = _complete_labels_by_class(model, cohort, merge_classes)
+    return brainlsap.merge_classes(cohort, labels_by_class)
 
 
 def _read_scan_table(
-    model: PackedClassifier, folder: str | Path, label_name: str, **options: Any
+    model: PackedClassifier, folder: str | Path, label_name: str, **value_by_option: Any
 ) -> pd.DataFrame:
     """Return the columns of the table of people, with a row for each scan.
 
     The columns have the names that the user wrote.
     """
-    reading_options = make_reading_options(model, folder, **options)
+    reading_options = make_reading_options(model, folder, **value_by_option)
     scan_list, feature_sources = open_study(
         folder, reading_options, copied_label_name=label_name
     )
     scan_table = scan_list.table.iloc[:, len(KEY_COLUMNS) :]
     if feature_sources.people_table is None:
         return scan_table
-    name_of_lower_case = {
+    name_by_lower_case = {
         str(column_name).lower(): str(column_name)
         for column_name in feature_sources.people_table.text_table
     }
     return scan_table.rename(
-        columns=lambda column_name: name_of_lower_case.get(
+        columns=lambda column_name: name_by_lower_case.get(
             str(column_name).lower(), str(column_name)
         )
     )
@@ -156,27 +156,29 @@ def _find_label_faults(
     merged_classes: str | Mapping[str, Sequence[str]] | None,
 ) -> list[Finding]:
     """Return a fault if the label is not a column, or has classes of no model."""
-    is_translated = merged_classes is not None
-    name_of_lower_case = {
+    has_merged_classes = merged_classes is not None
+    name_by_lower_case = {
         str(column_head).lower(): column_head for column_head in scan_table.columns
     }
-    column_name = name_of_lower_case.get(label_name.lower())
+    column_name = name_by_lower_case.get(label_name.lower())
     if column_name is None:
-        return [_describe_missing_label(model, scan_table, label_name, is_translated)]
-    column_labels = scan_table[column_name].dropna().astype(str)
-    unknown_label_counts = _count_unknown_labels(model, column_labels)
-    if is_translated or unknown_label_counts.empty:
+        return [
+            _describe_missing_label(model, scan_table, label_name, has_merged_classes)
+        ]
+    label_series = scan_table[column_name].dropna().astype(str)
+    unknown_label_counts = _count_unknown_labels(model, label_series)
+    if has_merged_classes or unknown_label_counts.empty:
         return []
     message = _describe_unknown_labels(model, unknown_label_counts)
-    class_of_label = _propose_class_by_label(model, unknown_label_counts.index)
-    return [Finding(message, FAULT, values=_make_assignment_fields(class_of_label))]
+    class_by_label = _propose_class_by_label(model, unknown_label_counts.index)
+    return [Finding(message, FAULT, values=_make_assignment_fields(class_by_label))]
 
 
 def _describe_missing_label(
     model: PackedClassifier,
     scan_table: pd.DataFrame,
     label_name: str,
-    is_translated: bool,
+    has_merged_classes: bool,
 ) -> Finding:
     """Return the fault that the label is not a column of the table of people.
 
@@ -188,47 +190,49 @@ def _describe_missing_label(
         "fit. "
     )
     column_texts = []
-    counts_of_column = {}
-    for candidate_name, column_values in scan_table.items():
-        column_labels = column_values.dropna().astype(str)
+    label_counts_by_column = {}
+    for candidate_name, column_series in scan_table.items():
+        label_series = column_series.dropna().astype(str)
         column_and_labels_text = str(candidate_name)
         if (
-            has_groups(str(candidate_name), column_values)
-            and column_labels.nunique() <= MAX_LISTED_LABELS
+            has_groups(str(candidate_name), column_series)
+            and label_series.nunique() <= MAX_LISTED_LABELS
         ):
-            column_and_labels_text += f" ({', '.join(sorted(column_labels.unique()))})"
+            column_and_labels_text += f" ({', '.join(sorted(label_series.unique()))})"
         column_texts.append(column_and_labels_text)
-        unknown_label_counts = _count_unknown_labels(model, column_labels)
-        if unknown_label_counts.sum() < len(column_labels):
-            counts_of_column[str(candidate_name)] = unknown_label_counts
-    if len(counts_of_column) != 1:
+        unknown_label_counts = _count_unknown_labels(model, label_series)
+        if unknown_label_counts.sum() < len(label_series):
+            label_counts_by_column[str(candidate_name)] = unknown_label_counts
+    if len(label_counts_by_column) != 1:
         message += (
             "The columns of the table are "
             f"{', '.join(column_texts) or 'none besides the id'}. Name the column of "
             f"the classes with {option_text('label')}"
         )
-        if not is_translated:
+        if not has_merged_classes:
             message += (
                 ", and rename the labels to the classes of the model, "
                 f"{', '.join(model.origin_.classes)}, with "
                 f"{option_text('merge_classes')}"
             )
         return Finding(message, FAULT, kind=NO_LABEL)
-    ((candidate_name, unknown_label_counts),) = counts_of_column.items()
+    ((candidate_name, unknown_label_counts),) = label_counts_by_column.items()
     message += (
         f"The column {candidate_name} contains classes of the model: give "
         f"{option_text('label', candidate_name)}"
     )
-    value_of_option: dict[str, Any] = {"label": candidate_name}
-    if not (is_translated or unknown_label_counts.empty):
+    value_by_option: dict[str, Any] = {"label": candidate_name}
+    if not (has_merged_classes or unknown_label_counts.empty):
         unknown_text = _describe_unknown_labels(model, unknown_label_counts)
         message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
-        class_of_label = _propose_class_by_label(model, unknown_label_counts.index)
-        value_of_option |= _make_assignment_fields(class_of_label)
-    return Finding(message, FAULT, kind=NO_LABEL, values=value_of_option)
+        class_by_label = _propose_class_by_label(model, unknown_label_counts.index)
+        value_by_option |= _make_assignment_fields(class_by_label)
+    return Finding(message, FAULT, kind=NO_LABEL, values=value_by_option)
 
 
-def _count_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Series:
+def _count_unknown_labels(
+    model: PackedClassifier, label_series: pd.Series
+) -> pd.Series:
     """Return the number of scans of each label that is no class of the model.
 
     Labels that were merged in the fit are known.
@@ -238,7 +242,7 @@ def _count_unknown_labels(model: PackedClassifier, labels: pd.Series) -> pd.Seri
     known_labels = {str(class_name) for class_name in model_origin.classes}
     for original_labels in merged_in_fit.values():
         known_labels |= {str(label) for label in original_labels}
-    return labels[~labels.isin(known_labels)].value_counts()
+    return label_series[~label_series.isin(known_labels)].value_counts()
 
 
 def label_counts_text(label_counts: pd.Series) -> str:
@@ -254,10 +258,10 @@ def label_counts_text(label_counts: pd.Series) -> str:
 
 def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
     """Return the message that labels are no classes of the model, and what to do."""
-    class_of_label = _propose_class_by_label(model, label_counts.index)
-    assignments_text = _format_assignments(class_of_label)
+    class_by_label = _propose_class_by_label(model, label_counts.index)
+    assignments_text = _write_merge_classes_text(class_by_label)
     action_text = "Give"
-    if UNKNOWN_CLASS in class_of_label.values():
+    if UNKNOWN_CLASS in class_by_label.values():
         action_text = f"Replace {UNKNOWN_CLASS} by a class of the model in"
     return (
         "the model was not trained on the classes "
@@ -276,7 +280,7 @@ def _propose_class_by_label(
 
     It is `UNKNOWN_CLASS` if not exactly one class of the model has the stage.
     """
-    class_of_label: dict[str, str] = {}
+    class_by_label: dict[str, str] = {}
     for label in labels:
         stage = STAGE_OF_WORD.get(label.lower())
         classes_of_stage = [
@@ -284,26 +288,26 @@ def _propose_class_by_label(
             for class_name in map(str, model.origin_.classes)
             if stage is not None and STAGE_OF_WORD.get(class_name.lower()) == stage
         ]
-        class_of_label[label] = UNKNOWN_CLASS
+        class_by_label[label] = UNKNOWN_CLASS
         if len(classes_of_stage) == 1:
-            class_of_label[label] = classes_of_stage[0]
-    return class_of_label
+            class_by_label[label] = classes_of_stage[0]
+    return class_by_label
 
 
-def _format_assignments(class_of_label: Mapping[str, str]) -> str:
+def _write_merge_classes_text(class_by_label: Mapping[str, str]) -> str:
     """Return the classes of labels as `merge_classes`."""
     return ",".join(
-        f"{class_name}={label}" for label, class_name in class_of_label.items()
+        f"{class_name}={label}" for label, class_name in class_by_label.items()
     )
 
 
-def _make_assignment_fields(class_of_label: Mapping[str, str]) -> dict[str, Any]:
+def _make_assignment_fields(class_by_label: Mapping[str, str]) -> dict[str, Any]:
     """Return what a finding proposes, and the labels whose class a user must name."""
     return {
-        "merge_classes": _format_assignments(class_of_label),
+        "merge_classes": _write_merge_classes_text(class_by_label),
         "unresolved_labels": [
             label
-            for label, class_name in class_of_label.items()
+            for label, class_name in class_by_label.items()
             if class_name == UNKNOWN_CLASS
         ],
     }
@@ -317,16 +321,16 @@ def _complete_labels_by_class(
     """Return the labels of each class; those of the model need not be named."""
     if isinstance(merged_classes, str):
         merged_classes = parse_merged_classes(merged_classes, cohort.classes)
-    labels_of_class = list_originals_by_class(merged_classes)
+    labels_by_class = list_originals_by_class(merged_classes)
     model_origin = model.origin_
-    class_of_label = {
+    class_by_label = {
         str(class_name): str(class_name) for class_name in model_origin.classes
     }
     merged_in_fit = model_origin.facts.get("merged_classes") or {}
     for class_name, original_labels in merged_in_fit.items():
-        class_of_label |= dict.fromkeys(map(str, original_labels), str(class_name))
+        class_by_label |= dict.fromkeys(map(str, original_labels), str(class_name))
     unknown_classes = [
-        new_class for new_class in labels_of_class if new_class not in class_of_label
+        new_class for new_class in labels_by_class if new_class not in class_by_label
     ]
     if unknown_classes:
         raise ParameterError(
@@ -335,11 +339,11 @@ def _complete_labels_by_class(
             f"{', '.join(model_origin.classes)}. Write the class of the model first, "
             "then the label in the new study: CLASS=LABEL."
         )
-    named_labels = {label for labels in labels_of_class.values() for label in labels}
+    named_labels = {label for labels in labels_by_class.values() for label in labels}
     for label in cohort.classes:
-        if label in class_of_label and label not in named_labels:
-            labels_of_class.setdefault(class_of_label[label], []).append(label)
-    return labels_of_class
+        if label in class_by_label and label not in named_labels:
+            labels_by_class.setdefault(class_by_label[label], []).append(label)
+    return labels_by_class
 
 
 def evaluate_model(
@@ -405,7 +409,7 @@ def evaluate_model(
             "the stored model has no model card. Fit the model again by `brainlsap "
             "fit`, or by fit_model in Python."
         )
-    cohort = _select_labelled(model, cohort)
+    cohort = _select_scans_of_classes(model, cohort)
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
     study_options = {
@@ -429,7 +433,7 @@ def evaluate_model(
     )
     predict_seconds = time.perf_counter() - start_seconds
     prediction_table["truth"] = prediction_table.pop("label")
-    key_of_column = {"model": model_card["model"], "repeat": 1, "fold": 1}
+    fit_key_by_column = {"model": model_card["model"], "repeat": 1, "fold": 1}
     class_names = model.origin_.classes
     for class_name in class_names:
         if f"p_{class_name}" not in prediction_table:
@@ -469,7 +473,7 @@ def evaluate_model(
         classes_ordered=model_card["classes_ordered"],
     )
     evaluation = Evaluation(
-        predictions=prediction_table[column_names].assign(**key_of_column)[
+        predictions=prediction_table[column_names].assign(**fit_key_by_column)[
             [*FIT_KEYS, *column_names]
         ],
         scales=pd.DataFrame(columns=[*FIT_KEYS, *COLUMNS_OF_TABLE["scales"]]),
@@ -526,10 +530,10 @@ def coverage_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     if SET_COLUMN not in evaluation.predictions:
         return pd.DataFrame()
-    return measure_coverage(evaluation.predictions, evaluation.cohort.classes)
+    return make_coverage_table(evaluation.predictions, evaluation.cohort.classes)
 
 
-def measure_coverage(
+def make_coverage_table(
     prediction_table: pd.DataFrame, class_names: Sequence[str]
 ) -> pd.DataFrame:
     """Return the rows of :func:`coverage_table`.
@@ -538,7 +542,7 @@ def measure_coverage(
     """
     predicted_sets = prediction_table[SET_COLUMN].str.split(SET_JOINER, regex=False)
     true_labels = prediction_table["truth"]
-    scan_coverage = pd.DataFrame(
+    scan_coverage_table = pd.DataFrame(
         {
             "class": true_labels,
             "participant": prediction_table["participant"],
@@ -554,28 +558,28 @@ def measure_coverage(
             ],
         }
     )
-    person_coverage = scan_coverage.groupby(["class", "participant"]).mean()
+    person_coverage_table = scan_coverage_table.groupby(["class", "participant"]).mean()
     coverage_records = [
-        _make_class_coverage_record(class_name, person_coverage.loc[class_name])
+        _make_class_coverage_record(class_name, person_coverage_table.loc[class_name])
         for class_name in class_names
-        if class_name in person_coverage.index
+        if class_name in person_coverage_table.index
     ]
     if len(coverage_records) > 1:
-        overall_coverage = (
-            scan_coverage.drop(columns="class").groupby("participant").mean()
+        all_class_coverage_table = (
+            scan_coverage_table.drop(columns="class").groupby("participant").mean()
         )
         coverage_records.append(
-            _make_class_coverage_record(ALL_CLASSES, overall_coverage)
+            _make_class_coverage_record(ALL_CLASSES, all_class_coverage_table)
         )
     return pd.DataFrame(coverage_records)
 
 
 def _make_class_coverage_record(
-    class_name: str, person_coverage: pd.DataFrame
+    class_name: str, person_coverage_table: pd.DataFrame
 ) -> dict[str, Any]:
     """Return the row of :func:`coverage_table` of people of one class, or of all."""
-    n_people = len(person_coverage)
-    n_covered_people = float(person_coverage["covered"].sum())
+    n_people = len(person_coverage_table)
+    n_covered_people = float(person_coverage_table["covered"].sum())
     # A person with several visits can be covered in part.
     lower_bound, upper_bound = wilson_interval(n_covered_people, n_people)
     return {
@@ -584,11 +588,11 @@ def _make_class_coverage_record(
         "coverage": n_covered_people / n_people,
         "low": lower_bound,
         "high": upper_bound,
-        "mean_size": float(person_coverage["size"].mean()),
+        "mean_size": float(person_coverage_table["size"].mean()),
     }
 
 
-def _leave_out_unlabelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
+def _leave_out_unlabelled_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return the scans with a label; raise if no scan has one."""
     label_name = model.origin_.label_name
     is_labelled = (cohort.table["label"] != UNLABELLED).to_numpy()
@@ -613,24 +617,24 @@ def _leave_out_unlabelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
     )
 
 
-def _select_labelled(model: PackedClassifier, cohort: Cohort) -> Cohort:
+def _select_scans_of_classes(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return the scans with a label, as a class of the model; refuse other labels."""
     model_origin = model.origin_
-    cohort = _leave_out_unlabelled(model, cohort)
-    scan_labels = pd.Series(
+    cohort = _leave_out_unlabelled_scans(model, cohort)
+    scan_label_series = pd.Series(
         merge_labels(cohort, model_origin.facts.get("merged_classes") or {}),
         dtype=object,
     )
-    is_unknown = ~scan_labels.isin(list(model_origin.classes))
+    is_unknown = ~scan_label_series.isin(list(model_origin.classes))
     if is_unknown.any():
-        label_counts = scan_labels[is_unknown].value_counts()
+        label_counts = scan_label_series[is_unknown].value_counts()
         raise ParameterError(f"{_describe_unknown_labels(model, label_counts)}.")
     # The column of the labels is not a covariate.
     copied_columns = {cohort.label_name} - {*KEY_COLUMNS}
     scan_table = cohort.table.drop(columns=[*copied_columns], errors="ignore")
     return replace(
         cohort,
-        table=scan_table.assign(label=scan_labels.to_numpy()),
+        table=scan_table.assign(label=scan_label_series.to_numpy()),
         classes=tuple(model_origin.classes),
         classes_ordered=True,
         label_name=model_origin.label_name,

@@ -194,13 +194,13 @@ def _parse_pair(pair_text: str) -> tuple[str, str]:
     return pair_key, pair_value
 
 
-def _convert_shares(shares_value: object) -> str | dict[str, float]:
-    if isinstance(shares_value, dict):
+def _convert_shares(option_value: object) -> str | dict[str, float]:
+    if isinstance(option_value, dict):
         return {
             class_name: _convert_number(share)
-            for class_name, share in shares_value.items()
+            for class_name, share in option_value.items()
         }
-    return _parse_shares(_convert_text(shares_value))
+    return _parse_shares(_convert_text(option_value))
 
 
 def _parse_shares(shares_text: str) -> str | dict[str, float]:
@@ -1577,13 +1577,13 @@ def _adapt_option_to_command(option: Option, command_name: str) -> Option:
 
 def _group_options(command_name: str) -> tuple[OptionGroup, ...]:
     """Return the options of a command by their titles in its help text."""
-    title_of_group = GROUP_TITLES[command_name]
+    title_by_group = GROUP_TITLES[command_name]
     options_by_title: dict[str, list[Option]] = {
-        group_title: [] for group_title in title_of_group.values()
+        group_title: [] for group_title in title_by_group.values()
     }
     for option in OPTIONS:
         if command_name in option.commands:
-            group_title = title_of_group.get(option.group) or title_of_group[""]
+            group_title = title_by_group.get(option.group) or title_by_group[""]
             options_by_title[group_title].append(
                 _adapt_option_to_command(option, command_name)
             )
@@ -1593,7 +1593,7 @@ def _group_options(command_name: str) -> tuple[OptionGroup, ...]:
     )
 
 
-def _check_option(option: Option) -> None:
+def _check_option_entry(option: Option) -> None:
     """Raise where an entry contradicts itself, or names an unknown command."""
     unknown_commands = {*option.commands} - {*GROUP_TITLES}
     has_command = bool(option.commands)
@@ -1615,7 +1615,7 @@ def _check_option(option: Option) -> None:
 def _check_options() -> None:
     """Raise where a command, or settings files, would have two options of one name."""
     for option in OPTIONS:
-        _check_option(option)
+        _check_option_entry(option)
     for command_name in COMMANDS:
         command_options = options_of(command_name)
         _check_unique([o.name for o in command_options], f"brainlsap {command_name}")
@@ -1648,10 +1648,10 @@ COMMANDS: dict[str, tuple[OptionGroup, ...]] = {
 _check_options()
 
 
-def check_whole_numbers(option_values: Mapping[str, object]) -> None:
+def check_whole_numbers(value_by_option: Mapping[str, object]) -> None:
     """Raise ParameterError for a whole number that is none or outside its limits."""
     for option in CONFIGURABLE:
-        option_value = option_values.get(option.name)
+        option_value = value_by_option.get(option.name)
         if not isinstance(option.kind, WholeNumber) or option_value is None:
             continue
         try:
@@ -1721,16 +1721,16 @@ def read_config(path: str | Path) -> dict[str, object]:
         option_key: option for option in CONFIGURABLE for option_key in option.keys
     }
     file_settings: dict[str, object] = {}
-    first_key_of_option: dict[str, str] = {}
+    first_key_by_option: dict[str, str] = {}
     unknown_keys: list[str] = []
-    for file_key, file_value in _iter_entries(path, file_content):
+    for file_key, file_value in _iter_settings(path, file_content):
         option = option_by_key.get(file_key.replace("-", "_"))
         if option is None:
-            nearest_key = _nearest_key(file_key, option_by_key)
+            nearest_key = _find_nearest_key(file_key, option_by_key)
             unknown_keys.append(f"{file_key!r} (nearest: {nearest_key!r})")
             continue
         if option.name in file_settings:
-            first_key = first_key_of_option[option.name]
+            first_key = first_key_by_option[option.name]
             alias_note = ""
             if first_key != file_key:
                 alias_note = f" {file_key} and {first_key} name the same option."
@@ -1743,7 +1743,7 @@ def read_config(path: str | Path) -> dict[str, object]:
             file_settings[option.name] = option.convert(file_value)
         except ValueError as error:
             raise BrainlsapError(f"{file_key} {error}.", path=path) from error
-        first_key_of_option[option.name] = file_key
+        first_key_by_option[option.name] = file_key
     if unknown_keys:
         raise BrainlsapError(
             f"unknown settings: {', '.join(unknown_keys)}. Use the names of flags "
@@ -1754,7 +1754,7 @@ def read_config(path: str | Path) -> dict[str, object]:
     return file_settings
 
 
-def _iter_entries(
+def _iter_settings(
     path: str | Path, file_content: Mapping[str, object]
 ) -> Iterator[tuple[str, object]]:
     """Yield the keys and values of a settings file, including those in sections."""
@@ -1762,7 +1762,7 @@ def _iter_entries(
         if entry_key not in SECTIONS:
             yield entry_key, entry_value
         elif isinstance(entry_value, dict):
-            yield from _iter_entries(path, entry_value)
+            yield from _iter_settings(path, entry_value)
         else:
             raise BrainlsapError(
                 f"{entry_key} must be a section, [{entry_key}], got {entry_value!r}.",
@@ -1770,7 +1770,7 @@ def _iter_entries(
             )
 
 
-def _nearest_key(unknown_key: str, valid_keys: Iterable[str]) -> str:
+def _find_nearest_key(unknown_key: str, valid_keys: Iterable[str]) -> str:
     """Return the valid key or section with the most similar spelling."""
     valid_names = [*valid_keys, *SECTIONS]
     return difflib.get_close_matches(

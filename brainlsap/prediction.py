@@ -208,17 +208,19 @@ def fit_model(
         facts={
             "steps": deconfounder.to_dict(),
             "ranges": {
-                covariate_name: _covariate_range(cohort, covariate_name)
+                covariate_name: _find_covariate_range(cohort, covariate_name)
                 for covariate_name in deconfounder.regress_out
             },
             "merged_classes": cohort.provenance.get("merged_classes"),
-            "connectomes": _summarize_connectomes(model, cohort),
+            "connectomes": _make_connectome_profile(model, cohort),
             "sides": _measure_side_differences(model, cohort),
-            "most_missing": float(_missing_shares(model, cohort.features).max()),
+            "most_missing": float(
+                _compute_missing_shares(model, cohort.features).max()
+            ),
             "card": make_card(
                 model, cohort, deconfounder, _find_model_name(model), scores
             ),
-            "people": _hash_training(cohort),
+            "people": _make_training_hash_record(cohort),
         },
     )
     save_model(model, out)
@@ -248,16 +250,16 @@ def make_storable_model(
         If the name stands for several models, is unknown, or is that of a model that
         only pickle could store.
     """
-    model_of_name = make_models(
+    model_by_name = make_models(
         name, preset=preset, random_state=random_state, **model_settings
     )
-    if len(model_of_name) > 1:
+    if len(model_by_name) > 1:
         raise ParameterError(
-            f"{name!r} names {len(model_of_name)} models, but a model file can "
+            f"{name!r} names {len(model_by_name)} models, but a model file can "
             "contain only one. Name one model of "
             f"{', '.join(list_storable_models())}."
         )
-    ((model_title, (model, _)),) = model_of_name.items()
+    ((model_title, (model, _)),) = model_by_name.items()
     if type(model).__name__ not in CLASSIFIERS:
         raise ParameterError(
             f"{model_title} cannot be stored, because it has covariates or steps of "
@@ -270,16 +272,16 @@ def make_storable_model(
 
 def _find_model_name(model: PackedClassifier) -> str:
     """Return the name in `MODELS` of what kind of model this is, else its class."""
-    kind_settings = _kind_settings(model)
+    kind_settings = _collect_kind_settings(model)
     for model_name, (candidate_model, _) in make_models("all").items():
         if type(candidate_model) is not type(model):
             continue
-        if _kind_settings(candidate_model) == kind_settings:
+        if _collect_kind_settings(candidate_model) == kind_settings:
             return model_name
     return type(model).__name__
 
 
-def _kind_settings(model: PackedClassifier) -> dict[str, object]:
+def _collect_kind_settings(model: PackedClassifier) -> dict[str, object]:
     """Return the settings that distinguish the kinds of models of one class."""
     model_settings: dict[str, object] = model.get_params()
     if isinstance(model, LSAPClassifier):
@@ -290,20 +292,16 @@ def _kind_settings(model: PackedClassifier) -> dict[str, object]:
     }
 
 
-def _hash_training(cohort: Cohort) -> dict[str, Any]:
+def _make_training_hash_record(cohort: Cohort) -> dict[str, Any]:
     """Return the keyed hashes of the people and scans of a training."""
     salt = make_salt(cohort)
     connectomes = None if cohort.shares_connectome else cohort.connectomes
-    hashes_of_scans = hash_scans(cohort.features, connectomes, salt)
+    scan_hash_lists = hash_scans(cohort.features, connectomes, salt)
     return {
         "salt": salt,
         "ids": hash_people(cohort.groups, salt),
         "scans": sorted(
-            {
-                scan_hash
-                for hashes_of_scan in hashes_of_scans
-                for scan_hash in hashes_of_scan
-            }
+            {scan_hash for scan_hashes in scan_hash_lists for scan_hash in scan_hashes}
         ),
     }
 
@@ -317,7 +315,7 @@ def list_storable_models() -> list[str]:
     ]
 
 
-def _summarize_connectomes(
+def _make_connectome_profile(
     model: PackedClassifier, cohort: Cohort
 ) -> dict[str, Any] | None:
     """Return the properties of the connectomes, or None if the model stores one."""
@@ -387,17 +385,19 @@ def _warn_of_exchanged_sides(
     return note_texts
 
 
-def _missing_shares(model: PackedClassifier, features: np.ndarray) -> np.ndarray:
+def _compute_missing_shares(
+    model: PackedClassifier, features: np.ndarray
+) -> np.ndarray:
     """Return the share of the values used in the fit that each scan lacks."""
-    is_missing = np.isnan(features[:, model.measured_])
-    return is_missing.mean(axis=(1, 2))
+    is_missing_value = np.isnan(features[:, model.measured_])
+    return is_missing_value.mean(axis=(1, 2))
 
 
 def _find_sparse_scan_faults(
     model: PackedClassifier, features: np.ndarray, scan_names: pd.Series
 ) -> list[Finding]:
     """Return a fault for each scan that lacks most values of the fit."""
-    missing_shares = _missing_shares(model, features)
+    missing_shares = _compute_missing_shares(model, features)
     is_refused = missing_shares > MAX_MISSING_SHARE
     return [
         Finding(
@@ -427,7 +427,7 @@ def _check_missing_values(
     model: PackedClassifier, features: np.ndarray, scan_names: pd.Series
 ) -> None:
     """Raise for scans that lack most values of the fit; warn if many are missing."""
-    missing_shares = _missing_shares(model, features)
+    missing_shares = _compute_missing_shares(model, features)
     fault_findings = _find_sparse_scan_faults(model, features, scan_names)
     if fault_findings:
         exclude_option_text = exclude_text(
@@ -458,16 +458,16 @@ def _flag_unlike_connectomes(
 ) -> np.ndarray:
     """Return and warn which connectomes differ in kind from those of the fit."""
     is_unlike = np.zeros(len(scan_names), dtype=bool)
-    connectome_facts = model.origin_.facts.get("connectomes")
-    if connectome_facts is None:
+    connectome_profile = model.origin_.facts.get("connectomes")
+    if connectome_profile is None:
         return is_unlike
-    masks_of_difference = flag_unlike_scans(connectomes, connectome_facts)
-    if masks_of_difference:
-        is_unlike = np.any([*masks_of_difference.values()], axis=0)
+    mask_by_difference = flag_unlike_scans(connectomes, connectome_profile)
+    if mask_by_difference:
+        is_unlike = np.any([*mask_by_difference.values()], axis=0)
         message = (
             f"{is_unlike.sum()} of {len(scan_names)} scans "
             f"({listed(scan_names[is_unlike], 5)}) have connectomes unlike the "
-            f"training connectomes: {'; '.join(masks_of_difference)}. The predictions "
+            f"training connectomes: {'; '.join(mask_by_difference)}. The predictions "
             "are unreliable. Compute these connectomes by the method used for the "
             "training data."
         )
@@ -496,18 +496,18 @@ def flag_training_scans(
     has_training_data, has_training_id : arrays of bool, shape (n_scans,)
         All False for files of models that hold no hashes.
     """
-    training_hashes = model.origin_.facts.get("people")
-    if not training_hashes:
+    training_hash_record = model.origin_.facts.get("people")
+    if not training_hash_record:
         is_in_training = np.zeros(cohort.n_scans, dtype=bool)
         return is_in_training, is_in_training
-    salt = training_hashes["salt"]
+    salt = training_hash_record["salt"]
     own_connectomes = None if cohort.shares_connectome else connectomes
-    training_scan_hashes = set(training_hashes["scans"])
+    training_scan_hashes = set(training_hash_record["scans"])
     has_training_data = [
-        not training_scan_hashes.isdisjoint(hashes_of_scan)
-        for hashes_of_scan in hash_scans(features, own_connectomes, salt)
+        not training_scan_hashes.isdisjoint(scan_hashes)
+        for scan_hashes in hash_scans(features, own_connectomes, salt)
     ]
-    training_id_hashes = set(training_hashes["ids"])
+    training_id_hashes = set(training_hash_record["ids"])
     if cohort.provenance.get("people") == NOT_GIVEN:
         training_id_hashes = set()  # The ids are row numbers.
     has_training_id = [
@@ -517,7 +517,7 @@ def flag_training_scans(
     return np.array(has_training_data), np.array(has_training_id)
 
 
-def _warn_of_training(
+def _warn_of_training_people(
     cohort: Cohort, is_in_training: np.ndarray, *, ids_are_new: bool
 ) -> None:
     """Warn how many people of a cohort were in the training."""
@@ -541,26 +541,26 @@ def _warn_of_training(
     )
 
 
-def _write_remark_by_scan(mask_of_remark: Mapping[str, np.ndarray]) -> list[str | None]:
+def _list_scan_remarks(mask_by_remark: Mapping[str, np.ndarray]) -> list[str | None]:
     """Return the remarks that apply to each scan, or None where none does."""
     return [
         "; ".join(
             remark
-            for remark, is_applicable in zip(mask_of_remark, remark_flags, strict=True)
+            for remark, is_applicable in zip(mask_by_remark, remark_flags, strict=True)
             if is_applicable
         )
         or None
-        for remark_flags in zip(*mask_of_remark.values(), strict=True)
+        for remark_flags in zip(*mask_by_remark.values(), strict=True)
     ]
 
 
-def _covariate_range(cohort: Cohort, covariate_name: str) -> tuple[float, float]:
+def _find_covariate_range(cohort: Cohort, covariate_name: str) -> tuple[float, float]:
     """Return the smallest and largest value of a covariate; NaN for categories."""
-    covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
-    if has_groups(covariate_name, covariate_values):
+    covariate_series = cohort.table[find_covariate_column(cohort.table, covariate_name)]
+    if has_groups(covariate_name, covariate_series):
         return np.nan, np.nan
-    numeric_values = covariate_values.astype(float)
-    return float(numeric_values.min()), float(numeric_values.max())
+    number_series = covariate_series.astype(float)
+    return float(number_series.min()), float(number_series.max())
 
 
 def read_new_people(
@@ -619,13 +619,13 @@ def read_people(
     model = load_fitted_model(model)
     if folder is not None:
         check_option_names(options, ("verbose",))
-    stored_options = ReadingOptions.from_jsonable(model.origin_.reading)
-    _check_fixed_options(stored_options, options)
+    stored_reading_options = ReadingOptions.from_jsonable(model.origin_.reading)
+    _check_fixed_options(stored_reading_options, options)
     if folder is not None and is_cohort_file(folder):
         # The options of the fit are left out: `predict_people` compares them with
         # those stored in the cohort.
         return _skip_sparse_scans(model, read_study(folder, **options))
-    stored_atlas_name = str(stored_options.atlas)
+    stored_atlas_name = str(stored_reading_options.atlas)
     is_atlas_bundled = str(Path(stored_atlas_name)) in available_atlases()
     if not (is_atlas_bundled or "atlas" in options or Path(stored_atlas_name).exists()):
         raise ParameterError(
@@ -633,7 +633,7 @@ def read_people(
             f"not found. Give its location with {option_text('atlas')}."
         )
     if folder is None:
-        return _cohort_from_arrays(model, options)
+        return _make_cohort_from_arrays(model, options)
     reading_options = make_reading_options(model, folder, **options)
     try:
         cohort = read_folder(
@@ -642,7 +642,7 @@ def read_people(
     except RefusedStudyError as error:
         if not _uses_own_connectomes(model):
             raise
-        findings = [_advise_for_model(finding) for finding in error.findings]
+        findings = [_adapt_advice_to_model(finding) for finding in error.findings]
         raise error.with_findings(folder, findings) from None
     return _skip_sparse_scans(model, cohort)
 
@@ -652,7 +652,7 @@ def _uses_own_connectomes(model: PackedClassifier) -> bool:
     return model.shared_connectome_ is None and model.preparation_.network is None
 
 
-def _advise_for_model(finding: Finding) -> Finding:
+def _adapt_advice_to_model(finding: Finding) -> Finding:
     """Return a finding whose advice fits a model of a connectome for each scan.
 
     One connectome for all participants, and another way to symmetrise than in the fit,
@@ -678,9 +678,9 @@ def make_reading_options(
 
     They are those of the fit, except where `options` has others.
     """
-    stored_options = ReadingOptions.from_jsonable(model.origin_.reading)
+    stored_reading_options = ReadingOptions.from_jsonable(model.origin_.reading)
     reading_options = DEFAULT_OPTIONS.change(
-        **stored_options.to_jsonable(), folder=folder, label=None
+        **stored_reading_options.to_jsonable(), folder=folder, label=None
     )
     shared_connectome = model.shared_connectome_
     if shared_connectome is not None and shared_connectome.any():
@@ -748,24 +748,24 @@ def suggest_new_options(
     return [option_changes for option_changes in allowed_changes if option_changes]
 
 
-def _cohort_from_arrays(
-    model: PackedClassifier, array_options: Mapping[str, Any]
+def _make_cohort_from_arrays(
+    model: PackedClassifier, array_arguments: Mapping[str, Any]
 ) -> Cohort:
     """Return a cohort of arrays with the regions and features of a model."""
     model_origin = model.origin_
-    stored_options = ReadingOptions.from_jsonable(model_origin.reading)
+    stored_reading_options = ReadingOptions.from_jsonable(model_origin.reading)
     atlas = Atlas.from_names(model_origin.region_names, name=model_origin.atlas_name)
     cohort_arguments = {
         "labels": None,
         "label_name": model_origin.label_name,
-        "atlas": stored_options.atlas or atlas,
-        "negative": stored_options.negative or "refuse",
+        "atlas": stored_reading_options.atlas or atlas,
+        "negative": stored_reading_options.negative or "refuse",
     }
     shared_connectome = model.shared_connectome_
     if shared_connectome is not None:
         has_weights = shared_connectome.any()
         cohort_arguments["connectomes"] = shared_connectome if has_weights else None
-    cohort_arguments |= array_options
+    cohort_arguments |= array_arguments
     for argument_name in ("connectomes", "features"):
         if argument_name not in cohort_arguments:
             raise ParameterError(
@@ -788,8 +788,8 @@ def add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Co
     """Return the cohort with the labels of a column, if one is given."""
     if label_name is None:
         return cohort
-    label_values = get_label_series(cohort, label_name)
-    if label_values is None:
+    label_series = get_label_series(cohort, label_name)
+    if label_series is None:
         covariates_text = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
         raise ParameterError(
             f"{folder}: the label {label_name!r} is not a column of the participants "
@@ -797,12 +797,12 @@ def add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Co
             f"the column with {option_text('label')}, or leave {option_text('label')} "
             "out."
         )
-    label_values = label_values.fillna(UNLABELLED)
+    label_series = label_series.fillna(UNLABELLED)
     # The labels are only copied to the predictions; their order does not matter.
     return replace(
         cohort,
-        table=cohort.table.assign(label=label_values),
-        classes=order_classes(label_values.tolist())[0],
+        table=cohort.table.assign(label=label_series),
+        classes=order_classes(label_series.tolist())[0],
         classes_ordered=True,
         label_name=label_name,
     )
@@ -821,20 +821,21 @@ def load_fitted_model(model: PackedClassifier | str | Path) -> PackedClassifier:
 
 
 def _check_fixed_options(
-    stored_options: ReadingOptions, new_options: Mapping[str, Any]
+    stored_reading_options: ReadingOptions, new_value_by_option: Mapping[str, Any]
 ) -> None:
     """Raise if options contradict those with which the data of the fit were read."""
-    value_of_option = stored_options.to_jsonable(FIXED_OPTIONS)
-    for new_option_name, stored_value in value_of_option.items():
-        if new_option_name not in new_options:
+    stored_value_by_option = stored_reading_options.to_jsonable(FIXED_OPTIONS)
+    for new_option_name, stored_value in stored_value_by_option.items():
+        if new_option_name not in new_value_by_option:
             continue
-        new_value = to_jsonable(new_options[new_option_name])
+        new_value = to_jsonable(new_value_by_option[new_option_name])
         # "refuse" changes nothing: data that need another value are not read.
         if new_value not in (stored_value, "refuse"):
             raise ParameterError(
                 f"{option_name(new_option_name)} must be {stored_value!r}, as in the "
-                f"fit of the model; got {new_options[new_option_name]!r}. Leave "
-                f"{option_text(new_option_name)} out to use the value of the model."
+                f"fit of the model; got {new_value_by_option[new_option_name]!r}. "
+                f"Leave {option_text(new_option_name)} out to use the value of the "
+                "model."
             )
 
 
@@ -901,7 +902,7 @@ def predict_people(
     check_cohort_given(cohort)
     model = load_fitted_model(model)
     model_origin = model.origin_
-    prior_shares = _resolve_prior(model, class_prior)
+    prior_shares = _resolve_prior_shares(model, class_prior)
     _check_fixed_options(
         ReadingOptions.from_jsonable(model_origin.reading),
         cohort.reading_options.to_jsonable(),
@@ -916,23 +917,25 @@ def predict_people(
     )
     if not ids_are_new:
         is_in_training = is_in_training | has_training_id
-    _warn_of_training(cohort, is_in_training, ids_are_new=ids_are_new)
+    _warn_of_training_people(cohort, is_in_training, ids_are_new=ids_are_new)
     features = _deconfound_features(model, cohort, features)
     deconfounder = _load_deconfounder(model)
     is_unharmonized = ~deconfounder.has_learned_site(cohort.table)
     lacks_covariate = np.zeros(cohort.n_scans, dtype=bool)
-    for covariate_name, fit_range in model_origin.facts.get("ranges", {}).items():
+    for covariate_name, min_and_max_in_fit in model_origin.facts.get(
+        "ranges", {}
+    ).items():
         lacks_covariate |= _flag_scans_without_covariate(
-            cohort, covariate_name, fit_range
+            cohort, covariate_name, min_and_max_in_fit
         )
     z_scores = model.scaler_.apply(features)
-    is_outlier = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
-    if is_outlier.any():
+    is_outlier_scan = (np.abs(z_scores) > 3).mean(axis=(1, 2)) > MAX_OUTLIER_SHARE
+    if is_outlier_scan.any():
         warnings.warn(
-            f"{is_outlier.sum()} of {len(scan_names)} scans are unlike the training "
-            f"scans ({listed(scan_names[is_outlier], 5)}): more than a tenth of their "
-            "values are over 3 standard deviations from the means of the training "
-            "scans. The probabilities of these scans are unreliable.",
+            f"{is_outlier_scan.sum()} of {len(scan_names)} scans are unlike the "
+            f"training scans ({listed(scan_names[is_outlier_scan], 5)}): more than a "
+            "tenth of their values are over 3 standard deviations from the means of "
+            "the training scans. The probabilities of these scans are unreliable.",
             stacklevel=2,
         )
     X = pack(connectomes, features)
@@ -972,24 +975,24 @@ def predict_people(
             for true_label in true_labels
         ]
     remark_masks = (
-        is_outlier,
+        is_outlier_scan,
         is_unlike_connectome,
         is_in_training,
         is_unharmonized,
         lacks_covariate,
     )
-    prediction_table["remark"] = _write_remark_by_scan(
+    prediction_table["remark"] = _list_scan_remarks(
         dict(zip(REMARKS, remark_masks, strict=True))
     )
-    share_of_class = dict(zip(class_names, prior_shares.tolist(), strict=True))
+    share_by_class = dict(zip(class_names, prior_shares.tolist(), strict=True))
     prediction_table.attrs["class_prior"] = {
-        class_name: share_of_class[class_name] for class_name in ordered_classes
+        class_name: share_by_class[class_name] for class_name in ordered_classes
     }
     prediction_table.attrs["no_sets"] = reason_without_set
     prediction_table.attrs["side_notes"] = side_notes
     prediction_table.attrs["is_in_training"] = is_in_training.tolist()
     prediction_table.attrs["n_unlike"] = {
-        "features": int(is_outlier.sum()),
+        "features": int(is_outlier_scan.sum()),
         "connectomes": int(is_unlike_connectome.sum()),
     }
     prediction_table.attrs["n_unharmonized"] = int(is_unharmonized.sum())
@@ -1044,12 +1047,12 @@ def contribution_table(
         [range(n_scans), model.origin_.region_names, target_names],
         names=["row", "region", "target"],
     )
-    region_contributions = pd.DataFrame(
+    region_contribution_table = pd.DataFrame(
         {"contribution": contributions.ravel()}, row_multiindex
     ).reset_index()
     scan_table = cohort.table[["scan", "participant"]].reset_index(drop=True)
     column_names = ["scan", "participant", "region", "target", "contribution"]
-    return region_contributions.join(scan_table, on="row")[column_names]
+    return region_contribution_table.join(scan_table, on="row")[column_names]
 
 
 def match_regions_and_features(
@@ -1116,14 +1119,14 @@ def _deconfound_features(
 
 
 def _flag_scans_without_covariate(
-    cohort: Cohort, covariate_name: str, fit_range: tuple[float, float]
+    cohort: Cohort, covariate_name: str, min_and_max_in_fit: tuple[float, float]
 ) -> np.ndarray:
     """Warn if values of a covariate are missing or far outside the range of the fit.
 
     Returns which scans have no value.
     """
-    new_minimum, new_maximum = _covariate_range(cohort, covariate_name)
-    fit_minimum, fit_maximum = fit_range
+    new_minimum, new_maximum = _find_covariate_range(cohort, covariate_name)
+    fit_minimum, fit_maximum = min_and_max_in_fit
     # Half of the range of the fit is tolerated below and above it.
     if (
         new_minimum < 1.5 * fit_minimum - fit_maximum / 2
@@ -1135,34 +1138,34 @@ def _flag_scans_without_covariate(
             "units may be different",
             stacklevel=3,
         )
-    covariate_values = cohort.table[find_covariate_column(cohort.table, covariate_name)]
-    is_missing = covariate_values.isna().to_numpy()
-    if is_missing.any():
-        scans_text = listed(cohort.table["scan"][is_missing], 5)
+    covariate_series = cohort.table[find_covariate_column(cohort.table, covariate_name)]
+    is_missing_value = covariate_series.isna().to_numpy()
+    if is_missing_value.any():
+        scans_text = listed(cohort.table["scan"][is_missing_value], 5)
         warnings.warn(
-            f"{is_missing.sum()} of {len(is_missing)} scans "
-            f"{verb_form(is_missing.sum(), 'have')} no {covariate_name} "
+            f"{is_missing_value.sum()} of {len(is_missing_value)} scans "
+            f"{verb_form(is_missing_value.sum(), 'have')} no {covariate_name} "
             f"({scans_text}). The mean over the training scans is used instead.",
             stacklevel=3,
         )
-    return is_missing
+    return is_missing_value
 
 
 def merge_labels(
     cohort: Cohort, merged_classes: Mapping[str, Sequence[str]]
 ) -> list[Any]:
     """Return the labels of scans after the merging of classes in the fit."""
-    class_of_original = {
+    class_by_original = {
         str(original_class): new_class
         for new_class, original_classes in merged_classes.items()
         for original_class in original_classes
     }
     return [
-        class_of_original.get(str(scan_label), scan_label) for scan_label in cohort.y
+        class_by_original.get(str(scan_label), scan_label) for scan_label in cohort.y
     ]
 
 
-def _resolve_prior(
+def _resolve_prior_shares(
     model: PackedClassifier, class_prior: ClassPrior | None
 ) -> np.ndarray:
     """Return the class shares that the probabilities of new scans assume."""
@@ -1228,14 +1231,14 @@ def make_card(
         },
         "scores": None
         if scores is None
-        else _read_scores(scores, model, cohort, deconfounder),
+        else _make_score_record(scores, model, cohort, deconfounder),
         "prediction_sets": set_record,
         "version": brainlsap.__version__,
     }
     return to_jsonable(model_card)
 
 
-def _read_scores(
+def _make_score_record(
     evaluation: Evaluation,
     model: PackedClassifier,
     cohort: Cohort,
@@ -1247,10 +1250,10 @@ def _read_scores(
             "the scores were computed from other data than this fit. Give the "
             "results of `brainlsap run` on the same study with the same options."
         )
-    step_settings = evaluation.settings.get("steps") or {}
+    value_by_step_option = evaluation.settings.get("steps") or {}
     for step_option in STEP_OPTIONS:
         fitted_setting = to_jsonable(getattr(deconfounder, step_option)) or []
-        scored_setting = step_settings.get(step_option) or []
+        scored_setting = value_by_step_option.get(step_option) or []
         if fitted_setting != scored_setting:
             raise ParameterError(
                 f"{step_option} was {scored_setting or 'not given'} for the scores, "
@@ -1295,7 +1298,9 @@ def hash_person(person_id: str, salt: str) -> str:
     still test each of them, because the key is in the file. The ids `sub-01` and `01`
     have the same hash, because tables and folders of one study write either.
     """
-    return _hash(str(person_id).strip().removeprefix("sub-").encode(), salt)
+    return _compute_keyed_hash(
+        str(person_id).strip().removeprefix("sub-").encode(), salt
+    )
 
 
 def hash_people(person_ids: Iterable[str], salt: str) -> list[str]:
@@ -1311,15 +1316,21 @@ def hash_scans(
     for scan_index, scan_values in enumerate(features):
         # All NaN are the same.
         hashed_values = np.where(np.isnan(scan_values), np.float64(np.nan), scan_values)
-        scan_hashes = [_hash(b"features" + hashed_values.astype("<f8").tobytes(), salt)]
+        scan_hashes = [
+            _compute_keyed_hash(
+                b"features" + hashed_values.astype("<f8").tobytes(), salt
+            )
+        ]
         if connectomes is not None:
             hashed_values = np.ascontiguousarray(connectomes[scan_index], dtype="<f4")
-            scan_hashes.append(_hash(b"connectome" + hashed_values.tobytes(), salt))
+            scan_hashes.append(
+                _compute_keyed_hash(b"connectome" + hashed_values.tobytes(), salt)
+            )
         hashes_by_scan.append(scan_hashes)
     return hashes_by_scan
 
 
-def _hash(content_bytes: bytes, salt: str) -> str:
+def _compute_keyed_hash(content_bytes: bytes, salt: str) -> str:
     """Return a keyed hash of 64 bits."""
     return hashlib.blake2b(
         content_bytes, key=bytes.fromhex(salt), digest_size=8
@@ -1382,8 +1393,8 @@ def card_text(model: PackedClassifier) -> str:
         )
         card_lines.append(f"  {covariate_kind}: {counts_text}")
     card_lines += [f"Steps: {_adjustment_text(model_card['steps'])}"]
-    card_lines += _score_lines(model_card)
-    card_lines += [f"Prediction sets: {sets_text(model_card)}"]
+    card_lines += _list_score_lines(model_card)
+    card_lines += [f"Prediction sets: {prediction_sets_text(model_card)}"]
     card_lines += [f"Not for: {'; '.join(UNINTENDED_USES)}", "Settings:"]
     card_lines += [
         f"  {setting_name}: {_setting_text(model, setting_name, setting_value)}"
@@ -1401,17 +1412,17 @@ def _setting_text(
     return "one for each scan" if _uses_own_connectomes(model) else "one for all scans"
 
 
-def _adjustment_text(step_settings: Mapping[str, Any]) -> str:
+def _adjustment_text(value_by_step_option: Mapping[str, Any]) -> str:
     """Return the steps before the model."""
-    steps_text = ", then ".join(list_step_phrases(step_settings)) or "none"
+    steps_text = ", then ".join(list_step_phrases(value_by_step_option)) or "none"
     # Files of earlier versions have no reference class.
-    reference_class = step_settings.get("reference_class")
+    reference_class = value_by_step_option.get("reference_class")
     if reference_class is not None:
         steps_text += f", learned from {reference_class} alone"
     return steps_text
 
 
-def _score_lines(model_card: Mapping[str, Any]) -> list[str]:
+def _list_score_lines(model_card: Mapping[str, Any]) -> list[str]:
     """Return the lines of the scores."""
     score_record = model_card["scores"]
     if score_record is None:
@@ -1419,7 +1430,7 @@ def _score_lines(model_card: Mapping[str, Any]) -> list[str]:
     folds_text = f"{score_record['folds']} folds"
     if score_record["leave_out"]:
         folds_text += f", each fold tests one {score_record['leave_out']}"
-    title_of_score = score_titles(
+    title_by_score = score_titles(
         len(model_card["classes"]), is_ordered=model_card["classes_ordered"]
     )
     score_lines = [f"Scores: cross-validation of the training people ({folds_text})"]
@@ -1427,14 +1438,14 @@ def _score_lines(model_card: Mapping[str, Any]) -> list[str]:
         "values"
     ].items():
         # Cards of other versions may have other scores.
-        score_title = title_of_score.get(score_name, score_name.replace("_", " "))
+        score_title = title_by_score.get(score_name, score_name.replace("_", " "))
         score_lines.append(
             f"  {score_title}: {estimate:.3f} [{lower_bound:.3f}, {upper_bound:.3f}]"
         )
     return score_lines
 
 
-def sets_text(model_card: Mapping[str, Any]) -> str:
+def prediction_sets_text(model_card: Mapping[str, Any]) -> str:
     """Return at what level the model gives prediction sets, or why it gives none."""
     reason_text = reason_without_sets(model_card)
     return reason_text or f"{float(LEVEL):.0%}, by class"

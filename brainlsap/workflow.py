@@ -102,7 +102,7 @@ def run_study(
     table1: str | Sequence[str] | None = None,
     table1_holm: bool = False,
     overwrite: bool = False,
-    **settings: Any,
+    **classifier_settings: Any,
 ) -> Evaluation:
     """Cross-validate models and baselines, test and rank regions, and write a report.
 
@@ -180,7 +180,7 @@ def run_study(
         Whether the table of participants has Holm's p as well.
     overwrite : bool
         Whether to replace a report of other data or settings, too.
-    **settings
+    **classifier_settings
         Further settings of :class:`brainlsap.LSAPClassifier`.
 
     Returns
@@ -211,12 +211,16 @@ def run_study(
     cohort = _merge_classes_of(cohort, merge_classes)
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
     user_models = models if isinstance(models, Mapping) else {}
-    model_settings = {"preset": preset, "random_state": random_state, **settings}
+    model_settings = {
+        "preset": preset,
+        "random_state": random_state,
+        **classifier_settings,
+    }
     covariate_names: tuple[str, ...] = ()
     if baselines or covariates is not None:
         covariate_names = choose_covariates(cohort.table, covariates)
-    with _importing_processes(choose_n_jobs(n_jobs, cohort)):
-        named_models = _make_estimators(
+    with _import_models_in_processes(choose_n_jobs(n_jobs, cohort)):
+        model_by_name = _make_model_by_name(
             models, covariate_names, adds_baselines=baselines, **model_settings
         )
         cv = choose_folds(cohort, cv, leave_out)
@@ -226,7 +230,7 @@ def run_study(
         if not isinstance(cv, int) and not hasattr(cv, "split"):
             cv = list(cv)
         analysis_options = _record_options(
-            models=list(named_models),
+            models=list(model_by_name),
             preset=preset,
             cv=cv if isinstance(cv, int) else hash_of(cv),
             n_repeats=n_repeats,
@@ -260,13 +264,13 @@ def run_study(
         has_all_fits = False
         with lock_folder(results_folder):
             try:
-                ridge_classifier, _ = named_models.get(NESTED_RIDGES[-1], (None, ""))
+                ridge_classifier, _ = model_by_name.get(NESTED_RIDGES[-1], (None, ""))
                 deconfounder = Deconfounder(harmonize, regress_out, reference_class)
                 evaluation, result_iterator = cross_validate_with_calls(
                     _make_call_by_table(
                         cohort, deconfounder, ridge_classifier, random_state
                     ),
-                    named_models,
+                    model_by_name,
                     cohort,
                     cv,
                     baselines=False,  # They are among the estimators.
@@ -280,7 +284,7 @@ def run_study(
                     memory=finished_fits_path,
                 )
                 has_all_fits = True
-                evaluation, scan_quality = _add_tables(
+                evaluation, scan_quality_table = _add_cohort_tables(
                     evaluation,
                     cohort,
                     result_iterator,
@@ -288,14 +292,14 @@ def run_study(
                     random_state=random_state,
                 )
                 if learning_curve:
-                    curve_table = _compute_learning_curve(
+                    curve_table = _compute_learning_curve_table(
                         cohort,
                         evaluation,
-                        named_models,
+                        model_by_name,
                         split_cohort(cohort, cv, random_state, n_repeats),
                         n_jobs=n_jobs,
                         verbose=verbose,
-                        memory=finished_fits_path,
+                        memory_folder=finished_fits_path,
                     )
                     evaluation = replace(evaluation, learning_curve=curve_table)
                 # The evaluation's own record of steps, folds and models comes first.
@@ -308,7 +312,7 @@ def run_study(
                     results_folder,
                     title=title,
                     atlas=cohort.atlas,
-                    quality=scan_quality,
+                    quality=scan_quality_table,
                     overwrite=overwrite,
                     n_jobs=n_jobs,
                 )
@@ -326,7 +330,7 @@ def run_study(
 
 
 @contextmanager
-def _importing_processes(n_jobs: int | None) -> Iterator[None]:
+def _import_models_in_processes(n_jobs: int | None) -> Iterator[None]:
     """Start the processes of a study, which import what fits need, beside this one.
 
     This one does not wait for them: it audits the cohort meanwhile.
@@ -352,7 +356,7 @@ def _import_models() -> None:
     atexit.register(gc.freeze)
 
 
-def _record_options(**option_values: object) -> dict[str, Any]:
+def _record_options(**value_by_option: object) -> dict[str, Any]:
     """Return the options of a study that change results, as they were used.
 
     Raises TypeError unless they are those of the table of options, and ParameterError
@@ -361,7 +365,7 @@ def _record_options(**option_values: object) -> dict[str, Any]:
     # Folds of a table are in `cv`, baselines are among the models.
     expected_names = {*option_names("study", changes_results=True)}
     expected_names -= {"splits", "baselines"}
-    if wrong_names := expected_names ^ option_values.keys():
+    if wrong_names := expected_names ^ value_by_option.keys():
         raise TypeError(
             f"the options {sorted(wrong_names)} are recorded by run_study, or have "
             "changes_results=True in OPTIONS (recipient 'study'), but not both. "
@@ -372,14 +376,14 @@ def _record_options(**option_values: object) -> dict[str, Any]:
     check_whole_numbers(
         {
             option_name: option_value
-            for option_name, option_value in option_values.items()
+            for option_name, option_value in value_by_option.items()
             if not (option_name == "cv" and isinstance(option_value, str))
         }
     )
-    return to_jsonable(option_values)
+    return to_jsonable(value_by_option)
 
 
-def _make_estimators(
+def _make_model_by_name(
     models: str | Sequence[str] | Mapping[str, Any],
     covariate_names: Sequence[str],
     *,
@@ -393,11 +397,11 @@ def _make_estimators(
         model_names.add("baselines")
     if covariate_names:
         model_names |= {*ADDED_VALUE_MODELS}
-    named_models = make_models([*model_names], **model_settings)
-    for estimator, _ in named_models.values():
+    model_by_name = make_models([*model_names], **model_settings)
+    for estimator, _ in model_by_name.values():
         if isinstance(estimator, CovariateClassifier):
             estimator.set_params(covariate_names=tuple(covariate_names))
-    return {**user_models, **named_models}
+    return {**user_models, **model_by_name}
 
 
 def _remove_empty_folders(*folders: Path) -> None:
@@ -423,7 +427,7 @@ def _make_call_by_table(
             n_halves=N_SCALE_HALVES,
             random_state=seed,
         ),
-        "gain": delayed(_compute_connectome_gain)(
+        "gain": delayed(_compute_connectome_gain_table)(
             cohort, deconfounder, ridge_classifier, seed
         ),
         "quality": delayed(quality_table)(cohort),
@@ -433,10 +437,10 @@ def _make_call_by_table(
     }
 
 
-def _add_tables(
+def _add_cohort_tables(
     evaluation: Evaluation,
     cohort: Cohort,
-    named_results: Iterable[tuple[str, Any]],
+    name_result_pairs: Iterable[tuple[str, Any]],
     *,
     n_permutations: int,
     random_state: int,
@@ -445,33 +449,33 @@ def _add_tables(
 
     This process tests regions while others compute the results of the table calls.
     """
-    region_tests = compare_regions(
+    region_test_table = compare_regions(
         cohort, evaluation, n_permutations=n_permutations, random_state=random_state
     )
     # Load the libraries of figures while other processes compute.
     import_module("brainlsap.report.page")
-    result_of_call = dict(named_results)
-    scale_table, scale_correlations = result_of_call["scales"]
-    scan_quality = result_of_call["quality"]
+    result_by_name = dict(name_result_pairs)
+    scale_table, scale_correlations = result_by_name["scales"]
+    scan_quality_table = result_by_name["quality"]
     evaluation = replace(
         evaluation,
-        region_tests=region_tests,
+        region_tests=region_test_table,
         replicability=summarize_halves(
-            [result_of_call["half tests"], scale_correlations]
+            [result_by_name["half tests"], scale_correlations]
         ),
-        connectome_gain=result_of_call["gain"],
+        connectome_gain=result_by_name["gain"],
     )
     if evaluation.scales.empty:
-        return evaluation, scan_quality
-    ranking = rank_regions(evaluation)
+        return evaluation, scan_quality_table
+    ranking_table = rank_regions(evaluation)
     if n_permutations:
-        ranking = add_region_tests(ranking, region_tests)
+        ranking_table = add_region_tests(ranking_table, region_test_table)
     for column_table in (scale_table, region_properties(cohort)):
-        ranking = ranking.merge(column_table, on="region", how="left")
-    return replace(evaluation, ranking=ranking), scan_quality
+        ranking_table = ranking_table.merge(column_table, on="region", how="left")
+    return replace(evaluation, ranking=ranking_table), scan_quality_table
 
 
-def _compute_connectome_gain(
+def _compute_connectome_gain_table(
     cohort: Cohort, deconfounder: Deconfounder, ridge_classifier: Any, random_state: int
 ) -> pd.DataFrame | None:
     """Return the gain of the connectome, or None if a class has too few people."""
@@ -483,29 +487,29 @@ def _compute_connectome_gain(
     ).table
 
 
-def _compute_learning_curve(
+def _compute_learning_curve_table(
     cohort: Cohort,
     evaluation: Evaluation,
-    named_models: Mapping[str, Any],
+    model_by_name: Mapping[str, Any],
     splits: Sequence[Split],
     *,
     n_jobs: int | None,
     verbose: bool,
-    memory: Path,
+    memory_folder: Path,
 ) -> pd.DataFrame:
     """Return the learning curve of the first model and of LSAP-R."""
     study_settings = evaluation.settings
     model_names = [evaluation.models[0]]
-    if "LSAP-R" in named_models and "LSAP-R" not in model_names:
+    if "LSAP-R" in model_by_name and "LSAP-R" not in model_names:
         model_names.append("LSAP-R")
     return compute_learning_curve(
         cohort,
-        {model_name: named_models[model_name] for model_name in model_names},
+        {model_name: model_by_name[model_name] for model_name in model_names},
         splits,
         random_state=study_settings["random_state"],
         n_jobs=n_jobs,
         verbose=verbose,
-        memory=memory,
+        memory=memory_folder,
         **{name: study_settings["steps"][name] for name in STEP_OPTIONS},
     )
 
@@ -559,10 +563,10 @@ def merge_classes(
         return cohort
     if isinstance(merged, str):
         merged = parse_merged_classes(merged, cohort.classes)
-    originals_of_class = list_originals_by_class(merged)
+    originals_by_class = list_originals_by_class(merged)
     all_originals = [
         class_name
-        for original_names in originals_of_class.values()
+        for original_names in originals_by_class.values()
         for class_name in original_names
     ]
     for class_name in all_originals:
@@ -582,13 +586,13 @@ def merge_classes(
         )
     class_of_original = {
         class_name: new_class_name
-        for new_class_name, original_names in originals_of_class.items()
+        for new_class_name, original_names in originals_by_class.items()
         for class_name in original_names
     }
     new_labels = cohort.table["label"].map(class_of_original)
     description = ", ".join(
         f"{new_class} = {' + '.join(original_names)}"
-        for new_class, original_names in originals_of_class.items()
+        for new_class, original_names in originals_by_class.items()
     )
     if new_labels.nunique() < 2:
         raise CohortError(
@@ -606,10 +610,10 @@ def merge_classes(
     return replace(
         selected_cohort,
         table=selected_cohort.table.assign(label=new_labels[is_selected].to_numpy()),
-        classes=tuple(originals_of_class),
+        classes=tuple(originals_by_class),
         classes_ordered=True,  # They are in the order of `merged`.
         findings=(*cohort.findings, *findings),
-        provenance=cohort.provenance | {"merged_classes": originals_of_class},
+        provenance=cohort.provenance | {"merged_classes": originals_by_class},
     )
 
 
@@ -630,11 +634,11 @@ def list_originals_by_class(
 
 
 def parse_merged_classes(
-    merged_text: str, class_list: Sequence[str]
+    merged_text: str, cohort_class_names: Sequence[str]
 ) -> Mapping[str, Sequence[str]]:
     """Return each new class of a text and the classes that it merges."""
     if "=" in merged_text:
-        originals_of_class: dict[str, list[str]] = {}
+        originals_by_class: dict[str, list[str]] = {}
         for assignment in merged_text.split(","):
             new_class, _, names_text = assignment.partition("=")
             class_names = [class_name.strip() for class_name in names_text.split("+")]
@@ -644,33 +648,33 @@ def parse_merged_classes(
                     "NEW=OLD+OLD, with commas between the classes; got "
                     f"{assignment.strip()!r}. To keep a class CN, write CN=CN."
                 )
-            originals_of_class.setdefault(new_class.strip(), []).extend(class_names)
-        return originals_of_class
+            originals_by_class.setdefault(new_class.strip(), []).extend(class_names)
+        return originals_by_class
     if merged_text not in MERGED_CLASSES:
         raise ParameterError(
             f"{option_name('merge_classes')} must be one of "
             f"{', '.join(map(repr, MERGED_CLASSES))}, or text such as "
             f"'healthy=CN+SMC,ill=AD'; got {merged_text!r}."
         )
-    return _match_classes_by_stage(class_list, MERGED_CLASSES[merged_text])
+    return _match_classes_by_stage(cohort_class_names, MERGED_CLASSES[merged_text])
 
 
 def _match_classes_by_stage(
-    classes: Sequence[str], merged_stages: Mapping[str, Sequence[str]]
+    cohort_class_names: Sequence[str], stages_by_new_class: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Sequence[str]]:
     """Return the classes of a cohort that each new class merges, for named stages.
 
     New classes of stages that the cohort does not have are left out. If it has none of
     them, the stages are returned unchanged.
     """
-    originals_of_class: dict[str, Sequence[str]] = {}
-    for new_class, stage_names in merged_stages.items():
+    originals_by_class: dict[str, Sequence[str]] = {}
+    for new_class, stage_names in stages_by_new_class.items():
         group_stages = {STAGE_OF_WORD[class_name.lower()] for class_name in stage_names}
-        class_names = [
+        original_names = [
             class_name
-            for class_name in classes
+            for class_name in cohort_class_names
             if STAGE_OF_WORD.get(class_name.lower()) in group_stages
         ]
-        if class_names:
-            originals_of_class[new_class] = class_names
-    return originals_of_class or merged_stages
+        if original_names:
+            originals_by_class[new_class] = original_names
+    return originals_by_class or stages_by_new_class

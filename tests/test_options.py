@@ -47,7 +47,7 @@ from brainlsap.options import (
     WHOLE_NUMBER,
     Option,
     WholeNumber,
-    _check_option,
+    _check_option_entry,
     _check_unique,
     option_names,
     options_of,
@@ -63,7 +63,7 @@ def test_every_parameter_of_the_functions_is_an_option():
     reading = set(option_names("reading"))
     assert reading == parameters(brainlsap.load_cohort) - {"folder", "verbose"}
     study = set(option_names("study")) - {"splits"}  # read into cv
-    no_options = {"cohort", "out", "verbose", "settings"}
+    no_options = {"cohort", "out", "verbose", "classifier_settings"}
     assert study == parameters(brainlsap.run_study) - no_options
     model = {*option_names("model"), *OPTIONS_OF_MODELS, "preset", "random_state"}
     shadowed = {"classes", "connectome", "options"}  # those of load_cohort come first
@@ -234,7 +234,7 @@ def test_every_command_has_a_function():
 def test_entries_that_contradict_themselves_are_refused(changes, message):
     option = Option("depth", "--depth", WHOLE_NUMBER, "depth", "N", commands=("fit",))
     with pytest.raises(TypeError, match=message):
-        _check_option(replace(option, **changes))
+        _check_option_entry(replace(option, **changes))
 
 
 def test_two_options_of_one_name_are_refused():

@@ -20,7 +20,7 @@ from brainlsap.findings import Finding
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import (
     REMARKS,
-    _advise_for_model,
+    _adapt_advice_to_model,
     _find_model_name,
     card_text,
     fit_model,
@@ -457,4 +457,4 @@ def test_advice_on_new_people_names_no_setting_of_the_fit(cohort, tmp_path):
         read_connectome(path, cohort.atlas)
     fault = Finding.from_error(caught.value)
     assert "symmetrize" in fault.text()
-    assert "symmetrize" not in _advise_for_model(fault).text()
+    assert "symmetrize" not in _adapt_advice_to_model(fault).text()
