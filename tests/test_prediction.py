@@ -352,7 +352,7 @@ def test_an_atlas_that_was_moved_is_asked_for(tmp_path):
         read_new_people(model, connectomes=made.connectomes, features=F).n_scans == 16
     )
     atlas.rename(tmp_path / "moved")
-    with pytest.raises(ParameterError, match="mine, no longer exists"):
+    with pytest.raises(ParameterError, match="mine, which was not found"):
         read_new_people(model, tmp_path)
 
 
