@@ -21,39 +21,39 @@ MAX_ABSOLUTE = 1e18
 MAX_ASYMMETRY = 1e-5
 
 
-def fill_masked(values: Any) -> Any:
+def fill_masked_values(array_like: Any) -> Any:
     """Return values with masked entries replaced by NaN, or by None if not numeric.
 
     Lists are searched for masked arrays and masked values, too. NumPy drops masks
     silently if such values are put into a plain array.
     """
-    if values is np.ma.masked:
+    if array_like is np.ma.masked:
         return np.nan
-    if isinstance(values, np.ma.MaskedArray):
-        if not np.ma.is_masked(values):
-            return values.data
-        if values.dtype.kind in "biu":
-            values = values.astype(np.float64)
-        if values.dtype.kind == "f":
-            return values.filled(np.nan)
-        object_cells = values.data.astype(object)
-        object_cells[np.ma.getmaskarray(values)] = None
+    if isinstance(array_like, np.ma.MaskedArray):
+        if not np.ma.is_masked(array_like):
+            return array_like.data
+        if array_like.dtype.kind in "biu":
+            array_like = array_like.astype(np.float64)
+        if array_like.dtype.kind == "f":
+            return array_like.filled(np.nan)
+        object_cells = array_like.data.astype(object)
+        object_cells[np.ma.getmaskarray(array_like)] = None
         return object_cells
-    if isinstance(values, list | tuple):
-        return [fill_masked(list_item) for list_item in values]
-    return values
+    if isinstance(array_like, list | tuple):
+        return [fill_masked_values(list_item) for list_item in array_like]
+    return array_like
 
 
-def as_number_array(values: Any) -> np.ndarray:
+def as_number_array(array_like: Any) -> np.ndarray:
     """Return numbers as a plain array, NaN if masked or missing.
 
     Plain arrays of numbers are returned unchanged, and so are packed scans. pandas'
     nullable types (`pd.NA`) and categories of numbers are converted. Raises TypeError
     or ValueError if a value is not a number.
     """
-    if isinstance(values, PackedScans):
-        return values  # type: ignore[return-value]
-    number_array = np.asarray(fill_masked(values))
+    if isinstance(array_like, PackedScans):
+        return array_like  # type: ignore[return-value]
+    number_array = np.asarray(fill_masked_values(array_like))
     if number_array.dtype.kind in "uifb":
         return number_array
     if number_array.dtype.kind in "mMc":
@@ -66,15 +66,15 @@ def as_number_array(values: Any) -> np.ndarray:
     return number_array.astype(float)
 
 
-def plain_column(column_values: Any) -> pd.Series:
+def to_plain_column(column_values: Any) -> pd.Series:
     """Return a column of a NumPy type or of text; masked and NA values are missing."""
-    column_values = fill_masked(column_values)
+    column_values = fill_masked_values(column_values)
     is_extension_dtype = pd.api.types.is_extension_array_dtype(column_values)
     has_dtype = is_extension_dtype or isinstance(column_values, pd.Series)
     reset_column = pd.Series(
         column_values if has_dtype else list(column_values)
     ).reset_index(drop=True)
-    if _is_plain(reset_column):
+    if _is_plain_column(reset_column):
         return reset_column
     is_missing = reset_column.isna()
     object_cells = reset_column.astype(object).where(~is_missing, None)
@@ -83,7 +83,7 @@ def plain_column(column_values: Any) -> pd.Series:
     return pd.Series(object_cells.tolist())
 
 
-def _is_plain(column_values: pd.Series) -> bool:
+def _is_plain_column(column_values: pd.Series) -> bool:
     """Return whether a column has a NumPy type or is text, and no NA of pandas."""
     dtype = column_values.dtype
     is_nullable = getattr(dtype, "na_value", None) is pd.NA
@@ -95,12 +95,12 @@ def _is_plain(column_values: pd.Series) -> bool:
     return not any(cell_value is pd.NA for cell_value in missing_cells)
 
 
-def plain_table(data_frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of plain columns (see `plain_column`) with a default index."""
+def to_plain_table(data_frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of plain columns (see `to_plain_column`) with a default index."""
     columns = [data_frame.iloc[:, i] for i in range(data_frame.shape[1])]
-    if all(map(_is_plain, columns)):
+    if all(map(_is_plain_column, columns)):
         return data_frame.reset_index(drop=True)
-    joined_table = pd.concat(map(plain_column, columns), axis=1)
+    joined_table = pd.concat(map(to_plain_column, columns), axis=1)
     joined_table.columns = data_frame.columns
     return joined_table
 
@@ -159,7 +159,7 @@ def check_features(features: np.ndarray) -> None:
 
 
 def check_groups(
-    groups: np.ndarray | None, n_scans: int, leaking_split: str | None
+    groups: np.ndarray | None, n_scans: int, leaking_split_name: str | None
 ) -> np.ndarray:
     """Return the participant of every scan; warn if that is a guess.
 
@@ -167,17 +167,17 @@ def check_groups(
     ----------
     groups : array of shape (n_scans,) or None
     n_scans : int
-    leaking_split : str or None
+    leaking_split_name : str or None
         Name of the split that leaks if visits are treated as participants; None gives
         no warning.
     """
-    if groups is None and leaking_split:
+    if groups is None and leaking_split_name:
         warnings.warn(
             "fit without groups treats every scan as a separate person, so visits of "
-            f"one person may be on both sides of {leaking_split}. Use groups= to give "
-            "the participant ID of every scan. In cross-validation, divide people, "
-            "too, for example by cv=GroupKFold(5), because a number as cv= divides "
-            "scans. To pass groups through searches and pipelines, first call "
+            f"one person may be on both sides of {leaking_split_name}. Use groups= to "
+            "give the participant ID of every scan. In cross-validation, divide "
+            "people, too, for example by cv=GroupKFold(5), because a number as cv= "
+            "divides scans. To pass groups through searches and pipelines, first call "
             "sklearn.set_config(enable_metadata_routing=True). Give cross_val_score "
             "params={'groups': people}. StackingClassifier does not pass groups on: "
             "give it a list of folds by person as cv=.",
@@ -248,17 +248,17 @@ class SelectedRows:
 def pack(
     connectomes: np.ndarray | SelectedRows,
     features: np.ndarray,
-    selected_rows: np.ndarray | None = None,
+    row_indices: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the packed array (float32) of connectomes and features.
 
-    `selected_rows` selects scans; all by default. Masked values become NaN.
+    `row_indices` selects scans; all by default. Masked values become NaN.
     """
     if not isinstance(connectomes, SelectedRows):
         connectomes = as_number_array(connectomes)
     features = as_number_array(features)
     scan_indices = (
-        np.arange(len(features)) if selected_rows is None else np.asarray(selected_rows)
+        np.arange(len(features)) if row_indices is None else np.asarray(row_indices)
     )
     n_rois, n_features = features.shape[1:]
     X = np.empty((len(scan_indices), n_rois, n_rois + n_features), dtype=np.float32)
@@ -329,7 +329,7 @@ def unpack(X: Any) -> tuple[Any, np.ndarray]:
     return X[..., :n_rois], X[..., n_rois:]
 
 
-def robust_deviation(scan_values: np.ndarray) -> np.ndarray:
+def compute_robust_deviations(scan_values: np.ndarray) -> np.ndarray:
     """Return signed deviations from the median along axis 0, in scaled MADs.
 
     They are not scaled if the MAD is 0, and NaN where values are missing.

@@ -229,13 +229,14 @@ def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -
     )
     return "\n    ".join(
         [
-            f"{len(similar_findings)} {_plural_noun(similar_findings)}: {group_text}",
+            f"{len(similar_findings)} {_find_plural_subject(similar_findings)}: "
+            f"{group_text}",
             *place_lines,
         ]
     )
 
 
-def _plural_noun(similar_findings: Sequence[Finding]) -> str:
+def _find_plural_subject(similar_findings: Sequence[Finding]) -> str:
     """Return the subject of findings: files, scans or people."""
     if all(finding.path for finding in similar_findings):
         return "files"

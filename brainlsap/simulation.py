@@ -96,7 +96,7 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.atlas.region_names import split_name
+from brainlsap.atlas.region_names import split_side_from_name
 from brainlsap.data import Cohort, write_tsv
 from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.data.row_order import row_orders
@@ -295,7 +295,7 @@ def make_cohort(
     scan_table = _draw_scan_table(
         n_people_by_stage, divide_people(n_people, visit_shares), n_sites, make_rng
     )
-    core_names = [split_name(region_name)[1] for region_name in atlas.names]
+    core_names = [split_side_from_name(region_name)[1] for region_name in atlas.names]
     is_seed_region = _flag_seed_regions(atlas, seeds)
     base_weight_matrix = _draw_atlas_network(
         atlas, np.isin(core_names, HUBS), make_rng("base network")
@@ -403,7 +403,7 @@ def _flag_seed_regions(
         is_seed_region = np.isin(np.arange(len(atlas)), atlas.match(seed_region_names))
     else:
         is_seed_region = np.isin(
-            [split_name(region_name)[1] for region_name in atlas.names], SEEDS
+            [split_side_from_name(region_name)[1] for region_name in atlas.names], SEEDS
         )
     if not is_seed_region.any():
         raise ParameterError(
@@ -513,7 +513,7 @@ def _draw_healthy_feature_matrix(
     """
     feature_distribution = HEALTHY_FEATURES[feature_name]
     n_rois = len(atlas)
-    core_names = [split_name(region_name)[1] for region_name in atlas.names]
+    core_names = [split_side_from_name(region_name)[1] for region_name in atlas.names]
     structure_names, structure_indices = np.unique(core_names, return_inverse=True)
     # Clip at two deviations: no cortical region has half or twice the mean thickness.
     mean_draws = np.clip(
@@ -920,7 +920,9 @@ def aparc_text(
 def aseg_text(atlas: Atlas, scan_id: str, region_volumes: np.ndarray | None) -> str:
     """Return an `aseg.stats`; without volumes everybody has the same sizes."""
     if region_volumes is None:
-        core_names = [split_name(region_name)[1] for region_name in atlas.names]
+        core_names = [
+            split_side_from_name(region_name)[1] for region_name in atlas.names
+        ]
         region_volumes = np.array(
             [VOLUME.get(core_name, 1000.0) for core_name in core_names]
         )

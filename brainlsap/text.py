@@ -143,9 +143,9 @@ def format_argument(name: str, value: object = None) -> str:
 
 
 @contextmanager
-def format_options(option_format: OptionFormat) -> Iterator[None]:
+def format_options(format_function: OptionFormat) -> Iterator[None]:
     """Write options in messages by a function of name and value (None for none)."""
-    context_token = _option_format.set(option_format)
+    context_token = _option_format.set(format_function)
     try:
         yield
     finally:

@@ -653,7 +653,7 @@ def test_what_cannot_be_written_is_refused_before_it_is_computed(
         "brainlsap.model.load_model",
         "brainlsap.make_cohort",
         "brainlsap.write_report",
-        "brainlsap.images.parcellation._list_regions",
+        "brainlsap.images.parcellation._read_region_list",
         "brainlsap.adni.convert.gather_adni_tables",
         "brainlsap.images.build.build_file",
     ):

@@ -188,7 +188,7 @@ def find_images(
         raise CohortError(
             f"{folder}: some images cannot be used. Correct the folders of these "
             f"images, or leave them out with {option_text('skip_faulty', True)}",
-            _describe_faults(image_table[is_faulty_image]),
+            _describe_image_faults(image_table[is_faulty_image]),
         )
     download_table.loc[is_image_without_files, "reason"] = "the image has no files"
     download_table.loc[is_image_without_modality, "reason"] = (
@@ -274,7 +274,7 @@ def _write_fault_reasons(
         )
 
 
-def _describe_faults(faulty_table: pd.DataFrame) -> list[str]:
+def _describe_image_faults(faulty_table: pd.DataFrame) -> list[str]:
     """Return a line for each reason why images cannot be used."""
     is_duplicate_image = faulty_table.duplicated("image", keep=False)
     reason_series = faulty_table["reason"]
@@ -670,10 +670,10 @@ def import_adni(
 
 
 def _explain_no_pairs(
-    unpaired_table: pd.DataFrame,
+    unpaired_image_table: pd.DataFrame,
     visit_table: pd.DataFrame,
-    recognised_modality_counts: pd.Series,
-    n_incomplete: int,
+    image_count_by_modality: pd.Series,
+    n_incomplete_visits: int,
     required_modalities: tuple[str, ...],
 ) -> list[str]:
     """Return lines on why no image was assigned to a visit."""
@@ -685,14 +685,14 @@ def _explain_no_pairs(
             "EXAMDATE to ADNIMERGE. If you use DXSUM, add the table REGISTRY, which "
             "contains the dates of visits"
         )
-    if n_incomplete:
+    if n_incomplete_visits:
         hint_lines.append(
-            f"{count(n_incomplete, 'visit')} lack one of the required modalities "
-            f"({', '.join(required_modalities)}); images were recognised as "
-            f"{describe_counts(recognised_modality_counts.items())}"
+            f"{count(n_incomplete_visits, 'visit')} lack one of the required "
+            f"modalities ({', '.join(required_modalities)}); images were recognised as "
+            f"{describe_counts(image_count_by_modality.items())}"
         )
     if n_undated < len(visit_table):
-        reason_counts = unpaired_table["reason"].value_counts().sort_index()
+        reason_counts = unpaired_image_table["reason"].value_counts().sort_index()
         hint_lines += [
             f"images that are not used: {n_images}, because {unused_reason}"
             for unused_reason, n_images in reason_counts.items()
@@ -749,28 +749,32 @@ def _write_person_tables(
         )
 
 
-def _link_files(pair_row: dict[str, str], study_folder: Path) -> None:
+def _link_files(text_by_pair_column: dict[str, str], study_folder: Path) -> None:
     """Link the files of an image into the folder of its visit.
 
     A single NIfTI image and its sidecars get BIDS names. Other files keep their names
     after that of the visit. The folder of a DICOM series is linked in `sourcedata/`.
     """
-    if pair_row["modality"] == "anat":
+    if text_by_pair_column["modality"] == "anat":
         bids_datatype, bids_suffix = "anat", "T1w"
-    elif pair_row["modality"] == "dwi":
+    elif text_by_pair_column["modality"] == "dwi":
         bids_datatype, bids_suffix = "dwi", "dwi"
     else:
         bids_datatype = "pet"
         tracer_entity = find_tracer_entity(
-            pair_row["description"], pair_row["modality"]
+            text_by_pair_column["description"], text_by_pair_column["modality"]
         )
         bids_suffix = f"trc-{tracer_entity}_pet"
     visit_folder = Path(
-        pair_row["participant_id"], pair_row["session_id"], bids_datatype
+        text_by_pair_column["participant_id"],
+        text_by_pair_column["session_id"],
+        bids_datatype,
     )
-    file_stem = f"{pair_row['participant_id']}_{pair_row['session_id']}"
+    file_stem = (
+        f"{text_by_pair_column['participant_id']}_{text_by_pair_column['session_id']}"
+    )
     (study_folder / visit_folder).mkdir(parents=True, exist_ok=True)
-    source_folder = Path(pair_row["source"]).resolve()
+    source_folder = Path(text_by_pair_column["source"]).resolve()
     image_paths = [
         image_path for image_path in source_folder.iterdir() if image_path.is_file()
     ]
@@ -780,9 +784,9 @@ def _link_files(pair_row: dict[str, str], study_folder: Path) -> None:
     }
     if not _DICOM_SUFFIXES.isdisjoint(suffix_by_path.values()):
         (study_folder / "sourcedata" / visit_folder).mkdir(parents=True, exist_ok=True)
-        (study_folder / "sourcedata" / visit_folder / pair_row["image"]).symlink_to(
-            source_folder
-        )
+        (
+            study_folder / "sourcedata" / visit_folder / text_by_pair_column["image"]
+        ).symlink_to(source_folder)
         return
     is_single_image = (
         sum(

@@ -273,9 +273,7 @@ def _read_tables(
                 "only one of them"
             )
         if table_kind == "IMAGES":
-            adni_table = adni_table.rename(
-                columns=_standardize_image_columns(adni_table)
-            )
+            adni_table = adni_table.rename(columns=_map_to_standard_columns(adni_table))
         is_missing_code = adni_table.apply(pd.to_numeric, errors="coerce").isin(
             _MISSING_CODES
         )
@@ -290,13 +288,13 @@ def _find_table_kind(column_names: set[str]) -> str | None:
             return table_kind
     if {"rid", "viscode"} <= column_names and column_names & {*DIAGNOSES}:
         return "DXSUM"
-    image_headers = {*_standardize_image_columns(column_names).values()}
+    image_headers = {*_map_to_standard_columns(column_names).values()}
     if "rid" not in column_names and {"image data id", "subject"} <= image_headers:
         return "IMAGES"
     return None
 
 
-def _standardize_image_columns(column_names: Iterable[str]) -> dict[str, str]:
+def _map_to_standard_columns(column_names: Iterable[str]) -> dict[str, str]:
     """Return standard names for the image and person columns of LONI's list."""
     column_by_letters = {
         letters_of(column_name): column_name for column_name in column_names
@@ -313,7 +311,7 @@ def _standardize_image_columns(column_names: Iterable[str]) -> dict[str, str]:
     return standard_name_by_column
 
 
-def _get_first_known_values(adni_table: pd.DataFrame, *column_names: str) -> pd.Series:
+def _coalesce_columns(adni_table: pd.DataFrame, *column_names: str) -> pd.Series:
     """Return, for each row, the first value that is not missing of some columns."""
     return (
         adni_table.reindex(columns=column_names).astype(object).bfill(axis=1).iloc[:, 0]
@@ -327,7 +325,7 @@ def _standardize_ptids(ptids: pd.Series) -> pd.Series:
     ).astype(object)
 
 
-def _to_numbers(text_series: pd.Series) -> pd.Series:
+def _to_number_series(text_series: pd.Series) -> pd.Series:
     return pd.to_numeric(text_series, errors="coerce").astype(float)
 
 
@@ -367,7 +365,7 @@ def _decode_words(
     return meaning_series.where(meaning_series.notna() & (meaning_series != ""), None)
 
 
-def _find_unknown_cells(
+def _select_unknown_codes(
     code_series: pd.Series, meaning_by_word: Mapping[str, str]
 ) -> pd.Series:
     """Return the cells with an unknown meaning."""
@@ -381,9 +379,7 @@ def _find_unknown_cells(
 
 def _is_visit_row(visit_table: pd.DataFrame) -> pd.Series:
     """Return whether rows are visits: with a RID, and no screening failure."""
-    visit_codes = _get_first_known_values(
-        visit_table, "viscode2", "viscode"
-    ).str.lower()
+    visit_codes = _coalesce_columns(visit_table, "viscode2", "viscode").str.lower()
     return visit_table["rid"].notna() & (visit_codes != "f")
 
 
@@ -394,11 +390,11 @@ def _add_unknown_word_faults(
     table_faults: list[AdniFault],
 ) -> pd.Index:
     """Add a fault for every unknown word in a column; return the rows with one."""
-    unknown_cells = _find_unknown_cells(
+    unknown_cells = _select_unknown_codes(
         adni_table[lower_column_name][_is_visit_row(adni_table)], meaning_by_word
     )
     column_name = "DX_bl" if lower_column_name == "dx_bl" else lower_column_name.upper()
-    visit_codes = _get_first_known_values(adni_table, "viscode2", "viscode")
+    visit_codes = _coalesce_columns(adni_table, "viscode2", "viscode")
     for row_index, cell_value in unknown_cells.items():
         rid, visit_code = (
             str(adni_table["rid"][row_index]),
@@ -476,7 +472,7 @@ def _read_exam_dates(
     adni_table: pd.DataFrame, column_name: str, table_faults: list[AdniFault]
 ) -> pd.Series:
     """Return a column of dates such as 2006-04-18 or 4/18/2006; NaT for a fault."""
-    date_texts = _get_first_known_values(adni_table, column_name)
+    date_texts = _coalesce_columns(adni_table, column_name)
     exam_dates = parse_dates(date_texts)
     is_invalid_date = date_texts.notna() & exam_dates.isna() & _is_visit_row(adni_table)
     for row_index, cell_text in date_texts[is_invalid_date].items():
@@ -518,7 +514,7 @@ def _read_visits(
 ) -> pd.DataFrame:
     """Return the properties of each visit under our names; add faults and notes."""
     series_by_fact = {
-        fact_name: _get_first_known_values(visit_table, *source_column_names)
+        fact_name: _coalesce_columns(visit_table, *source_column_names)
         for fact_name, source_column_names in HEADS_BY_FACT.items()
     }
     diagnosis_table = pd.DataFrame(index=visit_table.index)
@@ -583,13 +579,13 @@ def _read_visits(
             table_notes,
             consequence_text="kept as they are written",
         )
-    ages = _to_numbers(series_by_fact["age"])
+    ages = _to_number_series(series_by_fact["age"])
     _note_unknown_values(series_by_fact["age"], ages.notna(), "ages", table_notes)
     sexes = _decode_words(series_by_fact["sex"], _SEXES)
     _note_unknown_values(series_by_fact["sex"], sexes.notna(), "sexes", table_notes)
     series_by_fact |= {
         "ptid": _standardize_ptids(series_by_fact["ptid"]),
-        "diagnosis": _get_first_known_values(diagnosis_table, *diagnosis_table),
+        "diagnosis": _coalesce_columns(diagnosis_table, *diagnosis_table),
         "is_faulty": is_faulty_visit,
         "stage": _decode_words(series_by_fact["stage"], _STAGE_WORDS),
         "sex": sexes,
@@ -610,11 +606,11 @@ def _join_tables(
     """Join DXSUM with arms, demography and days of examination, by RID."""
     diagnosis_table = table_by_kind["DXSUM"]
     visit_table = _read_visits(diagnosis_table, table_faults, table_notes)
-    diagnosis_rids = _to_numbers(diagnosis_table["rid"])
+    diagnosis_rids = _to_number_series(diagnosis_table["rid"])
     if "REGISTRY" in table_by_kind:
         registry_table = table_by_kind["REGISTRY"]
         visit_key_columns = [
-            _to_numbers(registry_table["rid"]),
+            _to_number_series(registry_table["rid"]),
             registry_table["viscode"],
         ]
         # `last` skips missing dates: a row without one does not hide that of another.
@@ -626,9 +622,7 @@ def _join_tables(
         exam_dates = exam_date_by_visit.reindex(
             pd.MultiIndex.from_arrays([diagnosis_rids, diagnosis_table["viscode"]])
         )
-        diagnosis_dates = parse_dates(
-            _get_first_known_values(diagnosis_table, "examdate")
-        )
+        diagnosis_dates = parse_dates(_coalesce_columns(diagnosis_table, "examdate"))
         diagnosis_dates = diagnosis_dates.fillna(
             exam_dates.set_axis(diagnosis_table.index)
         )
@@ -640,14 +634,14 @@ def _join_tables(
         visit_table["stage"] = diagnosis_rids.map(baseline_stage_by_rid).astype(object)
     if "PTDEMOG" in table_by_kind:
         demography_table = table_by_kind["PTDEMOG"]
-        birth_months = _to_numbers(
-            _get_first_known_values(demography_table, "ptdobmm")
+        birth_months = _to_number_series(
+            _coalesce_columns(demography_table, "ptdobmm")
         ).fillna(6.5)
         series_by_fact = {
-            "born": _to_numbers(demography_table["ptdobyy"])
+            "born": _to_number_series(demography_table["ptdobyy"])
             + (birth_months - 0.5) / 12,
             "sex": _decode_words(demography_table["ptgender"], _SEXES),
-            "education": _get_first_known_values(demography_table, "pteducat"),
+            "education": _coalesce_columns(demography_table, "pteducat"),
         }
         _note_unknown_values(
             demography_table["ptgender"],
@@ -657,7 +651,7 @@ def _join_tables(
         )
         person_table = (
             pd.DataFrame(series_by_fact)
-            .groupby(_to_numbers(demography_table["rid"]))
+            .groupby(_to_number_series(demography_table["rid"]))
             .first()
         )
         for fact_name in person_table:
@@ -665,7 +659,7 @@ def _join_tables(
     # The PTID, from whichever table has it, ends with the RID.
     ptids = pd.concat(
         [
-            _get_first_known_values(adni_table, "ptid", "subject")
+            _coalesce_columns(adni_table, "ptid", "subject")
             for adni_table in table_by_kind.values()
         ]
     )
@@ -681,9 +675,7 @@ def _read_baseline_stages(
     arm_table: pd.DataFrame, table_faults: list[AdniFault], table_notes: list[str]
 ) -> pd.Series:
     """Return the baseline stage by RID, from the phase in which a person enrolled."""
-    enrolment_phases = _unify_phases(
-        _get_first_known_values(arm_table, "phase", "colprot")
-    )
+    enrolment_phases = _unify_phases(_coalesce_columns(arm_table, "phase", "colprot"))
     is_staged_phase = enrolment_phases.isna() | enrolment_phases.isin(STAGED_PHASES)
     n_rows_by_phase = enrolment_phases[~is_staged_phase].value_counts().sort_index()
     if len(n_rows_by_phase):
@@ -692,12 +684,12 @@ def _read_baseline_stages(
             "rows of the ARM table are not used if their phase does not "
             f"distinguish SMC, EMCI and LMCI, or is unknown: {phase_counts_text}"
         )
-    is_staged_phase &= _get_first_known_values(arm_table, "enrolled") != "0"
+    is_staged_phase &= _coalesce_columns(arm_table, "enrolled") != "0"
     arm_table = arm_table[is_staged_phase]
     _add_unknown_word_faults(arm_table, "arm", _ARM_STAGES, table_faults)
     phase_ranks = enrolment_phases[is_staged_phase].map(PHASES).fillna(0)
     series_by_field = {
-        "rid": _to_numbers(arm_table["rid"]),
+        "rid": _to_number_series(arm_table["rid"]),
         "stage": _decode_words(arm_table["arm"], _ARM_STAGES),
     }
     stage_table = pd.DataFrame(series_by_field | {"phase_rank": phase_ranks}).dropna(
@@ -714,14 +706,14 @@ def merge_visits(
 
     A month with two diagnoses is added to the faults and marked `is_faulty`.
     """
-    visit_rids = _to_numbers(visit_table["rid"])
+    visit_rids = _to_number_series(visit_table["rid"])
     faulty_rids = visit_table["rid"][visit_table["rid"].notna() & (visit_rids % 1 != 0)]
     if len(faulty_rids):
         expected_text = f"a whole number such as 4010; got {faulty_rids.iloc[0]!r:.40}"
         raise CohortError(f"{folder}: RID must be {expected_text}")
     visit_codes = visit_table["viscode"].str.lower()
     is_screening_failure = visit_codes == "f"  # of the screening
-    visit_months = _to_numbers(visit_codes.str.extract(r"^m(\d{1,3})$")[0])
+    visit_months = _to_number_series(visit_codes.str.extract(r"^m(\d{1,3})$")[0])
     visit_months = visit_months.mask(visit_codes.isin(_BASELINE_CODES), 0.0)
     visit_table = visit_table.assign(
         number=visit_rids, code=visit_codes, month=visit_months
@@ -746,7 +738,7 @@ def merge_visits(
     merged_table = visit_groups.first().assign(
         is_faulty=visit_groups["is_faulty"].any()
     )
-    merged_visit_table = _complete_person_facts(merged_table.reset_index())
+    merged_visit_table = _fill_person_columns(merged_table.reset_index())
     is_undatable_visit = is_visit_without_month & estimated_months.isna()
     is_estimated_month = is_visit_without_month & estimated_months.notna()
     note_tuples = (
@@ -810,7 +802,7 @@ def _mark_contradictory_diagnoses(
     return visit_table.assign(is_faulty=is_faulty_visit)
 
 
-def _complete_person_facts(visit_table: pd.DataFrame) -> pd.DataFrame:
+def _fill_person_columns(visit_table: pd.DataFrame) -> pd.DataFrame:
     """Fill in PTID, site and first phase of each person, and the age at each visit."""
     ptids = visit_table.groupby("number")["ptid"].transform("first")
     first_phase_ranks = (

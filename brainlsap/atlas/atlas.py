@@ -25,7 +25,7 @@ from brainlsap.atlas.region_names import (
     find_structure,
     is_non_region_name,
     nearest_names,
-    split_name,
+    split_side_from_name,
 )
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -245,7 +245,8 @@ class Atlas:
             self.regions["hemisphere"].map({"L": "left ", "R": "right "}).fillna("")
         )
         is_sided_name = [
-            split_name(readable_name)[0] is not None for readable_name in readable_names
+            split_side_from_name(readable_name)[0] is not None
+            for readable_name in readable_names
         ]
         return tuple(
             readable_names.where(is_sided_name, side_prefixes + readable_names)
@@ -330,13 +331,13 @@ class Atlas:
         >>> load_atlas("destrieux164").divides("Left-Thalamus-Proper")
         True
         """
-        region_side, core_name = split_name(name)
-        return (region_side or hemisphere, core_name) in self._divided_structures
+        region_side, core_name = split_side_from_name(name)
+        return (region_side or hemisphere, core_name) in self._divided_structure_keys
 
     @cached_property
-    def _divided_structures(self) -> set[tuple[str | None, str]]:
+    def _divided_structure_keys(self) -> set[tuple[str | None, str]]:
         """Side and core of the names of structures whose parts are regions."""
-        return {split_name(name) for name in self.settings.get("parts", {})}
+        return {split_side_from_name(name) for name in self.settings.get("parts", {})}
 
     @cached_property
     def homotopic(self) -> np.ndarray:
@@ -346,7 +347,9 @@ class Atlas:
         parcels numbered on each side need not be mirror images of each other.
         """
         hemispheres = self.regions["hemisphere"].tolist()
-        core_names = [split_name(region_name)[1] for region_name in self.names]
+        core_names = [
+            split_side_from_name(region_name)[1] for region_name in self.names
+        ]
         region_index_by_key = {
             (hemisphere, core_name): region_index
             for region_index, (hemisphere, core_name) in enumerate(
@@ -381,7 +384,7 @@ class Atlas:
         for region_index, (region_name, hemisphere) in enumerate(
             zip(self.names, hemispheres, strict=True)
         ):
-            name_side, core_name = split_name(region_name)
+            name_side, core_name = split_side_from_name(region_name)
             if name_side not in (None, hemisphere):
                 # On the midline, a letter such as L is part of the name and not a side.
                 core_name = "".join(filter(str.isalnum, region_name.lower()))
@@ -436,7 +439,7 @@ class Atlas:
         )
         if region_index is not None:
             return region_index
-        region_side, core_name = split_name(name)
+        region_side, core_name = split_side_from_name(name)
         if region_side and hemisphere and region_side != hemisphere:
             return None
         return self._row_by_spelling.get((region_side or hemisphere, core_name))
@@ -484,7 +487,7 @@ class Atlas:
                 unknown_names, all_spellings, hemisphere
             )
         repeat_texts = [
-            f"{self.names[region_index]} as {_describe_spellings(spellings)}"
+            f"{self.names[region_index]} as {_describe_repeated_spellings(spellings)}"
             for region_index, spellings in spellings_by_region.items()
             if len(spellings) > 1
         ]
@@ -512,7 +515,7 @@ class Atlas:
                 values={"atlas": atlas_name},
             )
         region_indices = {self.find(name, hemisphere) for name in all_names}
-        absent_region_names = self._absent_region_names(region_indices, hemisphere)
+        absent_region_names = self._list_absent_region_names(region_indices, hemisphere)
         name_descriptions = list(unknown_names)
         has_misspelt_name = False
         has_only_outside_names = all(map(is_non_region_name, unknown_names))
@@ -524,7 +527,9 @@ class Atlas:
             ] or similar_names
             if len(unknown_names) == len(absent_region_names) == 1:
                 similar_names = absent_region_names
-            lacks_side = hemisphere is None and split_name(unknown_name)[0] is None
+            lacks_side = (
+                hemisphere is None and split_side_from_name(unknown_name)[0] is None
+            )
             has_misspelt_name |= bool(similar_names) and not lacks_side
             name_descriptions[i] = (
                 f"{unknown_name!r} (most similar: {', '.join(similar_names) or 'none'})"
@@ -539,7 +544,7 @@ class Atlas:
         )
         if has_only_outside_names:
             name_advice = "Leave these out"
-        if measure_ending := self._find_measure_ending(unknown_names, hemisphere):
+        if measure_ending := self._find_removable_ending(unknown_names, hemisphere):
             name_descriptions = [*map(repr, unknown_names)]
             name_advice = f"Remove {measure_ending!r} from the names"
         advice = f"{name_advice}, or choose another atlas with {option_text('atlas')}"
@@ -569,7 +574,7 @@ class Atlas:
             },
         )
 
-    def _find_measure_ending(
+    def _find_removable_ending(
         self, unknown_names: Sequence[str], hemisphere: str | None
     ) -> str:
         """Return the ending, such as "_thickness", without which all names match."""
@@ -582,7 +587,7 @@ class Atlas:
             else ""
         )
 
-    def _absent_region_names(
+    def _list_absent_region_names(
         self, region_indices: Collection[int | None], hemisphere: str | None = None
     ) -> list[str]:
         """Return the regions (of one side, if given) that are in none of some rows."""
@@ -617,7 +622,7 @@ class Atlas:
             As :meth:`match`, and if a region is missing.
         """
         region_indices = self.match(names)
-        missing_names = self._absent_region_names({*region_indices.tolist()})
+        missing_names = self._list_absent_region_names({*region_indices.tolist()})
         if missing_names:
             raise RegionNameError(
                 f"{len(missing_names)} of the {len(self)} regions of the atlas "
@@ -634,7 +639,7 @@ class Atlas:
         comes before this one.
         """
 
-        def count_known_regions(atlas: Atlas) -> tuple[int, int, int]:
+        def make_fit_sort_key(atlas: Atlas) -> tuple[int, int, int]:
             known_region_indices = {
                 region_index
                 for region_name in names
@@ -643,9 +648,9 @@ class Atlas:
             n_cortical = int(atlas.cortex[[*known_region_indices]].sum())
             return n_cortical, len(known_region_indices), -len(atlas)
 
-        best_atlas = max(map(load_atlas, available_atlases()), key=count_known_regions)
-        n_cortical, n_known_regions, _ = count_known_regions(best_atlas)
-        n_self_cortical, n_self_known_regions, _ = count_known_regions(self)
+        best_atlas = max(map(load_atlas, available_atlases()), key=make_fit_sort_key)
+        n_cortical, n_known_regions, _ = make_fit_sort_key(best_atlas)
+        n_self_cortical, n_self_known_regions, _ = make_fit_sort_key(self)
         has_exact_regions = n_known_regions == len(
             best_atlas
         ) and n_self_known_regions < len(self)
@@ -911,7 +916,7 @@ def find_region_sides(region_table: pd.DataFrame) -> list[str]:
         [is_left_region, is_right_region], ["L", "R"], "M"
     ).tolist()
     return [
-        split_name(region_name)[0] or coordinate_side
+        split_side_from_name(region_name)[0] or coordinate_side
         for region_name, coordinate_side in zip(
             region_table["name"], coordinate_sides, strict=True
         )
@@ -1036,17 +1041,17 @@ def _read_sides(region_table: pd.DataFrame) -> pd.Series:
 
 def _iter_cell_checks(
     region_table: pd.DataFrame,
-    numeric_cell_table: pd.DataFrame,
-    number_table: pd.DataFrame,
+    raw_number_table: pd.DataFrame,
+    parsed_number_table: pd.DataFrame,
 ) -> Iterator[tuple[str, str, pd.Series]]:
     """Yield checks of a table of regions: column, expected value, which rows fail.
 
-    `numeric_cell_table` holds the cells of the numeric columns, NaN if empty;
-    `number_table` their values, NaN for a cell that is no number.
+    `raw_number_table` holds the cells of the numeric columns, NaN if empty;
+    `parsed_number_table` their values, NaN for a cell that is no number.
     """
     region_names = region_table["name"]
     hemispheres = region_table["hemisphere"]
-    name_sides = region_names.map(lambda name: split_name(name)[0])
+    name_sides = region_names.map(lambda name: split_side_from_name(name)[0])
     yield "name", "a text", region_names == ""
     is_repeated_name = region_names.str.lower().duplicated(keep=False)
     yield (
@@ -1065,12 +1070,13 @@ def _iter_cell_checks(
     )
     is_unknown_structure = ~region_table["structure"].isin(STRUCTURES)
     yield "structure", "cortex, subcortex or unknown", is_unknown_structure
-    for column_name in numeric_cell_table:
+    for column_name in raw_number_table:
         is_non_numeric_cell = (
-            number_table[column_name].isna() & numeric_cell_table[column_name].notna()
+            parsed_number_table[column_name].isna()
+            & raw_number_table[column_name].notna()
         )
         yield column_name, "a number or n/a", is_non_numeric_cell
-    label_numbers = number_table["freesurfer_id"].fillna(-1)
+    label_numbers = parsed_number_table["freesurfer_id"].fillna(-1)
     is_repeated_label = (label_numbers > 0) & label_numbers.duplicated()
     yield (
         "freesurfer_id",
@@ -1082,10 +1088,10 @@ def _iter_cell_checks(
             axis_name,
             "a coordinate in mm inside the brain in MNI152 space (the affine of the "
             "image may be wrong)",
-            ~number_table[axis_name].fillna(0).between(lower_bound, upper_bound),
+            ~parsed_number_table[axis_name].fillna(0).between(lower_bound, upper_bound),
         )
     is_contralateral_region = (
-        number_table["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
+        parsed_number_table["x"] * hemispheres.map({"L": 1, "R": -1}) > _MIDLINE_WIDTH
     )
     yield (
         "x",
@@ -1095,12 +1101,12 @@ def _iter_cell_checks(
     )
 
 
-def _describe_spellings(spellings: Sequence[str]) -> str:
+def _describe_repeated_spellings(region_spellings: Sequence[str]) -> str:
     """Return each spelling of a region once, with the number of its repeats."""
     return listed(
         (
             f"{spelling!r} ({n_repeats} times)" if n_repeats > 1 else repr(spelling)
-            for spelling, n_repeats in Counter(spellings).items()
+            for spelling, n_repeats in Counter(region_spellings).items()
         ),
         5,
     )

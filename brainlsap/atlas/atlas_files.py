@@ -53,16 +53,16 @@ def _is_list_of_lower_case_texts(json_value: object) -> bool:
     )
 
 
-def _is_text_by_text(json_value: object) -> bool:
+def _is_dict_of_texts(json_value: object) -> bool:
     return isinstance(json_value, dict) and all(
         map(_is_text, (*json_value, *json_value.values()))
     )
 
 
-def _is_text_by_size(json_value: object) -> bool:
+def _is_dict_by_size(json_value: object) -> bool:
     return (
         isinstance(json_value, dict)
-        and _is_text_by_text(json_value)
+        and _is_dict_of_texts(json_value)
         and all(
             size_text.isascii() and size_text.isdecimal() for size_text in json_value
         )
@@ -77,7 +77,7 @@ def _is_permutation_from_one(json_value: object) -> bool:
     )
 
 
-def _is_pair_of_rows(json_value: object) -> bool:
+def _is_pair_of_numbers(json_value: object) -> bool:
     return (
         isinstance(json_value, list)
         and len(json_value) == 2
@@ -85,28 +85,28 @@ def _is_pair_of_rows(json_value: object) -> bool:
     )
 
 
-def _are_texts_by_text(json_value: object) -> bool:
+def _is_dict_of_text_lists(json_value: object) -> bool:
     return isinstance(json_value, dict) and all(
         _is_text(key_text) and _is_list_of_texts(value_texts)
         for key_text, value_texts in json_value.items()
     )
 
 
-def _are_pairs_of_fields(json_value: object) -> bool:
+def _is_dict_of_number_pairs(json_value: object) -> bool:
     return isinstance(json_value, dict) and all(
-        _is_text(measure_name) and _is_pair_of_rows(field_numbers)
+        _is_text(measure_name) and _is_pair_of_numbers(field_numbers)
         for measure_name, field_numbers in json_value.items()
     )
 
 
-def _are_walls(json_value: object) -> bool:
+def _is_medial_wall_record(json_value: object) -> bool:
     if not isinstance(json_value, dict) or json_value.keys() != {"size", "rows"}:
         return False
     n_file_rows, row_pairs = json_value["size"], json_value["rows"]
     if not _is_index(n_file_rows) or not isinstance(row_pairs, list):
         return False
     return all(
-        _is_pair_of_rows(row_pair) and max(row_pair) < n_file_rows
+        _is_pair_of_numbers(row_pair) and max(row_pair) < n_file_rows
         for row_pair in row_pairs
     )
 
@@ -114,18 +114,18 @@ def _are_walls(json_value: object) -> bool:
 _TEXT = _ValueCheck("a text", _is_text)
 _TEXTS = _ValueCheck("a list of texts", _is_list_of_texts)
 _WORDS = _ValueCheck("a list of words in lower case", _is_list_of_lower_case_texts)
-_TEXT_BY_TEXT = _ValueCheck("a dictionary from text to text", _is_text_by_text)
+_TEXT_BY_TEXT = _ValueCheck("a dictionary from text to text", _is_dict_of_texts)
 _TEXT_BY_SIZE = _ValueCheck(
     "a dictionary from a number of rows to text, for example {'68': 'cortex only'}",
-    _is_text_by_size,
+    _is_dict_by_size,
 )
 _TEXTS_BY_TEXT = _ValueCheck(
-    "a dictionary from text to lists of texts", _are_texts_by_text
+    "a dictionary from text to lists of texts", _is_dict_of_text_lists
 )
 _FIELDS = _ValueCheck(
     "the first UK Biobank field of the left and of the right cortex, for each "
     "measure, for example {'thickness': [27403, 27625]}",
-    _are_pairs_of_fields,
+    _is_dict_of_number_pairs,
 )
 _SPACE = _ValueCheck(" or ".join(SPACES), lambda value: value in SPACES)
 _SWITCH = _ValueCheck("true or false", lambda value: isinstance(value, bool))
@@ -137,7 +137,7 @@ _ORDER = _ValueCheck(
 _WALLS = _ValueCheck(
     "{'size': number of rows of the matrix, 'rows': [[left, right], ...]}, with "
     "rows counted from 0",
-    _are_walls,
+    _is_medial_wall_record,
 )
 
 
@@ -187,8 +187,8 @@ _VALUE_CHECKS: dict[str, _ValueCheck] = {
 }
 
 
-def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
-    """Read and check `atlas.json`; `n_cortex` is the atlas' number of cortical regions.
+def read_settings(path: Path, n_cortical_regions: int) -> AtlasSettings:
+    """Read and check `atlas.json` of an atlas with so many cortical regions.
 
     Raises
     ------
@@ -225,11 +225,13 @@ def read_settings(path: Path, n_cortex: int) -> AtlasSettings:
                 path=path,
                 got=repr(setting_value)[:80],
             )
-    n_ordered_parcels = len(atlas_settings.get("order_17networks", range(n_cortex)))
-    if n_ordered_parcels != n_cortex:
+    n_ordered_parcels = len(
+        atlas_settings.get("order_17networks", range(n_cortical_regions))
+    )
+    if n_ordered_parcels != n_cortical_regions:
         raise FileFormatError(
-            f"order_17networks must have {n_cortex} numbers, one for each cortical "
-            "region",
+            f"order_17networks must have {n_cortical_regions} numbers, one for each "
+            "cortical region",
             path=path,
             got=str(n_ordered_parcels),
         )
@@ -261,8 +263,10 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
     with reading(path, "a FreeSurfer annotation"):
         byte_stream = BytesIO(Path(path).read_bytes())
 
-        def read_integers(n: int) -> np.ndarray:
-            return np.frombuffer(byte_stream.read(4 * n), ">i4", n).astype(int)
+        def read_integers(n_integers: int) -> np.ndarray:
+            return np.frombuffer(
+                byte_stream.read(4 * n_integers), ">i4", n_integers
+            ).astype(int)
 
         n_vertices = read_integers(1)[0]
         vertex_colors = read_integers(2 * n_vertices).reshape(-1, 2)[:, 1]

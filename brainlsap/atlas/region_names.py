@@ -123,10 +123,13 @@ def are_default_row_names(row_names: Sequence[str]) -> bool:
 
 
 @lru_cache(maxsize=8192)  # every scan of a cohort repeats the same names
-def split_name(name: str | bytes) -> tuple[str | None, str]:
+def split_side_from_name(name: str | bytes) -> tuple[str | None, str]:
     """Split a name into its hemisphere (None if it has none) and its core.
 
-    >>> split_name("ctx_lh_G_and_S_paracentral"), split_name(b"rh.Thalamus-Proper*")
+    >>> (
+    ...     split_side_from_name("ctx_lh_G_and_S_paracentral"),
+    ...     split_side_from_name(b"rh.Thalamus-Proper*"),
+    ... )
     (('L', 'gsparacentral'), ('R', 'thalamus'))
     """
     name_words = [
@@ -137,7 +140,7 @@ def split_name(name: str | bytes) -> tuple[str | None, str]:
     if len(name_words) == 1 and (enigma_match := _ENIGMA_NAME.fullmatch(name_words[0])):
         name_words = list(enigma_match.groups())
     hemisphere = None
-    side_index = _find_side_word(name_words)
+    side_index = _find_side_word_index(name_words)
     if side_index is not None:
         hemisphere = HEMISPHERE_WORDS[name_words.pop(side_index)]
     core_name = "".join(name_words)
@@ -163,7 +166,7 @@ def split_words(cell_text: str) -> list[str]:
     return "".join(kept_characters).split()
 
 
-def _find_side_word(name_words: Sequence[str]) -> int | None:
+def _find_side_word_index(name_words: Sequence[str]) -> int | None:
     """Return the index of the word that names the hemisphere.
 
     It is the first word, else the last, else the only such word in between. None if
@@ -202,7 +205,7 @@ def bare_name(name: str) -> str:
     bare_text = _PREFIX.sub("", as_text(name))
     if _ENIGMA_NAME.fullmatch(bare_text.lower()):
         return bare_text[1:]
-    if split_name(name)[0] is None:
+    if split_side_from_name(name)[0] is None:
         return bare_text
     for side_pattern in _SIDE_PATTERNS:
         core_text = side_pattern.sub("", bare_text, count=1)
@@ -265,7 +268,7 @@ def find_structure(name: str) -> str:
     >>> find_structure("lh_insula"), find_structure("pTHA-rh"), find_structure("A8m_L")
     ('cortex', 'subcortex', 'unknown')
     """
-    hemisphere, core_name = split_name(name)
+    hemisphere, core_name = split_side_from_name(name)
     original_words = [
         name_part
         for name_part in re.findall(r"[^\W_]+", as_text(name))
@@ -306,7 +309,7 @@ def is_no_grey_matter(region_name: str) -> bool:
     """
     if _WHITE_MATTER.match(as_text(region_name)):
         return True
-    return _NO_GREY_MATTER.fullmatch(split_name(region_name)[1]) is not None
+    return _NO_GREY_MATTER.fullmatch(split_side_from_name(region_name)[1]) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -319,18 +322,18 @@ def is_non_region_name(region_name: str | bytes) -> bool:
     name_text = as_text(region_name)
     if _WHITE_MATTER.match(name_text) or set(name_text) == {"?"}:
         return True
-    return _OUTSIDE.fullmatch(split_name(name_text)[1]) is not None
+    return _OUTSIDE.fullmatch(split_side_from_name(name_text)[1]) is not None
 
 
 def nearest_names(
     name: str | bytes, known_names: Sequence[str], hemisphere: str | None = None
 ) -> list[str]:
     """Return up to three names with the spelling most similar to an unknown name."""
-    region_side, core_name = split_name(name)
+    region_side, core_name = split_side_from_name(name)
     hemisphere_letter = region_side or hemisphere
     names_by_core: dict[str, list[str]] = {}
     for known_name in known_names:
-        candidate_side, candidate_core_name = split_name(known_name)
+        candidate_side, candidate_core_name = split_side_from_name(known_name)
         if (
             None in (hemisphere_letter, candidate_side)
             or candidate_side == hemisphere_letter

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from brainlsap.arrays import (
     MAX_ABSOLUTE,
     as_number_array,
-    fill_masked,
+    fill_masked_values,
     pack,
-    plain_column,
-    plain_table,
+    to_plain_column,
+    to_plain_table,
 )
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
@@ -171,7 +171,7 @@ class Cohort:
         if self.classes_ordered is None:
             has_known_order = order_classes(self.classes) == (self.classes, True)
             set_attribute(self, "classes_ordered", has_known_order)
-        set_attribute(self, "table", plain_table(self.table))
+        set_attribute(self, "table", to_plain_table(self.table))
         if fault_findings := _find_faults(self):
             fault_texts = group_findings(fault_findings)
             raise CohortError(
@@ -326,10 +326,10 @@ class Cohort:
             for column_name, feature_values in features_by_argument.items()
         }
         X, *further_feature_arrays = array_by_argument.values()
-        labels = [UNLABELLED] * len(X) if labels is None else fill_masked(labels)
-        groups = fill_masked(groups)
+        labels = [UNLABELLED] * len(X) if labels is None else fill_masked_values(labels)
+        groups = fill_masked_values(groups)
         values_by_covariate = {
-            column_name: fill_masked(column_values)
+            column_name: fill_masked_values(column_values)
             for column_name, column_values in covariates.items()
         }
         person_column_name = _find_person_column_name(
@@ -388,7 +388,7 @@ class Cohort:
                 # A covariate called label is not the label.
                 f"{column_name}_given"
                 if column_name == "label"
-                else column_name: plain_column(column_values)
+                else column_name: to_plain_column(column_values)
                 for column_name, column_values in values_by_covariate.items()
             }
         )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from brainlsap.arrays import robust_deviation
+from brainlsap.arrays import compute_robust_deviations
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
 from brainlsap.findings import ASSUMED, FAULT, Finding
@@ -499,7 +499,7 @@ def _note_far_ages(scan_table: pd.DataFrame, column_name: str) -> list[Finding]:
     ages = pd.to_numeric(scan_table[column_name], errors="coerce").dropna()
     if len(ages) < _MIN_AGES:
         return []
-    absolute_deviations = np.abs(robust_deviation(ages.to_numpy(dtype=float)))
+    absolute_deviations = np.abs(compute_robust_deviations(ages.to_numpy(dtype=float)))
     if not np.median(absolute_deviations) > 0:
         return []
     is_far_age = absolute_deviations > _MAX_AGE_DEVIATION

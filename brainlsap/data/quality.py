@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import robust_deviation
+from brainlsap.arrays import compute_robust_deviations
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.measures import get_measure_properties
 from brainlsap.data.reading_options import NO_CONNECTOME
@@ -216,10 +216,10 @@ def _compute_comparison_columns(cohort: Cohort) -> dict[str, np.ndarray]:
         log_mirrored_weights = np.log1p(
             flat_weights.take(mirrored_pair_indices, axis=1)
         )
-        scan_distances += _sum_deviations(robust_deviation(log_weights))
+        scan_distances += _sum_deviations(compute_robust_deviations(log_weights))
         asymmetries = log_weights.astype(float) - log_mirrored_weights
         side_agreements += _measure_side_agreement(asymmetries, cohort.groups)
-    distance_deviations = robust_deviation(scan_distances / len(row_indices))
+    distance_deviations = compute_robust_deviations(scan_distances / len(row_indices))
     return {
         "connectome_deviation": distance_deviations * (cohort.n_scans >= MIN_SCANS),
         "connectome_mirrored": _compute_mirror_scores(side_agreements),
@@ -269,7 +269,7 @@ def _describe_feature(
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
     is_missing_value = np.isnan(feature_values)
     n_measured_by_scan = np.maximum(cohort.n_rois - is_missing_value.sum(axis=1), 1)
-    absolute_deviations = np.abs(robust_deviation(feature_values))
+    absolute_deviations = np.abs(compute_robust_deviations(feature_values))
     is_varying_region = np.median(np.nan_to_num(absolute_deviations), axis=0) > 0
     is_outlier_value = absolute_deviations > _MAX_REGION_DEVIATION
     is_outlier_value &= is_varying_region & (cohort.n_scans >= MIN_SCANS)
@@ -291,7 +291,9 @@ def _describe_feature(
         f"{feature_name}_equal": n_equal_by_scan,
         f"{feature_name}_outliers": is_outlier_value.sum(axis=1),
     }
-    scan_deviations = robust_deviation(scan_distances) * (cohort.n_scans >= MIN_SCANS)
+    scan_deviations = compute_robust_deviations(scan_distances) * (
+        cohort.n_scans >= MIN_SCANS
+    )
     values_by_column[f"{feature_name}_deviation"] = scan_deviations
     values_by_column[f"{feature_name}_mirrored"] = _compute_mirror_scores(
         _measure_side_agreement(region_asymmetries, cohort.groups)

@@ -33,7 +33,7 @@ from brainlsap.atlas.region_names import (
     are_default_row_names,
     find_side,
     is_non_region_name,
-    split_name,
+    split_side_from_name,
     split_words,
 )
 from brainlsap.data.covariates import COVARIATES, find_covariate_kind
@@ -1020,7 +1020,7 @@ def _sort_column_names(
             sorted_columns.excluded_column_names.append(column_name)
         else:
             sorted_columns.fact_column_names.append(column_name)
-            if split_name(region_name)[0]:
+            if split_side_from_name(region_name)[0]:
                 sorted_columns.unmatched_region_names.append(region_name)
     return sorted_columns
 
@@ -1224,7 +1224,8 @@ def _add_sides(
     its column.
     """
     sideless_flags = [
-        not split_name(region_name)[0] and atlas.find(region_name, "L") is not None
+        not split_side_from_name(region_name)[0]
+        and atlas.find(region_name, "L") is not None
         for region_name in region_names
     ]
     side_letters_by_column = {
@@ -1290,7 +1291,7 @@ def _add_sides(
         repr(region_name)
         for region_name, side_letter in zip(region_names, side_letters, strict=True)
         if side_letter
-        and split_name(region_name)[0] not in (None, side_letter)
+        and split_side_from_name(region_name)[0] not in (None, side_letter)
         and atlas.find(region_name) is not None
     ]
     if contradictory_region_names:
@@ -1308,7 +1309,7 @@ def _add_sides(
         )
     return [
         region_name
-        if side_letter in (None, split_name(region_name)[0])
+        if side_letter in (None, split_side_from_name(region_name)[0])
         else f"{side_letter.lower()}h_{region_name}"
         for region_name, side_letter in zip(region_names, side_letters, strict=True)
     ]
@@ -1424,7 +1425,7 @@ def _add_sides_of_clinica(
             sided_region_names.append(next(sided_name_iterator))
         else:
             sided_region_names.append(
-                region_name if split_name(region_name)[0] else "none"
+                region_name if split_side_from_name(region_name)[0] else "none"
             )
     return sided_region_names
 
@@ -1788,11 +1789,11 @@ def _reference_mean(
     Without `region_volumes`, left and right of one structure weigh the same; two
     tissues cannot be averaged.
     """
-    reference_side, reference_core_name = split_name(reference)
+    reference_side, reference_core_name = split_side_from_name(reference)
     accepted_core_names = REFERENCES.get(reference.lower(), (reference_core_name,))
     core_name_by_row_index = dict[int, str]()
     for row_index, region_name in enumerate(region_names):
-        region_side, region_core_name = split_name(region_name)
+        region_side, region_core_name = split_side_from_name(region_name)
         if region_core_name in accepted_core_names and reference_side in (
             None,
             region_side,

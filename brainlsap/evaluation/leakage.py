@@ -14,7 +14,7 @@ from scipy.stats import kruskal, random_table
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
-from brainlsap.arrays import robust_deviation
+from brainlsap.arrays import compute_robust_deviations
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import NOT_GIVEN
 from brainlsap.data.covariates import (
@@ -720,7 +720,7 @@ def _find_similar_index_pairs(
 
 def _flag_far_rows(value_matrix: np.ndarray) -> np.ndarray:
     """Return whether rows are far from the median row in most of the columns."""
-    absolute_deviations = np.abs(robust_deviation(value_matrix))
+    absolute_deviations = np.abs(compute_robust_deviations(value_matrix))
     is_varying_column = np.median(absolute_deviations, axis=0) > 0
     if len(value_matrix) < MIN_SCANS or not is_varying_column.any():
         return np.zeros(len(value_matrix), dtype=bool)

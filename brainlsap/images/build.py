@@ -198,7 +198,7 @@ def build_study(
     out = folder / OUTPUT_FOLDER if out is None else Path(out)
     check_writable(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
-    _check_owner(out, folder, study_key)
+    _check_output_of_study(out, folder, study_key)
     people_paths = people_files(folder)
     participant_ids = list[str]()
     if people_paths:
@@ -263,7 +263,7 @@ def build_study(
     )
 
 
-def _check_owner(output_folder: Path, folder: Path, study_key: str) -> None:
+def _check_output_of_study(output_folder: Path, folder: Path, study_key: str) -> None:
     """Raise if `output_folder` has files that were not built from this study."""
     if output_folder.is_file():
         raise ParameterError(
@@ -302,7 +302,7 @@ def find_tasks(
     study_files: StudyFiles,
     output_folder: Path,
     atlas: Atlas,
-    patterns: Mapping[str, str],
+    pattern_by_parameter: Mapping[str, str],
 ) -> TaskList:
     """Return the tasks, the faults that prevent scans from being built, and gaps.
 
@@ -310,33 +310,37 @@ def find_tasks(
     """
     build_tasks: list[BuildTask] = []
     fault_findings: list[Finding] = []
-    n_scans_by_kind = Counter[str]()
+    n_scans_by_image_kind = Counter[str]()
     for scan_images in _list_scan_images(study_files, output_folder, atlas):
         scan_name = scan_images.scan
         try:
             inputs_by_kind, has_parcellation = _choose_images(
-                scan_images, atlas, patterns
+                scan_images, atlas, pattern_by_parameter
             )
         except CohortError as error:
             fault_findings.append(Finding.from_error(error, scan_name))
             continue
         image_names = map(str, scan_images.image_paths)
-        n_scans_by_kind["scan"] += 1
-        n_scans_by_kind["parcellation"] += has_parcellation
-        n_scans_by_kind["tractogram"] += "tractogram" in inputs_by_kind
-        n_scans_by_kind["PET"] += any(
+        n_scans_by_image_kind["scan"] += 1
+        n_scans_by_image_kind["parcellation"] += has_parcellation
+        n_scans_by_image_kind["tractogram"] += "tractogram" in inputs_by_kind
+        n_scans_by_image_kind["PET"] += any(
             image_kind != "tractogram" for image_kind in inputs_by_kind
         )
-        n_scans_by_kind["diffusion image"] += any(map(_DIFFUSION.search, image_names))
+        n_scans_by_image_kind["diffusion image"] += any(
+            map(_DIFFUSION.search, image_names)
+        )
         if inputs_by_kind and not has_parcellation:
             message = _describe_missing_parcellation(atlas)
             fault_findings.append(Finding(message, FAULT, scan=scan_name))
             continue
         for image_kind, path_by_parameter in inputs_by_kind.items():
-            output_path = output_folder / _output_path(scan_images, image_kind, atlas)
+            output_path = output_folder / _make_output_path(
+                scan_images, image_kind, atlas
+            )
             build_tasks.append(BuildTask(scan_name, output_path, path_by_parameter))
     missing_lines = _describe_missing_images(
-        n_scans_by_kind, has_tasks=bool(build_tasks)
+        n_scans_by_image_kind, has_tasks=bool(build_tasks)
     )
     if not build_tasks and not fault_findings:
         raise CohortError(
@@ -349,14 +353,14 @@ def find_tasks(
     return TaskList(build_tasks, fault_findings, missing_lines)
 
 
-def _output_path(scan_images: ScanImages, output_kind: str, atlas: Atlas) -> Path:
+def _make_output_path(scan_images: ScanImages, image_kind: str, atlas: Atlas) -> Path:
     """Return the path of a connectome ("tractogram") or of a tracer's SUVR table."""
     folder = Path(scan_images.participant, scan_images.session)
     atlas_word = atlas.settings.get("file_words", [atlas.name])[0]
-    if output_kind == "tractogram":
+    if image_kind == "tractogram":
         file_name = f"{scan_images.scan}_atlas-{atlas_word}_connectivity.csv"
         return folder / "dwi" / file_name
-    image_stem = f"{scan_images.scan}_{output_kind}".rstrip("_")
+    image_stem = f"{scan_images.scan}_{image_kind}".rstrip("_")
     return folder / "pet" / f"{image_stem}_atlas-{atlas_word}_desc-suvr_regions.tsv"
 
 
@@ -367,7 +371,7 @@ def _list_scan_images(
 
     A participant's files outside of visits, for example one anatomy, serve all visits.
     """
-    segmentation_path_by_visit = _find_segmentations(study_files, atlas)
+    segmentation_path_by_visit = _find_segmentation_by_visit(study_files, atlas)
     visit_names_by_person: dict[str, set[str]] = {}
     for participant_key, visit_name in (
         *study_files.files_by_visit,
@@ -391,7 +395,7 @@ def _list_scan_images(
                 if output_folder not in image_path.parents
             )
             yield ScanImages(
-                participant=_participant_name(participant_key, scan_image_paths),
+                participant=_find_participant_name(participant_key, scan_image_paths),
                 session=f"ses-{visit_name}" if visit_name else "",
                 image_paths=scan_image_paths,
                 segmentation_paths=[
@@ -402,7 +406,7 @@ def _list_scan_images(
             )
 
 
-def _participant_name(participant_key: str, image_paths: Sequence[Path]) -> str:
+def _find_participant_name(participant_key: str, image_paths: Sequence[Path]) -> str:
     """Return the name of a participant's folder, for example "sub-01" for "01"."""
     for image_path in image_paths:
         for path_part in image_path.parts:
@@ -411,7 +415,7 @@ def _participant_name(participant_key: str, image_paths: Sequence[Path]) -> str:
     return participant_key
 
 
-def _find_segmentations(
+def _find_segmentation_by_visit(
     study_files: StudyFiles, atlas: Atlas
 ) -> dict[tuple[str, str], Path]:
     """Return FreeSurfer's segmentations for the atlas, by person and visit."""
@@ -433,10 +437,10 @@ def _find_segmentations(
 
 
 def _describe_missing_images(
-    n_scans_by_kind: Mapping[str, int], *, has_tasks: bool
+    n_scans_by_image_kind: Mapping[str, int], *, has_tasks: bool
 ) -> tuple[str, ...]:
     """Return one line per kind of image that scans lack, but no kind that none has."""
-    n_scans = n_scans_by_kind["scan"]
+    n_scans = n_scans_by_image_kind["scan"]
     advice_by_kind = {
         "tractogram": f"{', '.join(TRACTOGRAM_FORMATS)}; MRtrix's tckgen, for example, "
         "makes a tractogram from the diffusion image",
@@ -445,13 +449,13 @@ def _describe_missing_images(
     }
     missing_lines = []
     for image_kind, advice_text in advice_by_kind.items():
-        n_scans_without_image = n_scans - n_scans_by_kind[image_kind]
+        n_scans_without_image = n_scans - n_scans_by_image_kind[image_kind]
         is_expected_kind = (
-            n_scans_by_kind[image_kind] > 0 or image_kind == "parcellation"
+            n_scans_by_image_kind[image_kind] > 0 or image_kind == "parcellation"
         )
         if image_kind == "tractogram":
             is_expected_kind = (
-                is_expected_kind or n_scans_by_kind["diffusion image"] > 0
+                is_expected_kind or n_scans_by_image_kind["diffusion image"] > 0
             )
         # If nothing can be built, report everything that is absent.
         if n_scans_without_image and (is_expected_kind or not has_tasks):
@@ -473,7 +477,7 @@ def _describe_missing_parcellation(atlas: Atlas) -> str:
 
 
 def _choose_images(
-    scan_images: ScanImages, atlas: Atlas, patterns: Mapping[str, str]
+    scan_images: ScanImages, atlas: Atlas, pattern_by_parameter: Mapping[str, str]
 ) -> tuple[dict[str, dict[str, Path]], bool]:
     """Choose one file of each kind for the tractogram and for each tracer.
 
@@ -487,18 +491,18 @@ def _choose_images(
     ]
     inputs_by_kind = {}
     tractogram_path_by_parameter = _choose_path_by_parameter(
-        "tractogram", image_paths, atlas, patterns
+        "tractogram", image_paths, atlas, pattern_by_parameter
     )
     if tractogram_path_by_parameter:
         weight_path_by_parameter = _choose_path_by_parameter(
-            "streamline_weights", image_paths, atlas, patterns
+            "streamline_weights", image_paths, atlas, pattern_by_parameter
         )
         inputs_by_kind["tractogram"] = (
             tractogram_path_by_parameter | weight_path_by_parameter
         )
-    inputs_by_kind |= _choose_pet(image_paths, atlas, patterns)
+    inputs_by_kind |= _choose_pet(image_paths, atlas, pattern_by_parameter)
     common_labels_path = Path(
-        patterns.get("parcellation", "")
+        pattern_by_parameter.get("parcellation", "")
     )  # one image for everybody
     has_common_labels = common_labels_path.is_file()
     has_segmentation = bool(scan_images.segmentation_paths)
@@ -506,14 +510,16 @@ def _choose_images(
         with suppress(CohortError):
             has_parcellation = has_common_labels or has_segmentation
             return {}, has_parcellation or bool(
-                _choose_parcellation(scan_images.image_paths, atlas, patterns)
+                _choose_parcellation(
+                    scan_images.image_paths, atlas, pattern_by_parameter
+                )
             )
         return {}, True
     if has_common_labels:
         parcellation_path_by_parameter = {"parcellation": common_labels_path}
     else:
         parcellation_path_by_parameter = _choose_parcellation(
-            scan_images.image_paths, atlas, patterns
+            scan_images.image_paths, atlas, pattern_by_parameter
         )
     if has_segmentation and not parcellation_path_by_parameter:
         parcellation_path_by_parameter = {
@@ -527,7 +533,7 @@ def _choose_images(
 
 
 def _choose_parcellation(
-    image_paths: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+    image_paths: Sequence[Path], atlas: Atlas, pattern_by_parameter: Mapping[str, str]
 ) -> dict[str, Path]:
     """Return the parcellation among files, by the name of its parameter."""
     image_suffixes = (".nii", ".nii.gz", ".mgz")
@@ -536,11 +542,13 @@ def _choose_parcellation(
         for image_path in image_paths
         if image_path.name.lower().endswith(image_suffixes)
     ]
-    return _choose_path_by_parameter("parcellation", label_image_paths, atlas, patterns)
+    return _choose_path_by_parameter(
+        "parcellation", label_image_paths, atlas, pattern_by_parameter
+    )
 
 
 def _choose_pet(
-    image_paths: Sequence[Path], atlas: Atlas, patterns: Mapping[str, str]
+    image_paths: Sequence[Path], atlas: Atlas, pattern_by_parameter: Mapping[str, str]
 ) -> dict[str, dict[str, Path]]:
     """Return the PET image of each tracer, and its transform if it needs one."""
     paths_by_tracer: dict[str, list[Path]] = {}
@@ -552,15 +560,18 @@ def _choose_pet(
     inputs_by_tracer = {}
     for tracer_name, tracer_paths in paths_by_tracer.items():
         pet_path_by_parameter = _choose_path_by_parameter(
-            "pet", tracer_paths, atlas, patterns
+            "pet", tracer_paths, atlas, pattern_by_parameter
         )
         if not pet_path_by_parameter:
             continue
         # If the name of the image states a space, the transform has been applied.
-        if "transform" in patterns or "space-" not in pet_path_by_parameter["pet"].name:
+        if (
+            "transform" in pattern_by_parameter
+            or "space-" not in pet_path_by_parameter["pet"].name
+        ):
             transform_paths = sorted({*tracer_paths, *paths_by_tracer.get("", [])})
             pet_path_by_parameter |= _choose_path_by_parameter(
-                "transform", transform_paths, atlas, patterns
+                "transform", transform_paths, atlas, pattern_by_parameter
             )
         inputs_by_tracer[tracer_name] = pet_path_by_parameter
     return inputs_by_tracer
@@ -570,7 +581,7 @@ def _choose_path_by_parameter(
     parameter_name: str,
     candidate_paths: Sequence[Path],
     atlas: Atlas,
-    patterns: Mapping[str, str],
+    pattern_by_parameter: Mapping[str, str],
 ) -> dict[str, Path]:
     """Return the one file of a kind by the name of its parameter; empty if none."""
     default_patterns = IMAGE_PATTERNS.get(parameter_name)
@@ -582,7 +593,7 @@ def _choose_path_by_parameter(
         candidate_paths,
         default_patterns,
         parameter_name,
-        patterns.get(parameter_name, ""),
+        pattern_by_parameter.get(parameter_name, ""),
         atlas,
         command_flag,
     )
@@ -592,12 +603,12 @@ def _choose_path_by_parameter(
 def build_file(
     build_task: BuildTask,
     atlas: Atlas,
-    arguments_by_kind: Mapping[str, Mapping[str, Any]],
+    arguments_by_image_kind: Mapping[str, Mapping[str, Any]],
 ) -> BuildResult:
     """Build one file unless it is up to date.
 
-    `arguments_by_kind` are those of :func:`.build_connectome` ("tractogram") and of
-    :func:`.extract_suvr` ("pet"). A fault is returned and not raised, so that other
+    `arguments_by_image_kind` are those of :func:`.build_connectome` ("tractogram") and
+    of :func:`.extract_suvr` ("pet"). A fault is returned and not raised, so that other
     scans are built.
     """
     is_pet = "pet" in build_task.path_by_parameter
@@ -605,10 +616,10 @@ def build_file(
     bound_arguments = inspect.signature(build_function).bind(
         atlas=atlas,
         **build_task.path_by_parameter,
-        **arguments_by_kind["pet" if is_pet else "tractogram"],
+        **arguments_by_image_kind["pet" if is_pet else "tractogram"],
     )
     bound_arguments.apply_defaults()
-    call_record = _describe_call(build_task, atlas, bound_arguments.arguments)
+    call_record = _make_call_record(build_task, atlas, bound_arguments.arguments)
     sidecar_path = build_task.path.with_suffix(".json")
     try:
         if build_task.path.is_file() and sidecar_path.is_file():
@@ -650,7 +661,7 @@ def build_file(
     return BuildResult(build_task.scan, build_task.path, fault_finding=fault_finding)
 
 
-def _describe_call(
+def _make_call_record(
     build_task: BuildTask, atlas: Atlas, value_by_argument: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return inputs and parameters as JSON values; if they change, rebuild the file."""

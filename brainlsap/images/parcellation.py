@@ -32,7 +32,7 @@ from brainlsap.atlas.region_names import (
     find_side,
     is_no_grey_matter,
     is_non_region_name,
-    split_name,
+    split_side_from_name,
 )
 from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
 from brainlsap.data.region_lists import RegionList, is_background, read_labels
@@ -89,7 +89,7 @@ _HEADS = {
 _MAX_DISTANCE = 20
 
 
-def read_freesurfer_labels() -> dict[int, str]:
+def read_freesurfer_label_names() -> dict[int, str]:
     """Return the labels of FreeSurferColorLUT.txt other than cortical regions.
 
     These are the labels that aseg, aparc+aseg, wmparc and gtmseg write.
@@ -124,7 +124,7 @@ class LabelImage(NamedTuple):
         return tuple(
             label_number
             for label_number, region_name in self.name_by_label.items()
-            if split_name(region_name)[1] in core_names
+            if split_side_from_name(region_name)[1] in core_names
         )
 
     def recode(self, code_by_label: Mapping[int, int]) -> np.ndarray:
@@ -134,7 +134,7 @@ class LabelImage(NamedTuple):
         return code_table[self.label_values]
 
 
-def read_label_image(
+def match_label_image(
     image_path: str | Path, atlas: Atlas, label_source: LabelSource | None = None
 ) -> LabelImage:
     """Read a parcellation, and match its labels to the regions of the atlas by name.
@@ -167,7 +167,7 @@ def read_label_image(
     )
     _check_sides(label_image, atlas)
     if is_region_order:
-        _check_order(label_image, atlas)
+        _check_label_order(label_image, atlas)
     if not absent_names:
         return label_image
     absent_note = (
@@ -210,7 +210,7 @@ def _match_labels_to_regions(
 ) -> tuple[dict[int, int], list[str]]:
     """Return the atlas position of every label that is a region, and absent regions."""
     # Drop other structures of FreeSurfer that are not regions of this atlas.
-    freesurfer_structures = set(read_freesurfer_labels().values())
+    freesurfer_structures = set(read_freesurfer_label_names().values())
     region_label_numbers = [
         label_number
         for label_number, region_name in name_by_label.items()
@@ -270,16 +270,18 @@ def _check_sides(label_image: LabelImage, atlas: Atlas) -> None:
         )
 
 
-def _check_order(label_image: LabelImage, atlas: Atlas) -> None:
+def _check_label_order(label_image: LabelImage, atlas: Atlas) -> None:
     """Raise if labels 1, 2 ... lie where another order of rows has its regions."""
     region_names = [
         label_image.name_by_label[label_number]
         for label_number in sorted(label_image.name_by_label)
     ]
     label_centroids = _compute_label_centroids_mm(label_image)
-    explained_share = _compute_explained_share(label_centroids, region_names, atlas)
+    explained_share = _compute_explained_variance_share(
+        label_centroids, region_names, atlas
+    )
     for row_order in fitting_orders(atlas, len(label_centroids)):
-        order_explained_share = _compute_explained_share(
+        order_explained_share = _compute_explained_variance_share(
             label_centroids, row_order.names, atlas
         )
         has_lead = order_explained_share - explained_share >= _MIN_LEAD
@@ -309,7 +311,7 @@ def _compute_label_centroids_mm(label_image: LabelImage) -> np.ndarray:
     return centroids @ label_image.affine[:3, :3].T + label_image.affine[:3, 3]
 
 
-def _compute_explained_share(
+def _compute_explained_variance_share(
     label_centroids: np.ndarray, region_names: Sequence[str], atlas: Atlas
 ) -> float:
     """Return the share of the variance of centres that an affine map explains.
@@ -386,7 +388,10 @@ def _name_labels(
     label_names = recognize_labels(used_label_numbers, atlas)
     if label_names is not None:
         return label_names
-    known_label_numbers = {*atlas.regions["freesurfer_id"], *read_freesurfer_labels()}
+    known_label_numbers = {
+        *atlas.regions["freesurfer_id"],
+        *read_freesurfer_label_names(),
+    }
     unknown_label_numbers = [
         label_number
         for label_number in used_label_numbers
@@ -416,7 +421,7 @@ def recognize_labels(
         )
         if label_number > 0
     }
-    structure_name_by_label = read_freesurfer_labels() | region_name_by_label
+    structure_name_by_label = read_freesurfer_label_names() | region_name_by_label
     n_region_labels = sum(
         label_number in region_name_by_label for label_number in used_label_numbers
     )
@@ -543,15 +548,17 @@ def make_atlas(
         "file_words": [Path(folder).name.lower()],
         "notes": [],
     }
-    label_nifti = None if image is None else _read_label_volume(image)
-    annotations: AnnotationBySide = {}
+    label_nifti = None if image is None else _read_label_nifti(image)
+    annotation_by_side: AnnotationBySide = {}
     if annot is not None:
-        annotations = _read_annotations(Path(annot))
+        annotation_by_side = _read_annotation_by_side(Path(annot))
         parcellation_name = Path(annot).name[3:].removesuffix(".annot")
         atlas_settings["annotation"] = parcellation_name
         atlas_settings["segmentation"] = f"{parcellation_name}+aseg.mgz"
 
-    region_table, has_header = _list_regions(labels, label_nifti, annotations)
+    region_table, has_header = _read_region_list(
+        labels, label_nifti, annotation_by_side
+    )
     if "x" in region_table and not has_header:
         atlas_settings["notes"].append(
             "the three numbers beside each name were read as x, y, z in mm of MNI152"
@@ -571,7 +578,7 @@ def make_atlas(
             )
             atlas_settings["notes"].append(absence_note)
     if annot is None and labels is not None:
-        atlas_settings["notes"] += _list_grey_matter_notes(
+        atlas_settings["notes"] += _note_non_grey_matter(
             region_table["name"].tolist(), labels, image
         )
     region_table = _distinguish_sides(region_table)
@@ -585,7 +592,7 @@ def make_atlas(
     with fill_folder(folder) as partial_folder:
         if label_nifti is not None:
             nibabel.save(label_nifti, partial_folder / "parcellation.nii.gz")
-        _write_annotations(annotations, partial_folder)
+        _write_annotations(annotation_by_side, partial_folder)
         if annot is not None:
             atlas = Atlas(Path(folder).name, complete_region_table)
             surface_centroids = _compute_surface_centroids(
@@ -599,7 +606,7 @@ def make_atlas(
     return load_atlas(folder)
 
 
-def _list_grey_matter_notes(
+def _note_non_grey_matter(
     region_names: list[str], labels_path: str | Path, image_path: str | Path | None
 ) -> list[str]:
     """Return a note on names of white matter and fluid, or raise without an image.
@@ -636,41 +643,43 @@ def _check_coordinates_in_mm(region_table: pd.DataFrame, source_name: str) -> No
         )
 
 
-def _read_label_volume(image: str | Path) -> nibabel.Nifti1Image:
-    voxel_values, affine, header = read_volume(image)
+def _read_label_nifti(image_path: str | Path) -> nibabel.Nifti1Image:
+    voxel_values, affine, header = read_volume(image_path)
     return nibabel.Nifti1Image(voxel_values, affine, header, dtype=voxel_values.dtype)
 
 
-def _read_annotations(left_path: Path) -> AnnotationBySide:
+def _read_annotation_by_side(left_annotation_path: Path) -> AnnotationBySide:
     """Return the annotations of both hemispheres."""
-    if not left_path.name.startswith("lh."):
+    if not left_annotation_path.name.startswith("lh."):
         raise ParameterError(
             f"{option_text('annot')} must be a file lh.NAME.annot; got "
-            f"{left_path.name}."
+            f"{left_annotation_path.name}."
         )
-    annotations: AnnotationBySide = {}
+    annotation_by_side: AnnotationBySide = {}
     for hemisphere in "LR":
-        annotation_path = _hemisphere_path(left_path, hemisphere)
+        annotation_path = _get_annotation_path(left_annotation_path, hemisphere)
         vertex_name_indices, region_names = read_annotation(annotation_path)
-        annotations[hemisphere] = vertex_name_indices, region_names
-    for hemisphere, (vertex_name_indices, _) in annotations.items():
+        annotation_by_side[hemisphere] = vertex_name_indices, region_names
+    for hemisphere, (vertex_name_indices, _) in annotation_by_side.items():
         if len(vertex_name_indices) not in _N_VERTICES:
             raise FileFormatError(
-                f"{_hemisphere_path(left_path, hemisphere)} contains "
+                f"{_get_annotation_path(left_annotation_path, hemisphere)} contains "
                 f"{len(vertex_name_indices)} vertices; expected one of {_N_VERTICES} "
                 "(fsaverage5, fsaverage6, fsaverage). Map the annotation to one of "
                 "these surfaces by mri_surf2surf."
             )
-    return annotations
+    return annotation_by_side
 
 
-def _hemisphere_path(left_path: Path, hemisphere: str) -> Path:
-    return left_path.with_name(f"{hemisphere.lower()}{left_path.name[1:]}")
+def _get_annotation_path(left_annotation_path: Path, hemisphere: str) -> Path:
+    return left_annotation_path.with_name(
+        f"{hemisphere.lower()}{left_annotation_path.name[1:]}"
+    )
 
 
-def _write_annotations(annotations: AnnotationBySide, folder: Path) -> None:
+def _write_annotations(annotation_by_side: AnnotationBySide, folder: Path) -> None:
     """Write annotations on fsaverage5, each name with a colour of its own."""
-    for hemisphere, (vertex_name_indices, region_names) in annotations.items():
+    for hemisphere, (vertex_name_indices, region_names) in annotation_by_side.items():
         region_colors = (
             np.outer(np.arange(1, len(region_names) + 1), [67, 149, 1, 0]) % 256
         )
@@ -683,16 +692,16 @@ def _write_annotations(annotations: AnnotationBySide, folder: Path) -> None:
         )
 
 
-def _list_regions(
+def _read_region_list(
     labels_path: str | Path | None,
     label_nifti: nibabel.Nifti1Image | None,
-    annotations: AnnotationBySide,
+    annotation_by_side: AnnotationBySide,
 ) -> RegionList:
     """Return the regions of a table of labels, or else those of annotations."""
     if labels_path is not None:
         region_table, has_header = _read_label_regions(labels_path, label_nifti)
     else:
-        region_table, has_header = _list_annotated_regions(annotations), True
+        region_table, has_header = _list_annotated_regions(annotation_by_side), True
     for column_name, column_spellings in _HEADS.items():
         region_table = region_table.rename(
             columns={find_region_column(region_table, column_spellings): column_name}
@@ -736,7 +745,9 @@ def _check_repeated_numbers(label_table: pd.DataFrame, labels_path: str | Path) 
     is_numbered_row = label_table["freesurfer_id"] != ""
     names_by_number = label_table[is_numbered_row].groupby("freesurfer_id")["name"]
     for label_number, repeated_names in names_by_number:
-        region_sides = {split_name(region_name)[0] for region_name in repeated_names}
+        region_sides = {
+            split_side_from_name(region_name)[0] for region_name in repeated_names
+        }
         has_other_name = repeated_names.nunique() > 1
         if has_other_name and len(region_sides - {None}) < len(repeated_names):
             raise FileFormatError(
@@ -747,11 +758,11 @@ def _check_repeated_numbers(label_table: pd.DataFrame, labels_path: str | Path) 
             )
 
 
-def _list_annotated_regions(annotations: AnnotationBySide) -> pd.DataFrame:
+def _list_annotated_regions(annotation_by_side: AnnotationBySide) -> pd.DataFrame:
     """Return the regions that annotations name."""
     row_tuples = [
         (region_name, hemisphere, region_name)
-        for hemisphere, (_, region_names) in annotations.items()
+        for hemisphere, (_, region_names) in annotation_by_side.items()
         for region_name in region_names
         if not is_non_region_name(region_name)
     ]
@@ -766,7 +777,8 @@ def _distinguish_sides(region_table: pd.DataFrame) -> pd.DataFrame:
         hemispheres = region_table["hemisphere"].map(find_side, na_action="ignore")
         names_with_side = hemispheres.str.lower() + "h_" + region_table["name"]
         is_sideless_name = (
-            region_table["name"].map(split_name).str[0].isna() & hemispheres.notna()
+            region_table["name"].map(split_side_from_name).str[0].isna()
+            & hemispheres.notna()
         )
         region_table["name"] = region_table["name"].mask(
             is_sideless_name, names_with_side
@@ -822,12 +834,12 @@ def _locate_label_regions(
         label_numbers[is_region_in_image].to_numpy(),
     )
     centroids_mm = apply_affine(label_nifti.affine, voxel_centroids).round(1)
-    _compare_coordinates(region_table, centroids_mm, image_name, labels_name)
+    _check_coordinates_match_image(region_table, centroids_mm, image_name, labels_name)
     region_table[["x", "y", "z"]] = centroids_mm
     return region_table
 
 
-def _compare_coordinates(
+def _check_coordinates_match_image(
     region_table: pd.DataFrame,
     image_centroids: np.ndarray,
     image_name: str,
@@ -857,7 +869,7 @@ def _compare_coordinates(
 
 
 def _compute_surface_centroids(
-    atlas: Atlas, left_path: Path, names_source_text: str
+    atlas: Atlas, left_annotation_path: Path, name_source_path: str
 ) -> np.ndarray:
     """Return the mean of each region's vertices, midway between white and pial surface.
 
@@ -871,13 +883,13 @@ def _compute_surface_centroids(
         ) / 2
         try:
             vertex_region_indices = atlas.vertex_labels(
-                hemisphere, _hemisphere_path(left_path, hemisphere)
+                hemisphere, _get_annotation_path(left_annotation_path, hemisphere)
             )
         except FileFormatError as error:
             raise FileFormatError(
                 "the table does not name all regions of the annotation, or does "
                 f"not give their sides (lh_, rh_, or a column hemisphere): {error}",
-                path=names_source_text,
+                path=name_source_path,
             ) from error
         vertex_groupby = pd.DataFrame(midthickness_vertices).groupby(
             vertex_region_indices[: len(midthickness_vertices)]

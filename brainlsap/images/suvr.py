@@ -13,8 +13,8 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.region_tables import REFERENCES
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.images import volumes
-from brainlsap.images.parcellation import LabelImage, LabelSource, read_label_image
-from brainlsap.images.volumes import MIN_BRAIN_SPAN, named_space
+from brainlsap.images.parcellation import LabelImage, LabelSource, match_label_image
+from brainlsap.images.volumes import MIN_BRAIN_SPAN, find_named_space
 from brainlsap.text import option_text
 
 # Smallest covered share of the voxels of all regions, and of the reference. Smaller
@@ -137,13 +137,13 @@ def extract_suvr(
     atlas = load_atlas(atlas)
     if transform is None and not same_space:
         check_same_space(pet, parcellation)
-    label_image = read_label_image(parcellation, atlas, labels)
+    label_image = match_label_image(parcellation, atlas, labels)
     code_by_label = {
         label_number: region_index + 1
         for label_number, region_index in label_image.region_index_by_label.items()
     }
     region_code_image = label_image.recode(code_by_label)
-    reference_image, reference_name = _read_reference(reference, label_image)
+    reference_image, reference_name = _read_reference_mask(reference, label_image)
     pet_to_parcellation_affine = volumes.read_transform(transform, pet, parcellation)
     voxel_values, affine, _ = volumes.read_volume(pet)
     uptake_values = voxel_values.astype(np.float64)
@@ -158,7 +158,7 @@ def extract_suvr(
     reference_series = _average_regions(pet_image, reference_image, 1).iloc[0]
     reference_mean = float(reference_series["mean"])
     reference_coverage = float(reference_series["coverage"])
-    shift_mm = measure_shift(pet_image, label_image, atlas)
+    shift_mm = measure_shift_mm(pet_image, label_image, atlas)
     space_faults = []
     if covered_share < MIN_OVERLAP:
         space_faults.append(f"covers {covered_share:.0%} of the regions' voxels")
@@ -212,7 +212,7 @@ def extract_suvr(
 
 def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
-    if named_space(pet) != (named_space(parcellation) or "t1w"):
+    if find_named_space(pet) != (find_named_space(parcellation) or "t1w"):
         raise ParameterError(
             "the space of the image is unknown",
             path=pet,
@@ -224,7 +224,7 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
         )
 
 
-def _read_reference(
+def _read_reference_mask(
     reference: str | Path, label_image: LabelImage
 ) -> tuple[VoxelImage, str]:
     """Return the mask of the reference (1 inside, else 0), and its name or path."""
@@ -266,15 +266,15 @@ def _read_reference(
 
 
 def _average_regions(
-    uptake_image: VoxelImage, label_image: VoxelImage, n_regions: int
+    uptake_image: VoxelImage, region_image: VoxelImage, n_regions: int
 ) -> pd.DataFrame:
     """Average a scan (NaN if not covered) over the regions 1 to n.
 
     The coverage is the share of a region's voxels that the scan covers.
     """
-    label_voxel_indices = np.nonzero(label_image.voxel_values)
-    label_voxel_codes = label_image.voxel_values[label_voxel_indices]
-    label_to_scan_affine = np.linalg.inv(uptake_image.affine) @ label_image.affine
+    label_voxel_indices = np.nonzero(region_image.voxel_values)
+    label_voxel_codes = region_image.voxel_values[label_voxel_indices]
+    label_to_scan_affine = np.linalg.inv(uptake_image.affine) @ region_image.affine
     scan_coordinates = volumes.transform_points(
         label_to_scan_affine, label_voxel_indices
     )
@@ -282,7 +282,7 @@ def _average_regions(
         ~np.isnan(uptake_image.voxel_values), scan_coordinates
     )
     region_code_image = volumes.resample_nearest(
-        *label_image, uptake_image.voxel_values.shape, uptake_image.affine
+        *region_image, uptake_image.voxel_values.shape, uptake_image.affine
     )
     is_counted_voxel = (region_code_image > 0) & ~np.isnan(uptake_image.voxel_values)
     sums_by_column = {
@@ -305,7 +305,7 @@ def _average_regions(
     return region_table
 
 
-def measure_shift(
+def measure_shift_mm(
     uptake_image: VoxelImage, label_image: LabelImage, atlas: Atlas
 ) -> float:
     """Return the length (mm) of the translation with which an image fits labels best.

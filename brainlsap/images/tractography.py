@@ -41,7 +41,7 @@ from brainlsap.images.parcellation import (
     NON_ATLAS_NODES,
     LabelImage,
     LabelSource,
-    read_label_image,
+    match_label_image,
 )
 from brainlsap.images.volumes import (
     ImageGrid,
@@ -147,7 +147,7 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
             if grid_shape is None or affine is None:
                 return None
         else:
-            header = _open_header(Path(path))
+            header = _read_header(Path(path))
             grid_shape, affine = header["dimensions"], header["voxel_to_rasmm"]
             header_voxel_sizes_mm = np.asarray(header["voxel_sizes"], dtype=float)
         affine = np.asarray(affine, dtype=np.float64)
@@ -169,12 +169,14 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
 
 
 def _check_streamline_count(
-    header_count: int, file_count: int, cause_hint: str = ""
+    n_header_streamlines: int, n_file_streamlines: int, cause_hint: str = ""
 ) -> None:
-    if header_count and header_count != file_count:  # 0 means not counted
+    if (
+        n_header_streamlines and n_header_streamlines != n_file_streamlines
+    ):  # 0 means not counted
         raise ValueError(
-            f"the header contains a count of {header_count} streamlines, but the "
-            f"file contains {file_count}{cause_hint}"
+            f"the header contains a count of {n_header_streamlines} streamlines, but "
+            f"the file contains {n_file_streamlines}{cause_hint}"
         )
 
 
@@ -198,7 +200,7 @@ def _iter_blocks(streamline_offsets: np.ndarray) -> Iterator[tuple[slice, np.nda
         start_streamline_index = end_streamline_index
 
 
-def _open_header(path: Path) -> dict[str, Any]:
+def _read_header(path: Path) -> dict[str, Any]:
     """Return the header of a `.tck` or `.trk` as nibabel reads it."""
     import nibabel
 
@@ -210,9 +212,9 @@ def _open_header(path: Path) -> dict[str, Any]:
 BlockArrays = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-def _read_tck(path: Path) -> BlockArrays:
+def _iter_tck_blocks(path: Path) -> BlockArrays:
     """Read rows of points; a row of NaN ends a streamline, of infinity the file."""
-    header = _open_header(path)
+    header = _read_header(path)
     dtype = np.dtype(header["_dtype"]).newbyteorder(header["endianness"])
     stored_numbers = np.memmap(path, dtype, "r", int(header["_offset_data"]))
     points = stored_numbers[: len(stored_numbers) // 3 * 3].reshape(-1, 3)
@@ -233,11 +235,11 @@ def _read_tck(path: Path) -> BlockArrays:
         yield points[point_slice], block_offsets[:-1], block_offsets[1:] - 1
 
 
-def _read_trk(path: Path) -> BlockArrays:
+def _iter_trk_blocks(path: Path) -> BlockArrays:
     """Read points; nibabel transforms them from the image's corner to RAS."""
     import nibabel
 
-    header_count = int(_open_header(path)["nb_streamlines"])
+    header_count = int(_read_header(path)["nb_streamlines"])
     streamlines = nibabel.streamlines.load(path).streamlines
     _check_streamline_count(header_count, len(streamlines))
     points = streamlines.get_data()
@@ -246,7 +248,7 @@ def _read_trk(path: Path) -> BlockArrays:
         yield points[point_slice], block_offsets[:-1], block_offsets[1:]
 
 
-def _read_trx(path: Path) -> BlockArrays:
+def _iter_trx_blocks(path: Path) -> BlockArrays:
     """Read points, and the first row of each streamline, from a zip archive."""
     with zipfile.ZipFile(path) as trx_archive:
         header = json.loads(trx_archive.read("header.json"))
@@ -298,10 +300,10 @@ def _find_array_file(
 
 
 TRACTOGRAM_FORMATS: dict[str, Callable[[Path], BlockArrays]] = {
-    ".tck": _read_tck,
-    ".trk": _read_trk,
-    ".trk.gz": _read_trk,
-    ".trx": _read_trx,
+    ".tck": _iter_tck_blocks,
+    ".trk": _iter_trk_blocks,
+    ".trk.gz": _iter_trk_blocks,
+    ".trx": _iter_trx_blocks,
 }
 
 
@@ -432,7 +434,7 @@ def build_connectome(
     check_at_least("n_threads", n_threads, 1)
     if not same_space:
         check_named_spaces(tractogram, parcellation)
-    label_image = read_label_image(parcellation, atlas, labels)
+    label_image = match_label_image(parcellation, atlas, labels)
     reference_grid = read_reference_grid(tractogram)
     if reference_grid is not None and not same_space:
         labelled_points_mm = apply_affine(
@@ -572,18 +574,21 @@ def build_connectome(
 
 
 def weigh_streamlines(
-    streamline_block: StreamlineBlock, pair_voxel_counts: np.ndarray, weight_kind: str
+    streamline_block: StreamlineBlock,
+    node_pair_voxel_counts: np.ndarray,
+    weight_kind: str,
 ) -> np.ndarray:
     """Return the weight of each streamline.
 
-    `pair_voxel_counts` is the number of voxels of the streamline's two nodes together.
+    `node_pair_voxel_counts` is the number of voxels of the streamline's two nodes
+    together.
     """
     if weight_kind == "count":
-        return np.ones(len(pair_voxel_counts))
+        return np.ones(len(node_pair_voxel_counts))
     if weight_kind == "mean_length":
         return streamline_block.lengths
     weight_divisors = (
-        pair_voxel_counts / 2
+        node_pair_voxel_counts / 2
         if weight_kind == "inverse_node_volume"
         else streamline_block.lengths
     )
@@ -614,7 +619,7 @@ class StreamlineEndCounter:
         self.lowest = np.full(3, np.inf)
         self.highest = np.full(3, -np.inf)
 
-    def add_ends(self, end_points: np.ndarray, node_codes: np.ndarray) -> None:
+    def add_ends(self, end_points: np.ndarray, end_node_codes: np.ndarray) -> None:
         """Add ends (n, 3) and the codes of their nodes, 0 for none."""
         if not len(end_points):
             return
@@ -623,7 +628,7 @@ class StreamlineEndCounter:
             n_in_brain = int(np.count_nonzero(self.brain.find_codes(end_points)))
         with self.lock:
             self.n_ends += len(end_points)
-            self.n_in_nodes += int(np.count_nonzero(node_codes))
+            self.n_in_nodes += int(np.count_nonzero(end_node_codes))
             self.n_in_brain += n_in_brain
             self.lowest = np.minimum(self.lowest, end_points.min(axis=0))
             self.highest = np.maximum(self.highest, end_points.max(axis=0))

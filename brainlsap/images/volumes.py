@@ -53,12 +53,15 @@ class ImageGrid(NamedTuple):
         return apply_affine(self.affine, corner_voxels.reshape(3, -1).T)
 
 
-def named_space(image_path: str | Path) -> str:
+def find_named_space(image_path: str | Path) -> str:
     """Return the space in a file's name, in lower case; "" if it states none.
 
-    >>> named_space("sub-01_space-T1w_desc-dseg.nii.gz"), named_space("tracks.tck")
+    >>> (
+    ...     find_named_space("sub-01_space-T1w_desc-dseg.nii.gz"),
+    ...     find_named_space("tracks.tck"),
+    ... )
     ('t1w', '')
-    >>> named_space("sub-01_dwi_space-RASMM_tractography.trx")
+    >>> find_named_space("sub-01_dwi_space-RASMM_tractography.trx")
     ''
     """
     space_texts = re.findall(r"(?:^|_)space-([A-Za-z0-9]+)", Path(image_path).name)
@@ -79,8 +82,8 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
     A tractogram whose name states none is in a space of the participant, and not in
     that of a template.
     """
-    tractogram_space = named_space(tractogram)
-    label_space = named_space(parcellation)
+    tractogram_space = find_named_space(tractogram)
+    label_space = find_named_space(parcellation)
     if tractogram_space:
         is_same_space = tractogram_space == (label_space or "t1w")
     else:
@@ -218,7 +221,9 @@ def read_transform(
     images.
     """
     if isinstance(transform, str | Path):
-        transform = _read_registration(Path(transform), moving_image, fixed_image)
+        transform = _read_registration_matrix(
+            Path(transform), moving_image, fixed_image
+        )
     affine_matrix = (
         np.eye(4) if transform is None else np.asarray(transform, dtype=float)
     )
@@ -229,7 +234,7 @@ def read_transform(
     return affine_matrix
 
 
-def _read_registration(
+def _read_registration_matrix(
     path: Path, moving_image: str | Path, fixed_image: str | Path
 ) -> np.ndarray:
     """Return the matrix of a registration file, from the moving to the fixed image."""
@@ -255,14 +260,17 @@ def _read_registration(
         )
 
 
-def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
-    """Return transformed coordinates in float64, one array per axis like `points`.
+def transform_points(
+    affine: np.ndarray, axis_coordinate_arrays: Any
+) -> list[np.ndarray]:
+    """Return transformed coordinates in float64, one array per axis as they came.
 
     A matrix product would round differently from machine to machine, and the last bit
     decides between equal distances.
     """
     point_coordinates = [
-        np.asarray(axis_coordinates, dtype=np.float64) for axis_coordinates in points
+        np.asarray(axis_coordinates, dtype=np.float64)
+        for axis_coordinates in axis_coordinate_arrays
     ]
     transformed_coordinates = []
     for *axis_factors, axis_translation in affine[:3]:
@@ -278,13 +286,13 @@ def transform_points(affine: np.ndarray, points: Any) -> list[np.ndarray]:
 
 
 def sample_nearest(
-    voxel_values: np.ndarray, voxel_coordinates: Sequence[np.ndarray]
+    voxel_values: np.ndarray, axis_coordinate_arrays: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Return the values of the voxels nearest to voxel coordinates (one array an axis).
 
     0 outside the centres of the outermost voxels; halves are rounded up, as in nilearn.
     """
-    rounded_coordinates = np.round(voxel_coordinates, _COORDINATE_DECIMALS)
+    rounded_coordinates = np.round(axis_coordinate_arrays, _COORDINATE_DECIMALS)
     return ndimage.map_coordinates(
         voxel_values, rounded_coordinates, order=0, mode="constant"
     )
@@ -292,16 +300,17 @@ def sample_nearest(
 
 def resample_nearest(
     voxel_values: np.ndarray,
-    affine: np.ndarray,
+    source_affine: np.ndarray,
     target_shape: tuple[int, ...],
-    grid_affine: np.ndarray,
+    target_affine: np.ndarray,
 ) -> np.ndarray:
     """Return the nearest values at the voxels of another grid in the same space.
 
-    `affine` maps voxels of `voxel_values` to mm, `grid_affine` voxels of the grid.
+    `source_affine` maps voxels of `voxel_values` to mm, `target_affine` voxels of the
+    grid.
     """
     resampled_values = np.zeros(target_shape, dtype=voxel_values.dtype)
-    grid_to_image_affine = np.linalg.inv(affine) @ grid_affine
+    grid_to_image_affine = np.linalg.inv(source_affine) @ target_affine
     j, k = np.indices(target_shape[1:])
     for i in range(target_shape[0]):  # slice by slice, to save memory
         voxel_index_arrays = np.full_like(j, i), j, k

@@ -18,7 +18,7 @@ from brainlsap.arrays import (
     as_number_array,
     check_connectomes,
     check_features,
-    fill_masked,
+    fill_masked_values,
     unpack,
 )
 from brainlsap.class_prior import ClassPriorMixin
@@ -155,7 +155,7 @@ def order_labels(
     head : {"ordinal", "softmax"}
         With "ordinal", more than two classes must be given an order, or be numbers.
     """
-    y = np.asarray(fill_masked(y))
+    y = np.asarray(fill_masked_values(y))
     if y.shape != (n_scans,):
         raise ParameterError(
             f"y must have shape ({n_scans},), one label for each scan; got {y.shape}."

@@ -135,9 +135,9 @@ def export_maps(
         parcellation = atlas_image_path if atlas_image_path.is_file() else None
     volume_region_names: set[str] = set()
     if parcellation is not None:
-        from brainlsap.images.parcellation import read_label_image
+        from brainlsap.images.parcellation import match_label_image
 
-        label_image = read_label_image(parcellation, atlas)
+        label_image = match_label_image(parcellation, atlas)
         volume_region_names = {
             atlas.names[i] for i in label_image.region_index_by_label.values()
         }

@@ -6,7 +6,7 @@ from brainlsap.atlas.region_names import (
     find_side,
     find_structure,
     is_non_region_name,
-    split_name,
+    split_side_from_name,
 )
 from brainlsap.exceptions import RegionNameError
 
@@ -104,7 +104,7 @@ def test_no_region_is_left_out_but_the_accumbens():
     for name in available_atlases():
         atlas = load_atlas(name)
         out = {
-            split_name(region)[1]
+            split_side_from_name(region)[1]
             for region in atlas.names
             if is_non_region_name(region)
         }
@@ -129,14 +129,14 @@ def test_no_region_is_left_out_but_the_accumbens():
 )
 def test_sides_are_read_amid_names_and_in_every_script(left, right):
     """Of "Lóbulo" the L was a side; sides in the middle or in words were none."""
-    assert (split_name(left)[0], split_name(right)[0]) == ("L", "R")
-    assert split_name(left)[1] == split_name(right)[1] != ""
+    assert (split_side_from_name(left)[0], split_side_from_name(right)[0]) == ("L", "R")
+    assert split_side_from_name(left)[1] == split_side_from_name(right)[1] != ""
     assert bare_name(left) == bare_name(right).replace("(", "").replace(")", "")
 
 
 def test_what_is_no_side_is_none():
     for name in ("L'insula", "Región motriz G", "Lóbulo", "L", "a_L_R_b"):
-        assert split_name(name)[0] is None, name
+        assert split_side_from_name(name)[0] is None, name
     assert bare_name("Lóbulo") == "Lóbulo"
     assert [find_side(text) for text in ("hemi-rh", "1", "left and right", "")] == [
         *("R", None, None, None)

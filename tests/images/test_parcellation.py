@@ -8,7 +8,7 @@ from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.images.parcellation import (
     NON_ATLAS_NODES,
-    read_label_image,
+    match_label_image,
     read_label_table,
 )
 
@@ -29,7 +29,7 @@ def whole(labels):
 
 def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
     path = save(tmp_path / "a.nii.gz", whole([0, 2, 8, 251, 3005, *NUMBERS]))
-    image = read_label_image(path, tiny)
+    image = match_label_image(path, tiny)
     assert {n: tiny.names[p] for n, p in image.region_index_by_label.items()} == dict(
         zip(NUMBERS, tiny.names, strict=True)
     )
@@ -41,11 +41,11 @@ def test_freesurfer_numbers_are_regions_and_the_rest_is_known(tmp_path, tiny):
 
 def test_nodes_of_labelconvert_and_order_of_the_atlas(tmp_path):
     atlas = load_atlas("desikan82")
-    nodes = read_label_image(save(tmp_path / "n.nii", whole(range(85))), atlas)
+    nodes = match_label_image(save(tmp_path / "n.nii", whole(range(85))), atlas)
     assert "in the order of MRtrix's fs_default.txt (84 nodes)" in nodes.notes[0]
     assert atlas.names[nodes.region_index_by_label[36]] == "Left-Thalamus"
     assert nodes.name_by_label[35] == "Left-Cerebellum-Cortex"
-    own = read_label_image(save(tmp_path / "o.nii", whole(range(83))), atlas)
+    own = match_label_image(save(tmp_path / "o.nii", whole(range(83))), atlas)
     assert [own.region_index_by_label[k] for k in range(1, 83)] == list(range(82))
 
 
@@ -80,10 +80,10 @@ def test_labels_that_only_count_must_lie_where_their_regions_are(tmp_path, turn)
         path = tmp_path / "nodes.nii"
         nibabel.save(nibabel.Nifti1Image(values, affine), path)
         if is_right:
-            assert "fs_default.txt" in read_label_image(path, atlas).notes[0]
+            assert "fs_default.txt" in match_label_image(path, atlas).notes[0]
         else:
             with pytest.raises(FileFormatError, match=r"UK Biobank's.*Name the labels"):
-                read_label_image(path, atlas)
+                match_label_image(path, atlas)
 
 
 def test_a_table_names_labels(tmp_path, tiny):
@@ -93,7 +93,7 @@ def test_a_table_names_labels(tmp_path, tiny):
     (tmp_path / "lut.txt").write_text("# No. Name R G B A\n0 Unknown 0 0 0 0\n" + rows)
     path = save(tmp_path / "a.nii", whole(range(8)))
     for labels in (tmp_path / "lut.txt", given):
-        image = read_label_image(path, tiny, labels)
+        image = match_label_image(path, tiny, labels)
         assert image.region_index_by_label == dict(enumerate(order, start=1))
 
 
@@ -103,13 +103,13 @@ def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
     path = save(tmp_path / "sub-01_dseg.nii.gz", whole(range(8)))
     rows = "".join(f"{k}\t{n}\n" for k, n in enumerate(tiny.names[::-1], 1))
     (tmp_path / "sub-01_dseg.tsv").write_text("index\tname\n" + rows)
-    image = read_label_image(path, tiny)
+    image = match_label_image(path, tiny)
     assert image.region_index_by_label[1] == 6
     assert image.notes == ("the labels are named by a table",)
 
 
 def test_absent_regions_are_said(tmp_path, tiny):
-    image = read_label_image(save(tmp_path / "a.nii", whole(NUMBERS[1:])), tiny)
+    image = match_label_image(save(tmp_path / "a.nii", whole(NUMBERS[1:])), tiny)
     assert image.notes[-1].endswith(" absent from the parcellation: lh_a")
 
 
@@ -118,7 +118,7 @@ def test_an_image_whose_sides_are_flipped_is_refused(tmp_path, tiny):
     with pytest.raises(
         FileFormatError, match=r"left .* are to the right of the regions"
     ):
-        read_label_image(path, tiny)
+        match_label_image(path, tiny)
 
 
 DESIKAN = load_atlas("desikan82")
@@ -169,7 +169,7 @@ def test_what_is_not_known_is_refused(tmp_path, tiny, atlas, numbers, labels, sa
     path = save(tmp_path / "a.nii", whole(numbers), kind=np.float32)
     given = labels and dict(enumerate(labels, start=1))
     with pytest.raises((FileFormatError, RegionNameError), match=said):
-        read_label_image(path, atlas or tiny, given)
+        match_label_image(path, atlas or tiny, given)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_tables_that_are_none_are_refused(tmp_path, tiny, table, said):
     (tmp_path / "t.txt").write_text(table)
     path = save(tmp_path / "a.nii", whole([1, 2]))
     with pytest.raises(FileFormatError, match=said):
-        read_label_image(path, tiny, tmp_path / "t.txt")
+        match_label_image(path, tiny, tmp_path / "t.txt")
 
 
 def test_a_list_may_begin_at_label_0_and_is_refused(tiny):

@@ -8,19 +8,19 @@ from nibabel.affines import apply_affine
 from scipy import ndimage
 
 from brainlsap.atlas import load_atlas
-from brainlsap.atlas.region_names import split_name
+from brainlsap.atlas.region_names import split_side_from_name
 from brainlsap.data.region_tables import REFERENCES
 from brainlsap.exceptions import BrainlsapError, FileFormatError, ParameterError
 from brainlsap.images import extract_suvr
-from brainlsap.images.parcellation import read_freesurfer_labels
+from brainlsap.images.parcellation import read_freesurfer_label_names
 
 NUMBERS = [1101, 1102, 1103, 2101, 2102, 2103, 18]
 REFERENCE_CORES = {core for cores in REFERENCES.values() for core in cores}
 # FreeSurfer's labels of all reference regions.
 BESIDE = [
     number
-    for number, name in read_freesurfer_labels().items()
-    if split_name(name)[1] in REFERENCE_CORES and number not in NUMBERS
+    for number, name in read_freesurfer_label_names().items()
+    if split_side_from_name(name)[1] in REFERENCE_CORES and number not in NUMBERS
 ]
 FINE = np.array([[-1.0, 0, 0, 14], [0, 0, 1, -9], [0, -1, 0, 12], [0, 0, 0, 1]])
 
