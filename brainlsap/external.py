@@ -39,6 +39,7 @@ from brainlsap.prediction import (
     SET_JOINER,
     add_labels,
     flag_training_scans,
+    hash_person,
     load_fitted_model,
     make_reading_options,
     match_regions_and_features,
@@ -433,6 +434,13 @@ def evaluate_model(
     )
     predict_seconds = time.perf_counter() - start_seconds
     prediction_table["truth"] = prediction_table.pop("label")
+    n_excluded_people = 0 if ids_are_new else _count_excluded_training(model, cohort)
+    title = f"External evaluation of {model_card['model']}: {cohort.label_name}"
+    if n_excluded_people:
+        title = (
+            f"Test of {model_card['model']} in other participants of the training "
+            f"study: {cohort.label_name}"
+        )
     fit_key_by_column = {"model": model_card["model"], "repeat": 1, "fold": 1}
     class_names = model.origin_.classes
     for class_name in class_names:
@@ -487,9 +495,7 @@ def evaluate_model(
             "people_shared": False,
             "steps": model_card["steps"],
             "version": brainlsap.__version__,
-            "title": (
-                f"External evaluation of {model_card['model']}: {cohort.label_name}"
-            ),
+            "title": title,
             "study_options": study_options,
             "subgroups": list(subgroup_columns),
         },
@@ -506,9 +512,21 @@ def evaluate_model(
         "learned_sites": prediction_table.attrs["learned_sites"],
         "side_notes": prediction_table.attrs["side_notes"],
         "ids_are_new": ids_are_new,
+        "n_excluded_training_people": n_excluded_people,
     }
     return replace(
         evaluation, settings=evaluation.settings | {"external": external_facts}
+    )
+
+
+def _count_excluded_training(model: PackedClassifier, cohort: Cohort) -> int:
+    """Return how many people of the training a study lists, but leaves out."""
+    training_hashes = model.origin_.facts["people"]
+    training_id_hashes = set(training_hashes["ids"])
+    left_out_ids = {*cohort.left_out["participant"]} - {*cohort.groups}
+    return sum(
+        hash_person(person_id, training_hashes["salt"]) in training_id_hashes
+        for person_id in left_out_ids
     )
 
 

@@ -1460,16 +1460,17 @@ def reason_without_sets(model_card: Mapping[str, Any]) -> str:
             "scores of left-out people; LSAP-R and other ridge models have such scores"
         )
     class_names: Sequence[str] = set_record["classes"]
-    small_classes = [
-        class_name
-        for class_name, class_quantile in zip(
-            class_names, set_record["quantiles"], strict=True
+    small_class_texts = [
+        f"{class_name} ({n_people})"
+        for class_name, class_quantile, n_people in zip(
+            class_names, set_record["quantiles"], set_record["n_people"], strict=True
         )
         if class_quantile is None
     ]
-    if not small_classes:
+    if not small_class_texts:
         return ""
     return (
-        "no prediction set can be computed at this level, because the training data "
-        f"contain fewer than {MIN_PEOPLE} people of {with_and(small_classes)}"
+        "a 90% prediction set needs at least "
+        f"{MIN_PEOPLE} training participants of every class, and the training had "
+        f"fewer of {with_and(small_class_texts)}"
     )

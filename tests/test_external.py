@@ -30,7 +30,7 @@ from brainlsap import (
 from brainlsap.arrays import pack
 from brainlsap.cli import main
 from brainlsap.data import suggest_options
-from brainlsap.data.flow import OTHER_CLASS
+from brainlsap.data.flow import OTHER_CLASS, left_out_table
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import (
     Deconfounder,
@@ -56,7 +56,7 @@ from brainlsap.report import (
     read_results,
     supplement_text,
 )
-from brainlsap.report.conclusions import draw_external_conclusions
+from brainlsap.report.conclusions import draw_external_conclusions, left_out_text
 from brainlsap.report.tables import model_score_table
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page
@@ -135,7 +135,7 @@ def test_a_site_without_training_is_not_called_harmonised(sites, tmp_path):
         evaluation = evaluate_model(model, sites[0])
     n_scans = evaluation.settings["external"]["n_unharmonized"]
     assert n_scans == sites[0].n_scans
-    likeness = draw_external_conclusions(evaluation).answers[-1]
+    likeness = draw_external_conclusions(evaluation).answers[4]
     assert likeness.label == "WARNING"
     assert f"{n_scans} of {n_scans} scans were not harmonised" in likeness.sentence
     assert f"{n_scans} scans of sites without" in " ".join(methods_text(evaluation))
@@ -617,12 +617,15 @@ def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, i
     coverage = [row | {"high": 0.95} for row in external_facts["coverage"]]
     calibration = [
         row
-        | {"slope_low": 0.8, "slope_high": 1.2, "intercept_low": -1}
-        | {"intercept_high": 1}
+        | {"slope": 1.0, "slope_low": 0.8, "slope_high": 1.2}
+        | {"intercept": 0.0, "intercept_low": -1, "intercept_high": 1}
         for row in external_facts["calibration"]
     ]
     coverage[1]["high"] = 0.8 if is_low else 0.95
-    calibration[2]["intercept_low"] = 0.5 if is_low else -0.5
+    interval = (2, 1.5, 2.5) if is_low else (0, -0.5, 0.5)
+    calibration[2] |= dict(
+        zip(("intercept", "intercept_low", "intercept_high"), interval, strict=True)
+    )
     changed = {"coverage": coverage, "calibration": calibration}
     settings = evaluation.settings | {"external": external_facts | changed}
     conclusions = draw_external_conclusions(replace(evaluation, settings=settings))
@@ -633,11 +636,29 @@ def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, i
     assert ("too small for AD" in calibration_answer.sentence) == is_low
 
 
-def test_a_decline_needs_intervals_that_do_not_overlap(evaluation):
-    lower_bound, upper_bound = (
+def test_one_interval_of_ten_that_misses_is_not_called_an_error(evaluation):
+    external_facts = evaluation.settings["external"]
+    calibration = [
+        row
+        | {"slope": 1.0, "slope_low": 0.8, "slope_high": 1.2}
+        | {"intercept": 0.0, "intercept_low": -1, "intercept_high": 1}
+        for row in external_facts["calibration"]
+    ]
+    calibration[1] |= {"intercept": -1.0, "intercept_low": -1.9, "intercept_high": -0.1}
+    facts = external_facts | {"calibration": calibration}
+    settings = evaluation.settings | {"external": facts}
+    answer = draw_external_conclusions(replace(evaluation, settings=settings)).answers[
+        2
+    ]
+    assert (answer.answer, answer.verdict) == ("NOT SHOWN", "UNCLEAR")
+    assert "EMCI" in answer.sentence
+
+
+def test_a_decline_needs_an_interval_of_the_difference_below_zero(evaluation):
+    score, lower_bound, upper_bound = (
         bootstrap_scores(evaluation, evaluation.models[0])
         .set_index("score")
-        .loc["balanced_accuracy", ["low", "high"]]
+        .loc["balanced_accuracy", ["estimate", "low", "high"]]
     )
 
     def answer_of(*own_interval):
@@ -651,9 +672,26 @@ def test_a_decline_needs_intervals_that_do_not_overlap(evaluation):
         )
         return conclusions.answers[1].answer, is_forbidden
 
-    assert answer_of(1.2, upper_bound + 0.1, 1.3) == ("NO", True)
-    assert answer_of(0.5, lower_bound - 0.1, upper_bound + 0.1) == ("NOT SHOWN", True)
+    # Intervals that overlap show a difference if that of the difference excludes 0.
+    overlapping = (upper_bound + 0.1, upper_bound - 0.01, upper_bound + 0.2)
+    assert answer_of(*overlapping) == ("NO", True)
+    assert answer_of(score, lower_bound, upper_bound) == ("NOT SHOWN", True)
     assert answer_of(-0.2, -0.3, lower_bound - 0.1) == ("YES", False)
+
+
+def test_people_of_the_training_who_were_left_out_are_told(model, cohort, sites):
+    is_training = np.isin(cohort.groups, sites[1].groups)
+    n_training = len(set(sites[1].groups))
+    evaluation = evaluate_model(model, cohort.select(~is_training, fate="excluded"))
+    facts = evaluation.settings["external"]
+    assert facts["n_excluded_training_people"] == n_training
+    conclusions = draw_external_conclusions(evaluation)
+    assert "external validation" in conclusions.may_not_write
+    assert f"{n_training} participants were left out" in left_out_text(evaluation)
+    elsewhere = evaluate_model(model, replace(sites[0], left_out=left_out_table()))
+    assert (
+        "external validation" not in draw_external_conclusions(elsewhere).may_not_write
+    )
 
 
 def test_absent_classes_change_chance_and_what_can_be_compared(model, sites):
@@ -675,7 +713,7 @@ def test_sites_of_the_names_of_the_training_are_told(cohort, tmp_path):
     evaluation = evaluate_model(path, cohort.select(~is_training))
     site_names = evaluation.settings["external"]["learned_sites"]
     assert site_names == sorted(set(cohort.table["site"]))
-    likeness = draw_external_conclusions(evaluation).answers[-1]
+    likeness = draw_external_conclusions(evaluation).answers[4]
     assert all(site_name in likeness.sentence for site_name in site_names)
 
 

@@ -1191,6 +1191,34 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
     return pd.DataFrame(table_records)
 
 
+def independent_difference(
+    first_interval: Sequence[float], second_interval: Sequence[float]
+) -> tuple[float, float, float]:
+    """Return the difference of two scores of different people, with its interval.
+
+    The interval follows from the two intervals (method of variance estimates recovery,
+    Zou and Donner 2008, Statistics in Medicine 27:1693).
+
+    Parameters
+    ----------
+    first_interval, second_interval : sequence of float, of length 3
+        Estimate, lower and upper bound.
+
+    Returns
+    -------
+    difference, low, high : float
+        First minus second; the level is that of the two intervals.
+    """
+    first_score, first_low, first_high = first_interval
+    second_score, second_low, second_high = second_interval
+    difference = first_score - second_score
+    return (
+        difference,
+        difference - np.hypot(first_score - first_low, second_high - second_score),
+        difference + np.hypot(first_high - first_score, second_score - second_low),
+    )
+
+
 def _make_calibration_record(
     class_probabilities: np.ndarray,
     is_class_row: np.ndarray,

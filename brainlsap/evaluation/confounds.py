@@ -506,7 +506,10 @@ class Deconfounder(BaseEstimator):
 STEP_OPTIONS = tuple(step_field.name for step_field in fields(Deconfounder))
 """Options of a study that are parameters of :class:`Deconfounder`, in its order."""
 
-STEP_PHRASES = {"harmonize": "ComBat of {}", "regress_out": "regression of {}"}
+STEP_PHRASES = {
+    "harmonize": "ComBat harmonisation by {}",
+    "regress_out": "linear regression on {}",
+}
 """Phrase of each option except `reference_class`, in the order of the steps."""
 
 

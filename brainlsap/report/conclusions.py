@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.data.flow import NO_IMAGE
@@ -17,6 +18,11 @@ from brainlsap.evaluation import (
     Evaluation,
     subgroup_gaps,
     subgroup_table,
+)
+from brainlsap.evaluation.comparison import (
+    NORMAL_QUANTILE,
+    adjust_p_values,
+    independent_difference,
 )
 from brainlsap.evaluation.confounds import describe_learned_sites
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
@@ -41,10 +47,14 @@ from brainlsap.report.external import (
     make_number_table,
 )
 from brainlsap.report.methods import (
+    CONNECTOME_METHODS,
+    METHOD_TITLES,
     capitalize_first,
     count_hardly_trained_folds,
+    find_method_key,
+    find_stored_method_key,
+    has_connectome,
     phrase_prior,
-    settings_of_model,
 )
 from brainlsap.report.regions import (
     are_region_tests_valid,
@@ -68,20 +78,6 @@ CLASS_TITLES = {
 }
 """Full names of classes of ADNI."""
 
-METHOD_TITLES = {
-    "network": "a graph neural network that learns, for every region, how far to "
-    "average along the connectome (its scale)",
-    "ridge and network": "a ridge regression plus a graph neural network that learns, "
-    "for every region, how far to average along the connectome (its scale)",
-    "none": "a ridge regression without the connectome",
-    "one": "a ridge regression on features averaged along the connectome at one common "
-    "scale",
-    "regions": "a ridge regression on features averaged along the connectome, with a "
-    "scale for each region",
-    "auto": "a ridge regression that chooses between no connectome, one common scale, "
-    "and a scale for each region",
-}
-"""Description of a model, by the kind of scales that it learns."""
 METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
 """Methods that learn a scale for every region."""
 
@@ -101,6 +97,7 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 """Connectomes whose gains decide whether the connectome helps."""
 
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
+UNCLEAR = "UNCLEAR"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN, NOT_EXPLAINED = "NOTHING TO EXPLAIN", "NOT EXPLAINED"
@@ -299,7 +296,7 @@ class ExternalConclusions:
         Is the model better than chance in these people, and as good as in the
         cross-validation of its training? Are its probabilities calibrated, and do its
         prediction sets contain the true classes? Are the scans like those of the
-        training?
+        training, and is the score equal in groups of people?
     may_write, may_not_write, cautions
         As of :class:`StudyConclusions`.
     """
@@ -333,6 +330,7 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
             calibration_conclusion,
             judge_coverage(evaluation),
             judge_likeness(evaluation),
+            judge_subgroups(evaluation),
         ),
         may_write=_write_external_quote(evaluation, chance_conclusion),
         may_not_write=_list_external_forbidden_phrases(
@@ -343,6 +341,22 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
     return external_conclusions
 
 
+def _is_same_study(evaluation: Evaluation) -> bool:
+    """Return whether the tested study also lists people of the training."""
+    return evaluation.settings["external"]["n_excluded_training_people"] > 0
+
+
+def _name_predictors(evaluation: Evaluation) -> str:
+    """Return the features, and the connectome if the stored model uses it."""
+    feature_text = tables.feature_text(evaluation.cohort)
+    if (
+        has_connectome(evaluation)
+        and find_stored_method_key(evaluation) in CONNECTOME_METHODS
+    ):
+        return f"connectome and {feature_text}"
+    return feature_text
+
+
 def external_model_text(evaluation: Evaluation) -> str:
     """Return the stored model of an external evaluation, and on whom it was fitted."""
     model_card = evaluation.settings["external"]["card"]
@@ -351,8 +365,10 @@ def external_model_text(evaluation: Evaluation) -> str:
         f"{class_name}: {n_people}"
         for class_name, n_people in training_facts["classes"].items()
     )
+    method_title = METHOD_TITLES.get(find_stored_method_key(evaluation), "")
     return (
-        f"{model_card['model']}, fitted earlier to "
+        f"{model_card['model']}{f' ({method_title})' if method_title else ''}, fitted "
+        "earlier to "
         f"{count(training_facts['n_people'], 'other participant')} "
         f"({class_counts_text}) and not changed."
     )
@@ -361,8 +377,8 @@ def external_model_text(evaluation: Evaluation) -> str:
 def judge_decline(evaluation: Evaluation) -> Conclusion:
     """Answer whether a stored model is as good as in the cross-validation of its study.
 
-    Two separate 95% intervals are compared, which is a stricter criterion than a test
-    of the difference; if they overlap, no difference is shown.
+    The 95% interval of the difference follows from those of the two scores, because
+    the people of the test were not in the training.
     """
     question_text = "As in cross-validation?"
     model_card = evaluation.settings["external"]["card"]
@@ -389,28 +405,23 @@ def judge_decline(evaluation: Evaluation) -> Conclusion:
             f"participants include nobody of class {with_and(absent_class_names)}.",
             label=NOT_TESTED,
         )
-    lower_bound, upper_bound = tables.score_intervals(
-        evaluation, evaluation.models[0]
-    ).loc["balanced_accuracy", ["low", "high"]]
-    if upper_bound < cross_validated_interval[1]:
-        return Conclusion(
-            question_text,
-            NO,
-            f"{cross_validated_text}. The interval in these participants lies below "
-            "that interval.",
-        )
-    if lower_bound > cross_validated_interval[2]:
-        return Conclusion(
-            question_text,
-            YES,
-            f"{cross_validated_text}. The interval in these participants lies above "
-            "that interval.",
-        )
+    test_interval = tables.score_intervals(evaluation, evaluation.models[0]).loc[
+        "balanced_accuracy", ["estimate", "low", "high"]
+    ]
+    difference, low, high = independent_difference(
+        test_interval, cross_validated_interval
+    )
+    answer, label, reading = NOT_SHOWN, UNCLEAR, "neither a loss nor a gain is shown"
+    if high < 0:
+        answer, label, reading = NO, "", "the score is lower here"
+    elif low > 0:
+        answer, label, reading = YES, "", "the score is higher here"
+    sentence = (
+        f"{cross_validated_text}. Difference in these participants {difference:+.3f} "
+        f"(95%: {low:+.3f} to {high:+.3f}): {reading}."
+    )
     return Conclusion(
-        question_text,
-        NOT_SHOWN,
-        f"{cross_validated_text}. The intervals of the two samples overlap, so neither "
-        "a loss nor an equal score is shown.",
+        question_text, answer, sentence, difference, low, high, label=label
     )
 
 
@@ -426,23 +437,24 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
             "probabilities or the classes have too few participants.",
             label=NOT_TESTED,
         )
-    class_mask_by_error = {
-        "too extreme": number_table["slope_high"] < 1,
-        "not extreme enough": number_table["slope_low"] > 1,
-        "too small": number_table["intercept_low"] > 0,
-        "too large": number_table["intercept_high"] < 0,
-    }
-    error_texts = [
-        f"{error_phrase} for {with_and(number_table.loc[class_mask, 'class'])}"
-        for error_phrase, class_mask in class_mask_by_error.items()
-        if class_mask.any()
-    ]
-    if error_texts:
+    error_table = _calibration_error_table(number_table)
+    n_tests_text = f"all {error_table['p_value'].notna().sum()} slopes and intercepts"
+    clear_errors = error_table.query("p_holm < @ALPHA")
+    if len(clear_errors):
         return Conclusion(
             question_text,
             NO,
-            f"They are {'; '.join(error_texts)} (95% intervals of calibration "
-            "slope and intercept).",
+            f"They are {'; '.join(clear_errors['text'])}; Holm p < {ALPHA} over "
+            f"{n_tests_text}.",
+        )
+    possible_errors = error_table.query("p_value < @ALPHA")
+    if len(possible_errors):
+        return Conclusion(
+            question_text,
+            NOT_SHOWN,
+            f"They may be {'; '.join(possible_errors['text'])}; this is not shown "
+            f"after correction for {n_tests_text}.",
+            label=UNCLEAR,
         )
     min_n_people = int(number_table["people"].min())
     untested_names = number_table.loc[number_table["slope"].isna(), "class"]
@@ -460,6 +472,30 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
     )
 
 
+def _calibration_error_table(number_table: pd.DataFrame) -> pd.DataFrame:
+    """Return each slope and intercept as a text, with p and Holm p of its error."""
+    error_records = []
+    for record in number_table.to_dict("records"):
+        for quantity, calibrated_value, low_error, high_error in (
+            ("slope", 1, "too extreme", "not extreme enough"),
+            ("intercept", 0, "too large", "too small"),
+        ):
+            estimate = record[quantity]
+            low, high = record[f"{quantity}_low"], record[f"{quantity}_high"]
+            standard_error = (high - low) / (2 * NORMAL_QUANTILE)
+            z = (estimate - calibrated_value) / standard_error
+            error_phrase = low_error if z < 0 else high_error
+            error_records.append(
+                {
+                    "text": f"{error_phrase} for {record['class']} ({quantity} "
+                    f"{estimate:.2f}, 95%: {low:.2f} to {high:.2f})",
+                    "p_value": 2 * norm.sf(abs(z)),
+                }
+            )
+    error_table = pd.DataFrame(error_records)
+    return error_table.assign(p_holm=adjust_p_values(error_table["p_value"]))
+
+
 def judge_coverage(evaluation: Evaluation) -> Conclusion:
     """Answer whether prediction sets contain the true classes of new people."""
     question_text = "Do 90% sets hold?"
@@ -474,7 +510,7 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            f"There are no prediction sets: {reason_text}.",
+            f"The model gives no prediction sets: {reason_text}.",
             label=NOT_TESTED,
         )
     undercovered_class_texts = [
@@ -532,6 +568,35 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
     return Conclusion(question_text, NOT_SHOWN, sentence.strip(), label=NO_WARNING)
 
 
+def judge_subgroups(evaluation: Evaluation) -> Conclusion:
+    """Answer whether the score of a stored model is equal in groups of people."""
+    question_text = "Equal in subgroups?"
+    gap_table = subgroup_gaps(evaluation)
+    if gap_table.empty:
+        return Conclusion(
+            question_text,
+            NOT_SHOWN,
+            "No column of the table of participants has two groups that could be "
+            "scored.",
+            label=NOT_TESTED,
+        )
+    gap_sentences = _list_subgroup_gaps(evaluation)
+    if gap_sentences:
+        return Conclusion(question_text, NO, " ".join(gap_sentences))
+    gap_texts = [
+        f"{gap_record['column']} {gap_record['difference']:.3f} "
+        f"[{gap_record['low']:+z.3f}, {gap_record['high']:+z.3f}]"
+        for gap_record in gap_table.to_dict("records")
+    ]
+    return Conclusion(
+        question_text,
+        NOT_SHOWN,
+        f"Largest differences between groups: {'; '.join(gap_texts)}. The intervals "
+        "include 0, so neither a difference nor equal scores are shown.",
+        label=UNCLEAR,
+    )
+
+
 def _list_absent_classes(evaluation: Evaluation) -> list[str]:
     """Return the classes of a model that no participant has."""
     present_class_names = {*evaluation.cohort.table["label"]}
@@ -552,10 +617,11 @@ def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion)
     n_classes = cohort.table["label"].nunique()
     sentence = (
         f"{evaluation.models[0]}, which had been fitted to "
-        f"{count(training_facts['n_people'], 'other participant')}, {verb_phrase} "
-        f"{count(cohort.n_participants, 'new participant')} "
-        f"({count(cohort.n_scans, 'scan')}; {n_classes} classes of "
-        f"{cohort.label_name}) by their {tables.feature_text(cohort)} better than "
+        f"{count(training_facts['n_people'], 'other participant')}"
+        f"{' of the same study' if _is_same_study(evaluation) else ''}, {verb_phrase} "
+        f"{count(cohort.n_scans, 'scan')} of "
+        f"{count(cohort.n_participants, 'new participant')} ({n_classes} classes of "
+        f"{cohort.label_name}) by {_name_predictors(evaluation)} better than "
         f"chance (balanced accuracy {chance_conclusion.estimate:.3f}, 95% interval "
         f"{chance_conclusion.low:.3f} to {chance_conclusion.high:.3f}, chance "
         f"{1 / n_classes:.3f}, one-sided {p_phrase(chance_conclusion.p_value)})."
@@ -572,6 +638,8 @@ def _list_external_forbidden_phrases(
 ) -> tuple[str, ...]:
     """Return the phrases that an external evaluation does not support."""
     forbidden_phrases = []
+    if _is_same_study(evaluation):
+        forbidden_phrases.append("external validation")
     if chance_conclusion.answer != YES:
         forbidden_phrases.append(f"predicts {evaluation.cohort.label_name}")
     if decline_conclusion.answer != YES:
@@ -606,7 +674,14 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         cautions.append(f"Nobody has the class {with_and(absent_class_names)}.")
     training_sites = external_facts["card"]["training"]["counts"].get("site", {})
     sites = demographics.find_covariate_series(cohort.table, "site")
-    if training_sites and sites is not None and {*sites.dropna()} <= {*training_sites}:
+    if _is_same_study(evaluation):
+        cautions.append(
+            "These are other participants of the training study, so this is no test "
+            "in another sample."
+        )
+    elif (
+        training_sites and sites is not None and {*sites.dropna()} <= {*training_sites}
+    ):
         cautions.append(
             "All sites have the names of training sites, so this may not be a test in "
             "new centres."
@@ -615,7 +690,6 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         "One sample was tested, and its classes, ages, sexes and sites may differ from "
         "those of the training (table of case mix)."
     )
-    cautions += _list_subgroup_gaps(evaluation)
     return tuple(cautions)
 
 
@@ -703,7 +777,17 @@ def left_out_text(evaluation: Evaluation) -> str:
     exclusion_phrases = _list_exclusion_phrases(evaluation)
     if evaluation.cohort.truth is not None and not exclusion_phrases:
         return "nobody (simulated data)."
-    return f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}."
+    training_sentence = ""
+    if is_external(evaluation) and _is_same_study(evaluation):
+        n_people = evaluation.settings["external"]["n_excluded_training_people"]
+        training_sentence = (
+            f" {count(n_people, 'participant', 'were')} left out because they were in "
+            "the training."
+        )
+    return (
+        f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}."
+        f"{training_sentence}"
+    )
 
 
 def excluded_text(evaluation: Evaluation) -> str:
@@ -753,12 +837,7 @@ def _list_exclusion_phrases(evaluation: Evaluation) -> list[str]:
 def method_text(evaluation: Evaluation) -> str:
     """Return a description of the main model and of its test."""
     main_model_name, study_settings = evaluation.models[0], evaluation.settings
-    is_main_model_row = evaluation.fits["model"] == main_model_name
-    model_settings = settings_of_model(evaluation.fits[is_main_model_row])
-    method_key = model_settings.get("scales") or ""
-    if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
-        network_weights = tables.known_network_weights(evaluation, main_model_name)
-        method_key = "ridge and network" if network_weights.size else "network"
+    method_key = find_method_key(evaluation)
     method_title = METHOD_TITLES.get(method_key, "")
     scale_sentence = ""
     if method_key in METHODS_OF_SCALES:

@@ -51,6 +51,23 @@ MODEL_PHRASES = {
 }
 """Phrases for the nested ridge models among which LSAP-R chooses."""
 
+METHOD_TITLES = {
+    "network": "a graph neural network that learns, for every region, how far to "
+    "average along the connectome (its scale)",
+    "ridge and network": "a ridge regression plus a graph neural network that learns, "
+    "for every region, how far to average along the connectome (its scale)",
+    "none": "a ridge regression without the connectome",
+    "one": "a ridge regression on features averaged along the connectome at one common "
+    "scale",
+    "regions": "a ridge regression on features averaged along the connectome, with a "
+    "scale for each region",
+    "auto": "a ridge regression that chooses between no connectome, one common scale, "
+    "and a scale for each region",
+}
+"""Description of a model, by the kind of scales that it learns."""
+CONNECTOME_METHODS = ("network", "ridge and network", "one", "regions", "auto")
+"""Methods that average features along the connectome."""
+
 NETWORK_PHRASES = {
     "yes": (
         "The connectome adds more information to the regions' own values and their "
@@ -196,8 +213,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         evaluation,
         age_text=_find_age_text_and_n_missing(evaluation)[0],
         class_sizes=class_sizes_text,
-        has_connectome=_collect_reading_settings(evaluation).get("connectome")
-        != "none",
+        has_connectome=has_connectome(evaluation),
         has_network=any(
             settings_of_model(model_fit_table).get("kernel")
             for _, model_fit_table in evaluation.fits.groupby("model")
@@ -215,8 +231,8 @@ def _render_external_paragraphs(evaluation: Evaluation) -> list[str]:
         age_text=_find_age_text_and_n_missing(evaluation)[0],
         external=external_facts,
         step_phrases=list_step_phrases(external_facts["card"]["steps"]),
-        has_connectome=_collect_reading_settings(evaluation).get("connectome")
-        != "none",
+        has_connectome=has_connectome(evaluation),
+        method_title=METHOD_TITLES.get(find_stored_method_key(evaluation), ""),
         is_simulated=is_simulated(evaluation),
     )
 
@@ -314,6 +330,32 @@ def _collect_reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     if not {"thickness", "area"} & set(cohort.feature_names):
         reading_settings.pop("subcortex", None)
     return reading_settings
+
+
+def find_method_key(evaluation: Evaluation) -> str:
+    """Return the key of `METHOD_TITLES` of the main model, or ""."""
+    main_model_name = evaluation.models[0]
+    is_main_model_row = evaluation.fits["model"] == main_model_name
+    model_settings = settings_of_model(evaluation.fits[is_main_model_row])
+    if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
+        network_weights = tables.known_network_weights(evaluation, main_model_name)
+        return "ridge and network" if network_weights.size else "network"
+    return model_settings.get("scales") or ""
+
+
+def find_stored_method_key(evaluation: Evaluation) -> str:
+    """Return the key of `METHOD_TITLES` of what a stored model has chosen."""
+    method_key = find_method_key(evaluation)
+    chosen_keys = tables.reported_values(evaluation.fits, "chosen")
+    is_ridge_alone = tables.has_unused_network(evaluation, evaluation.models[0])
+    if chosen_keys and (method_key == "auto" or is_ridge_alone):
+        return str(chosen_keys[0])
+    return method_key
+
+
+def has_connectome(evaluation: Evaluation) -> bool:
+    """Return whether connectomes were read, not estimated from features."""
+    return _collect_reading_settings(evaluation).get("connectome") != "none"
 
 
 def connectome_sentences(evaluation: Evaluation) -> list[str]:

@@ -27,6 +27,7 @@ from brainlsap.evaluation.comparison import (
     bound_auc,
     bound_count_scores,
     chance_p_values,
+    independent_difference,
     wilson_interval,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
@@ -468,3 +469,25 @@ def test_comparisons_by_person_are_corrected_and_skip_failed_models(
     assert np.isnan(failed.set_index("model").loc[failed_name, "p_holm"])
     with pytest.raises(ParameterError, match="reference"):
         compare_by_person(example_evaluation, "no such model")
+
+
+def test_the_interval_of_a_difference_of_two_samples_holds_the_truth():
+    first, second = (0.7, 0.6, 0.8), (0.5, 0.3, 0.7)
+    difference, low, high = independent_difference(first, second)
+    # Symmetric intervals: their half-widths add as standard errors do.
+    assert (difference, low, high) == pytest.approx(
+        (0.2, 0.2 - np.hypot(0.1, 0.2), 0.2 + np.hypot(0.1, 0.2))
+    )
+    swapped = independent_difference(second, first)
+    assert swapped == pytest.approx((-difference, -high, -low))
+    rng = np.random.default_rng(0)
+    n_people, shares = np.array([60, 40]), np.array([0.9, 0.75])
+    n_held = 0
+    for counts in rng.binomial(n_people, shares, (2000, 2)):
+        intervals = [
+            (n_successes / n, *wilson_interval(n_successes, n))
+            for n_successes, n in zip(counts, n_people, strict=True)
+        ]
+        _, low, high = independent_difference(*intervals)
+        n_held += low <= shares[0] - shares[1] <= high
+    assert 0.93 < n_held / 2000 < 0.97
