@@ -267,7 +267,10 @@ class _OptionSearch:
             [user_features] if isinstance(user_features, str) else list(user_features)
         )
         self.progress = tqdm(
-            desc="looking for other files", unit="", delay=2, disable=None
+            desc="searching for options that read the files",
+            unit="",
+            delay=2,
+            disable=None,
         )
 
     def _make_reading_options(self, *option_sets: Options) -> ReadingOptions:

@@ -175,7 +175,7 @@ class Cohort:
         if fault_findings := _find_faults(self):
             fault_texts = group_findings(fault_findings)
             raise CohortError(
-                "these arguments do not make a cohort; correct these faults",
+                "no cohort can be made from these arguments. Correct these faults",
                 fault_texts,
             )
         scan_table = self.table
@@ -406,7 +406,7 @@ class Cohort:
             findings = [*findings, *_note_number_classes(class_order)]
         are_people_unknown = groups is None and scan_name_index is None
         if groups is None:
-            index_note = "not given, so people were read from the index"
+            index_note = "not given, so participant IDs were read from the index"
             people_origin = NOT_GIVEN if are_people_unknown else index_note
             findings = [*findings, Finding(f"groups= {people_origin}")]
         return Cohort(
@@ -418,7 +418,7 @@ class Cohort:
             classes=class_order,
             classes_ordered=are_classes_ordered,
             label_name=label_name,
-            findings=(Finding("made from arrays"), *findings),
+            findings=(Finding("the cohort was made from arrays"), *findings),
             provenance={
                 "connectome": connectome_origin,
                 "people": NOT_GIVEN if are_people_unknown else "given",
@@ -443,7 +443,7 @@ class Cohort:
                 f"{k} {label_counts.get(k, 0)}" for k in self.classes
             ),
             "features": ", ".join(self.feature_names),
-            "not measured": f"{1 - self.measured.mean():.1%}",
+            "feature values not measured": f"{1 - self.measured.mean():.1%}",
             "regions": f"{self.n_rois} ({self.atlas.name})",
             "connectomes": "one for all" if self.shares_connectome else "one per scan",
         }
@@ -636,8 +636,8 @@ class Cohort:
                 expected_format_and_version = COHORT_FORMAT, COHORT_FORMAT_VERSION
                 raise ValueError(
                     f"the format and version are {format_and_version}; expected "
-                    f"{expected_format_and_version}. Save the cohort again with this "
-                    "version of brainlsap"
+                    f"{expected_format_and_version}. If another version of brainlsap "
+                    "wrote the file, save the cohort again with this version"
                 )
             for dataset_name in (
                 "connectomes",
@@ -651,7 +651,8 @@ class Cohort:
                     < hdf_dataset.size * hdf_dataset.dtype.itemsize
                 ):
                     raise ValueError(
-                        f"{dataset_name} contains less than its header states"
+                        f"{dataset_name!r} in the file has fewer values than its "
+                        "header states"
                     )
             metadata = json.loads(hdf_file["about"][()])
             W = _read_stored_connectomes(
@@ -772,7 +773,7 @@ def _note_number_classes(classes: Sequence[str]) -> list[Finding]:
         return []
     message = (
         f"the classes {' < '.join(classes)} are numbers, so they were treated as "
-        "ordered; classes that are words are not ordered"
+        "ordered. If they have no order, write them as words"
     )
     return [Finding(message, kind=CLASSES)]
 
@@ -787,7 +788,10 @@ def _stack_connectomes(
     if connectomes is None:
         zero_matrix = np.zeros((len(atlas), len(atlas)), dtype=np.float32)
         return zero_matrix, [
-            Finding("no connectomes were given: models estimate one from the features")
+            Finding(
+                "no connectomes were given, so models estimate one connectome from "
+                "the features of the training people"
+            )
         ]
     if isinstance(connectomes, pd.DataFrame):
         if len({*connectomes.shape}) > 1:
@@ -1359,8 +1363,8 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         if row_numbers:
             fault_texts.append(
                 f"the {key_column_name} is missing in {count(len(row_numbers), 'row')} "
-                f"(counted from 0): {listed(row_numbers, 8)}. Index every array "
-                f"with keep = pd.notna({argument_name})"
+                f"(counted from 0): {listed(row_numbers, 8)}. Leave these rows out "
+                f"of every array: array[keep], with keep = pd.notna({argument_name})"
             )
     n_rows_by_scan_name = Counter(texts_by_key_column["scan"])
     repeated_scan_names = [
@@ -1387,7 +1391,7 @@ def _find_faults(cohort: Cohort) -> list[Finding]:
         ]
         if repeated_names or not normalized_names:
             repeated_names_text = listed(repeated_names, 8) or "none"
-            rule_text = "must be different if case and leading zeros are ignored"
+            rule_text = "must differ in more than case and leading zeros"
             fault_texts.append(
                 f"{argument_name} {rule_text}; got {repeated_names_text}"
             )
@@ -1449,7 +1453,9 @@ def _find_connectome_faults(
             continue
         i, j = np.argwhere(is_invalid_weight)[0]
         diagonal_hint = (
-            " (the weight on the diagonal is not; set it to 0)" if i == j else ""
+            " (a weight on the diagonal is not; set the diagonal to 0)"
+            if i == j
+            else ""
         )
         triangle_hint = ""
         is_triangular = (
@@ -1465,7 +1471,7 @@ def _find_connectome_faults(
             f"and {weight_matrix[j, i]:g} in the opposite direction"
         )
         message = (
-            f"the connectome must be {expected_text}{diagonal_hint}{triangle_hint}"
+            f"connection weights must be {expected_text}{diagonal_hint}{triangle_hint}"
         )
         fault_findings.append(Finding(message, FAULT, scan=scan_name, got=weights_text))
     return fault_findings
@@ -1479,8 +1485,8 @@ def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fin
     is_too_large = np.abs(X) > MAX_ABSOLUTE
     for scan_index, region_index, feature_index in np.argwhere(is_too_large)[:1]:
         message = (
-            f"features must be at most {MAX_ABSOLUTE:g} in size, or NaN where they "
-            "were not measured"
+            f"feature values must lie between -{MAX_ABSOLUTE:g} and "
+            f"{MAX_ABSOLUTE:g}, or be NaN if they were not measured"
         )
         value_text = (
             f"{X[scan_index, region_index, feature_index]:g} for "
@@ -1498,7 +1504,7 @@ def _find_feature_faults(cohort: Cohort, all_scan_names: np.ndarray) -> list[Fin
     )
     is_feature_missing = np.isnan(X).all(axis=1)
     for feature_name in np.array(feature_names)[is_feature_missing.all(axis=0)]:
-        message = f"{feature_name} has no value in any scan; leave it out"
+        message = f"{feature_name} has no value in any scan; leave this feature out"
         fault_findings.append(Finding(message, FAULT))
     for scan_name in all_scan_names[
         is_feature_missing.all(axis=1) & ~is_feature_missing.all()

@@ -209,8 +209,9 @@ def _choose_ids_and_origin(
         }
         if len({*study_ids_by_list.values()}) > 1:
             raise FileFormatError(
-                f"both lists {' and '.join(map(repr, study_ids_by_list))} fit the "
-                "matrices as ids, but the lists differ. Keep only the correct list.",
+                f"the lists {' and '.join(map(repr, study_ids_by_list))} could both "
+                "be the IDs of the matrices, but their IDs differ. Keep only the "
+                "correct list.",
                 path=stack_path,
             )
         for list_key, ids_in_list in study_ids_by_list.items():
@@ -233,9 +234,9 @@ def _choose_ids_and_origin(
         n_ids = len(name_list.names)
     raise FileFormatError(
         f"the file contains {count(n_scans, 'connectome')}, but there "
-        f"{verb_form(n_ids, 'are')} {count(n_ids, 'id')} ({origin_text}); expected one "
-        "id for each connectome. Store the ids as text in the file, or write them in "
-        f"{default_file_name} in the same folder, one id per line.",
+        f"{verb_form(n_ids, 'are')} {count(n_ids, 'ID')} ({origin_text}); expected one "
+        "ID for each connectome. Store the IDs as text in the file, or write them into "
+        f"{default_file_name} in the same folder, one ID per line.",
         path=stack_path,
     )
 

@@ -357,9 +357,9 @@ def _sum_region_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix
     mean_match = _MEAN_WORDS.search(connectome_path.name)
     if mean_match:
         raise FileFormatError(
-            f"a region has several rows, and the {mean_match[0]} of the parts of a "
-            "region cannot be summed. Give a matrix of streamline counts, or of "
-            "summed streamline weights.",
+            "a region has several rows, which would have to be summed, but the name "
+            f"of the file contains {mean_match[0]!r}, and means cannot be summed. Give "
+            "a matrix of streamline counts, or of summed streamline weights.",
             path=connectome_path,
             kind="parts of means",
         )
@@ -443,9 +443,9 @@ def _choose_matrix(
                 raw_matrix.measure for raw_matrix in fitting_matrices
             } - {default_measure_name}
             choice_note = (
-                f"the measure {default_measure_name} was read; "
-                f"{option_text('measure')} selects another: "
-                f"{', '.join(sorted(other_measure_names))}"
+                f"the measure {default_measure_name} was read. The file also contains "
+                f"{', '.join(sorted(other_measure_names))}; choose one with "
+                f"{option_text('measure')}"
             )
             return default_matrices[0], [choice_note]
     advice_text = (
@@ -453,7 +453,7 @@ def _choose_matrix(
         f"{option_text('measure')}."
     )
     if measures_text:
-        advice_text = f"Give {option_text('measure')} one of {measures_text}."
+        advice_text = f"Choose one with {option_text('measure')}: {measures_text}."
     raise FileFormatError(
         f"{len(fitting_matrices)} matrices could be the connectome. {advice_text}",
         path=connectome_path,
@@ -493,7 +493,9 @@ def _reorder_to_atlas(
             other_atlas_name = atlas.find_better_atlas_name(row_names)
             advice_text = "For a region without connections, write a row of zeros."
             if other_atlas_name:
-                advice_text = f"The names of the rows belong to {other_atlas_name}."
+                advice_text = (
+                    f"The names of the rows belong to the atlas {other_atlas_name}."
+                )
             raise RegionNameError(
                 f"{len(missing_region_indices)} of the {len(atlas)} regions of "
                 f"{atlas.name} are missing: "
@@ -540,7 +542,8 @@ def _reorder_to_atlas(
             ordered_weights[:, is_absent_region] = 0
             dropped_names_text = ", ".join(np.array(atlas.names)[is_absent_region])
             message = (
-                "regions that are absent from the file have no connections: "
+                "regions that are absent from the file count as regions without "
+                "connections: "
                 f"{dropped_names_text}"
             )
             findings.append(Finding(message))
@@ -559,7 +562,7 @@ def treat_negative_weights(
         return W, []
     if negative == "refuse":
         raise ParameterError(
-            "weights are negative",
+            "connection weights must not be negative",
             path=source,
             kind="negative weights",
             got=f"{int((W < 0).sum())} negative weights, the lowest {np.nanmin(W):.3g}",
@@ -591,20 +594,19 @@ def _treat_weights(
     is_not_finite_weight = ~np.isfinite(weight_matrix)
     if is_not_finite_weight.any():
         i, j = np.argwhere(is_not_finite_weight)[0]
-        hint_text = (
-            " on the diagonal. Set the diagonal to 0"
-            if i == j
-            else ". Write 0 where there is no connection"
-        )
+        advice_text = "Write 0 where there is no connection"
+        if i == j:
+            advice_text = "Set the diagonal to 0"
         raise FileFormatError(
-            f"weights are NaN or infinite{hint_text}",
+            "connection weights must be finite numbers",
             path=connectome_path,
             kind="weights not finite",
             got=(
                 f"{is_not_finite_weight.sum()} NaN or infinite weights, for example "
                 f"{weight_matrix[i, j]} between {region_names[i]} and "
-                f"{region_names[j]}."
+                f"{region_names[j]}"
             ),
+            advice=advice_text,
         )
     n_loops = np.count_nonzero(weight_matrix.diagonal())
     if np.count_nonzero(np.maximum(weight_matrix, weight_matrix.T)) == n_loops:
@@ -636,11 +638,16 @@ def _symmetrize(
     smaller_weights = np.minimum(weight_matrix, weight_matrix.T)
     if np.count_nonzero(smaller_weights) == np.count_nonzero(weight_matrix.diagonal()):
         # the order of the atlas may scatter one triangle over both
-        return larger_weights, ["only one triangle was filled, and it was mirrored"]
+        return larger_weights, [
+            "only one triangle of the matrix was filled, so it was copied to the other"
+        ]
     weight_differences = larger_weights - smaller_weights
     mean_weights = (larger_weights + smaller_weights) / 2
     if weight_differences.max() <= MAX_ASYMMETRY * larger_weights.max():
-        return mean_weights, ["the two triangles differ by rounding, and were averaged"]
+        return mean_weights, [
+            "the two triangles of the matrix differ by rounding errors, so their mean "
+            "was used"
+        ]
     if symmetrize == "refuse":
         i, j = np.unravel_index(weight_differences.argmax(), weight_differences.shape)
         raise FileFormatError(
@@ -657,7 +664,8 @@ def _symmetrize(
             values={"advised_option": "symmetrize"},
         )
     triangle_note = (
-        f"the two triangles differ, and were symmetrised by their {symmetrize}"
+        "the two triangles of the matrix differ, so they were made equal by "
+        f"{option_text('symmetrize', symmetrize)}"
     )
     return (larger_weights if symmetrize == "max" else mean_weights), [triangle_note]
 
@@ -1084,7 +1092,8 @@ def _find_matrices(
         )
         raise FileFormatError(
             "expected a square matrix of numbers, but the file contains "
-            f"{shapes_text or 'nothing'}.",
+            f"{shapes_text or 'nothing'}. Give a file with one row and one column for "
+            "each region.",
             path=connectome_path,
             kind="no square matrix",
         )

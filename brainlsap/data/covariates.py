@@ -374,7 +374,10 @@ def find_spelling_faults(
         (spelling, int(n_scans_by_spelling[spelling]))
         for spelling in sorted(spelling_variants)
     ]
-    message = f"{column_name} is written as {describe_counts(variant_count_pairs)}"
+    message = (
+        f"{column_name} is written in several ways: "
+        f"{describe_counts(variant_count_pairs)}"
+    )
     rarest_spelling = min(variant_count_pairs, key=lambda variant: variant[1])[0]
     rarest_scan_names: tuple[str, ...] = ()
     if scan_name_series is not None:
@@ -382,7 +385,7 @@ def find_spelling_faults(
         rarest_scan_names = tuple(
             scan_name_series[group_texts.index[is_rarest_text]].map(str)
         )
-        message += f"; {rarest_spelling!r} is the value of"
+        message += f"; {rarest_spelling!r} is written for"
     advice = "Write one word or one code for each group"
     if is_label:
         advice = "Write one word for each class"
@@ -538,7 +541,8 @@ def _note_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Find
         return []
     return [
         Finding(
-            f"{column_name} has unknown values, each of which counts as a group: "
+            f"{column_name} has values that are neither male nor female, and each of "
+            "them counts as a separate group: "
             f"{describe_counts(unknown_sex_count_pairs, max_items=5)}",
             kind=ASSUMED,
             advice="Write n/a where the value is unknown",

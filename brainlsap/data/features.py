@@ -251,7 +251,9 @@ def read_stats(
             region_values = region_means
             is_on_surface = True
             side_by_path = {}
-            reading_notes = (f"{measure_name}: plain mean over the vertices",)
+            reading_notes = (
+                f"{measure_name}: a region has the plain mean over its vertices",
+            )
     subject_name_by_file = dict[str, str]()
     if not is_on_surface or subcortex == "volume":
         side_by_path[stats_folder / "aseg.stats"] = None
@@ -339,7 +341,8 @@ def _read_stats_column(
     if HEMISPHERES.get(header_value_by_key.get("hemi", ""), side) != side:
         raise FileFormatError(
             "the content of the file belongs to the other hemisphere. The files of "
-            "the two hemispheres may have been swapped.",
+            "the two hemispheres may have been swapped. Copy both files again from "
+            "FreeSurfer's folder of this scan.",
             path=stats_path,
         )
     with reading(stats_path, "a stats file"):
@@ -629,8 +632,8 @@ class FeatureSources:
                 f"table of participants: {paths_text}. {advice_text}"
             )
         rejection_reasons = [
-            f"{parsed_table.path_and_sheet}: has no column {label_name!r}; found "
-            f"{listed(parsed_table.text_table, 5)}"
+            f"{parsed_table.path_and_sheet} has no column {label_name!r}; its columns "
+            f"are {listed(parsed_table.text_table, 5)}"
             for parsed_table in self.scan_tables
             if not (parsed_table.text_table.empty or is_matrix_file(parsed_table.path))
         ]
@@ -815,7 +818,7 @@ class FeatureSources:
             scan_sources.append(Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name))
         reading_notes: list[Finding | str]
         reading_notes = [
-            f"{feature_name} was read from one table of regions for every scan"
+            f"{feature_name} was read from separate tables, one for each scan"
         ]
         for scale_column_name, entity_key in _SCALE_ENTITIES.items():
             entity_pattern = re.compile(f"(?:^|[_/]){entity_key}-([^_./]+)")
@@ -884,7 +887,8 @@ class FeatureSources:
             scan_names_text = listed((scan.name for scan in scans), 3)
             rejection_reasons.append(
                 f"the FreeSurfer subjects are named {subject_names_text}, but the "
-                f"scans are named {scan_names_text}. Write the same IDs in both"
+                f"scans are named {scan_names_text}. Write the same IDs in the table "
+                "of participants as in the names of the FreeSurfer folders"
             )
         elif measure.in_stats and freesurfer_pattern:
             rejection_reasons.append(
@@ -936,7 +940,7 @@ class FeatureSources:
                 continue
             if run_paths:
                 ambiguity_text = (
-                    f"{len(run_paths)} FreeSurfer subjects could be the scan"
+                    f"{len(run_paths)} FreeSurfer folders could belong to the scan"
                 )
                 run_error = make_ambiguity_error(
                     ambiguity_text, "freesurfer", run_paths
@@ -950,8 +954,8 @@ class FeatureSources:
                     "cross-sectional runs must not be mixed)"
                 )
             message += (
-                "; expected a folder that has the name of the scan and contains "
-                "stats, but the subjects are "
+                "; expected a folder that has the name of the scan and contains the "
+                "folder stats, but the FreeSurfer folders are named "
                 f"{listed(self.study_files.subjects_by_person, 3)}. Add the folder, or "
                 f"{leave_out_text()}"
             )
@@ -993,9 +997,9 @@ class FeatureSources:
             self.scale_names_by_column[scale_column_name] = list(scale_names)
         counts_text = describe_counts(scale_text_counts.most_common(), max_items=5)
         message = (
-            f"{feature_name}: {origin_text} has {len(scale_text_counts)} values "
-            f"({counts_text}), so the values may be on several scales. The audit "
-            "reports such values"
+            f"{feature_name}: {origin_text} has {len(scale_text_counts)} different "
+            f"entries ({counts_text}), so values of {feature_name} may be scaled in "
+            "different ways. The audit of leakage in the report compares them"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
 
@@ -1249,7 +1253,8 @@ class FeatureSources:
         if unmeasured_region_names:
             region_names_text = listed(unmeasured_region_names, 5)
             reading_notes.append(
-                f"{measure.name}: not measured in any scan: {region_names_text}"
+                f"{measure.name} was not measured in any scan in these regions: "
+                f"{region_names_text}"
             )
         _check_one_kind_of_run(used_tables, table_names_text)
         self._check_regions(region_column_by_index, used_tables)
@@ -1314,8 +1319,8 @@ class FeatureSources:
                 if row_indices_by_visit:
                     row_hint = _explain_absent_visit(row_indices_by_visit)
                 missing_row_text = (
-                    f"no row in {parsed_table.path_and_sheet}, {row_hint}. "
-                    f"Otherwise add the row, or {leave_out_text()}"
+                    f"no row in {parsed_table.path_and_sheet}, {row_hint}. If the "
+                    f"row is really missing, add it, or {leave_out_text()}"
                 )
                 fault_by_scan_index[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name
@@ -1421,8 +1426,8 @@ class FeatureSources:
         if unused_scan_names:
             omission_findings.append(
                 Finding(
-                    f"{count(len(unused_scan_names), 'row')} of scans that are not in "
-                    "the cohort:",
+                    f"{count(len(unused_scan_names), 'row', 'were')} not used, because "
+                    "the cohort does not contain these scans:",
                     path=parsed_table.name_and_sheet,
                     people=unused_scan_names,
                 )
@@ -1512,11 +1517,11 @@ class FeatureSources:
                 and other_table not in used_tables
             )
             raise CohortError(
-                f"{measure_name}: {parsed_table.name_and_sheet} does not name the "
-                "measure of its values, and "
-                f"{listed(dict.fromkeys(file_names_with_measure))} names "
-                f"{measure_name}. If the values are {measure_name}, write "
-                f"{measure_name} into the name of the file or of the "
+                f"{parsed_table.name_and_sheet} does not name the measure of its "
+                f"values, but {listed(dict.fromkeys(file_names_with_measure))} has "
+                f"{measure_name} in its name. If the values of "
+                f"{parsed_table.name_and_sheet} are {measure_name}, write "
+                f"{measure_name} into the name of this file or of its "
                 f"columns{unread_text}"
             )
 
@@ -1564,8 +1569,8 @@ class FeatureSources:
             )
             return [Finding(message, kind=ASSUMED)]
         message = (
-            f"{table_names_text} does not name the {kind_word} of its values, which "
-            f"are about {median_value:.3g}"
+            f"{table_names_text} does not name the {kind_word} of its values, whose "
+            f"median is {median_value:.3g}"
         )
         plausible_range_by_measure = {
             other_measure_name: get_measure_properties(
@@ -1586,18 +1591,19 @@ class FeatureSources:
         if is_plausible and other_measure_names:
             measures_text = with_and([measure_name, *other_measure_names])
             message += (
-                f" and plausible for {measures_text}. Name the right feature with "
+                f" and thus plausible for {measures_text}. Name the right feature with "
                 f"{option_text('feature')}"
             )
         elif is_plausible:
             feature_option_text = option_text("feature", measure_name)
             message += (
-                f" and plausible for {measure_name}. Name the feature with "
+                f" and thus plausible for {measure_name}. Name the feature with "
                 f"{feature_option_text}"
             )
         else:
             message += (
-                f", but {measure_name} lies between {lowest_plausible_value:g} and "
+                f"; plausible values of {measure_name} lie between "
+                f"{lowest_plausible_value:g} and "
                 f"{highest_plausible_value:g}. Give the feature another name "
                 f"with {option_text('feature')}"
             )

@@ -904,7 +904,7 @@ def make_ambiguity_error(
     )
     if feature_name == "freesurfer":
         advice_text += (
-            ". Name the visits in a column visit of the table of participants"
+            ". Also name the visits in a column visit of the table of participants"
         )
     path_texts = [str(file_path) for file_path in file_paths]
     if not have_same_names and feature_name != "freesurfer":

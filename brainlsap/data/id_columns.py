@@ -254,7 +254,7 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
             )
         if rival_column_names or not column_name or not are_only_numbers:
             return _choose_unless_rivals(column_name, rival_column_names)
-    problem_text = "no column names the scans"
+    problem_text = "no column was recognised as the column of participant IDs"
     return IdChoice(None, problem_text, (*group_column_names, *possible_id_columns))
 
 
@@ -574,10 +574,11 @@ def describe_exchanged_ids(
             cell_text, participant_id = conflicting_pairs[0]
             owner_id = min(person_ids_by_cell[cell_text])
             return (
-                f"rows are joined by {id_column_names[0]!r}, but {column_name} "
-                f"{cell_text} belongs to {owner_id!r} in one table and to "
-                f"{participant_id!r} in the other ({len(conflicting_pairs)} such "
-                f"rows). Name the column of ids with {option_text('id_column')}"
+                "rows of the two tables are matched by the column "
+                f"{id_column_names[0]!r}, but {column_name} {cell_text} belongs to "
+                f"{owner_id!r} in one table and to {participant_id!r} in the other "
+                f"({len(conflicting_pairs)} such rows). Name the column of participant "
+                f"IDs with {option_text('id_column')}"
             )
     return ""
 

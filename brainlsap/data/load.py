@@ -321,7 +321,7 @@ def _read_without_faulty(
             f"{str(folder.parent)!r}. In Python, Cohort.load reads a cohort file",
         )
     if not folder.is_dir():
-        raise CohortError("the folder does not exist", path=folder)
+        raise CohortError("the folder does not exist. Check the path", path=folder)
 
     # List the scans of the study and their files.
     scan_list, feature_sources = open_study(
@@ -568,7 +568,7 @@ def open_study(
     ]
     if people_paths and (people_table.sheet or people_table.path != people_paths[0]):
         scan_list.notes.insert(
-            0, Finding(f"people: read from {people_table.name_and_sheet}")
+            0, Finding(f"participants were read from {people_table.name_and_sheet}")
         )
     scan_list.notes += [
         _describe_unused_sheet(parsed_sheet, label_name)
@@ -586,7 +586,10 @@ def open_study(
             f"{study_name} ({subject_name})"
             for subject_name, study_name in study_name_by_subject.items()
         ]
-        message = "FreeSurfer: names with a suffix were read as the files or folders of"
+        message = (
+            "FreeSurfer folders with a suffix in their names were assigned to "
+            "participants:"
+        )
         scan_list.notes.append(
             Finding(message, kind=ASSUMED, people=tuple(alias_texts), max_people=3)
         )
@@ -636,7 +639,10 @@ def _choose_people_sources(
 def _describe_unused_sheet(parsed_sheet: ScanTable, label_name: str | None) -> Finding:
     """Return the note that a sheet is left out, since it has no labels."""
     column_names_text = ", ".join([*parsed_sheet.text_table][:5])
-    message = f"left out, no column {label_name!r} in {column_names_text}"
+    message = (
+        f"left out, because it has no column {label_name!r}; its columns are "
+        f"{column_names_text}"
+    )
     return Finding(message, LEFT_OUT, path=parsed_sheet.name_and_sheet)
 
 
@@ -654,7 +660,10 @@ def _compare_with_files(
     if not unlisted_ids or people_table is None:
         return
     table_name = people_table.name_and_sheet
-    message = f"left out, because {table_name} does not list them: files or folders of"
+    message = (
+        "files and folders were left out, because their participants are not in "
+        f"{table_name}:"
+    )
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_ids)))
     listed_id_by_bare_id = {
         to_bare_id(listed_id): listed_id
@@ -782,7 +791,8 @@ def _load_connectomes(
             )
         if isinstance(connectome_source, str):
             message = (
-                "no connectome was read, so a network is estimated from the features"
+                "no connectome was read, so models estimate one connectome from the "
+                "features of the training people"
             )
             scan_list.notes.append(Finding(message))
         elif connectome_source is not None and connectome_stack is None:
@@ -940,7 +950,7 @@ def _describe_no_connectome(
     )
     advice = (
         f"Give one connectome for all participants with {option_text('connectome')}; "
-        "'none' estimates a network from the features of the training people"
+        "'none' estimates a connectome from the features of the training people"
     )
     # Code that needs a connectome for each scan replaces the advice.
     return Finding(
@@ -986,8 +996,8 @@ def _find_lost_zeros_fault(
     if study_files.patterns.get("connectome"):
         pattern_advice = ""
     return Finding(
-        f"the IDs of {len(padded_ids)} matrices and of the table of participants "
-        f"differ in zeros: {path_text} and {listed_id!r}",
+        f"the IDs of {len(padded_ids)} matrices differ from the IDs in the table of "
+        f"participants in leading zeros, for example {path_text} and {listed_id!r}",
         FAULT,
         kind=FOREIGN_IDS,
         advice="Write the IDs in the table exactly as in the file names (Excel drops "

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from brainlsap.atlas import Atlas
+from brainlsap.data.flow import leave_out_text
 from brainlsap.exceptions import FileFormatError, check_choice
 from brainlsap.text import count, listed, option_text, verb_form
 
@@ -597,10 +598,10 @@ def apply_subcortex_policy(
         region_values[is_subcortical_region] = np.nan
     if subcortex_policy == "mean":
         _fill_with_cortex_means(region_values, atlas)
-    substitute_text = "no values and counts as not measured"
+    substitute_text = "no value and counts as not measured"
     if SUBCORTEX[subcortex_policy]:
-        substitute_text = f"the {SUBCORTEX[subcortex_policy]}"
-    note_texts.append(f"{measure.name}: the subcortex has {substitute_text}")
+        substitute_text = f"the {SUBCORTEX[subcortex_policy]} as its value"
+    note_texts.append(f"{measure.name}: each subcortical region has {substitute_text}")
     return region_values, tuple(note_texts)
 
 
@@ -610,8 +611,8 @@ def _check_region_values(
     """Raise if no value is known, or one is infinite or a negative size."""
     if np.isnan(region_values).all():
         raise FileFormatError(
-            f"{measure.name} has no value in any region of {atlas.name}. To leave "
-            "the scan out, delete its rows in the tables and its folder."
+            f"{measure.name} has no value in any region of {atlas.name}. Add the "
+            f"values, or {leave_out_text()}."
         )
     is_invalid_region = np.isinf(region_values) | (
         (region_values < 0) & measure.in_stats

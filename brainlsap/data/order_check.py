@@ -604,12 +604,15 @@ def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
     order_fit = measure_fit(matrix_group.summed_weights, matrix_group.row_naming, atlas)
     n_orders, rival_orders = _find_rival_orders(matrix_group, atlas)
     if len(rival_orders) == n_orders:
-        return "the weights do not show whether this order of rows is correct"
+        return (
+            "the weights do not show whether this order of rows is correct. Compare "
+            "the order with the documentation of the tool that wrote the matrix"
+        )
     if rival_orders:
         rival_tools_text = listed((rival_order.tool for rival_order in rival_orders), 3)
         return (
-            f"the weights fit this order of rows ({order_fit}), but they fit "
-            f"{rival_tools_text} equally well"
+            f"the weights fit this order of rows ({order_fit}), but they fit the order "
+            f"of {rival_tools_text} equally well"
         )
     return (
         f"of the known orders, this order of rows fits the weights best ({order_fit})"

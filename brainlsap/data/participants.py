@@ -465,7 +465,9 @@ class ScanList:
                 scan_counts.append(1)
         n_scans = len(self.scans)
         return [
-            replace(finding, message=f"{finding.message} ({scan_count} of {n_scans})")
+            replace(
+                finding, message=f"{finding.message} ({scan_count} of {n_scans} scans)"
+            )
             for finding, scan_count in zip(distinct_findings, scan_counts, strict=True)
         ]
 
@@ -499,7 +501,7 @@ def list_scans(
     if visit_list.unscanned_visit_names:
         message = (
             f"{count(len(visit_list.unscanned_visit_names), 'listed visit', 'were')} "
-            "left out, because there are no files or folders of"
+            "left out, because no files or folders were found for"
         )
         unscanned_visit_names = tuple(visit_list.unscanned_visit_names)
         omission_findings.append(
@@ -512,8 +514,11 @@ def list_scans(
             )
         )
     if visit_list.n_without_baseline:
-        people_text = count(visit_list.n_without_baseline, "person")
-        message = f"left out: {people_text} without a listed scan at baseline"
+        people_text = count(visit_list.n_without_baseline, "person", "were")
+        message = (
+            f"{people_text} left out, because {table_name} lists no baseline scan of "
+            "them"
+        )
         omission_findings.append(Finding(message, LEFT_OUT, kind=BASELINE))
     if visit_list.n_contradictions:
         message = (
@@ -545,7 +550,8 @@ def list_scans(
             if not omission_finding.people
         ]
         raise CohortError(
-            f"every scan was left out. Reasons: {'; '.join(exclusion_reasons)}",
+            "no scan is left for the analysis. Reasons: "
+            f"{'; '.join(exclusion_reasons)}",
             path=folder,
         )
     covariate_names = _list_fact_names(facts_by_person_and_visit)
@@ -659,7 +665,7 @@ def _find_label_column(
     if len(matching_names) != 1:
         raise CohortError(
             f"{table_name} has no column {label_name!r} for the label; its columns are "
-            f"{', '.join(column_names) or 'none besides the id'}. Name the label "
+            f"{', '.join(column_names) or 'none besides the ID'}. Name the label "
             f"column with {option_text('label')}",
             path=folder,
             values=propose_label_option([_tabulate_facts(facts_by_person_and_visit)]),
@@ -930,7 +936,7 @@ def _choose_baseline_visits(
         )
         baseline_findings.append(
             Finding(
-                "one visit must be called 'baseline'",
+                "exactly one visit of a person may be called 'baseline'",
                 FAULT,
                 participant=participant_name,
                 got=visit_names_text,
@@ -1050,8 +1056,9 @@ def _select_labelled_scans(
         n_scans = (missing_word_series == label_word).sum()
         message = (
             f"{label_name}: {table_name} has {label_word!r} for "
-            f"{count(n_scans, 'scan')}, {_explain_missing_word(label_word)}; "
-            f"write another word for the class, there and in {option_text('classes')}"
+            f"{count(n_scans, 'scan')}, {_explain_missing_word(label_word)}. If it is "
+            "the name of a class, write another name into the table and into "
+            f"{option_text('classes')}"
         )
         label_findings.append(Finding(message, FAULT))
     other_classes = [

@@ -141,7 +141,7 @@ def check_option_names(
         if nearest_option_names:
             advice = f"The nearest name is {nearest_option_names[0]}"
         raise ParameterError(
-            f"there is no option {option_name}= to read people. {advice}."
+            f"there is no option {option_name}= for reading a study. {advice}."
         )
 
 

@@ -217,7 +217,10 @@ class ScanTable(NamedTuple):
         if self.measure_names and not self.unmatched_region_names:
             unit_advice = ""
             if self.measures_in_other_units:
-                unit_advice = ". Remove the unit from the column names"
+                unit_advice = (
+                    " with another unit in the column names. If the values are in the "
+                    "usual unit, remove the unit from the column names"
+                )
             return f"{table_name} contains {', '.join(self.measure_names)}{unit_advice}"
         if not self.values_by_measure_region and (
             column_name := find_region_column(self.text_table, NAME_COLUMNS)
@@ -1043,11 +1046,12 @@ def read_region_values(
     table_path = Path(table_path)
     _check_tracer_of_name(table_path, measure.name)
     frame_notes = tuple[str, ...]()
-    scaling_note = f"PET: divided by the mean of {reference or '_ref- file'}"
+    reference_text = reference or "the reference region in the _ref- file"
+    scaling_note = f"PET: values were divided by the mean of {reference_text}"
     value_cells: Sequence[str | float | None] | np.ndarray
     if table_path.name.endswith("gtm.stats.dat"):
         region_names, value_cells = read_gtm_stats(table_path, reference)
-        frame_notes = ("PET: values as mri_gtmpvc scaled them",)
+        frame_notes = ("PET: values have the scaling of mri_gtmpvc",)
         if reference:
             frame_notes = (scaling_note,)
     else:
@@ -1143,7 +1147,7 @@ def _read_static_table(
         )
         raise FileFormatError(
             f"none of the column names is one of {', '.join(expected_column_names)}. "
-            f"The columns are {', '.join(cells_by_column)}.",
+            f"The columns are {', '.join(cells_by_column)}. Rename the right column.",
             path=table_path,
         )
     region_names = [
@@ -1720,7 +1724,7 @@ def _mean_of_frames(
     if None in edge_column_names:
         raise FileFormatError(
             "the table has no columns for the start and the end of each frame. Add "
-            "these columns.",
+            f"the columns {_FRAME_STARTS[0]} and {_FRAME_ENDS[0]}.",
             path=table_path,
         )
     # A column without a name counts the rows.

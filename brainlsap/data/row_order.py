@@ -595,7 +595,7 @@ def unknown_order_message(
         advice_text = f"{FIGURES_TEXT} {advice_text}"
     elif order_name:
         advice_text += (
-            f" Without {option_text('row_order')}, the message shows how well the "
+            f" Without {option_text('row_order')}, this message shows how well the "
             "weights fit each order."
         )
     return (
@@ -661,7 +661,9 @@ def _name_rows_by_other_evidence(
     # of all orders, since one of another tool may put the same regions into these rows
     for row_order in row_orders(atlas):
         if row_order.tool == tool_name and len(row_order.names) == n_rows:
-            order_note = f"{row_order.note}, named in its path or first line"
+            order_note = (
+                f"{row_order.note}, because its path or first line names this tool"
+            )
             return RowNames(
                 row_order.names,
                 order_note,

@@ -202,7 +202,7 @@ def _check_unchanged_options(
         ):
             continue
         value_text = (
-            "no value of its own"
+            "no value for it"
             if stored_option_value is None
             else repr(stored_option_value)
         )
@@ -258,7 +258,8 @@ def _drop_connectomes(
         np.zeros(matrix_shape[1:], dtype=np.float32), matrix_shape
     )
     connectome_note = (
-        "the connectome of the file is not used; a connectome is computed from features"
+        "the connectome of the file is not used, so models estimate one connectome "
+        "from the features of the training people"
     )
     return replace(
         cohort,
@@ -475,19 +476,19 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
         )
     if not baseline_row_indices:
         raise CohortError(
-            f"{option_text('scans', 'baseline')} leaves out every scan. Read all "
-            "scans, or correct the names of the visits",
+            f"{option_text('scans', 'baseline')} leaves out every scan. Leave this "
+            "option out, or correct the names of the visits",
             path=cohort_path,
         )
     n_left_out = len(scan_table) - len(baseline_row_indices)
     scan_note = (
-        f"{count(n_left_out, 'scan')} of other visits than baseline "
-        f"{verb_form(n_left_out, 'are')} left out"
+        f"{count(n_left_out, 'scan')} of visits other than baseline "
+        f"{verb_form(n_left_out, 'were')} left out"
     )
     if n_people_without_baseline:
         scan_note += (
             f", including all scans of {count(n_people_without_baseline, 'person')} "
-            "without a visit of that name"
+            "without a baseline visit"
         )
     baseline_cohort = cohort.select(sorted(baseline_row_indices), fate=LATER_VISIT)
     return replace(

@@ -28,7 +28,7 @@ def test_a_sound_folder(study, tiny):
         *(f"{name} was read for 7 of 7 scans" for name in ("fdg", "strength")),
     )
     assert check.count_lines == (*people, *read)
-    assert "connectomes: read by name (7 of 7)" in check.notes
+    assert "connectomes: read by name (7 of 7 scans)" in check.notes
     assert check.cohort.n_scans == 7
     assert check_cohort(check.cohort).count_lines == check.count_lines
     text = check.text()
@@ -72,7 +72,9 @@ def test_what_was_dropped_is_told_apart(study, tiny):
 
 def test_nothing_can_be_said_without_people(tmp_path, study, tiny):
     check = check_cohort(tmp_path / "nowhere", tiny)
-    assert check.faults == (f"{tmp_path / 'nowhere'}: the folder does not exist",)
+    assert check.faults == (
+        f"{tmp_path / 'nowhere'}: the folder does not exist. Check the path",
+    )
     assert check.count_lines == ()
     (study / "participants.tsv").write_text("participant_id\tdiagnosis\n..\tCN\n")
     check = check_cohort(study, tiny)
@@ -236,7 +238,8 @@ def test_names_in_another_case_or_without_zeros_are_of_others(study, tiny, liste
     check = check_cohort(study, tiny, "fdg")
     assert f"{listed}: the connectome is missing; expected" in check.faults[0]
     note = (
-        "left out, because participants.tsv does not list them: files or folders of X05"
+        "files and folders were left out, because their participants are not in "
+        "participants.tsv: X05"
     )
     assert note in check.notes
 
@@ -245,7 +248,11 @@ def test_files_of_connectomes_are_suggested_though_they_cannot_be_read(study, ti
     move(study, "*connectivity.csv", "sc")
     for more, row, told in (
         ({}, "1 " * 9, "a matrix of 9 x 9 without names"),
-        ({"row_order": "atlas"}, "-1 " * 7, "7 files: weights are negative"),
+        (
+            {"row_order": "atlas"},
+            "-1 " * 7,
+            "7 files: connection weights must not be negative",
+        ),
     ):
         for path in (study / "sc").iterdir():
             path.write_text(f"{row}\n" * len(row.split()))

@@ -87,7 +87,7 @@ def test_a_list_of_subjects_is_of_ids_and_no_table_of_people(study):
     ("ids", "said"),
     [
         (["a", *IDS], None),
-        (IDS, "4 connectomes, but there are 3 ids (W_ids.txt); expected one id"),
+        (IDS, "4 connectomes, but there are 3 IDs (W_ids.txt); expected one ID"),
         (
             ["a", "b", *IDS[1:]],
             "sub-01_ses-M00: the connectome is missing; expected its ID in W",
@@ -109,7 +109,7 @@ def test_without_ids_or_names_it_is_said_what_to_write(study):
     with pytest.raises(CohortError, match="82 x 82 without names cannot be mapped"):
         load(study, "W.npy")
     (study / "W_ids.txt").unlink()
-    with pytest.raises(CohortError, match=r"are 0 ids .*write them in W_ids.txt"):
+    with pytest.raises(CohortError, match=r"are 0 IDs .*write them into W_ids.txt"):
         load(study, "W.npy", row_order="atlas")
 
 
@@ -167,13 +167,13 @@ def test_texts_that_are_the_study_s_ids_win_over_numbers(numbered, suffix, more)
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        ({"a": [*"123456789", "10", "11", "12"]}, "lists 'a' and 'whose' fit"),
+        ({"a": [*"123456789", "10", "11", "12"]}, "lists 'a' and 'whose' could both"),
         (
             {"whose": [2, 1, *range(3, 13)], "ids": range(12, 0, -1)},
-            "both lists",
+            "could both be the IDs",
         ),
         ({"whose": ["x"] * 12, "sex": ["F"] * 12}, "none of the lists 'sex', 'whose'"),
-        ({"whose": ["x"], "row": range(1, 13)}, "12 connectomes, but there are 0 ids"),
+        ({"whose": ["x"], "row": range(1, 13)}, "12 connectomes, but there are 0 IDs"),
     ],
 )
 def test_lists_that_leave_whose_it_is_open_are_refused(numbered, lists, message):
@@ -191,7 +191,9 @@ def test_a_list_beside_the_file_may_not_contradict_one_in_it(numbered):
     cohort = load(folder, "W.npz", row_order="atlas")
     np.testing.assert_array_equal(cohort.connectomes, W)
     (folder / "W_ids.txt").write_text("\n".join(sorted(ids)))
-    with pytest.raises(CohortError, match=r"lists 'subjects' and 'W_ids\.txt' fit"):
+    with pytest.raises(
+        CohortError, match=r"lists 'subjects' and 'W_ids\.txt' could both"
+    ):
         load(folder, "W.npz", row_order="atlas")
 
 

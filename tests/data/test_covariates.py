@@ -35,13 +35,16 @@ def made(labels=("CN", "AD") * 3, groups=range(1, N + 1), **covariates):
         ({"groups": [1, 1, 2, 3, 4, 5], "sex": list("FMFMFM")}, "1: sex differs betw"),
         (
             {"Geschlecht": ["w", "Weib", *"mmww"]},
-            "Geschlecht is written as Weib .1., w",
+            "Geschlecht is written in several ways: Weib .1., w",
         ),
         (
             {"sex": ["0", "1", "M", "0", "1", "M"]},
-            "sex is written as 0 .2., 1 .2., M .2",
+            "sex is written in several ways: 0 .2., 1 .2., M .2",
         ),
-        ({"site": ["S 1", "s-1", *"abab"]}, "site is written as S 1 .1., s-1 .1."),
+        (
+            {"site": ["S 1", "s-1", *"abab"]},
+            "site is written in several ways: S 1 .1., s-1 .1.",
+        ),
         ({"age": [70, 71, 72, 999, 74, 75]}, "scan4: age .*got 999"),
         ({"Alter": [70, 71, 72, 720, 74, 75]}, "scan4: Alter .*got 720"),
         ({"education": [9, 9, 12, 18, -9, 9]}, "scan5: education .*got -9"),

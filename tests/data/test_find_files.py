@@ -398,7 +398,7 @@ def test_time_series_beside_scans_make_a_cohort(study, tiny):
     options = {"frames": (0, 20), "reference": "Pons"}
     cohort = load_cohort(study, tiny, "suvr", **options)
     np.testing.assert_array_equal(cohort.features[:, 3, 0], np.arange(1, 8))
-    assert "PET: divided by the mean of Pons (7 of 7)" in cohort.notes
+    assert "PET: values were divided by the mean of Pons (7 of 7 scans)" in cohort.notes
     with refused(r"1 fault:\n  7 files: the 2 frames .* the frames to average"):
         load_cohort(study, tiny, "suvr")
 
@@ -431,5 +431,8 @@ def test_a_caps_tree_of_clinica(tmp_path):
                 write_clinica(stats / name, names, values[person][first : first + 74])
     cohort = load_cohort(caps, atlas, "thickness")
     np.testing.assert_allclose(cohort.features[:, :148, 0], [*values.values()])
-    note = "connectomes: only one triangle was filled, and it was mirrored (3 of 3)"
+    note = (
+        "connectomes: only one triangle of the matrix was filled, so it was copied to "
+        "the other (3 of 3 scans)"
+    )
     assert note in cohort.notes

@@ -157,7 +157,7 @@ def test_vertices_are_averaged_plainly(tmp_path, atlas):
     formats.write_vertices(tmp_path, atlas, "curv")
     values, notes = read_stats(tmp_path, atlas, get_measure_properties("thickness"))
     np.testing.assert_allclose(values, means, atol=5e-7)
-    assert notes == ("thickness: plain mean over the vertices",)
+    assert notes == ("thickness: a region has the plain mean over its vertices",)
     assert np.isfinite(read(tmp_path, "curv", atlas)[atlas.cortex]).all()
     formats.write_vertices(tmp_path, atlas, "area")
     with pytest.raises(FileFormatError, match="is a sum over faces, not a mean over"):

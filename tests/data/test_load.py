@@ -51,7 +51,7 @@ def test_study_is_read(study, tiny, matrix, capsys):
         expected = row + 1 + np.arange(7) / 10
         np.testing.assert_allclose(cohort.features[row, :, 0], expected)
     assert cohort.provenance["atlas"] == "tiny"
-    assert "connectomes: read by name (7 of 7)" in cohort.notes
+    assert "connectomes: read by name (7 of 7 scans)" in cohort.notes
     assert not any(person in note for note in cohort.notes for person in ("sub-0",))
 
 
@@ -89,7 +89,7 @@ def test_visits_have_their_own_labels(study, tiny, write):
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
     assert cohort.table["age"].tolist()[:2] == [70, 71]
     assert cohort.table["mmse"].isna().tolist() == [False, False, *[True] * 5]
-    told = "1 listed visit was left out, because there are no files or folders of "
+    told = "1 listed visit was left out, because no files or folders were found for "
     (note,) = (one for one in cohort.findings if one.people)
     assert str(note) == f"{told}sub-01_ses-M06"
     assert (note.severity, note.people) == ("left out", ("sub-01_ses-M06",))
@@ -131,18 +131,18 @@ def test_people_who_are_not_listed_are_left_out(study, tiny, write):
     write("study/derivatives/freesurfer/01_T1w/stats/aseg.stats", "")
     cohort = load_cohort(study, tiny, "fdg")
     longer = (
-        "FreeSurfer: names with a suffix were read as the files or folders of sub-01 "
-        "(01_T1w)"
+        "FreeSurfer folders with a suffix in their names were assigned to "
+        "participants: sub-01 (01_T1w)"
     )
     for note in (
-        "left out, because participants.tsv does not list them: files or folders of "
-        "99, p98_T1w",
+        "files and folders were left out, because their participants are not in "
+        "participants.tsv: 99, p98_T1w",
         longer,
     ):
         assert note in cohort.notes
         (finding,) = (one for one in cohort.findings if str(one) == note)
         shareable = finding.shareable_text()
-        assert shareable.endswith("of [names withheld]")
+        assert shareable.endswith(": [names withheld]")
         for name in ("01", "98", "99"):
             assert name not in shareable
 
@@ -154,8 +154,8 @@ def test_faults_of_the_list_are_told_together(study, tiny):
     _, faults = faults_of(study, tiny)
     assert "sub-01: " in faults[0]
     assert faults[1].startswith("sub-05_ses-M00: diagnosis is missing")
-    assert faults[2].startswith("diagnosis is written as CN (")
-    assert "'cn' is the value of sub-04" in faults[2]
+    assert faults[2].startswith("diagnosis is written in several ways: CN (")
+    assert "'cn' is written for sub-04" in faults[2]
 
 
 def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
@@ -171,7 +171,9 @@ def test_codes_for_what_is_missing_and_a_changing_sex_are_refused(study, tiny):
     table.drop(columns="Sex").to_csv(study / "participants.tsv", sep="\t", index=False)
     _, faults = faults_of(study, tiny)
     (fault,) = faults
-    assert fault.startswith("Gender is written as M (2), male (2); 'M' is the value of")
+    assert fault.startswith(
+        "Gender is written in several ways: M (2), male (2); 'M' is written for"
+    )
     replace(study, "participants.tsv", "\tmale", "\tM")
     (study / "sub-01/sub-01_sessions.tsv").write_text(visits)
     _, faults = faults_of(study, tiny)
@@ -203,10 +205,7 @@ def test_a_matrix_with_a_row_more_than_others_is_refused(tmp_path):
     assert fault.startswith(
         "connectomes have different orders of rows, read in the order"
     )
-    assert (
-        "after a first row for label 0, named in its path or first line (sub-0003_"
-        in fault
-    )
+    assert "label 0, because its path or first line names this tool (sub-0003_" in fault
 
 
 @pytest.mark.parametrize("row_order", [None, "mrtrix"])
@@ -254,7 +253,7 @@ def test_everything_wrong_is_in_one_list(study, tiny, tmp_path):
     expected = [
         "sub-05_ses-M00: diagnosis is missing (n/a)",
         "sub-01_ses-M12: the connectome is missing; expected a file *connectivity.*",
-        "sub-03_ses-M00_connectivity.csv: weights are NaN",
+        "sub-03_ses-M00_connectivity.csv: connection weights must be finite",
         "sub-02_ses-M00: the table of regions for fdg is missing; expected a file "
         "*_trc-18FFDG*",
         "sub-04_ses-M00_trc-18FFDG_regions.tsv: 1 of 7 names ",
@@ -277,12 +276,14 @@ def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
 
 
 def test_folder_refused(tmp_path, tiny, write):
-    with refused("absent: the folder does not exist"):
+    with refused("absent: the folder does not exist. Check the path"):
         load_cohort(tmp_path / "absent", tiny)
     with refused(r"no participants\.tsv .*, and no other table"):
         load_cohort(tmp_path, tiny)
     write("participants.tsv", "participant_id\tdiagnosis\n")
-    with refused(r"every scan was left out\. Reasons: participants\.tsv lists no scan"):
+    with refused(
+        r"no scan is left for the analysis\. Reasons: participants\.tsv lists no scan"
+    ):
         load_cohort(tmp_path, tiny)
     write("participants.tsv", "participant_id\tdiagnosis\ns1\tCN\n")
     with refused("has no column 'dx' for the label; its columns are diagnosis"):
@@ -424,7 +425,9 @@ def test_why_tables_were_not_used_is_said(tmp_path, tiny, write):
     with refused(r"no other table with IDs and") as error:
         load_cohort(tmp_path, tiny)
     assert "odd.csv: line 2 has 1 cell;" in str(error.value)
-    assert "people.csv: has no column 'diagnosis'; found sex" in str(error.value)
+    assert "people.csv has no column 'diagnosis'; its columns are sex" in str(
+        error.value
+    )
     assert "connectome.csv" not in str(error.value)
 
 
@@ -496,7 +499,7 @@ def test_a_label_that_counts_as_missing_is_named_by_its_word(study, tiny, word):
     _, faults = faults_of(study, tiny, classes=[word.lower(), "AD"])
     (fault,) = faults
     assert f"participants.tsv has {word!r} for 4 scans" in fault
-    assert "write another word" in fault
+    assert "write another name" in fault
     # left out by that word
     cohort = load_cohort(study, tiny, "fdg", classes=["AD"])
     assert (
@@ -588,7 +591,9 @@ def test_the_most_frequent_fault_is_given_where_no_scan_remains(study, tiny):
     paths[0].unlink()
     for path in paths[1:]:
         path.write_text(",cuneus,pons\ncuneus,0,1\npons,1,0\n")
-    with pytest.raises(CohortError, match="every scan was left out") as refusal:
+    with pytest.raises(
+        CohortError, match="no scan is left for the analysis"
+    ) as refusal:
         load_cohort(study, tiny, "fdg", skip_faulty=True)
     message = str(refusal.value)
     assert f"fault ({len(paths) - 1} of {len(paths)}) is: " in message

@@ -208,7 +208,7 @@ def test_a_wrong_order_is_refused_with_the_true_one(tmp_path, brains, true, aske
 def test_words_of_the_path_are_checked_too(tmp_path, brains):
     matrix = write_rows(brains["desikan82"], DESIKAN, orders(DESIKAN)["ukbiobank"])
     path = save(tmp_path, matrix, "mrtrix/connectome.csv")
-    with pytest.raises(FileFormatError, match=r"(?s)named in its path.*'ukbiobank'"):
+    with pytest.raises(FileFormatError, match=r"(?s)because its path.*'ukbiobank'"):
         read_connectome(path, DESIKAN)
 
 

@@ -187,7 +187,10 @@ def test_baseline_is_the_visit_that_the_table_calls_so(study, tiny, write):
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tMCI\nses-M24\tAD\n")
     cohort = load_cohort(study, tiny, "fdg", scans="baseline")
     assert "sub-01" not in cohort.groups
-    assert "left out: 1 person without a listed scan at baseline" in cohort.notes
+    assert (
+        "1 person was left out, because participants.tsv lists no baseline scan of them"
+        in cohort.notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -287,11 +290,14 @@ def test_the_sheet_that_fits_is_read_and_named(study, tiny):
             pd.DataFrame(cells).to_excel(book, sheet_name=name, **bare)
     people.unlink()
     cohort = load_cohort(study, tiny, ["fdg", "thickness"], scans="baseline")
-    assert cohort.notes[0] == "people: read from participants.xlsx, sheet 'people'"
+    assert (
+        cohort.notes[0]
+        == "participants were read from participants.xlsx, sheet 'people'"
+    )
     assert cohort.features[:, 1, 1].tolist() == [3] * 5
     note = "thickness was read from participants.xlsx, sheet 'Thickness'"
-    more = "participants.xlsx, sheet 'More': left out, no column 'diagnosis'"
-    assert {note, f"{more} in iq"} <= set(cohort.notes)
+    more = "sheet 'More': left out, because it has no column 'diagnosis'"
+    assert {note, f"participants.xlsx, {more}; its columns are iq"} <= set(cohort.notes)
     assert load_cohort(study, tiny, "fdg").table.equals(before.table)
     # of people to be predicted the sheet with age counts
     (study / "participants.xlsx").rename(study / "lab.xlsx")

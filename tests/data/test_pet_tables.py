@@ -25,7 +25,7 @@ def test_petsurfer_by_name_in_any_order(tmp_path, n_columns):
     formats.write_gtm_stats(path, names, VALUES[order], n_columns)
     values, notes, places = read(path, feature="fdg")
     np.testing.assert_array_equal(values, VALUES)
-    assert notes == ("PET: values as mri_gtmpvc scaled them",)
+    assert notes == ("PET: values have the scaling of mri_gtmpvc",)
     assert len(places) == len(ATLAS)
 
 
@@ -43,7 +43,7 @@ def test_petsurfer_is_rescaled(tmp_path, reference, value):
     path = formats.write_gtm_stats(tmp_path / "gtm.stats.dat", ATLAS.names, VALUES)
     values, notes, _ = read(path, reference=reference)
     np.testing.assert_allclose(values, VALUES / value)
-    assert notes == (f"PET: divided by the mean of {reference}",)
+    assert notes == (f"PET: values were divided by the mean of {reference}",)
 
 
 def test_petsurfer_of_another_tracer_is_refused(tmp_path):

@@ -192,7 +192,7 @@ def test_the_baseline_of_a_file_is_the_visit_of_that_name(stored, tmp_path):
     chosen = read_study(later.save(tmp_path / "later.h5"), scans="baseline")
     assert "sub-0001" not in chosen.groups
     assert {*chosen.table["session"]} == {"ses-M00"}
-    assert any("1 person without a visit of that name" in x for x in chosen.notes)
+    assert any("1 person without a baseline visit" in x for x in chosen.notes)
     with pytest.raises(BrainlsapError, match="scans='all' cannot be applied"):
         read_study(chosen.save(tmp_path / "chosen.h5"), scans="all")
     sessions = [f"visit{'ab'[i % 2]}" for i in range(cohort.n_scans)]

@@ -414,7 +414,10 @@ def test_copies_and_regions_without_values_are_named(scans):
 
 
 def test_scan_tables_refused(scans, tiny):
-    with pytest.raises(FileFormatError, match=r"no column names the scans.*id_column="):
+    with pytest.raises(
+        FileFormatError,
+        match=r"no column was recognised as the column of participant IDs.*id_column=",
+    ):
         scans(["age", "lh_a"], [70, 2])
     with pytest.raises(FileFormatError, match=r"id must contain .* row 3 \(empty\)"):
         scans(["id", "lh_a"], ["s1", 2], ["n/a", 3])
