@@ -204,7 +204,7 @@ def settings_page() -> str:
             rows.append(
                 (f"``{option.name}``", expected or option.kind.expected, function)
             )
-    return table(("key", "value", "parameter of"), rows)
+    return table(("name", "value", "parameter of"), rows)
 
 
 def suffixes() -> str:
