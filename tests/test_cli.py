@@ -281,10 +281,10 @@ def test_fit_show_and_evaluate(study, tmp_path, capsys):
         assert main(asked) == 0
     printed = capsys.readouterr().out
     assert "balanced accuracy" in printed
-    assert "at this level, because the training data" in printed
+    assert "needs at least 9 training participants" in printed
     assert "Measured coverage" not in printed
     page = (out / "report" / "report.html").read_text(encoding="utf-8")
-    assert "External evaluation" in page
+    assert "Scores in these participants" in page
     assert "sub-00" not in page
 
 

@@ -259,7 +259,7 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     assert "nan" not in repr(evaluation)
     copied = replace(evaluation, cohort=replace(evaluation.cohort, truth=None))
     page = write_report(copied, folder).read_text(encoding="utf-8")
-    assert "External evaluation" in page
+    assert "Scores in these participants" in page
     assert re.search("<h1>.*SIMULATED", page)
     assert "over folds" not in page
     assert not any("over folds" in name for name in model_score_table(evaluation))

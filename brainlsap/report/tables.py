@@ -996,7 +996,7 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
     -------
     DataFrame
         group (the column, and the classes that its scores are over), participants,
-        number of people, balanced accuracy with its 95% interval, of
+        number of people who are scored, balanced accuracy with its 95% interval, of
         :func:`brainlsap.evaluation.subgroup_table`. The last row of a column is its
         largest difference, of :func:`brainlsap.evaluation.subgroup_gaps`; before it
         stands the score by chance. Groups of
@@ -1049,7 +1049,7 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
                 gap_row["difference"], gap_row["low"], gap_row["high"]
             )
             table_records.append((column_title, gap_title, "", gap_text))
-    column_names = ["group", "participants", "number", "balanced accuracy [95%]"]
+    column_names = ["group", "participants", "number scored", "balanced accuracy [95%]"]
     return _add_remark_columns(
         pd.DataFrame(table_records, columns=column_names), evaluation
     )

@@ -297,7 +297,7 @@ def test_subgroups_have_a_row_each_and_small_ones_share_one(evaluation):
     rows = report.subgroup_text_table(
         replace(evaluation, cohort=cohort, settings=settings)
     )
-    sites = rows[rows["group"] == "SITE"].set_index("participants")["number"]
+    sites = rows[rows["group"] == "SITE"].set_index("participants")["number scored"]
     assert sites.to_dict() == {
         "c": "12",
         "d": "16",
@@ -311,7 +311,7 @@ def test_subgroups_have_a_row_each_and_small_ones_share_one(evaluation):
     # Women of the fixture are all of one class, so the men's score is over the others.
     classes = ", ".join(evaluation.cohort.classes[1:])
     sexes = rows[rows["group"] == f"SEX (over {classes})"].set_index("participants")
-    assert sexes["number"].to_dict() == {"F": "12", "M": "24"}
+    assert sexes["number scored"].to_dict() == {"F": "12", "M": "24"}
     assert "not scored" in sexes.loc["F", "balanced accuracy [95%]"]
     assert report.plot_subgroups(evaluation).get_yticks().tolist() == [*range(6)]
 
