@@ -11,13 +11,13 @@ from brainlsap.data import Cohort
 from brainlsap.exceptions import check_choice
 from brainlsap.simulation import (
     STAGES,
+    compute_disease_pattern,
+    compute_group_sizes,
     count_streamlines,
-    diffusion_operator,
-    divide_people,
     draw_base_network,
     draw_symmetric_normal,
+    make_diffusion_operator,
     make_random_generator,
-    spread_from_seeds,
 )
 
 ROIS = 160
@@ -34,7 +34,10 @@ def normalized_operator(network: np.ndarray) -> np.ndarray:
     return np.diag((degree > 0).astype(float)) - root[:, None] * network * root
 
 
-OPERATORS = {"normalized": normalized_operator, "combinatorial": diffusion_operator}
+OPERATORS = {
+    "normalized": normalized_operator,
+    "combinatorial": make_diffusion_operator,
+}
 
 
 @threadpool_limits.wrap(limits=1)
@@ -83,7 +86,7 @@ def make_benchmark_cohort(
     check_choice("case", case, SEEDS)
     check_choice("noise", noise, NOISE)
     stream = partial(make_random_generator, random_state)
-    stages = np.repeat(np.arange(len(STAGES)), divide_people(n_people, SHARES))
+    stages = np.repeat(np.arange(len(STAGES)), compute_group_sizes(n_people, SHARES))
     stages = stream("decisive stages").permutation(stages)
     atlas = _ellipsoid_atlas(stream("decisive atlas"))
     chosen = stream("decisive seeds").permutation(ROIS)
@@ -97,7 +100,7 @@ def make_benchmark_cohort(
         rng = stream("decisive network", person)
         network = base * np.exp(0.6 * draw_symmetric_normal(ROIS, rng))
         if operator is not None:
-            pattern[person] = spread_from_seeds(
+            pattern[person] = compute_disease_pattern(
                 operator(network), seeded, spreading_time=3.0
             )
         counts = count_streamlines(network, rng)

@@ -21,9 +21,9 @@ from brainlsap.nodes import NodeGraph, load_nodes
 from brainlsap.nodes.classifier import (
     LabelledNodes,
     NodeNetwork,
+    compute_accuracy_and_loss,
     compute_label_loss,
-    evaluate_nodes,
-    read_node_labels,
+    read_labelled_nodes,
 )
 from brainlsap.nodes.graphs import NodeSettings, resolve_node_settings
 
@@ -54,7 +54,7 @@ def one_run(
 ) -> float:
     """Return the test accuracy at the epoch of the best validation accuracy."""
     split = graph.public_split
-    _, train, validation = read_node_labels(graph, split.train, split.validation)
+    _, train, validation = read_labelled_nodes(graph, split.train, split.validation)
     torch.manual_seed(seed)
     network = NodeNetwork(graph, graph.n_classes, settings)
     heat = network.heat
@@ -75,7 +75,7 @@ def one_run(
         adam.step()
         heat.raw_scale.grad = slope
         heat.step_(moved)
-        accuracy, loss = map(float, evaluate_nodes(network, validation))
+        accuracy, loss = map(float, compute_accuracy_and_loss(network, validation))
         if (accuracy, -loss) > best:
             best = (accuracy, -loss)
             with torch.no_grad():
@@ -96,10 +96,10 @@ def main() -> None:
     settings = resolve_node_settings("lsap-c", "paper", given, "cora")
     rows = []
     for who, moving in (
-        ("training nodes", read_node_labels(graph, graph.public_split.train)[1]),
+        ("training nodes", read_labelled_nodes(graph, graph.public_split.train)[1]),
         (
             "all nodes, test nodes included",
-            read_node_labels(graph, graph.labels >= 0)[1],
+            read_labelled_nodes(graph, graph.labels >= 0)[1],
         ),
     ):
         for step in STEPS:

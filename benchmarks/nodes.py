@@ -39,7 +39,7 @@ from brainlsap.nodes import (
     run_nodes,
     summarize_nodes,
 )
-from brainlsap.nodes.classifier import read_node_labels, train_epoch
+from brainlsap.nodes.classifier import read_labelled_nodes, train_epoch
 from brainlsap.nodes.graphs import NODE_DATASETS, resolve_variant
 from brainlsap.report import table_text
 
@@ -121,7 +121,7 @@ def ready(graph: Any, name: str) -> tuple[Any, Any, float]:
     model = LSAPNodeClassifier(name, variant="paper", n_epochs=1, options=options)
     network = model.fit(graph, train).network_
     prepared = time.perf_counter() - start
-    nodes = read_node_labels(graph, train)[1]
+    nodes = read_labelled_nodes(graph, train)[1]
     adam = [Adam([*network.parameters()], learning_rate=1e-3, weight_decay=0.0)]
     call = lambda: train_epoch(network, adam, nodes, None)  # noqa: E731
     return network, call, prepared

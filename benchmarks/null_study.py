@@ -48,7 +48,7 @@ from brainlsap.evaluation import (
     make_splits,
 )
 from brainlsap.evaluation.models import make_standardizer, read_features
-from brainlsap.evaluation.splits import permute_labels, person_blocks
+from brainlsap.evaluation.splits import list_person_blocks, permute_labels
 from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
 from brainlsap.simulation import make_cohort
 
@@ -174,7 +174,7 @@ SCORES = {
 def permute_cohort(cohort: Cohort, seed: int) -> Cohort:
     """Return a cohort whose labels are permuted between people."""
     rng = np.random.default_rng(seed)
-    labels = permute_labels(cohort.y, person_blocks(cohort.groups), rng)
+    labels = permute_labels(cohort.y, list_person_blocks(cohort.groups), rng)
     return replace(cohort, table=cohort.table.assign(label=labels))
 
 

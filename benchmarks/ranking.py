@@ -45,18 +45,18 @@ from brainlsap import LSAPRidgeClassifier, load_atlas
 from brainlsap.data import Cohort, load_cohort
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.comparison import wilson_interval
-from brainlsap.evaluation.confounds import _KNOT_QUANTILES, restricted_cubic_curve
+from brainlsap.evaluation.confounds import _KNOT_QUANTILES, compute_cubic_curve
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
     _tabulate_associations,
-    contrast_p,
-    family_wise_p,
+    compute_contrast_p_values,
+    compute_family_wise_p_values,
+    make_region_test_values,
     permute_statistics,
-    prepare_regions,
     standardize_statistics,
 )
-from brainlsap.evaluation.splits import permute_labels, person_blocks
+from brainlsap.evaluation.splits import list_person_blocks, permute_labels
 from brainlsap.simulation import make_cohort
 
 N_PERMUTATIONS, ALPHA = 200, 0.05
@@ -81,16 +81,16 @@ def compute_statistics(
     cohort: Cohort, seed: int, steps: Deconfounder | None = None
 ) -> RegionStatistics:
     """Return what compare_regions computes, without intervals and differences."""
-    prepared = prepare_regions(cohort, steps or Deconfounder())
+    prepared = make_region_test_values(cohort, steps or Deconfounder())
     rng = np.random.default_rng(seed)
     statistics = permute_statistics(prepared, N_PERMUTATIONS, rng)
     z = standardize_statistics(statistics.contrasts)
     return RegionStatistics(
         effect=statistics.effects[0],
         contrast=z[0],
-        p_effect=family_wise_p(statistics.effects),
-        p_contrast=contrast_p(statistics),
-        p_prototype=family_wise_p(z),
+        p_effect=compute_family_wise_p_values(statistics.effects),
+        p_contrast=compute_contrast_p_values(statistics),
+        p_prototype=compute_family_wise_p_values(z),
     )
 
 
@@ -336,7 +336,7 @@ def maps(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 def permute_people(cohort: Cohort, rng: np.random.Generator) -> Cohort:
     """Return the cohort with labels permuted between people."""
-    labels = permute_labels(cohort.y, person_blocks(cohort.groups), rng)
+    labels = permute_labels(cohort.y, list_person_blocks(cohort.groups), rng)
     return replace(cohort, table=cohort.table.assign(label=labels))
 
 
@@ -551,7 +551,7 @@ def spline_columns(table: pd.DataFrame, is_train: np.ndarray) -> np.ndarray:
         numbers = pd.to_numeric(table[name]).to_numpy(float)
         numbers = (numbers - numbers[is_train].mean()) / numbers[is_train].std()
         knots = np.quantile(numbers[is_train], _KNOT_QUANTILES)
-        columns += [numbers, restricted_cubic_curve(numbers, knots)]
+        columns += [numbers, compute_cubic_curve(numbers, knots)]
     return np.column_stack(columns)
 
 

@@ -23,12 +23,12 @@ ClassPrior = str | Mapping[Any, float]
 _SUM_TOLERANCE = 0.01
 
 
-def class_shares(y: Sequence | np.ndarray) -> np.ndarray:
+def compute_class_shares(y: Sequence | np.ndarray) -> np.ndarray:
     """Return the share of each class among scans, classes in sorted order.
 
     Examples
     --------
-    >>> class_shares(["AD", "CN", "CN", "CN"])
+    >>> compute_class_shares(["AD", "CN", "CN", "CN"])
     array([0.25, 0.75])
     """
     _, class_counts = np.unique(np.asarray(y), return_counts=True)
@@ -47,7 +47,7 @@ def resolve_class_prior(
         shares of `classes` are then scaled to sum to 1.
     classes : sequence
     training_shares : array of shape (n_classes,)
-        Share of each class among the training scans, from :func:`class_shares`.
+        Share of each class among the training scans, from :func:`compute_class_shares`.
 
     Raises
     ------
@@ -148,7 +148,7 @@ class ClassPriorMixin:
         self, y: Sequence | np.ndarray, class_prior: ClassPrior, *, is_balanced: bool
     ) -> None:
         """Learn class shares; `is_balanced` if all classes had the same weight."""
-        self.training_shares_ = class_shares(y)
+        self.training_shares_ = compute_class_shares(y)
         self.learned_prior_ = self.training_shares_
         if is_balanced:
             n_classes = len(self.classes_)

@@ -289,11 +289,14 @@ def make_cohort(
         }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    n_people_by_stage = divide_people(
+    n_people_by_stage = compute_group_sizes(
         n_people, [shares.get(stage, 0.0) for stage in STAGES]
     )
     scan_table = _draw_scan_table(
-        n_people_by_stage, divide_people(n_people, visit_shares), n_sites, make_rng
+        n_people_by_stage,
+        compute_group_sizes(n_people, visit_shares),
+        n_sites,
+        make_rng,
     )
     core_names = [split_side_from_name(region_name)[1] for region_name in atlas.names]
     is_seed_region = _flag_seed_regions(atlas, seeds)
@@ -311,8 +314,8 @@ def make_cohort(
             len(base_weight_matrix), make_rng("network", person_number)
         )
         weight_matrix = base_weight_matrix * np.exp(PERSON_VARIABILITY * edge_noise)
-        disease_patterns[person_number] = spread_from_seeds(
-            diffusion_operator(weight_matrix), is_seed_region, SPREADING_TIME
+        disease_patterns[person_number] = compute_disease_pattern(
+            make_diffusion_operator(weight_matrix), is_seed_region, SPREADING_TIME
         )
         # Log-normal with mean 1.
         log_mean = -(SEVERITY_SPREAD**2) / 2
@@ -355,7 +358,7 @@ def make_cohort(
     }
     if len(feature_names) > 1:
         values_by_column |= effects_by_column
-    simulation_settings = {
+    value_by_simulation_setting = {
         "n_people": n_people,
         "effect": effect,
         "random_state": random_state,
@@ -368,12 +371,12 @@ def make_cohort(
         feature_names=feature_names,
         classes=tuple(stage for stage in STAGES if stage in set(scan_table["label"])),
         findings=("All participants are simulated, and nobody was left out.",),
-        provenance={"simulated": "make_cohort", **simulation_settings},
+        provenance={"simulated": "make_cohort", **value_by_simulation_setting},
         truth=pd.DataFrame(values_by_column),
     )
 
 
-def divide_people(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
+def compute_group_sizes(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
     """Divide people by shares: largest remainders, no positive share left empty."""
     share_array = np.asarray(group_shares, dtype=float)
     is_positive_share = share_array > 0
@@ -626,7 +629,7 @@ def count_streamlines(
 
 
 # Written anew here: simulated data must share no code with the models under test.
-def diffusion_operator(weight_matrix: np.ndarray) -> np.ndarray:
+def make_diffusion_operator(weight_matrix: np.ndarray) -> np.ndarray:
     r"""Return :math:`(D - W) / \bar d` of the network diffusion model.
 
     Raj, Kuceyeski, Weiner 2012 (Neuron 73:1204), over the mean degree: in a time of 1
@@ -639,7 +642,7 @@ def diffusion_operator(weight_matrix: np.ndarray) -> np.ndarray:
     )
 
 
-def spread_from_seeds(
+def compute_disease_pattern(
     operator_matrix: np.ndarray, is_seed_region: np.ndarray, spreading_time: float
 ) -> np.ndarray:
     r"""Return :math:`x(t) = e^{-t O} x_0`, :math:`x_0` being 1 at the seeds."""
@@ -756,7 +759,9 @@ def _write_scan(
         scan_folder
         / "dwi"
         / f"{scan_id}_atlas-{_get_atlas_file_word(atlas)}_connectivity.csv",
-        _connectome_text(cohort.connectomes[scan_index], atlas, node_region_indices),
+        _make_connectome_text(
+            cohort.connectomes[scan_index], atlas, node_region_indices
+        ),
     )
     values_by_feature = dict(
         zip(cohort.feature_names, cohort.features[scan_index].T, strict=True)
@@ -789,11 +794,12 @@ def _write_scan(
                 scan_folder / "pet" / f"{scan_id}_trc-18FFDG_desc-suvr_regions.tsv"
             )
             column_name = "suvr"
-        number_texts = pd.Series(regional_values).map(
+        number_text_series = pd.Series(regional_values).map(
             "{:.10g}".format, na_action="ignore"
         )
         write_tsv(
-            pd.DataFrame({"region": atlas.names, column_name: number_texts}), stats_path
+            pd.DataFrame({"region": atlas.names, column_name: number_text_series}),
+            stats_path,
         )
 
 
@@ -802,7 +808,7 @@ def _get_atlas_file_word(atlas: Atlas) -> str:
     return atlas.settings.get("file_words", [atlas.name])[0]
 
 
-def _connectome_text(
+def _make_connectome_text(
     connectome: np.ndarray, atlas: Atlas, node_region_indices: np.ndarray | None
 ) -> str:
     """Return a connectome as CSV: MRtrix's matrix of nodes, or with region names."""

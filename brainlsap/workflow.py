@@ -53,7 +53,7 @@ from brainlsap.evaluation.ranking import (
     N_SCALE_HALVES,
     correlate_half_tests,
     fit_scales_and_halves,
-    summarize_halves,
+    tabulate_half_correlations,
 )
 from brainlsap.evaluation.results import data_hash
 from brainlsap.evaluation.splits import Split
@@ -460,7 +460,7 @@ def _add_cohort_tables(
     evaluation = replace(
         evaluation,
         region_tests=region_test_table,
-        replicability=summarize_halves(
+        replicability=tabulate_half_correlations(
             [result_by_name["half tests"], scale_correlations]
         ),
         connectome_gain=result_by_name["gain"],

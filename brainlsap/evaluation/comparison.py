@@ -39,7 +39,7 @@ from brainlsap.evaluation.scores import (
     weighted_confusion_counts,
     weighted_scores,
 )
-from brainlsap.evaluation.splits import permute_row_order, person_blocks
+from brainlsap.evaluation.splits import list_person_blocks, permute_row_order
 from brainlsap.exceptions import check_at_least, check_choice
 
 GAIN_OF_RIDGE = {
@@ -207,7 +207,7 @@ def compare_models(
     is_better_model = (comparison_table["difference"] > 0) ^ get_score(
         score_name
     ).lower_is_better
-    comparison_table["better"] = _gain_verdicts(
+    comparison_table["better"] = _make_gain_verdicts(
         comparison_table["p_holm"], is_better_model
     )
     return comparison_table
@@ -335,7 +335,7 @@ def nested_model_table(
     )
     nesting_step_table["p_holm"] = adjust_p_values(nesting_step_table["p_value"])
     verdict_series = pd.Series(
-        _gain_verdicts(
+        _make_gain_verdicts(
             nesting_step_table["p_holm"], nesting_step_table["difference"] > 0
         )
     )
@@ -540,7 +540,7 @@ def _tabulate_accuracy_contributions(evaluation: Evaluation) -> pd.DataFrame:
     )
 
 
-def _gain_verdicts(p_values: pd.Series, is_better_model: pd.Series) -> np.ndarray:
+def _make_gain_verdicts(p_values: pd.Series, is_better_model: pd.Series) -> np.ndarray:
     return np.where(p_values < 0.05, np.where(is_better_model, "yes", "no"), "unclear")
 
 
@@ -614,7 +614,7 @@ def bootstrap_scores(
     is_zero_width_row = (score_table["high"] - score_table["low"]) < _SAME_SCORE
     if coded_predictions is None or not is_zero_width_row.any():
         return score_table
-    bounds_by_score = bound_count_scores(coded_predictions, person_codes)
+    bounds_by_score = compute_count_score_bounds(coded_predictions, person_codes)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     has_one_predicted_class = len(np.unique(coded_predictions.predicted_codes)) == 1
     for row_index in np.flatnonzero(is_zero_width_row):
@@ -625,7 +625,7 @@ def bootstrap_scores(
         default_bound = score_estimate if has_one_predicted_class else np.nan
         lower_bound, upper_bound = bounds_by_score.get(score_name, (default_bound,) * 2)
         if SCORES[score_name].interval == "pairs":
-            lower_bound, upper_bound = bound_auc(
+            lower_bound, upper_bound = compute_auc_bounds(
                 coded_predictions, person_codes, score_estimate, n_repeats
             )
         score_table.loc[row_index, ["low", "high"]] = (
@@ -659,8 +659,10 @@ def chance_p(
     float
         p, one-sided; NaN for a model without predictions.
     """
-    p_values = chance_p_values(evaluation, [model], n_permutations, random_state)
-    return float(p_values[model])
+    p_value_by_model = chance_p_values(
+        evaluation, [model], n_permutations, random_state
+    )
+    return float(p_value_by_model[model])
 
 
 def chance_p_values(
@@ -673,7 +675,7 @@ def chance_p_values(
 
     Models with predictions of the same scans share the permutations.
     """
-    p_values = pd.Series(np.nan, index=list(models))
+    p_value_by_model = pd.Series(np.nan, index=list(models))
     model_names_by_truth_key: dict[tuple[bytes, bytes], list[str]] = {}
     predictions_by_model = {}
     for model_name in models:
@@ -686,16 +688,16 @@ def chance_p_values(
         truth_key = person_codes.tobytes(), coded_predictions.actual_codes.tobytes()
         model_names_by_truth_key.setdefault(truth_key, []).append(model_name)
     for (person_code_bytes, _), model_names in model_names_by_truth_key.items():
-        p_values[model_names] = _permutation_p_values(
+        p_value_by_model[model_names] = _compute_permutation_p_values(
             [predictions_by_model[model_name] for model_name in model_names],
             np.frombuffer(person_code_bytes, dtype=np.intp),
             n_permutations,
             np.random.default_rng(random_state),
         )
-    return p_values
+    return p_value_by_model
 
 
-def _permutation_p_values(
+def _compute_permutation_p_values(
     model_predictions: Sequence[Predictions],
     person_codes: np.ndarray,
     n_permutations: int,
@@ -721,7 +723,7 @@ def _permutation_p_values(
         return np.tensordot(class_weights, np.array(class_hit_matrices, dtype=float), 1)
 
     min_extreme_hits = weigh_hits(actual_scan_codes[None]) - _SAME_SCORE
-    index_blocks = person_blocks(person_codes)
+    index_blocks = list_person_blocks(person_codes)
     exceedance_counts = np.ones(len(model_predictions))
     for draw_slice in _iter_draw_slices(n_permutations, len(actual_scan_codes)):
         permuted_row_orders = [
@@ -816,7 +818,7 @@ def class_table(
             auc_draws[:, class_code], len(set(person_codes)), "pairs", (0.0, 1.0)
         )
         if auc_high - auc_low < _SAME_SCORE:
-            auc_low, auc_high = bound_auc(
+            auc_low, auc_high = compute_auc_bounds(
                 coded_predictions,
                 person_codes,
                 auc,
@@ -938,7 +940,7 @@ def wilson_interval(n_hits: float, n: int) -> tuple[float, float]:
     )
 
 
-def bound_count_scores(
+def compute_count_score_bounds(
     coded_predictions: Predictions, person_codes: np.ndarray
 ) -> dict[str, tuple[float, float]]:
     """Return exact bounds of the scores that confusion counts determine.
@@ -993,19 +995,19 @@ def bound_count_scores(
     has_certain_probabilities = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
-    values_by_score = scores_from_counts(
+    score_values_by_score = scores_from_counts(
         np.concatenate(confusion_count_blocks),
         is_ordered=coded_predictions.is_ordered,
         is_certain=has_certain_probabilities,
     )
     return {
         score_name: (float(np.nanmin(score_values)), float(np.nanmax(score_values)))
-        for score_name, score_values in values_by_score.items()
+        for score_name, score_values in score_values_by_score.items()
         if np.isfinite(score_values).any()
     }
 
 
-def bound_auc(
+def compute_auc_bounds(
     coded_predictions: Predictions,
     person_codes: np.ndarray,
     estimate: float,
@@ -1023,7 +1025,7 @@ def bound_auc(
     Parameters
     ----------
     predictions, person_codes
-        As of :func:`bound_count_scores`.
+        As of :func:`compute_count_score_bounds`.
     estimate : float
         The AUC that was observed.
     n_repeats : int

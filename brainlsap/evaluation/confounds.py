@@ -27,7 +27,7 @@ from brainlsap.text import count, listed, option_text, with_and
 
 # One column of a design: the mean of a number, or the share of each group.
 CovariateCoding = float | Mapping[str, float]
-Design = Mapping[str, CovariateCoding]
+CodingByCovariate = Mapping[str, CovariateCoding]
 
 # Group of scans whose value is missing.
 _UNKNOWN = "n/a"
@@ -210,7 +210,9 @@ class Deconfounder(BaseEstimator):
             n_people = reference_scan_table["participant"].nunique()
             n_required_people = MIN_PER_SITE
             if self.regress_out:
-                coding_by_covariate = learn_design(self.regress_out, train_scan_table)
+                coding_by_covariate = learn_covariate_codings(
+                    self.regress_out, train_scan_table
+                )
                 n_required_people = (
                     1
                     + _count_design_columns(coding_by_covariate)
@@ -305,11 +307,16 @@ class Deconfounder(BaseEstimator):
             self.combat_ = self._learn_combat(feature_values, table)
             feature_values = self._harmonize(feature_values, table)
         if self.regress_out:
-            coding_by_covariate = learn_design(self.regress_out, table)
+            coding_by_covariate = learn_covariate_codings(self.regress_out, table)
             C = np.hstack(
-                [np.ones((len(table), 1)), apply_design(coding_by_covariate, table)]
+                [
+                    np.ones((len(table), 1)),
+                    build_covariate_design(coding_by_covariate, table),
+                ]
             )
-            coefficients = least_squares(C, feature_values, min_scans=C.shape[1] + 1)
+            coefficients = fit_least_squares(
+                C, feature_values, min_scans=C.shape[1] + 1
+            )
             self.confounds_ = {
                 "design": coding_by_covariate,
                 "slope": np.nan_to_num(coefficients[1:]),
@@ -327,7 +334,7 @@ class Deconfounder(BaseEstimator):
         if self.combat_:
             feature_values = self._harmonize(feature_values, table)
         if self.confounds_:
-            covariate_design = apply_design(self.confounds_["design"], table)
+            covariate_design = build_covariate_design(self.confounds_["design"], table)
             feature_values = feature_values - covariate_design @ _reshape_step_slopes(
                 self.confounds_, covariate_design, feature_values
             )
@@ -340,13 +347,13 @@ class Deconfounder(BaseEstimator):
         """Return of which scans the site can be harmonised; of all without ComBat."""
         if not self.harmonize:
             return np.ones(len(table), dtype=bool)
-        return np.isin(self._site_labels(table), self.sites_)
+        return np.isin(self._make_site_labels(table), self.sites_)
 
     def list_learned_sites(self, table: pd.DataFrame) -> list[str]:
         """Return the sites of a table that ComBat has learned; none without ComBat."""
         if not self.harmonize:
             return []
-        return sorted({*self._site_labels(table)} & {*map(str, self.sites_)})
+        return sorted({*self._make_site_labels(table)} & {*map(str, self.sites_)})
 
     def fit_transform(self, features: np.ndarray, table: pd.DataFrame) -> np.ndarray:
         """Learn each step, and return the features of the same scans after it."""
@@ -383,7 +390,7 @@ class Deconfounder(BaseEstimator):
             ):
                 continue
             group_label_array = _spell_groups_as_trained(
-                covariate_name, _group_labels(covariate_series), covariate_coding
+                covariate_name, _make_group_labels(covariate_series), covariate_coding
             )
             unknown_group_names = sorted(
                 {*group_label_array} - {_UNKNOWN, *covariate_coding}
@@ -392,7 +399,7 @@ class Deconfounder(BaseEstimator):
                 raise ParameterError(
                     f"{covariate_name} had the values {' or '.join(covariate_coding)} "
                     f"in training; got {', '.join(unknown_group_names)}. "
-                    f"{_recoding_advice(covariate_coding)}"
+                    f"{_make_recoding_advice(covariate_coding)}"
                 )
 
     def to_dict(self) -> dict[str, Any]:
@@ -406,33 +413,33 @@ class Deconfounder(BaseEstimator):
         deconfounder.__dict__.update(attributes)
         return deconfounder
 
-    def _site_labels(self, scan_table: pd.DataFrame) -> np.ndarray:
+    def _make_site_labels(self, scan_table: pd.DataFrame) -> np.ndarray:
         """Return the site of each scan as text."""
         site_column_name = find_covariate_column(scan_table, str(self.harmonize))
-        return _group_labels(scan_table[site_column_name])
+        return _make_group_labels(scan_table[site_column_name])
 
     def _learn_combat(
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> dict[str, Any]:
         """Return ComBat's parameters for values (n_scans, n_values); set `sites_`."""
-        site_label_array = self._site_labels(scan_table)
+        site_label_array = self._make_site_labels(scan_table)
         site_names, n_scans_by_site = np.unique(site_label_array, return_counts=True)
         is_large_site = n_scans_by_site >= MIN_PER_SITE
         self.sites_ = [str(site_name) for site_name in site_names[is_large_site]]
         n_sites = len(self.sites_)
         site_indices = pd.Index(self.sites_).get_indexer(site_label_array)
         has_learned_site = site_indices >= 0
-        coding_by_covariate = learn_design(
+        coding_by_covariate = learn_covariate_codings(
             self.preserved_covariates(scan_table), scan_table
         )
-        covariate_design = apply_design(coding_by_covariate, scan_table)[
+        covariate_design = build_covariate_design(coding_by_covariate, scan_table)[
             has_learned_site
         ]
         feature_values = feature_values[has_learned_site]
         site_dummies = np.eye(n_sites)[site_indices[has_learned_site]]
         # values by site, each (n_sites, n_values)
         n_known_by_site = site_dummies.T @ ~np.isnan(feature_values)
-        coefficients = least_squares(
+        coefficients = fit_least_squares(
             np.hstack([site_dummies, covariate_design]), feature_values
         )
         site_means, covariate_slopes = coefficients[:n_sites], coefficients[n_sites:]
@@ -464,7 +471,7 @@ class Deconfounder(BaseEstimator):
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> np.ndarray:
         """Return values as if they were from one site; unknown sites unchanged."""
-        site_label_array = self._site_labels(scan_table)
+        site_label_array = self._make_site_labels(scan_table)
         site_indices = pd.Index(self.sites_).get_indexer(site_label_array)
         has_learned_site = site_indices >= 0
         if not has_learned_site.all():
@@ -478,7 +485,7 @@ class Deconfounder(BaseEstimator):
                 stacklevel=3,
             )
         step_parameter_by_name = self.combat_ or {}
-        covariate_design = apply_design(
+        covariate_design = build_covariate_design(
             step_parameter_by_name["design"], scan_table[has_learned_site]
         )
         expected_values = np.array(
@@ -513,7 +520,7 @@ STEP_PHRASES = {
 """Phrase of each option except `reference_class`, in the order of the steps."""
 
 
-def _option_value_text(step_option_value: object) -> str:
+def _make_option_value_text(step_option_value: object) -> str:
     """Return the value of an option of a step, or its values joined by "and"."""
     if isinstance(step_option_value, (list, tuple)):
         return with_and(step_option_value)
@@ -537,14 +544,14 @@ def describe_learned_sites(site_names: Sequence[str]) -> str:
 def list_step_phrases(value_by_option: Mapping[str, Any]) -> list[str]:
     """Return a phrase for each step that the options of a stored model switch on."""
     return [
-        step_phrase.format(_option_value_text(value_by_option[option_name]))
+        step_phrase.format(_make_option_value_text(value_by_option[option_name]))
         for option_name, step_phrase in STEP_PHRASES.items()
         # A file of an earlier version lacks later options.
         if value_by_option.get(option_name)
     ]
 
 
-def _group_labels(covariate_series: pd.Series) -> np.ndarray:
+def _make_group_labels(covariate_series: pd.Series) -> np.ndarray:
     """Return the group of each scan as text; missing ones are `_UNKNOWN`."""
     return to_group_texts(covariate_series).fillna(_UNKNOWN).to_numpy(object)
 
@@ -569,7 +576,7 @@ def _spell_groups_as_trained(
     )
 
 
-def _recoding_advice(trained_group_names: Iterable[str]) -> str:
+def _make_recoding_advice(trained_group_names: Iterable[str]) -> str:
     """Return how to recode groups that the training wrote in another way."""
     return (
         "Look up the meaning of the new values in the codebook of the new people. In "
@@ -590,7 +597,7 @@ def _reshape_step_slopes(
     )
 
 
-def _count_design_columns(coding_by_covariate: Design) -> int:
+def _count_design_columns(coding_by_covariate: CodingByCovariate) -> int:
     """Return the number of columns of covariates, one for each group but the first."""
     return sum(
         1 if isinstance(covariate_coding, float) else len(covariate_coding) - 1
@@ -657,10 +664,10 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     )
 
 
-def learn_design(
+def learn_covariate_codings(
     covariate_names: Sequence[str], table: pd.DataFrame
 ) -> dict[str, CovariateCoding]:
-    """Return the mean, or the shares of groups, of each column as a `Design`."""
+    """Return the mean, or the shares of groups, of each covariate column."""
     coding_by_covariate: dict[str, CovariateCoding] = {}
     for covariate_name in covariate_names:
         column_name = find_covariate_column(table, covariate_name)
@@ -671,7 +678,7 @@ def learn_design(
                 "Leave this covariate out."
             )
         if has_groups(column_name, covariate_series):
-            group_series = pd.Series(_group_labels(covariate_series.dropna()))
+            group_series = pd.Series(_make_group_labels(covariate_series.dropna()))
             share_by_group = group_series.value_counts(normalize=True).sort_index()
             coding_by_covariate[column_name] = share_by_group.to_dict()
         else:
@@ -681,7 +688,9 @@ def learn_design(
     return coding_by_covariate
 
 
-def apply_design(coding_by_covariate: Design, table: pd.DataFrame) -> np.ndarray:
+def build_covariate_design(
+    coding_by_covariate: CodingByCovariate, table: pd.DataFrame
+) -> np.ndarray:
     """Return covariates as centred numbers (n_scans, n_columns); missing ones are 0.
 
     A covariate with groups has a column for each group but the first.
@@ -699,7 +708,7 @@ def apply_design(coding_by_covariate: Design, table: pd.DataFrame) -> np.ndarray
             )
             continue
         group_label_array = _spell_groups_as_trained(
-            covariate_name, _group_labels(covariate_series), covariate_coding
+            covariate_name, _make_group_labels(covariate_series), covariate_coding
         )
         is_known_group = np.isin(group_label_array, list(covariate_coding))
         unknown_group_names = sorted({*group_label_array[~is_known_group]} - {_UNKNOWN})
@@ -744,7 +753,7 @@ def adjust_features(
         (mean_factor), and of its difference from the reference (difference_factor).
         None if nothing is taken out.
     """
-    covariate_design = code_covariates(cohort, deconfounder)
+    covariate_design = build_adjustment_design(cohort, deconfounder)
     if not covariate_design.shape[1]:
         return cohort.features, None
     feature_values = cohort.features.astype(np.float64).reshape(cohort.n_scans, -1)
@@ -753,7 +762,7 @@ def adjust_features(
     design_matrix = np.hstack(
         [class_dummy_table.to_numpy(np.float64), covariate_design]
     )
-    covariate_slopes = least_squares(
+    covariate_slopes = fit_least_squares(
         design_matrix, feature_values, min_scans=design_matrix.shape[1] + 1
     )[n_classes:]
     adjusted_features = (
@@ -773,7 +782,7 @@ def adjust_features(
     )
 
 
-def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
+def build_adjustment_design(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
     """Return the covariates to remove as standardised columns (n_scans, n_columns).
 
     A quantity, such as age, has a second column for its curve if it has
@@ -793,8 +802,8 @@ def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
         # Sites may be numbered: make them text, so that they count as groups.
         site_series = "site " + scan_table[site_column_name].astype(str)
         scan_table = scan_table.assign(**{site_column_name: site_series})
-    coding_by_covariate = learn_design(covariate_names, scan_table)
-    covariate_design = apply_design(coding_by_covariate, scan_table)
+    coding_by_covariate = learn_covariate_codings(covariate_names, scan_table)
+    covariate_design = build_covariate_design(coding_by_covariate, scan_table)
     curve_design = _build_curve_design(coding_by_covariate, scan_table)
     n_coefficients = 1 + covariate_design.shape[1] + curve_design.shape[1]
     n_people = scan_table["participant"].nunique()
@@ -806,7 +815,7 @@ def code_covariates(cohort: Cohort, deconfounder: Deconfounder) -> np.ndarray:
 
 
 def _build_curve_design(
-    coding_by_covariate: Design, scan_table: pd.DataFrame
+    coding_by_covariate: CodingByCovariate, scan_table: pd.DataFrame
 ) -> np.ndarray:
     """Return the centred curve of every quantity with enough values; missing ones 0."""
     curve_columns = []
@@ -824,7 +833,7 @@ def _build_curve_design(
             continue
         knots = np.quantile(covariate_mean_by_person, _KNOT_QUANTILES)
         if np.diff(knots).min() > 0:
-            curve_column = restricted_cubic_curve(
+            curve_column = compute_cubic_curve(
                 covariate_series.to_numpy(dtype=float), knots
             )
             curve_columns.append(
@@ -837,9 +846,7 @@ def _build_curve_design(
     )
 
 
-def restricted_cubic_curve(
-    covariate_values: np.ndarray, knots: np.ndarray
-) -> np.ndarray:
+def compute_cubic_curve(covariate_values: np.ndarray, knots: np.ndarray) -> np.ndarray:
     r"""Return the curved column of a restricted cubic spline with three knots.
 
     With :math:`(u)_+ = \max(u, 0)` and knots :math:`a < b < c`,
@@ -922,7 +929,7 @@ def _check_coding(
         )
 
 
-def least_squares(
+def fit_least_squares(
     design_matrix: np.ndarray, feature_values: np.ndarray, min_scans: int = 1
 ) -> np.ndarray:
     """Return slopes (n_columns, n_values), each from the scans that have the value.

@@ -185,7 +185,7 @@ class _PersonRows(NamedTuple):
         """Return some of the rows."""
         return _PersonRows(*(field_array[row_indices] for field_array in self))
 
-    def unpenalized_columns(self) -> np.ndarray:
+    def stack_unpenalized_columns(self) -> np.ndarray:
         """Return intercept and means, (n_rows, 1 + n_features)."""
         return np.hstack([np.ones((len(self.feature_means), 1)), self.feature_means])
 
@@ -458,7 +458,7 @@ def _diffuse_signals(
         groups, return_inverse=True, return_counts=True
     )
     scan_shares = 1 / (n_visits_by_person[person_codes] * len(n_visits_by_person))
-    receiver_arrays_by_draw = [
+    receiver_arrays_of_draws = [
         _list_receiver_indices(donor_indices) for donor_indices in donor_index_arrays
     ]
     for batch_slice in (
@@ -474,7 +474,7 @@ def _diffuse_signals(
         # A scan that receives the connectome of another is diffused beside the other.
         batch_receiver_arrays = [
             receiver_indices[batch_slice]
-            for receiver_index_arrays in receiver_arrays_by_draw
+            for receiver_index_arrays in receiver_arrays_of_draws
             for receiver_indices in receiver_index_arrays
         ]
         batch_signal_arrays += [
@@ -486,7 +486,7 @@ def _diffuse_signals(
         receiver_iterator = iter(
             zip(batch_receiver_arrays, diffused_sets[n_signal_sets:], strict=True)
         )
-        for draw_index, receiver_index_arrays in enumerate(receiver_arrays_by_draw):
+        for draw_index, receiver_index_arrays in enumerate(receiver_arrays_of_draws):
             for _ in receiver_index_arrays:
                 receiver_indices, diffused_batch = next(receiver_iterator)
                 is_donor_scan = receiver_indices >= 0
@@ -574,7 +574,7 @@ def _iter_batch_slices(n_scans: int) -> Iterator[slice]:
 
 
 @cache
-def _heat_coefficients() -> np.ndarray:
+def _compute_heat_coefficients() -> np.ndarray:
     """Return the coefficients of T_n(L - I) in exp(-s L), (degree + 1, n_scales)."""
     import torch
 
@@ -605,7 +605,9 @@ def _apply_heat_kernel(connectomes: np.ndarray, signals: np.ndarray) -> np.ndarr
     diagonal_indices = np.arange(connectomes.shape[1])
     shifted_laplacian[:, diagonal_indices, diagonal_indices] -= ~is_linked
     diffused_signals = np.zeros((len(_SCALES), *signals.shape), dtype=np.float32)
-    add_polynomials(diffused_signals, shifted_laplacian, signals, _heat_coefficients())
+    add_polynomials(
+        diffused_signals, shifted_laplacian, signals, _compute_heat_coefficients()
+    )
     return diffused_signals
 
 
@@ -698,7 +700,7 @@ class _GainComputation:
             (self.rows.targets[test_index] - predicted_targets) ** 2
         ).sum(1)
 
-    def error_share_and_interval(
+    def compute_error_share_and_interval(
         self, row_error_reductions: np.ndarray
     ) -> tuple[float, float, float]:
         """Return the part of the own-value model's error that falls.
@@ -724,7 +726,7 @@ class _GainComputation:
             for scale_solutions, model, product_matrix in zip(
                 solution_lists,
                 own_value_models,
-                self._iter_products(diffused_columns),
+                self._iter_product_matrices(diffused_columns),
                 strict=True,
             ):
                 scale_solutions.append(model.solve_scale(product_matrix))
@@ -754,7 +756,9 @@ class _GainComputation:
         mean_log_scale = network_fits[0].scale_probabilities @ np.log(_SCALES)
         return _Gain(log_evidences, row_error_reductions, float(np.exp(mean_log_scale)))
 
-    def _iter_products(self, diffused_columns: np.ndarray) -> Iterator[np.ndarray]:
+    def _iter_product_matrices(
+        self, diffused_columns: np.ndarray
+    ) -> Iterator[np.ndarray]:
         """Yield the products of one scale of all people, then without each group.
 
         Products add over rows; the weight of a row depends on its class and its share
@@ -787,7 +791,7 @@ def _compute_column_products(
     """Return H'U [H, F, own values, targets] of diffused columns H and weights U."""
     H = diffused_columns.astype(float)
     other_columns = [
-        person_rows.unpenalized_columns(),
+        person_rows.stack_unpenalized_columns(),
         person_rows.region_values,
         person_rows.targets,
     ]
@@ -858,7 +862,7 @@ class _OwnValueModel:
         self.root_weights = np.sqrt(row_weights)[:, None]
         n_people = float(row_weights.sum())
         self.n_people = n_people
-        self.F = person_rows.unpenalized_columns()
+        self.F = person_rows.stack_unpenalized_columns()
         # Coefficients of weighted least squares on F are F_inverse @ values.
         self.F_inverse = np.linalg.pinv(self.root_weights * self.F)
         self.FtF_inverse = self.F_inverse @ self.F_inverse.T
@@ -886,7 +890,7 @@ class _OwnValueModel:
         self.XtX, self.Xtt = self.X.T @ self.X, self.X.T @ self.t
         self.log_ridge_bound = LOG_NOISE_BOUND + np.log(self.X.shape[1])
         log_evidences = [
-            self._log_evidence(ridge_penalty)
+            self._compute_log_evidence(ridge_penalty)
             for ridge_penalty in n_people * np.exp(_LOG_RIDGES)
         ]
         self.log_evidence = max(log_evidences)
@@ -899,7 +903,7 @@ class _OwnValueModel:
             column_matrix - self.F @ (self.F_inverse @ column_matrix)
         )
 
-    def _log_evidence(
+    def _compute_log_evidence(
         self, ridge_penalty: float, rss_reduction: Any = 0.0, log_det: Any = 0.0
     ) -> Any:
         """Return log evidence plus log prior of the ridge, without constants.
@@ -995,7 +999,7 @@ class _OwnValueModel:
                     A, c * projected_targets, lower=True, overwrite_a=True
                 )
                 log_dets[i, j] = 2 * np.log(np.diag(cholesky_factor)).sum()
-            log_evidence[i] = self._log_evidence(
+            log_evidence[i] = self._compute_log_evidence(
                 ridge_penalty,
                 rss_reduction=(projected_targets * residual_weights[i]).sum(
                     axis=(1, 2)
@@ -1064,7 +1068,7 @@ class _OwnValueModel:
         `network_fit` and the diffused columns of the rows are those of the network
         model; without them, own values predict.
         """
-        F = person_rows.unpenalized_columns()
+        F = person_rows.stack_unpenalized_columns()
         X = person_rows.region_values * self.inverse_sd - F @ self.own_on_F
         if network_fit is None:
             singular_vector_weights = (self.S / (self.S**2 + self.ridge))[
@@ -1105,22 +1109,22 @@ def _tabulate_gains(
             [draw_gain.row_error_reductions for draw_gain in draw_gains], axis=0
         )
         table_record |= _make_bounds_record(
-            "evidence_gain", _jackknife_mean_and_interval(jackknife_gain_matrix)
+            "evidence_gain", _compute_jackknife_mean_interval(jackknife_gain_matrix)
         )
         table_record |= _make_bounds_record(
             "error_gain",
-            gain_computation.error_share_and_interval(row_error_reductions),
+            gain_computation.compute_error_share_and_interval(row_error_reductions),
         )
         is_null_connectome = connectome_name != "original"
         lead_and_bounds = (
-            _jackknife_mean_and_interval(
+            _compute_jackknife_mean_interval(
                 original_gain.jackknife_gains - jackknife_gain_matrix
             )
             if is_null_connectome
             else [np.nan] * 3
         )
         table_record |= _make_bounds_record("evidence_lead", lead_and_bounds)
-        lead_and_bounds = gain_computation.error_share_and_interval(
+        lead_and_bounds = gain_computation.compute_error_share_and_interval(
             original_gain.row_error_reductions - row_error_reductions
         )
         table_record |= _make_bounds_record(
@@ -1143,7 +1147,7 @@ def _make_bounds_record(
     )
 
 
-def _jackknife_mean_and_interval(
+def _compute_jackknife_mean_interval(
     jackknife_gain_matrix: np.ndarray,
 ) -> tuple[float, float, float]:
     """Return the mean gain over draws with its 90 % interval.

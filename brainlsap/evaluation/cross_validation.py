@@ -319,7 +319,7 @@ def _evaluate_on_folds(
     fit_table = table_by_name["fits"]
     fit_table.insert(len(FIT_KEYS), "role", fit_table["model"].map(role_by_model))
     preserved_covariate_names = deconfounder.preserved_covariates(cohort.table)
-    study_settings = {
+    value_by_study_setting = {
         "cv": cv_description,
         "n_folds": n_folds,
         "n_repeats": n_repeats,
@@ -333,7 +333,7 @@ def _evaluate_on_folds(
     evaluation = Evaluation(
         **table_by_name,
         cohort=cohort_summary,
-        settings=study_settings,
+        settings=value_by_study_setting,
         audit=audit_table,
     )
     return evaluation, later_result_iterator
@@ -909,7 +909,7 @@ def _fit_models(
     metadata_names |= get_routing_for_object(model).consumes(
         "fit", value_by_metadata_name
     )
-    fit_metadata = {
+    value_by_fit_argument = {
         metadata_name: value_by_metadata_name[metadata_name]
         for metadata_name in value_by_metadata_name
         if metadata_name in metadata_names
@@ -918,12 +918,15 @@ def _fit_models(
         try:
             if ridge_classifier is not None:
                 model.fit_from_ridge(
-                    ridge_classifier, X, y, **fit_metadata | {"groups": scan_person_ids}
+                    ridge_classifier,
+                    X,
+                    y,
+                    **value_by_fit_argument | {"groups": scan_person_ids},
                 )
             elif other_models:
                 model.fit_with(other_models, X, y, scan_person_ids)
             else:
-                model.fit(X, y, **fit_metadata)
+                model.fit(X, y, **value_by_fit_argument)
         except ValueError as error:
             if isinstance(error, ParameterError) or not _reads_two_dimensions(model):
                 raise
@@ -971,10 +974,13 @@ def _tabulate_predictions(
     absent_class_score = 0.0  # of a class without training scans
     if hasattr(model, "predict_proba"):
         method_parameters = signature(model.predict_proba).parameters
-        metadata_by_name = (
+        value_by_predict_argument = (
             {"covariates": test_scan_table} if "covariates" in method_parameters else {}
         )
-        output_kind, output_matrix = "p", model.predict_proba(X, **metadata_by_name)
+        output_kind, output_matrix = (
+            "p",
+            model.predict_proba(X, **value_by_predict_argument),
+        )
     elif hasattr(model, "decision_function"):
         output_kind = "d"
         output_matrix = np.asarray(model.decision_function(X), dtype=float)

@@ -367,7 +367,7 @@ def audit(
     return _make_finding_table(audit_findings)
 
 
-def find_errors_without_folds(cohort: Cohort) -> pd.DataFrame:
+def tabulate_errors_without_folds(cohort: Cohort) -> pd.DataFrame:
     """Return the rows of :func:`audit` that are errors for some folds of a cohort.
 
     Duplicate scans are errors even if some folds keep them together, because other
@@ -524,11 +524,11 @@ def _iter_duplicate_findings(
                 value_matrix, is_connectome=block_kind is BlockKind.CONNECTOMES
             )
         if block_kind is not BlockKind.CONNECTOMES:
-            is_new_pair = [
+            new_pair_flags = [
                 tuple(index_pair) not in reported_pairs
                 for index_pair in scan_index_pairs
             ]
-            scan_index_pairs = scan_index_pairs[np.array(is_new_pair, dtype=bool)]
+            scan_index_pairs = scan_index_pairs[np.array(new_pair_flags, dtype=bool)]
             reported_pairs |= {
                 (first_index, second_index)
                 for first_index, second_index in scan_index_pairs
@@ -802,7 +802,7 @@ def _iter_label_feature_findings(cohort: Cohort) -> Iterator[AuditFinding]:
         )
     region_names = cohort.region_names
     for block_kind, _, value_matrix in _list_whole_blocks(cohort):
-        eta_squared_by_column = class_eta_squared(value_matrix, cohort.y)
+        eta_squared_by_column = compute_class_eta_squared(value_matrix, cohort.y)
         predictive_column_indices = np.flatnonzero(
             eta_squared_by_column >= MAX_ETA_SQUARED
         )
@@ -829,7 +829,9 @@ def _iter_label_feature_findings(cohort: Cohort) -> Iterator[AuditFinding]:
         )
 
 
-def class_eta_squared(value_matrix: np.ndarray, class_labels: np.ndarray) -> np.ndarray:
+def compute_class_eta_squared(
+    value_matrix: np.ndarray, class_labels: np.ndarray
+) -> np.ndarray:
     """Return the share of each column's variance that classes explain.
 
     Classes of fewer than five scans are left out. A column is 0 where a class has fewer

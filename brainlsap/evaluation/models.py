@@ -32,10 +32,10 @@ from brainlsap.data.covariates import (
 )
 from brainlsap.evaluation.confounds import (
     MOST_GROUPS,
-    apply_design,
+    build_covariate_design,
     check_column_values,
     find_covariate_column,
-    learn_design,
+    learn_covariate_codings,
 )
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, check_choice
@@ -154,7 +154,9 @@ def compute_input_f_values(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return F
 
 
-def _mean_recall(test_class_codes: np.ndarray, predicted_codes: np.ndarray) -> float:
+def _compute_mean_recall(
+    test_class_codes: np.ndarray, predicted_codes: np.ndarray
+) -> float:
     """Return the balanced accuracy, for one call of many.
 
     scikit-learn's function takes as long as a fit of few scans.
@@ -184,7 +186,7 @@ def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, 
             is_usable = len(observed_series) > 0
         if is_usable and not is_copy_of_label and covariate_name not in KEY_COLUMNS:
             covariate_names.append(str(covariate_name))
-    return learn_design(covariate_names, covariate_table)
+    return learn_covariate_codings(covariate_names, covariate_table)
 
 
 def make_standardizer(input_kind: str = "features") -> Pipeline:
@@ -289,7 +291,7 @@ class LinearLoss(NamedTuple):
     curvature: float
 
 
-def _softmax_loss(
+def _compute_softmax_loss(
     decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of several classes."""
@@ -303,7 +305,7 @@ def _softmax_loss(
     ) * scan_weights
 
 
-def _logistic_loss(
+def _compute_logistic_loss(
     decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of two classes; the score is that of the second."""
@@ -314,7 +316,7 @@ def _logistic_loss(
     ) * scan_weights
 
 
-def _squared_hinge_loss(
+def _compute_squared_hinge_loss(
     decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the squared hinge of each class against the rest."""
@@ -374,15 +376,15 @@ def fit_linear_models(
     if model_kind == "svm":
         # The intercept is penalised: a further input of ones. Only a class's own scans
         # have its weight, not the rest.
-        linear_loss = LinearLoss(_squared_hinge_loss, 1.0)
+        linear_loss = LinearLoss(_compute_squared_hinge_loss, 1.0)
         design_matrix = np.column_stack([X, np.ones(n_scans)])
         scan_metric_weights = np.ones(n_scans)
         if n_classes > 2:
             scan_weights = np.where(class_indicators, class_weights[:, None], 1.0)
     else:
-        linear_loss = LinearLoss(_softmax_loss, 1 / n_classes)
+        linear_loss = LinearLoss(_compute_softmax_loss, 1 / n_classes)
         if n_classes == 2:
-            linear_loss = LinearLoss(_logistic_loss, 0.25)
+            linear_loss = LinearLoss(_compute_logistic_loss, 0.25)
         scan_metric_weights = scan_weights
         input_means = scan_weights @ X / scan_weights.sum()
         design_matrix = X - input_means
@@ -418,7 +420,7 @@ def fit_linear_models(
             gradient = (C * loss_gradient + penalized_W) * step_scales
             return C * loss_sum + (penalized_W**2).sum() / 2, gradient.ravel()
 
-        solver_options = {
+        value_by_solver_option = {
             "gtol": tolerance * np.sqrt(C),
             "ftol": 1e-13,
             "maxiter": 2000,
@@ -429,7 +431,7 @@ def fit_linear_models(
             start_coefficients,
             jac=True,
             method="L-BFGS-B",
-            options=solver_options,
+            options=value_by_solver_option,
         )
         W = minimization_result.x.reshape(W.shape) * step_scales
         if model_kind == "svm":
@@ -654,7 +656,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                     predicted_codes = present_class_codes[
                         decision_scores.argmax(axis=1)
                     ]
-                    test_score = _mean_recall(test_class_codes, predicted_codes)
+                    test_score = _compute_mean_recall(test_class_codes, predicted_codes)
                     inner_scores_by_settings_key.setdefault(
                         (C, class_weight, n_inputs), []
                     ).append(test_score)
@@ -688,7 +690,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         return self.model_.predict(self._read_inputs(X, covariates))
 
     def _read_inputs(
-        self, X: np.ndarray, covariates: pd.DataFrame | None = None
+        self, X: np.ndarray, covariate_table: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return the inputs of the model from packed scans, (n_scans, n_inputs)."""
         if self.reads != "covariates":
@@ -699,7 +701,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             edge_weights.sum(axis=1),
             (edge_weights > 0).mean(axis=1),
         )
-        covariate_design = apply_design(self.design_, covariates)
+        covariate_design = build_covariate_design(self.design_, covariate_table)
         return np.column_stack([total_edge_weights, edge_densities, covariate_design])
 
 
@@ -721,7 +723,7 @@ class GlobalMeansClassifier(TunedLinearClassifier):
     def _read_inputs(
         self,
         X: np.ndarray,
-        covariates: pd.DataFrame | None = None,  # noqa: ARG002
+        covariate_table: pd.DataFrame | None = None,  # noqa: ARG002
     ) -> np.ndarray:
         """Return means and totals of packed scans, (n_scans, n_inputs)."""
         return read_global_means(X, self.hemispheres, self.structures)
@@ -794,8 +796,8 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         covariate_names = self.covariate_names
         if covariate_names is None:
             covariate_names = choose_covariates(covariates)
-        self.design_ = learn_design(covariate_names, covariates)
-        covariate_design = apply_design(self.design_, covariates)
+        self.design_ = learn_covariate_codings(covariate_names, covariates)
+        covariate_design = build_covariate_design(self.design_, covariates)
         brain_classifier = (
             self.make_ridge() if ridge_classifier is None else ridge_classifier
         )
@@ -838,7 +840,7 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return probabilities (n_scans, n_classes) at the shares `class_prior_`."""
-        covariate_design = apply_design(self.design_, covariates)
+        covariate_design = build_covariate_design(self.design_, covariates)
         if self.brain_ is not None:
             covariate_design = np.hstack(
                 [covariate_design, self.brain_.decision_scores(X)]
@@ -1046,10 +1048,12 @@ def _make_covariates_factory(*, reads_brain: bool) -> Factory:
     """Return a function that makes a model of covariates, with or without LSAP-R."""
 
     def make_model(seed: int, model_settings: ModelSettings) -> CovariateClassifier:
-        prior_settings = {k: v for k, v in model_settings.items() if k == "class_prior"}
+        prior_value_by_setting = {
+            k: v for k, v in model_settings.items() if k == "class_prior"
+        }
         # Covariates have no connectome; do not make one of them.
         ridge_classifier = _make_ridge_factory("none")(
-            seed, prior_settings | {"connectome": "own"}
+            seed, prior_value_by_setting | {"connectome": "own"}
         )
         brain_classifier = (
             _make_ridge_factory("auto")(seed, model_settings) if reads_brain else None
@@ -1071,7 +1075,7 @@ class ModelTable(MutableMapping[str, ModelEntry]):
             model_entry.check(model_name)
         self._entries = entry_by_model
 
-    def _list_entries(self) -> dict[str, ModelEntry]:
+    def _map_names_to_entries(self) -> dict[str, ModelEntry]:
         from brainlsap.model import NETWORKS
 
         entry_by_title = {
@@ -1108,7 +1112,7 @@ class ModelTable(MutableMapping[str, ModelEntry]):
         """Return an entry."""
         if model_name in self._entries:
             return self._entries[model_name]
-        return self._list_entries()[model_name]
+        return self._map_names_to_entries()[model_name]
 
     def __setitem__(self, model_name: str, model_entry: ModelEntry) -> None:
         """Add a model; raise where its entry is incomplete."""
@@ -1121,11 +1125,11 @@ class ModelTable(MutableMapping[str, ModelEntry]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
-        return iter(self._list_entries())
+        return iter(self._map_names_to_entries())
 
     def __len__(self) -> int:
         """Return the number of models."""
-        return len(self._list_entries())
+        return len(self._map_names_to_entries())
 
 
 MODELS = ModelTable(

@@ -31,12 +31,12 @@ from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
     add_planted_regions,
+    make_region_test_values,
     permute_statistics,
-    prepare_regions,
     standardize_statistics,
 )
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given
-from brainlsap.evaluation.splits import permute_row_order, person_blocks
+from brainlsap.evaluation.splits import list_person_blocks, permute_row_order
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import count
 
@@ -457,7 +457,7 @@ def replicability_table(
             random_state=random_state,
         )
         half_correlation_mappings.append(scale_correlations_by_statistic)
-    return summarize_halves(half_correlation_mappings)
+    return tabulate_half_correlations(half_correlation_mappings)
 
 
 def correlate_half_tests(
@@ -471,7 +471,7 @@ def correlate_half_tests(
     Each division of the people is drawn from its own number and the seed, so that
     divisions can be computed apart.
     """
-    region_test_values = prepare_regions(cohort, deconfounder)
+    region_test_values = make_region_test_values(cohort, deconfounder)
     correlations_by_statistic: dict[str, list[float]] = {"effect": [], "contrast": []}
     for division_number in division_numbers:
         rng = np.random.default_rng([random_state, division_number])
@@ -494,7 +494,7 @@ def correlate_half_tests(
     return correlations_by_statistic
 
 
-def summarize_halves(
+def tabulate_half_correlations(
     half_correlation_mappings: Iterable[Mapping[str, Sequence[float]]],
 ) -> pd.DataFrame:
     """Return the table of :func:`replicability_table` from correlations of halves."""
@@ -601,7 +601,7 @@ def region_importance(
     rng = np.random.default_rng(random_state)
     class_labels = np.asarray(y).astype(str)
     scan_indices = np.arange(len(X))
-    index_blocks = person_blocks(scan_indices if groups is None else groups)
+    index_blocks = list_person_blocks(scan_indices if groups is None else groups)
     _, features = unpack(X)
     permuted_X = np.array(X)
     _, permuted_features = unpack(permuted_X)  # a view
@@ -769,7 +769,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
                 first_model_name,
                 second_model_name,
                 *_compute_map_agreement(scale_map_matrix, n_smallest),
-                _mean_spearman(scale_map_matrix),
+                _compute_mean_spearman(scale_map_matrix),
             )
         )
     column_names = ["first", "second", "kendall_w", "chance_w", "jaccard", "spearman"]
@@ -789,7 +789,7 @@ def _compute_map_agreement(
     n_maps = len(scale_map_matrix)
     if n_maps < 2:
         return np.nan, np.nan, np.nan
-    kendall_w = (1 + (n_maps - 1) * _mean_spearman(scale_map_matrix)) / n_maps
+    kendall_w = (1 + (n_maps - 1) * _compute_mean_spearman(scale_map_matrix)) / n_maps
     is_smallest_region = rankdata(scale_map_matrix, "min", axis=1) <= n_smallest
     jaccard_indices = [
         (first_mask & second_mask).sum() / (first_mask | second_mask).sum()
@@ -798,7 +798,7 @@ def _compute_map_agreement(
     return kendall_w, 1 / n_maps, float(np.mean(jaccard_indices))
 
 
-def _mean_spearman(scale_map_matrix: np.ndarray) -> float:
+def _compute_mean_spearman(scale_map_matrix: np.ndarray) -> float:
     """Return the mean Spearman correlation over all pairs of maps."""
     upper_indices = np.triu_indices(len(scale_map_matrix), 1)
     return float(np.corrcoef(rankdata(scale_map_matrix, axis=1))[upper_indices].mean())
@@ -990,7 +990,7 @@ def spin_test(
     first_map = _align_with_atlas(first, atlas)
     second_map = _align_with_atlas(second, atlas)
     is_common_region = np.isfinite(first_map) & np.isfinite(second_map)
-    observed_correlation = _correlate_ranks_or_nan(
+    observed_correlation = _correlate_ranks(
         first_map[is_common_region], second_map[is_common_region]
     )
     n_regions = int(is_common_region.sum())
@@ -1097,9 +1097,7 @@ def _correlate_rotated_maps(
             np.isfinite(spun_map) & np.isfinite(second_map)
         )
         if n_shared_regions >= min_shared_regions:
-            spun_correlations[spin_index] = _correlate_ranks_or_nan(
-                spun_map, second_map
-            )
+            spun_correlations[spin_index] = _correlate_ranks(spun_map, second_map)
         n_unusable_rotations += np.isnan(spun_correlations[spin_index])
         if n_unusable_rotations > (1 - MIN_USABLE_SHARE) * n_spins:
             raise ParameterError(
@@ -1111,7 +1109,7 @@ def _correlate_rotated_maps(
     return spun_correlations
 
 
-def _correlate_ranks_or_nan(first_map: np.ndarray, second_map: np.ndarray) -> float:
+def _correlate_ranks(first_map: np.ndarray, second_map: np.ndarray) -> float:
     """Return Spearman's correlation; NaN if a map is constant or too short."""
     map_table = pd.DataFrame({"first": first_map, "second": second_map})
     return float(map_table.corr("spearman", min_periods=3).iloc[0, 1])

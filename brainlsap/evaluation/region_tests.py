@@ -32,13 +32,13 @@ Labels are permuted among people with the same number of scans, all scans of a p
 together. Covariates are treated as by Freedman and Lane (1983, J Business Econ Stat
 1:292): residuals of the values are permuted, and covariates are regressed out of them
 again in every permutation. Quantities such as age are curves if the cohort is large
-enough (`confounds.code_covariates`), because the rest of a curved effect of age
+enough (`confounds.build_adjustment_design`), because the rest of a curved effect of age
 would be a difference between classes of different age. The p-value of an effect is
 family-wise by the largest effect of each permutation. The family is the whole table:
-all regions and all features. The p-value of a contrast (`contrast_p`) is the
-largest of those of two or three null hypotheses: no region differs, all regions differ
-by the same number of standard deviations, and all regions differ by the same number of
-mm (or ratios of PET).
+all regions and all features. The p-value of a contrast (`compute_contrast_p_values`) is
+the largest of those of two or three null hypotheses: no region differs, all regions
+differ by the same number of standard deviations, and all regions differ by the same
+number of mm (or ratios of PET).
 
 A reference class of the evaluation (`reference_class`) is not used here. Slopes and
 site effects that are learned from its people depend on the labels, which are permuted.
@@ -65,9 +65,9 @@ from brainlsap.evaluation.confounds import (
     STEP_OPTIONS,
     Deconfounder,
     adjust_features,
-    code_covariates,
+    build_adjustment_design,
+    fit_least_squares,
     group_columns_by_known_rows,
-    least_squares,
 )
 from brainlsap.evaluation.results import (
     CohortSummary,
@@ -76,7 +76,7 @@ from brainlsap.evaluation.results import (
     data_hash,
     summarize_features,
 )
-from brainlsap.evaluation.splits import permute_row_order, person_blocks
+from brainlsap.evaluation.splits import list_person_blocks, permute_row_order
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import option_text
 
@@ -256,7 +256,7 @@ def compare_regions(
         check_choice("reference", reference, cohort.classes)
     deconfounder = _choose_deconfounder(cohort, evaluation, harmonize, regress_out)
     deconfounder.check(cohort.table)
-    region_test_values = prepare_regions(cohort, deconfounder)
+    region_test_values = make_region_test_values(cohort, deconfounder)
     region_table = pd.DataFrame(
         {
             "region": np.repeat(list(cohort.region_names), cohort.n_features),
@@ -266,11 +266,11 @@ def compare_regions(
     region_table = region_table.join(_tabulate_associations(region_test_values))
     rng = np.random.default_rng(random_state)
     permuted_statistics = permute_statistics(region_test_values, n_permutations, rng)
-    region_table["p_effect"] = family_wise_p(permuted_statistics.effects)
+    region_table["p_effect"] = compute_family_wise_p_values(permuted_statistics.effects)
     region_table["contrast_z"] = standardize_statistics(permuted_statistics.contrasts)[
         0
     ]
-    region_table["p_contrast"] = contrast_p(permuted_statistics)
+    region_table["p_contrast"] = compute_contrast_p_values(permuted_statistics)
     region_table["n_permutations"] = n_permutations
     region_table["measured"] = cohort.measured.any(axis=0).reshape(-1)
     region_table = _join_class_differences(
@@ -326,7 +326,9 @@ def _choose_deconfounder(
     return Deconfounder(**value_by_option | {"reference_class": None})
 
 
-def prepare_regions(cohort: Cohort, deconfounder: Deconfounder) -> RegionTestValues:
+def make_region_test_values(
+    cohort: Cohort, deconfounder: Deconfounder
+) -> RegionTestValues:
     """Return the values, contrasts and covariates of people (or scans) to be tested.
 
     Parameters
@@ -358,7 +360,7 @@ def prepare_regions(cohort: Cohort, deconfounder: Deconfounder) -> RegionTestVal
         return pd.DataFrame(scan_value_matrix).groupby(person_codes).mean().to_numpy()
 
     n_scans = cohort.n_scans
-    covariate_matrix = average_to_rows(code_covariates(cohort, deconfounder))
+    covariate_matrix = average_to_rows(build_adjustment_design(cohort, deconfounder))
     covariate_design = np.column_stack(
         [np.ones(len(covariate_matrix)), covariate_matrix]
     )
@@ -375,11 +377,11 @@ def prepare_regions(cohort: Cohort, deconfounder: Deconfounder) -> RegionTestVal
     features = (features - column_means.reshape(features.shape[1:])) / sd.reshape(
         features.shape[1:]
     )
-    contrasts = features - neighbor_means(cohort.connectomes, features)
+    contrasts = features - compute_neighbor_means(cohort.connectomes, features)
     own_unit_features = np.where(
         _flag_comparable_units(cohort), own_unit_features, np.nan
     )
-    unit_contrasts = own_unit_features - neighbor_means(
+    unit_contrasts = own_unit_features - compute_neighbor_means(
         cohort.connectomes, own_unit_features
     )
     region_test_values = RegionTestValues(
@@ -419,7 +421,7 @@ def _flag_comparable_units(cohort: Cohort) -> np.ndarray:
     return is_comparable_value
 
 
-def neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
+def compute_neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.ndarray:
     r"""Return the mean of each region's neighbours, weighted by their connections.
 
     .. math:: m_p = \frac{\sum_{q \ne p} w_{pq} x_q}{\sum_{q \ne p} w_{pq}}
@@ -473,7 +475,7 @@ def remove_covariates(
 
     A value that too few rows have is NaN in all of them.
     """
-    covariate_slopes = least_squares(
+    covariate_slopes = fit_least_squares(
         covariate_design, value_matrix, min_scans=covariate_design.shape[1] + 1
     )
     return value_matrix - covariate_design @ covariate_slopes
@@ -588,7 +590,7 @@ def _list_exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarr
     These people have the same number of scans, as in :func:`.permute_labels`.
     """
     index_blocks = []
-    for block_indices in person_blocks(region_test_values.person_codes):
+    for block_indices in list_person_blocks(region_test_values.person_codes):
         n_scans_by_row = region_test_values.n_scans_of_person[block_indices[:, 0]]
         index_blocks += [
             block_indices[n_scans_by_row == n] for n in np.unique(n_scans_by_row)
@@ -713,13 +715,13 @@ def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame
     association_table = pd.DataFrame({"n_people": n_people_by_value})
     if has_signed_effect:
         association_table["effect"] = r[0]
-        lower_and_upper_bounds = _correlation_interval(
+        lower_and_upper_bounds = _compute_correlation_interval(
             r[0], n_people_by_value - n_covariates
         )
     else:
         association_table["effect"] = np.sqrt((r**2).sum(axis=0))
         error_dof = n_people_by_value - n_covariates - n_contrasts - 1
-        lower_and_upper_bounds = _eta_interval(
+        lower_and_upper_bounds = _compute_eta_interval(
             association_table["effect"].to_numpy(), n_contrasts, error_dof
         )
     association_table["effect_low"], association_table["effect_high"] = (
@@ -744,7 +746,7 @@ def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame
     association_table["contrast"] = np.minimum(
         basis_correlations.effect, basis_correlations.contrast_in_direction
     )
-    lower_and_upper_bounds = _contrast_interval(
+    lower_and_upper_bounds = _compute_contrast_interval(
         basis_correlations, n_people_by_contrast
     )
     association_table["contrast_low"], association_table["contrast_high"] = (
@@ -753,7 +755,7 @@ def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame
     return association_table
 
 
-def _contrast_interval(
+def _compute_contrast_interval(
     basis_correlations: _Correlations, n_people_by_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the smaller of the bounds of effect and contrast in its direction.
@@ -766,12 +768,16 @@ def _contrast_interval(
     effects = basis_correlations.effect
     n_contrasts = len(basis_correlations.values)
     if n_contrasts == 1:
-        effect_lows, effect_highs = _correlation_interval(effects, n_people_by_value)
+        effect_lows, effect_highs = _compute_correlation_interval(
+            effects, n_people_by_value
+        )
     else:
         error_dof = n_people_by_value - n_contrasts - 1
-        effect_lows, effect_highs = _eta_interval(effects, n_contrasts, error_dof)
+        effect_lows, effect_highs = _compute_eta_interval(
+            effects, n_contrasts, error_dof
+        )
     directed_contrasts = basis_correlations.contrast_in_direction
-    directed_lows, directed_highs = _correlation_interval(
+    directed_lows, directed_highs = _compute_correlation_interval(
         directed_contrasts, n_people_by_value
     )
     if n_contrasts > 1:
@@ -781,7 +787,7 @@ def _contrast_interval(
         shrinkage_factors = 1 - np.minimum(
             chance_squares / np.maximum(effects**2, 1e-300), 1
         )
-        directed_lows = _correlation_interval(
+        directed_lows = _compute_correlation_interval(
             directed_contrasts * shrinkage_factors, n_people_by_value
         )[0]
     is_known_direction = effect_lows > 0
@@ -802,7 +808,7 @@ def _count_people_by_value(
     return has_value_table.sum().to_numpy()
 
 
-def _correlation_interval(
+def _compute_correlation_interval(
     r: np.ndarray, n_people_by_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return Fisher's 95% interval.
@@ -817,7 +823,7 @@ def _correlation_interval(
     return np.tanh(z - half_widths), np.tanh(z + half_widths)
 
 
-def _eta_interval(
+def _compute_eta_interval(
     eta: np.ndarray, n_contrasts: int, error_dof: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the 95% interval of eta by the noncentral F distribution.
@@ -873,7 +879,7 @@ def standardize_statistics(statistic_matrix: np.ndarray) -> np.ndarray:
     return statistic_deviations / np.where(is_constant_column, 1.0, sd)
 
 
-def family_wise_p(statistic_matrix: np.ndarray) -> np.ndarray:
+def compute_family_wise_p_values(statistic_matrix: np.ndarray) -> np.ndarray:
     r"""Return p-values that are corrected by the largest statistic of each permutation.
 
     .. math:: p_p = \frac{1 + \#\{b \ge 1 : \max_q t_{bq} \ge t_{0p}\}}{B + 1}
@@ -904,7 +910,7 @@ def family_wise_p(statistic_matrix: np.ndarray) -> np.ndarray:
     )
 
 
-def contrast_p(permuted_statistics: PermutedStatistics) -> np.ndarray:
+def compute_contrast_p_values(permuted_statistics: PermutedStatistics) -> np.ndarray:
     r"""Return the p-value of every contrast: the largest of two or three p-values.
 
     They are of two or three null hypotheses:
@@ -926,7 +932,9 @@ def contrast_p(permuted_statistics: PermutedStatistics) -> np.ndarray:
     array of shape (n_values,)
         NaN for contrasts that are not tested, and without permutations.
     """
-    p = family_wise_p(standardize_statistics(permuted_statistics.contrasts))
+    p = compute_family_wise_p_values(
+        standardize_statistics(permuted_statistics.contrasts)
+    )
     effects = permuted_statistics.effects
     exceedance_counts = (effects[1:] >= effects[0] - _SAME_STATISTIC).sum(axis=0)
     is_candidate_column = (1 + exceedance_counts) / len(effects) < SCREENING_LEVEL
@@ -934,20 +942,20 @@ def contrast_p(permuted_statistics: PermutedStatistics) -> np.ndarray:
         is_known_column = np.isfinite(excesses).all(axis=0)
         candidate_excesses = np.where(is_candidate_column, excesses, np.nan)
         candidate_p_values = np.where(
-            is_candidate_column, family_wise_p(candidate_excesses), 1.0
+            is_candidate_column, compute_family_wise_p_values(candidate_excesses), 1.0
         )
         p = np.where(is_known_column, np.maximum(p, candidate_p_values), p)
     return p
 
 
 def standardized_differences(
-    class_features: pd.DataFrame, reference_class: str
+    class_feature_table: pd.DataFrame, reference_class: str
 ) -> pd.DataFrame:
     """Return features by class, and the difference of every class from the reference.
 
     Parameters
     ----------
-    class_features : DataFrame
+    class_feature_table : DataFrame
         As of :class:`.CohortSummary`. Classes of fewer than three people are left out.
     reference_class : str
         Class from which the others differ.
@@ -960,7 +968,9 @@ def standardized_differences(
         its 95% interval, difference_low and difference_high (NaN for the reference).
     """
     reference_column_names = ["feature", "region", "class", "people", "mean", "sd"]
-    feature_table: Any = class_features[class_features["people"] >= MIN_PEOPLE_SHOWN]
+    feature_table: Any = class_feature_table[
+        class_feature_table["people"] >= MIN_PEOPLE_SHOWN
+    ]
     reference_class_table = feature_table.loc[
         feature_table["class"] == reference_class, reference_column_names
     ]

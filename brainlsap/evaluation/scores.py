@@ -290,7 +290,7 @@ def macro_f1(confusion_counts: np.ndarray) -> np.ndarray:
     return mean_over_classes(f1, true_class_counts > 0)
 
 
-def _stage_distances(n_classes: int) -> np.ndarray:
+def _compute_stage_distances(n_classes: int) -> np.ndarray:
     """Return the number of stages between every two classes."""
     stage_numbers = np.arange(n_classes)
     return np.abs(stage_numbers[:, None] - stage_numbers)
@@ -308,7 +308,7 @@ def weighted_kappa(confusion_counts: np.ndarray) -> np.ndarray:
         * predicted_class_counts[:, None, :]
         / n_predictions[:, None, None]
     )
-    squared_distances = _stage_distances(confusion_counts.shape[1]) ** 2
+    squared_distances = _compute_stage_distances(confusion_counts.shape[1]) ** 2
     observed_errors = (confusion_counts * squared_distances).sum(axis=(1, 2))
     chance_errors = (expected_confusion_counts * squared_distances).sum(axis=(1, 2))
     return np.where(chance_errors > 0, 1 - observed_errors / chance_errors, np.nan)
@@ -316,7 +316,7 @@ def weighted_kappa(confusion_counts: np.ndarray) -> np.ndarray:
 
 def mean_stage_error(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the mean number of stages between truth and prediction."""
-    stage_distances = _stage_distances(confusion_counts.shape[1])
+    stage_distances = _compute_stage_distances(confusion_counts.shape[1])
     return (confusion_counts * stage_distances).sum(axis=(1, 2)) / confusion_counts.sum(
         axis=(1, 2)
     )
@@ -324,7 +324,7 @@ def mean_stage_error(confusion_counts: np.ndarray) -> np.ndarray:
 
 def adjacent_accuracy(confusion_counts: np.ndarray) -> np.ndarray:
     """Return the share of predictions at most one stage from the truth."""
-    is_near = _stage_distances(confusion_counts.shape[1]) <= 1
+    is_near = _compute_stage_distances(confusion_counts.shape[1]) <= 1
     return (confusion_counts * is_near).sum(axis=(1, 2)) / confusion_counts.sum(
         axis=(1, 2)
     )

@@ -416,14 +416,14 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
 
 
 EXCHANGE_CONDITIONS = {"groups": "with the same number of scans"}
-"""Conditions under which labels are permuted, by parameter of `person_blocks`."""
+"""Conditions under which labels are permuted, by parameter of `list_person_blocks`."""
 EXCHANGE_PHRASE = (
     f"of the labels among participants {with_and(EXCHANGE_CONDITIONS.values())}"
 )
 """The participants among whom tests permute labels; reports use this phrase."""
 
 
-def person_blocks(groups: ArrayLike) -> list[np.ndarray]:
+def list_person_blocks(groups: ArrayLike) -> list[np.ndarray]:
     """Return the rows of people whose labels are permuted, by `EXCHANGE_CONDITIONS`.
 
     The rows of all people with n scans are one array (n_people, n).
@@ -443,8 +443,8 @@ def permute_labels(
 ) -> np.ndarray:
     """Permute labels among the people of each block, all scans of a person together.
 
-    The people of a block of :func:`person_blocks` have the same number of scans. The
-    number of visits is often correlated with the diagnosis and with the data.
+    The people of a block of :func:`list_person_blocks` have the same number of scans.
+    The number of visits is often correlated with the diagnosis and with the data.
     Permutations among people with different numbers of scans would test this
     correlation as well, and would change the sizes of classes. The labels of a person
     are kept if nobody else has the same number of scans.
@@ -454,7 +454,7 @@ def permute_labels(
     labels : array-like of length n_scans
         The label of each scan.
     index_blocks : sequence of int arrays of shape (n_people, n_scans_of_person)
-        Rows of the people whose labels are permuted, from :func:`person_blocks`.
+        Rows of the people whose labels are permuted, from :func:`list_person_blocks`.
     rng : numpy.random.Generator
         Source of the permutation.
 
@@ -471,8 +471,8 @@ def permute_row_order(
 ) -> np.ndarray:
     """Return an order of all rows in which the people of each block are permuted.
 
-    The blocks (n_people, n_rows_of_person) are those of :func:`person_blocks`. Together
-    they contain every row once.
+    The blocks (n_people, n_rows_of_person) are those of :func:`list_person_blocks`.
+    Together they contain every row once.
     """
     row_order = np.empty(
         sum(block_indices.size for block_indices in index_blocks), dtype=np.intp

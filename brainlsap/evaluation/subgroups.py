@@ -169,8 +169,8 @@ def case_mix_table(
         table_rows.append(
             (
                 quantity_name,
-                _mean_sd_text(training_statistic_by_name),
-                _mean_sd_text(test_statistic_by_name),
+                _make_mean_sd_text(training_statistic_by_name),
+                _make_mean_sd_text(test_statistic_by_name),
                 difference_text,
             )
         )
@@ -214,8 +214,8 @@ def _list_case_mix_rows(
     return [
         (
             f"{characteristic_name}: {category_name}",
-            _category_share_text(n_training_by_category, category_name),
-            _category_share_text(n_test_by_category, category_name),
+            _make_category_share_text(n_training_by_category, category_name),
+            _make_category_share_text(n_test_by_category, category_name),
             "",
         )
         for category_name in dict.fromkeys(
@@ -224,7 +224,7 @@ def _list_case_mix_rows(
     ]
 
 
-def _category_share_text(
+def _make_category_share_text(
     n_people_by_category: Mapping[str, int], category_name: str
 ) -> str:
     """Return people and share of a value; "n/a" where nobody has any."""
@@ -235,7 +235,7 @@ def _category_share_text(
     return f"{n_in_category} ({n_in_category / n_people:.0%})"
 
 
-def _mean_sd_text(statistic_by_name: Mapping[str, float] | None) -> str:
+def _make_mean_sd_text(statistic_by_name: Mapping[str, float] | None) -> str:
     """Return mean and s.d. as text; "n/a" where nobody has a value."""
     if not statistic_by_name or not statistic_by_name["n"]:
         return "n/a"
@@ -558,12 +558,12 @@ def _make_counts_by_column(
         columns = (columns,) if isinstance(columns, str) else tuple(columns)
     return {
         column_name: _make_column_counts(evaluation, column_name, model_name)
-        for column_name in _choose_group_columns(evaluation, columns)
+        for column_name in _choose_group_column_names(evaluation, columns)
     }
 
 
 @lru_cache(maxsize=16)  # hashed by identity; tables, checklist and figure use it
-def _choose_group_columns(
+def _choose_group_column_names(
     evaluation: Evaluation, columns: tuple[str, ...] | None
 ) -> tuple[str, ...]:
     """Return the columns whose groups are scored."""
@@ -577,11 +577,11 @@ def _make_column_counts(
     """Return the groups of people by a column, and their counts; only to be read."""
     group_by_person = group_people(evaluation.cohort.table, column_name)
     return _ColumnCounts(
-        group_by_person, *_count_groups(evaluation, group_by_person, model_name)
+        group_by_person, *_count_scored_groups(evaluation, group_by_person, model_name)
     )
 
 
-def _count_groups(
+def _count_scored_groups(
     evaluation: Evaluation, group_by_person: pd.Series, model_name: str | None
 ) -> tuple[dict[str, _GroupCounts], tuple[str, ...], float]:
     """Return counts of the scored groups, classes that count, and score by chance."""

@@ -32,7 +32,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.graph.laplacian import as_float, as_square_tensor, check_operator
+from brainlsap.graph.laplacian import as_float_tensor, as_square_tensor, check_operator
 
 Recurrence = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -81,7 +81,7 @@ class Expansion:
     max_scale: float = 10.0
 
 
-def scaled_bessel(z: Tensor, max_order: int) -> Tensor:
+def compute_scaled_bessel(z: Tensor, max_order: int) -> Tensor:
     r"""Return :math:`e^{-z} I_n(z)` for n = 0..max_order, one column each.
 
     The ratios :math:`I_n / I_{n-1} = z / (2n + z\, I_{n+1}/I_n)` are run downwards
@@ -129,7 +129,7 @@ def _chebyshev_coefs_and_slopes(
     as well. The paper's b, the assumed largest eigenvalue, is 2 here: at eigenvalues
     above b the polynomials would grow without bound.)
     """
-    bessel_values = scaled_bessel(region_scales.double(), degree + 1)
+    bessel_values = compute_scaled_bessel(region_scales.double(), degree + 1)
     previous_order_values = torch.cat(
         [bessel_values[:, 1:2], bessel_values[:, :degree]], dim=1
     )
@@ -155,7 +155,9 @@ def _chebyshev_recurrence(degree: int) -> Recurrence:
 def _chebyshev_log_tail(scale: float, degree: int) -> float:
     """Sum the coefficients left out: no |T_n| is above 1 on the spectrum."""
     s = torch.tensor([scale], dtype=torch.float64)
-    bessel_values = scaled_bessel(s, degree + 60 + int(2 * scale))[0, degree + 1 :]
+    bessel_values = compute_scaled_bessel(s, degree + 60 + int(2 * scale))[
+        0, degree + 1 :
+    ]
     with np.errstate(divide="ignore"):
         return float(np.logaddexp.reduce(np.log(2.0 * bessel_values.numpy())))
 
@@ -317,16 +319,16 @@ def polynomial_values(expansion: Expansion, eigenvalues: Tensor, degree: int) ->
 
 
 @lru_cache(maxsize=32)  # a search for a scale asks for one degree many times
-def _absolute_polynomials(kernel: str, degree: int) -> Tensor:
+def _compute_absolute_polynomials(kernel: str, degree: int) -> Tensor:
     """Return absolute polynomials on the spectrum, shape (degree + 1, 65)."""
     test_eigenvalues = torch.linspace(0, 2, 65, dtype=torch.float64)
     return polynomial_values(EXPANSIONS[kernel], test_eigenvalues, degree).abs()
 
 
 @lru_cache(maxsize=4096)
-def _rounding_error_factor(kernel: str, scale: float, degree: int) -> float:
+def _compute_rounding_error_factor(kernel: str, scale: float, degree: int) -> float:
     """Return eight times the largest sum of absolute terms on the spectrum."""
-    absolute_polynomials = _absolute_polynomials(kernel, degree)
+    absolute_polynomials = _compute_absolute_polynomials(kernel, degree)
     s = torch.tensor([scale], dtype=torch.float64)
     c, _ = EXPANSIONS[kernel].coefficients(s, degree)
     return float(8 * (c[0].abs() @ absolute_polynomials).max())
@@ -394,7 +396,7 @@ def error_bound(
             np.exp(EXPANSIONS[kernel].log_tail(max_scale, expansion_degree))
         )
     if rounding_unit:
-        truncation_error += rounding_unit * _rounding_error_factor(
+        truncation_error += rounding_unit * _compute_rounding_error_factor(
             kernel, max_scale, expansion_degree
         )
     return truncation_error
@@ -467,7 +469,9 @@ def find_largest_accurate_scale(kernel: str, dtype: torch.dtype) -> float:
     rounding_unit = torch.finfo(dtype).eps / 2
 
     def meets_tolerance(scale: float) -> bool:
-        rounding_error_factor = _rounding_error_factor(kernel, scale, _HIGHEST_DEGREE)
+        rounding_error_factor = _compute_rounding_error_factor(
+            kernel, scale, _HIGHEST_DEGREE
+        )
         return rounding_unit * rounding_error_factor <= _MAX_ROUNDING
 
     computed_max_scale = _bisect_largest_scale(meets_tolerance)
@@ -555,7 +559,7 @@ def exact_heat_kernel(L: Tensor | np.ndarray, scale: Tensor | float) -> Tensor:
     >>> exact_heat_kernel(L, 0.5).round(decimals=4).tolist()
     [[0.6839, 0.3161], [0.3161, 0.6839]]
     """
-    L, scale = _as_operator_and_scale(L, scale)
+    L, scale = _as_operator_and_scales(L, scale)
     check_operator(L)
     eigenvalues, U = torch.linalg.eigh(L.to_dense().double())
     spectral_response = torch.exp(-scale.double()[:, None] * eigenvalues[..., None, :])
@@ -648,8 +652,8 @@ def diffuse(
     tensor([[0.68...],
             [0.31...]])
     """
-    L, scale = _as_operator_and_scale(L, scale)
-    X = as_float(X).to(L.device)
+    L, scale = _as_operator_and_scales(L, scale)
+    X = as_float_tensor(X).to(L.device)
     dtype = torch.promote_types(L.dtype, X.dtype)
     L, X = L.to(dtype), X.to(dtype)
     if X.ndim != L.ndim or X.shape[:-1] != L.shape[:-1]:
@@ -686,12 +690,12 @@ def diffuse(
     return diffuse_recurrence(L, X, scale, kernel, degree)
 
 
-def _as_operator_and_scale(
+def _as_operator_and_scales(
     L: Tensor | np.ndarray, scale: Tensor | float | np.ndarray
 ) -> tuple[Tensor, Tensor]:
     """Return both as Tensors, one scale for every region."""
     L = as_square_tensor(L)
-    scale = as_float(scale).to(L.device)
+    scale = as_float_tensor(scale).to(L.device)
     if scale.shape not in ((), L.shape[-1:]):
         scale_shape = tuple(scale.shape)
         raise ParameterError(

@@ -54,7 +54,7 @@ def normalized_laplacian(W: Tensor | np.ndarray | sparse.sparray) -> Tensor:
     """
     if sparse.issparse(W):
         return _sparse_laplacian(sparse.csr_array(W))
-    W = as_float(W)
+    W = as_float_tensor(W)
     _check_square("W", W)
     # relative to the largest weight: sums in another order differ by rounding
     asymmetry_tolerances = 1e-5 * W.mT + 1e-6 * W.amax((-2, -1), keepdim=True)
@@ -115,7 +115,7 @@ def _check_weight_range(
             raise ParameterError(f"W must {requirement_text}.")
 
 
-def as_float(tensor_like: Tensor | np.ndarray | float) -> Tensor:
+def as_float_tensor(tensor_like: Tensor | np.ndarray | float) -> Tensor:
     """Return a Tensor of float32 or float64, which integers become."""
     if isinstance(tensor_like, np.ndarray) and not tensor_like.flags.writeable:
         tensor_like = tensor_like.copy()  # PyTorch warns of read-only arrays
@@ -127,7 +127,7 @@ def as_float(tensor_like: Tensor | np.ndarray | float) -> Tensor:
 
 def as_square_tensor(L: Tensor | np.ndarray) -> Tensor:
     """Return a square operator as a Tensor."""
-    L = as_float(L)
+    L = as_float_tensor(L)
     _check_square("L", L)
     return L
 

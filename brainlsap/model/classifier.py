@@ -36,10 +36,10 @@ from brainlsap.model.training import (
     Batch,
     NetworkChoice,
     TrainingRun,
-    inner_splits,
+    are_networks_futile,
+    make_inner_splits,
     make_network_choice,
     mix_logits,
-    networks_are_futile,
     restore_snapshots,
     select_usable_runs,
     train_starts,
@@ -163,7 +163,7 @@ class GraphClassifier(PackedClassifier):
             if self.ridge_ is not None:
                 _set_offset(batch, self.ridge_, self.ridge_.left_out_scores_)
             initial_scales = self._choose_initial_scales(network_settings)
-            splits = inner_splits(class_codes, groups, network_settings, seed)
+            splits = make_inner_splits(class_codes, groups, network_settings, seed)
             ridge_logits = None
             stop_function = None
             if (
@@ -177,7 +177,7 @@ class GraphClassifier(PackedClassifier):
                     [validation_row_indices for _, validation_row_indices in splits]
                 )
                 stop_function = partial(
-                    networks_are_futile,
+                    are_networks_futile,
                     n_all_left_out_people=len(set(groups[left_out_row_indices])),
                     class_codes=class_codes,
                     groups=groups,

@@ -73,8 +73,8 @@ def term_basis(max_scale: float) -> np.ndarray:
     c, _ = EXPANSIONS["chebyshev"].coefficients(scale_grid, degree)
     # c = U diag(singular_values) Vt, a row of c for every scale
     _, singular_values, Vt = np.linalg.svd(c.numpy(), full_matrices=False)
-    needed_row_mask = singular_values > 0.1 * KERNEL_TOLERANCE * singular_values[0]
-    return Vt[needed_row_mask].T.copy()
+    is_needed_row = singular_values > 0.1 * KERNEL_TOLERANCE * singular_values[0]
+    return Vt[is_needed_row].T.copy()
 
 
 def term_coefs_and_slopes(

@@ -64,12 +64,13 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         classes: Sequence | None,
         head: str = "softmax",
     ) -> np.ndarray:
-        """Learn the classes of :func:`order_labels`; return the code of every scan.
+        """Learn the classes in their order; return the code of every scan.
 
+        The codes are those of :func:`order_classes_and_codes`.
         `classes_` is sorted, because scores of scikit-learn expect the columns of
         probabilities in this order.
         """
-        self.stages_, class_codes = order_labels(y, n_scans, classes, head)
+        self.stages_, class_codes = order_classes_and_codes(y, n_scans, classes, head)
         self.classes_ = np.sort(self.stages_)
         return class_codes
 
@@ -140,7 +141,7 @@ def check_and_unpack_scans(
     return connectomes, features
 
 
-def order_labels(
+def order_classes_and_codes(
     y: np.ndarray, n_scans: int, classes: Sequence | None = None, head: str = "softmax"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes that occur, in order, and the code of every scan.

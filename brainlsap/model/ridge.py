@@ -34,7 +34,7 @@ from brainlsap.model.evidence import (
 from brainlsap.model.inputs import (
     PackedClassifier,
     check_and_unpack_scans,
-    order_labels,
+    order_classes_and_codes,
 )
 from brainlsap.model.scale_sampler import sample_scales
 
@@ -287,7 +287,9 @@ class LSAPRidgeClassifier(PackedClassifier):
         if self.chosen_ == "none":
             return np.zeros(self.n_rois_)
         n_selected_scans = int(is_selected.sum())
-        class_codes = order_labels(y[is_selected], n_selected_scans, self.classes)[1]
+        class_codes = order_classes_and_codes(
+            y[is_selected], n_selected_scans, self.classes
+        )[1]
         person_codes = np.unique(groups[is_selected], return_inverse=True)[1]
         evidence = LogEvidence(
             self._compute_packed_scan_terms(X)[:, is_selected],

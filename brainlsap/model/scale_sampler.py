@@ -204,7 +204,7 @@ class ScaleSampler:
         if self.evidence.gram is None:
             Z = np.einsum("rnd,rd->nd", self.evidence.X, self.g)
         for p in self.rng.permutation(n_rois):
-            conditional_densities[p] = self.draw_region_scale(p, Z)
+            conditional_densities[p] = self.update_region_scale(p, Z)
         log_scales = self.draw_log_scales_within_cells()
         self.draw_log_common_scale(log_scales)
         self.draw_spread(log_scales)
@@ -231,7 +231,7 @@ class ScaleSampler:
             -self._half_dof * np.log(rss_values) - 0.5 * n_contrasts * log_dets
         )
         log_ridge_shortfalls = self.evidence.noise_prior_excess(self.log_ridge_grid)
-        grid_position, _ = draw_from_grid(
+        grid_position, _ = draw_index_and_density(
             log_likelihood - log_ridge_shortfalls**2 / 2, self.rng
         )
         self.log_ridge = self.log_ridge_grid[grid_position]
@@ -245,7 +245,7 @@ class ScaleSampler:
         standard_edges = (self.cell_edges - self.log_common) / self.spread
         self._log_prior = log_normal_mass(standard_edges[:-1], standard_edges[1:])
 
-    def draw_region_scale(self, p: int, Z: Any) -> np.ndarray:
+    def update_region_scale(self, p: int, Z: Any) -> np.ndarray:
         """Draw the scale of region p given all others; return its density on the grid.
 
         Z is updated in place where the evidence uses the matrix of the scans.
@@ -295,7 +295,7 @@ class ScaleSampler:
         rss = evidence.ttt - row_products[-k:, -k:].trace() - rss_reduction
         log_density = self._log_prior - self._half_dof * np.log(rss)
         log_density -= 0.5 * evidence.n_contrasts * log_det
-        a, scale_density = draw_from_grid(log_density, self.rng)
+        a, scale_density = draw_index_and_density(log_density, self.rng)
         # move to the drawn scale
         self.grid_indices[p], self.g[:, region_slice] = a, region_coefs[a]
         if Z is not None:
@@ -366,7 +366,9 @@ class ScaleSampler:
         sum_of_squares = ((log_scales - self.log_common) ** 2).sum()
         log_density = (1 - len(log_scales)) * np.log(spread_grid)
         log_density -= sum_of_squares / spread_grid**2 / 2
-        grid_position, _ = draw_from_grid(log_density - spread_grid**2 / 2, self.rng)
+        grid_position, _ = draw_index_and_density(
+            log_density - spread_grid**2 / 2, self.rng
+        )
         self.spread = spread_grid[grid_position]
 
     def move_jointly(self, log_scales: np.ndarray, shift_sd: float) -> np.ndarray:
@@ -472,7 +474,7 @@ def draw_truncated_normal(
     return np.where(is_upper_tail, -normal_draws, normal_draws)
 
 
-def draw_from_grid(
+def draw_index_and_density(
     log_density: np.ndarray, rng: np.random.Generator
 ) -> tuple[int, np.ndarray]:
     """Return a drawn position, and the probabilities of all."""

@@ -173,7 +173,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-def inner_splits(
+def make_inner_splits(
     class_codes: np.ndarray, groups: np.ndarray, network_settings: Settings, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Split training scans into training and validation sets, by person.
@@ -684,7 +684,7 @@ def train_starts(
         All training scans.
     class_codes : int array of shape (n_items,)
     splits : list of (train_rows, validation_scan_indices)
-        Rows, for every start; from :func:`inner_splits`.
+        Rows, for every start; from :func:`make_inner_splits`.
     is_measured_region : bool array of shape (n_rois,)
         Regions to read out.
     initial_scales : array of shape (n_rois,)
@@ -844,7 +844,7 @@ def _compute_cross_entropy(logits: np.ndarray, class_codes: np.ndarray) -> np.nd
     return log_totals - np.take_along_axis(shifted_logits, code_indices, axis=0)[0]
 
 
-def networks_are_futile(
+def are_networks_futile(
     training_runs: list[TrainingRun],
     n_all_left_out_people: int,
     class_codes: np.ndarray,

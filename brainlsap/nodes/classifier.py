@@ -130,25 +130,27 @@ class NodeNetwork(nn.Module):
     output_attention: "Attention"
 
     def __init__(
-        self, graph: NodeGraph, n_classes: int, settings: NodeSettings
+        self, graph: NodeGraph, n_classes: int, node_settings: NodeSettings
     ) -> None:
         super().__init__()
-        self.settings = settings
-        network_name, n_hidden_units = settings.network, settings.hidden_units
+        self.settings = node_settings
+        network_name, n_hidden_units = node_settings.network, node_settings.hidden_units
         check_choice("network", network_name, READ_OUTS)
         self.read_out = READ_OUTS[network_name]
         is_convolution = self.read_out is apply_convolutions
         adjacency = sparse.csr_array(graph.adjacency, dtype=np.float32)
         X = sparse.csr_array(graph.features, dtype=np.float32)
-        if settings.normalize == "row":
+        if node_settings.normalize == "row":
             row_sums = np.abs(X).sum(axis=1)
             X = sparse.diags_array(1 / np.where(row_sums > 0, row_sums, 1)) @ X
         self.features = ConstantMatrix(X)
         self._store_propagators(adjacency)
-        n_heads, dropout_rate = 8 if network_name == "gat" else 1, settings.dropout
+        n_heads, dropout_rate = 8 if network_name == "gat" else 1, node_settings.dropout
         layer_sizes = [X.shape[1], n_heads * n_hidden_units]
         if is_convolution:
-            n_hidden_layers = settings.n_layers - (settings.head == "convolution")
+            n_hidden_layers = node_settings.n_layers - (
+                node_settings.head == "convolution"
+            )
             layer_sizes = [X.shape[1], *[n_hidden_units] * n_hidden_layers, n_classes]
             self.biases = nn.ParameterList(
                 torch.zeros(layer_size) for layer_size in layer_sizes[1:]
@@ -159,7 +161,7 @@ class NodeNetwork(nn.Module):
         elif network_name == "gcnii":
             deep_weights = (
                 draw_weights(n_hidden_units, n_hidden_units)
-                for _ in range(settings.n_layers)
+                for _ in range(node_settings.n_layers)
             )
             self.deep_weights = nn.ParameterList(deep_weights)
         if not is_convolution:
@@ -582,11 +584,11 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             )
         device = torch.device(self.device)
         self.classes_, labelled_training_nodes, labelled_validation_nodes = (
-            read_node_labels(graph, train, validation, device)
+            read_labelled_nodes(graph, train, validation, device)
         )
         with seeded(self.random_state, device):
             network = NodeNetwork(graph, len(self.classes_), node_settings).to(device)
-            best_epoch, self.history_ = train_nodes(
+            best_epoch, self.history_ = train_node_network(
                 network, labelled_training_nodes, labelled_validation_nodes
             )
         if not np.isfinite(self.history_["train_loss"][-1]):
@@ -624,7 +626,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         return float((self.predict() == np.asarray(graph.labels))[nodes].mean())
 
 
-def read_node_labels(
+def read_labelled_nodes(
     graph: NodeGraph,
     train_indices: np.ndarray,
     validation_indices: np.ndarray | None = None,
@@ -677,7 +679,7 @@ def read_node_labels(
     )
 
 
-def train_nodes(
+def train_node_network(
     network: NodeNetwork,
     labelled_training_nodes: LabelledNodes,
     labelled_validation_nodes: Any,
@@ -715,7 +717,9 @@ def train_nodes(
             )
         ]
         if labelled_validation_nodes is not None:
-            epoch_score_tensors += evaluate_nodes(network, labelled_validation_nodes)
+            epoch_score_tensors += compute_accuracy_and_loss(
+                network, labelled_validation_nodes
+            )
         # the only synchronisation with the device in an epoch
         loss, *accuracy_and_loss = torch.stack(epoch_score_tensors).tolist()
         history_by_metric["train_loss"].append(loss)
@@ -737,7 +741,7 @@ def train_nodes(
 
 
 @torch.no_grad()
-def evaluate_nodes(
+def compute_accuracy_and_loss(
     network: nn.Module, labelled_nodes: LabelledNodes
 ) -> tuple[Tensor, Tensor]:
     """Return accuracy and cross-entropy of labelled nodes, without dropout."""
@@ -762,7 +766,7 @@ def train_epoch(
     logits = network(node_settings.n_views)
     loss = total_loss = compute_label_loss(logits, labelled_training_nodes)
     if node_settings.consistency:
-        consistency_loss = compute_inconsistency(logits, node_settings.temperature)
+        consistency_loss = compute_inconsistency_loss(logits, node_settings.temperature)
         total_loss = loss + node_settings.consistency * consistency_loss
     scale_loss = total_loss
     raw_scale = network.heat.raw_scale
@@ -791,7 +795,7 @@ def compute_label_loss(node_logits: Tensor, labelled_nodes: LabelledNodes) -> Te
     )
 
 
-def compute_inconsistency(view_logits: Tensor, temperature: float) -> Tensor:
+def compute_inconsistency_loss(view_logits: Tensor, temperature: float) -> Tensor:
     """Return the distance of views from their sharpened mean, over all nodes."""
     view_probabilities = view_logits.softmax(-1)
     sharpened_probabilities = view_probabilities.mean(1).pow(1 / temperature)

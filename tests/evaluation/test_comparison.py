@@ -24,15 +24,15 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.comparison import (
     adjust_p_values,
-    bound_auc,
-    bound_count_scores,
     chance_p_values,
+    compute_auc_bounds,
+    compute_count_score_bounds,
     independent_difference,
     wilson_interval,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.scores import SCORES, Predictions
-from brainlsap.evaluation.splits import permute_row_order, person_blocks
+from brainlsap.evaluation.splits import list_person_blocks, permute_row_order
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
 
@@ -93,7 +93,7 @@ def test_permutations_agree_with_a_slow_truth(example_evaluation):
     model = example_evaluation.models[0]
     rows = example_evaluation.predictions.query("model == @model")
     truth, predicted = rows["truth"].to_numpy(), rows["predicted"].to_numpy()
-    blocks = person_blocks(pd.factorize(rows["participant"], sort=True)[0])
+    blocks = list_person_blocks(pd.factorize(rows["participant"], sort=True)[0])
     rng = np.random.default_rng(0)
     labels = [truth] + [truth[permute_row_order(blocks, rng)] for _ in range(50)]
     scores = [
@@ -314,7 +314,7 @@ def test_perfect_scores_have_bounds_that_a_perfect_study_does_not_exclude(
     codes, ordered
 ):
     predictions, person = answer(codes, codes, ordered=ordered)
-    bounds = bound_count_scores(predictions, person)
+    bounds = compute_count_score_bounds(predictions, person)
     assert {*bounds} == {
         score_name
         for score_name, score in SCORES.items()
@@ -335,31 +335,31 @@ def test_perfect_scores_have_bounds_that_a_perfect_study_does_not_exclude(
         assert bounds["stage_error"][0] == 0
         assert bounds["stage_error"][1] >= together - 1e-12
         assert bounds["kappa"][0] < 1 - together
-    low, high = bound_auc(predictions, person, 1.0, 1)
+    low, high = compute_auc_bounds(predictions, person, 1.0, 1)
     assert 0 < low < 1 == high
     # visits tell nothing more of people
     again = answer(codes, codes, ordered=ordered, n_visits=3)
-    of_visits = pd.DataFrame(bound_count_scores(*again))
+    of_visits = pd.DataFrame(compute_count_score_bounds(*again))
     pd.testing.assert_frame_equal(of_visits, pd.DataFrame(bounds))
-    assert bound_auc(*again, 1.0, 1) == (low, high)
+    assert compute_auc_bounds(*again, 1.0, 1) == (low, high)
 
 
 def test_only_scores_that_no_sample_could_change_have_no_width():
     codes = np.array([0] * 6 + [1] * 6)
     # all are wrong: as unsure as where all are right
-    wrong = bound_count_scores(*answer(codes, 1 - codes))
-    right = bound_count_scores(*answer(codes, codes))
+    wrong = compute_count_score_bounds(*answer(codes, 1 - codes))
+    right = compute_count_score_bounds(*answer(codes, codes))
     assert wrong["balanced_accuracy"][0] == 0
     width = 1 - right["balanced_accuracy"][0]
     assert wrong["balanced_accuracy"][1] == pytest.approx(width)
     # one of three classes is always taken for the next
     codes = np.arange(12) % 3
-    bounds = bound_count_scores(*answer(codes, np.minimum(codes, 1)))
+    bounds = compute_count_score_bounds(*answer(codes, np.minimum(codes, 1)))
     low, high = bounds["balanced_accuracy"]
     assert low < 2 / 3 < high
     constant, person = answer(codes, codes * 0, np.full((12, 3), 1 / 3))
-    assert bound_count_scores(constant, person) == {}
-    assert bound_auc(constant, person, 0.5, 1) == (0.5, 0.5)
+    assert compute_count_score_bounds(constant, person) == {}
+    assert compute_auc_bounds(constant, person, 0.5, 1) == (0.5, 0.5)
 
 
 def test_a_perfect_model_has_no_interval_of_width_zero(example_evaluation):

@@ -104,7 +104,7 @@ def test_products_without_a_group_are_those_of_the_other_rows(rows_and_columns):
     people = np.arange(len(rows.class_codes))
     splits = [(people[people % 2 != g], people[people % 2 == g]) for g in (0, 1)]
     computation = _GainComputation(rows, splits)
-    products = computation._iter_products(columns)
+    products = computation._iter_product_matrices(columns)
     for train in (people, *(train for train, _ in splits)):
         train_rows = rows.select_rows(train)
         expected = _compute_column_products(

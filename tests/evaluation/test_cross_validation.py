@@ -44,7 +44,7 @@ from brainlsap.evaluation.cross_validation import (
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.results import CohortSummary
-from brainlsap.evaluation.splits import permute_labels, person_blocks
+from brainlsap.evaluation.splits import list_person_blocks, permute_labels
 from brainlsap.exceptions import FileFormatError, ParameterError, SplitError
 from brainlsap.workflow import merge_classes
 
@@ -329,7 +329,7 @@ def test_another_seed_label_model_or_covariate_is_computed_anew(tiny_cohort, tmp
         return len(list(tmp_path.iterdir()))
 
     table = tiny_cohort.table
-    blocks = person_blocks(tiny_cohort.groups)
+    blocks = list_person_blocks(tiny_cohort.groups)
     moved = permute_labels(tiny_cohort.y, blocks, np.random.default_rng(0))
     assert count(DummyClassifier(), tiny_cohort) == 2
     assert count(DummyClassifier(), tiny_cohort) == 2
@@ -417,7 +417,9 @@ def test_permuted_labels_are_at_chance(tiny_cohort):
     scores = []
     for seed in range(2):
         rng = np.random.default_rng(seed)
-        label = permute_labels(tiny_cohort.y, person_blocks(tiny_cohort.groups), rng)
+        label = permute_labels(
+            tiny_cohort.y, list_person_blocks(tiny_cohort.groups), rng
+        )
         permuted = replace(tiny_cohort, table=tiny_cohort.table.assign(label=label))
         found = cross_validate(LINEAR, permuted, 2, baselines=False)
         scores.append(found.scores()["balanced_accuracy"].mean())

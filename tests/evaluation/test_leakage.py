@@ -478,7 +478,7 @@ def test_eta_squared_in_blocks_is_that_of_class_means(monkeypatch):
     values[3, 0] = np.nan
     values[:8, 1] = np.nan
     values[:, 2] = 0.1
-    eta_squared = leakage.class_eta_squared(values, labels)
+    eta_squared = leakage.compute_class_eta_squared(values, labels)
     expected = []
     for column in (0, 3):
         x = pd.Series(values[:21, column])

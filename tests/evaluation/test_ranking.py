@@ -28,7 +28,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.ranking import (
     correlate_half_tests,
     fit_scales_and_halves,
-    summarize_halves,
+    tabulate_half_correlations,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.model.ridge import LSAPRidgeClassifier
@@ -275,7 +275,7 @@ def test_maps_of_an_effect_replicate_and_maps_of_noise_do_not(small_cohort):
     options = {"n_halves": 1, "random_state": 1}
     scales, half_scales = fit_scales_and_halves(small_cohort, steps, ridge, **options)
     correlations.append(half_scales)
-    again = summarize_halves(correlations).set_index("statistic")
+    again = tabulate_half_correlations(correlations).set_index("statistic")
     pd.testing.assert_frame_equal(table, again)
     pd.testing.assert_frame_equal(scales, fit_scales(small_cohort, steps, ridge))
     assert table.loc["effect", "spearman"] > 0.2

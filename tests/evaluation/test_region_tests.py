@@ -12,19 +12,19 @@ from scipy.optimize import brentq
 from brainlsap.atlas import Atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Deconfounder, region_tests
-from brainlsap.evaluation.confounds import code_covariates
+from brainlsap.evaluation.confounds import build_adjustment_design
 from brainlsap.evaluation.region_tests import (
     PermutedStatistics,
     RegionTestValues,
     compare_regions,
-    contrast_p,
-    family_wise_p,
-    neighbor_means,
+    compute_contrast_p_values,
+    compute_family_wise_p_values,
+    compute_neighbor_means,
+    make_region_test_values,
     permute_statistics,
-    prepare_regions,
     standardize_statistics,
 )
-from brainlsap.evaluation.splits import person_blocks
+from brainlsap.evaluation.splits import list_person_blocks
 from brainlsap.exceptions import ParameterError
 
 N_ROIS = 6
@@ -110,7 +110,7 @@ def draw_orders(persons, n_scans, n_permutations, seed):
     orders = [np.arange(len(persons))]
     for _ in range(n_permutations):
         order = np.arange(len(persons))
-        for rows in person_blocks(persons):
+        for rows in list_person_blocks(persons):
             for number in sorted({*n_scans[rows[:, 0]]}):
                 exchanged = rows[n_scans[rows[:, 0]] == number]
                 order[exchanged] = exchanged[rng.permutation(len(exchanged))]
@@ -154,7 +154,7 @@ def test_effects_and_contrasts_are_those_of_loops(names):
     n_scans = np.array([len(rows) for rows in rows_of_person])
     assert sorted({*n_scans}) == [1, 2]
     orders = draw_orders(np.arange(n_people), n_scans, 9, 3)
-    prepared = prepare_regions(cohort, steps)
+    prepared = make_region_test_values(cohort, steps)
     statistics = permute_statistics(prepared, 9, np.random.default_rng(3))
     signs = np.zeros(N_ROIS)
     for row, order in enumerate(orders):
@@ -188,7 +188,9 @@ def test_effects_and_contrasts_are_those_of_loops(names):
     np.testing.assert_allclose(table["p_effect"], expected_p)
     z = (contrasts - contrasts.mean(axis=0)) / contrasts.std(axis=0)
     np.testing.assert_allclose(table["contrast_z"], z[0])
-    np.testing.assert_allclose(table["p_contrast"], contrast_p(statistics))
+    np.testing.assert_allclose(
+        table["p_contrast"], compute_contrast_p_values(statistics)
+    )
 
 
 def slow_contrast_p(statistics, region):
@@ -230,7 +232,7 @@ def test_the_p_of_a_contrast_is_the_largest_of_three_nulls():
     contrasts = np.minimum(effects, excesses)
     contrasts[:, 9] = excesses[:, 9] = np.nan
     statistics = PermutedStatistics(effects, contrasts, excesses, unit_excesses)
-    p = contrast_p(statistics)
+    p = compute_contrast_p_values(statistics)
     is_tested = np.arange(12) != 9
     expected = [slow_contrast_p(statistics, region) for region in range(12)]
     np.testing.assert_allclose(p[is_tested], np.array(expected)[is_tested])
@@ -277,7 +279,7 @@ def test_a_quantity_of_few_or_tied_values_is_taken_out_as_a_line(values):
     education = np.resize(np.array(values, dtype=float), 50)
     education[3] += 0.5
     cohort = replace(cohort, table=cohort.table.assign(education=education))
-    columns = code_covariates(cohort, Deconfounder(None, "education"))
+    columns = build_adjustment_design(cohort, Deconfounder(None, "education"))
     line = (education - education.mean()) / education.std()
     np.testing.assert_allclose(columns, line[:, None])
 
@@ -303,7 +305,7 @@ def test_of_classes_without_order_the_effect_is_that_of_an_f_test():
     cohort = draw_cohort(["a", "b", "c"] * 8, ordered=False)
     table = compare_regions(cohort, n_permutations=0)
     assert table["p_effect"].isna().all()
-    z = prepare_regions(cohort, Deconfounder())
+    z = make_region_test_values(cohort, Deconfounder())
     dummies = np.array([cohort.y == name for name in cohort.classes], float).T
     for region in range(N_ROIS):
         x, contrast = z.values[:, region], z.contrasts[:, region]
@@ -344,7 +346,7 @@ def test_labels_that_change_move_between_people_with_as_many_scans():
     labels = ["CN", "CN", "CN", "AD", "AD", "AD", "CN", "AD", "AD", "CN", "CN"]
     people = ["a", "a", "b", "b", "c", "c", "d", "e", "f", "f", "g"]
     cohort = draw_cohort(labels, people=people)
-    prepared = prepare_regions(cohort, Deconfounder())
+    prepared = make_region_test_values(cohort, Deconfounder())
     effects = permute_statistics(prepared, 8, np.random.default_rng(2)).effects
     n_scans = np.array([people.count(person) for person in people])
     y = np.array([label == "AD" for label in labels], float)
@@ -384,7 +386,7 @@ def test_what_was_not_measured_is_nan_and_left_out_of_neighbours():
     interval = r.confidence_interval()
     assert row["effect_low"] == pytest.approx(interval.low, abs=1e-4)
     assert row["effect_high"] == pytest.approx(interval.high, abs=1e-4)
-    means = neighbor_means(W, features)
+    means = compute_neighbor_means(W, features)
     for scan in (0, 19):
         expected = slow_neighbor_means(W[scan], features[scan, :, 0])
         np.testing.assert_allclose(means[scan, :, 0], expected)
@@ -414,7 +416,7 @@ def test_a_difference_of_all_regions_has_effects_and_no_contrast():
 def test_the_interval_of_eta_is_that_of_the_noncentral_f():
     eta, n_contrasts, dof = 0.4, 3, 76
     F = eta**2 / n_contrasts / ((1 - eta**2) / dof)
-    bounds = region_tests._eta_interval(np.array([eta, 0.01]), n_contrasts, dof)
+    bounds = region_tests._compute_eta_interval(np.array([eta, 0.01]), n_contrasts, dof)
     for bound, probability in zip(bounds, (0.975, 0.025), strict=True):
         noncentrality = brentq(
             lambda nc, p=probability: stats.ncf.cdf(F, n_contrasts, dof, nc) - p,
@@ -440,7 +442,7 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
         x += size[:, None] * [1.0, 0.5, 0.0, 0.1, 0.3, 0.8]
         x = (x - x.mean(axis=0)) / x.std(axis=0)
         shared = np.broadcast_to(W, (n_people, N_ROIS, N_ROIS))
-        means = neighbor_means(shared, x[:, :, None])[:, :, 0]
+        means = compute_neighbor_means(shared, x[:, :, None])[:, :, 0]
         intercept = np.ones((n_people, 1))
         people = np.arange(n_people)
         contrasts = x - means
@@ -484,7 +486,7 @@ def test_family_wise_p_values_are_those_of_the_largest_of_all():
     statistics[0, 3] = 4.0
     statistics[:, 4] = np.nan
     z = standardize_statistics(statistics)
-    p = family_wise_p(z)
+    p = compute_family_wise_p_values(z)
     expected_z = (statistics - statistics.mean(0)) / statistics.std(0)
     for region in np.flatnonzero(is_tested):
         n_exceeding = sum(
@@ -500,7 +502,7 @@ def test_p_values_keep_their_level():
     n_rejected = 0
     for _ in range(400):
         statistics = rng.gamma(2.0, size=(25, 30)) * rng.uniform(0.5, 2, (25, 1))
-        p = family_wise_p(standardize_statistics(statistics))
+        p = compute_family_wise_p_values(standardize_statistics(statistics))
         n_rejected += p.min() < 0.05
     assert n_rejected / 400 < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 400)
 

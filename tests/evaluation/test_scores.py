@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brainlsap.evaluation import bootstrap_scores, compare_models, main_scores
-from brainlsap.evaluation.comparison import bound_count_scores
+from brainlsap.evaluation.comparison import compute_count_score_bounds
 from brainlsap.evaluation.scores import (
     SCORES,
     Predictions,
@@ -214,7 +214,7 @@ def test_a_registered_score_has_wilson_and_exact_bounds(
     assert errors["estimate"] == errors["low"] == 0 < errors["high"] < 50
     predictions = draw_predictions(n_classes=2)
     right = predictions._replace(predicted_codes=predictions.actual_codes)
-    bounds = bound_count_scores(right, np.arange(N_ROWS))
+    bounds = compute_count_score_bounds(right, np.arange(N_ROWS))
     assert bounds["percent"] == pytest.approx(
         tuple(100 * bound for bound in bounds["accuracy"])
     )

@@ -21,8 +21,8 @@ from brainlsap.evaluation.splits import (
     EXCHANGE_PHRASE,
     check_splits,
     count_repeats,
+    list_person_blocks,
     permute_labels,
-    person_blocks,
 )
 from brainlsap.exceptions import FileFormatError, SplitError
 
@@ -177,7 +177,7 @@ def test_given_folds_are_checked(splits, message):
 
 
 def test_the_phrase_of_exchanges_has_every_condition_of_blocks():
-    parameters = {*signature(person_blocks).parameters}
+    parameters = {*signature(list_person_blocks).parameters}
     advice = "say in EXCHANGE_CONDITIONS what people of a block share, by parameter"
     assert parameters == EXCHANGE_CONDITIONS.keys(), advice
     assert all(phrase in EXCHANGE_PHRASE for phrase in EXCHANGE_CONDITIONS.values())
@@ -190,10 +190,10 @@ def test_every_call_of_person_blocks_gives_every_condition():
     incomplete_calls, n_calls = [], 0
     for path in paths:
         text = path.read_text("utf-8")
-        if "person_blocks(" not in text:
+        if "list_person_blocks(" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and "person_blocks" in {
+            if isinstance(node, ast.Call) and "list_person_blocks" in {
                 getattr(node.func, "id", ""),
                 getattr(node.func, "attr", ""),
             }:
@@ -213,7 +213,7 @@ def test_labels_move_with_all_scans_between_people_with_equally_many():
     people = np.repeat(list(labels_of), [len(labels) for labels in labels_of.values()])
     rng, drawn = np.random.default_rng(0), set()
     for _ in range(40):
-        permuted = permute_labels(y, person_blocks(people), rng)
+        permuted = permute_labels(y, list_person_blocks(people), rng)
         drawn.add(tuple(tuple(permuted[people == person]) for person in labels_of))
     a, b, c, d, e, f = labels_of.values()
     singles, pairs = permutations([a, d]), list(permutations([b, c, f]))

@@ -152,13 +152,13 @@ def test_it_is_cloned_and_set_without_what_it_learned(scans):
 
 
 def test_grid_search_finds_rare_options_and_hands_people_on(scans, monkeypatch):
-    seen, split = [], classifier.inner_splits
+    seen, split = [], classifier.make_inner_splits
 
     def watching(codes, groups, *given):
         seen.append(len(groups))
         return split(codes, groups, *given)
 
-    monkeypatch.setattr(classifier, "inner_splits", watching)
+    monkeypatch.setattr(classifier, "make_inner_splits", watching)
     grid = {"scale_mode": ["region", "frozen"], "dropout": [0.1, 0.3]}
     with sklearn.config_context(enable_metadata_routing=True):
         model = make(n_starts=1, n_epochs=4)

@@ -14,7 +14,7 @@ from brainlsap.model.inputs import (
     InputScaler,
     check_and_unpack_scans,
     make_batch,
-    order_labels,
+    order_classes_and_codes,
 )
 from tests.model.conftest import settle
 
@@ -79,9 +79,9 @@ def test_connectomes_permuted_on_one_axis_are_refused(scans):
 
 def test_classes_are_taken_in_the_order_given():
     y = np.array(["CN", "AD", "MCI", "CN"])
-    found, codes = order_labels(y, 4, ("CN", "SMC", "MCI", "AD"), "ordinal")
+    found, codes = order_classes_and_codes(y, 4, ("CN", "SMC", "MCI", "AD"), "ordinal")
     assert (found.tolist(), codes.tolist()) == (["CN", "MCI", "AD"], [0, 2, 1, 0])
-    found, codes = order_labels(np.array([7, 1, 4]), 3, None, "ordinal")
+    found, codes = order_classes_and_codes(np.array([7, 1, 4]), 3, None, "ordinal")
     assert (found.tolist(), codes.tolist()) == ([1, 4, 7], [2, 0, 1])
 
 
@@ -107,7 +107,7 @@ STAGES = ("CN", "MCI", "AD")
 )
 def test_without_an_order_the_ordinal_head_is_refused(y, classes, message):
     with pytest.raises(ParameterError, match=message):
-        order_labels(np.array(y), 3, classes, "ordinal")
+        order_classes_and_codes(np.array(y), 3, classes, "ordinal")
 
 
 @pytest.fixture

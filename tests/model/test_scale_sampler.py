@@ -17,7 +17,7 @@ from brainlsap.model.evidence import (
 )
 from brainlsap.model.scale_sampler import (
     ScaleSampler,
-    draw_from_grid,
+    draw_index_and_density,
     draw_truncated_normal,
     log_normal_mass,
 )
@@ -85,13 +85,13 @@ class DenseSampler:
             [self.log_density(self.grid_index, ridge) for ridge in self.log_ridges]
         )
         densities -= self.evidence.noise_prior_excess(self.log_ridges) ** 2 / 2
-        self.log_ridge = self.log_ridges[draw_from_grid(densities, self.rng)[0]]
+        self.log_ridge = self.log_ridges[draw_index_and_density(densities, self.rng)[0]]
         for region in self.rng.permutation(len(self.grid_index)):
             densities = np.empty(len(self.grid))
             for a in range(len(self.grid)):
                 self.grid_index[region] = a
                 densities[a] = self.log_density(self.grid_index, self.log_ridge)
-            self.grid_index[region], _ = draw_from_grid(densities, self.rng)
+            self.grid_index[region], _ = draw_index_and_density(densities, self.rng)
         n_rois = len(self.grid_index)
         lower, upper = (
             (limits - self.log_common) / self.spread
@@ -115,7 +115,9 @@ class DenseSampler:
             + np.log(spread)  # the grid is even in log spread
             for spread in self.spreads
         ]
-        self.spread = self.spreads[draw_from_grid(np.array(densities), self.rng)[0]]
+        self.spread = self.spreads[
+            draw_index_and_density(np.array(densities), self.rng)[0]
+        ]
         for shift_sd in (0.2, 1.0):
             log_scales = self.move_jointly(log_scales, shift_sd)
 
@@ -180,7 +182,7 @@ def test_a_conditional_and_the_updated_inverse_are_those_from_scratch(by_scans):
         Z = None
         if by_scans:
             Z = np.einsum("rnd,rd->nd", evidence.X, sampler.g)
-        density = sampler.draw_region_scale(region, Z)
+        density = sampler.update_region_scale(region, Z)
         np.testing.assert_allclose(density, expected / expected.sum(), atol=1e-8)
         moments = evidence.moments(np.exp(sampler.grid[sampler.grid_indices]))
         np.testing.assert_allclose(sampler.ZtZ, moments.ZtZ, atol=1e-8)
@@ -248,7 +250,7 @@ def test_sampled_scales_have_the_posterior_that_is_enumerated_on_the_grid():
     n_sweeps, sampled = 2500, np.zeros((2, n_grid))
     for _ in range(n_sweeps):
         for region in (0, 1):
-            sampler.draw_region_scale(region, None)
+            sampler.update_region_scale(region, None)
             sampled[region, sampler.grid_indices[region]] += 1
     for axis, counts in enumerate(sampled):
         marginal = expected.sum(axis=1 - axis)

@@ -14,9 +14,9 @@ from brainlsap.model.settings import Settings
 from brainlsap.model.training import (
     Snapshot,
     TrainingRun,
-    inner_splits,
+    are_networks_futile,
+    make_inner_splits,
     make_network_choice,
-    networks_are_futile,
     train_network,
     train_starts,
 )
@@ -197,7 +197,7 @@ def test_many_people_are_watched_by_a_few_of_each_class(monkeypatch):
     person_class = rng.permutation(np.repeat([0, 1, 2], [200, 60, 40]))
     person = np.repeat(np.arange(300), rng.integers(1, 3, 300))
     codes = person_class[person]
-    splits = inner_splits(codes, person, Settings(n_starts=4), seed=3)
+    splits = make_inner_splits(codes, person, Settings(n_starts=4), seed=3)
     for learn, watch in splits:
         assert not set(person[learn]) & set(person[watch])
         assert sorted([*learn, *watch]) == list(range(len(codes)))
@@ -266,7 +266,7 @@ def draw_people(n_people=31, n_classes=3, seed=0):
 
 def test_people_stay_whole_and_starts_watch_everybody_once():
     codes, people = draw_people()
-    splits = inner_splits(codes, people, Settings(n_starts=6), seed=3)
+    splits = make_inner_splits(codes, people, Settings(n_starts=6), seed=3)
     for learn, watch in splits:
         assert not set(people[learn]) & set(people[watch])
         assert sorted([*learn, *watch]) == list(range(len(codes)))
@@ -289,10 +289,10 @@ def test_people_are_divided_as_by_scikit_learn(seed):
 
 def test_few_people_are_not_divided():
     codes, people = draw_people(19)
-    assert len(inner_splits(codes, people, Settings(), 0)[0][1]) == 0
+    assert len(make_inner_splits(codes, people, Settings(), 0)[0][1]) == 0
     codes, people = draw_people()
     codes = np.where(people == "sub-7", 3, codes)  # a class of one person
-    assert len(inner_splits(codes, people, Settings(), 0)[0][1]) == 0
+    assert len(make_inner_splits(codes, people, Settings(), 0)[0][1]) == 0
 
 
 # --- starts ---------------------------------------------------------------------
@@ -303,7 +303,7 @@ def starts_of(scans, settings, is_decided=None):
     how = settings, settings.preparation(), torch.device("cpu")
     batch = make_batch(scans.connectomes, task.scaled, *how)
     codes = np.unique(scans.y, return_inverse=True)[1]
-    splits = inner_splits(codes, scans.people, settings, 5)
+    splits = make_inner_splits(codes, scans.people, settings, 5)
     given = splits, task.measured.numpy(), np.linspace(0.1, 1.9, N_ROIS), settings
     return batch, train_starts(batch, codes, *given, seed=5, stop_function=is_decided)
 
@@ -409,7 +409,7 @@ def test_epochs_that_diverged_are_not_chosen():
 def is_futile(codes, runs, n_people, **settings):
     ridge_logits = np.zeros((len(codes), 2))
     people = np.arange(len(codes))
-    return networks_are_futile(
+    return are_networks_futile(
         runs, n_people, codes, people, ridge_logits, settle(**settings)
     )
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.linalg import expm
 
 from brainlsap.simulation import (
-    diffusion_operator,
+    compute_disease_pattern,
     draw_base_network,
-    spread_from_seeds,
+    make_diffusion_operator,
 )
 
 HALF = 11
@@ -47,7 +47,7 @@ def test_base_network_matches_the_formula_without_noise():
 
 def test_diffusion_operator_matches_a_loop(base):
     degree = base.sum(axis=1)
-    operator = diffusion_operator(base)
+    operator = make_diffusion_operator(base)
     for i in range(len(base)):
         for j in range(len(base)):
             expected = (degree[i] * (i == j) - base[i, j]) / degree.mean()
@@ -57,15 +57,15 @@ def test_diffusion_operator_matches_a_loop(base):
 def test_a_region_without_links_keeps_its_disease(base):
     base[5, :] = base[:, 5] = 0.0
     seeds = np.arange(len(base)) == 5
-    spread = spread_from_seeds(diffusion_operator(base), seeds, 2.0)
+    spread = compute_disease_pattern(make_diffusion_operator(base), seeds, 2.0)
     assert spread == pytest.approx(seeds.astype(float), abs=1e-12)
-    assert not diffusion_operator(np.zeros((3, 3))).any()
+    assert not make_diffusion_operator(np.zeros((3, 3))).any()
 
 
 @pytest.mark.parametrize("time", [0.0, 0.5, 3.0])
 def test_spread_matches_the_matrix_exponential(base, time):
     seeds = np.isin(np.arange(len(base)), [0, 4, 17])
-    operator = diffusion_operator(base)
+    operator = make_diffusion_operator(base)
     expected = expm(-time * operator) @ seeds
-    spread = spread_from_seeds(operator, seeds, time)
+    spread = compute_disease_pattern(operator, seeds, time)
     assert spread == pytest.approx(expected, abs=1e-12)
