@@ -74,7 +74,7 @@ def build(source: Path, n_regions: int, folder: Path) -> None:
     """Write the annotations, the table of regions and the settings of one atlas."""
     folder.mkdir(parents=True, exist_ok=True)
     labels = np.loadtxt(source / f"schaefer_{n_regions}_fsa5.csv", dtype=int)
-    names = read_names(source / f"labels_ctx_schaefer_{n_regions}.csv")
+    names = read_row_names(source / f"labels_ctx_schaefer_{n_regions}.csv")
     half = n_regions // 2
     for side, first in (("lh", 0), ("rh", half)):
         here = labels[:N_SIDE] if side == "lh" else labels[N_SIDE:]
@@ -144,7 +144,7 @@ def write_template(source: Path, names: list[str], folder: Path) -> None:
         packed.write(text.encode())
 
 
-def read_names(path: Path) -> list[str]:
+def read_row_names(path: Path) -> list[str]:
     """Return the names of the one line of a file."""
     return path.read_text(encoding="utf-8").strip().split(",")
 
@@ -196,7 +196,7 @@ def subcortex(source: Path) -> list[dict[str, object]]:
     """Return the rows of ENIGMA's 14 structures, as desikan82 has them."""
     desikan = load_atlas("desikan82")
     found = []
-    for name in read_names(source / "labels_sctx.csv"):
+    for name in read_row_names(source / "labels_sctx.csv"):
         row = desikan.regions.iloc[desikan.match([name])[0]].to_dict()
         found.append({**row, "name": name, "annot_name": "n/a", "network": "n/a"})
     return found

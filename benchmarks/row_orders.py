@@ -19,7 +19,12 @@ from measuring import SHARED
 
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data.order_check import OrderCheck, is_same_or_mirrored
-from brainlsap.data.row_order import RowNames, RowOrder, fitting_orders, regions_of_rows
+from brainlsap.data.row_order import (
+    RowNames,
+    RowOrder,
+    find_region_by_row,
+    list_fitting_orders,
+)
 
 BNU1 = "bnu1_connectomes/BNU_1_track_proba_csd_aparc68+subcort.npz"
 CALLOSA = (3, 38)
@@ -51,7 +56,7 @@ def read_matrices() -> dict[str, np.ndarray]:
     path = SHARED / "tract_mni_destrieux/expected/count_radial4_sym_zerodiag.csv"
     nodes = np.loadtxt(path, delimiter=",")
     destrieux = load_atlas("destrieux160")
-    mrtrix = next(o for o in fitting_orders(destrieux, 164) if o.tool == "mrtrix")
+    mrtrix = next(o for o in list_fitting_orders(destrieux, 164) if o.tool == "mrtrix")
     rows, _ = destrieux.find_file_rows(mrtrix.names)
     enigma = SHARED / "enigma_parcellations/sc_with_sctx_schaefer_100.csv"
     return {
@@ -63,7 +68,7 @@ def read_matrices() -> dict[str, np.ndarray]:
 
 def write_in_order(matrix: np.ndarray, order: RowOrder, atlas: Atlas) -> np.ndarray:
     """Return a matrix of the atlas as a tool with this order would write it."""
-    regions = regions_of_rows(atlas, order.names)
+    regions = find_region_by_row(atlas, order.names)
     n_parts = pd.Series(regions).value_counts()
     spread = np.zeros((len(regions), len(atlas)))
     for row, region in enumerate(regions):
@@ -74,7 +79,7 @@ def write_in_order(matrix: np.ndarray, order: RowOrder, atlas: Atlas) -> np.ndar
 
 def count_verdicts(matrices: np.ndarray, atlas: Atlas, n_rows: int) -> pd.DataFrame:
     """Return how many matrices are refused, by true order and the one asked for."""
-    orders = fitting_orders(atlas, n_rows)
+    orders = list_fitting_orders(atlas, n_rows)
     table = pd.DataFrame("", [o.tool for o in orders], [o.tool for o in orders])
     for true in orders:
         for taken in orders:

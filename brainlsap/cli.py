@@ -1284,7 +1284,7 @@ def _load_cohort(
     print(f"Study: {cohort}", brainlsap.check_cohort(cohort).count_lines[1], sep="\n")
     for value_sentence in brainlsap.data.quality.describe_values(cohort):
         print(f"Values: {value_sentence}", flush=True)
-    for finding in brainlsap.data.quality.find_odd_units(cohort):
+    for finding in brainlsap.data.quality.describe_odd_units(cohort):
         print(f"Warning: {finding}", flush=True)
     _print_choice_notes(cohort.findings)
     return cohort

@@ -16,8 +16,12 @@ from brainlsap.arrays import to_jsonable
 from brainlsap.class_prior import ClassPrior
 from brainlsap.data import Cohort
 from brainlsap.data.cohort import check_cohort_given
-from brainlsap.data.covariates import KEY_COLUMNS, STAGE_OF_WORD, has_groups
-from brainlsap.data.flow import exclude_text
+from brainlsap.data.covariates import (
+    KEY_COLUMNS,
+    STAGE_OF_WORD,
+    is_categorical_covariate,
+)
+from brainlsap.data.flow import format_exclude_option
 from brainlsap.data.load import RefusedStudyError, open_study
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import check_option_names
@@ -196,7 +200,7 @@ def _describe_missing_label(
         label_series = column_series.dropna().astype(str)
         column_and_labels_text = str(candidate_name)
         if (
-            has_groups(str(candidate_name), column_series)
+            is_categorical_covariate(str(candidate_name), column_series)
             and label_series.nunique() <= MAX_LISTED_LABELS
         ):
             column_and_labels_text += f" ({', '.join(sorted(label_series.unique()))})"
@@ -678,8 +682,8 @@ def _check_not_in_training(
             f"{len(same_scan_names)} of {len(scan_names)} scans were in the training "
             f"of the model ({listed(same_scan_names, 3)}), but a test requires people "
             "who were not in the training. Leave these scans out with "
-            f"{exclude_text(same_scan_names)}. `predict` marks all of them in its "
-            "column remark",
+            f"{format_exclude_option(same_scan_names)}. `predict` marks all of them in "
+            "its column remark",
             group_findings(fault_findings),
         )
     if ids_are_new:
@@ -689,8 +693,9 @@ def _check_not_in_training(
         raise CohortError(
             f"{len(same_person_ids)} of {len(set(cohort.groups))} people have the id "
             f"of a training person ({listed(same_person_ids, 3)}). If they are the "
-            f"same people, leave them out with {exclude_text(same_person_ids)}; "
-            "`predict` marks all of them in its column remark. If they are different "
-            "people, for example because both studies number their people from 1, give "
+            "same people, leave them out with "
+            f"{format_exclude_option(same_person_ids)}; `predict` marks all of them in "
+            "its column remark. If they are different people, for example because both "
+            "studies number their people from 1, give "
             f"{option_text('ids_are_new', True)}."
         )

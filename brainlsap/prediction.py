@@ -23,15 +23,15 @@ from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, order_classes, read_study, suggest_options
 from brainlsap.data.check import make_refusal_check
 from brainlsap.data.cohort import NOT_GIVEN, check_cohort_given
-from brainlsap.data.covariates import KEY_COLUMNS, has_groups
-from brainlsap.data.flow import exclude_text
+from brainlsap.data.covariates import KEY_COLUMNS, is_categorical_covariate
+from brainlsap.data.flow import format_exclude_option
 from brainlsap.data.load import RefusedStudyError, read_folder
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.quality import (
     SideComparison,
     compare_sides,
     exchanged_sides_text,
-    learn_sides,
+    learn_asymmetry_record,
     unknown_sides_text,
 )
 from brainlsap.data.reading_options import (
@@ -354,7 +354,9 @@ def _measure_side_differences(
         model, cohort.feature_names, cohort.features, cohort.connectomes
     )
     return {
-        value_name: learn_sides(region_values, cohort.groups, cohort.atlas.homotopic)
+        value_name: learn_asymmetry_record(
+            region_values, cohort.groups, cohort.atlas.homotopic
+        )
         for value_name, region_values in values_by_name.items()
     }
 
@@ -430,7 +432,7 @@ def _check_missing_values(
     missing_shares = _compute_missing_shares(model, features)
     fault_findings = _find_sparse_scan_faults(model, features, scan_names)
     if fault_findings:
-        exclude_option_text = exclude_text(
+        exclude_option_text = format_exclude_option(
             [fault_finding.scan for fault_finding in fault_findings]
         )
         raise CohortError(
@@ -557,7 +559,7 @@ def _list_scan_remarks(mask_by_remark: Mapping[str, np.ndarray]) -> list[str | N
 def _find_covariate_range(cohort: Cohort, covariate_name: str) -> tuple[float, float]:
     """Return the smallest and largest value of a covariate; NaN for categories."""
     covariate_series = cohort.table[find_covariate_column(cohort.table, covariate_name)]
-    if has_groups(covariate_name, covariate_series):
+    if is_categorical_covariate(covariate_name, covariate_series):
         return np.nan, np.nan
     number_series = covariate_series.astype(float)
     return float(number_series.min()), float(number_series.max())

@@ -34,7 +34,7 @@ from brainlsap.adni.tables import (
 )
 from brainlsap.data import write_tsv
 from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
-from brainlsap.data.tables import letters_of, write_dataset_description
+from brainlsap.data.tables import get_name_letters, write_dataset_description
 from brainlsap.exceptions import CohortError, check_at_least, check_choice, reading
 from brainlsap.files import fill_folder
 from brainlsap.text import count, describe_counts, listed, option_text, verb_form
@@ -406,7 +406,7 @@ def _parse_scanner_names(image_list_table: pd.DataFrame) -> dict[str, str]:
     )
     for value_by_column in image_list_table.to_dict("records"):
         cell_by_column = {
-            letters_of(str(column_name)): cell_text
+            get_name_letters(str(column_name)): cell_text
             for column_name, cell_text in value_by_column.items()
         }
         protocol_entries = str(cell_by_column.get("imagingprotocol") or "").split(";")
@@ -416,7 +416,7 @@ def _parse_scanner_names(image_list_table: pd.DataFrame) -> dict[str, str]:
             if "=" in protocol_entry
         )
         cell_by_column |= {
-            letters_of(protocol_key): protocol_value
+            get_name_letters(protocol_key): protocol_value
             for protocol_key, protocol_value in protocol_pairs
         }
         scanner_words = [

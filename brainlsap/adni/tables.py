@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from brainlsap.data import read_table
-from brainlsap.data.tables import letters_of
+from brainlsap.data.tables import get_name_letters
 from brainlsap.exceptions import CohortError
 from brainlsap.text import count, describe_counts, listed, option_text
 
@@ -297,7 +297,7 @@ def _find_table_kind(column_names: set[str]) -> str | None:
 def _map_to_standard_columns(column_names: Iterable[str]) -> dict[str, str]:
     """Return standard names for the image and person columns of LONI's list."""
     column_by_letters = {
-        letters_of(column_name): column_name for column_name in column_names
+        get_name_letters(column_name): column_name for column_name in column_names
     }
     spellings_by_name = {"image data id": IMAGE_HEADS, "subject": SUBJECT_HEADS}
     standard_name_by_column = {}

@@ -273,14 +273,14 @@ class _OptionSearch:
             disable=None,
         )
 
-    def _make_reading_options(self, *option_sets: Options) -> ReadingOptions:
+    def _make_reading_options(self, *option_dicts: Options) -> ReadingOptions:
         """Return the options that say which files are in the study, with changes."""
         value_by_option = {
             option_name: self.user_options[option_name]
             for option_name in ("atlas", *_OPENING_OPTIONS)
             if option_name in self.user_options
         }
-        for option_set in option_sets:
+        for option_set in option_dicts:
             opening_option_names = [
                 option_name
                 for option_name in _OPENING_OPTIONS
@@ -292,9 +292,9 @@ class _OptionSearch:
             }
         return DEFAULT_OPTIONS.change(**value_by_option)
 
-    def open_scan_list(self, *option_sets: Options) -> ScanList:
+    def open_scan_list(self, *option_dicts: Options) -> ScanList:
         """Return the scans of the study with the user's options and changes."""
-        return self._open_study(self._make_reading_options(*option_sets))[0]
+        return self._open_study(self._make_reading_options(*option_dicts))[0]
 
     def _open_study(
         self, reading_options: ReadingOptions
@@ -316,14 +316,14 @@ class _OptionSearch:
 
     def adopt_best_options(
         self,
-        option_sets: Iterable[Options],
+        option_dicts: Iterable[Options],
         score_study: _ScoreFunction,
         min_score: float = 0,
     ) -> list[Options]:
         """Adopt the first change by which most is found; return all such."""
         best_score = 0.0
         best_option_sets = list[Options]()
-        for option_set in option_sets:
+        for option_set in option_dicts:
             reading_options = self._make_reading_options(
                 self.adopted_options, option_set
             )
@@ -418,7 +418,7 @@ class _OptionSearch:
             *({"pattern": name_pattern} for name_pattern in name_patterns),
         ]
         best_option_sets = self.adopt_best_options(
-            pattern_option_sets, _count_connectomes
+            pattern_option_sets, _count_scans_with_connectome
         )
         if not best_option_sets:
             file_names = (
@@ -573,7 +573,9 @@ def _make_located_share_function(
     return compute_located_share
 
 
-def _count_connectomes(scan_list: ScanList, feature_sources: FeatureSources) -> float:
+def _count_scans_with_connectome(
+    scan_list: ScanList, feature_sources: FeatureSources
+) -> float:
     """Return the number of scans with a connectome."""
     n_connectomes = 0
     for scan in scan_list.scans:
@@ -608,10 +610,10 @@ def _iter_connectome_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[s
                 yield path_pattern
 
 
-def _replace_id(path_text: str, id_text: str, field_text: str) -> str:
+def _replace_id(path_text: str, id_text: str, placeholder_text: str) -> str:
     """Return a path with a field in place of the id of a person or of a visit."""
     id_pattern = rf"(?i)(?<![A-Z0-9]){re.escape(id_text)}(?![A-Z0-9])"
-    return re.sub(id_pattern, field_text, path_text, count=1)
+    return re.sub(id_pattern, placeholder_text, path_text, count=1)
 
 
 def _count_matching_files(folder: Path, path_pattern: str) -> int:

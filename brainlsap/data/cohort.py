@@ -172,7 +172,7 @@ class Cohort:
             has_known_order = order_classes(self.classes) == (self.classes, True)
             set_attribute(self, "classes_ordered", has_known_order)
         set_attribute(self, "table", to_plain_table(self.table))
-        if fault_findings := _find_faults(self):
+        if fault_findings := _find_cohort_faults(self):
             fault_texts = group_findings(fault_findings)
             raise CohortError(
                 "no cohort can be made from these arguments. Correct these faults",
@@ -305,10 +305,10 @@ class Cohort:
         """
         atlas = load_atlas(atlas)
         covariates = _to_covariate_columns(covariates)
-        connectomes = _to_series_by_scan(connectomes)
+        connectomes = _to_connectome_series(connectomes)
         _check_order_of_arguments(connectomes, features)
         W, findings = _stack_connectomes(connectomes, atlas, negative)
-        feature_name_list, features_by_argument = _split_features_by_name(
+        feature_name_list, features_by_argument = _split_features_by_argument(
             features, feature_names
         )
         findings = [
@@ -371,7 +371,7 @@ class Cohort:
             connectome_origin = NO_CONNECTOME
         if feature_name_list is None:
             feature_name_list = _default_feature_names(X.shape[-1])
-        scan_names, index_person_ids, session_ids = _split_index_ids(
+        scan_names, index_person_ids, session_ids = _split_index_into_ids(
             scan_name_index, n_scans
         )
         label_texts = _to_texts(labels)
@@ -585,10 +585,10 @@ class Cohort:
             ],
             "reading_options": self.reading_options.to_jsonable(),
             "atlas": self.atlas.name,
-            "regions": _jsonable_columns(self.atlas.regions),
-            "table": _jsonable_columns(self.table),
-            "truth": None if self.truth is None else _jsonable_columns(self.truth),
-            "left_out": _jsonable_columns(self.left_out),
+            "regions": _to_jsonable_columns(self.atlas.regions),
+            "table": _to_jsonable_columns(self.table),
+            "truth": None if self.truth is None else _to_jsonable_columns(self.truth),
+            "left_out": _to_jsonable_columns(self.left_out),
         }
         with (
             replace_when_whole(path) as partial_path,
@@ -729,7 +729,7 @@ def _to_covariate_columns(covariates: object) -> Mapping[str, Any] | pd.DataFram
     return covariates
 
 
-def _to_series_by_scan(connectomes: Any) -> Any:
+def _to_connectome_series(connectomes: Any) -> Any:
     """Return connectomes; those of a mapping as a Series, whose index names scans."""
     if not isinstance(connectomes, Mapping):
         return connectomes
@@ -744,7 +744,7 @@ def _default_feature_names(n_features: int) -> list[str]:
     return [f"feature{i + 1}" for i in range(n_features)]
 
 
-def _split_index_ids(
+def _split_index_into_ids(
     scan_name_index: pd.Index | None, n_scans: int
 ) -> tuple[list[str], list[str], list[str]]:
     """Return scan, person and session of every scan, as the index names them."""
@@ -843,7 +843,7 @@ def _check_order_of_arguments(connectomes: object, features: object) -> None:
         )
 
 
-def _split_features_by_name(
+def _split_features_by_argument(
     features: Any, feature_names: str | Sequence[str] | None
 ) -> tuple[Sequence[str] | None, dict[str, Any]]:
     """Return the names of features, if they are known, and the values by argument."""
@@ -869,24 +869,24 @@ def _split_features_by_name(
 
 def _check_shapes(
     W: np.ndarray,
-    features: Mapping[str, np.ndarray],
+    features_by_argument: Mapping[str, np.ndarray],
     labels: Sequence[object],
     groups: Sequence[object] | None,
-    covariates: Mapping[str, Any],
+    values_by_covariate: Mapping[str, Any],
     atlas: Atlas,
 ) -> None:
     """Raise unless all arrays are of as many scans as labels and of the regions."""
     n_scans, n_rois = len(labels), len(atlas)
     scan_region_shape = (n_scans, n_rois)
     shapes_by_argument: dict[str, list[tuple[int, ...]]] = {
-        argument_name: [scan_region_shape] for argument_name in features
+        argument_name: [scan_region_shape] for argument_name in features_by_argument
     }
     shapes_by_argument["connectomes"] = [
         (*scan_region_shape, n_rois),
         (n_rois, n_rois),
     ]
-    if "features" in features:
-        X = features["features"]
+    if "features" in features_by_argument:
+        X = features_by_argument["features"]
         feature_axis_shape = (
             X.shape[2:3] if X.shape[:2] == scan_region_shape else ("n_features",)
         )
@@ -894,15 +894,19 @@ def _check_shapes(
             scan_region_shape,
             (*scan_region_shape, *feature_axis_shape),
         ]
-    array_by_argument: dict[str, Any] = {"connectomes": W, **features, "labels": labels}
+    array_by_argument: dict[str, Any] = {
+        "connectomes": W,
+        **features_by_argument,
+        "labels": labels,
+    }
     if groups is not None:
         array_by_argument["groups"] = groups
     array_by_argument |= {
         f"covariates[{argument_name!r}]": covariate_values
-        for argument_name, covariate_values in covariates.items()
+        for argument_name, covariate_values in values_by_covariate.items()
     }
     # With one scan, the first axis of the features would be taken for scans.
-    for argument_name, feature_values in features.items():
+    for argument_name, feature_values in features_by_argument.items():
         if np.shape(feature_values) == (n_rois,) == (n_scans,):
             raise ParameterError(
                 f"{argument_name} must have shape (n_scans, {n_rois}), with one row "
@@ -1009,16 +1013,16 @@ def _check_person_ids(
 
 
 def _check_label_column(
-    covariates: Mapping[str, Any],
+    values_by_covariate: Mapping[str, Any],
     label_name: str,
     label_texts: Sequence[str],
     scan_names: Sequence[str],
 ) -> None:
     """Raise if covariates have the label, in another order of scans."""
-    label_column_name = find_column_name(covariates, [label_name])
+    label_column_name = find_column_name(values_by_covariate, [label_name])
     if not label_column_name:
         return
-    cell_texts = _to_texts(covariates[label_column_name])
+    cell_texts = _to_texts(values_by_covariate[label_column_name])
     differing_indices = [
         i for i, label_text in enumerate(label_texts) if cell_texts[i] != label_text
     ]
@@ -1175,7 +1179,7 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
         if not are_default_row_names(index_texts)
     ]
     person_ids_by_argument = {
-        argument_name: [*map(_person_id_of_entry, argument_index)]
+        argument_name: [*map(_find_person_id, argument_index)]
         for argument_name, argument_index in index_by_argument.items()
     }
     for (first_argument_name, first_index_texts), (
@@ -1207,9 +1211,7 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
                 "one of the two indexes (.reset_index(drop=True))."
             )
     groups = value_by_argument["groups"]
-    person_ids_from_groups = (
-        [] if groups is None else [*map(_person_id_of_entry, groups)]
-    )
+    person_ids_from_groups = [] if groups is None else [*map(_find_person_id, groups)]
     for argument_name in indexed_argument_names if person_ids_from_groups else ():
         person_ids_from_index = person_ids_by_argument[argument_name]
         if person_ids_from_index != person_ids_from_groups and {
@@ -1270,7 +1272,7 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
     )
 
 
-def _person_id_of_entry(index_entry: object) -> str:
+def _find_person_id(index_entry: object) -> str:
     """Return the person of an entry of an index: sub-01_ses-M00, or (01, M00)."""
     first_level_entry = (
         index_entry[0] if isinstance(index_entry, tuple) else index_entry
@@ -1278,7 +1280,7 @@ def _person_id_of_entry(index_entry: object) -> str:
     return str(first_level_entry).partition("_ses-")[0].removeprefix("sub-")
 
 
-def _jsonable_columns(table: pd.DataFrame) -> dict[str, list[object]]:
+def _to_jsonable_columns(table: pd.DataFrame) -> dict[str, list[object]]:
     """Return the columns of a table as JSON takes them; None where missing."""
     return table.astype(object).where(table.notna(), None).to_dict("list")
 
@@ -1330,7 +1332,7 @@ def find_missing_code_faults(
     return fault_findings
 
 
-def _find_faults(cohort: Cohort) -> list[Finding]:
+def _find_cohort_faults(cohort: Cohort) -> list[Finding]:
     """List contradictions between the parts, and invalid values."""
     scan_table = cohort.table
     classes = cohort.classes

@@ -14,7 +14,7 @@ from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix
 from brainlsap.data.find_files import Scan, parse_scan_identity
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_unsigned_integers
-from brainlsap.data.row_order import UNCHECKED_NAMES, name_rows, regions_of_rows
+from brainlsap.data.row_order import UNCHECKED_NAMES, find_region_by_row, name_rows
 from brainlsap.data.tables import ID_COLUMNS, find_column_name, read_lines
 from brainlsap.exceptions import CohortError, FileFormatError, reading
 from brainlsap.text import count, verb_form
@@ -63,7 +63,7 @@ def read_stack(
     atlas: Atlas,
     scan_keys: Sequence[tuple[str, str]],
     label_source: str | Path | Sequence[str] | None = None,
-    order_name: str | None = None,
+    row_order_name: str | None = None,
 ) -> ConnectomeStack | None:
     """Read the array of all connectomes; None where the file holds no such array.
 
@@ -94,7 +94,7 @@ def read_stack(
     name_list_by_key = raw_matrices[0].name_list_by_key
     if name_list_by_key is None:
         return None
-    origin_text, scan_ids = _choose_ids_and_origin(
+    origin_text, scan_ids = _choose_origin_and_ids(
         stack_path, name_list_by_key, len(raw_matrices), scan_keys
     )
     other_list_by_key = {
@@ -113,13 +113,13 @@ def read_stack(
         stack_path,
         mean_matrix,
         atlas,
-        order_name,
+        row_order_name,
         label_source,
         file_row_names,
         raw_matrices[0].comment_text,
     )
     order_check = OrderCheck(atlas)
-    if order_name != UNCHECKED_NAMES or not row_naming.names:
+    if row_order_name != UNCHECKED_NAMES or not row_naming.names:
         order_check.add(mean_matrix, row_naming, stack_path)
     order_check.raise_refusal()
     if row_naming.adds_parts:
@@ -167,7 +167,7 @@ def _check_equal_rows(
             )
 
 
-def _choose_ids_and_origin(
+def _choose_origin_and_ids(
     stack_path: Path,
     name_list_by_key: Mapping[str, NameList],
     n_scans: int,
@@ -311,7 +311,7 @@ def _choose_row_names(
         if _are_region_names(names_by_list_key[list_key], atlas)
     ]
     region_index_tuples = {
-        regions_of_rows(atlas, names_by_list_key[list_key])
+        find_region_by_row(atlas, names_by_list_key[list_key])
         for list_key in region_list_keys
     }
     if len(region_index_tuples) > 1:

@@ -18,7 +18,7 @@ import pandas as pd
 from brainlsap.arrays import MAX_ASYMMETRY, as_number_array
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names, as_text
-from brainlsap.data.flow import leave_out_text
+from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.row_order import UNCHECKED_NAMES, RowNames, name_rows, row_orders
@@ -185,7 +185,7 @@ def read_connectome(
     """
     check_choice("symmetrize", symmetrize, SYMMETRIZE)
     atlas = load_atlas(atlas)
-    connectome_path, raw_matrix, source_notes = _read_source(source, atlas, measure)
+    connectome_path, raw_matrix, source_notes = _read_raw_matrix(source, atlas, measure)
     _check_matrix_shape(raw_matrix, connectome_path)
     is_file = isinstance(source, str | Path)
     has_unnamed_rows = not is_file and raw_matrix.row_names is None
@@ -212,7 +212,9 @@ def read_connectome(
     is_checked_alone = is_order_checked and order_check is None
     row_order_check = OrderCheck(atlas) if order_check is None else order_check
     if is_order_checked:
-        row_order_check.add(_align_columns(raw_matrix), row_naming, connectome_path)
+        row_order_check.add(
+            _align_columns_with_rows(raw_matrix), row_naming, connectome_path
+        )
     if is_checked_alone:
         row_order_check.raise_refusal()
     if not row_naming.names:  # the collected matrices are refused together
@@ -241,7 +243,7 @@ def read_connectome(
     return ConnectomeFile(symmetric_matrix, as_findings(matrix_notes))
 
 
-def _read_source(
+def _read_raw_matrix(
     source: str | Path | np.ndarray | pd.DataFrame,
     atlas: Atlas,
     measure_name: str | None,
@@ -334,7 +336,7 @@ def _apply_row_names(
     )
 
 
-def _align_columns(raw_matrix: RawMatrix) -> np.ndarray:
+def _align_columns_with_rows(raw_matrix: RawMatrix) -> np.ndarray:
     """Return the weights with columns in the order of rows, where names say both."""
     row_names = raw_matrix.row_names or ()
     column_names = raw_matrix.column_names or ()
@@ -685,7 +687,7 @@ def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
             "the file is empty; expected a matrix of numbers.",
             path=connectome_path,
             kind="empty file",
-            advice=f"Replace the file, or {leave_out_text()}",
+            advice=f"Replace the file, or {format_leave_out_advice()}",
         )
     delimiter = sniff_delimiter(text_lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", text_lines[-1]):
@@ -888,7 +890,9 @@ def _split_names_from_lines(
     if has_corner_cell or not _are_weights(first_line_cells[1:]):
         column_names, text_lines = first_line_cells, text_lines[1:]
     else:
-        column_names = _find_names_in_comments(comment_texts, len(first_line_cells))
+        column_names = _find_column_names_in_comments(
+            comment_texts, len(first_line_cells)
+        )
     first_line_cells = split_cells(text_lines[0], delimiter) if text_lines else [""]
     # below a header with a corner, or with a cell less, the first column has names
     if len(first_line_cells) == n_columns + 1 or not _are_weights(first_line_cells[:1]):
@@ -907,7 +911,9 @@ def _are_weights(cell_texts: Sequence[str]) -> bool:
     return _NUMBERS.fullmatch(" ".join(cell_texts)) is not None
 
 
-def _find_names_in_comments(comment_texts: Sequence[str], n_columns: int) -> list[str]:
+def _find_column_names_in_comments(
+    comment_texts: Sequence[str], n_columns: int
+) -> list[str]:
     """Return the names of columns in a comment, as of NumPy's `savetxt(header=...)`."""
     for comment_text in comment_texts:
         comment_cells = split_cells(comment_text, sniff_delimiter(comment_text)) or [""]

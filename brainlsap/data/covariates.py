@@ -9,7 +9,7 @@ import pandas as pd
 
 from brainlsap.arrays import compute_robust_deviations
 from brainlsap.data.measures import PET_FEATURES
-from brainlsap.data.tables import QUOTES, is_ditto_mark, letters_of
+from brainlsap.data.tables import QUOTES, get_name_letters, is_ditto_mark
 from brainlsap.findings import ASSUMED, FAULT, Finding
 from brainlsap.text import describe_counts, option_text
 
@@ -93,7 +93,8 @@ _FILLERS_TEXT = (
     "collection bl baseline screening magnetic t of at in the for"
 )
 _FILLERS = frozenset(_FILLERS_TEXT.split())
-# Limits for codes in a column whose name says nothing about it: see `has_groups`.
+# Limits for codes in a column whose name says nothing about it: see
+# `is_categorical_covariate`.
 _MAX_CODES = 10
 _MAX_FRACTIONAL_CODES = 5
 _SCANS_PER_CODE_IF_FEW = 3
@@ -146,7 +147,7 @@ def find_covariate_kind(column_name: object) -> str:
     A unit in brackets does not count: `Age (y)` and `Age [years]` are ages.
     """
     name_without_unit = _UNIT_IN_BRACKETS.sub("", str(column_name))
-    name_letters = letters_of(name_without_unit).removesuffix("id")
+    name_letters = get_name_letters(name_without_unit).removesuffix("id")
     return _KIND_OF_NAME.get(name_letters, name_letters)
 
 
@@ -203,7 +204,7 @@ def find_acquisition_kind(column_name: object) -> str:
         for name_word in _split_into_words(column_name)
         if name_word not in _FILLERS
     ]
-    name_letters = letters_of(str(column_name))
+    name_letters = get_name_letters(str(column_name))
     name_stems = [
         name_letters.removesuffix(filler_word) for filler_word in ("", *_FILLERS)
     ]
@@ -220,13 +221,13 @@ _ACQUISITION_KINDS = {
     name_letters: covariate_kind
     for covariate_kind in ("site", "scanner", "phase")
     for name_letters in (
-        *map(letters_of, COVARIATES[covariate_kind]),
-        *map(letters_of, _ACQUISITION_NAMES[covariate_kind].split()),
+        *map(get_name_letters, COVARIATES[covariate_kind]),
+        *map(get_name_letters, _ACQUISITION_NAMES[covariate_kind].split()),
     )
 }
 
 
-def has_groups(column_name: str, covariate_values: pd.Series) -> bool:
+def is_categorical_covariate(column_name: str, covariate_values: pd.Series) -> bool:
     """Return whether a covariate is categorical: whether its values name groups.
 
     Audit, regression, ComBat and confound scores all decide by this function. In this
@@ -252,7 +253,7 @@ def has_groups(column_name: str, covariate_values: pd.Series) -> bool:
     if covariate_kind in IS_CATEGORICAL:
         return IS_CATEGORICAL[covariate_kind]
     name_words = set(_split_into_words(column_name))
-    has_quantity_ending = letters_of(str(column_name)).endswith(_QUANTITY_ENDS)
+    has_quantity_ending = get_name_letters(str(column_name)).endswith(_QUANTITY_ENDS)
     if has_quantity_ending or name_words & _QUANTITY_WORDS:
         return False
     return bool(name_words & _GROUP_WORDS) or _are_group_codes(
@@ -292,27 +293,27 @@ def to_group_texts(covariate_values: pd.Series) -> pd.Series:
     return group_texts.astype(object).where(covariate_values.notna(), None)
 
 
-def match_sexes(
-    sex_spellings: Iterable[str], known_spellings: Collection[str]
+def match_sex_spellings(
+    sex_spellings: Iterable[str], known_sex_spellings: Collection[str]
 ) -> dict[str, str]:
     """Return the known spelling of every sex that is written in another way.
 
     Numbers, and words that may mean either sex, have none.
 
-    >>> match_sexes(["female", "Male", "1"], ["F", "M"])
+    >>> match_sex_spellings(["female", "Male", "1"], ["F", "M"])
     {'female': 'F', 'Male': 'M'}
     """
     other_spellings = [
-        spelling for spelling in sex_spellings if spelling not in known_spellings
+        spelling for spelling in sex_spellings if spelling not in known_sex_spellings
     ]
     lower_word_by_spelling = {
         spelling: spelling.strip().lower()
-        for spelling in (*other_spellings, *known_spellings)
+        for spelling in (*other_spellings, *known_sex_spellings)
     }
     if _AMBIGUOUS_SEX in lower_word_by_spelling.values():
         return {}
     spelling_by_sex: dict[str, str] = {}
-    for known_spelling in known_spellings:
+    for known_spelling in known_sex_spellings:
         if sex := _SEX_OF_WORD.get(lower_word_by_spelling[known_spelling]):
             # Two known words for one sex are two groups.
             if sex in spelling_by_sex:
@@ -588,7 +589,7 @@ def find_covariate_faults(
                 scan_table, column_name, column_name
             )
             fault_findings += find_wrong_number_faults(scan_table, [column_name])
-            if has_groups(column_name, column_values):
+            if is_categorical_covariate(column_name, column_values):
                 fault_findings += find_spelling_faults(
                     column_name, column_values, scan_table.get("scan")
                 )

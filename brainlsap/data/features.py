@@ -37,7 +37,7 @@ from brainlsap.data.find_files import (
     StudyFiles,
     make_ambiguity_error,
 )
-from brainlsap.data.flow import NO_IMAGE, leave_out_text
+from brainlsap.data.flow import NO_IMAGE, format_leave_out_advice
 from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
@@ -58,8 +58,8 @@ from brainlsap.data.region_tables import (
     ScanTable,
     describe_layouts,
     describe_unknown_names,
-    find_other_atlas,
     find_tracer_columns,
+    propose_atlas_option,
     read_region_values,
     read_sheets,
 )
@@ -193,17 +193,19 @@ def read_feature(
     [1.0, 1.01, 1.02]
     """
     atlas = load_atlas(atlas)
-    measure = get_measure_properties(feature)
+    measure_properties = get_measure_properties(feature)
     path = Path(path)
     if path.is_dir():
-        region_values, reading_notes = read_stats(path, atlas, measure, subcortex)
+        region_values, reading_notes = read_stats(
+            path, atlas, measure_properties, subcortex
+        )
     else:
         region_values, reading_notes, region_indices = read_region_values(
-            path, atlas, measure, frames=frames, reference=reference
+            path, atlas, measure_properties, frames=frames, reference=reference
         )
         check_structures_complete(region_indices, atlas, str(path))
     region_values, policy_notes = apply_subcortex_policy(
-        region_values, measure, atlas, subcortex
+        region_values, measure_properties, atlas, subcortex
     )
     return FeatureFile(region_values, (*reading_notes, *policy_notes))
 
@@ -211,7 +213,7 @@ def read_feature(
 def read_stats(
     folder: str | Path,
     atlas: Atlas,
-    measure: MeasureProperties,
+    measure_properties: MeasureProperties,
     subcortex: str = "absent",
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return one measure of a FreeSurfer subject in the order of an atlas, and notes.
@@ -230,8 +232,8 @@ def read_stats(
             "table of regions.",
             path=stats_folder,
         )
-    measure_name = measure.name
-    is_on_surface = measure.on_surface
+    measure_name = measure_properties.name
+    is_on_surface = measure_properties.on_surface
     region_values = np.full(len(atlas.names), np.nan)
     reading_notes = tuple[str, ...]()
     side_by_path: dict[Path, str | None] = {
@@ -308,7 +310,7 @@ def _explain_missing_stats(stats_path: Path, atlas: Atlas) -> str:
     hemisphere = stats_path.name[:2]
     other_paths = sorted(stats_path.parent.glob(f"{hemisphere}.aparc*.stats"))
     if not other_paths:
-        return f". Add the file, or {leave_out_text()}."
+        return f". Add the file, or {format_leave_out_advice()}."
     remake_advice = atlas.settings.get("remake_values", "")
     return f"; {other_paths[0].name} belongs to another parcellation. {remake_advice}"
 
@@ -671,11 +673,11 @@ class FeatureSources:
         subjects_by_visit = self.study_files.subjects_by_person.get(participant_id, {})
         return (
             session_id in subjects_by_visit
-            or session_id in self.session_names_by_person.get(participant_id, {})
+            or session_id in self.session_by_person_and_visit.get(participant_id, {})
         )
 
     @cached_property
-    def session_names_by_person(self) -> dict[str, dict[str, str]]:
+    def session_by_person_and_visit(self) -> dict[str, dict[str, str]]:
         """Visits with FreeSurfer subjects or rows of regional tables, by person."""
         scan_identities = [
             scan_identity
@@ -692,16 +694,16 @@ class FeatureSources:
             scan_identities = [
                 scan_identity
                 for parsed_table in region_tables
-                for scan_identity in parsed_table.scan_names
+                for scan_identity in parsed_table.scan_identities
             ]
-        session_names_by_person: dict[str, dict[str, str]] = {}
+        session_by_person_and_visit: dict[str, dict[str, str]] = {}
         for scan_identity in scan_identities:
             participant_id, session_id = self.study_files.get_scan_key(scan_identity)
             if session_id:
-                session_names_by_person.setdefault(participant_id, {}).setdefault(
+                session_by_person_and_visit.setdefault(participant_id, {}).setdefault(
                     session_id, scan_identity.session or session_id
                 )
-        return session_names_by_person
+        return session_by_person_and_visit
 
     def locate_feature(
         self, feature_name: str, scans: Sequence[Scan]
@@ -710,9 +712,11 @@ class FeatureSources:
 
         Raises a CohortError if there is none for any scan.
         """
-        measure = get_measure_properties(feature_name)
+        measure_properties = get_measure_properties(feature_name)
         if self.table_paths is None:
-            scan_sources, reading_notes = self._locate_region_files(measure, scans)
+            scan_sources, reading_notes = self._locate_region_files(
+                measure_properties, scans
+            )
             if scan_sources:
                 return scan_sources, reading_notes
             if feature_name in self.study_files.patterns:
@@ -722,11 +726,13 @@ class FeatureSources:
             run_pairs_by_scan = [
                 scan.find_entries(self.study_files.subjects_by_person) for scan in scans
             ]
-            if measure.in_stats and any(run_pairs_by_scan):
+            if measure_properties.in_stats and any(run_pairs_by_scan):
                 return self._choose_freesurfer_runs(scans, run_pairs_by_scan)
-        region_column_by_index = self._choose_columns(measure)
+        region_column_by_index = self._choose_column_by_region(measure_properties)
         if region_column_by_index:
-            return self._read_table_rows(region_column_by_index, scans, measure)
+            return self._read_table_rows(
+                region_column_by_index, scans, measure_properties
+            )
         table_errors = [
             error
             for error in self.skipped_table_errors
@@ -740,10 +746,10 @@ class FeatureSources:
             )
         if self.table_paths is None:
             self._refuse_unread_table(feature_name)
-        search_text = self._explain_search(measure, scans)
+        search_text = self._explain_search(measure_properties, scans)
         raise CohortError(
             f"{feature_name}: not found in any file or table; expected {search_text}",
-            values=find_other_atlas(
+            values=propose_atlas_option(
                 [
                     parsed_table.unmatched_region_names
                     for parsed_table in self.scan_tables
@@ -783,13 +789,13 @@ class FeatureSources:
         ][:5]
 
     def _locate_region_files(
-        self, measure: MeasureProperties, scans: Sequence[Scan]
+        self, measure_properties: MeasureProperties, scans: Sequence[Scan]
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's table of regions, and notes; nothing if no scan has one.
 
         A scan without a table has a fault instead.
         """
-        feature_name = measure.name
+        feature_name = measure_properties.name
         optional_sources = list[Source | None]()
         for scan in scans:
             try:
@@ -801,7 +807,7 @@ class FeatureSources:
         if not any(optional_sources):
             return [], []
         expected_text = self.study_files.patterns.get(
-            feature_name, measure.expected_files_text
+            feature_name, measure_properties.expected_files_text
         )
         scan_sources = list[Source]()
         for scan, scan_source in zip(scans, optional_sources, strict=True):
@@ -810,7 +816,7 @@ class FeatureSources:
                 continue
             message = (
                 f"the table of regions for {feature_name} is missing; expected a "
-                f"file {expected_text}. Add this file, or {leave_out_text()}"
+                f"file {expected_text}. Add this file, or {format_leave_out_advice()}"
             )
             message = "; not used: ".join(
                 [message, *self._describe_other_tracers(feature_name, [scan])]
@@ -835,21 +841,24 @@ class FeatureSources:
             )
         return scan_sources, reading_notes
 
-    def _explain_search(self, measure: MeasureProperties, scans: Sequence[Scan]) -> str:
+    def _explain_search(
+        self, measure_properties: MeasureProperties, scans: Sequence[Scan]
+    ) -> str:
         """Return the places searched for a feature, their contents, and reasons."""
-        feature_name = measure.name
+        feature_name = measure_properties.name
         folders_text = ", ".join(
             map(str, self.table_paths or [self.study_files.folder])
         )
         search_text = f"a table with {describe_layouts()}, in {folders_text}"
         if self.table_paths is None:
-            if measure.in_stats:
+            if measure_properties.in_stats:
                 search_text = (
                     "FreeSurfer subjects in this folder or in "
                     f"{option_text('subjects_dir')}, or {search_text}"
                 )
             search_text = (
-                f"files {measure.expected_files_text} of the scans, or {search_text}"
+                f"files {measure_properties.expected_files_text} of the scans, or "
+                f"{search_text}"
             )
         file_names_text = " ".join(
             file_path.name for scan in scans for file_path in scan.files
@@ -882,7 +891,7 @@ class FeatureSources:
             for parsed_table in self.scan_tables
         ]
         freesurfer_pattern = self.study_files.patterns.get("freesurfer")
-        if measure.in_stats and self.study_files.subjects_by_person:
+        if measure_properties.in_stats and self.study_files.subjects_by_person:
             subject_names_text = listed(self.study_files.subjects_by_person, 3)
             scan_names_text = listed((scan.name for scan in scans), 3)
             rejection_reasons.append(
@@ -890,7 +899,7 @@ class FeatureSources:
                 f"scans are named {scan_names_text}. Write the same IDs in the table "
                 "of participants as in the names of the FreeSurfer folders"
             )
-        elif measure.in_stats and freesurfer_pattern:
+        elif measure_properties.in_stats and freesurfer_pattern:
             rejection_reasons.append(
                 f"the pattern {freesurfer_pattern!r} of freesurfer "
                 f"({option_text('pattern')}) fits no folder of a subject"
@@ -904,7 +913,7 @@ class FeatureSources:
     def _choose_freesurfer_runs(
         self,
         scans: Sequence[Scan],
-        run_pairs_by_scan: Sequence[list[tuple[ScanIdentity, Path]]],
+        run_pair_lists: Sequence[list[tuple[ScanIdentity, Path]]],
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return every scan's FreeSurfer subject, all of one kind of run.
 
@@ -912,11 +921,11 @@ class FeatureSources:
         """
         cross_sectional_run_flags = [
             any(not scan_identity.template_name for scan_identity, _ in run_pairs)
-            for run_pairs in run_pairs_by_scan
+            for run_pairs in run_pair_lists
         ]
         longitudinal_run_flags = [
             any(scan_identity.template_name for scan_identity, _ in run_pairs)
-            for run_pairs in run_pairs_by_scan
+            for run_pairs in run_pair_lists
         ]
         if all(cross_sectional_run_flags) and all(longitudinal_run_flags):
             raise CohortError(
@@ -929,7 +938,7 @@ class FeatureSources:
         run_kind = _LONGITUDINAL if are_longitudinal else _CROSS_SECTIONAL
         other_run_kind = _CROSS_SECTIONAL if are_longitudinal else _LONGITUDINAL
         scan_sources = list[Source]()
-        for scan, run_pairs in zip(scans, run_pairs_by_scan, strict=True):
+        for scan, run_pairs in zip(scans, run_pair_lists, strict=True):
             run_paths = [
                 run_path
                 for scan_identity, run_path in run_pairs
@@ -957,7 +966,7 @@ class FeatureSources:
                 "; expected a folder that has the name of the scan and contains the "
                 "folder stats, but the FreeSurfer folders are named "
                 f"{listed(self.study_files.subjects_by_person, 3)}. Add the folder, or "
-                f"{leave_out_text()}"
+                f"{format_leave_out_advice()}"
             )
             scan_sources.append(Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name))
         return scan_sources, [f"FreeSurfer: the stats of {run_kind} runs were read"]
@@ -972,7 +981,7 @@ class FeatureSources:
         self,
         feature_name: str,
         scale_column_name: str,
-        scale_names: Sequence[str | None],
+        scan_scale_names: Sequence[str | None],
         origin_text: str,
     ) -> list[Finding]:
         """Keep a column that tells on which scale values are, if it differs by scan.
@@ -983,7 +992,7 @@ class FeatureSources:
         scale_display_texts = [
             listed(sorted(tracer.name for tracer in find_tracers(scale_name)))
             or scale_name
-            for scale_name in scale_names
+            for scale_name in scan_scale_names
             if scale_name
         ]
         scale_text_counts = Counter(scale_display_texts)
@@ -994,7 +1003,7 @@ class FeatureSources:
                 scale_column_name = (
                     f"{feature_name}_{find_covariate_kind(scale_column_name)}"
                 )
-            self.scale_names_by_column[scale_column_name] = list(scale_names)
+            self.scale_names_by_column[scale_column_name] = list(scan_scale_names)
         counts_text = describe_counts(scale_text_counts.most_common(), max_items=5)
         message = (
             f"{feature_name}: {origin_text} has {len(scale_text_counts)} different "
@@ -1005,7 +1014,7 @@ class FeatureSources:
 
     def _check_tracers(
         self,
-        measure: MeasureProperties,
+        measure_properties: MeasureProperties,
         parsed_table: ScanTable,
         row_indices: Sequence[int],
         is_tracer_unnamed: bool,
@@ -1015,7 +1024,7 @@ class FeatureSources:
         If no column of regions names its tracer (`is_tracer_unnamed`), neither the
         table's name nor the names of its other columns may name another.
         """
-        feature_name = measure.name
+        feature_name = measure_properties.name
         if feature_name not in (*PET_FEATURES, "suvr"):
             return
         for tracer_column_name in find_tracer_columns(parsed_table.text_table):
@@ -1075,16 +1084,18 @@ class FeatureSources:
                 "or in the file name"
             )
 
-    def _choose_columns(self, measure: MeasureProperties) -> dict[int, _RegionColumn]:
+    def _choose_column_by_region(
+        self, measure_properties: MeasureProperties
+    ) -> dict[int, _RegionColumn]:
         """Return the column of every region (position in the atlas) of a feature.
 
         A column that names the feature comes before one that names no measure, and a
         table that names regions of the atlas alone before one that names more. Raises a
         CohortError if two tables are left.
         """
-        cortex_measure_names = (*map(str.lower, measure.header_measures), "")
+        cortex_measure_names = (*map(str.lower, measure_properties.header_measures), "")
         subcortex_measure_names: tuple[str, ...] = cortex_measure_names
-        if measure.on_surface:
+        if measure_properties.on_surface:
             has_volumes = self.subcortex == "volume"
             subcortex_measure_names = ("volume", "") if has_volumes else ()
         rank_column_pairs_by_region: dict[
@@ -1092,7 +1103,7 @@ class FeatureSources:
         ] = {}
         for parsed_table in self.scan_tables:
             has_file_name_measure = _is_measure_in_file_name(
-                parsed_table.name_and_sheet, measure.name
+                parsed_table.name_and_sheet, measure_properties.name
             )
             for header_measure, region_index in parsed_table.values_by_measure_region:
                 is_cortex = self.atlas.cortex[region_index]
@@ -1135,26 +1146,26 @@ class FeatureSources:
                 if is_one_file:
                     advice_text = "Keep only one of them in this file"
                 raise CohortError(
-                    f"{measure.name}: several tables contain the same regions: "
-                    f"{paths_text}. {advice_text}"
+                    f"{measure_properties.name}: several tables contain the same "
+                    f"regions: {paths_text}. {advice_text}"
                 )
             region_column_by_index[region_index] = best_columns[0]
         return region_column_by_index
 
-    def _compare_ids(self, parsed_table: ScanTable) -> None:
+    def _check_same_people(self, parsed_table: ScanTable) -> None:
         """Raise if a table gives ids of the table of people to other people.
 
         The check is skipped if the user named the column of ids.
         """
-        if self.people_table is None or self.user_columns.id:
+        if self.people_table is None or self.user_columns.id_column_names:
             return
         person_ids = [
             self.study_files.get_scan_key(scan_identity)[0]
-            for scan_identity in self.people_table.scan_names
+            for scan_identity in self.people_table.scan_identities
         ]
         table_person_ids = [
             self.study_files.get_scan_key(scan_identity)[0]
-            for scan_identity in parsed_table.scan_names
+            for scan_identity in parsed_table.scan_identities
         ]
         message = describe_exchanged_ids(
             person_ids,
@@ -1179,7 +1190,7 @@ class FeatureSources:
         self,
         region_column_by_index: dict[int, _RegionColumn],
         scans: Sequence[Scan],
-        measure: MeasureProperties,
+        measure_properties: MeasureProperties,
     ) -> tuple[list[Source], list[Finding | str]]:
         """Return the values of every scan in tables with a row per scan, and notes.
 
@@ -1195,13 +1206,13 @@ class FeatureSources:
             used_table.name_and_sheet for used_table in used_tables
         )
         reading_notes: list[Finding | str] = [
-            f"{measure.name} was read from {table_names_text}"
+            f"{measure_properties.name} was read from {table_names_text}"
         ]
         feature_values = np.full((len(scans), len(self.atlas)), np.nan)
         fault_by_scan_index = dict[int, Finding]()
         for used_table in used_tables:
-            self._compare_ids(used_table)
-            row_index_lists, table_fault_by_scan_index = self._match_rows(
+            self._check_same_people(used_table)
+            row_index_lists, table_fault_by_scan_index = self._match_rows_to_scans(
                 used_table, scans
             )
             fault_by_scan_index |= table_fault_by_scan_index
@@ -1220,13 +1231,13 @@ class FeatureSources:
                 if region_column.table is used_table
             }
             is_tracer_unnamed = not header_measures.isdisjoint(
-                _get_unspecific_header_measures(measure)
+                _get_unspecific_header_measures(measure_properties)
             )
             self._check_tracers(
-                measure, used_table, matched_row_indices, is_tracer_unnamed
+                measure_properties, used_table, matched_row_indices, is_tracer_unnamed
             )
             reading_notes += self._collect_scale_columns(
-                measure, used_table, first_row_indices
+                measure_properties, used_table, first_row_indices
             )
             filled_row_indices = [
                 first_row_index or 0 for first_row_index in first_row_indices
@@ -1253,8 +1264,8 @@ class FeatureSources:
         if unmeasured_region_names:
             region_names_text = listed(unmeasured_region_names, 5)
             reading_notes.append(
-                f"{measure.name} was not measured in any scan in these regions: "
-                f"{region_names_text}"
+                f"{measure_properties.name} was not measured in any scan in these "
+                f"regions: {region_names_text}"
             )
         _check_one_kind_of_run(used_tables, table_names_text)
         self._check_regions(region_column_by_index, used_tables)
@@ -1262,16 +1273,20 @@ class FeatureSources:
             if any(
                 region_column.table is used_table
                 and region_column.header_measure
-                in _get_unspecific_header_measures(measure)
-                and (self.atlas.cortex[region_index] or not measure.on_surface)
+                in _get_unspecific_header_measures(measure_properties)
+                and (
+                    self.atlas.cortex[region_index] or not measure_properties.on_surface
+                )
                 for region_index, region_column in region_column_by_index.items()
             ):
-                self._refuse_other_measure(measure.name, used_table, used_tables)
-        reading_notes += self._check_unnamed(
-            region_column_by_index, measure, feature_values, table_names_text
+                self._refuse_other_measure(
+                    measure_properties.name, used_table, used_tables
+                )
+        reading_notes += self._check_unnamed_columns(
+            region_column_by_index, measure_properties, feature_values, table_names_text
         )
         reading_notes += self._describe_unused_subcortex(
-            region_column_by_index, measure, used_tables
+            region_column_by_index, measure_properties, used_tables
         )
         scan_sources: list[Source] = [
             fault_by_scan_index.get(i, scan_values)
@@ -1279,7 +1294,7 @@ class FeatureSources:
         ]
         return scan_sources, reading_notes
 
-    def _match_rows(
+    def _match_rows_to_scans(
         self, parsed_table: ScanTable, scans: Sequence[Scan]
     ) -> tuple[list[list[int]], dict[int, Finding]]:
         """Return the rows of every scan in a table, and faults by scan.
@@ -1287,7 +1302,7 @@ class FeatureSources:
         A fault is no row, more than one, or a row with a fault.
         """
         row_indices_by_person: dict[str, dict[str, list[int]]] = {}
-        for row_index, scan_identity in enumerate(parsed_table.scan_names):
+        for row_index, scan_identity in enumerate(parsed_table.scan_identities):
             participant_id, session_id = self.study_files.get_scan_key(scan_identity)
             row_indices_by_person.setdefault(participant_id, {}).setdefault(
                 session_id, []
@@ -1308,10 +1323,10 @@ class FeatureSources:
                     scan=scan.name,
                     got=count(len(row_indices), "row"),
                     advice="Delete the rows that are wrong, write the visits in a "
-                    f"column session_id, or {leave_out_text()}",
+                    f"column session_id, or {format_leave_out_advice()}",
                 )
-            elif row_indices and row_indices[0] in parsed_table.row_faults:
-                row_finding = parsed_table.row_faults[row_indices[0]]
+            elif row_indices and row_indices[0] in parsed_table.fault_by_row_index:
+                row_finding = parsed_table.fault_by_row_index[row_indices[0]]
                 fault_by_scan_index[i] = replace(row_finding, scan=scan.name)
             elif not row_indices:
                 row_indices_by_visit = row_indices_by_person.get(scan.key[0])
@@ -1320,7 +1335,7 @@ class FeatureSources:
                     row_hint = _explain_absent_visit(row_indices_by_visit)
                 missing_row_text = (
                     f"no row in {parsed_table.path_and_sheet}, {row_hint}. If the "
-                    f"row is really missing, add it, or {leave_out_text()}"
+                    f"row is really missing, add it, or {format_leave_out_advice()}"
                 )
                 fault_by_scan_index[i] = Finding(
                     missing_row_text, FAULT, kind=NO_IMAGE, scan=scan.name
@@ -1336,11 +1351,11 @@ class FeatureSources:
         if self.people_table is not None:
             people_table_ids = {
                 self.study_files.get_scan_key(scan_identity)[0]
-                for scan_identity in self.people_table.scan_names
+                for scan_identity in self.people_table.scan_identities
             }
             unlisted_participant_ids = dict.fromkeys(
                 scan_identity.participant
-                for scan_identity in parsed_table.scan_names
+                for scan_identity in parsed_table.scan_identities
                 if self.study_files.get_scan_key(scan_identity)[0]
                 not in people_table_ids
             )
@@ -1360,15 +1375,19 @@ class FeatureSources:
                     f"{listed(unlisted_participant_ids, 3)}; {spelling_advice}"
                 )
         people_text = listed(
-            (scan_identity.participant for scan_identity in parsed_table.scan_names), 3
+            (
+                scan_identity.participant
+                for scan_identity in parsed_table.scan_identities
+            ),
+            3,
         )
         return f"whose rows are named {people_text}; {spelling_advice}"
 
     def _collect_scale_columns(
         self,
-        measure: MeasureProperties,
+        measure_properties: MeasureProperties,
         parsed_table: ScanTable,
-        row_indices: Sequence[int | None],
+        scan_row_indices: Sequence[int | None],
     ) -> list[Finding]:
         """Keep the columns of a table that tell on which scale its values are."""
         scale_column_names = [
@@ -1381,15 +1400,18 @@ class FeatureSources:
             [*scale_column_names, *find_tracer_columns(parsed_table.text_table)]
         ):
             column_cells = parsed_table.text_table[scale_column_name].to_numpy()
-            scale_names = [
+            scan_scale_names = [
                 None if row_index is None else column_cells[row_index]
-                for row_index in row_indices
+                for row_index in scan_row_indices
             ]
             origin_text = (
                 f"the column {scale_column_name!r} of {parsed_table.name_and_sheet}"
             )
             scale_findings += self._collect_scale_column(
-                measure.name, scale_column_name, scale_names, origin_text
+                measure_properties.name,
+                scale_column_name,
+                scan_scale_names,
+                origin_text,
             )
         return scale_findings
 
@@ -1420,7 +1442,7 @@ class FeatureSources:
         }
         unused_scan_names = tuple(
             scan_identity.text
-            for row_index, scan_identity in enumerate(parsed_table.scan_names)
+            for row_index, scan_identity in enumerate(parsed_table.scan_identities)
             if row_index not in used_row_indices
         )
         if unused_scan_names:
@@ -1462,7 +1484,7 @@ class FeatureSources:
             raise FileFormatError(
                 " ".join(message_parts).strip(),
                 path=error.path,
-                values=find_other_atlas(
+                values=propose_atlas_option(
                     [used_table.unmatched_region_names for used_table in used_tables],
                     self.atlas,
                 ),
@@ -1525,11 +1547,11 @@ class FeatureSources:
                 f"columns{unread_text}"
             )
 
-    def _check_unnamed(
+    def _check_unnamed_columns(
         self,
         region_column_by_index: dict[int, _RegionColumn],
-        measure: MeasureProperties,
-        region_values: np.ndarray,
+        measure_properties: MeasureProperties,
+        scan_region_values: np.ndarray,
         table_names_text: str,
     ) -> list[Finding]:
         """Check columns of the cortex that do not name the measure; return a note.
@@ -1537,17 +1559,20 @@ class FeatureSources:
         Raises a CohortError unless the user named the feature and the values are
         plausible for it.
         """
-        measure_name = measure.name
+        measure_name = measure_properties.name
         unnamed_region_indices = [
             region_index
             for region_index, region_column in region_column_by_index.items()
             if self.atlas.cortex[region_index]
-            and region_column.header_measure in _get_unspecific_header_measures(measure)
+            and region_column.header_measure
+            in _get_unspecific_header_measures(measure_properties)
         ]
         if not unnamed_region_indices:
             return []
-        median_value = np.nanmedian(region_values[:, unnamed_region_indices])
-        lowest_plausible_value, highest_plausible_value = measure.plausible_range
+        median_value = np.nanmedian(scan_region_values[:, unnamed_region_indices])
+        lowest_plausible_value, highest_plausible_value = (
+            measure_properties.plausible_range
+        )
         is_plausible = lowest_plausible_value <= median_value <= highest_plausible_value
         kind_word = (
             "tracer"
@@ -1612,7 +1637,7 @@ class FeatureSources:
     def _describe_unused_subcortex(
         self,
         region_column_by_index: dict[int, _RegionColumn],
-        measure: MeasureProperties,
+        measure_properties: MeasureProperties,
         parsed_tables: Sequence[ScanTable],
     ) -> list[Finding]:
         """Return a note on subcortical columns that a measure of the surface leaves."""
@@ -1624,14 +1649,13 @@ class FeatureSources:
             and not self.atlas.cortex[region_index]
             and region_index not in region_column_by_index
         }
-        if not measure.on_surface or not unused_measure_region_pairs:
+        if not measure_properties.on_surface or not unused_measure_region_pairs:
             return []
         n_regions = len(
             {region_index for _, region_index in unused_measure_region_pairs}
         )
-        note_text = (
-            f"{measure.name}: {count(n_regions, 'subcortical column', 'are')} left out"
-        )
+        columns_text = count(n_regions, "subcortical column", "are")
+        note_text = f"{measure_properties.name}: {columns_text} left out"
         volume_region_indices = {
             region_index
             for header_measure, region_index in unused_measure_region_pairs
@@ -1647,9 +1671,9 @@ class FeatureSources:
         return [Finding(note_text, LEFT_OUT)]
 
 
-def _get_unspecific_header_measures(measure: MeasureProperties) -> set[str]:
+def _get_unspecific_header_measures(measure_properties: MeasureProperties) -> set[str]:
     """Return the kind of values in column names without a measure: none, or a ratio."""
-    return {"", "suvr"} - {measure.name}
+    return {"", "suvr"} - {measure_properties.name}
 
 
 def _is_measure_in_file_name(file_name: str, measure_name: str) -> bool:
@@ -1677,7 +1701,7 @@ def _check_one_kind_of_run(
     run_base_flags = {
         bool(scan_identity.template_name)
         for parsed_table in parsed_tables
-        for scan_identity in parsed_table.scan_names
+        for scan_identity in parsed_table.scan_identities
     }
     if len(run_base_flags) > 1:
         raise CohortError(

@@ -19,7 +19,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.data.connectomes import FORMATS
-from brainlsap.data.flow import leave_out_text
+from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.id_columns import (
     NO_CHOICE,
     UserColumns,
@@ -40,7 +40,7 @@ from brainlsap.data.tables import (
     is_ditto_mark,
     is_formula_error,
     read_columns,
-    split_instances,
+    split_rows_by_visit,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
 from brainlsap.text import listed, option_text
@@ -171,14 +171,14 @@ def read_scan_rows(
     them. Raises FileFormatError where the file is no table, no column names the scans,
     or two could, or rows do not name scans.
     """
-    cells_by_column = split_instances(read_columns(table_path, sheet_name))
-    id_column = find_user_column(cells_by_column, user_columns.id)
+    cells_by_column = split_rows_by_visit(read_columns(table_path, sheet_name))
+    id_column = find_user_column(cells_by_column, user_columns.id_column_names)
     if id_column is None:
         id_column = _choose_id_column(table_path, cells_by_column)
     saved_index_names = find_saved_index(cells_by_column)
     scan_identities = _pop_scan_identities(table_path, cells_by_column, id_column)
     session_column = find_user_column(
-        cells_by_column, user_columns.session
+        cells_by_column, user_columns.session_column_names
     ) or find_session_column(cells_by_column)
     if session_column:
         session_ids = _pop_sessions(table_path, cells_by_column, session_column)
@@ -202,17 +202,19 @@ def read_scan_rows(
     )
 
 
-def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> str:
+def _choose_id_column(table_path: str | Path, cells_by_column: TableColumns) -> str:
     """Return the column of ids; raise where none is, or several could be."""
-    id_choice = choose_id_column(table_columns)
+    id_choice = choose_id_column(cells_by_column)
     if id_choice.column_name is not None:
         return id_choice.column_name
     candidates_text = listed(map(repr, id_choice.candidates), 5)
     if not candidates_text:
-        candidates_text = f"none; the columns are {listed(map(repr, table_columns), 8)}"
+        candidates_text = (
+            f"none; the columns are {listed(map(repr, cells_by_column), 8)}"
+        )
     hint_text = ""
-    if table_columns.comment_line_numbers:
-        comment_line_number = table_columns.comment_line_numbers[-1]
+    if cells_by_column.comment_line_numbers:
+        comment_line_number = cells_by_column.comment_line_numbers[-1]
         hint_text = (
             f" Line {comment_line_number} begins with # and was read as a comment. If "
             "this line is the header, delete the #."
@@ -226,14 +228,14 @@ def _choose_id_column(table_path: str | Path, table_columns: TableColumns) -> st
 
 
 def _pop_scan_identities(
-    table_path: str | Path, table_columns: TableColumns, id_column: str
+    table_path: str | Path, cells_by_column: TableColumns, id_column: str
 ) -> list[ScanIdentity]:
     """Remove the column of ids, and return its names; raise where a row has none."""
-    id_texts = table_columns.pop(id_column)
+    id_texts = cells_by_column.pop(id_column)
     scan_identities = [parse_scan_identity(id_text or "") for id_text in id_texts]
-    missing_word_by_row = table_columns.missing_words.get(id_column, {})
+    missing_word_by_row = cells_by_column.missing_words.get(id_column, {})
     row_texts = [
-        f"row {table_columns.line_numbers[row_index]} "
+        f"row {cells_by_column.line_numbers[row_index]} "
         f"({id_text or missing_word_by_row.get(row_index, 'empty')})"
         for row_index, (id_text, scan_identity) in enumerate(
             zip(id_texts, scan_identities, strict=True)
@@ -253,18 +255,19 @@ def _pop_scan_identities(
 
 
 def _pop_sessions(
-    table_path: str | Path, table_columns: TableColumns, session_column: str
+    table_path: str | Path, cells_by_column: TableColumns, session_column: str
 ) -> list[str | None]:
     """Remove the column of visits, and return its cells; raise at failed formulas."""
-    session_cells = table_columns.pop(session_column)
+    session_cells = cells_by_column.pop(session_column)
     for row_index, session_cell in enumerate(session_cells):
         if is_formula_error(session_cell):
             raise FileFormatError(
                 f"the column {session_column} must contain the name of a visit, or "
                 "be empty",
                 path=table_path,
-                got=f"{session_cell!r} in row {table_columns.line_numbers[row_index]}, "
-                "the result of a failed formula",
+                got=f"{session_cell!r} in row "
+                f"{cells_by_column.line_numbers[row_index]}, the result of a failed "
+                "formula",
                 advice="Write the visit in this row.",
             )
     return session_cells
@@ -392,7 +395,7 @@ class StudyFiles:
         ] = {}
         self.subject_aliases = dict[str, str]()
         self.table_paths: list[Path] = []
-        all_found_files = self._walk_all(self._list_data_sets(added_folders))
+        all_found_files = self._walk_all_data_sets(self._list_data_sets(added_folders))
         identity_by_path = self._find_flat_connectomes()
         self.flat_connectomes = set(identity_by_path)
         # of two spellings of a visit, that of the files counts
@@ -411,7 +414,7 @@ class StudyFiles:
             for scan_identity in visit_identities
         }
         self._visits.pop("", None)
-        self._joined_name = self._compile_joined_name()
+        self._joined_name = self._compile_joined_name_pattern()
         all_found_files += [
             _FoundFiles(identity_by_path[connectome_path], None, [connectome_path])
             for connectome_path in sorted(identity_by_path)
@@ -420,7 +423,9 @@ class StudyFiles:
             if found_files.subject_folder is None:
                 self._add_files(found_files.scan_identity, found_files.files)
             else:
-                self._add_subject(found_files.scan_identity, found_files.subject_folder)
+                self._add_freesurfer_subject(
+                    found_files.scan_identity, found_files.subject_folder
+                )
 
     @staticmethod
     def _check_folders(folder_paths: Iterable[Path]) -> None:
@@ -454,7 +459,7 @@ class StudyFiles:
         }
         return list(reversed(path_by_real_path.values()))
 
-    def _walk_all(self, data_set_paths: Iterable[Path]) -> list[_FoundFiles]:
+    def _walk_all_data_sets(self, data_set_paths: Iterable[Path]) -> list[_FoundFiles]:
         """Return the files of all data sets; with `subjects_dir` its subjects only."""
         all_found_files = [
             found_files
@@ -483,14 +488,14 @@ class StudyFiles:
         return {
             connectome_path: scan_identity
             for path_template in path_templates
-            for connectome_path, scan_identity in self._fit_template(
+            for connectome_path, scan_identity in self._find_connectomes_by_template(
                 path_template
             ).items()
             if connectome_path.suffix.lower() in FORMATS
             and not _LABEL_LIST.search(connectome_path.name)
         }
 
-    def _compile_joined_name(self) -> re.Pattern[str]:
+    def _compile_joined_name_pattern(self) -> re.Pattern[str]:
         """Return the pattern of names that join a participant and a visit.
 
         The visit is one of the study's, or differs from one only in its number.
@@ -512,7 +517,9 @@ class StudyFiles:
             folder_by_visit = self.sessions.setdefault(participant_id, {})
             folder_by_visit.setdefault(session_id, scan_identity.session or session_id)
 
-    def _add_subject(self, scan_identity: ScanIdentity, subject_folder: Path) -> None:
+    def _add_freesurfer_subject(
+        self, scan_identity: ScanIdentity, subject_folder: Path
+    ) -> None:
         """Add a FreeSurfer subject, which may be named by more than an id."""
         participant_id, session_id = self.get_scan_key(scan_identity)
         if participant_id not in self._people:
@@ -577,7 +584,7 @@ class StudyFiles:
                     if table_path.suffix.lower() in TABLE_SUFFIXES
                 ]
                 continue
-            subject_files = self._find_subject(
+            subject_files = self._find_freesurfer_subject(
                 data_set_path, folder_path, folder_names, visible_file_names
             )
             if subject_files is not None:
@@ -630,7 +637,7 @@ class StudyFiles:
             0
         ] in self._people or folder_name.startswith("sub-")
 
-    def _find_subject(
+    def _find_freesurfer_subject(
         self,
         data_set_path: Path,
         folder_path: Path,
@@ -674,10 +681,12 @@ class StudyFiles:
             scan_identity or parse_scan_identity(file_name), subject_folder, []
         )
 
-    def _fit_template(self, pattern: str) -> dict[Path, ScanIdentity]:
+    def _find_connectomes_by_template(
+        self, path_template: str
+    ) -> dict[Path, ScanIdentity]:
         """Find connectomes by a path with fields, and read the scan of each from it."""
-        field_names = re.findall(r"\{(.*?)\}", pattern)
-        pattern_path = PurePosixPath(pattern)
+        field_names = re.findall(r"\{(.*?)\}", path_template)
+        pattern_path = PurePosixPath(path_template)
         is_below_folder = (
             not pattern_path.is_absolute() and ".." not in pattern_path.parts
         )
@@ -685,16 +694,18 @@ class StudyFiles:
             raise ParameterError(
                 "pattern must be a path inside the folder of the study. It must "
                 "contain {scan} once, or {participant} once and {session} at most "
-                f"once; got {pattern!r}."
+                f"once; got {path_template!r}."
             )
-        path_regex = re.sub(r"\\\*", "[^/]*?", re.escape(pattern))
+        path_regex = re.sub(r"\\\*", "[^/]*?", re.escape(path_template))
         for field_name in field_names:
             field_regex = "[^_/]+" if field_name == "session" else ".+?"
             path_regex = path_regex.replace(
                 re.escape(f"{{{field_name}}}"), f"(?P<{field_name}>{field_regex})"
             )
         identity_by_path = dict[Path, ScanIdentity]()
-        for matrix_path in self.folder.glob(re.sub(r"(\*|\{.*?\})+", "*", pattern)):
+        for matrix_path in self.folder.glob(
+            re.sub(r"(\*|\{.*?\})+", "*", path_template)
+        ):
             path_match = re.fullmatch(
                 path_regex, matrix_path.relative_to(self.folder).as_posix()
             )
@@ -712,9 +723,9 @@ class StudyFiles:
             else:
                 identity_by_path[matrix_path] = ScanIdentity(**value_by_field)
         # participants with one visit may have no visit in the name
-        sessionless_pattern = re.sub(r"[-_]\{session\}", "", pattern)
-        if sessionless_pattern != pattern:
-            for matrix_path, scan_identity in self._fit_template(
+        sessionless_pattern = re.sub(r"[-_]\{session\}", "", path_template)
+        if sessionless_pattern != path_template:
+            for matrix_path, scan_identity in self._find_connectomes_by_template(
                 sessionless_pattern
             ).items():
                 if scan_identity.key[0] in self._people:
@@ -928,7 +939,7 @@ def _make_flat_ambiguity_error(
     if user_pattern:
         advice_text = (
             f"Write a pattern ({option_text('pattern')}) that fits one file of each "
-            f"scan, or {leave_out_text()}"
+            f"scan, or {format_leave_out_advice()}"
         )
     elif len({*name_endings}) == len(name_endings):
         file_patterns = [
@@ -946,7 +957,7 @@ def _make_flat_ambiguity_error(
 
 def _advise_to_delete() -> str:
     """Return the advice where no pattern can choose one of several files."""
-    return f"Delete all but one of the files, or {leave_out_text()}"
+    return f"Delete all but one of the files, or {format_leave_out_advice()}"
 
 
 def _make_file_patterns(file_paths: Collection[Path]) -> list[str]:

@@ -187,7 +187,7 @@ def match_exclusions(
     return set[str]().union(*scan_name_sets)
 
 
-def leave_out_text() -> str:
+def format_leave_out_advice() -> str:
     """Return the advice to leave out the scan that a message is about."""
     return (
         f"leave the scan out with {option_text('exclude')} or "
@@ -195,7 +195,7 @@ def leave_out_text() -> str:
     )
 
 
-def exclude_text(scan_or_person_names: Sequence[str]) -> str:
+def format_exclude_option(scan_or_person_names: Sequence[str]) -> str:
     """Return the option that leaves out people or scans; many need a file."""
     if len(scan_or_person_names) > _MAX_IDS_OF_OPTION:
         return f"{option_text('exclude')} (a file with one ID in each line)"
@@ -238,7 +238,7 @@ def describe_left_out(left_out_scans: Iterable[LeftOutScan]) -> list[Finding]:
     return findings
 
 
-def find_faults_by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
+def find_fault_by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
     """Return the first fault of every scan or person that has one, by name."""
     fault_by_name: dict[str, Finding] = {}
     for finding in findings:

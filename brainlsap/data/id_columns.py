@@ -17,7 +17,7 @@ from brainlsap.data.tables import (
     PEOPLE_COLUMNS,
     SESSION_COLUMNS,
     find_column_name,
-    letters_of,
+    get_name_letters,
 )
 from brainlsap.text import listed, option_text
 
@@ -83,8 +83,8 @@ class IdChoice(NamedTuple):
 class UserColumns(NamedTuple):
     """Names of the columns of ids and of visits that the user chose, best first."""
 
-    id: tuple[str, ...] = ()
-    session: tuple[str, ...] = ()
+    id_column_names: tuple[str, ...] = ()
+    session_column_names: tuple[str, ...] = ()
 
     @classmethod
     def from_options(
@@ -94,7 +94,8 @@ class UserColumns(NamedTuple):
     ) -> "UserColumns":
         """Return the choice of one column name, several or none for ids and visits."""
         return cls(
-            id=_to_column_names(id_column), session=_to_column_names(session_column)
+            id_column_names=_to_column_names(id_column),
+            session_column_names=_to_column_names(session_column),
         )
 
 
@@ -141,10 +142,12 @@ def find_person_columns(column_names: Iterable[str]) -> list[str]:
     """Return the columns whose names are of people, best first."""
     column_names = list(column_names)
     name_by_letters = {
-        letters_of(column_name): column_name for column_name in reversed(column_names)
+        get_name_letters(column_name): column_name
+        for column_name in reversed(column_names)
     }
     known_names = [
-        name_by_letters.get(letters_of(column_name)) for column_name in PEOPLE_COLUMNS
+        name_by_letters.get(get_name_letters(column_name))
+        for column_name in PEOPLE_COLUMNS
     ]
     person_column_names = [
         column_name
@@ -185,9 +188,9 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     if person_choice.column_name is not None or person_choice.problem:
         return person_choice
     name_by_letters = {
-        letters_of(column_name): column_name for column_name in cells_by_column
+        get_name_letters(column_name): column_name for column_name in cells_by_column
     }
-    scan_head_letters = [letters_of(column_name) for column_name in _SCAN_HEADS]
+    scan_head_letters = [get_name_letters(column_name) for column_name in _SCAN_HEADS]
     scan_column_names = [
         name_by_letters[x] for x in scan_head_letters if x in name_by_letters
     ]
@@ -204,7 +207,7 @@ def _choose_scan_column(
     repeating_column_names = [
         column_name
         for column_name in scan_column_names
-        if repeats_as_ids(cells_by_column[column_name])
+        if repeat_as_ids(cells_by_column[column_name])
     ]
     text_column_names = [
         column_name
@@ -219,7 +222,7 @@ def _choose_scan_column(
         rival_column_names += _find_coarser_columns(
             cells_by_column, column_name, possible_id_columns
         )
-    return _choose_unless_rivals(column_name, rival_column_names)
+    return _choose_column_without_rivals(column_name, rival_column_names)
 
 
 def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
@@ -253,12 +256,12 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
                 tuple(rival_column_names),
             )
         if rival_column_names or not column_name or not are_only_numbers:
-            return _choose_unless_rivals(column_name, rival_column_names)
+            return _choose_column_without_rivals(column_name, rival_column_names)
     problem_text = "no column was recognised as the column of participant IDs"
     return IdChoice(None, problem_text, (*group_column_names, *possible_id_columns))
 
 
-def _choose_unless_rivals(
+def _choose_column_without_rivals(
     column_name: str, rival_column_names: Sequence[str]
 ) -> IdChoice:
     """Choose a column unless others could name people, too."""
@@ -326,7 +329,7 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         if (
             not all(candidate_cells)
             or _are_nested(cells_by_column[column_name], candidate_cells)
-            or not repeats_as_ids(candidate_cells)
+            or not repeat_as_ids(candidate_cells)
         ):
             continue
         if _are_nested(
@@ -341,14 +344,14 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         rival_column_names += [
             rival_column_name
             for rival_column_name in possible_id_columns
-            if repeats_as_ids(cells_by_column[rival_column_name])
+            if repeat_as_ids(cells_by_column[rival_column_name])
         ]
         rival_column_names += [
             rival_column_name
             for rival_column_name in group_column_names
             if not are_yes_no(cells_by_column[rival_column_name])
         ]
-    return _choose_unless_rivals(column_name, rival_column_names)
+    return _choose_column_without_rivals(column_name, rival_column_names)
 
 
 def is_index_column_name(column_name: str) -> bool:
@@ -385,28 +388,30 @@ def find_saved_index(cells_by_column: Mapping[str, Cells]) -> list[str]:
     ]
 
 
-def are_row_numbers(cells: Cells) -> bool:
+def are_row_numbers(column_cells: Cells) -> bool:
     """Return whether cells are different whole numbers and none is missing.
 
     Numbers with leading zeros (001) are text.
     """
-    number_matches = [_WHOLE_NUMBER.fullmatch(cell_text or "") for cell_text in cells]
+    number_matches = [
+        _WHOLE_NUMBER.fullmatch(cell_text or "") for cell_text in column_cells
+    ]
     whole_number_texts = [
         number_match[1] for number_match in number_matches if number_match
     ]
-    are_whole_numbers = len(whole_number_texts) == len(cells) > 0
+    are_whole_numbers = len(whole_number_texts) == len(column_cells) > 0
     return (
         are_whole_numbers
-        and len({*whole_number_texts}) == len(cells)
+        and len({*whole_number_texts}) == len(column_cells)
         and not _have_leading_zeros(whole_number_texts)
     )
 
 
-def are_consecutive_numbers(cells: Cells) -> bool:
+def are_consecutive_numbers(column_cells: Cells) -> bool:
     """Return whether cells count from 0 or 1 without gaps, in any order."""
-    if not are_row_numbers(cells):
+    if not are_row_numbers(column_cells):
         return False
-    sorted_numbers = sorted(int(float(cell_text or "")) for cell_text in cells)
+    sorted_numbers = sorted(int(float(cell_text or "")) for cell_text in column_cells)
     return (
         sorted_numbers[0] in (0, 1)
         and sorted_numbers[-1] - sorted_numbers[0] == len(sorted_numbers) - 1
@@ -414,7 +419,7 @@ def are_consecutive_numbers(cells: Cells) -> bool:
 
 
 def is_group_column(
-    column_name: str, cells: Cells, visit_cells: Cells | None = None
+    column_name: str, column_cells: Cells, visit_cells: Cells | None = None
 ) -> bool:
     """Return whether a column names groups of scans and not people.
 
@@ -422,14 +427,14 @@ def is_group_column(
     (`subject`) and it has a few values that come many times, unless visits tell these
     apart.
     """
-    known_cells = [cell_text for cell_text in cells if cell_text is not None]
+    known_cells = [cell_text for cell_text in column_cells if cell_text is not None]
     n_values = len({*known_cells})
     if n_values == len(known_cells):
         return False
-    if are_yes_no(cells) and not {*known_cells} <= {"0", "1", "0.0", "1.0"}:
+    if are_yes_no(column_cells) and not {*known_cells} <= {"0", "1", "0.0", "1.0"}:
         return True
     if visit_cells is not None:
-        cell_visit_pairs = [*zip(cells, visit_cells, strict=True)]
+        cell_visit_pairs = [*zip(column_cells, visit_cells, strict=True)]
         if len({*cell_visit_pairs}) == len(cell_visit_pairs):
             return False
     has_few_values = n_values <= _MAX_GROUPS
@@ -438,18 +443,18 @@ def is_group_column(
     )
     name_words = _split_name_words(column_name)
     is_group_noun = len(name_words) == 1 and name_words[0] in _PERSON_WORDS
-    return (has_few_values and is_group_noun) or are_yes_no(cells)
+    return (has_few_values and is_group_noun) or are_yes_no(column_cells)
 
 
-def repeats_as_ids(cells: Cells) -> bool:
+def repeat_as_ids(column_cells: Cells) -> bool:
     """Return whether values repeat as the ids of people do over their visits.
 
     They are text with digits; or whole numbers that are long or repeat regularly.
     """
-    known_cells = [known_cell for known_cell in cells if known_cell]
+    known_cells = [known_cell for known_cell in column_cells if known_cell]
     cell_counts = Counter(known_cells)
     n_values = len(cell_counts)
-    n_rows = len(cells)
+    n_rows = len(column_cells)
     max_count = max(cell_counts.values(), default=0)
     median_count = sorted(cell_counts.values())[n_values // 2] if cell_counts else 0
     # Sizes of groups differ more than numbers of visits.
@@ -476,10 +481,10 @@ def repeats_as_ids(cells: Cells) -> bool:
     )
 
 
-def look_like_ids(cells: Cells) -> bool:
+def look_like_ids(column_cells: Cells) -> bool:
     """Return whether cells could be ids: words with a digit, and no measurements."""
-    known_cells = [cell_text for cell_text in cells if cell_text]
-    if len(known_cells) < len(cells) or len(known_cells) < 2:
+    known_cells = [cell_text for cell_text in column_cells if cell_text]
+    if len(known_cells) < len(column_cells) or len(known_cells) < 2:
         return False
     if any(
         " " in known_cell or "/" in known_cell or _DATE_CELL.fullmatch(known_cell)
@@ -488,9 +493,7 @@ def look_like_ids(cells: Cells) -> bool:
         return False
     is_unique = len({*known_cells}) == len(known_cells)
     if all(_WHOLE_NUMBER.fullmatch(known_cell) for known_cell in known_cells):
-        return (
-            _have_one_width(known_cells) if is_unique else repeats_as_ids(known_cells)
-        )
+        return _have_one_width(known_cells) if is_unique else repeat_as_ids(known_cells)
     if any(
         re.fullmatch(r"-?\d*[.,]\d+(e-?\d+)?", known_cell) for known_cell in known_cells
     ):
@@ -499,7 +502,7 @@ def look_like_ids(cells: Cells) -> bool:
         any(map(str.isdigit, known_cell)) for known_cell in known_cells
     )
     have_digits = n_cells_with_digit >= 0.8 * len(known_cells)
-    return have_digits and (is_unique or repeats_as_ids(known_cells))
+    return have_digits and (is_unique or repeat_as_ids(known_cells))
 
 
 def describe_exchanged_ids(
@@ -527,13 +530,16 @@ def describe_exchanged_ids(
     -------
     str
     """
-    id_column_letters = [letters_of(column_name) for column_name in id_column_names]
+    id_column_letters = [
+        get_name_letters(column_name) for column_name in id_column_names
+    ]
     name_by_letters = {
-        letters_of(column_name): column_name for column_name in other_cells_by_column
+        get_name_letters(column_name): column_name
+        for column_name in other_cells_by_column
     }
     for column_name, column_cells in cells_by_column.items():
-        other_column_name = name_by_letters.get(letters_of(column_name))
-        n_id_columns = id_column_letters.count(letters_of(column_name))
+        other_column_name = name_by_letters.get(get_name_letters(column_name))
+        n_id_columns = id_column_letters.count(get_name_letters(column_name))
         if other_column_name is None or n_id_columns == 2:
             continue
         is_person_column = bool(find_person_columns([column_name]))
@@ -662,15 +668,15 @@ def _find_coarser_columns(
     return [
         candidate_name
         for candidate_name in candidate_names
-        if repeats_as_ids(cells_by_column[candidate_name])
+        if repeat_as_ids(cells_by_column[candidate_name])
         and _are_nested(cells_by_column[candidate_name], column_cells)
         and not _are_nested(column_cells, cells_by_column[candidate_name])
     ]
 
 
-def are_yes_no(cells: Cells) -> bool:
+def are_yes_no(column_cells: Cells) -> bool:
     """Return whether every cell is a word for yes or no, 0 or 1, or missing."""
-    return {(cell_text or "no").lower() for cell_text in cells} <= {*_YES_NO}
+    return {(cell_text or "no").lower() for cell_text in column_cells} <= {*_YES_NO}
 
 
 def _have_leading_zeros(number_texts: Iterable[str]) -> bool:
@@ -680,7 +686,9 @@ def _have_leading_zeros(number_texts: Iterable[str]) -> bool:
     )
 
 
-def _have_one_width(cells: Iterable[str | None]) -> bool:
+def _have_one_width(column_cells: Iterable[str | None]) -> bool:
     """Return whether numbers, as ids but not counts, all have as many digits (5 on)."""
-    digit_counts = {len((cell_text or "").removesuffix(".0")) for cell_text in cells}
+    digit_counts = {
+        len((cell_text or "").removesuffix(".0")) for cell_text in column_cells
+    }
     return len(digit_counts) == 1 and min(digit_counts) >= 5

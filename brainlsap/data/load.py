@@ -37,8 +37,8 @@ from brainlsap.data.find_files import (
 from brainlsap.data.flow import (
     NO_IMAGE,
     describe_left_out,
-    find_faults_by_name,
-    leave_out_text,
+    find_fault_by_name,
+    format_leave_out_advice,
     left_out_table,
     read_excluded_ids,
 )
@@ -57,7 +57,7 @@ from brainlsap.data.participants import (
     people_files,
 )
 from brainlsap.data.reading_options import NO_CONNECTOME, ReadingOptions
-from brainlsap.data.region_lists import read_names
+from brainlsap.data.region_lists import read_row_names
 from brainlsap.data.region_tables import ScanTable, read_sheets
 from brainlsap.exceptions import (
     BrainlsapError,
@@ -285,7 +285,7 @@ def read_folder(
             if not reading_options.skip_faulty:
                 raise
             # Read again: what many scans are compared in may change without these.
-            new_fault_by_name = find_faults_by_name(error.findings)
+            new_fault_by_name = find_fault_by_name(error.findings)
             if new_fault_by_name.keys() <= skipped_fault_by_name.keys():
                 raise
             skipped_fault_by_name = new_fault_by_name | skipped_fault_by_name
@@ -333,12 +333,15 @@ def _read_without_faulty(
     feature_sources.has_named_features = reading_options.feature is not None
     feature_sources.feature_names = feature_names
     # None: bars on terminals alone.
-    scan_list.bar_options = {"unit": "scan", "disable": None if verbose else True}
+    scan_list.progress_bar_options = {
+        "unit": "scan",
+        "disable": None if verbose else True,
+    }
 
     # Read the arrays, scan by scan.
     matrix_reading_options = reading_options
     if isinstance(reading_options.labels, str | Path):
-        row_names = read_names(
+        row_names = read_row_names(
             feature_sources.study_files.resolve_path(reading_options.labels)
         )
         matrix_reading_options = reading_options.change(labels=row_names)
@@ -394,7 +397,10 @@ def _find_empty_scan_faults(X: np.ndarray, scan_names: Sequence[str]) -> list[Fi
     is_empty_scan = np.isnan(X).all(axis=(1, 2))
     if is_empty_scan.all():
         return []
-    message = f"every feature value is missing. Add the values, or {leave_out_text()}"
+    message = (
+        "every feature value is missing. Add the values, or "
+        f"{format_leave_out_advice()}"
+    )
     return [
         Finding(message, FAULT, kind=NO_IMAGE, scan=scan_name)
         for scan_name, has_no_value in zip(scan_names, is_empty_scan, strict=True)
@@ -517,7 +523,7 @@ def open_study(
     people_identities = [
         scan_identity
         for candidate_table in parsed_people_tables
-        for scan_identity in candidate_table.scan_names
+        for scan_identity in candidate_table.scan_identities
     ]
     make_study_files = partial(
         StudyFiles,
@@ -542,7 +548,7 @@ def open_study(
         parsed_people_tables = [
             people_feature_sources.find_people_table(people_column_name)
         ]
-        people_identities = parsed_people_tables[0].scan_names
+        people_identities = parsed_people_tables[0].scan_identities
         feature_sources.study_files = make_study_files(people_names=people_identities)
     people_table = parsed_people_tables[0]
     feature_sources.people_table = people_table
@@ -593,20 +599,20 @@ def open_study(
         scan_list.notes.append(
             Finding(message, kind=ASSUMED, people=tuple(alias_texts), max_people=3)
         )
-    _compare_with_files(scan_list, feature_sources, facts_by_person_and_visit)
+    _note_unlisted_people(scan_list, feature_sources, facts_by_person_and_visit)
     return scan_list, feature_sources
 
 
 def _choose_people_sources(
     feature_sources: FeatureSources,
     label_name: str | None,
-    people_column_name: str | None,
+    required_column_name: str | None,
 ) -> tuple[FeatureSources, str | None]:
     """Return the places searched for the table of people, and its required column.
 
     The tables that the user named for features come first. They need not contain the
     facts about people: then every table of the folder is looked at.
-    `people_column_name` is the label, or else a column by which the table is
+    `required_column_name` is the label, or else a column by which the table is
     recognised.
     """
     all_feature_sources = feature_sources
@@ -614,12 +620,12 @@ def _choose_people_sources(
         all_feature_sources = replace(feature_sources, table_paths=None)
     for candidate_feature_sources in (feature_sources, all_feature_sources):
         has_people_column = any(
-            people_column_name is not None
-            and parsed_table.has_column(people_column_name)
+            required_column_name is not None
+            and parsed_table.has_column(required_column_name)
             for parsed_table in candidate_feature_sources.scan_tables
         )
         if has_people_column:
-            return candidate_feature_sources, people_column_name
+            return candidate_feature_sources, required_column_name
     if label_name is not None:
         return all_feature_sources, label_name
     has_facts = any(
@@ -646,8 +652,10 @@ def _describe_unused_sheet(parsed_sheet: ScanTable, label_name: str | None) -> F
     return Finding(message, LEFT_OUT, path=parsed_sheet.name_and_sheet)
 
 
-def _compare_with_files(
-    scan_list: ScanList, feature_sources: FeatureSources, listed_ids: Collection[str]
+def _note_unlisted_people(
+    scan_list: ScanList,
+    feature_sources: FeatureSources,
+    listed_person_ids: Collection[str],
 ) -> None:
     """Note people who have files and are not listed, and whether nobody listed has."""
     people_table = feature_sources.people_table
@@ -656,7 +664,7 @@ def _compare_with_files(
         for participant_id, _ in feature_sources.study_files.files_by_visit
     }
     ids_with_files |= {*feature_sources.study_files.subjects_by_person}
-    unlisted_ids = sorted(ids_with_files - {*listed_ids})
+    unlisted_ids = sorted(ids_with_files - {*listed_person_ids})
     if not unlisted_ids or people_table is None:
         return
     table_name = people_table.name_and_sheet
@@ -667,7 +675,7 @@ def _compare_with_files(
     scan_list.notes.append(Finding(message, LEFT_OUT, people=tuple(unlisted_ids)))
     listed_id_by_bare_id = {
         to_bare_id(listed_id): listed_id
-        for listed_id in sorted({*listed_ids} - ids_with_files)
+        for listed_id in sorted({*listed_person_ids} - ids_with_files)
     }
     scan_list.notes += [
         Finding(
@@ -678,15 +686,15 @@ def _compare_with_files(
         for file_id in unlisted_ids
         if to_bare_id(file_id) in listed_id_by_bare_id
     ][:5]
-    if ids_with_files.isdisjoint(listed_ids):
-        first_listed_id = people_table.scan_names[0].participant
+    if ids_with_files.isdisjoint(listed_person_ids):
+        first_listed_id = people_table.scan_identities[0].participant
         advice = (
             f"Write the IDs in {table_name} exactly as in the file names (Excel drops "
             "the zeros of 001 unless the column is text), and write visits in a column "
             "session_id"
         )
         if pattern := _find_connectome_pattern(
-            feature_sources.study_files, people_table.scan_names
+            feature_sources.study_files, people_table.scan_identities
         ):
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
         feature_sources.id_mismatch_finding = Finding(
@@ -734,27 +742,29 @@ def _check_user_columns(feature_sources: FeatureSources) -> None:
     if people_table.session_column:
         column_names.insert(1, people_table.session_column)
     if (
-        user_columns.id
-        and find_user_column([people_table.id_column], user_columns.id) is None
+        user_columns.id_column_names
+        and find_user_column([people_table.id_column], user_columns.id_column_names)
+        is None
     ):
         raise CohortError(
             f"{option_text('id_column')} names the column "
-            f"{listed(map(repr, user_columns.id))}, but the table does not contain "
-            f"this column. The columns of the table are {listed(column_names, 8)}",
+            f"{listed(map(repr, user_columns.id_column_names))}, but the table does "
+            "not contain this column. The columns of the table are "
+            f"{listed(column_names, 8)}",
             path=people_table.path_and_sheet,
         )
-    if not user_columns.session:
+    if not user_columns.session_column_names:
         return
     column_names += [
         parsed_table.session_column
         for parsed_table in (people_table, *feature_sources.scan_tables)
         if parsed_table.session_column
     ]
-    if find_user_column(column_names, user_columns.session) is None:
+    if find_user_column(column_names, user_columns.session_column_names) is None:
         raise CohortError(
             f"{option_text('session_column')} names the column "
-            f"{listed(map(repr, user_columns.session))}, but the table does not "
-            "contain this column. The columns of the table are "
+            f"{listed(map(repr, user_columns.session_column_names))}, but the table "
+            "does not contain this column. The columns of the table are "
             f"{listed(dict.fromkeys(column_names), 8)}",
             path=people_table.path_and_sheet,
         )
@@ -802,7 +812,7 @@ def _load_connectomes(
             scan_list.notes.append(
                 Finding("one connectome is used for all participants")
             )
-            scan_list.add_notes(matrix_notes, about_text="the connectome")
+            scan_list.add_notes(matrix_notes, prefix_text="the connectome")
     except BrainlsapError as error:
         scan_list.add_fault(error)
     if reading_options.connectome is None or connectome_stack is not None:
@@ -847,14 +857,14 @@ def _read_connectomes(
     W = np.zeros((len(scans), n_rois, n_rois), dtype=np.float32)
     expected_text = _expected_connectome_text(study_files, connectome_stack)
     if connectome_stack is not None:
-        scan_list.add_notes(connectome_stack.notes, about_text="connectomes")
+        scan_list.add_notes(connectome_stack.notes, prefix_text="connectomes")
     n_scans_read = n_missing_connectomes = 0
     n_earlier_findings = len(scan_list.fault_findings)
     scan_names_by_order: dict[str, list[str]] = {}
     order_check = OrderCheck(atlas)
-    size_error_tuples = list[tuple[Scan, BrainlsapError, int]]()
+    scan_error_size_triples = list[tuple[Scan, BrainlsapError, int]]()
     for scan_index, scan in enumerate(
-        tqdm(scans, "reading connectomes", **scan_list.bar_options)
+        tqdm(scans, "reading connectomes", **scan_list.progress_bar_options)
     ):
         try:
             connectome_path = (connectome_stack or study_files).find_connectome(
@@ -864,7 +874,7 @@ def _read_connectomes(
                 n_missing_connectomes += 1
                 message = (
                     f"the connectome is missing; expected {expected_text}. Add the "
-                    f"connectome, or {leave_out_text()}"
+                    f"connectome, or {format_leave_out_advice()}"
                 )
                 scan_list.add_fault(
                     Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name)
@@ -876,20 +886,22 @@ def _read_connectomes(
         except BrainlsapError as error:
             n_rows = error.values.get("n_rows")
             if isinstance(n_rows, int):
-                size_error_tuples.append((scan, error, n_rows))
+                scan_error_size_triples.append((scan, error, n_rows))
             else:
                 scan_list.add_fault(error, scan)
             continue
         n_scans_read += 1
-        scan_list.add_notes(matrix_notes, about_text="connectomes", is_about_scan=True)
+        scan_list.add_notes(matrix_notes, prefix_text="connectomes", is_about_scan=True)
         for matrix_note in matrix_notes:
             if matrix_note.kind == ROW_ORDER:
                 scan_names_by_order.setdefault(str(matrix_note), []).append(scan.name)
     # Matrices whose rows nothing names are refused together, except if others could be
     # read: then it is a fault of these scans.
     are_refused_together = not (n_scans_read and reading_options.skip_faulty)
-    _add_size_faults(scan_list, order_check, size_error_tuples, are_refused_together)
-    _report_orders(scan_list, order_check, scan_names_by_order)
+    _add_size_faults(
+        scan_list, order_check, scan_error_size_triples, are_refused_together
+    )
+    _add_row_order_findings(scan_list, order_check, scan_names_by_order)
     scan_list.count_lines.append(
         f"connectomes were read for {n_scans_read} of {len(scans)} scans"
     )
@@ -904,7 +916,7 @@ def _read_connectomes(
 def _add_size_faults(
     scan_list: ScanList,
     order_check: OrderCheck,
-    size_error_tuples: Sequence[tuple[Scan, BrainlsapError, int]],
+    scan_error_size_triples: Sequence[tuple[Scan, BrainlsapError, int]],
     are_refused_together: bool,
 ) -> None:
     """Add a fault for each matrix whose number of rows fits no order of the atlas.
@@ -912,11 +924,11 @@ def _add_size_faults(
     If most matrices have another size, an order of rows would be no remedy. Matrices
     whose rows nothing names are left to `order_check`, if they are refused together.
     """
-    n_scans_by_size = order_check.count_sizes()
-    for _, error, n_rows in size_error_tuples:
+    n_scans_by_size = order_check.count_matrices_by_size()
+    for _, error, n_rows in scan_error_size_triples:
         if not isinstance(error, UnknownOrderError):  # the check has not counted it
             n_scans_by_size[n_rows] += 1
-    for scan, error, n_rows in size_error_tuples:
+    for scan, error, n_rows in scan_error_size_triples:
         common_size, n_scans_of_common_size = n_scans_by_size.most_common(1)[0]
         if (
             n_rows != common_size
@@ -927,17 +939,17 @@ def _add_size_faults(
                 f"of {count(n_scans_of_common_size, 'other scan')} have {common_size} "
                 f"x {common_size}"
             )
-            advice = f"Replace the file, or {leave_out_text()}"
+            advice = f"Replace the file, or {format_leave_out_advice()}"
             scan_list.add_fault(
                 Finding(message, FAULT, path=error.path, scan=scan.name, advice=advice)
             )
-            order_check.remove_unnamed(n_rows)
+            order_check.remove_unnamed_matrices(n_rows)
         elif not (isinstance(error, UnknownOrderError) and are_refused_together):
             scan_list.add_fault(error, scan)
 
 
 def _describe_no_connectome(
-    study_files: StudyFiles, scans: Sequence[Scan], expected_text: str
+    study_files: StudyFiles, scans: Sequence[Scan], expected_connectome_text: str
 ) -> Finding:
     """Return the fault that no scan has a connectome."""
     if study_files.patterns.get("connectome"):
@@ -945,8 +957,8 @@ def _describe_no_connectome(
         return Finding(message, FAULT, kind=NO_IMAGE)
     scan_names_text = listed((scan.name for scan in scans), 3)
     message = (
-        f"no connectome: none of {len(scans)} scans has {expected_text}; the scans "
-        f"are named {scan_names_text}"
+        f"no connectome: none of {len(scans)} scans has {expected_connectome_text}; "
+        f"the scans are named {scan_names_text}"
     )
     advice = (
         f"Give one connectome for all participants with {option_text('connectome')}; "
@@ -1022,7 +1034,7 @@ def _expected_connectome_text(
     return f"a file {pattern_text} in the folder of the scan"
 
 
-def _report_orders(
+def _add_row_order_findings(
     scan_list: ScanList,
     order_check: OrderCheck,
     scan_names_by_order: Mapping[str, Sequence[str]],
@@ -1044,7 +1056,7 @@ def _report_orders(
     for order_note, n_matrices_with_note in order_check.notes().items():
         scan_list.add_notes(
             [order_note] * n_matrices_with_note,
-            about_text="connectomes",
+            prefix_text="connectomes",
             is_about_scan=True,
         )
     for order_error in order_check.refusals():
@@ -1072,7 +1084,7 @@ def _read_features(
         return X
     for feature_index, feature_name in enumerate(feature_names):
         feature_values = X[..., feature_index]
-        measure = get_measure_properties(feature_name)
+        measure_properties = get_measure_properties(feature_name)
         n_scans_read = 0
         try:
             scan_sources, location_notes = _locate_feature(
@@ -1088,7 +1100,7 @@ def _read_features(
         )
         feature_sources.add_scale_columns(scan_list.table)
         scans_with_progress = tqdm(
-            scans, f"reading {feature_name}", **scan_list.bar_options
+            scans, f"reading {feature_name}", **scan_list.progress_bar_options
         )
         for scan_index, (scan, scan_source) in enumerate(
             zip(scans_with_progress, scan_sources, strict=True)
@@ -1108,7 +1120,7 @@ def _read_features(
                     )
                 else:
                     feature_values[scan_index], scan_notes = apply_subcortex_policy(
-                        scan_source, measure, atlas, subcortex_policy
+                        scan_source, measure_properties, atlas, subcortex_policy
                     )
             except BrainlsapError as error:
                 scan_list.add_fault(error, scan)

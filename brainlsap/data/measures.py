@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from brainlsap.atlas import Atlas
-from brainlsap.data.flow import leave_out_text
+from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.exceptions import FileFormatError, check_choice
 from brainlsap.text import count, listed, option_text, verb_form
 
@@ -69,9 +69,9 @@ def _keep_letters_and_digits(entity_text: str) -> str:
     return re.sub("[^a-z0-9]", "", entity_text.lower())
 
 
-def _join_ranges(ranges: Iterable[tuple[float, float]]) -> tuple[float, float]:
+def _join_ranges(value_ranges: Iterable[tuple[float, float]]) -> tuple[float, float]:
     """Return the range that holds all ranges."""
-    lower_limits, upper_limits = zip(*ranges, strict=True)
+    lower_limits, upper_limits = zip(*value_ranges, strict=True)
     return min(lower_limits), max(upper_limits)
 
 
@@ -266,7 +266,7 @@ def find_tracers(cell_text: str) -> frozenset[Tracer]:
     return _drop_redundant_generic_tracers(tracers)
 
 
-def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer | None:
+def find_longest_tracer(searched_text: str, feature_name: str = "") -> Tracer | None:
     """Return the tracer of which a text holds the longest entity, wherever it stands.
 
     A tracer precedes the entry for all tracers of its measure. `feature_name` restricts
@@ -275,7 +275,7 @@ def find_longest_tracer(mentioned_text: str, feature_name: str = "") -> Tracer |
     >>> find_longest_tracer("amyloid_AV1451").name
     'flortaucipir'
     """
-    lower_text = mentioned_text.lower()
+    lower_text = searched_text.lower()
     ranked_matches = [
         (not tracer.is_generic, len(entity), entity, tracer)
         for tracer in TRACERS
@@ -442,7 +442,7 @@ class MeasureProperties(NamedTuple):
         return f"{tracer_text}{self.file_patterns[-2]} or {self.file_patterns[-1]}"
 
 
-def _make_pet_measure(measure_name: str) -> MeasureProperties:
+def _make_pet_measure_properties(measure_name: str) -> MeasureProperties:
     """Return a measure of PET in ratios; "suvr" is that of an unknown tracer.
 
     Files that name a tracer precede those that name the measure. Several files that
@@ -479,7 +479,7 @@ def _make_pet_measure(measure_name: str) -> MeasureProperties:
 _MEASURES = {
     measure.name: measure
     for measure in (
-        *map(_make_pet_measure, (*PET_FEATURES, "suvr")),
+        *map(_make_pet_measure_properties, (*PET_FEATURES, "suvr")),
         MeasureProperties(
             "area",
             value_column_names=("surfarea", "area_mm2"),
@@ -554,7 +554,7 @@ def describe_wrong_tracer(file_name: str, measure_name: str) -> str | None:
 
 def apply_subcortex_policy(
     region_values: np.ndarray,
-    measure: MeasureProperties,
+    measure_properties: MeasureProperties,
     atlas: Atlas,
     subcortex_policy: str,
 ) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -565,25 +565,25 @@ def apply_subcortex_policy(
     none.
     """
     check_choice("subcortex", subcortex_policy, SUBCORTEX)
-    _check_region_values(region_values, measure, atlas)
-    check_unit(region_values, measure, atlas)
+    _check_region_values(region_values, measure_properties, atlas)
+    check_unit(region_values, measure_properties, atlas)
     region_values = region_values.copy()
     is_subcortical_region = ~atlas.cortex
     note_texts = list[str]()
     is_zero_cortex_region = (region_values == 0) & ~is_subcortical_region
-    if measure.name == "thickness" and is_zero_cortex_region.any():
+    if measure_properties.name == "thickness" and is_zero_cortex_region.any():
         region_values[is_zero_cortex_region] = np.nan
         note_texts.append(
             "regions of thickness 0 were not found by FreeSurfer, and count as not "
             "measured"
         )
     n_unknown_regions = atlas.unknown_structure_mask.sum()
-    if measure.on_surface and n_unknown_regions:
+    if measure_properties.on_surface and n_unknown_regions:
         note_texts.append(
-            f"{measure.name}: {count(n_unknown_regions, 'region')} of unknown "
-            f"structure {verb_form(n_unknown_regions, 'are')} read as cortex"
+            f"{measure_properties.name}: {count(n_unknown_regions, 'region')} of "
+            f"unknown structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
-    if not measure.on_surface or not is_subcortical_region.any():
+    if not measure_properties.on_surface or not is_subcortical_region.any():
         return region_values, tuple(note_texts)
     if (
         subcortex_policy == "volume"
@@ -601,29 +601,31 @@ def apply_subcortex_policy(
     substitute_text = "no value and counts as not measured"
     if SUBCORTEX[subcortex_policy]:
         substitute_text = f"the {SUBCORTEX[subcortex_policy]} as its value"
-    note_texts.append(f"{measure.name}: each subcortical region has {substitute_text}")
+    note_texts.append(
+        f"{measure_properties.name}: each subcortical region has {substitute_text}"
+    )
     return region_values, tuple(note_texts)
 
 
 def _check_region_values(
-    region_values: np.ndarray, measure: MeasureProperties, atlas: Atlas
+    region_values: np.ndarray, measure_properties: MeasureProperties, atlas: Atlas
 ) -> None:
     """Raise if no value is known, or one is infinite or a negative size."""
     if np.isnan(region_values).all():
         raise FileFormatError(
-            f"{measure.name} has no value in any region of {atlas.name}. Add the "
-            f"values, or {leave_out_text()}."
+            f"{measure_properties.name} has no value in any region of {atlas.name}. "
+            f"Add the values, or {format_leave_out_advice()}."
         )
     is_invalid_region = np.isinf(region_values) | (
-        (region_values < 0) & measure.in_stats
+        (region_values < 0) & measure_properties.in_stats
     )
     if is_invalid_region.any():
         region_index = int(np.flatnonzero(is_invalid_region)[0])
         expected_text = (
-            "a size of at least 0" if measure.in_stats else "a finite number"
+            "a size of at least 0" if measure_properties.in_stats else "a finite number"
         )
         raise FileFormatError(
-            f"{measure.name} of {atlas.names[region_index]} is "
+            f"{measure_properties.name} of {atlas.names[region_index]} is "
             f"{region_values[region_index]:g}; expected {expected_text}. Write n/a "
             "for a region that was not measured."
         )
@@ -644,31 +646,35 @@ def _fill_with_cortex_means(region_values: np.ndarray, atlas: Atlas) -> None:
 
 
 def check_unit(
-    region_values: np.ndarray, measure: MeasureProperties, atlas: Atlas
+    region_values: np.ndarray, measure_properties: MeasureProperties, atlas: Atlas
 ) -> None:
     """Raise if one scan's values cannot be in the unit of their measure.
 
     No brain has such a median over regions; or more than a few ratios are below 0, as
     z-scores are.
     """
-    measured_values = region_values[atlas.cortex if measure.on_surface else slice(None)]
+    measured_values = region_values[
+        atlas.cortex if measure_properties.on_surface else slice(None)
+    ]
     measured_values = measured_values[~np.isnan(measured_values)]
     if not measured_values.size:
         return
-    lowest_median, highest_median = measure.plausible_median_range
+    lowest_median, highest_median = measure_properties.plausible_median_range
     median_value = np.median(measured_values)
     share_below_0 = (measured_values < 0).mean()
-    has_many_negatives = bool(measure.unit) and share_below_0 > MAX_SHARE_BELOW_0
+    has_many_negatives = (
+        bool(measure_properties.unit) and share_below_0 > MAX_SHARE_BELOW_0
+    )
     if lowest_median <= median_value <= highest_median and not has_many_negatives:
         return
     sign_text = f" and {share_below_0:.0%} of values below 0" if share_below_0 else ""
     raise FileFormatError(
-        f"the unit of {measure.name} is probably not {measure.unit}: expected values "
-        f"above 0 and a median over regions from {lowest_median:g} to "
-        f"{highest_median:g}",
+        f"the unit of {measure_properties.name} is probably not "
+        f"{measure_properties.unit}: expected values above 0 and a median over regions "
+        f"from {lowest_median:g} to {highest_median:g}",
         got=f"a median of {median_value:.4g}{sign_text}",
         advice="Convert the values, or give the columns and the feature another "
-        f"name (feature='{measure.name}_z').",
+        f"name (feature='{measure_properties.name}_z').",
     )
 
 

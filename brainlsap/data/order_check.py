@@ -35,11 +35,11 @@ from brainlsap.data.row_order import (
     UNKNOWN_ORDER,
     RowNames,
     RowOrder,
-    find_atlas_of_size,
-    fitting_orders,
+    find_region_by_row,
     format_candidate,
     join_candidate_lines,
-    regions_of_rows,
+    list_fitting_orders,
+    propose_atlas_by_size,
     unknown_order_message,
 )
 from brainlsap.exceptions import BrainlsapError, FileFormatError
@@ -117,7 +117,7 @@ class OrderCheck:
         """Add one matrix in the order of its file; `row_naming` may have no names."""
         if row_naming.source == "numbers":
             return  # these were recognised by their weights
-        complete_weights = _complete_matrix(weight_matrix)
+        complete_weights = _fill_both_triangles(weight_matrix)
         total_weight = complete_weights.sum()
         complete_weights = (
             complete_weights / total_weight if total_weight > 0 else complete_weights
@@ -132,7 +132,7 @@ class OrderCheck:
         matrix_group.summed_weights += complete_weights
         matrix_group.n_matrices += 1
 
-    def count_sizes(self) -> Counter[int]:
+    def count_matrices_by_size(self) -> Counter[int]:
         """Return the number of matrices with each number of rows."""
         n_matrices_by_n_rows = Counter[int]()
         for matrix_group in self.matrix_groups.values():
@@ -141,7 +141,7 @@ class OrderCheck:
             )
         return n_matrices_by_n_rows
 
-    def remove_unnamed(self, n_rows: int) -> None:
+    def remove_unnamed_matrices(self, n_rows: int) -> None:
         """Forget the matrices of this size with rows that nothing names."""
         self.matrix_groups = {
             group_key: matrix_group
@@ -155,11 +155,13 @@ class OrderCheck:
         order_errors = list[FileFormatError]()
         for matrix_group in self.matrix_groups.values():
             if not matrix_group.row_naming.names:
-                order_errors.append(_unknown_order_error(matrix_group, self.atlas))
+                order_errors.append(_make_unknown_order_error(matrix_group, self.atlas))
                 continue
             better_orders = _find_better_orders(matrix_group, self.atlas)
             if better_orders:
-                message = _other_order_message(matrix_group, better_orders, self.atlas)
+                message = _make_other_order_message(
+                    matrix_group, better_orders, self.atlas
+                )
                 better_tool_names = tuple(
                     better_order.tool for better_order in better_orders
                 )
@@ -363,8 +365,8 @@ def _average_homotopic_ranks(left_right_weights: np.ndarray) -> float:
     homotopic_weights = left_right_weights.diagonal()
     homotopic_ranks = np.concatenate(
         [
-            _rank_in_rows(homotopic_weights, left_right_weights),
-            _rank_in_rows(homotopic_weights, left_right_weights.T),
+            _rank_values_in_rows(homotopic_weights, left_right_weights),
+            _rank_values_in_rows(homotopic_weights, left_right_weights.T),
         ]
     )
     homotopic_ranks = homotopic_ranks[np.isfinite(homotopic_ranks)]
@@ -375,15 +377,17 @@ def _average_homotopic_ranks(left_right_weights: np.ndarray) -> float:
     )
 
 
-def _rank_in_rows(row_values: np.ndarray, weight_matrix: np.ndarray) -> np.ndarray:
+def _rank_values_in_rows(
+    value_by_row: np.ndarray, weight_matrix: np.ndarray
+) -> np.ndarray:
     """Return the rank of one value of each row in its row; NaN of a NaN.
 
     Ranks count from 1 and do not count NaN. Equal values share their mean rank.
     """
-    n_lower_weights = (weight_matrix < row_values[:, None]).sum(axis=1)
-    n_equal_weights = (weight_matrix == row_values[:, None]).sum(axis=1)
+    n_lower_weights = (weight_matrix < value_by_row[:, None]).sum(axis=1)
+    n_equal_weights = (weight_matrix == value_by_row[:, None]).sum(axis=1)
     row_ranks = n_lower_weights + (n_equal_weights + 1) / 2
-    return np.where(np.isnan(row_values), np.nan, row_ranks)
+    return np.where(np.isnan(value_by_row), np.nan, row_ranks)
 
 
 def _rank_values(finite_values: np.ndarray) -> np.ndarray:
@@ -430,7 +434,7 @@ def _is_clearly_higher(correlation: float, other_correlation: float) -> bool:
 # ---- from rows to regions -----------------------------------------------------------
 
 
-def _complete_matrix(weight_matrix: np.ndarray) -> np.ndarray:
+def _fill_both_triangles(weight_matrix: np.ndarray) -> np.ndarray:
     """Return finite weights with both triangles, without the diagonal."""
     finite_weights = np.nan_to_num(
         np.array(weight_matrix, dtype=float), posinf=0, neginf=0
@@ -456,7 +460,7 @@ def _find_first_and_further_rows(
     """Return the first row of each region, and (region, row) of its further parts."""
     first_row_indices = np.full(len(atlas), -1)
     further_region_row_pairs = list[tuple[int, int]]()
-    for row_index, region_index in enumerate(regions_of_rows(atlas, row_names)):
+    for row_index, region_index in enumerate(find_region_by_row(atlas, row_names)):
         if region_index is None:
             continue
         if first_row_indices[region_index] >= 0:
@@ -496,7 +500,7 @@ def _find_better_orders(matrix_group: _MatrixGroup, atlas: Atlas) -> list[RowOrd
     """Return the orders that fit clearly better than the names of rows, best first."""
     summed_weights = matrix_group.summed_weights
     possible_orders = [
-        *fitting_orders(atlas, len(summed_weights)),
+        *list_fitting_orders(atlas, len(summed_weights)),
         *_iter_shifted_orders(matrix_group.row_naming),
     ]
     better_orders = [
@@ -531,10 +535,12 @@ def _make_fit_sort_key(order_fit: OrderFit) -> tuple[float, ...]:
     return tuple(np.nan_to_num(order_fit, nan=-1).tolist())
 
 
-def _unknown_order_error(matrix_group: _MatrixGroup, atlas: Atlas) -> UnknownOrderError:
+def _make_unknown_order_error(
+    matrix_group: _MatrixGroup, atlas: Atlas
+) -> UnknownOrderError:
     """Return the error for matrices whose rows nothing names."""
     summed_weights = matrix_group.summed_weights
-    possible_orders = fitting_orders(atlas, len(summed_weights))
+    possible_orders = list_fitting_orders(atlas, len(summed_weights))
     fit_by_order = {
         row_order: measure_fit(summed_weights, row_order, atlas)
         for row_order in possible_orders
@@ -548,7 +554,7 @@ def _unknown_order_error(matrix_group: _MatrixGroup, atlas: Atlas) -> UnknownOrd
         row_order: str(fit_by_order[row_order]) for row_order in best_orders
     }
     best_order = None
-    error_values = find_atlas_of_size(len(summed_weights), atlas)
+    error_values = propose_atlas_by_size(len(summed_weights), atlas)
     if len(best_orders) > 1 and all(
         fits_clearly_better(summed_weights, best_orders[0], other_order, atlas)
         for other_order in best_orders[1:]
@@ -566,7 +572,7 @@ def _unknown_order_error(matrix_group: _MatrixGroup, atlas: Atlas) -> UnknownOrd
     )
 
 
-def _other_order_message(
+def _make_other_order_message(
     matrix_group: _MatrixGroup, better_orders: list[RowOrder], atlas: Atlas
 ) -> str:
     """Return the message for matrices that fit other orders clearly better."""
@@ -628,7 +634,7 @@ def _find_rival_orders(
     """
     other_orders = [
         row_order
-        for row_order in fitting_orders(atlas, len(matrix_group.summed_weights))
+        for row_order in list_fitting_orders(atlas, len(matrix_group.summed_weights))
         if not is_same_or_mirrored(row_order, matrix_group.row_naming, atlas)
     ]
     rival_orders = [

@@ -34,7 +34,7 @@ from brainlsap.data.flow import (
     OTHER_CLASS,
     LeftOutScan,
     find_fate_of_fault,
-    leave_out_text,
+    format_leave_out_advice,
     match_exclusions,
 )
 from brainlsap.data.region_tables import ScanTable
@@ -225,7 +225,7 @@ def _find_people_tables(
     people_tables = [
         _PeopleTable(
             parsed_table.path_and_sheet,
-            parsed_table.scan_names,
+            parsed_table.scan_identities,
             cells_by_column,
             parsed_table.missing_words,
         )
@@ -233,7 +233,7 @@ def _find_people_tables(
     table_findings = list[Finding]()
     participant_name_by_key = {
         scan_identity.key[0]: scan_identity.participant
-        for scan_identity in parsed_table.scan_names
+        for scan_identity in parsed_table.scan_identities
     }
     for participant_name in participant_name_by_key.values():
         for folder_name in {participant_name, f"sub-{participant_name}"}:
@@ -269,11 +269,11 @@ def list_people(parsed_table: ScanTable) -> tuple[FactsByPersonAndVisit, list[Fi
     people_tables, table_findings = _find_people_tables(parsed_table)
     facts_by_person_and_visit = FactsByPersonAndVisit()
     for people_table in people_tables:
-        table_findings += _add_rows(facts_by_person_and_visit, people_table)
+        table_findings += _add_people_rows(facts_by_person_and_visit, people_table)
     return facts_by_person_and_visit, table_findings
 
 
-def _add_rows(
+def _add_people_rows(
     facts_by_person_and_visit: FactsByPersonAndVisit, people_table: _PeopleTable
 ) -> list[Finding]:
     """Add the rows of one table to the facts; return the rows that stand twice."""
@@ -382,16 +382,16 @@ def _describe_differences(
 
 def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
     """Return the visits that a person's sessions file lists, and its other columns."""
-    table_columns = read_columns(sessions_path)
-    if "session_id" not in table_columns:
+    cells_by_column = read_columns(sessions_path)
+    if "session_id" not in cells_by_column:
         raise FileFormatError(
             "every row needs a 'session_id'; the columns are "
-            f"{', '.join(table_columns)}.",
+            f"{', '.join(cells_by_column)}.",
             path=sessions_path,
         )
-    session_ids = table_columns.pop("session_id")
+    session_ids = cells_by_column.pop("session_id")
     for line_number, session_cell in zip(
-        table_columns.line_numbers, session_ids, strict=True
+        cells_by_column.line_numbers, session_ids, strict=True
     ):
         if session_cell is None or is_formula_error(session_cell):
             raise FileFormatError(
@@ -400,7 +400,7 @@ def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
                 "for example ses-M12.",
                 path=sessions_path,
             )
-    return [str(session_cell) for session_cell in session_ids], table_columns
+    return [str(session_cell) for session_cell in session_ids], cells_by_column
 
 
 @dataclass
@@ -421,7 +421,7 @@ class ScanList:
     """Notes on single scans; a note has one entry for each of its scans."""
     left_out: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that are not in `scans`."""
-    bar_options: Mapping[str, Any] = field(default_factory=dict)
+    progress_bar_options: Mapping[str, Any] = field(default_factory=dict)
     """Options of `tqdm` for the progress bar."""
 
     def add_fault(
@@ -442,14 +442,14 @@ class ScanList:
         self,
         notes: Iterable[Finding | str],
         *,
-        about_text: str = "",
+        prefix_text: str = "",
         is_about_scan: bool = False,
     ) -> None:
-        """Add notes on the study, or on one scan, each beginning with `about_text`."""
+        """Add notes on the study, or on one scan, each beginning with `prefix_text`."""
         note_list = self.scan_notes if is_about_scan else self.notes
         for finding in as_findings(notes):
             message = (
-                f"{about_text}: {finding.message}" if about_text else finding.message
+                f"{prefix_text}: {finding.message}" if prefix_text else finding.message
             )
             note_list.append(replace(finding, message=message))
 
@@ -476,7 +476,7 @@ def list_scans(
     facts_by_person_and_visit: FactsByPersonAndVisit,
     feature_sources: FeatureSources,
     label_name: str | None,
-    table_name: str,
+    people_table_name: str,
     classes: Sequence[str] | None = None,
     scan_choice: str = "all",
     excluded_ids: Sequence[str] = (),
@@ -484,13 +484,14 @@ def list_scans(
 ) -> ScanList:
     """List the scans of a cohort with their labels, covariates and files.
 
-    `table_name` is the name of the table of people. People without folders of their
-    own have the visits that FreeSurfer or tables of regions know. Scans and people in
-    `excluded_ids`, and those with a fault in `skipped_fault_by_name`, are left out.
+    `people_table_name` is the name of the table of people. People without folders of
+    their own have the visits that FreeSurfer or tables of regions know. Scans and
+    people in `excluded_ids`, and those with a fault in `skipped_fault_by_name`, are
+    left out.
     """
     folder = feature_sources.study_files.folder
     label_name = _find_label_column(
-        facts_by_person_and_visit, label_name, table_name, folder
+        facts_by_person_and_visit, label_name, people_table_name, folder
     )
     visit_list = _list_visits(
         facts_by_person_and_visit, feature_sources, label_name, scan_choice
@@ -516,19 +517,19 @@ def list_scans(
     if visit_list.n_without_baseline:
         people_text = count(visit_list.n_without_baseline, "person", "were")
         message = (
-            f"{people_text} left out, because {table_name} lists no baseline scan of "
-            "them"
+            f"{people_text} left out, because {people_table_name} lists no baseline "
+            "scan of them"
         )
         omission_findings.append(Finding(message, LEFT_OUT, kind=BASELINE))
     if visit_list.n_contradictions:
         message = (
             f"{count(visit_list.n_contradictions, 'scan', 'have')} another "
-            f"{label_name} in {table_name} than in sub-*_sessions.tsv. The labels of "
-            "the sessions files were used"
+            f"{label_name} in {people_table_name} than in sub-*_sessions.tsv. The "
+            "labels of the sessions files were used"
         )
         omission_findings.append(Finding(message))
     if not visit_list.scans:
-        exclusion_reasons = [f"{table_name} lists no scan"]
+        exclusion_reasons = [f"{people_table_name} lists no scan"]
         n_excluded_scans = sum(
             left_out_scan.fate == EXCLUDED or bool(left_out_scan.reason)
             for left_out_scan in visit_list.left_out
@@ -569,7 +570,7 @@ def list_scans(
     else:
         scan_table["label"] = covariate_table.pop(label_name)
         class_selection = _select_labelled_scans(
-            scan_table, label_name, table_name, classes, visit_list
+            scan_table, label_name, people_table_name, classes, visit_list
         )
         class_names, is_ordered = class_selection.classes, class_selection.is_ordered
         omission_findings += class_selection.notes
@@ -646,7 +647,7 @@ def _list_fact_names(facts_by_person_and_visit: FactsByPersonAndVisit) -> list[s
 def _find_label_column(
     facts_by_person_and_visit: FactsByPersonAndVisit,
     label_name: str | None,
-    table_name: str,
+    people_table_name: str,
     folder: Path,
 ) -> str | None:
     """Return the column of labels in the spelling of the table, which may differ."""
@@ -664,9 +665,9 @@ def _find_label_column(
     ]
     if len(matching_names) != 1:
         raise CohortError(
-            f"{table_name} has no column {label_name!r} for the label; its columns are "
-            f"{', '.join(column_names) or 'none besides the ID'}. Name the label "
-            f"column with {option_text('label')}",
+            f"{people_table_name} has no column {label_name!r} for the label; its "
+            f"columns are {', '.join(column_names) or 'none besides the ID'}. Name the "
+            f"label column with {option_text('label')}",
             path=folder,
             values=propose_label_option([_tabulate_facts(facts_by_person_and_visit)]),
         )
@@ -904,7 +905,7 @@ def _find_scanned_sessions(
     if has_files:
         return scanned_session_by_visit
     return {
-        **feature_sources.session_names_by_person.get(participant_id, {}),
+        **feature_sources.session_by_person_and_visit.get(participant_id, {}),
         **scanned_session_by_visit,
     }
 
@@ -977,7 +978,7 @@ class _ClassSelection(NamedTuple):
 def _select_labelled_scans(
     scan_table: pd.DataFrame,
     label_name: str,
-    table_name: str,
+    people_table_name: str,
     classes: Sequence[str] | None,
     visit_list: _VisitList,
 ) -> _ClassSelection:
@@ -1055,7 +1056,7 @@ def _select_labelled_scans(
         label_word = missing_word_by_lower_word[class_name.lower()]
         n_scans = (missing_word_series == label_word).sum()
         message = (
-            f"{label_name}: {table_name} has {label_word!r} for "
+            f"{label_name}: {people_table_name} has {label_word!r} for "
             f"{count(n_scans, 'scan')}, {_explain_missing_word(label_word)}. If it is "
             "the name of a class, write another name into the table and into "
             f"{option_text('classes')}"
@@ -1194,7 +1195,7 @@ def _is_misspelling(first_word: str, second_word: str) -> bool:
 def _describe_unlabelled(
     scan_name: str,
     label_name: str,
-    label_word: str,
+    missing_label_word: str,
     visit_list: _VisitList,
     *,
     has_label_at_other_visit: bool,
@@ -1204,13 +1205,13 @@ def _describe_unlabelled(
     if listed_session_ids := visit_list.listed_visits_by_scan.get(scan_name):
         hint_text = f"; its visits are listed as {', '.join(listed_session_ids)}"
     message = f"{label_name} is missing (n/a{hint_text}). Write a value"
-    if label_word:
+    if missing_label_word:
         message = (
-            f"{label_name} is {label_word!r}, {_explain_missing_word(label_word)}. "
-            "Write another value"
+            f"{label_name} is {missing_label_word!r}, "
+            f"{_explain_missing_word(missing_label_word)}. Write another value"
         )
     message += (
-        f", {leave_out_text()}, or choose the classes to keep with "
+        f", {format_leave_out_advice()}, or choose the classes to keep with "
         f"{option_text('classes')}"
     )
     if has_label_at_other_visit:

@@ -100,7 +100,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         where nothing is unusual. `attrs["notes"]` lists what could not be judged, and
         regions without a link in every scan.
     """
-    is_isolated_region = _find_isolated_regions(cohort)
+    is_isolated_region = _mark_isolated_regions(cohort)
     values_by_column = _compute_connectome_columns(cohort, is_isolated_region)
     flag_text_arrays = list[np.ndarray]()
     compared_value_names = list(cohort.feature_names)
@@ -111,7 +111,7 @@ def quality_table(cohort: Cohort) -> pd.DataFrame:
         )
         compared_value_names.insert(0, "connectome")
     for feature_name in cohort.feature_names:
-        feature_values_by_column, feature_flag_arrays = _describe_feature(
+        feature_values_by_column, feature_flag_arrays = _compute_columns_and_flags(
             cohort, feature_name
         )
         values_by_column |= feature_values_by_column
@@ -155,7 +155,7 @@ def _sum_edges(W: np.ndarray) -> np.ndarray:
     return (total_weights + diagonal_sums) / 2
 
 
-def _find_isolated_regions(cohort: Cohort) -> np.ndarray:
+def _mark_isolated_regions(cohort: Cohort) -> np.ndarray:
     """Return whether regions of every scan have no edge to another region."""
     W = _get_unique_connectomes(cohort)
     is_isolated_region = W.sum(axis=2) == W.diagonal(axis1=1, axis2=2)
@@ -262,7 +262,7 @@ def _flag_connectomes(
     ]
 
 
-def _describe_feature(
+def _compute_columns_and_flags(
     cohort: Cohort, feature_name: str
 ) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
     """Return the columns and flags of one feature."""
@@ -277,7 +277,7 @@ def _describe_feature(
     region_asymmetries = np.nan_to_num(
         feature_values - feature_values[:, cohort.atlas.homotopic]
     )
-    is_implausible_value = _find_implausible_values(cohort, feature_name)
+    is_implausible_value = _mark_implausible_values(cohort, feature_name)
     is_missing_only_here = is_missing_value & ~is_missing_value.all(axis=0)
     is_zero_value = feature_values == 0
     # Every NaN counts as a value of its own.
@@ -315,13 +315,13 @@ def _describe_feature(
     ]
 
 
-def _find_implausible_values(cohort: Cohort, feature_name: str) -> np.ndarray:
+def _mark_implausible_values(cohort: Cohort, feature_name: str) -> np.ndarray:
     """Return whether values of a feature are impossible in a brain."""
-    measure = get_measure_properties(feature_name)
+    measure_properties = get_measure_properties(feature_name)
     feature_values = cohort.features[..., cohort.feature_names.index(feature_name)]
-    lowest_plausible_value, highest_plausible_value = measure.plausible_range
+    lowest_plausible_value, highest_plausible_value = measure_properties.plausible_range
     # In the subcortex a measure of the surface may be replaced by the volume.
-    is_judged_region = cohort.atlas.cortex | (not measure.on_surface)
+    is_judged_region = cohort.atlas.cortex | (not measure_properties.on_surface)
     return (
         (feature_values < lowest_plausible_value)
         | (feature_values > highest_plausible_value)
@@ -333,7 +333,7 @@ def _flag_feature(
     feature_name: str,
     is_outlier_value: np.ndarray,
     is_implausible_value: np.ndarray,
-    max_n_regions: float,
+    max_n_outlier_regions: float,
 ) -> list[np.ndarray]:
     """Return flags of single regions that are far from other scans, or implausible."""
     # Implausible values are named below.
@@ -347,7 +347,7 @@ def _flag_feature(
     ]
     # A scan with more outliers is far as a whole, and has a flag of its own.
     is_scan_with_few_outliers = is_plausible_outlier.any(axis=1)
-    is_scan_with_few_outliers &= is_outlier_value.sum(axis=1) <= max_n_regions
+    is_scan_with_few_outliers &= is_outlier_value.sum(axis=1) <= max_n_outlier_regions
     flag_text_arrays = [np.where(is_scan_with_few_outliers, outlier_texts, "")]
     n_implausible_by_scan = is_implausible_value.sum(axis=1)
     implausible_texts = [
@@ -436,19 +436,21 @@ def describe_values(cohort: Cohort) -> list[str]:
     """
     sentences = list[str]()
     for feature_name in cohort.feature_names:
-        measure = get_measure_properties(feature_name)
+        measure_properties = get_measure_properties(feature_name)
         scan_medians = _compute_scan_medians(cohort, feature_name)
-        if measure.unit and scan_medians.size:
+        if measure_properties.unit and scan_medians.size:
             lowest_median, highest_median = scan_medians.min(), scan_medians.max()
             range_text = (
                 "the medians over regions of the scans lie between "
                 f"{lowest_median:.3g} and {highest_median:.3g}"
             )
-            sentences.append(f"{feature_name} ({measure.unit}): {range_text}")
+            sentences.append(
+                f"{feature_name} ({measure_properties.unit}): {range_text}"
+            )
     return sentences
 
 
-def find_odd_units(cohort: Cohort) -> list[str]:
+def describe_odd_units(cohort: Cohort) -> list[str]:
     """Describe features that may be in another unit than their names mean.
 
     Their medians over regions are unusual in some scan, or more than 1 in 100 values
@@ -457,7 +459,7 @@ def find_odd_units(cohort: Cohort) -> list[str]:
     finding_texts = list[str]()
     for feature_name in cohort.feature_names:
         unit_name = get_measure_properties(feature_name).unit
-        unit_reasons = _find_unit_reasons(cohort, feature_name) if unit_name else []
+        unit_reasons = _describe_unit_reasons(cohort, feature_name) if unit_name else []
         if unit_reasons:
             finding_texts.append(
                 f"{feature_name} may not be measured in {unit_name}: "
@@ -466,16 +468,16 @@ def find_odd_units(cohort: Cohort) -> list[str]:
     return finding_texts
 
 
-def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
+def _describe_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
     """Return the reasons for which a feature may have another unit than its measure."""
-    measure = get_measure_properties(feature_name)
+    measure_properties = get_measure_properties(feature_name)
     scan_medians = _compute_scan_medians(cohort, feature_name)
     if not scan_medians.size:
         return []
     feature_values = _get_measured_values(cohort, feature_name)
     feature_values = feature_values[~np.isnan(feature_values)]
     unit_reasons = list[str]()
-    lowest_median, highest_median = measure.usual_median_range
+    lowest_median, highest_median = measure_properties.usual_median_range
     n_unusual_scans = (
         (scan_medians < lowest_median) | (scan_medians > highest_median)
     ).sum()
@@ -485,7 +487,7 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
             f"{highest_median:g} in {n_unusual_scans} of {len(scan_medians)} scans "
             f"(range {scan_medians.min():.3g} to {scan_medians.max():.3g})"
         )
-    highest_possible_value = measure.plausible_median_range[1]
+    highest_possible_value = measure_properties.plausible_median_range[1]
     n_impossible = (
         (feature_values < 0) | (feature_values > highest_possible_value)
     ).sum()
@@ -495,7 +497,7 @@ def _find_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
         if np.isfinite(highest_possible_value):
             unit_reason += f" or above {highest_possible_value:g}"
         unit_reasons.append(unit_reason)
-    lowest_value, highest_value = measure.plausible_range
+    lowest_value, highest_value = measure_properties.plausible_range
     implausible_share = (
         (feature_values < lowest_value) | (feature_values > highest_value)
     ).mean()
@@ -591,7 +593,7 @@ class SideComparison(StrEnum):
     UNKNOWN = auto()
 
 
-def learn_sides(
+def learn_asymmetry_record(
     region_values: np.ndarray, groups: np.ndarray, homotopic_indices: np.ndarray
 ) -> dict[str, Any] | None:
     """Learn the mean asymmetry of regional values, as JSON takes it.
@@ -647,7 +649,7 @@ def compare_sides(
     groups: np.ndarray,
     training_asymmetry_record: Mapping[str, Any] | None,
 ) -> SideComparison:
-    """Return whether the sides of new scans are those of :func:`learn_sides`.
+    """Return whether new scans have the sides of :func:`learn_asymmetry_record`.
 
     `region_values` has the regions of the training in its order.
     """

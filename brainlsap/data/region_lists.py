@@ -67,9 +67,9 @@ BIDS_SIDECAR = "the .json beside the matrix"
 # ---- one list -----------------------------------------------------------------------
 
 
-def read_names(path: str | Path) -> tuple[str, ...]:
+def read_row_names(path: str | Path) -> tuple[str, ...]:
     """Read the names of a matrix's rows; numbers that count them decide their order."""
-    return _order_names_by_numbers(read_labels(path).table, path)
+    return _order_names_by_numbers(read_region_list(path).table, path)
 
 
 def is_background(region_name: str) -> bool:
@@ -101,7 +101,7 @@ class RegionList(NamedTuple):
     has_header: bool
 
 
-def read_labels(
+def read_region_list(
     list_path: str | Path, present_labels: Iterable[object] = ()
 ) -> RegionList:
     """Read a list or a table of region names.
@@ -582,11 +582,11 @@ def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ..
         sidecars contradict each other.
     """
     n_folder_levels = _count_folder_levels(matrix_path)
-    sidecar_names = _read_sidecars(
+    sidecar_names = _read_sidecar_names(
         matrix_path, [*matrix_path.parents[:n_folder_levels]]
     )
     if sidecar_names is not None:
-        check_length(
+        check_one_name_per_row(
             matrix_path, n_rows, sidecar_names, f"the rows are named by {BIDS_SIDECAR}"
         )
         return {BIDS_SIDECAR: sidecar_names}
@@ -599,7 +599,7 @@ def find_lists_beside(matrix_path: Path, n_rows: int) -> dict[str, tuple[str, ..
     return {}
 
 
-def check_length(
+def check_one_name_per_row(
     matrix_path: Path, n_rows: int, region_names: Sequence[str], origin_text: str
 ) -> None:
     """Raise FileFormatError where there is not one name for each row."""
@@ -628,7 +628,7 @@ def _read_lists_of_level(
             for list_ending in (".txt", ".csv", ".tsv")
         ]
         candidate_file_names = (*matrix_list_names, *_STRICT_LISTS, *_TOLERANT_LISTS)
-        entry_names = _list_folder(folder)
+        entry_names = _list_file_names(folder)
         file_names = [
             list_name for list_name in candidate_file_names if list_name in entry_names
         ]
@@ -641,7 +641,7 @@ def _read_lists_of_level(
         if region_names is None:
             continue
         if folder_level == 0 and file_name not in _TOLERANT_LISTS:
-            check_length(
+            check_one_name_per_row(
                 matrix_path, n_rows, region_names, f"the rows are named by {file_name}"
             )
         # a list of another length belongs to other matrices
@@ -677,9 +677,9 @@ def _read_list_file(list_path: Path, n_rows: int) -> tuple[str, ...] | None:
     if list_path.stem in ("centres", "centers"):
         return _read_tvb_names(list_path)
     if list_path.name not in _TOLERANT_LISTS:
-        return drop_background(read_names(list_path), n_rows)
+        return drop_background(read_row_names(list_path), n_rows)
     try:
-        return drop_background(read_names(list_path), n_rows)
+        return drop_background(read_row_names(list_path), n_rows)
     except FileFormatError:  # another kind of file may have such a name
         return None
 
@@ -722,7 +722,7 @@ def _read_tvb_names(centres_path: Path) -> tuple[str, ...]:
 # ---- sidecars of BIDS ---------------------------------------------------------------
 
 
-def _read_sidecars(
+def _read_sidecar_names(
     matrix_path: Path, folders: Sequence[Path]
 ) -> tuple[str, ...] | None:
     """Return the names that BIDS sidecars of a matrix give, None where none do.
@@ -762,7 +762,7 @@ def _read_sidecars(
             nearest_sidecar_path = sidecar_paths[0]
     if not node_fields:
         return None
-    return _read_bids_nodes(nearest_sidecar_path, matrix_path, node_fields)
+    return _read_bids_node_names(nearest_sidecar_path, matrix_path, node_fields)
 
 
 def _iter_sidecars(matrix_path: Path, folder: Path) -> Iterator[Path]:
@@ -770,7 +770,7 @@ def _iter_sidecars(matrix_path: Path, folder: Path) -> Iterator[Path]:
     *matrix_entities, matrix_suffix = matrix_path.name.partition(".")[0].split("_")
     if not folder.is_dir():
         return
-    for entry_name in _list_folder(folder, ".json"):
+    for entry_name in _list_file_names(folder, ".json"):
         name_parts = entry_name.partition(".")[0].split("_")
         if name_parts[-1] == matrix_suffix and {*name_parts} <= {
             *matrix_entities,
@@ -779,7 +779,7 @@ def _iter_sidecars(matrix_path: Path, folder: Path) -> Iterator[Path]:
             yield folder / entry_name
 
 
-def _list_folder(folder: Path, name_ending: str = "") -> dict[str, None]:
+def _list_file_names(folder: Path, name_ending: str = "") -> dict[str, None]:
     """Return the names in a folder that end so, sorted; the dict serves as a set.
 
     The folder of a study is asked for every matrix, and lists every participant. It is
@@ -818,8 +818,8 @@ def _read_json(json_path: Path) -> dict[str, Any]:
     return json_content if isinstance(json_content, dict) else {}
 
 
-def _read_bids_nodes(
-    sidecar_path: Path, matrix_path: Path, node_fields: dict[str, Any]
+def _read_bids_node_names(
+    sidecar_path: Path, matrix_path: Path, value_by_sidecar_key: dict[str, Any]
 ) -> tuple[str, ...] | None:
     """Return the names of the nodes that the keys of BIDS sidecars give, None if none.
 
@@ -827,10 +827,12 @@ def _read_bids_nodes(
     """
     with reading(sidecar_path, "a BIDS sidecar"):
         node_indices = [
-            str(node_index) for node_index in node_fields.get("NodeIndices") or ()
+            str(node_index)
+            for node_index in value_by_sidecar_key.get("NodeIndices") or ()
         ]
         node_file_names = (
-            node_fields.get("NodeFiles", node_fields.get("NodeFile")) or ()
+            value_by_sidecar_key.get("NodeFiles", value_by_sidecar_key.get("NodeFile"))
+            or ()
         )
         node_file_names = (
             [node_file_names] if isinstance(node_file_names, str) else node_file_names
@@ -843,7 +845,7 @@ def _read_bids_nodes(
             folder / relative_path for folder in matrix_path.parents[:_MAX_LEVELS]
         )
         node_tables.append(
-            read_labels(
+            read_region_list(
                 next(filter(Path.is_file, candidate_paths), relative_path)
             ).table
         )

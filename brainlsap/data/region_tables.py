@@ -44,7 +44,7 @@ from brainlsap.data.find_files import (
     find_other_side,
     read_scan_rows,
 )
-from brainlsap.data.flow import leave_out_text
+from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.id_columns import NO_CHOICE, UserColumns
 from brainlsap.data.measures import (
     MEASURE_OF_WORD,
@@ -66,7 +66,7 @@ from brainlsap.data.tables import (
     SESSION_COLUMNS,
     SIDE_COLUMNS,
     MissingWords,
-    explain_numbers,
+    advise_on_number_cells,
     find_column_name,
     find_region_column,
     has_decimal_comma,
@@ -162,19 +162,19 @@ _Cells = Sequence[str | None]
 class ScanTable(NamedTuple):
     """A table of many scans, a row each.
 
-    path : the file; sheet : of a workbook with several; scan_names : person and visit
-    of every row; text_table : labels and covariates as text; values_by_measure_region :
-    columns by measure ("" if it is not named) and region (position in the atlas);
-    unmatched_region_names : names with a side, in column names, that are no region of
-    the atlas; excluded_column_names : columns that atlases leave out on purpose;
-    id_column, session_column : the columns that scan names are of; missing_words :
-    those of its cells; row_faults : of single rows, whose values are NaN in
-    `values_by_measure_region`; measures_in_other_units : measures whose columns name a
-    unit that is not theirs.
+    path : the file; sheet : of a workbook with several; scan_identities : person and
+    visit of every row; text_table : labels and covariates as text;
+    values_by_measure_region : columns by measure ("" if it is not named) and region
+    (position in the atlas); unmatched_region_names : names with a side, in column
+    names, that are no region of the atlas; excluded_column_names : columns that atlases
+    leave out on purpose; id_column, session_column : the columns that scan names are
+    of; missing_words : those of its cells; fault_by_row_index : of single rows, whose
+    values are NaN in `values_by_measure_region`; measures_in_other_units : measures
+    whose columns name a unit that is not theirs.
     """
 
     path: Path
-    scan_names: list[ScanIdentity]
+    scan_identities: list[ScanIdentity]
     text_table: pd.DataFrame
     values_by_measure_region: Mapping[tuple[str, int], np.ndarray] = MappingProxyType(
         {}
@@ -186,7 +186,7 @@ class ScanTable(NamedTuple):
     session_column: str | None = None
     sheet: str = ""
     missing_words: MissingWords = MappingProxyType({})
-    row_faults: Mapping[int, Finding] = MappingProxyType({})
+    fault_by_row_index: Mapping[int, Finding] = MappingProxyType({})
     measures_in_other_units: frozenset[str] = frozenset()
 
     @property
@@ -338,7 +338,7 @@ def read_scan_table(
     if header_match := FREESURFER_HEAD.fullmatch(scan_rows.id_column):
         side_letter = header_match[1].upper() if header_match[1] else None
         default_measure_name = MEASURE_OF_WORD.get(header_match[2].lower(), "other")
-    parsed_table = _sort_columns(
+    parsed_table = _parse_scan_table(
         Path(table_path),
         scan_rows.scan_identities,
         scan_rows.text_table,
@@ -359,7 +359,10 @@ def read_scan_table(
             *parsed_table.excluded_column_names,
             *layout_record.excluded_names,
         ),
-        row_faults={**parsed_table.row_faults, **layout_record.row_faults},
+        fault_by_row_index={
+            **parsed_table.fault_by_row_index,
+            **layout_record.fault_by_row_index,
+        },
     )
 
 
@@ -370,14 +373,15 @@ class _RowRegions(NamedTuple):
     column_names: list[str]
 
 
-class _LayoutRecord(NamedTuple):
+class _JoinLosses(NamedTuple):
     """What was lost where several rows of a scan were joined.
 
-    row_faults : of scans that lack a region, or have it twice; unmatched_region_names :
-    regions that the atlas lacks; excluded_names : regions and columns left out.
+    fault_by_row_index : of scans that lack a region, or have it twice;
+    unmatched_region_names : regions that the atlas lacks; excluded_names : regions and
+    columns left out.
     """
 
-    row_faults: Mapping[int, Finding] = MappingProxyType({})
+    fault_by_row_index: Mapping[int, Finding] = MappingProxyType({})
     unmatched_region_names: tuple[str, ...] = ()
     excluded_names: tuple[str, ...] = ()
 
@@ -466,7 +470,7 @@ def _find_side_columns(column_names: Iterable[str]) -> list[str]:
 
 def _join_rows_of_scans(
     path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
-) -> tuple[ScanRows, _LayoutRecord]:
+) -> tuple[ScanRows, _JoinLosses]:
     """Return one row per scan with a column per region, of a table in any layout.
 
     A scan without a row of a region that other scans have, or with two, has a fault:
@@ -478,7 +482,7 @@ def _join_rows_of_scans(
             region_names = row_regions.region_names
             break
     else:
-        return scan_rows, _LayoutRecord()
+        return scan_rows, _JoinLosses()
     scan_identities = [*dict.fromkeys(scan_rows.scan_identities)]
     scan_index_by_identity = {
         scan_identity: i for i, scan_identity in enumerate(scan_identities)
@@ -565,8 +569,8 @@ def _join_rows_of_scans(
             if column_name in fact_column_names
         },
     )
-    return joined_scan_rows, _LayoutRecord(
-        row_faults=_find_region_faults(
+    return joined_scan_rows, _JoinLosses(
+        fault_by_row_index=_find_region_faults(
             path_and_sheet,
             row_count_matrix[:, used_region_indices],
             [atlas.names[i] for i in used_region_indices],
@@ -615,7 +619,7 @@ def _find_region_faults(
             FAULT,
             kind="rows of regions",
             got=" and ".join(problem_texts),
-            advice=f"{'. '.join(advice_texts)}, or {leave_out_text()}",
+            advice=f"{'. '.join(advice_texts)}, or {format_leave_out_advice()}",
             values={
                 "missing_regions": tuple(missing_region_names),
                 "repeated_regions": tuple(repeated_region_names),
@@ -774,7 +778,7 @@ def _check_tracer_of_columns(
         )
 
 
-def _sort_columns(
+def _parse_scan_table(
     table_path: Path,
     scan_identities: list[ScanIdentity],
     cell_table: pd.DataFrame,
@@ -879,7 +883,7 @@ def _sort_columns(
         excluded_column_names=tuple(sorted_columns.excluded_column_names),
         notes=tuple(table_findings),
         sheet=sheet_name,
-        row_faults=fault_by_row_index,
+        fault_by_row_index=fault_by_row_index,
         measures_in_other_units=frozenset(sorted_columns.measures_in_other_units),
     )
 
@@ -927,7 +931,7 @@ def _find_row_faults(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
         first_wrong_column_name = str(region_cell_table.columns[column_indices[0]])
-        number_advice = explain_numbers(cell_array[row_index, column_indices])
+        number_advice = advise_on_number_cells(cell_array[row_index, column_indices])
         number_advice = number_advice.strip(" .") or "Write n/a for missing values"
         fault_by_row_index[int(row_index)] = Finding(
             f"cells in {path_and_sheet} must be numbers",
@@ -935,7 +939,7 @@ def _find_row_faults(
             kind="not numbers",
             got=f"{cells_text} in {count(len(column_indices), 'column')} (first "
             f"{first_wrong_column_name!r})",
-            advice=f"{number_advice}, or {leave_out_text()}",
+            advice=f"{number_advice}, or {format_leave_out_advice()}",
             values={"cells": tuple(cell_array[row_index, column_indices])},
         )
     return fault_by_row_index
@@ -953,7 +957,7 @@ def _remove_copy_numbers(column_names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _drop_unit(column_name: str) -> tuple[str, str]:
+def _split_unit_from_name(column_name: str) -> tuple[str, str]:
     """Return a column name without the unit in brackets at its end, and the unit."""
     unit_match = _UNIT_IN_HEAD.search(column_name)
     if unit_match is None:
@@ -962,7 +966,7 @@ def _drop_unit(column_name: str) -> tuple[str, str]:
     return column_name[: unit_match.start()], unit
 
 
-def _combine_with_unit(measure_name: str, unit: str) -> str:
+def _name_measure_with_unit(measure_name: str, unit: str) -> str:
     """Return the measure of a column with a unit; measures in other units keep it."""
     if measure_name == "":
         return _MEASURE_OF_UNIT.get(unit, "")
@@ -981,7 +985,7 @@ def _sort_column_names(
     """Sort column names by what they name: a region, something left out, or a fact."""
     sorted_columns = _SortedColumns({}, [], [], [], set())
     name_unit_by_column = {
-        column_name: _drop_unit(unitless_column_name)
+        column_name: _split_unit_from_name(unitless_column_name)
         for column_name, unitless_column_name in original_name_by_column.items()
     }
     unitless_column_names = [
@@ -1012,7 +1016,7 @@ def _sort_column_names(
             )
             if unit:
                 unitless_measure_name = measure_name
-                measure_name = _combine_with_unit(measure_name, unit)
+                measure_name = _name_measure_with_unit(measure_name, unit)
                 if unitless_measure_name not in ("", measure_name):
                     sorted_columns.measures_in_other_units.add(measure_name)
             measure_region_key = (measure_name, region_index)
@@ -1031,7 +1035,7 @@ def _sort_column_names(
 def read_region_values(
     table_path: str | Path,
     atlas: Atlas,
-    measure: MeasureProperties,
+    measure_properties: MeasureProperties,
     *,
     frames: tuple[float, float] | None = None,
     reference: str | None = None,
@@ -1044,7 +1048,7 @@ def read_region_values(
     hemisphere, the file of the other beside it is read, too.
     """
     table_path = Path(table_path)
-    _check_tracer_of_name(table_path, measure.name)
+    _check_tracer_of_name(table_path, measure_properties.name)
     frame_notes = tuple[str, ...]()
     reference_text = reference or "the reference region in the _ref- file"
     scaling_note = f"PET: values were divided by the mean of {reference_text}"
@@ -1069,11 +1073,11 @@ def read_region_values(
             frame_notes = (scaling_note,)
         else:
             region_names, value_cells = _read_hemisphere_tables(
-                table_path, cells_by_column, measure, atlas
+                table_path, cells_by_column, measure_properties, atlas
             )
     if message := describe_unknown_names(region_names, atlas):
         raise RegionNameError(
-            message, path=table_path, values=find_other_atlas([region_names], atlas)
+            message, path=table_path, values=propose_atlas_option([region_names], atlas)
         )
     row_indices, _ = atlas.find_file_rows(region_names)
     region_indices = np.flatnonzero(row_indices >= 0)
@@ -1086,7 +1090,9 @@ def read_region_values(
         )
     region_cells = np.array(value_cells, dtype=object)[row_indices[region_indices]]
     # Messages about wrong numbers name the region.
-    value_titles = [f"{measure.name} of {atlas.names[i]}" for i in region_indices]
+    value_titles = [
+        f"{measure_properties.name} of {atlas.names[i]}" for i in region_indices
+    ]
     region_values = np.full(len(atlas), np.nan)
     region_values[region_indices] = parse_numbers(
         table_path, region_cells[None], value_titles
@@ -1097,18 +1103,18 @@ def read_region_values(
 def _read_hemisphere_tables(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure: MeasureProperties,
+    measure_properties: MeasureProperties,
     atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table, and of that of the other hemisphere."""
     region_names, region_cells = _read_static_table(
-        table_path, cells_by_column, measure, atlas
+        table_path, cells_by_column, measure_properties, atlas
     )
     other_path = find_other_side(table_path)
     if other_path:
         other_file_cells_by_column = read_columns(other_path)
         other_region_names, other_region_cells = _read_static_table(
-            other_path, other_file_cells_by_column, measure, atlas
+            other_path, other_file_cells_by_column, measure_properties, atlas
         )
         region_names = [*region_names, *other_region_names]
         region_cells = [*region_cells, *other_region_cells]
@@ -1118,7 +1124,7 @@ def _read_hemisphere_tables(
 def _read_static_table(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure: MeasureProperties,
+    measure_properties: MeasureProperties,
     atlas: Atlas,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and cells of a table with a row, or a column, for every region."""
@@ -1135,15 +1141,21 @@ def _read_static_table(
         cells_by_column, NAME_COLUMNS
     )
     # Before any layout is read, so that no layout can forget it.
-    _check_tracer_of_columns(table_path, cells_by_column, measure.name)
+    _check_tracer_of_columns(table_path, cells_by_column, measure_properties.name)
     if name_column_name is not None:
         _check_one_scan(table_path, cells_by_column)
     if name_column_name is None and len(next(iter(cells_by_column.values()))) == 1:
-        return _read_single_row(table_path, cells_by_column, measure, atlas, file_side)
-    value_column_name = find_column_name(cells_by_column, measure.value_column_names)
+        return _read_single_row(
+            table_path, cells_by_column, measure_properties, atlas, file_side
+        )
+    value_column_name = find_column_name(
+        cells_by_column, measure_properties.value_column_names
+    )
     if name_column_name is None or value_column_name is None:
         expected_column_names = (
-            NAME_COLUMNS if name_column_name is None else measure.value_column_names
+            NAME_COLUMNS
+            if name_column_name is None
+            else measure_properties.value_column_names
         )
         raise FileFormatError(
             f"none of the column names is one of {', '.join(expected_column_names)}. "
@@ -1167,20 +1179,20 @@ def _read_static_table(
 def _read_single_row(
     table_path: Path,
     cells_by_column: Mapping[str, _Cells],
-    measure: MeasureProperties,
+    measure_properties: MeasureProperties,
     atlas: Atlas,
     file_side: str | None,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and values of a table of one row with a column for every region."""
     row_table = pd.DataFrame(cells_by_column, dtype=object)
-    parsed_table = _sort_columns(table_path, [], row_table, atlas, file_side)
+    parsed_table = _parse_scan_table(table_path, [], row_table, atlas, file_side)
     value_by_region_name: dict[str, str | float | None] = dict.fromkeys(
         parsed_table.unmatched_region_names
     )
     # Columns that name the measure come last, because they replace the others.
     for accepted_measure_name in (
         "",
-        *map(str.lower, reversed(measure.header_measures)),
+        *map(str.lower, reversed(measure_properties.header_measures)),
     ):
         for (
             column_measure_name,
@@ -1257,7 +1269,7 @@ def _add_sides(
         ]
         if not distinguishing_column_names:
             _refuse_unclear_side_column(table_path, cells_by_column, row_index_pairs)
-            if file_side is None and _is_clinica(table_path, cells_by_column):
+            if file_side is None and _is_clinica_table(table_path, cells_by_column):
                 return _add_sides_of_clinica(region_names, sideless_flags)
             first_row_index = min(
                 row_index
@@ -1392,7 +1404,7 @@ def _is_midline(cell_text: str) -> bool:
     return cell_text.strip().lower() in MIDLINE_WORDS
 
 
-def _is_clinica(table_path: Path, column_names: Iterable[str]) -> bool:
+def _is_clinica_table(table_path: Path, column_names: Iterable[str]) -> bool:
     """Return whether a table has the form of Clinica's t1-freesurfer, with both sides.
 
     Such files are `*_parcellation-<atlas>_<measure>.tsv` with two columns.
@@ -1569,14 +1581,14 @@ def _find_measure_and_region(
         for n_words_before in range(n_words_outside, -1, -1):
             start_position = start_positions[n_words_before]
             end_position = end_positions[n_words_outside - n_words_before]
-            words_before_region = column_name[:start_position].rstrip("-_. :")
-            words_behind_region = column_name[end_position:].lstrip("-_. :")
+            text_before_region = column_name[:start_position].rstrip("-_. :")
+            text_behind_region = column_name[end_position:].lstrip("-_. :")
             if not HEMISPHERE_WORDS.keys().isdisjoint(
-                split_words(f"{words_before_region} {words_behind_region}")
+                split_words(f"{text_before_region} {text_behind_region}")
             ):
                 continue
             has_number = (
-                words_before_region.isdecimal() or words_behind_region.isdecimal()
+                text_before_region.isdecimal() or text_behind_region.isdecimal()
             )
             if (
                 not has_number
@@ -1584,13 +1596,13 @@ def _find_measure_and_region(
                 is not None
             ):
                 return _find_measure_around_region(
-                    words_before_region, words_behind_region
+                    text_before_region, text_behind_region
                 ), column_name[start_position:end_position]
     return None
 
 
 def _find_measure_around_region(
-    words_before_region: str, words_behind_region: str
+    text_before_region: str, text_behind_region: str
 ) -> str:
     """Return the measure that the words around a region's name give.
 
@@ -1598,7 +1610,7 @@ def _find_measure_around_region(
     the words themselves.
     """
     measure_text = "_".join(
-        filter(None, (words_before_region.lower(), words_behind_region.lower()))
+        filter(None, (text_before_region.lower(), text_behind_region.lower()))
     )
     measure_terms = {*split_words(measure_text)} - _STATISTIC_WORDS
     measure_names = {
@@ -1628,7 +1640,7 @@ def describe_unknown_names(region_names: Sequence[str], atlas: Atlas) -> str:
     return ""
 
 
-def find_other_atlas(
+def propose_atlas_option(
     region_name_lists: Iterable[Sequence[str]], atlas: Atlas
 ) -> dict[str, str]:
     """Return `{"atlas": name}` of the first other atlas that names of tables are of."""
@@ -1666,7 +1678,7 @@ def read_gtm_stats(
     segment_names = segment_table[2].tolist()
     n_voxels, uptake_values = parse_numbers(stats_path, segment_table[[4, 6]]).T
     if reference is not None:
-        uptake_values = uptake_values / _reference_mean(
+        uptake_values = uptake_values / _compute_reference_mean(
             stats_path, segment_names, uptake_values, reference, n_voxels
         )
     return segment_names, uptake_values
@@ -1684,9 +1696,9 @@ def average_frames(
     `reference` is a key of `REFERENCES` or a column; by default the one `_ref-` file
     that PETPrep writes beside the table.
     """
-    region_names, region_means = _mean_of_frames(table_path, frame_table, frames)
+    region_names, region_means = _average_frame_window(table_path, frame_table, frames)
     if reference is not None:
-        return region_names, region_means / _reference_mean(
+        return region_names, region_means / _compute_reference_mean(
             table_path, region_names, region_means, reference
         )
     name_stem = table_path.name.partition("_desc-")[0]
@@ -1699,7 +1711,7 @@ def average_frames(
             "region."
         )
     reference_path = reference_paths[0]
-    reference_names, reference_means = _mean_of_frames(
+    reference_names, reference_means = _average_frame_window(
         reference_path, read_table(reference_path), frames
     )
     if len(reference_names) != 1:
@@ -1708,12 +1720,12 @@ def average_frames(
             f"{listed(reference_names, 6)}. Keep only one of them.",
             path=reference_path,
         )
-    return region_names, region_means / _reference_mean(
+    return region_names, region_means / _compute_reference_mean(
         reference_path, reference_names, reference_means, reference_names[0]
     )
 
 
-def _mean_of_frames(
+def _average_frame_window(
     table_path: Path, frame_table: pd.DataFrame, frames: tuple[float, float] | None
 ) -> tuple[list[str], np.ndarray]:
     """Return the regions of a time series, and their means over a window."""
@@ -1736,14 +1748,16 @@ def _mean_of_frames(
     frame_starts, frame_ends = parse_numbers(
         table_path, frame_table[edge_column_names]
     ).T
-    frame_weight_array = frame_weights(table_path, frame_starts, frame_ends, frames)
+    frame_weight_array = compute_frame_weights(
+        table_path, frame_starts, frame_ends, frames
+    )
     is_weighted_frame = frame_weight_array > 0
     return region_names, frame_weight_array[is_weighted_frame] @ parse_numbers(
         table_path, frame_table[region_names]
     )[is_weighted_frame]
 
 
-def frame_weights(
+def compute_frame_weights(
     table_path: Path,
     frame_starts: np.ndarray,
     frame_ends: np.ndarray,
@@ -1781,7 +1795,7 @@ def frame_weights(
     return frame_durations / frame_durations.sum()
 
 
-def _reference_mean(
+def _compute_reference_mean(
     table_path: Path,
     region_names: Sequence[str],
     region_values: np.ndarray,

@@ -18,10 +18,10 @@ import numpy as np
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names
 from brainlsap.data.region_lists import (
-    check_length,
+    check_one_name_per_row,
     drop_background,
     find_lists_beside,
-    read_names,
+    read_row_names,
 )
 from brainlsap.exceptions import FileFormatError, check_choice
 from brainlsap.text import option_text
@@ -175,12 +175,12 @@ def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     return tuple(
         row_order
         for row_order in candidate_orders
-        if len({*regions_of_rows(atlas, row_order.names)} - {None}) == len(atlas)
+        if len({*find_region_by_row(atlas, row_order.names)} - {None}) == len(atlas)
     )
 
 
 @lru_cache(maxsize=64)
-def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
+def list_fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
     """Return the different orders that matrices of so many rows may have.
 
     Of orders that put the same regions into the same rows, the first counts.
@@ -188,7 +188,7 @@ def fitting_orders(atlas: Atlas, n_rows: int) -> list[RowOrder]:
     order_by_regions = dict[tuple[int | None, ...], RowOrder]()
     for row_order in row_orders(atlas):
         if len(row_order.names) == n_rows:
-            row_region_indices = regions_of_rows(atlas, row_order.names)
+            row_region_indices = find_region_by_row(atlas, row_order.names)
             order_by_regions.setdefault(row_region_indices, row_order)
     return list(order_by_regions.values())
 
@@ -201,17 +201,19 @@ def find_bundled_atlas(own_atlas: Atlas) -> tuple[str, str] | None:
     """
     for bundled_name in available_atlases():
         bundled_atlas = load_atlas(bundled_name)
-        row_region_indices = regions_of_rows(bundled_atlas, own_atlas.names)
+        row_region_indices = find_region_by_row(bundled_atlas, own_atlas.names)
         if len({*row_region_indices} - {None}) < len(bundled_atlas):
             continue
-        for row_order in fitting_orders(bundled_atlas, len(own_atlas)):
-            if regions_of_rows(bundled_atlas, row_order.names) == row_region_indices:
+        for row_order in list_fitting_orders(bundled_atlas, len(own_atlas)):
+            if find_region_by_row(bundled_atlas, row_order.names) == row_region_indices:
                 return bundled_name, row_order.tool
         return bundled_name, ""
     return None
 
 
-def regions_of_rows(atlas: Atlas, row_names: Sequence[str]) -> tuple[int | None, ...]:
+def find_region_by_row(
+    atlas: Atlas, row_names: Sequence[str]
+) -> tuple[int | None, ...]:
     """Return the region of each row, None for rows that the atlas leaves out."""
     if all(map(str.isdecimal, row_names)):
         region_row_indices, _ = atlas.find_file_rows(row_names)
@@ -482,7 +484,7 @@ def name_rows(
     matrix_path: Path,
     weight_matrix: np.ndarray,
     atlas: Atlas,
-    order_name: str | None = None,
+    row_order_name: str | None = None,
     row_name_source: str | Path | Sequence[str] | None = None,
     file_row_names: Sequence[str] = (),
     comment_text: str = "",
@@ -491,35 +493,37 @@ def name_rows(
 
     In this order: `row_name_source`; the names in the file; lists beside the matrix
     (BIDS writes a `.json` of its name, scilpy and Connectoflow a `labels_list.txt`,
-    brainlife a `label.json`, The Virtual Brain a `centres.txt`); `order_name`; words of
-    one tool in the path or the comment lines (`comment_text`). Where nothing decides,
-    the result has no names.
+    brainlife a `label.json`, The Virtual Brain a `centres.txt`); `row_order_name`;
+    words of one tool in the path or the comment lines (`comment_text`). Where nothing
+    decides, the result has no names.
 
     Raises
     ------
     FileFormatError
         If a list has another length than the matrix, or lists contradict each other
-        or `order_name`, or no order of that name has so many rows.
+        or `row_order_name`, or no order of that name has so many rows.
     """
     n_rows = len(weight_matrix)
-    if order_name is not None:
-        check_choice("row_order", order_name, ROW_ORDERS)
+    if row_order_name is not None:
+        check_choice("row_order", row_order_name, ROW_ORDERS)
     if row_name_source is not None:
         row_names = (
-            read_names(row_name_source)
+            read_row_names(row_name_source)
             if isinstance(row_name_source, str | Path)
             else row_name_source
         )
         row_names = drop_background(row_names, n_rows)
         order_note = f"rows named with {option_text('labels')}"
-        check_length(matrix_path, n_rows, row_names, order_note)
+        check_one_name_per_row(matrix_path, n_rows, row_names, order_note)
         return RowNames(row_names, order_note, "names")
     if file_row_names and not are_default_row_names(file_row_names):
-        check_length(matrix_path, n_rows, file_row_names, "read by name")
+        check_one_name_per_row(matrix_path, n_rows, file_row_names, "read by name")
         return RowNames(tuple(file_row_names), "read by name", "names")
     expected_order = None
-    if order_name is not None and order_name != UNCHECKED_NAMES:
-        expected_order = _look_up_order(matrix_path, weight_matrix, atlas, order_name)
+    if row_order_name is not None and row_order_name != UNCHECKED_NAMES:
+        expected_order = _look_up_order(
+            matrix_path, weight_matrix, atlas, row_order_name
+        )
     names_by_list = find_lists_beside(matrix_path, n_rows)
     if names_by_list:
         return _name_rows_by_lists(matrix_path, names_by_list, atlas, expected_order)
@@ -537,7 +541,7 @@ def name_rows(
 def unknown_order_message(
     weight_matrix: np.ndarray,
     atlas: Atlas,
-    order_name: str | None = None,
+    row_order_name: str | None = None,
     fit_text_by_order: Mapping[RowOrder, str] | None = None,
     best_order: RowOrder | None = None,
 ) -> str:
@@ -549,7 +553,7 @@ def unknown_order_message(
         The matrix.
     atlas : Atlas
         Names the regions.
-    order_name : str, optional
+    row_order_name : str, optional
         The order that was asked for and has another number of rows.
     fit_text_by_order : mapping of RowOrder to str, optional
         Fit of the weights to each order, the best first.
@@ -558,7 +562,7 @@ def unknown_order_message(
     """
     n_rows = len(weight_matrix)
     if fit_text_by_order is None:
-        fit_text_by_order = dict.fromkeys(fitting_orders(atlas, n_rows), "")
+        fit_text_by_order = dict.fromkeys(list_fitting_orders(atlas, n_rows), "")
     candidate_lines = list[str]()
     telling_row_index = _find_telling_row_index([*fit_text_by_order])
     for candidate_order, fit_text in fit_text_by_order.items():
@@ -582,8 +586,8 @@ def unknown_order_message(
         f"a matrix of {n_rows} x {n_rows} without names cannot be mapped to "
         f"{atlas.name} ({len(atlas)} regions)"
     )
-    if order_name:
-        message += f" as {option_text('row_order', order_name)}"
+    if row_order_name:
+        message += f" as {option_text('row_order', row_order_name)}"
     advice_text = (
         f"Name the rows in the first row and column or with {option_text('labels')}, "
         f"choose their order with {option_text('row_order')}, or choose another "
@@ -593,7 +597,7 @@ def unknown_order_message(
         return f"{message}. {advice_text}"
     if any(fit_text_by_order.values()):
         advice_text = f"{FIGURES_TEXT} {advice_text}"
-    elif order_name:
+    elif row_order_name:
         advice_text += (
             f" Without {option_text('row_order')}, this message shows how well the "
             "weights fit each order."
@@ -629,7 +633,7 @@ def _name_rows_by_lists(
     Raises where the lists contradict each other, or the order that was asked for.
     """
     regions_by_list = {
-        list_name: regions_of_rows(atlas, row_names)
+        list_name: find_region_by_row(atlas, row_names)
         for list_name, row_names in names_by_list.items()
     }
     if len({*regions_by_list.values()}) > 1:
@@ -640,7 +644,7 @@ def _name_rows_by_lists(
             path=matrix_path,
         )
     list_name, row_names = next(iter(names_by_list.items()))
-    if expected_order and regions_by_list[list_name] != regions_of_rows(
+    if expected_order and regions_by_list[list_name] != find_region_by_row(
         atlas, expected_order.names
     ):
         raise FileFormatError(
@@ -657,7 +661,7 @@ def _name_rows_by_other_evidence(
 ) -> RowNames:
     """Return the names of rows that neither a list nor the user names, if any."""
     n_rows = len(weight_matrix)
-    tool_name = _find_tool(matrix_path, comment_text, atlas)
+    tool_name = _find_tool_name(matrix_path, comment_text, atlas)
     # of all orders, since one of another tool may put the same regions into these rows
     for row_order in row_orders(atlas):
         if row_order.tool == tool_name and len(row_order.names) == n_rows:
@@ -671,7 +675,7 @@ def _name_rows_by_other_evidence(
                 row_order.adds_parts,
                 row_order.tool,
             )
-    if _are_label_numbers(weight_matrix, atlas):
+    if _are_rows_label_numbers(weight_matrix, atlas):
         row_order = _make_label_number_order(n_rows)
         return RowNames(row_order.names, row_order.note, "numbers")
     if atlas.settings.get("unnamed_rows") and n_rows == len(atlas):
@@ -681,24 +685,24 @@ def _name_rows_by_other_evidence(
 
 
 def _look_up_order(
-    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, order_name: str
+    matrix_path: Path, weight_matrix: np.ndarray, atlas: Atlas, row_order_name: str
 ) -> RowOrder:
     """Return the order of this name for so many rows, or raise."""
     n_rows = len(weight_matrix)
     for row_order in row_orders(atlas):
-        if row_order.tool == order_name and len(row_order.names) == n_rows:
+        if row_order.tool == row_order_name and len(row_order.names) == n_rows:
             return row_order
-    if order_name == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
+    if row_order_name == "freesurfer" and n_rows >= _MIN_LABEL_NUMBER:
         return _make_label_number_order(n_rows)
     raise FileFormatError(
-        unknown_order_message(weight_matrix, atlas, order_name),
+        unknown_order_message(weight_matrix, atlas, row_order_name),
         path=matrix_path,
         kind=UNKNOWN_ORDER,
-        values={"n_rows": n_rows, **find_atlas_of_size(n_rows, atlas)},
+        values={"n_rows": n_rows, **propose_atlas_by_size(n_rows, atlas)},
     )
 
 
-def find_atlas_of_size(n_rows: int, atlas: Atlas) -> dict[str, str]:
+def propose_atlas_by_size(n_rows: int, atlas: Atlas) -> dict[str, str]:
     """Return `{"atlas": name}` of another atlas that so many rows may be of, if any."""
     other_atlas_name = atlas.settings.get("atlas_by_size", {}).get(str(n_rows))
     return {"atlas": other_atlas_name} if other_atlas_name else {}
@@ -712,7 +716,7 @@ def _make_label_number_order(n_rows: int) -> RowOrder:
     )
 
 
-def _are_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
+def _are_rows_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
     """Return whether rows with weights are at the numbers of regions, from 0."""
     label_numbers = atlas.regions["freesurfer_id"].to_numpy()
     n_rows = len(weight_matrix)
@@ -734,7 +738,7 @@ def _are_label_numbers(weight_matrix: np.ndarray, atlas: Atlas) -> bool:
     )
 
 
-def _find_tool(matrix_path: Path, comment_text: str, atlas: Atlas) -> str | None:
+def _find_tool_name(matrix_path: Path, comment_text: str, atlas: Atlas) -> str | None:
     """Return the tool that the path or the first lines name, None where none do."""
     searched_text = f"{matrix_path.as_posix()}\n{comment_text}"
     for tool_name, tool_pattern in _TOOL_WORDS.items():

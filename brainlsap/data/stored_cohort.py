@@ -24,7 +24,7 @@ from brainlsap.data.flow import (
     OTHER_CLASS,
     LeftOutScan,
     describe_left_out,
-    leave_out_text,
+    format_leave_out_advice,
     match_exclusions,
     read_excluded_ids,
 )
@@ -97,7 +97,7 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     cohort = Cohort.load(cohort_path)
     _check_unchanged_options(cohort_path, cohort, new_options)
     if new_options.atlas:
-        cohort = _check_atlas(cohort_path, cohort, new_options.atlas)
+        cohort = _apply_atlas(cohort_path, cohort, new_options.atlas)
     if new_options.connectome is not None:
         cohort = _drop_connectomes(cohort_path, cohort, new_options.connectome)
     if new_options.feature is not None:
@@ -218,7 +218,7 @@ def _check_unchanged_options(
         )
 
 
-def _check_atlas(
+def _apply_atlas(
     cohort_path: str | Path, cohort: Cohort, atlas: str | Path | Atlas
 ) -> Cohort:
     """Return the cohort with the atlas asked for, which must have its regions."""
@@ -309,11 +309,13 @@ def _find_excluded_scan_names(
     """Return the scans that an option excludes, also those that are left out by now."""
     excluded_ids = read_excluded_ids(exclude)
     return (
-        match_exclusions(excluded_ids, _list_scans(cohort)) if excluded_ids else set()
+        match_exclusions(excluded_ids, _list_scan_fates(cohort))
+        if excluded_ids
+        else set()
     )
 
 
-def _list_scans(cohort: Cohort) -> list[LeftOutScan]:
+def _list_scan_fates(cohort: Cohort) -> list[LeftOutScan]:
     """Return every scan of the study's tables; the fate is empty if it is analysed."""
     scan_table = cohort.table
     scan_keys = zip(
@@ -338,7 +340,7 @@ def _list_left_out_scans(cohort: Cohort) -> list[LeftOutScan]:
 
 def _find_excluded_people(cohort: Cohort, excluded_scan_names: set[str]) -> set[str]:
     """Return the people of whom every scan is excluded."""
-    scan_records = _list_scans(cohort)
+    scan_records = _list_scan_fates(cohort)
     return {scan_record.participant for scan_record in scan_records} - {
         scan_record.participant
         for scan_record in scan_records
@@ -458,7 +460,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
             continue
         try:
             baseline_row_indices.append(
-                _choose_baseline_row(
+                _find_baseline_row_index(
                     session_ids if baseline_session_ids.empty else baseline_session_ids
                 )
             )
@@ -501,7 +503,7 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
     )
 
 
-def _choose_baseline_row(session_ids: pd.Series) -> int:
+def _find_baseline_row_index(session_ids: pd.Series) -> int:
     """Return the row of the first visit; raise CohortError where it is not known."""
     if len(session_ids) == 1:
         return int(session_ids.index[0])
@@ -585,8 +587,9 @@ def _select_labels(
         refuse_continuous(label_name, class_order)
         label_findings = [
             Finding(
-                f"{label_name} is missing (n/a). To continue, {leave_out_text()}, "
-                f"or list the classes to keep with {option_text('classes')}",
+                f"{label_name} is missing (n/a). To continue, "
+                f"{format_leave_out_advice()}, or list the classes to keep with "
+                f"{option_text('classes')}",
                 FAULT,
                 scan=scan_name,
             )

@@ -48,7 +48,7 @@ class TableRow(NamedTuple):
     cells: list[str]
 
 
-class TableText(NamedTuple):
+class HeaderAndRows(NamedTuple):
     """The header of a table, the rows below it, and the lines that are comments."""
 
     header: TableRow
@@ -106,9 +106,9 @@ def split_cells(text_line: str, delimiter: str | None) -> list[str]:
     return [cell_text.strip() for cell_text in next(csv_reader)]
 
 
-def read_table_text(
+def read_header_and_rows(
     table_path: str | Path, score_header: HeaderScoreFunction
-) -> TableText:
+) -> HeaderAndRows:
     """Cut a text file into a header and rows of as many cells.
 
     `score_header` says how much the cells of a line look like column names; it
@@ -167,7 +167,7 @@ def read_table_text(
         for line_number in comment_line_numbers
         if line_number != header_row.line_number
     ]
-    return TableText(header_row, table_rows, comment_line_numbers)
+    return HeaderAndRows(header_row, table_rows, comment_line_numbers)
 
 
 def _choose_delimiter(text_line: str) -> str | None:
@@ -234,9 +234,9 @@ def drop_titles(
     return table_rows[n_titles:]
 
 
-def read_sheet_text(
+def read_sheet_header_and_rows(
     table_path: str | Path, sheet_name: str, score_header: HeaderScoreFunction
-) -> TableText:
+) -> HeaderAndRows:
     """Divide a sheet of a workbook into header, rows and comments."""
     table_rows = drop_titles(read_sheet_rows(table_path, sheet_name), score_header)
     comment_rows = list(
@@ -264,7 +264,7 @@ def read_sheet_text(
         for line_number in comment_line_numbers
         if line_number != header_row.line_number
     ]
-    return TableText(header_row, table_rows, comment_line_numbers)
+    return HeaderAndRows(header_row, table_rows, comment_line_numbers)
 
 
 def choose_header(
@@ -539,7 +539,7 @@ def _complete_header(
         text_lines[earlier_line_numbers[-1] - 1] if earlier_line_numbers else ""
     )
     is_quote_open = previous_line.count('"') % 2 == 1
-    advice = _explain_width(
+    advice = _explain_cell_count(
         table_row,
         text_lines[table_row.line_number - 1],
         delimiter,
@@ -608,7 +608,7 @@ def _describe_cell_count(cell_texts: Sequence[str]) -> str:
     return "1 cell" if len(cell_texts) == 1 else f"{len(cell_texts)} cells"
 
 
-def _explain_width(
+def _explain_cell_count(
     table_row: TableRow,
     text_line: str,
     delimiter: str | None,

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data.table_rows import (
+    HeaderAndRows,
     TableRow,
-    TableText,
     drop_titles,
+    read_header_and_rows,
+    read_sheet_header_and_rows,
     read_sheet_rows,
-    read_sheet_text,
-    read_table_text,
     read_text,
 )
 from brainlsap.exceptions import FileFormatError
@@ -205,11 +205,13 @@ class TableColumns(dict[str, list[str | None]]):
 def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     """Return the cells of a table by column name, as `read_table` does."""
     if Path(table_path).suffix.lower() == ".xlsx":
-        table_text = read_sheet_text(table_path, sheet_name, _score_header)
+        header_and_rows = read_sheet_header_and_rows(
+            table_path, sheet_name, _score_header
+        )
     else:
-        table_text = read_table_text(table_path, _score_header)
-    _check_marked_rows(table_path, table_text)
-    column_names, cell_columns = _drop_empty_columns(table_text)
+        header_and_rows = read_header_and_rows(table_path, _score_header)
+    _check_marked_rows(table_path, header_and_rows)
+    column_names, cell_columns = _drop_empty_columns(header_and_rows)
     repeated_column_names = sorted(
         {
             column_name
@@ -227,15 +229,15 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
             kind="repeated heads",
             values={"heads": tuple(repeated_column_names)},
         )
-    table_columns = TableColumns()
-    table_columns.line_numbers = [
-        table_row.line_number for table_row in table_text.rows
+    cells_by_column = TableColumns()
+    cells_by_column.line_numbers = [
+        table_row.line_number for table_row in header_and_rows.rows
     ]
-    table_columns.comment_line_numbers = table_text.comment_line_numbers
+    cells_by_column.comment_line_numbers = header_and_rows.comment_line_numbers
     missing_words_by_column: dict[str, dict[int, str]] = {}
     for column_name, column_cells in zip(column_names, cell_columns, strict=True):
         cell_texts = [_missing_to_none(cell_text.strip()) for cell_text in column_cells]
-        table_columns[column_name] = cell_texts
+        cells_by_column[column_name] = cell_texts
         missing_word_by_row = {
             row_index: column_cells[row_index].strip()
             for row_index, cell_text in enumerate(cell_texts)
@@ -243,11 +245,11 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
         }
         if missing_word_by_row:
             missing_words_by_column[column_name] = missing_word_by_row
-    table_columns.missing_words = missing_words_by_column
-    return table_columns
+    cells_by_column.missing_words = missing_words_by_column
+    return cells_by_column
 
 
-def split_instances(table_columns: TableColumns) -> TableColumns:
+def split_rows_by_visit(cells_by_column: TableColumns) -> TableColumns:
     """Return a table of UK Biobank with a row for every imaging visit of a person.
 
     In the original every person has one row, and a column for every field and instance
@@ -257,25 +259,25 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
     that name no instance. People without images keep one row without a visit. Any
     other table is returned unchanged.
     """
-    id_column_name = find_column_name(table_columns, _UKBIOBANK_IDS)
-    has_visits = find_column_name(table_columns, SESSION_COLUMNS) is not None
-    column_mapping_by_field = _group_columns_by_field(table_columns)
-    imaging_column_mappings = [
+    id_column_name = find_column_name(cells_by_column, _UKBIOBANK_IDS)
+    has_visits = find_column_name(cells_by_column, SESSION_COLUMNS) is not None
+    column_mapping_by_field = _group_columns_by_field(cells_by_column)
+    column_by_instance_dicts = [
         column_name_by_instance
         for column_name_by_instance in column_mapping_by_field.values()
         if min(column_name_by_instance) >= _FIRST_IMAGING_INSTANCE
     ]
-    if id_column_name is None or has_visits or not imaging_column_mappings:
-        return table_columns
-    row_visit_pairs = _find_row_visit_pairs(table_columns, imaging_column_mappings)
+    if id_column_name is None or has_visits or not column_by_instance_dicts:
+        return cells_by_column
+    row_visit_pairs = _find_row_visit_pairs(cells_by_column, column_by_instance_dicts)
     visit_table = TableColumns()
     visit_table.line_numbers = [
-        table_columns.line_numbers[row_index] for row_index, _ in row_visit_pairs
+        cells_by_column.line_numbers[row_index] for row_index, _ in row_visit_pairs
     ]
-    visit_table.comment_line_numbers = table_columns.comment_line_numbers
+    visit_table.comment_line_numbers = cells_by_column.comment_line_numbers
     missing_words_by_column: dict[str, dict[int, str]] = {}
     visit_numbers = {visit_number for _, visit_number in row_visit_pairs}
-    empty_cells: list[str | None] = [None] * len(table_columns.line_numbers)
+    empty_cells: list[str | None] = [None] * len(cells_by_column.line_numbers)
     for field_name, column_name_by_instance in column_mapping_by_field.items():
         column_name_by_visit = {
             visit_number: _find_column_at_visit(column_name_by_instance, visit_number)
@@ -284,7 +286,7 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
         cells_by_visit = {
             visit_number: empty_cells
             if column_name is None
-            else table_columns[column_name]
+            else cells_by_column[column_name]
             for visit_number, column_name in column_name_by_visit.items()
         }
         visit_table[field_name] = [
@@ -294,7 +296,7 @@ def split_instances(table_columns: TableColumns) -> TableColumns:
         missing_words_by_visit: dict[int | None, Mapping[int, str]] = {
             visit_number: {}
             if column_name is None
-            else table_columns.missing_words.get(column_name, {})
+            else cells_by_column.missing_words.get(column_name, {})
             for visit_number, column_name in column_name_by_visit.items()
         }
         if any(missing_words_by_visit.values()):
@@ -341,20 +343,20 @@ def _group_columns_by_field(column_names: Iterable[str]) -> dict[str, dict[int, 
 
 
 def _find_row_visit_pairs(
-    table_columns: TableColumns, imaging_column_mappings: Sequence[Mapping[int, str]]
+    cells_by_column: TableColumns, column_by_instance_dicts: Sequence[Mapping[int, str]]
 ) -> list[tuple[int, int | None]]:
     """Return every row with each of its visits; None for a row that has none."""
     has_visit_by_instance: dict[int, np.ndarray] = {}
-    for column_name_by_instance in imaging_column_mappings:
+    for column_name_by_instance in column_by_instance_dicts:
         for instance_number, column_name in column_name_by_instance.items():
             is_filled_cell = [
-                cell_text is not None for cell_text in table_columns[column_name]
+                cell_text is not None for cell_text in cells_by_column[column_name]
             ]
             has_visit_by_instance[instance_number] = has_visit_by_instance.get(
                 instance_number, False
             ) | np.array(is_filled_cell)
     row_visit_pairs = list[tuple[int, int | None]]()
-    for row_index in range(len(table_columns.line_numbers)):
+    for row_index in range(len(cells_by_column.line_numbers)):
         visit_numbers = [
             visit_number
             for visit_number in sorted(has_visit_by_instance)
@@ -414,44 +416,44 @@ def is_ditto_mark(cell_text: object) -> bool:
 def _score_header(header_cells: Sequence[str]) -> int:
     """Return 2 if the first cell is a known column name, 1 if another is, else 0."""
     known_name_letters = [
-        letters_of(column_name)
+        get_name_letters(column_name)
         for column_name in (*ID_COLUMNS, *NAME_COLUMNS)
         if column_name
     ]
     known_column_flags = [
-        letters_of(cell_text) in known_name_letters
+        get_name_letters(cell_text) in known_name_letters
         or FREESURFER_HEAD.fullmatch(cell_text) is not None
         for cell_text in header_cells
     ]
     return 2 if known_column_flags[0] else int(any(known_column_flags))
 
 
-def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
+def _check_marked_rows(table_path: str | Path, header_and_rows: HeaderAndRows) -> None:
     """Raise if a row repeats the header, or some rows, but not all, begin with `#`.
 
     Only lines above the header are comments, so such a row may have been meant as one.
     If all rows begin with `#`, the mark is part of their names.
     """
     marked_rows = list[TableRow]()
-    for table_row in table_text.rows:
+    for table_row in header_and_rows.rows:
         first_cell = table_row.cells[0].strip()
         if first_cell[:1] == "#" and not is_formula_error(first_cell):
             marked_rows.append(table_row)
         # The first cells are compared first, because that is fast.
-        has_same_first_cell = first_cell == table_text.header.cells[0]
+        has_same_first_cell = first_cell == header_and_rows.header.cells[0]
         if (
             has_same_first_cell
             and [cell_text.strip() for cell_text in table_row.cells]
-            == table_text.header.cells
+            == header_and_rows.header.cells
         ):
             raise FileFormatError(
                 f"line {table_row.line_number} repeats the header (line "
-                f"{table_text.header.line_number}). Delete the line.",
+                f"{header_and_rows.header.line_number}). Delete the line.",
                 path=table_path,
                 kind="repeated header",
                 values={"line": table_row.line_number},
             )
-    if 0 < len(marked_rows) < len(table_text.rows):
+    if 0 < len(marked_rows) < len(header_and_rows.rows):
         table_row = marked_rows[0]
         n_further_rows = len(marked_rows) - 1
         count_text = f" (and {n_further_rows} more)" if n_further_rows else ""
@@ -466,14 +468,16 @@ def _check_marked_rows(table_path: str | Path, table_text: TableText) -> None:
         )
 
 
-def _drop_empty_columns(table_text: TableText) -> tuple[list[str], list[Sequence[str]]]:
+def _drop_empty_columns(
+    header_and_rows: HeaderAndRows,
+) -> tuple[list[str], list[Sequence[str]]]:
     """Return names and cells of columns, without those of no name and no cell.
 
     Spreadsheets leave such columns. A table of nothing else keeps them.
     """
-    column_names = [column_name.strip() for column_name in table_text.header.cells]
+    column_names = [column_name.strip() for column_name in header_and_rows.header.cells]
     cell_columns: list[Sequence[str]] = list(
-        zip(*(table_row.cells for table_row in table_text.rows), strict=True)
+        zip(*(table_row.cells for table_row in header_and_rows.rows), strict=True)
     )
     if not cell_columns:
         cell_columns = [()] * len(column_names)
@@ -594,7 +598,7 @@ def parse_numbers(
             "save it with to_csv, which writes decimal points."
         )
     raise FileFormatError(
-        f"{problem_text}.{explain_numbers(cell_array[is_wrong_cell])}{conversion_advice}",
+        f"{problem_text}.{advise_on_number_cells(cell_array[is_wrong_cell])}{conversion_advice}",
         path=table_path,
         kind="not numbers",
         values={"cells": tuple(cell_array[is_wrong_cell])},
@@ -610,20 +614,20 @@ def is_number_with_marks(cell_text: str) -> bool:
 
 
 def _have_decimal_commas(
-    filled_cell_texts: Sequence[str], faulty_cells: Sequence[str] | np.ndarray
+    filled_cell_texts: Sequence[str], faulty_cell_texts: Sequence[str] | np.ndarray
 ) -> bool:
     """Return whether most cells have a decimal comma, and no cell has a point.
 
     Some comma must be one of decimals for certain: 4,394 may be 4394.
     """
-    are_most_faulty = 2 * len(faulty_cells) > len(filled_cell_texts)
+    are_most_faulty = 2 * len(faulty_cell_texts) > len(filled_cell_texts)
     has_decimal_point = any("." in cell_text for cell_text in filled_cell_texts)
-    has_certain_comma = any(map(_DECIMAL_COMMA.fullmatch, map(str, faulty_cells)))
+    has_certain_comma = any(map(_DECIMAL_COMMA.fullmatch, map(str, faulty_cell_texts)))
     return (
         are_most_faulty
         and has_certain_comma
         and not has_decimal_point
-        and all(map(has_decimal_comma, faulty_cells))
+        and all(map(has_decimal_comma, faulty_cell_texts))
     )
 
 
@@ -635,9 +639,9 @@ def has_decimal_comma(cell_text: str) -> bool:
     )
 
 
-def explain_numbers(faulty_cells: Iterable[str]) -> str:
+def advise_on_number_cells(faulty_cell_texts: Iterable[str]) -> str:
     """Return advice on how to write cells that should be numbers, or nothing."""
-    cell_texts = [str(cell_value).strip() for cell_value in faulty_cells]
+    cell_texts = [str(cell_value).strip() for cell_value in faulty_cell_texts]
     if any(map(is_formula_error, cell_texts)):
         return " A formula failed in the spreadsheet; write n/a for an unknown value."
     texts_with_thousands = [
@@ -663,7 +667,7 @@ def explain_numbers(faulty_cells: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def letters_of(column_name: str) -> str:
+def get_name_letters(column_name: str) -> str:
     """Return the letters and digits of a column name in lower case, without accents."""
     return "".join(filter(str.isalnum, normalize("NFKD", column_name.lower())))
 
@@ -676,10 +680,10 @@ def find_column_name(
     Only letters and digits count, in any case.
     """
     column_name_by_letters = {
-        letters_of(column_name): column_name for column_name in column_names
+        get_name_letters(column_name): column_name for column_name in column_names
     }
     for candidate_name in candidate_names:
-        column_name = column_name_by_letters.get(letters_of(candidate_name))
+        column_name = column_name_by_letters.get(get_name_letters(candidate_name))
         if column_name is not None:
             return column_name
     return None

@@ -18,8 +18,8 @@ from brainlsap.data.covariates import (
     find_covariate_kind,
     find_spelling_faults,
     find_wrong_number_faults,
-    has_groups,
-    match_sexes,
+    is_categorical_covariate,
+    match_sex_spellings,
     to_group_texts,
 )
 from brainlsap.exceptions import ParameterError
@@ -85,9 +85,9 @@ class Deconfounder(BaseEstimator):
         Column, such as a site, for ComBat; age and sex are preserved where the table
         has them, never the label: test scans would then need it.
     regress_out : str or sequence of str
-        Columns: groups or numbers, as `brainlsap.data.covariates.has_groups`
-        decides by name and values. A missing value counts as the mean of the training
-        scans.
+        Columns: groups or numbers, as
+        `brainlsap.data.covariates.is_categorical_covariate` decides by name and values.
+        A missing value counts as the mean of the training scans.
     reference_class : str, optional
         Class from whose training scans alone both steps are learned; by default from
         all training scans.
@@ -241,7 +241,7 @@ class Deconfounder(BaseEstimator):
     ) -> None:
         """Raise if a group of a covariate has nobody of the reference class."""
         column_name = find_covariate_column(train_scan_table, covariate_name)
-        if not has_groups(column_name, train_scan_table[column_name]):
+        if not is_categorical_covariate(column_name, train_scan_table[column_name]):
             return
         training_group_names = {*to_group_texts(train_scan_table[column_name]).dropna()}
         reference_group_names = {
@@ -564,7 +564,7 @@ def _spell_groups_as_trained(
     """Return groups in which words for a sex are those of the training."""
     if find_covariate_kind(covariate_name) != "sex":
         return group_label_array
-    trained_spelling_by_label = match_sexes(
+    trained_spelling_by_label = match_sex_spellings(
         {*group_label_array}, [*trained_group_names]
     )
     return np.array(
@@ -677,7 +677,7 @@ def learn_covariate_codings(
                 f"the covariate {column_name!r} is missing in every training scan. "
                 "Leave this covariate out."
             )
-        if has_groups(column_name, covariate_series):
+        if is_categorical_covariate(column_name, covariate_series):
             group_series = pd.Series(_make_group_labels(covariate_series.dropna()))
             share_by_group = group_series.value_counts(normalize=True).sort_index()
             coding_by_covariate[column_name] = share_by_group.to_dict()
@@ -1057,7 +1057,7 @@ def check_column_values(table: pd.DataFrame, column_name: str) -> None:
     Warn of scans without a value.
     """
     coding_findings = find_wrong_number_faults(table, [column_name])
-    if has_groups(column_name, table[column_name]):
+    if is_categorical_covariate(column_name, table[column_name]):
         coding_findings += find_spelling_faults(
             column_name, table[column_name], table.get("scan")
         )
@@ -1076,7 +1076,7 @@ def check_column_values(table: pd.DataFrame, column_name: str) -> None:
         pd.to_numeric(known_value_series, errors="coerce").isna()
     ].astype(str)
     has_codes = is_categorical or (
-        text_values.empty and has_groups(column_name, known_value_series)
+        text_values.empty and is_categorical_covariate(column_name, known_value_series)
     )
     if has_codes:
         text_values = to_group_texts(known_value_series)

@@ -23,10 +23,10 @@ from brainlsap.data.covariates import (
     SCALE_KINDS,
     find_acquisition_kind,
     find_covariate_kind,
-    has_groups,
+    is_categorical_covariate,
     to_group_texts,
 )
-from brainlsap.data.quality import MIN_SCANS, find_odd_units
+from brainlsap.data.quality import MIN_SCANS, describe_odd_units
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.splits import Split, find_session_ids
@@ -312,7 +312,7 @@ def audit(
       all columns is shown beside it. `missing_values_predict_label`: the same for what
       was not measured, by the corrected p-value. Numbers of
       sites, scanners and phases are names of groups, whatever their coding
-      (`brainlsap.data.covariates.has_groups`).
+      (`brainlsap.data.covariates.is_categorical_covariate`).
     - `several_scales`: scans have several tracers, reference regions, corrections for
       partial volume, or versions of a pipeline.
     - `unusual_unit`: ratios or sizes that no brain has.
@@ -353,7 +353,7 @@ def audit(
         *_iter_scale_findings(cohort, adjusted_column_names),
         *(
             _make_finding(Check.UNUSUAL_UNIT, unit_text)
-            for unit_text in find_odd_units(cohort)
+            for unit_text in describe_odd_units(cohort)
         ),
         *_iter_missing_covariate_findings(cohort),
         *_iter_predictive_column_findings(
@@ -1009,7 +1009,7 @@ def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
         covariate_series = cohort.table[column_name]
         number_series = pd.to_numeric(covariate_series, errors="coerce")
         is_numeric = number_series.count() >= 0.9 * covariate_series.count()
-        if is_numeric and not has_groups(column_name, number_series):
+        if is_numeric and not is_categorical_covariate(column_name, number_series):
             covariate_series = number_series  # words among the numbers count as missing
         else:
             covariate_series = to_group_texts(covariate_series)
@@ -1059,7 +1059,7 @@ def _make_covariate_finding(
         if reference_class is not None:
             finding_text += f", as estimated in {reference_class} alone"
     covariate_series = cohort.table[covariate_name]
-    has_unseen_test_values = has_groups(
+    has_unseen_test_values = is_categorical_covariate(
         covariate_name, covariate_series
     ) and not _list_shared_value_sets(covariate_series, splits)
     if has_unseen_test_values:
@@ -1092,7 +1092,7 @@ def _iter_outside_reference_findings(
     people_table = cohort.table.drop_duplicates("participant")
     is_reference_person = people_table["label"].astype(str) == reference_class
     for column_name in sorted(adjusted_column_names):
-        if has_groups(column_name, people_table[column_name]):
+        if is_categorical_covariate(column_name, people_table[column_name]):
             continue
         number_by_person = pd.to_numeric(people_table[column_name], errors="coerce")
         reference_minimum, reference_maximum = (

@@ -28,7 +28,7 @@ from brainlsap.data.covariates import (
     IS_CATEGORICAL,
     KEY_COLUMNS,
     find_acquisition_kind,
-    has_groups,
+    is_categorical_covariate,
 )
 from brainlsap.evaluation.confounds import (
     MOST_GROUPS,
@@ -180,7 +180,7 @@ def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, 
         max_distinct_values = max(
             MOST_GROUPS, len(observed_series) / (2 if is_site_like else 4)
         )
-        if has_groups(str(covariate_name), observed_series):
+        if is_categorical_covariate(str(covariate_name), observed_series):
             is_usable = 1 < n_distinct_values <= max_distinct_values
         else:
             is_usable = len(observed_series) > 0
@@ -234,7 +234,7 @@ def choose_covariates(
             is_usable = covariate_series.nunique() > 1 and not _is_renamed_label(
                 covariate_series, table["label"]
             )
-            is_age = covariate_kind == "age" and not has_groups(
+            is_age = covariate_kind == "age" and not is_categorical_covariate(
                 column_name, covariate_series
             )
             is_sex = (

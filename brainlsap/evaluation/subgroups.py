@@ -28,8 +28,8 @@ from brainlsap.data.cohort import Cohort
 from brainlsap.data.covariates import (
     KEY_COLUMNS,
     find_acquisition_kind,
-    has_groups,
-    match_sexes,
+    is_categorical_covariate,
+    match_sex_spellings,
     to_group_texts,
 )
 from brainlsap.evaluation.comparison import NORMAL_QUANTILE
@@ -198,7 +198,7 @@ def _spell_sexes(
     n_test_by_category: Mapping[str, int], n_training_by_category: Mapping[str, int]
 ) -> Mapping[str, int]:
     """Return the counts of the test people in the spellings of the training."""
-    spelling_by_sex = match_sexes(n_test_by_category, n_training_by_category)
+    spelling_by_sex = match_sex_spellings(n_test_by_category, n_training_by_category)
     n_people_by_sex = Counter[str]()
     for sex, n_people in n_test_by_category.items():
         n_people_by_sex[spelling_by_sex.get(sex, sex)] += n_people
@@ -371,7 +371,9 @@ def group_people(table: pd.DataFrame, column_name: str) -> pd.Series:
     """
     known_table = table.dropna(subset=column_name).drop_duplicates("participant")
     value_by_person = known_table.set_index("participant")[column_name]
-    if not len(value_by_person) or has_groups(column_name, table[column_name]):
+    if not len(value_by_person) or is_categorical_covariate(
+        column_name, table[column_name]
+    ):
         return to_group_texts(value_by_person).astype("category")
     numeric_values = pd.to_numeric(value_by_person)
     cut_points = [

@@ -35,8 +35,8 @@ from brainlsap.atlas.region_names import (
     split_side_from_name,
 )
 from brainlsap.data.connectomes import MAX_ABSENT_REGIONS
-from brainlsap.data.region_lists import RegionList, is_background, read_labels
-from brainlsap.data.row_order import fitting_orders, row_orders
+from brainlsap.data.region_lists import RegionList, is_background, read_region_list
+from brainlsap.data.row_order import list_fitting_orders, row_orders
 from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.files import check_new_folder, fill_folder
@@ -280,7 +280,7 @@ def _check_label_order(label_image: LabelImage, atlas: Atlas) -> None:
     explained_share = _compute_explained_variance_share(
         label_centroids, region_names, atlas
     )
-    for row_order in fitting_orders(atlas, len(label_centroids)):
+    for row_order in list_fitting_orders(atlas, len(label_centroids)):
         order_explained_share = _compute_explained_variance_share(
             label_centroids, row_order.names, atlas
         )
@@ -453,7 +453,7 @@ def read_label_table(
 ) -> dict[int, str]:
     """Return the name of every label.
 
-    `label_source` is a file that :func:`.read_labels` reads (a lookup table of
+    `label_source` is a file that :func:`.read_region_list` reads (a lookup table of
     FreeSurfer or MRtrix, or one with the columns `index` and `name`, as in BIDS), or
     names by number.
     """
@@ -469,7 +469,7 @@ def read_label_table(
             "example dict(enumerate(names, start=1)); got "
             f"{type(label_source).__name__}."
         )
-    label_table = read_labels(label_source, used_label_numbers).table
+    label_table = read_region_list(label_source, used_label_numbers).table
     label_table = label_table[label_table["index"] != ""]
     repeated_label_table = label_table[
         label_table["index"].duplicated(keep=False)
@@ -716,7 +716,7 @@ def _read_label_regions(
     used_label_numbers = []
     if label_nifti is not None:
         used_label_numbers = np.setdiff1d(label_nifti.dataobj, [0]).tolist()
-    label_table, has_header = read_labels(labels_path, used_label_numbers)
+    label_table, has_header = read_region_list(labels_path, used_label_numbers)
     is_background_name = label_table["name"].map(is_background)
     is_zero_label = label_table["index"] == "0"
     # A list without numbers may begin with the background.

@@ -8,7 +8,11 @@ import pandas as pd
 from scipy.stats import chi2_contingency, kruskal, skew
 from scipy.stats import f as f_distribution
 
-from brainlsap.data.covariates import KEY_COLUMNS, find_covariate_kind, has_groups
+from brainlsap.data.covariates import (
+    KEY_COLUMNS,
+    find_covariate_kind,
+    is_categorical_covariate,
+)
 from brainlsap.data.find_files import make_visit_sort_key
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
@@ -273,12 +277,14 @@ def sort_scans_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
 def is_categorical(column_name: str, column_series: pd.Series) -> bool:
     """Return whether the values of a column are counted as categories.
 
-    They are where audit and regression take them for groups (`has_groups`: text, known
-    names, whole numbers of few values), or where there are at most
-    :data:`MAX_COUNTED_VALUES`.
+    They are where audit and regression take them for groups
+    (`is_categorical_covariate`: text, known names, whole numbers of few values), or
+    where there are at most :data:`MAX_COUNTED_VALUES`.
     """
     non_missing_values = column_series.dropna()
-    if non_missing_values.empty or has_groups(column_name, non_missing_values):
+    if non_missing_values.empty or is_categorical_covariate(
+        column_name, non_missing_values
+    ):
         return True
     return non_missing_values.nunique() <= MAX_COUNTED_VALUES
 

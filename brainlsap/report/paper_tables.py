@@ -224,9 +224,9 @@ def latex_table(
     >>> r"G\&S\_front & 0.5 \\" in text
     True
     """
-    has_groups = frame.columns[0] == "group"
-    row_group_names = frame["group"] if has_groups else None
-    body_table = frame.drop(columns="group") if has_groups else frame
+    is_categorical_covariate = frame.columns[0] == "group"
+    row_group_names = frame["group"] if is_categorical_covariate else None
+    body_table = frame.drop(columns="group") if is_categorical_covariate else frame
     cell_rows, column_heads = latex_cells_and_titles(body_table)
     column_widths_mm = _smallest_column_widths(body_table)
     tabular_texts = []

@@ -10,7 +10,7 @@ from brainlsap.data.covariates import (
     find_covariate_faults,
     find_covariate_kind,
     find_wrong_number_faults,
-    has_groups,
+    is_categorical_covariate,
     note_unusual_values,
 )
 from brainlsap.exceptions import CohortError
@@ -152,7 +152,7 @@ def draw(values, n_scans=200):
     ],
 )
 def test_numbers_of_groups_are_names(head, values):
-    assert has_groups(head, draw(list(values)))
+    assert is_categorical_covariate(head, draw(list(values)))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_numbers_of_groups_are_names(head, values):
     ],
 )
 def test_quantities_stay_numbers(head, values):
-    assert not has_groups(head, draw(list(values)))
+    assert not is_categorical_covariate(head, draw(list(values)))
 
 
 def test_ages_far_from_others_and_unknown_sexes_are_noted():

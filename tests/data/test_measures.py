@@ -99,7 +99,7 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
     monkeypatch.setattr(measures, "TRACERS", TRACERS[::-1])
     assert [find_longest_tracer(text).name for text in texts] == names
     assert get_measure_properties("amyloid").expected_files_text == expected_files_text
-    reversed_files = measures._make_pet_measure("amyloid").file_patterns[:8]
+    reversed_files = measures._make_pet_measure_properties("amyloid").file_patterns[:8]
     assert [set(group) for group in reversed_files] == patterns
 
 
@@ -108,7 +108,7 @@ def test_a_tracer_of_a_new_measure_needs_one_entry(monkeypatch):
     generic = OWN._replace(name="own", entities=("own",))
     assert {*tracers} == {*TRACERS, OWN, generic}
     monkeypatch.setattr(measures, "TRACERS", tracers)
-    measure = measures._make_pet_measure("own")
+    measure = measures._make_pet_measure_properties("own")
     assert measure.plausible_range == (0.1, 9.0)
     assert measure.file_patterns[0] == ("*11cown1*regions.*", "*own-1*regions.*")
     assert find_longest_tracer("Own-1_amyloid", "own") == OWN
@@ -143,5 +143,6 @@ def test_reference_regions_and_usual_medians_are_those_of_the_tracer(monkeypatch
     registered = measures._add_generic_tracers((*SPECIFIC, OWN))
     monkeypatch.setattr(measures, "TRACERS", registered)
     assert (
-        measures._make_pet_measure("own").usual_median_range == OWN.usual_median_range
+        measures._make_pet_measure_properties("own").usual_median_range
+        == OWN.usual_median_range
     )

@@ -342,6 +342,6 @@ def test_ranks_are_those_of_pandas(share_missing):
     ranks = order_check._rank_values(values)
     np.testing.assert_array_equal(ranks, pd.Series(values).rank())
     for matrix in (weights, weights.T):
-        ranks = order_check._rank_in_rows(matrix.diagonal(), matrix)
+        ranks = order_check._rank_values_in_rows(matrix.diagonal(), matrix)
         expected_ranks = pd.DataFrame(matrix).rank(axis=1).to_numpy().diagonal()
         np.testing.assert_array_equal(ranks, expected_ranks)

@@ -547,10 +547,10 @@ def test_people_without_labels_are_found_by_reading_each_table_once(
     folder, _ = two_tables("", NUMBERS, "eid", counters=())
     (folder / "participants.csv").rename(folder / "people.csv")
     (folder / "broken.csv").write_text("eid,Pons\n1\n")
-    read_names = []
+    read_row_names = []
 
     def read_and_count(table_path, *args):
-        read_names.append(table_path.name)
+        read_row_names.append(table_path.name)
         return read_sheets(table_path, *args)
 
     monkeypatch.setattr(features, "read_sheets", read_and_count)
@@ -558,7 +558,7 @@ def test_people_without_labels_are_found_by_reading_each_table_once(
     options = DEFAULT_OPTIONS.change(atlas=tiny, label=None, connectome="none")
     scan_list, feature_sources = open_study(folder, options)
     assert len(scan_list.scans) == N_PEOPLE
-    assert sorted(read_names) == ["broken.csv", "people.csv"]
+    assert sorted(read_row_names) == ["broken.csv", "people.csv"]
     assert len(feature_sources.skipped_table_errors) == 1
 
 

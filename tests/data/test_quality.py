@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brainlsap.data import Cohort, quality_table
-from brainlsap.data.quality import describe_values, find_odd_units
+from brainlsap.data.quality import describe_odd_units, describe_values
 from brainlsap.simulation import make_cohort
 
 
@@ -226,13 +226,13 @@ def test_an_implausible_value_is_given_with_its_region():
 def test_values_are_described_and_odd_units_named(cohort):
     about = describe_values(cohort)
     assert [text.partition(" (")[0] for text in about] == ["fdg", "thickness"]
-    assert find_odd_units(cohort) == []
+    assert describe_odd_units(cohort) == []
 
     def shift(X):
         X[:5, :, 0] *= 5  # SUV, no ratios
         X[7, 3, 1] = -0.1
 
-    found = find_odd_units(change(cohort, features=shift))
+    found = describe_odd_units(change(cohort, features=shift))
     assert "fdg" in found[0]
     assert f"in 5 of {cohort.n_scans} scans" in found[0]
     assert len(found) == 1  # one value below 0 is an error of one cell
@@ -240,11 +240,11 @@ def test_values_are_described_and_odd_units_named(cohort):
     def shift_scores(X):
         X[:, :20, 1] -= 3
 
-    found = find_odd_units(change(cohort, features=shift_scores))
+    found = describe_odd_units(change(cohort, features=shift_scores))
     assert "thickness" in found[0]
     assert " values are below 0" in found[0]
     own = replace(change(cohort, features=shift), feature_names=("fdg_z", "w"))
-    assert describe_values(own) == find_odd_units(own) == []  # of one's own
+    assert describe_values(own) == describe_odd_units(own) == []  # of one's own
 
 
 def test_missing_connectomes_have_no_isolated_regions():

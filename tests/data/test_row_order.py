@@ -7,7 +7,7 @@ import pytest
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import fill_region_table
 from brainlsap.data.connectomes import read_connectome
-from brainlsap.data.row_order import fitting_orders
+from brainlsap.data.row_order import list_fitting_orders
 from brainlsap.exceptions import FileFormatError, ParameterError
 from tests.data import formats
 
@@ -202,7 +202,7 @@ def test_84_rows_with_empty_callosa_are_not_mrtrix(tmp_path):
 def test_orders_by_side_give_the_place_of_midline_regions(midline_names):
     sided_names = [f"{side}_{base}" for base in ("cuneus", "insula") for side in "LR"]
     atlas = Atlas.from_names([*midline_names, *sided_names], name="own")
-    orders = {order.tool: order for order in fitting_orders(atlas, len(atlas))}
+    orders = {order.tool: order for order in list_fitting_orders(atlas, len(atlas))}
     for tool in ("hemispheres", "hemispheres-right-first", "interleaved"):
         if tool in orders:
             description = orders[tool].description

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from brainlsap.data.quality import SideComparison, compare_sides, learn_sides
+from brainlsap.data.quality import SideComparison, compare_sides, learn_asymmetry_record
 
 N_PAIRS = 34
 HOMOTOPIC = np.r_[np.arange(N_PAIRS) + N_PAIRS, np.arange(N_PAIRS)]
@@ -25,7 +25,7 @@ def test_swapped_studies_are_found_and_others_are_not():
     verdicts = {"correct": [], "swapped": []}
     for _ in range(60):
         asymmetry = rng.normal(0, 0.08, N_PAIRS)
-        training = learn_sides(*draw_study(rng, asymmetry, 50), HOMOTOPIC)
+        training = learn_asymmetry_record(*draw_study(rng, asymmetry, 50), HOMOTOPIC)
         values, people = draw_study(rng, asymmetry, int(rng.choice([1, 8, 30, 60])))
         verdicts["correct"].append(compare_sides(values, people, training))
         swapped = values[:, HOMOTOPIC]
@@ -39,7 +39,9 @@ def test_swapped_studies_are_found_and_others_are_not():
 def test_without_asymmetry_nothing_is_taken_for_swapped(site_sd):
     rng = np.random.default_rng(1)
     for _ in range(60):
-        training = learn_sides(*draw_study(rng, np.zeros(N_PAIRS), 50, 0), HOMOTOPIC)
+        training = learn_asymmetry_record(
+            *draw_study(rng, np.zeros(N_PAIRS), 50, 0), HOMOTOPIC
+        )
         new_study = draw_study(rng, np.zeros(N_PAIRS), 30, site_sd)
         assert compare_sides(*new_study, training) is not SideComparison.EXCHANGED
 
@@ -48,9 +50,12 @@ def test_visits_and_missing_values_do_not_change_the_sides():
     rng = np.random.default_rng(2)
     asymmetry = rng.normal(0, 0.1, N_PAIRS)
     values, people = draw_study(rng, asymmetry, 40)
-    training = learn_sides(values, people, HOMOTOPIC)
-    assert learn_sides(np.r_[values, values], [*people, *people], HOMOTOPIC) == training
+    training = learn_asymmetry_record(values, people, HOMOTOPIC)
+    assert (
+        learn_asymmetry_record(np.r_[values, values], [*people, *people], HOMOTOPIC)
+        == training
+    )
     values[:, 3] = np.nan
     assert compare_sides(values, people, training) is SideComparison.CORRECT
-    assert learn_sides(values[:7], people[:7], HOMOTOPIC) is None
+    assert learn_asymmetry_record(values[:7], people[:7], HOMOTOPIC) is None
     assert compare_sides(values, people, None) is SideComparison.UNKNOWN

@@ -342,7 +342,7 @@ def wide(table, n_rois):
     found = {}
     for (measure, place), column in table.values_by_measure_region.items():
         array = found.setdefault(
-            measure, np.full((len(table.scan_names), n_rois), np.nan)
+            measure, np.full((len(table.scan_identities), n_rois), np.nan)
         )
         array[:, place] = column
     return found
@@ -358,7 +358,7 @@ def test_columns_are_regions_in_any_order(scans, suffix, seed):
     table = scans(heads, [columns[head] for head in heads])
     values = wide(table, 7)["thickness" if suffix else ""]
     np.testing.assert_array_equal(values[0], [*range(6), np.nan])
-    assert table.scan_names == [("s1", "m06", "")]
+    assert table.scan_identities == [("s1", "m06", "")]
     assert table.text_table.iloc[0].to_dict() == {"age": "70", "eTIV": "15"}
 
 
@@ -368,7 +368,7 @@ def test_aparcstats2table(scans, delimiter):
     heads += ["lh_MeanThickness_thickness", "BrainSegVolNotVent", "eTIV"]
     row = ["/data/sub-01_ses-M00/", 2.1, 2.2, 2.3, 2.5, 1e6, 1.5e6]
     table = scans(heads, row, name="lh.txt", delimiter=delimiter)
-    assert table.scan_names == [("sub-01", "ses-M00", "")]
+    assert table.scan_identities == [("sub-01", "ses-M00", "")]
     assert table.excluded_column_names == (
         "lh_MeanThickness_thickness",
         "BrainSegVolNotVent",
@@ -454,7 +454,7 @@ def test_adni_s_tables(scans):
         for number, name in known.items():
             assert found.pop(name) == number / scale
         assert np.isnan(list(found.values())).all()
-    assert table.scan_names[0].session == "bl"
+    assert table.scan_identities[0].session == "bl"
     # UC Berkeley: CTX_LH_..._SUVR and volumes beside them
     upper = [name.upper().replace("-", "_") for name in DESIKAN.names]
     heads = ["RID", *(f"{n}_SUVR" for n in upper), *(f"{n}_VOLUME" for n in upper)]
@@ -508,7 +508,7 @@ def test_fields_of_uk_biobank_are_of_a_person_and_a_visit(scans, head, atlas):
             rows[2].append("")
     table = scans(heads, *rows, atlas=atlas)
     names = [("1000011", "2"), ("1000011", "3"), ("1000027", "3"), ("1000035", "")]
-    assert [name[:2] for name in table.scan_names] == names
+    assert [name[:2] for name in table.scan_identities] == names
     assert len(table.values_by_measure_region) == len(fields)
     for (*_, measure, region), cells in zip(fields, numbers, strict=True):
         values = table.values_by_measure_region[measure, atlas.find(region)]
@@ -525,7 +525,7 @@ def test_what_uk_biobank_asked_once_counts_for_every_visit(scans):
     ]
     table = scans(heads, *rows, atlas=load_atlas("destrieux164"))
     # age alone is no visit with images
-    assert [name[:2] for name in table.scan_names] == [
+    assert [name[:2] for name in table.scan_identities] == [
         ("1000011", "2"),
         ("1000011", "3"),
         ("1000027", ""),
@@ -551,7 +551,7 @@ def test_fields_of_other_parcellations_are_not_taken(scans):
     # a column of visits says them already
     rows = [["1000011", "2", 2.5]]
     table = scans(["eid", "visit", "27432-2.0"], *rows, atlas=ATLAS)
-    assert [name[:2] for name in table.scan_names] == [("1000011", "2")]
+    assert [name[:2] for name in table.scan_identities] == [("1000011", "2")]
     assert not table.values_by_measure_region
 
 
