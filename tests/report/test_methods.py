@@ -269,7 +269,8 @@ def test_words_for_paper(evaluation):
     provenance = {"subcortex": "mean", "scans": "baseline"}
     cohort = replace(evaluation.cohort, provenance=provenance)
     evaluation = replace(evaluation, cohort=cohort)
-    sample, model, design, results = supplement_text(evaluation)
+    sample, *model_texts, results = supplement_text(evaluation)
+    model = design = " ".join(model_texts)
     assert "54 scans of 36 participants in 3 classes of diagnosis" in sample
     assert "CN (n = 12, 18 scans)" in sample
     assert "in 7 of 7 regions (4.0% of values missing)" in sample
@@ -283,7 +284,7 @@ def test_words_for_paper(evaluation):
     pooled = methods.tables.score_intervals(evaluation, "LSAP-C")
     pooled = pooled.loc["balanced_accuracy"]
     score_text = methods.tables.interval_text(*pooled[["estimate", "low", "high"]])
-    assert f"LSAP-C reached a balanced accuracy of {score_text}" in results
+    assert f"LSAP-C: {score_text}" in results
     assert "±" not in results
     assert "simulated" not in " ".join([sample, *headline(evaluation)])
     truth = pd.DataFrame(columns=["region", "seed"])
