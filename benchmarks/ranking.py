@@ -627,13 +627,13 @@ def describe_people(
     means = x @ ((W + W.T) / (W + W.T).sum(axis=0))
     people = np.arange(n_people)
     values = RegionTestValues(
-        values=x,
+        value_matrix=x,
         contrasts=x - means,
         unit_contrasts=np.full_like(x, np.nan),
         class_codes=codes,
         covariate_design=np.ones((n_people, 1)),
         person_codes=people,
-        n_scans_of_person=np.ones_like(people),
+        person_scan_counts=np.ones_like(people),
         is_ordered=is_ordered,
     )
     return _tabulate_associations(values)

@@ -657,23 +657,23 @@ class _GainComputation:
     """The own-value models of all people and without each group, fitted once."""
 
     def __init__(self, person_rows: _PersonRows, splits: Sequence[tuple]) -> None:
-        self.rows, self.splits = person_rows, splits
-        self.weights = person_rows.compute_weights()
+        self.person_rows, self.splits = person_rows, splits
+        self.row_weights = person_rows.compute_weights()
         self.full_model = _OwnValueModel(person_rows)
         self.fold_models = [
             _OwnValueModel(person_rows.select_rows(train_index))
             for train_index, _ in splits
         ]
-        self.own_error = np.empty(len(person_rows.class_codes))
+        self.own_row_errors = np.empty(len(person_rows.class_codes))
         for fold_model, (_, test_index) in zip(self.fold_models, splits, strict=True):
             predicted_targets = fold_model.predict(person_rows.select_rows(test_index))
-            self.own_error[test_index] = self._compute_row_errors(
+            self.own_row_errors[test_index] = self._compute_row_errors(
                 predicted_targets, test_index
             )
         # Rows of each class and group, and the weight of a share of each class in the
         # model of all people and in those without each group.
         n_classes = person_rows.class_codes.max() + 1
-        self.block_rows = [
+        self.class_fold_row_indices = [
             [
                 test_index[person_rows.class_codes[test_index] == class_code]
                 for _, test_index in splits
@@ -696,8 +696,8 @@ class _GainComputation:
         self, predicted_targets: np.ndarray, test_index: np.ndarray
     ) -> np.ndarray:
         """Return the weighted squared error of each row of the test rows."""
-        return self.weights[test_index] * (
-            (self.rows.targets[test_index] - predicted_targets) ** 2
+        return self.row_weights[test_index] * (
+            (self.person_rows.targets[test_index] - predicted_targets) ** 2
         ).sum(1)
 
     def compute_error_share_and_interval(
@@ -707,8 +707,10 @@ class _GainComputation:
 
         Its 90 % interval is that of a ratio of means over people.
         """
-        person_reductions = np.bincount(self.rows.person_codes, row_error_reductions)
-        person_errors = np.bincount(self.rows.person_codes, self.own_error)
+        person_reductions = np.bincount(
+            self.person_rows.person_codes, row_error_reductions
+        )
+        person_errors = np.bincount(self.person_rows.person_codes, self.own_row_errors)
         reduction_share = person_reductions.sum() / person_errors.sum()
         person_residuals = person_reductions - reduction_share * person_errors
         half_width = 1.645 * np.sqrt((person_residuals**2).sum()) / person_errors.sum()
@@ -736,7 +738,7 @@ class _GainComputation:
                 own_value_models, solution_lists, strict=True
             )
         ]
-        row_error_reductions = np.empty_like(self.own_error)
+        row_error_reductions = np.empty_like(self.own_row_errors)
         for fold_model, fold_network_fit, (_, test_index) in zip(
             self.fold_models, network_fits[1:], self.splits, strict=True
         ):
@@ -745,9 +747,11 @@ class _GainComputation:
                 for diffused_columns in diffused_column_arrays
             ]
             predicted_targets = fold_model.predict(
-                self.rows.select_rows(test_index), fold_network_fit, test_column_arrays
+                self.person_rows.select_rows(test_index),
+                fold_network_fit,
+                test_column_arrays,
             )
-            row_error_reductions[test_index] = self.own_error[
+            row_error_reductions[test_index] = self.own_row_errors[
                 test_index
             ] - self._compute_row_errors(predicted_targets, test_index)
         log_evidences = np.array(
@@ -769,12 +773,12 @@ class _GainComputation:
                 [
                     _compute_column_products(
                         diffused_columns[block_row_indices],
-                        self.rows.select_rows(block_row_indices),
-                        self.rows.scan_shares[block_row_indices],
+                        self.person_rows.select_rows(block_row_indices),
+                        self.person_rows.scan_shares[block_row_indices],
                     )
                     for block_row_indices in block_index_arrays
                 ]
-                for block_index_arrays in self.block_rows
+                for block_index_arrays in self.class_fold_row_indices
             ]
         )
         class_product_sums = block_products.sum(axis=1)
@@ -857,7 +861,7 @@ class _OwnValueModel:
             invert_sd,
         )
 
-        self.rows = person_rows
+        self.person_rows = person_rows
         row_weights = person_rows.compute_weights()
         self.root_weights = np.sqrt(row_weights)[:, None]
         n_people = float(row_weights.sum())
@@ -926,7 +930,9 @@ class _OwnValueModel:
         return self.average_scale_solutions(
             [
                 self.solve_scale(
-                    _compute_column_products(diffused_columns, self.rows, row_weights)
+                    _compute_column_products(
+                        diffused_columns, self.person_rows, row_weights
+                    )
                 )
                 for diffused_columns in diffused_column_arrays
             ]

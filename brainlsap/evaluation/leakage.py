@@ -273,7 +273,7 @@ class TestedColumn(NamedTuple):
     title: str
     """Name in the finding."""
     value_series: pd.Series
-    covariate: str
+    covariate_name: str
     """The covariate whose values these are; "" for patterns of missing values."""
 
 
@@ -978,24 +978,24 @@ def _iter_predictive_column_findings(
         )
         # A covariate is warned of by its own p, so that a long table hides none.
         # Patterns of missing values are many and rarely suspected beforehand.
-        deciding_p = p_value if tested_column.covariate else corrected_p
+        deciding_p = p_value if tested_column.covariate_name else corrected_p
         has_class_difference = deciding_p < MAX_P_VALUE
         is_predictive = (
             has_class_difference and mean_accuracy >= chance_accuracy + MIN_GAIN
         )
-        if tested_column.covariate:
+        if tested_column.covariate_name:
             covariate_finding = _make_covariate_finding(
                 cohort,
                 tested_column,
                 finding_text,
                 has_class_difference=has_class_difference,
                 is_predictive=is_predictive,
-                is_adjusted_for=tested_column.covariate in adjusted_column_names,
+                is_adjusted_for=tested_column.covariate_name in adjusted_column_names,
                 reference_class=reference_class,
                 splits=splits,
             )
             yield covariate_finding._replace(
-                covariate=tested_column.covariate,
+                covariate=tested_column.covariate_name,
                 balanced_accuracy=mean_accuracy,
                 p_value=p_value,
             )
@@ -1015,22 +1015,24 @@ def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
             covariate_series = to_group_texts(covariate_series)
         if covariate_kind in TESTED_COVARIATES:
             yield TestedColumn(
-                f"{column_name} alone", covariate_series, covariate=column_name
+                f"{column_name} alone", covariate_series, covariate_name=column_name
             )
         yield TestedColumn(
-            f"missing {column_name}", covariate_series.isna(), covariate=""
+            f"missing {column_name}", covariate_series.isna(), covariate_name=""
         )
     is_missing_value = np.isnan(cohort.features).reshape(cohort.n_scans, -1)
     is_missing_value = is_missing_value[
         :, is_missing_value.any(axis=0) & ~is_missing_value.all(axis=0)
     ]
     n_missing_by_scan = pd.Series(is_missing_value.sum(axis=1))
-    yield TestedColumn("the number of missing values", n_missing_by_scan, covariate="")
+    yield TestedColumn(
+        "the number of missing values", n_missing_by_scan, covariate_name=""
+    )
     pattern_codes = np.unique(is_missing_value, axis=0, return_inverse=True)[1].reshape(
         -1
     )
     pattern_series = pd.Series(pattern_codes.astype(str))
-    yield TestedColumn("which values are missing", pattern_series, covariate="")
+    yield TestedColumn("which values are missing", pattern_series, covariate_name="")
 
 
 def _make_covariate_finding(
@@ -1045,7 +1047,7 @@ def _make_covariate_finding(
     splits: Sequence[Split],
 ) -> AuditFinding:
     """Return a covariate's finding, with whether it is missing, removed or held out."""
-    covariate_name = tested_column.covariate
+    covariate_name = tested_column.covariate_name
     n_people_without_value = (
         tested_column.value_series.isna().groupby(cohort.groups).all().sum()
     )

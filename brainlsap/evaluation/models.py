@@ -500,7 +500,7 @@ class _TuningChoice(NamedTuple):
     n_selected: int | None
 
     @property
-    def preference(self) -> tuple:
+    def sort_key(self) -> tuple:
         """Sort by score, then by the smallest C, no weights and the fewest inputs."""
         n_selected = self.n_selected or 0
         is_unweighted = self.class_weight is None
@@ -666,7 +666,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             _TuningChoice(float(np.mean(inner_scores)), *settings_key)
             for settings_key, inner_scores in inner_scores_by_settings_key.items()
         ]
-        return max(tuning_choices, key=lambda tuning_choice: tuning_choice.preference)
+        return max(tuning_choices, key=lambda tuning_choice: tuning_choice.sort_key)
 
     @available_if(lambda self: self.kind == "logistic")
     def predict_proba(

@@ -1031,24 +1031,26 @@ class _SpinHemisphere:
 
         vertices, _ = read_fsaverage5_mesh(hemisphere, "sphere")
         self.vertices = vertices / np.linalg.norm(vertices, axis=1, keepdims=True)
-        self.tree = cKDTree(self.vertices)
-        self.labels = atlas.vertex_labels(hemisphere)
+        self.vertex_tree = cKDTree(self.vertices)
+        self.vertex_labels = atlas.vertex_labels(hemisphere)
         self.n_regions = len(atlas)
         # The right hemisphere turns as the mirror image of the left one.
-        self.mirror = np.diag([-1.0 if hemisphere == "R" else 1.0, 1.0, 1.0])
+        self.mirror_matrix = np.diag([-1.0 if hemisphere == "R" else 1.0, 1.0, 1.0])
 
     def write_rotated_means(
         self, spun_map: np.ndarray, unspun_map: np.ndarray, rotation_matrix: np.ndarray
     ) -> None:
         """Write the rotated map's mean over each region of this side to `spun_map`."""
-        mirrored_rotation = self.mirror @ rotation_matrix @ self.mirror
-        _, nearest_vertex_indices = self.tree.query(self.vertices @ mirrored_rotation)
+        mirrored_rotation = self.mirror_matrix @ rotation_matrix @ self.mirror_matrix
+        _, nearest_vertex_indices = self.vertex_tree.query(
+            self.vertices @ mirrored_rotation
+        )
         # Label -1, of vertices without a region, takes the NaN at the end.
         vertex_values = np.append(unspun_map, np.nan)[
-            self.labels[nearest_vertex_indices]
+            self.vertex_labels[nearest_vertex_indices]
         ]
-        is_valid_vertex = (self.labels >= 0) & np.isfinite(vertex_values)
-        vertex_region_codes = self.labels[is_valid_vertex]
+        is_valid_vertex = (self.vertex_labels >= 0) & np.isfinite(vertex_values)
+        vertex_region_codes = self.vertex_labels[is_valid_vertex]
         n_vertices_by_region = np.bincount(
             vertex_region_codes, minlength=self.n_regions
         )

@@ -98,7 +98,7 @@ _SAME_STATISTIC = 1e-9
 class RegionTestValues(NamedTuple):
     """Tested values; rows are people, or scans where labels change between visits."""
 
-    values: np.ndarray
+    value_matrix: np.ndarray
     """Standardised features, shape (n_rows, n_rois * n_features); NaN if missing."""
     contrasts: np.ndarray
     """The values minus the mean of the region's neighbours; NaN without neighbours."""
@@ -110,7 +110,7 @@ class RegionTestValues(NamedTuple):
     """Intercept and centred covariates, shape (n_rows, 1 + n_covariates)."""
     person_codes: np.ndarray
     """Person of every row, as a number."""
-    n_scans_of_person: np.ndarray
+    person_scan_counts: np.ndarray
     """For each row, the number of scans of its person."""
     is_ordered: bool
     """Whether the class number is a quantity."""
@@ -118,13 +118,13 @@ class RegionTestValues(NamedTuple):
     def select_rows(self, is_selected_row: np.ndarray) -> "RegionTestValues":
         """Return some of the rows."""
         return self._replace(
-            values=self.values[is_selected_row],
+            value_matrix=self.value_matrix[is_selected_row],
             contrasts=self.contrasts[is_selected_row],
             unit_contrasts=self.unit_contrasts[is_selected_row],
             class_codes=self.class_codes[is_selected_row],
             covariate_design=self.covariate_design[is_selected_row],
             person_codes=self.person_codes[is_selected_row],
-            n_scans_of_person=self.n_scans_of_person[is_selected_row],
+            person_scan_counts=self.person_scan_counts[is_selected_row],
         )
 
 
@@ -151,19 +151,21 @@ class PermutedStatistics(NamedTuple):
 class _Correlations(NamedTuple):
     """Correlations with a basis of class differences, shape (n_contrasts, n_values)."""
 
-    values: np.ndarray
-    contrasts: np.ndarray
+    value_correlations: np.ndarray
+    contrast_correlations: np.ndarray
 
     @property
-    def effect(self) -> np.ndarray:
+    def effects(self) -> np.ndarray:
         """Length of the correlation of values, shape (n_values,)."""
-        return np.sqrt((self.values**2).sum(axis=0))
+        return np.sqrt((self.value_correlations**2).sum(axis=0))
 
     @property
-    def contrast_in_direction(self) -> np.ndarray:
+    def directed_contrasts(self) -> np.ndarray:
         """Correlation of contrasts along that of values, shape (n_values,)."""
-        summed_products = (self.values * self.contrasts).sum(axis=0)
-        effect_sizes = self.effect
+        summed_products = (self.value_correlations * self.contrast_correlations).sum(
+            axis=0
+        )
+        effect_sizes = self.effects
         return np.divide(
             summed_products,
             effect_sizes,
@@ -385,13 +387,13 @@ def make_region_test_values(
         cohort.connectomes, own_unit_features
     )
     region_test_values = RegionTestValues(
-        values=average_to_rows(features.reshape(n_scans, -1)),
+        value_matrix=average_to_rows(features.reshape(n_scans, -1)),
         contrasts=average_to_rows(contrasts.reshape(n_scans, -1)),
         unit_contrasts=average_to_rows(unit_contrasts.reshape(n_scans, -1)),
         class_codes=class_codes,
         covariate_design=covariate_design,
         person_codes=person_codes,
-        n_scans_of_person=np.bincount(person_codes)[person_codes],
+        person_scan_counts=np.bincount(person_codes)[person_codes],
         is_ordered=bool(cohort.classes_ordered),
     )
     if not has_constant_labels:
@@ -399,7 +401,7 @@ def make_region_test_values(
     return region_test_values._replace(
         class_codes=class_codes[first_scan_indices],
         person_codes=np.arange(len(first_scan_indices)),
-        n_scans_of_person=np.bincount(person_codes),
+        person_scan_counts=np.bincount(person_codes),
     )
 
 
@@ -513,8 +515,11 @@ def permute_statistics(
     """
     root_weights = _compute_root_weights(region_test_values.person_codes)
     weighted_design = region_test_values.covariate_design * root_weights
-    n_rows, n_values = region_test_values.values.shape
-    tested_value_matrices = [region_test_values.values, region_test_values.contrasts]
+    n_rows, n_values = region_test_values.value_matrix.shape
+    tested_value_matrices = [
+        region_test_values.value_matrix,
+        region_test_values.contrasts,
+    ]
     # Most measures have none: columns that nobody has would cost more than the others.
     has_unit_contrasts = bool(np.isfinite(region_test_values.unit_contrasts).any())
     if has_unit_contrasts:
@@ -560,11 +565,11 @@ def permute_statistics(
         r, contrast_r, *unit_r_list = np.split(r, len(tested_value_matrices), axis=-1)
         basis_correlations = _Correlations(r, contrast_r)
         if block_start == 0:
-            effect_sizes = basis_correlations.effect[:1]
+            effect_sizes = basis_correlations.effects[:1]
             directions = r[:, :1] / np.where(effect_sizes > 0, effect_sizes, 1.0)
-        permuted_statistics.effects[permutation_slice] = basis_correlations.effect
+        permuted_statistics.effects[permutation_slice] = basis_correlations.effects
         permuted_statistics.contrasts[permutation_slice] = np.minimum(
-            basis_correlations.effect, basis_correlations.contrast_in_direction
+            basis_correlations.effects, basis_correlations.directed_contrasts
         )
         permuted_statistics.excesses[permutation_slice] = (directions * contrast_r).sum(
             axis=0
@@ -591,7 +596,7 @@ def _list_exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarr
     """
     index_blocks = []
     for block_indices in list_person_blocks(region_test_values.person_codes):
-        n_scans_by_row = region_test_values.n_scans_of_person[block_indices[:, 0]]
+        n_scans_by_row = region_test_values.person_scan_counts[block_indices[:, 0]]
         index_blocks += [
             block_indices[n_scans_by_row == n] for n in np.unique(n_scans_by_row)
         ]
@@ -704,7 +709,10 @@ def _correlate_with_classes(
 
 def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame:
     """Return effect and contrast of every value, with intervals and F."""
-    value_matrix, contrasts = region_test_values.values, region_test_values.contrasts
+    value_matrix, contrasts = (
+        region_test_values.value_matrix,
+        region_test_values.contrasts,
+    )
     n_people_by_value = _count_people_by_value(
         value_matrix, region_test_values.person_codes
     )
@@ -744,7 +752,7 @@ def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame
         - n_covariates
     )
     association_table["contrast"] = np.minimum(
-        basis_correlations.effect, basis_correlations.contrast_in_direction
+        basis_correlations.effects, basis_correlations.directed_contrasts
     )
     lower_and_upper_bounds = _compute_contrast_interval(
         basis_correlations, n_people_by_contrast
@@ -765,8 +773,8 @@ def _compute_contrast_interval(
     lacks one for every covariate. `benchmarks/ranking.py intervals` measures the
     coverage.
     """
-    effects = basis_correlations.effect
-    n_contrasts = len(basis_correlations.values)
+    effects = basis_correlations.effects
+    n_contrasts = len(basis_correlations.value_correlations)
     if n_contrasts == 1:
         effect_lows, effect_highs = _compute_correlation_interval(
             effects, n_people_by_value
@@ -776,7 +784,7 @@ def _compute_contrast_interval(
         effect_lows, effect_highs = _compute_eta_interval(
             effects, n_contrasts, error_dof
         )
-    directed_contrasts = basis_correlations.contrast_in_direction
+    directed_contrasts = basis_correlations.directed_contrasts
     directed_lows, directed_highs = _compute_correlation_interval(
         directed_contrasts, n_people_by_value
     )

@@ -311,7 +311,7 @@ class GraphBatch:
 
         `spectra` are of a few items each, in order, or of one graph for all.
         """
-        self.series, self.chunk = series, 32 if X.device.type == "cpu" else 512
+        self.series, self.chunk_size = series, 32 if X.device.type == "cpu" else 512
         self.signal = X.new_empty(series.order + 1, *X.shape)
         self.offset: Tensor | None = None
         stored_tensor_tuples, item_start = [], 0
@@ -393,8 +393,8 @@ class GraphBatch:
         if len(self.graphs[0]) == 1:  # for all
             yield *self.graphs, *signals
             return
-        for chunk_start in range(0, len(signals[0]), self.chunk):
-            chunk_slice = slice(chunk_start, chunk_start + self.chunk)
+        for chunk_start in range(0, len(signals[0]), self.chunk_size):
+            chunk_slice = slice(chunk_start, chunk_start + self.chunk_size)
             yield tuple(
                 item_tensor[chunk_slice] for item_tensor in (*self.graphs, *signals)
             )
@@ -558,7 +558,7 @@ class _DiffusionFunction(torch.autograd.Function):
         Y, scale_slopes = torch.empty_like(H), torch.empty_like(H) if needs_slope else H
         # allocating memory for the rows of every part would cost more than the sums
         eigenvector_buffer = torch.empty_like(
-            graph_batch.graphs[0][: graph_batch.chunk]
+            graph_batch.graphs[0][: graph_batch.chunk_size]
         )
         for (
             U,
@@ -603,7 +603,7 @@ class _DiffusionFunction(torch.autograd.Function):
         if ctx.needs_input_grad[0]:  # K^T g = U ((U o E)^T g): not symmetric
             signal_gradients, graph_batch = torch.empty_like(grad_output), ctx.batch
             eigenvector_buffer = torch.empty_like(
-                graph_batch.graphs[0][: graph_batch.chunk]
+                graph_batch.graphs[0][: graph_batch.chunk_size]
             )
             for (
                 U,

@@ -201,7 +201,7 @@ class GraphClassifier(PackedClassifier):
                 network_choice = make_network_choice(
                     averaged_runs, class_codes, groups, ridge_logits, network_settings
                 )
-                restore_snapshots(averaged_runs, network_choice.step, batch)
+                restore_snapshots(averaged_runs, network_choice.snapshot_index, batch)
                 self.network_weight_ = network_choice.weight
             elif self.ridge_ is not None:
                 self.network_weight_ = float(network_settings.network_weight)

@@ -445,7 +445,7 @@ class _ScalePosterior:
     def __init__(self, evidence: LogEvidence, max_scale: float) -> None:
         self.evidence = evidence
         self.n_rois = evidence.n_rois
-        self.log_limits = np.log(MIN_SCALE), np.log(max_scale)
+        self.log_scale_limits = np.log(MIN_SCALE), np.log(max_scale)
         log_n_people = np.log(evidence.n_people)
         # Z'UZ has the diagonal n_people: within these limits its columns are fitted
         # fully at one end and not at all at the other.
@@ -453,7 +453,7 @@ class _ScalePosterior:
 
     def log_scales(self, x: np.ndarray, scale_spread: float) -> np.ndarray:
         """Return the log scales of all regions, within their limits."""
-        return np.clip(x[1] + scale_spread * x[2:], *self.log_limits)
+        return np.clip(x[1] + scale_spread * x[2:], *self.log_scale_limits)
 
     def evaluate_without_network(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value of the model without a network, and its slope."""
@@ -473,7 +473,7 @@ class _ScalePosterior:
         negative_log_posterior, scale_gradient, ridge_gradient = self.evidence(
             scales, np.exp(x[0])
         )
-        lowest_log_scale, highest_log_scale = self.log_limits
+        lowest_log_scale, highest_log_scale = self.log_scale_limits
         log_scale_gradient = (
             scale_gradient
             * scales
@@ -507,7 +507,7 @@ class _ScalePosterior:
             negative_log_posterior, gradient = self(all_parameters, scale_spread)
             return negative_log_posterior, gradient[:n_free_parameters]
 
-        parameter_bounds: list[object] = [self.log_ridge_limits, self.log_limits]
+        parameter_bounds: list[object] = [self.log_ridge_limits, self.log_scale_limits]
         parameter_bounds += [(None, None)] * self.n_rois
         minimization_result = minimize(
             evaluate_free_parameters,
@@ -543,7 +543,7 @@ class _ScalePosterior:
         )
         return ScaleFit(
             scales=scales,
-            interval=np.exp(np.clip(log_interval, *self.log_limits)),
+            interval=np.exp(np.clip(log_interval, *self.log_scale_limits)),
             ridge=float(np.exp(x[0])),
             log_common=float(x[1]),
             spread=scale_spread,

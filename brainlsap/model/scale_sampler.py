@@ -68,7 +68,7 @@ def sample_scales(
         log_ridge_draws.append(scale_sampler.log_ridge)
         spread_draws.append(scale_sampler.spread)
     scale_density = np.mean(density_draws[-n_draws:], axis=0)
-    log_scale_grid = scale_sampler.grid
+    log_scale_grid = scale_sampler.log_scale_grid
     cell_edges = (log_scale_grid[1:] + log_scale_grid[:-1]) / 2
     log_intervals = [
         np.interp(
@@ -129,19 +129,21 @@ class ScaleSampler:
         self.evidence, self.rng = evidence, rng
         self.log_common, self.spread = initial_fit.log_common, initial_fit.spread
         self.log_ridge = float(np.log(initial_fit.ridge))
-        self.grid = np.linspace(np.log(MIN_SCALE), np.log(max_scale), _N_GRID)
-        inner_edges = (self.grid[1:] + self.grid[:-1]) / 2
+        self.log_scale_grid = np.linspace(np.log(MIN_SCALE), np.log(max_scale), _N_GRID)
+        inner_edges = (self.log_scale_grid[1:] + self.log_scale_grid[:-1]) / 2
         # A log scale beyond the limits counts as the limit, as in `_ScalePosterior`.
         self.cell_edges = np.concatenate([[-np.inf], inner_edges, [np.inf]])
         self.spread_grid = np.geomspace(0.03, 3.0, 60)
         self.log_ridge_grid = np.log(evidence.n_people / 10) + np.linspace(-4, 10, 80)
         self._half_dof = 0.5 * evidence.n_contrasts * evidence.dof
         n_features = evidence.n_features
-        self._identity = np.eye(n_features)
+        self._identity_matrix = np.eye(n_features)
         self.region_slices = [
             slice(p * n_features, (p + 1) * n_features) for p in range(evidence.n_rois)
         ]
-        term_coefs_on_grid, _ = term_coefs_and_slopes(np.exp(self.grid), evidence.B)
+        term_coefs_on_grid, _ = term_coefs_and_slopes(
+            np.exp(self.log_scale_grid), evidence.B
+        )
         # of every region: coefficients (n_grid, n_terms, n_features), the same as rows
         # of all its columns' terms (n_grid, n_features, n_features * n_terms), and its
         # block of Z'Z (n_grid, n_features, n_features)
@@ -173,7 +175,7 @@ class ScaleSampler:
 
     def nearest_grid_indices(self, region_log_scales: np.ndarray) -> np.ndarray:
         """Return the position on the grid of every log scale."""
-        return np.abs(self.grid - region_log_scales[:, None]).argmin(axis=1)
+        return np.abs(self.log_scale_grid - region_log_scales[:, None]).argmin(axis=1)
 
     def set_scales(self, grid_indices: np.ndarray) -> None:
         """Move to these scales."""
@@ -184,7 +186,9 @@ class ScaleSampler:
         self, grid_indices: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the coefficients of all columns, Z'Z and Z't at these scales."""
-        evidence_moments = self.evidence.moments(np.exp(self.grid[grid_indices]))
+        evidence_moments = self.evidence.moments(
+            np.exp(self.log_scale_grid[grid_indices])
+        )
         column_coefs = [
             region_coefs[a]
             for region_coefs, a in zip(self._region_coefs, grid_indices, strict=True)
@@ -238,7 +242,7 @@ class ScaleSampler:
         M_inverse = (eigenvectors / shifted_eigenvalues[grid_position]) @ eigenvectors.T
         self.M_inverse = np.asfortranarray(M_inverse)
         # What the draws of all regions share, until common scale and spread change.
-        ridge_block = self.ridge * self._identity
+        ridge_block = self.ridge * self._identity_matrix
         self._shifted_blocks = [
             region_block + ridge_block for region_block in self._diagonal_blocks
         ]
@@ -281,7 +285,7 @@ class ScaleSampler:
             explained_rows.reshape(region_coefs_on_grid.shape),
             region_coefs_on_grid,
         )
-        if len(self._identity) > 1:
+        if len(self._identity_matrix) > 1:
             # Symmetrise; otherwise rounding errors accumulate over regions.
             schur_complement += schur_complement.transpose(0, 2, 1).copy()
             schur_complement /= 2
@@ -331,7 +335,7 @@ class ScaleSampler:
         """
         # With C = (columns; -I) the inverse of the whole M is that without the region
         # plus C schur_inverse C'.
-        solved_columns[region_slice] = -self._identity
+        solved_columns[region_slice] = -self._identity_matrix
         scaled_rows = schur_inverse @ solved_columns.T
         self.M_inverse = dgemm(
             1.0, solved_columns, scaled_rows, 1.0, self.M_inverse, overwrite_c=True

@@ -114,13 +114,13 @@ class NetworkChoice(NamedTuple):
 
     `gain` is how much smaller the cross-entropy of left-out people is at best with the
     networks than by the ridge alone, in nats per person, with its standard error; None
-    where no person was left out. `step` is the number of the chosen snapshot.
+    where no person was left out. `snapshot_index` is that of the chosen snapshot.
     """
 
     weight: float
     gain: float | None
     standard_error: float | None
-    step: int
+    snapshot_index: int
 
 
 @dataclass(eq=False)
@@ -383,7 +383,7 @@ class Adam:
         fused: bool | None = None,
     ) -> None:
         """Begin without momentum; `fused` takes the steps of all weights at once."""
-        self.weights = parameters
+        self.parameters = parameters
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.fused = fused
@@ -398,12 +398,14 @@ class Adam:
     @torch.no_grad()
     def step(self) -> None:
         """Move every weight that has a gradient by one step."""
-        has_gradient_flags = [parameter.grad is not None for parameter in self.weights]
+        has_gradient_flags = [
+            parameter.grad is not None for parameter in self.parameters
+        ]
         adam(
-            params=[*compress(self.weights, has_gradient_flags)],
+            params=[*compress(self.parameters, has_gradient_flags)],
             grads=[
                 parameter.grad
-                for parameter in self.weights
+                for parameter in self.parameters
                 if parameter.grad is not None
             ],
             exp_avgs=[*compress(self.means, has_gradient_flags)],
@@ -906,11 +908,11 @@ def are_networks_futile(
 
 
 def restore_snapshots(
-    training_runs: list[TrainingRun], step: int, batch: Batch
+    training_runs: list[TrainingRun], snapshot_index: int, batch: Batch
 ) -> None:
     """Put every network back to a snapshot, with the statistics of all scans."""
     for training_run in training_runs:
-        snapshot = _get_snapshot(training_run, step)
+        snapshot = _get_snapshot(training_run, snapshot_index)
         training_run.network.load_state_dict(snapshot.state)
         training_run.network.remember_statistics(batch)
         training_run.best_epoch = snapshot.epoch

@@ -308,7 +308,7 @@ def test_of_classes_without_order_the_effect_is_that_of_an_f_test():
     z = make_region_test_values(cohort, Deconfounder())
     dummies = np.array([cohort.y == name for name in cohort.classes], float).T
     for region in range(N_ROIS):
-        x, contrast = z.values[:, region], z.contrasts[:, region]
+        x, contrast = z.value_matrix[:, region], z.contrasts[:, region]
         F = stats.f_oneway(*(x[cohort.y == name] for name in cohort.classes))
         assert table["F"][region] == pytest.approx(F.statistic)
         # class means of unit values are the correlation, seen as a pattern
@@ -448,13 +448,13 @@ def test_intervals_of_effect_and_contrast_hold_the_truth(is_ordered):
         contrasts = x - means
         return region_tests._tabulate_associations(
             RegionTestValues(
-                values=x,
+                value_matrix=x,
                 contrasts=contrasts,
                 unit_contrasts=contrasts,
                 class_codes=codes,
                 covariate_design=intercept,
                 person_codes=people,
-                n_scans_of_person=people * 0 + 1,
+                person_scan_counts=people * 0 + 1,
                 is_ordered=is_ordered,
             )
         )

@@ -29,7 +29,7 @@ def make_batch(L, kernel, H):
     series = ChebyshevSeries(kernel, find_degree(kernel), 2.4, H.dtype)
     blocks = [decompose(some) for some in L.split(2)]
     batch = GraphBatch(series, blocks, H.detach(), stores_graphs=True)
-    batch.chunk = 2  # five graphs in three parts
+    batch.chunk_size = 2  # five graphs in three parts
     return batch
 
 

@@ -68,7 +68,11 @@ class DenseSampler:
     """Every conditional from scratch by the evidence; draws in the same order."""
 
     def __init__(self, sampler, rng):
-        self.evidence, self.grid, self.rng = sampler.evidence, sampler.grid, rng
+        self.evidence, self.grid, self.rng = (
+            sampler.evidence,
+            sampler.log_scale_grid,
+            rng,
+        )
         self.grid_index = sampler.grid_indices.copy()
         self.log_common, self.spread = sampler.log_common, sampler.spread
         self.spreads = sampler.spread_grid
@@ -167,12 +171,12 @@ def test_a_conditional_and_the_updated_inverse_are_those_from_scratch(by_scans):
     sampler.draw_ridge()
     for region in (4, 0, 4, 2):
         grid_index = sampler.grid_indices.copy()
-        expected = np.empty(len(sampler.grid))
-        for a in range(len(sampler.grid)):
+        expected = np.empty(len(sampler.log_scale_grid))
+        for a in range(len(sampler.log_scale_grid)):
             grid_index[region] = a
             expected[a] = log_posterior(
                 evidence,
-                sampler.grid,
+                sampler.log_scale_grid,
                 grid_index,
                 sampler.ridge,
                 sampler.log_common,
@@ -184,7 +188,7 @@ def test_a_conditional_and_the_updated_inverse_are_those_from_scratch(by_scans):
             Z = np.einsum("rnd,rd->nd", evidence.X, sampler.g)
         density = sampler.update_region_scale(region, Z)
         np.testing.assert_allclose(density, expected / expected.sum(), atol=1e-8)
-        moments = evidence.moments(np.exp(sampler.grid[sampler.grid_indices]))
+        moments = evidence.moments(np.exp(sampler.log_scale_grid[sampler.grid_indices]))
         np.testing.assert_allclose(sampler.ZtZ, moments.ZtZ, atol=1e-8)
         np.testing.assert_allclose(sampler.Ztt, moments.Ztt, atol=1e-8)
         M = moments.ZtZ + sampler.ridge * np.eye(evidence.n_columns)
@@ -195,7 +199,7 @@ def test_sweeps_without_data_sample_the_prior():
     evidence = make_evidence(5, 2, 1, by_scans=False, n_targets=1)
     evidence.n_contrasts = 0  # the density of the targets is then constant
     sampler = make_sampler(evidence)
-    last_cell = len(sampler.grid) - 1
+    last_cell = len(sampler.log_scale_grid) - 1
     common_draws, spread_draws, last_cell_draws = [], [], []
     for _ in range(600):
         sampler.sweep()
@@ -207,7 +211,7 @@ def test_sweeps_without_data_sample_the_prior():
     # The grid of spreads starts at 0.03.
     median = halfnorm.ppf((1 + halfnorm.cdf(0.03)) / 2)
     assert abs(np.median(spread_draws) - median) < 0.15
-    last_edge = (sampler.grid[-1] + sampler.grid[-2]) / 2
+    last_edge = (sampler.log_scale_grid[-1] + sampler.log_scale_grid[-2]) / 2
     spreads = halfnorm.ppf((np.arange(200) + 0.5) / 200)
     expected_share = norm.sf(last_edge / np.hypot(COMMON_SD, spreads)).mean()
     assert abs(np.mean(last_cell_draws) - expected_share) < 0.04
@@ -240,11 +244,13 @@ def test_sampled_scales_have_the_posterior_that_is_enumerated_on_the_grid():
     evidence = make_evidence(25, 2, 1, by_scans=False, n_targets=1, seed=3)
     sampler = make_sampler(evidence, spread=0.9)
     sampler.draw_ridge()
-    ridge, n_grid = sampler.ridge, len(sampler.grid)
+    ridge, n_grid = sampler.ridge, len(sampler.log_scale_grid)
     expected = np.empty((n_grid, n_grid))
     for a, b in product(range(n_grid), repeat=2):
         state = ridge, sampler.log_common, sampler.spread
-        expected[a, b] = log_posterior(evidence, sampler.grid, np.array([a, b]), *state)
+        expected[a, b] = log_posterior(
+            evidence, sampler.log_scale_grid, np.array([a, b]), *state
+        )
     expected = np.exp(expected - expected.max())
     expected /= expected.sum()
     n_sweeps, sampled = 2500, np.zeros((2, n_grid))
@@ -254,8 +260,11 @@ def test_sampled_scales_have_the_posterior_that_is_enumerated_on_the_grid():
             sampled[region, sampler.grid_indices[region]] += 1
     for axis, counts in enumerate(sampled):
         marginal = expected.sum(axis=1 - axis)
-        mean, grid_mean = counts @ sampler.grid / n_sweeps, marginal @ sampler.grid
-        sd = np.sqrt(marginal @ (sampler.grid - grid_mean) ** 2)
+        mean, grid_mean = (
+            counts @ sampler.log_scale_grid / n_sweeps,
+            marginal @ sampler.log_scale_grid,
+        )
+        sd = np.sqrt(marginal @ (sampler.log_scale_grid - grid_mean) ** 2)
         assert abs(mean - grid_mean) < 0.1 * sd  # 5 standard errors, were draws free
         distance = np.abs(counts / n_sweeps - marginal).sum() / 2
         assert distance < 0.08

@@ -373,15 +373,15 @@ def test_weight_and_epoch_are_those_that_left_out_people_are_predicted_best_by()
     codes = np.arange(80) % 2
     share = choose(codes, make_runs(codes, [0.0, 4.0, 1.0]))
     assert share.weight == 1.0
-    assert share.step == 1
+    assert share.snapshot_index == 1
     assert share.gain > 0.5
     # a run that stopped before keeps its last snapshot
     runs = make_runs(codes, [0.0, 1.0, 4.0])
     del runs[0].snapshots[1:]
-    assert choose(codes, runs).step == 2
+    assert choose(codes, runs).snapshot_index == 2
     # without patience the last epoch is taken
     last = choose(codes, make_runs(codes, [0.0, 4.0, 0.6]), patience=0)
-    assert last.step == 2
+    assert last.snapshot_index == 2
     assert 0 < last.weight < 1
 
 
@@ -403,7 +403,7 @@ def test_epochs_that_diverged_are_not_chosen():
     codes = np.arange(80) % 2
     runs = make_runs(codes, [3.0, 3.0])
     runs[0].snapshots[1].validation_logits[0, 0] = np.nan
-    assert choose(codes, runs).step == 0
+    assert choose(codes, runs).snapshot_index == 0
 
 
 def is_futile(codes, runs, n_people, **settings):
