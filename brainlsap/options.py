@@ -557,9 +557,9 @@ OPTIONS: tuple[Option, ...] = (
         "style",
         "--style",
         TEXT,
-        "rows of the connectome files: without names in the order of MRtrix "
-        "('mrtrix'), or with region names ('named') (default: 'mrtrix' if MRtrix has "
-        "the atlas)",
+        "format of the connectome files: rows in the order of MRtrix without region "
+        "names ('mrtrix', default if MRtrix has an order for the atlas), or rows with "
+        "region names ('named')",
         choices=("mrtrix", "named"),
         commands=("simulate",),
     ),
@@ -594,7 +594,7 @@ OPTIONS: tuple[Option, ...] = (
         "image",
         "--image",
         FILE_PATH,
-        "NIfTI label image in MNI152 space",
+        "NIfTI image in MNI152 space in which every region has its own number",
         "FILE",
         group="source",
         commands=("atlas",),
@@ -611,8 +611,8 @@ OPTIONS: tuple[Option, ...] = (
         "require",
         "--require",
         NAMES,
-        "modalities that a visit must have: one or more of 'anat', 'dwi', 'fdg', "
-        "'amyloid' and 'tau'",
+        "modalities that a visit must have (other visits are left out): one or more "
+        "of 'anat', 'dwi', 'fdg', 'amyloid' and 'tau'",
         "NAMES",
         commands=("import_adni",),
     ),
@@ -620,8 +620,8 @@ OPTIONS: tuple[Option, ...] = (
         "modality",
         "--modality",
         NAME_AND_TEXT,
-        "text that identifies a modality in image descriptions, for example "
-        "fdg=Coreg,_Avg; the option may be repeated",
+        "text in the description of an image that identifies its modality, for "
+        "example fdg=Coreg,_Avg; the option may be repeated",
         "NAME=TEXT",
         is_repeatable=True,
         commands=("import_adni",),
@@ -683,7 +683,8 @@ OPTIONS: tuple[Option, ...] = (
         "transform",
         "--transform",
         TEXT,
-        "file-name pattern of the spatial transforms from PET to parcellation",
+        "file-name pattern of the files with the spatial transform from PET to "
+        "parcellation",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -692,7 +693,7 @@ OPTIONS: tuple[Option, ...] = (
         "streamline_weights",
         "--streamline-weights",
         TEXT,
-        "file-name pattern of files with one weight per streamline",
+        "file-name pattern of the files with one weight for each streamline",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -701,8 +702,9 @@ OPTIONS: tuple[Option, ...] = (
         "assignment",
         "--assignment",
         TEXT,
-        "assign the end of a streamline to the nearest region within --radius "
-        "('radial', default) or to the region of its voxel ('end_voxels')",
+        "region to which an end of a streamline is assigned: the nearest region "
+        "within --radius ('radial', default), or the region of the voxel in which it "
+        "ends ('end_voxels')",
         choices=("end_voxels", "radial"),
         group="connectomes",
         commands=("build",),
@@ -720,7 +722,10 @@ OPTIONS: tuple[Option, ...] = (
         "weight",
         "--weight",
         TEXT,
-        "contribution of a streamline to the weight of a connection (default: 'count')",
+        "weight of a connection: number of its streamlines ('count', default), sum "
+        "over its streamlines of 1/length ('inverse_length') or of 2/(voxels of both "
+        "regions) ('inverse_node_volume'), or mean length of its streamlines "
+        "('mean_length')",
         choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
         group="connectomes",
         commands=("build",),
@@ -748,7 +753,8 @@ OPTIONS: tuple[Option, ...] = (
         "accept_low_coverage",
         "--accept-low-coverage",
         SWITCH,
-        "accept PET images that do not cover or do not fit the parcellation",
+        "use PET images even if they do not cover the parcellation or do not seem to "
+        "be aligned with it",
         group="SUVR",
         commands=("build",),
     ),
@@ -824,7 +830,7 @@ OPTIONS: tuple[Option, ...] = (
         "split",
         "--split",
         TEXT,
-        "division of nodes into training, validation and test: 'public' (default), "
+        "division into training, validation and test nodes: 'public' (default), "
         "'per-class' or '60-20-20'",
         "NAME",
         commands=("nodes",),
@@ -833,8 +839,8 @@ OPTIONS: tuple[Option, ...] = (
         "variant",
         "--variant",
         TEXT,
-        "method of learning the diffusion scales (default: the method chosen on "
-        "validation nodes of the data set)",
+        "method of learning the diffusion scales (default: the method that was chosen "
+        "for this data set on its validation nodes)",
         "NAME",
         commands=("nodes",),
     ),
@@ -842,8 +848,8 @@ OPTIONS: tuple[Option, ...] = (
         "out",
         "--out",
         FILE_PATH,
-        "output table (.csv, .tsv) with one row per training run; existing rows are "
-        "kept",
+        "output table (.csv, .tsv) with one row for each training run; rows are added "
+        "to an existing table",
         "FILE",
         changes_results=False,
         commands=("nodes",),
@@ -866,8 +872,9 @@ OPTIONS: tuple[Option, ...] = (
         "feature",
         "--feature",
         NAMES,
-        "regional measures to analyse: 'thickness' (default), 'volume', 'area', 'fdg', "
-        "'amyloid', 'tau', 'strength' (of connections), or columns of your tables",
+        "regional measures to analyse: 'thickness' (default), 'volume', 'area', "
+        "'fdg', 'amyloid', 'tau', 'strength' (sum of a region's connection weights), "
+        "or columns of your tables",
         "NAMES",
         recipient="reading",
         stored_model="default",
@@ -889,7 +896,8 @@ OPTIONS: tuple[Option, ...] = (
         "label",
         "--label",
         TEXT,
-        "table column with known classes; its values are copied into the output",
+        "table column with the known classes, if there is one; its values are copied "
+        "into the output",
         "COLUMN",
         group="data",
         commands=("predict",),
@@ -919,7 +927,8 @@ OPTIONS: tuple[Option, ...] = (
         "connectome",
         "--connectome",
         FILE_PATH,
-        "file with one connectome for all participants, or 'none' to estimate the "
+        "one file instead of a file for each scan: with one connectome for all "
+        "participants, or with the connectomes of all scans; 'none' estimates the "
         "connectome from the features",
         "FILE",
         recipient="reading",
@@ -930,7 +939,8 @@ OPTIONS: tuple[Option, ...] = (
         "scans",
         "--scans",
         TEXT,
-        "visits to analyse (default: 'all')",
+        "visits to analyse: all visits ('all'), or the first visit of each "
+        "participant ('baseline') (default: 'all')",
         choices=("all", "baseline"),
         recipient="reading",
         selects_files=True,
@@ -963,9 +973,9 @@ OPTIONS: tuple[Option, ...] = (
         "subcortex",
         "--subcortex",
         TEXT,
-        "values for thickness and area in subcortical regions, where these measures do "
-        "not exist: no values ('absent', default), the cortical mean of the hemisphere "
-        "('mean') or the volume ('volume')",
+        "values for thickness and area in subcortical regions, where these measures "
+        "do not exist: no values ('absent'), the cortical mean of the hemisphere "
+        "('mean') or the volume of the region ('volume') (default: 'absent')",
         choices=("absent", "mean", "volume"),
         recipient="reading",
         selects_files=True,
@@ -988,7 +998,8 @@ OPTIONS: tuple[Option, ...] = (
         "features_table",
         "--features-table",
         FILE_PATHS,
-        "read features from this table only",
+        "table from which features are read; other tables are then not used for "
+        "features",
         "FILE",
         recipient="reading",
         selects_files=True,
@@ -1046,7 +1057,7 @@ OPTIONS: tuple[Option, ...] = (
         "labels",
         "--labels",
         FILE_PATH_OR_NAMES,
-        "file with the region names of the rows, for connectomes without region names",
+        "file that lists the region of every row, for connectomes without region names",
         "FILE",
         recipient="reading",
         group="data",
@@ -1127,9 +1138,9 @@ OPTIONS: tuple[Option, ...] = (
         "explain",
         "--explain",
         TEXT,
-        "draw the contribution of every region to the score of this participant (only "
-        "for LSAP-R and other ridge regressions); the figure is private, and is saved "
-        "in the folder of the table",
+        "draw how much every region contributes to the prediction for this "
+        "participant (only for LSAP-R and other ridge regressions); the figure shows "
+        "personal data, and is saved in the folder of the output table",
         "ID",
         changes_results=False,
         commands=("predict",),
@@ -1147,8 +1158,8 @@ OPTIONS: tuple[Option, ...] = (
         "preset",
         "--preset",
         TEXT,
-        "settings of the models: 'default' (from brainlsap) or 'paper' (from Sim et "
-        "al. 2024)",
+        "settings of the LSAP networks: those of brainlsap ('default') or of Sim et "
+        "al. 2024 ('paper')",
         choices=("default", "paper"),
         recipient="study",
         group="model",
@@ -1158,8 +1169,8 @@ OPTIONS: tuple[Option, ...] = (
         "threshold",
         "--threshold",
         NUMBER,
-        "remove connections with a weight below this value (10 streamlines with "
-        "--preset paper)",
+        "remove connections with a weight below this value (default: 0, which keeps "
+        "all connections; 10 with --preset paper)",
         "X",
         recipient="model",
         group="model",
@@ -1332,8 +1343,8 @@ OPTIONS: tuple[Option, ...] = (
         "--models",
         NAMES,
         "models to compare, for example LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, "
-        "Exact, MLP or GCN; 'models' selects all models, 'controls' selects LSAP-C and "
-        "its controls, and 'all' selects every model and control",
+        "Exact, MLP or GCN; 'models' selects all models, 'controls' selects LSAP-C "
+        "and its controls, and 'all' selects all models and controls",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1353,8 +1364,8 @@ OPTIONS: tuple[Option, ...] = (
         "scores",
         "--scores",
         FOLDER_PATH,
-        "results folder that brainlsap run wrote for this study; the model card then "
-        "contains the scores of the model from this folder",
+        "results folder that brainlsap run wrote for this study; the scores of the "
+        "model are copied from this folder into the model card",
         "RESULTS",
         group="model",
         changes_results=False,
@@ -1364,7 +1375,8 @@ OPTIONS: tuple[Option, ...] = (
         "cv",
         "--folds",
         WHOLE_NUMBER,
-        "number of cross-validation folds, divided by participant (default: 5)",
+        "number of folds into which participants are divided for cross-validation "
+        "(default: 5)",
         "N",
         recipient="study",
         group="evaluation",
@@ -1416,7 +1428,7 @@ OPTIONS: tuple[Option, ...] = (
         "subgroups",
         "--subgroups",
         NAMES,
-        "score the main model separately in the groups of these table columns "
+        "compute the score of the main model in every group of these table columns "
         "(default: sex, age, site and scanner, if the table has them); numeric "
         "columns are divided into thirds",
         "COLUMNS",
@@ -1428,9 +1440,9 @@ OPTIONS: tuple[Option, ...] = (
         "subgroups",
         "--subgroups",
         NAMES,
-        "score the model separately in the groups of these table columns (default: "
-        "sex, age, site and scanner, if the table has them); numeric columns are "
-        "divided into thirds",
+        "compute the score of the model in every group of these table columns "
+        "(default: sex, age, site and scanner, if the table has them); numeric "
+        "columns are divided into thirds",
         "COLUMNS",
         commands=("evaluate",),
     ),
@@ -1461,7 +1473,7 @@ OPTIONS: tuple[Option, ...] = (
         NAMES,
         "remove the effects of these covariates, for example age,sex, from the "
         "features with a linear regression, which is fitted to the training scans; "
-        "the regression also removes group differences that are correlated with the "
+        "the regression also removes class differences that are correlated with the "
         "covariates",
         "NAMES",
         recipient="study",
@@ -1472,9 +1484,9 @@ OPTIONS: tuple[Option, ...] = (
         "learning_curve",
         "--learning-curve",
         SWITCH,
-        "also fit the first model and LSAP-R to 25, 50 and 75% of the training "
-        "participants, four times each, to estimate whether more participants would "
-        "improve the score",
+        "to estimate whether more participants would improve the score, also fit the "
+        "main model and LSAP-R to 25, 50 and 75% of the training participants, four "
+        "times each",
         recipient="study",
         group="evaluation",
         commands=("run",),
@@ -1543,8 +1555,9 @@ OPTIONS: tuple[Option, ...] = (
         "config",
         "--config",
         FILE_PATH,
-        "settings file (TOML) for these options and for settings without a flag; "
-        "options on the command line take precedence",
+        "settings file (TOML) with values of these options, and of settings that "
+        "cannot be given on the command line; options on the command line take "
+        "precedence",
         "FILE",
         group="output",
         commands=("check", "run", "fit"),
