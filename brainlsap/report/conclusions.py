@@ -119,6 +119,10 @@ _COMPARISON_HEADING = (
 """Text before the differences from simple models, with the requirements of a "YES"."""
 N_COVARIATES = 3
 """Largest number of covariates that are named, apart from those with a warning."""
+MAX_CALIBRATION_ERROR = 0.1
+"""Calibration error above which probabilities are called wrong in the study itself."""
+MIN_CONSTANT_SHARE = 0.9
+"""Share of scans with the same most probable class from which the page says so."""
 SMALL_CLASS = 20
 """A class with fewer participants is named as a limitation."""
 
@@ -184,7 +188,7 @@ class StudyConclusions:
         Does the neural network help? None if the main model does not add one to a
         ridge regression.
     probabilities : Conclusion
-        Can the probability of one patient be trusted?
+        Can the probability of one patient be trusted? Never "YES".
     added_value : Conclusion or None
         Do brain data improve the prediction from covariates? None if models of
         covariates were not run.
@@ -1309,16 +1313,36 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
 def judge_probabilities(
     evaluation: Evaluation, chance_conclusion: Conclusion
 ) -> Conclusion:
-    """Answer whether one patient's probability can be trusted, which no study shows."""
-    main_model_name, class_priors = evaluation.models[0], evaluation.class_priors()
+    """Answer whether one patient's probability can be trusted.
+
+    "NO": the model was not shown to be better than chance, or its calibration error in
+    this study is clearly above `MAX_CALIBRATION_ERROR`. Otherwise "NOT TESTED", because
+    a study has no other sample. The answer is "NOT SHOWN" in both cases.
+    """
     question_text = "Can one patient's probability be trusted?"
-    disagreement_text = _describe_less_probable_predictions(evaluation)
+    main_model_name, class_priors = evaluation.models[0], evaluation.class_priors()
+    if _main_probability_table(evaluation) is None:
+        sentence = f"{main_model_name} gives no probabilities."
+        return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     if chance_conclusion.answer != YES:
         reason_text = "The model was not shown to be better than chance."
+        sentence = _describe_constant_probabilities(evaluation)
         return Conclusion(
-            question_text, NOT_SHOWN, disagreement_text, reason=reason_text, label=NO
+            question_text, NOT_SHOWN, sentence, reason=reason_text, label=NO
         )
-    sentence = "Probabilities were not tested in another sample."
+    error, lower_bound, upper_bound = tables.score_intervals(
+        evaluation, main_model_name
+    ).loc["ece", ["estimate", "low", "high"]]
+    error_text = tables.interval_text(error, lower_bound, upper_bound)
+    sentences = [
+        "The probabilities of the predicted classes and the shares of correct "
+        f"predictions differ by {error_text} on average (calibration error, 95%)."
+    ]
+    label, reason_text = NOT_TESTED, "No other sample or clinic was tested."
+    smallest_error = lower_bound if np.isfinite(lower_bound) else error
+    if smallest_error > MAX_CALIBRATION_ERROR:
+        label = NO
+        reason_text = "Even in this study, probabilities do not agree with outcomes."
     if main_model_name in class_priors:
         class_prior = class_priors[main_model_name]
         # Shares that the user gives may be those of a clinic.
@@ -1326,39 +1350,71 @@ def judge_probabilities(
         clinic_clause = (
             "" if is_user_prior else ", which may differ from shares in a clinic"
         )
-        sentence = f"Probabilities assume {phrase_prior(class_prior)}{clinic_clause}."
-        sentence += " They were not tested in another sample."
-    sentence = f"{sentence} {disagreement_text}".strip()
-    return Conclusion(question_text, NOT_SHOWN, sentence, label=NO)
+        sentences.append(
+            f"Probabilities assume {phrase_prior(class_prior)}{clinic_clause}."
+        )
+    return Conclusion(
+        question_text, NOT_SHOWN, " ".join(sentences), reason=reason_text, label=label
+    )
 
 
-def _describe_less_probable_predictions(evaluation: Evaluation) -> str:
-    """Return how many predicted classes are not the most probable one; may be ""."""
-    cohort = evaluation.cohort
+def _main_probability_table(evaluation: Evaluation) -> pd.DataFrame | None:
+    """Return the class probabilities of the main model; None if it has none."""
     is_main_model_row = evaluation.predictions["model"] == evaluation.models[0]
-    prediction_table = evaluation.predictions[is_main_model_row]
-    class_probabilities = prediction_table.reindex(
-        columns=[f"p_{class_name}" for class_name in cohort.classes]
-    ).to_numpy(float)
-    if not len(prediction_table) or not np.isfinite(class_probabilities).all():
+    probability_table = evaluation.predictions[is_main_model_row].reindex(
+        columns=[f"p_{class_name}" for class_name in evaluation.cohort.classes]
+    )
+    probability_table.columns = list(evaluation.cohort.classes)
+    if probability_table.empty or not np.isfinite(probability_table.astype(float)).all(
+        axis=None
+    ):
+        return None
+    return probability_table.astype(float)
+
+
+def _prediction_noun(evaluation: Evaluation, n_predictions: int) -> str:
+    """Return what is counted: each scan, or its prediction in each repeat."""
+    return "scan" if n_predictions == evaluation.cohort.n_scans else "prediction"
+
+
+def _describe_constant_probabilities(evaluation: Evaluation) -> str:
+    """Return that one class is nearly always the most probable one; may be ""."""
+    probability_table = _main_probability_table(evaluation)
+    if probability_table is None:
         return ""
-    code_by_class = {
-        class_name: class_code for class_code, class_name in enumerate(cohort.classes)
-    }
-    predicted_codes = prediction_table["predicted"].map(code_by_class).to_numpy()
-    predicted_probabilities = class_probabilities[
-        np.arange(len(prediction_table)), predicted_codes
+    class_counts = probability_table.idxmax(axis=1).value_counts()
+    n_predictions = len(probability_table)
+    if class_counts.iloc[0] < MIN_CONSTANT_SHARE * n_predictions:
+        return ""
+    unit_noun = _prediction_noun(evaluation, n_predictions)
+    return (
+        f"{class_counts.index[0]} is the most probable class in {class_counts.iloc[0]} "
+        f"of {count(n_predictions, unit_noun)}, so the probabilities do not separate "
+        "the classes."
+    )
+
+
+def less_probable_predictions_text(evaluation: Evaluation) -> str:
+    """Return how many predicted classes are not the most probable one; may be ""."""
+    probability_table = _main_probability_table(evaluation)
+    if probability_table is None:
+        return ""
+    is_main_model_row = evaluation.predictions["model"] == evaluation.models[0]
+    predicted_labels = evaluation.predictions.loc[is_main_model_row, "predicted"]
+    predicted_probabilities = probability_table.to_numpy()[
+        np.arange(len(probability_table)),
+        probability_table.columns.get_indexer(predicted_labels),
     ]
     n_less_probable = int(
-        (predicted_probabilities < class_probabilities.max(axis=1)).sum()
+        (predicted_probabilities < probability_table.max(axis=1)).sum()
     )
     if not n_less_probable:
         return ""
-    unit_noun = "scan" if len(prediction_table) == cohort.n_scans else "prediction"
+    n_predictions = len(probability_table)
+    unit_noun = _prediction_noun(evaluation, n_predictions)
     return (
-        f"In {n_less_probable} of {count(len(prediction_table), unit_noun)}, the "
-        "predicted class is not the most probable class, because the fit gives small "
-        "classes more weight."
+        f"In {n_less_probable} of {count(n_predictions, unit_noun)}, the predicted "
+        "class is not the most probable class."
     )
 
 

@@ -44,6 +44,7 @@ from brainlsap.report.conclusions import (
     excluded_text,
     external_model_text,
     left_out_text,
+    less_probable_predictions_text,
     method_text,
     predictor_text,
 )
@@ -636,6 +637,7 @@ def write_page(
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **first_screen_variables,
         features=tables.feature_text(evaluation.cohort),
+        less_probable_predictions=less_probable_predictions_text(evaluation),
         training=training_text(evaluation) if "brain" in figure_record_by_name else "",
         has_varied_scales=regions.ranks_by_varied_scales(evaluation),
         notes=_list_shareable_notes(evaluation, withhold_names),

@@ -488,9 +488,38 @@ def test_class_shares_of_the_user_may_be_those_of_a_clinic(make_study, shares):
     study = make_study(skill=0.9, p_effect=0.01)
     fits = study.fits.assign(settings=json.dumps({"class_prior": shares}))
     is_better = Conclusion("", YES, "")
-    sentence = judge_probabilities(replace(study, fits=fits), is_better).sentence
-    assert ("clinic" in sentence) == isinstance(shares, str)
-    assert "sample" in sentence
+    judged = judge_probabilities(replace(study, fits=fits), is_better)
+    assert ("clinic" in judged.sentence) == isinstance(shares, str)
+
+
+def test_probabilities_are_judged_by_their_calibration(make_study):
+    study = make_study(skill=0.5, p_effect=1.0)
+    columns = [f"p_{name}" for name in study.cohort.classes]
+    rows = study.predictions
+    is_predicted = np.column_stack(
+        [rows["predicted"] == c for c in study.cohort.classes]
+    )
+    is_better, at_chance = Conclusion("", YES, ""), Conclusion("", NOT_SHOWN, "")
+    share_right = (rows["predicted"] == rows["truth"])[rows["model"] == "LSAP-C"].mean()
+    for confidence, verdict in ((share_right, NOT_TESTED), (0.4, NO)):
+        others = (1 - confidence) / (len(columns) - 1)
+        certain = np.where(is_predicted, confidence, others)
+        told = replace(
+            study, predictions=rows.assign(**dict(zip(columns, certain.T, strict=True)))
+        )
+        judged = judge_probabilities(told, is_better)
+        assert judged.verdict == verdict
+        error = tables.score_intervals(told, "LSAP-C").loc["ece"]
+        assert f"{error['estimate']:.3f} [{error['low']:.3f}" in judged.sentence
+        assert judge_probabilities(told, at_chance).verdict == NO
+    # Without skill, a model can give nearly everybody the same probabilities.
+    constant = rows.assign(**dict.fromkeys(columns, 0.0)).assign(p_AD=1.0)
+    judged = judge_probabilities(replace(study, predictions=constant), at_chance)
+    n_scans = (rows["model"] == "LSAP-C").sum()
+    assert f"AD is the most probable class in {n_scans} of {n_scans}" in judged.sentence
+    none = replace(study, predictions=rows.assign(**dict.fromkeys(columns, np.nan)))
+    assert judge_probabilities(none, is_better).verdict == NOT_TESTED
+    assert "no probabilities" in judge_probabilities(none, is_better).sentence
 
 
 def test_a_gain_over_some_simple_models_is_a_number():
@@ -539,7 +568,6 @@ def test_a_p_near_its_limit_is_called_borderline(make_study):
 
 def test_predictions_that_are_not_the_most_probable_are_counted(make_study):
     study = make_study(skill=0.9, p_effect=1.0)
-    chance = judge_chance(study)
     is_main = study.predictions["model"] == "LSAP-C"
     columns = [f"p_{name}" for name in study.cohort.classes]
     is_predicted = [
@@ -547,12 +575,12 @@ def test_predictions_that_are_not_the_most_probable_are_counted(make_study):
     ]
     certain = pd.DataFrame(dict(zip(columns, is_predicted, strict=True))).astype(float)
     rows = study.predictions.assign(**certain)
-    agreed = judge_probabilities(replace(study, predictions=rows), chance)
-    assert "most probable" not in agreed.sentence
+    agreed = replace(study, predictions=rows)
+    assert conclusions.less_probable_predictions_text(agreed) == ""
     first_row = rows.index[is_main][0]
     rows.loc[first_row, columns] = 1 - rows.loc[first_row, columns]
-    judged = judge_probabilities(replace(study, predictions=rows), chance)
-    assert f"In 1 of {is_main.sum()}" in judged.sentence
+    text = conclusions.less_probable_predictions_text(replace(study, predictions=rows))
+    assert text.startswith(f"In 1 of {is_main.sum()}")
 
 
 def test_a_difference_between_groups_is_a_caution(make_study):
