@@ -101,6 +101,7 @@ UNCLEAR = "UNCLEAR"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN, NOT_EXPLAINED = "NOTHING TO EXPLAIN", "NOT EXPLAINED"
+NO_GAIN, TOO_SMALL, LOSS, UNCLEAR = "NO GAIN", "TOO SMALL", "LOSS", "UNCLEAR"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
 
 _NOT_VALID = (
@@ -1605,15 +1606,17 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     """Answer whether the connectome helps.
 
     "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than random
-    connectomes add. A better score than that of a ridge regression without the
-    connectome is not enough, because averages over random connectomes gain as well; a
-    worse one means "NO" or, beside such a gain, "NOT SHOWN".
+    connectomes add. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if the intervals
+    exclude a gain that counts, and "UNCLEAR" if they do not. A better score than that
+    of a ridge regression without the connectome is not enough, because averages over
+    random connectomes gain as well; a worse one means "NO" or, beside such a gain, "NOT
+    SHOWN".
     """
     connectome_model_name = (
         "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
     )
     baseline_name = NESTED_RIDGES[0]
-    verdict = NOT_SHOWN
+    verdict, label = NOT_SHOWN, ""
     reason_text = ""
     answer_sentences = []
     partial_conclusions = tuple[Conclusion, ...]()
@@ -1626,26 +1629,20 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             study_connectome_verdict.low,
             study_connectome_verdict.high,
         )
+        partial_conclusions = _judge_gains(connectome_gain)
+        reason_text, answer_sentence = _describe_gain(
+            study_connectome_verdict.answer, partial_conclusions
+        )
+        answer_sentences = [
+            answer_sentence,
+            _untested_scales_sentence(evaluation, connectome_model_name),
+        ]
         if study_connectome_verdict.answer == "yes":
             verdict = YES
-        reason_text = {
-            "yes": "The connectome adds more information than random connectomes.",
-            "no": "No gain over random connectomes was shown.",
-            "unclear": "It is unclear whether the connectome adds more than random "
-            "connectomes.",
-        }[study_connectome_verdict.answer]
-        partial_conclusions = _judge_gains(connectome_gain)
-        random_connectome_texts = [
-            f"{connectome} connectomes {partial_conclusion.sentence}"
-            for connectome, partial_conclusion in zip(
-                RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
-            )
-        ]
-        answer_sentences.append(
-            "Gain in log evidence with one common scale, over "
-            f"{with_and(random_connectome_texts)} nats (90%; YES needs "
-            f"{MIN_LOG_CREDIT:.1f})."
-        )
+        elif study_connectome_verdict.answer == "unclear":
+            label = UNCLEAR
+        else:
+            label = NO_GAIN if interval_low <= 0 else TOO_SMALL
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
         comparison_table = tables.person_comparisons(evaluation, connectome_model_name)
         comparison_row = comparison_table.set_index("model").loc[baseline_name]
@@ -1653,7 +1650,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
         if score_verdict == NO:
-            verdict = NOT_SHOWN if verdict == YES else NO
+            verdict, label = (NOT_SHOWN, "") if verdict == YES else (NO, "")
         answer_sentences.append(
             _connectome_score_gain_sentence(
                 evaluation, connectome_model_name, comparison_row, score_verdict
@@ -1678,9 +1675,62 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         interval_high,
         p_value,
         reason=reason_text,
+        label=label,
         partial_conclusions=partial_conclusions,
         criterion=_GAIN_CRITERION if partial_conclusions else "",
     )
+
+
+def _describe_gain(
+    gain_answer: str, partial_conclusions: Sequence[Conclusion]
+) -> tuple[str, str]:
+    """Return whether the connectome helps, in words, and the basis of the answer."""
+    method_phrase = "90% intervals, one common scale for all regions"
+    if gain_answer == "yes":
+        return (
+            "The connectome adds more information than random connectomes.",
+            "With it, the data are at least 20 times as probable as with relabelled "
+            "and with rewired connectomes (one common scale for all regions; 90% "
+            "intervals above 0).",
+        )
+    if gain_answer == "unclear":
+        return (
+            "The data cannot tell whether the connectome helps more than random "
+            "connectomes.",
+            "That it makes the data 20 times as probable is neither shown nor excluded "
+            f"({method_phrase}).",
+        )
+    excluded_names = [
+        connectome_name
+        for connectome_name, partial_conclusion in zip(
+            RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
+        )
+        if partial_conclusion.high < MIN_LOG_CREDIT
+    ]
+    return (
+        "Any gain of the connectome over random connectomes is too small to count.",
+        "The intervals exclude that it makes the data 20 times as probable as "
+        f"{with_and(excluded_names)} connectomes do ({method_phrase}).",
+    )
+
+
+def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
+    """Return in how many folds the scales of a ridge are not those of the test."""
+    is_ridge_row = evaluation.fits["model"] == ridge_name
+    ridge_fits = evaluation.fits[is_ridge_row]
+    if settings_of_model(ridge_fits).get("scales") != "auto":
+        return ""
+    ridge_kinds = tables.reported_values(ridge_fits, "chosen")
+    folds_text = count(len(ridge_kinds), "fold")
+    n_region_folds = ridge_kinds.count("regions")
+    if n_region_folds:
+        return (
+            f"{ridge_name} has a scale for each region in {n_region_folds} of "
+            f"{folds_text}; such scales were not compared with random connectomes."
+        )
+    if ridge_kinds.count("none") == len(ridge_kinds) > 0:
+        return f"{ridge_name} used no connectome in any of {folds_text}."
+    return ""
 
 
 def _connectome_score_gain_sentence(
@@ -1689,27 +1739,36 @@ def _connectome_score_gain_sentence(
     comparison_row: pd.Series,
     verdict: str,
 ) -> str:
-    """Return the score minus that without the connectome, and what it is worth."""
+    """Return the score minus that without the connectome, and what it is worth.
+
+    The question about simple models has the numbers, unless the network changes them.
+    """
     baseline_name = NESTED_RIDGES[0]
-    if evaluation.have_same_predictions(connectome_model_name, baseline_name):
-        score_sentence = _name_connectome_ridge(evaluation, connectome_model_name)
-        return f"{score_sentence} made the same predictions as {baseline_name}."
-    if not np.isfinite(comparison_row["difference"]):
+    if not np.isfinite(
+        comparison_row["difference"]
+    ) or evaluation.have_same_predictions(connectome_model_name, baseline_name):
         return ""
-    numbers_text = (
-        f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)})."
-    )
+    unmeasured_text = "the balanced accuracy of random connectomes was not measured"
+    if evaluation.have_same_predictions(evaluation.models[0], connectome_model_name):
+        if verdict == NOT_SHOWN:
+            return ""
+        direction = "higher" if verdict == YES else "lower"
+        score_sentence = (
+            f"The balanced accuracy is {direction} than that of {baseline_name} "
+            "(question 2)"
+        )
+        return (
+            f"{score_sentence}{f', but {unmeasured_text}' if verdict == YES else ''}."
+        )
     score_sentence = (
         "Difference in balanced accuracy, "
         f"{_name_connectome_ridge(evaluation, connectome_model_name)} minus "
-        f"{baseline_name}: {numbers_text}"
+        f"{baseline_name}: {_difference_text(comparison_row)} (95%; "
+        f"{_holm_phrase(comparison_row)})."
     )
     if verdict != YES:
         return score_sentence
-    return (
-        f"{score_sentence} The balanced accuracy of random connectomes was not "
-        "measured."
-    )
+    return f"{score_sentence} {capitalize_first(unmeasured_text)}."
 
 
 def _name_connectome_ridge(evaluation: Evaluation, connectome_model_name: str) -> str:
@@ -1739,15 +1798,21 @@ def _judge_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
             for bound_suffix in ("", "_low", "_high")
         )
         has_gain = estimate >= MIN_LOG_CREDIT and (low > 0 or not is_random)
+        answer, label = (YES, "") if has_gain else (NOT_SHOWN, UNCLEAR)
+        if high < 0:
+            answer, label = NO, LOSS
+        elif high < MIN_LOG_CREDIT:
+            label = NO_GAIN if low <= 0 else TOO_SMALL
         partial_conclusions.append(
             Conclusion(
                 "study's connectome minus "
                 + (connectome_name if is_random else "no connectome"),
-                YES if has_gain else NOT_SHOWN,
+                answer,
                 _gain_in_nats_text(estimate, low, high),
                 estimate,
                 low,
                 high,
+                label=label,
             )
         )
     return tuple(partial_conclusions)

@@ -74,8 +74,8 @@ NETWORK_PHRASES = {
         "mean than random connectomes do"
     ),
     "no": (
-        "The connectome was not shown to add more information to the regions' own "
-        "values and their mean than random connectomes do"
+        "If the connectome adds more information to the regions' own values and their "
+        "mean than random connectomes do, the difference is too small to count"
     ),
     "unclear": (
         "It is unclear whether the connectome adds more information to the regions' "
@@ -90,8 +90,8 @@ OWN_PHRASES = {
         "another participant"
     ),
     "no": (
-        "A participant's own connectome was not shown to add more information than "
-        "the connectome of another participant"
+        "If a participant's own connectome adds more information than the connectome "
+        "of another participant, the difference is too small to count"
     ),
     "unclear": (
         "It is unclear whether a participant's own connectome adds more information "

@@ -12,7 +12,9 @@ from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.findings import LEFT_OUT, NO_LABEL, Finding
 from brainlsap.report import conclusions, draw_conclusions, headline, tables
 from brainlsap.report.conclusions import (
+    LOSS,
     NO,
+    NO_GAIN,
     NO_WARNING,
     NONE_SHOWN,
     NOT_EXPLAINED,
@@ -21,6 +23,8 @@ from brainlsap.report.conclusions import (
     NOT_USED,
     NOTHING_TO_EXPLAIN,
     POSSIBLY,
+    TOO_SMALL,
+    UNCLEAR,
     YES,
     Conclusion,
     judge_chance,
@@ -220,16 +224,24 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         if comparison.question == NESTED_RIDGES[0]
     ]
     assert answer.p_value == same_comparison.p_value
-    assert "Holm p < 0.001)" in answer.sentence
+    assert "higher than that of ridge without connectome (question 2)" in (
+        answer.sentence
+    )
     assert "(Holm p < 0.001)" in same_comparison.sentence
-    for lead, half_width, expected in (
-        (8, 3, YES),
-        (8, 9, NOT_SHOWN),
-        (0, 1, NOT_SHOWN),
+    for lead, half_width, expected, verdict in (
+        (8, 3, YES, YES),
+        (8, 9, NOT_SHOWN, UNCLEAR),
+        (0, 1, NOT_SHOWN, NO_GAIN),
+        (1, 0.5, NOT_SHOWN, TOO_SMALL),
+        (-2, 1, NOT_SHOWN, NO_GAIN),
     ):
         judged = replace(gained, connectome_gain=draw_gain_table(lead, half_width))
         answer = judge_connectome(judged)
-        assert answer.answer == expected
+        assert (answer.answer, answer.verdict) == (expected, verdict)
+        part_verdict = LOSS if lead < 0 else verdict
+        assert answer.partial_conclusions[1].verdict == part_verdict
+        is_excluded = verdict in (NO_GAIN, TOO_SMALL)
+        assert ("intervals exclude" in answer.sentence) == is_excluded
         # The verdict follows from its three parts.
         assert len(answer.partial_conclusions) == 3
         is_met = {part.answer for part in answer.partial_conclusions} == {YES}
