@@ -81,18 +81,6 @@ CLASS_TITLES = {
 METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
 """Methods that learn a scale for every region."""
 
-SIMPLE_MODELS = (
-    "global means",
-    "selected features",
-    "logistic regression",
-    "linear SVM",
-    NESTED_RIDGES[0],
-)
-"""Simple models with which the main model is compared.
-
-The majority class is not among them, because its balanced accuracy is chance.
-"""
-
 COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 """Connectomes whose gains decide whether the connectome helps."""
 
@@ -113,11 +101,6 @@ _GAIN_CRITERION = (
     "are above 0."
 )
 """Requirements of a "YES" for the gains of the study's connectome."""
-_COMPARISON_HEADING = (
-    f"Differences [95%, not corrected]; YES needs both Holm p < {ALPHA} and an "
-    "interval above 0:"
-)
-"""Text before the differences from simple models, with the requirements of a "YES"."""
 N_COVARIATES = 3
 """Largest number of covariates that are named, apart from those with a warning."""
 MAX_CALIBRATION_ERROR = 0.1
@@ -275,7 +258,11 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         ),
         network=network_conclusion,
         probabilities=judge_probabilities(evaluation, original_chance_conclusion),
-        simple_models=judge_simple_models(simple_model_conclusions),
+        simple_models=judge_simple_models(
+            simple_model_conclusions,
+            tables.count_comparisons(evaluation),
+            leak_text,
+        ),
         added_value=added_value_conclusion,
         connectome=connectome_conclusion,
         regions_differ=difference_conclusion,
@@ -1426,7 +1413,7 @@ def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
         "model"
     )
     model_conclusions = []
-    for model_name in SIMPLE_MODELS:
+    for model_name in tables.SIMPLE_MODELS:
         if model_name not in comparison_table.index:
             continue
         comparison_row = comparison_table.loc[model_name]
@@ -1448,11 +1435,16 @@ def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
     return model_conclusions
 
 
-def judge_simple_models(model_conclusions: Sequence[Conclusion]) -> Conclusion:
+def judge_simple_models(
+    model_conclusions: Sequence[Conclusion],
+    n_comparisons: int = 1,
+    leak_text: str = "",
+) -> Conclusion:
     """Answer whether the main model is better than every simple model that was run.
 
     "NO": it is worse than at least one of them. A model that is better than some has
-    their number as verdict.
+    their number as verdict. The p-values are corrected for `n_comparisons`, which are
+    more than the simple models. With a leak, no gain was shown.
     """
     question_text = "Better than simple models?"
     if not model_conclusions:
@@ -1470,12 +1462,20 @@ def judge_simple_models(model_conclusions: Sequence[Conclusion]) -> Conclusion:
         verdict = YES
     elif model_names_by_verdict[YES]:
         label = f"{len(model_names_by_verdict[YES])} OF {len(model_conclusions)}"
+    interval_text, p_title = "95%", "p"
+    if n_comparisons > 1:
+        interval_text = "95%, not corrected"
+        p_title = f"Holm p over {n_comparisons} comparisons (Table 1)"
+    summary = _summarize_comparisons(model_conclusions, model_names_by_verdict)
     return replace(
         hardest_conclusion,
         question=question_text,
         answer=verdict,
-        reason=_summarize_comparisons(model_conclusions, model_names_by_verdict),
-        sentence=_COMPARISON_HEADING,
+        reason="No gain is valid (see Beware)." if leak_text else summary,
+        sentence=(
+            f"Differences [{interval_text}] and {p_title}; YES needs p < {ALPHA} and "
+            "an interval above 0:"
+        ),
         label=label,
         partial_conclusions=tuple(model_conclusions),
     )
@@ -1512,12 +1512,6 @@ def _summarize_comparisons(
         for model_name in model_names_by_verdict[NOT_SHOWN]
         if model_name not in equal_model_names
     ]
-    lower_model_names = [
-        model_conclusion.question
-        for model_conclusion in model_conclusions
-        if model_conclusion.question in unclear_model_names
-        and model_conclusion.estimate < 0
-    ]
     comparison_phrases = []
     if model_names_by_verdict[NO]:
         comparison_phrases.append(f"worse than {with_and(model_names_by_verdict[NO])}")
@@ -1527,14 +1521,11 @@ def _summarize_comparisons(
         )
     if len(unclear_model_names) == len(model_conclusions) > 2:
         comparison_phrases.append(
-            f"not shown against any of these {len(model_conclusions)} models"
+            f"no clear difference from any of these {len(model_conclusions)} models"
         )
     elif unclear_model_names:
-        comparison_phrases.append(f"not shown against {with_and(unclear_model_names)}")
-    if lower_model_names:
         comparison_phrases.append(
-            f"a lower score than {with_and(lower_model_names)}, without a clear "
-            "difference"
+            f"no clear difference from {with_and(unclear_model_names)}"
         )
     if equal_model_names:
         comparison_phrases.append(

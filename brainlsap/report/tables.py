@@ -604,15 +604,19 @@ def identical_models(evaluation: Evaluation) -> list[list[str]]:
     ]
 
 
+def count_comparisons(evaluation: Evaluation) -> int:
+    """Return for how many comparisons p-values of the main model are corrected."""
+    test_table = person_comparisons(evaluation, evaluation.models[0])
+    return int(test_table["n_comparisons"].max()) if len(test_table) else 0
+
+
 def comparisons_text(evaluation: Evaluation) -> str:
     """Return the reason for fewer comparisons than other models, or ""."""
     n_identical_models = len(evaluation.twin_of_model)
     if not n_identical_models:
         return ""
-    test_table = person_comparisons(evaluation, evaluation.models[0])
-    n_comparisons = int(test_table["n_comparisons"].max())
     return (
-        f"{count(n_comparisons, 'comparison')}, because "
+        f"{count(count_comparisons(evaluation), 'comparison')}, because "
         f"{count(n_identical_models, 'model')} made the same predictions as another"
     )
 
@@ -667,10 +671,22 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
 
 MIN_EXCESS = 0.2
 """Smallest excess of predictions of a class over its share of scans to report."""
+SIMPLE_MODELS = (
+    "global means",
+    "selected features",
+    "logistic regression",
+    "linear SVM",
+    NESTED_RIDGES[0],
+)
+"""Simple models with which the first screen compares the main model.
+
+The majority class is not among them, because its balanced accuracy is chance.
+"""
 MODEL_GROUPS = (
     "models of this study",
-    "nested ridge regressions",
-    "simple baselines",
+    "ridge regressions with the connectome",
+    "simple models",
+    "other baselines",
     "with covariates",
     "controls",
 )
@@ -679,13 +695,15 @@ MODEL_GROUPS = (
 
 def find_model_group(model_name: str, role: str) -> str:
     """Return in which group of :data:`MODEL_GROUPS` a model is shown."""
+    if model_name in SIMPLE_MODELS:
+        return "simple models"
     if model_name in NESTED_RIDGES:
-        return MODEL_GROUPS[1]
+        return "ridge regressions with the connectome"
     if role == "model" or model_name == "LSAP-R":
-        return MODEL_GROUPS[0]
+        return "models of this study"
     if model_name in ADDED_VALUE_MODELS:
-        return MODEL_GROUPS[3]
-    return MODEL_GROUPS[4] if role == "control" else MODEL_GROUPS[2]
+        return "with covariates"
+    return "controls" if role == "control" else "other baselines"
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and the answers use it

@@ -553,7 +553,13 @@ def test_a_gain_over_some_simple_models_is_a_number():
         assert ("better than majority class" in reason) == (
             better in comparisons and answer != YES
         )
-        assert ("not shown against linear svm" in reason) == (unclear in comparisons)
+        assert ("no clear difference from linear svm" in reason) == (
+            unclear in comparisons
+        )
+        assert "Holm" not in judged.sentence
+        of_many = judge_simple_models(comparisons, n_comparisons=9)
+        assert "Holm p over 9 comparisons" in of_many.sentence
+        assert "difference" not in judge_simple_models(comparisons, 9, "leak").reason
 
 
 def test_a_p_near_its_limit_is_called_borderline(make_study):

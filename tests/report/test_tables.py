@@ -167,8 +167,8 @@ def test_models_are_grouped_so_that_none_loses_to_itself(make_evaluation):
     groups = table.groupby("group", sort=False)["model"].agg(list).to_dict()
     assert groups == {
         "models of this study": ["LSAP-C", "LSAP-R"],
-        "nested ridge regressions": [NESTED_RIDGES[1]],
-        "simple baselines": ["majority"],
+        "ridge regressions with the connectome": [NESTED_RIDGES[1]],
+        "other baselines": ["majority"],
     }
 
 
