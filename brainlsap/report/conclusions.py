@@ -55,6 +55,7 @@ from brainlsap.report.methods import (
     find_stored_method_key,
     has_connectome,
     phrase_prior,
+    settings_of_model,
 )
 from brainlsap.report.regions import (
     are_region_tests_valid,
@@ -767,8 +768,15 @@ def class_text(evaluation: Evaluation) -> str:
 def left_out_text(evaluation: Evaluation) -> str:
     """Return the numbers of people and scans that were left out, with the reasons."""
     exclusion_phrases = _list_exclusion_phrases(evaluation)
+    kept_text = ""
+    if "quality" in evaluation.cohort.table:
+        n_unusual = int(evaluation.cohort.table["quality"].ne("").sum())
+        if n_unusual:
+            kept_text = (
+                f"; {count(n_unusual, 'unusual scan', 'were')} kept (see Participants)"
+            )
     if evaluation.cohort.truth is not None and not exclusion_phrases:
-        return "nobody (simulated data)."
+        return f"nobody (simulated data){kept_text}."
     training_sentence = ""
     if is_external(evaluation) and _is_same_study(evaluation):
         n_people = evaluation.settings["external"]["n_excluded_training_people"]
@@ -777,8 +785,8 @@ def left_out_text(evaluation: Evaluation) -> str:
             "the training."
         )
     return (
-        f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}."
-        f"{training_sentence}"
+        f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}"
+        f"{kept_text}.{training_sentence}"
     )
 
 
@@ -948,7 +956,9 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         lower_bound,
         upper_bound,
         p_value,
-        reason="Score for the abstract:",
+        reason="Score for the abstract:"
+        if verdict == YES
+        else "No score above chance was shown:",
     )
 
 
@@ -982,11 +992,13 @@ def judge_covariates(
             sentence = "The table of participants contains none of these variables."
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     if chance_conclusion.answer != YES:
-        has_warning = not _select_warning_rows(finding_table).empty
+        sentence = _covariate_differences_sentence(finding_table)
+        if not _select_warning_rows(finding_table).empty:
+            sentence = _join_covariate_finding_texts(finding_table)
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            _join_covariate_finding_texts(finding_table) if has_warning else "",
+            sentence,
             reason="There is no score above chance to explain.",
             label=NOTHING_TO_EXPLAIN,
         )
@@ -1058,14 +1070,16 @@ def _judge_by_comparison(
 def _not_explained_verdict(evaluation: Evaluation) -> str:
     """Return the verdict that covariates do not explain a score, by their names.
 
-    Without names, the verdict would also speak of a site that was not compared.
+    Known covariates that were not compared have a verdict of their own.
     """
-    if not _list_uncompared_covariates(evaluation):
+    uncompared_covariates = _list_uncompared_covariates(evaluation)
+    if not uncompared_covariates:
         return NOT_EXPLAINED
     modelled_covariate_names = evaluation.settings["covariates"]
+    verdict = f"NOT BY {with_and(modelled_covariate_names)}"
     if len(modelled_covariate_names) > N_COVARIATES:
-        return "NOT BY THOSE COMPARED"
-    return f"NOT BY {with_and(modelled_covariate_names)}".upper()
+        verdict = "NOT BY THOSE COMPARED"
+    return f"{verdict}; {with_and(uncompared_covariates)} {NOT_TESTED}".upper()
 
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
@@ -1157,15 +1171,7 @@ def _list_covariate_sentences(
                 strict=True,
             )
         )
-        # Also those of which the audit does not warn, because they predict little.
-        difference_texts = [
-            f"{finding_record['covariate']} ({p_phrase(finding_record['p_value'])}, "
-            "uncorrected)"
-            for finding_record in finding_table.to_dict("records")
-            if finding_record["p_value"] < ALPHA
-        ]
-        if difference_texts:
-            sentences.append(f"Classes differ in {with_and(difference_texts)}.")
+        sentences.append(_covariate_differences_sentence(finding_table))
     # All of them: a low score of one variable would be a selection.
     score_texts = [
         f"{covariate_name} {score_by_covariate[covariate_name]:.2f}"
@@ -1173,15 +1179,48 @@ def _list_covariate_sentences(
         if covariate_name in score_by_covariate
     ]
     if score_texts:
-        sentences.append(
-            f"Scores of single variables in the audit: {', '.join(score_texts)}."
-        )
+        sentences.append(f"Scores alone in the audit: {', '.join(score_texts)}.")
     uncompared_covariates = _list_uncompared_covariates(evaluation)
     if uncompared_covariates:
+        names_text = with_and(uncompared_covariates)
+        reason_text = f"no model of {tables.covariates_text(evaluation)} contains it"
+        if len(uncompared_covariates) > 1:
+            reason_text = reason_text.replace("it", "them")
+        if uncompared_covariates == ["site"] and _shares_sites(evaluation):
+            reason_text = "training and test folds share their sites"
+        verb = verb_form(len(uncompared_covariates), "were")
         sentences.append(
-            f"Confounding by {_join_with_or(uncompared_covariates)} is not excluded."
+            f"{capitalize_first(names_text)} {verb} not tested, because {reason_text}."
         )
-    return sentences
+    return list(filter(None, sentences))
+
+
+def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
+    """Return the covariates in which classes differ, by the audit; "" for none.
+
+    Also those of which the audit does not warn, because they predict little.
+    """
+    if finding_table is None or "covariate" not in finding_table:
+        return ""
+    difference_texts = [
+        f"{finding_record['covariate']} ({p_phrase(finding_record['p_value'])})"
+        for finding_record in finding_table.to_dict("records")
+        if finding_record["p_value"] < ALPHA
+    ]
+    if not difference_texts:
+        return ""
+    return (
+        f"In the leakage audit, classes differ in {with_and(difference_texts)}, "
+        "without correction."
+    )
+
+
+def _shares_sites(evaluation: Evaluation) -> bool:
+    """Return whether the audit found sites in both training and test folds."""
+    return (
+        evaluation.audit is not None
+        and (evaluation.audit["check"] == Check.SITE_IN_TWO_FOLDS).any()
+    )
 
 
 def _list_known_covariates(evaluation: Evaluation) -> list[str]:
@@ -1220,6 +1259,16 @@ def confounding_text(
 ) -> str:
     """Return what may be confounded with the label, in agreement with the answers."""
     covariate_names = ["site", "scanner", "age", "sex"]
+    if study_conclusions.covariates.label == NOTHING_TO_EXPLAIN:
+        sentence = (
+            "No score above chance was shown, so there is none that "
+            f"{_join_with_or(covariate_names)} could explain."
+        )
+        if study_conclusions.regions_differ.answer == YES:
+            sentence += (
+                " It cannot be excluded that they explain the differences in regions."
+            )
+        return sentence
     covariates_sentence = ""
     if (
         study_conclusions.added_value is not None
@@ -1273,7 +1322,11 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     reason_text = f"The network had a weight in {n_used_networks} of {folds_text}"
     n_hardly_trained = count_hardly_trained_folds(evaluation, main_model_name)
     if n_hardly_trained:
-        reason_text += f", and was hardly trained in {n_hardly_trained} of them"
+        reason_text += f", and was hardly trained in {n_hardly_trained} of these folds"
+        if n_hardly_trained == n_used_networks:
+            reason_text = reason_text.partition(", and")[0] + (
+                ", and was hardly trained there"
+            )
     reason_text += "."
     if "LSAP-R" not in evaluation.models:
         sentence = "The study contains no ridge regression for comparison."

@@ -25,7 +25,6 @@ from brainlsap.files import (
     lock_folder,
     replace_when_whole,
 )
-from brainlsap.report.conclusions import predictor_text
 from brainlsap.report.tables import audit_table, feature_text, table_text
 from brainlsap.text import listed, option_text
 
@@ -266,9 +265,8 @@ def _add_report_facts(
     """
     cohort, study_settings = evaluation.cohort, dict(evaluation.settings)
     features_text = feature_text(cohort)
-    predictor_phrase = predictor_text(evaluation).removeprefix("the ")
-    default_title = f"{cohort.label_name} from {features_text}: {predictor_phrase}"
-    default_title = default_title[:1].upper() + default_title[1:]
+    # A question does not read as a success if the answer is no.
+    default_title = f"Can {cohort.label_name} be predicted from {features_text}?"
     study_settings["title"] = title or study_settings.get("title") or default_title
     study_settings.setdefault("date", dt.datetime.now().astimezone().date().isoformat())
     package_versions = {

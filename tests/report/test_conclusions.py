@@ -311,6 +311,8 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
         audited = replace(null, audit=null.audit.assign(severity=severity))
         unexplained = draw_conclusions(audited).covariates
         assert unexplained.verdict == NOTHING_TO_EXPLAIN
+        confounding = conclusions.confounding_text(audited, draw_conclusions(audited))
+        assert "No score above chance was shown" in confounding
         is_warned = severity == "warning"
         assert ("Age alone: 0.34" in unexplained.sentence) == is_warned
     assert "no external test" in headline(study)[-1]
@@ -400,7 +402,9 @@ def test_the_number_for_the_abstract_is_withdrawn_with_the_score(
     make_study, make_evaluation
 ):
     study = make_study(skill=0.9, p_effect=1.0)
-    assert draw_conclusions(study).chance.reason
+    assert draw_conclusions(study).chance.reason == "Score for the abstract:"
+    at_chance = make_study(skill=0.0, p_effect=1.0)
+    assert "abstract" not in draw_conclusions(at_chance).chance.reason
     leaky = replace(study, audit=make_evaluation().audit)
     assert draw_conclusions(leaky).chance.reason == ""
 
@@ -444,7 +448,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
     # Site is in the table but in no model, so the verdict does not speak of it.
-    not_explained = "NOT BY AGE AND SEX"
+    not_explained = "NOT BY AGE AND SEX; SITE NOT TESTED"
     for covariate, verdict in (("SEX", not_explained), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
@@ -453,7 +457,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         assert covariates.verdict == expected
         is_excluded = expected == not_explained
         assert ("SEX (p = 0.010" in covariates.sentence) == is_excluded
-        assert ("Confounding by site" in covariates.sentence) == is_excluded
+        assert ("Site was not tested" in covariates.sentence) == is_excluded
         is_site_named = "audit warns of SITE" in covariates.reason
         assert is_site_named == (covariate == "SITE" and answer == YES)
         assert "not adjusted for age, sex and site" in covariates.sentence
@@ -623,3 +627,30 @@ def test_the_first_sentence_on_excluded_people_says_whom(make_study):
     cohort = replace(study.cohort, findings=[*study.cohort.findings, left_out])
     text = conclusions.excluded_text(replace(study, cohort=cohort))
     assert text.startswith("Excluded: ")
+
+
+def test_unusual_scans_that_were_kept_are_counted_at_once(make_study):
+    study = make_study(skill=0.9, p_effect=1.0)
+    table = study.cohort.table.assign(quality="")
+    assert "unusual" not in conclusions.left_out_text(
+        replace(study, cohort=replace(study.cohort, table=table))
+    )
+    table.loc[table.index[:2], "quality"] = "very different"
+    kept = replace(study, cohort=replace(study.cohort, table=table))
+    assert "2 unusual scans were kept" in conclusions.left_out_text(kept)
+
+
+@pytest.mark.parametrize(
+    ("n_hardly", "words"),
+    [
+        (0, "weight in 2 of 3 folds."),
+        (1, "weight in 2 of 3 folds, and was hardly trained in 1 of these folds."),
+        (2, "weight in 2 of 3 folds, and was hardly trained there."),
+    ],
+)
+def test_folds_of_a_hardly_trained_network_are_those_with_weight(
+    make_study, monkeypatch, n_hardly, words
+):
+    monkeypatch.setattr(conclusions, "count_hardly_trained_folds", lambda *_: n_hardly)
+    study = add_network(make_study(skill=0.9, p_effect=1.0), [0, 0.5, 0.5])
+    assert judge_network(study).reason.endswith(words)
