@@ -2309,15 +2309,17 @@ def _quote_regions(
         if borderline_text:
             borderline_text = f"; {borderline_text}"
         if len(differing_region_names) > 1 and exception_text is not None:
-            subject_phrase = f"These {outstanding_text}"
+            subject_phrase, count_text = f"These {outstanding_text}", ""
             if exception_text:
                 subject_phrase = f"These regions except {exception_text}"
+                count_text = f"{outstanding_text}, "
         else:
+            count_text = f"{outstanding_text}, "
             subject_phrase = name_regions(outstanding_region_names, atlas)
         pronoun = "it" if len(outstanding_region_names) == 1 else "them"
         stand_out_sentence = (
             f"{subject_phrase} stood out from the regions connected to {pronoun} "
-            f"({outstanding_text}, family-wise p < {ALPHA}{borderline_text})."
+            f"({count_text}family-wise p < {ALPHA}{borderline_text})."
         )
     return [
         capitalize_first(difference_sentence),

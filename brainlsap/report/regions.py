@@ -265,11 +265,11 @@ def region_tests_table(
         estimates_and_bounds = selected_table[
             [statistic_name, f"{statistic_name}_low", f"{statistic_name}_high"]
         ].to_numpy()
-        paper_table[f"{statistic_name} [95%]"] = [
+        paper_table[f"{statistic_name} [95%, uncorrected]"] = [
             interval_text(estimate, lower_bound, upper_bound, 2)
             for estimate, lower_bound, upper_bound in estimates_and_bounds
         ]
-        paper_table[f"p ({statistic_name})"] = [
+        paper_table[f"p ({statistic_name}, corrected)"] = [
             p_text(p_value, smallest_p)
             for p_value in selected_table[f"p_{statistic_name}"]
         ]
@@ -998,7 +998,8 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
         sentences.append(contrast_nulls_text(cohort))
         sentences.append(
             f"With {n_permutations} permutations, the smallest possible p is "
-            f"1/({n_permutations} + 1) = {p_text(_smallest_possible_p(evaluation))}."
+            f"1/({n_permutations} + 1) = {p_text(_smallest_possible_p(evaluation))}; "
+            "the sign ≤ marks it."
         )
     note_texts = [" ".join(sentences), replicability_text(evaluation)]
     return [note_text for note_text in note_texts if note_text]

@@ -51,7 +51,7 @@ N_DRAWS, N_SWAPS = 1000, 5000
 N_EXCHANGES = 2000
 """Permutations of the labels among participants for the test against chance."""
 
-CHANCE_TITLE = "p (chance)"
+CHANCE_TITLE = "p (chance, uncorrected)"
 """Title of the column of p-values against chance."""
 
 SAME_PREDICTIONS = "same predictions"

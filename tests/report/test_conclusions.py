@@ -140,6 +140,7 @@ def test_directions_of_differences_are_stated_and_quoted(make_study):
         found.may_write
     )
     assert "These 5 regions stood out" in found.may_write
+    assert "(5 regions, family-wise" not in found.may_write
     # Eta has no direction.
     unordered = region_tests.assign(F=3.0, effect=region_tests["effect"].abs())
     found = draw_conclusions(replace(study, region_tests=unordered))

@@ -98,19 +98,24 @@ def test_the_table_has_three_questions_side_by_side(tested):
     table = report.region_tests_table(tested, ATLAS, 2)
     assert list(table["region"]) == ["right hippocampus", "left amygdala"]
     first = table.iloc[0]
-    assert first["effect [95%]"] == "-0.50 [-0.55, -0.45]"
-    assert (first["p (effect)"], first["p (contrast)"]) == ("≤ 0.010", "0.020")
+    assert first["effect [95%, uncorrected]"] == "-0.50 [-0.55, -0.45]"
+    assert (first["p (effect, corrected)"], first["p (contrast, corrected)"]) == (
+        "≤ 0.010",
+        "0.020",
+    )
     unmarked = report.region_tests_table(tested, ATLAS, 2, marks_smallest_p=False)
-    assert unmarked["p (effect)"].astype(float).iloc[0] == pytest.approx(0.01)
+    assert unmarked["p (effect, corrected)"].astype(float).iloc[0] == pytest.approx(
+        0.01
+    )
     # The contrast has the direction of the effect.
-    assert first["contrast [95%]"] == "-0.25 [-0.30, -0.20]"
+    assert first["contrast [95%, uncorrected]"] == "-0.25 [-0.30, -0.20]"
     row = regions.select_regions(tested, 2).iloc[0]
     assert row["effect"] * row["contrast"] > 0
     # Eta has none.
     unordered = tested.region_tests.assign(F=1.0)
     assert regions.sign_contrasts(unordered).equals(unordered)
     few = report.region_tests_table(with_permutations(tested, 98), ATLAS, 2)
-    assert set(few["p (effect)"]) == {"n/a"}
+    assert set(few["p (effect, corrected)"]) == {"n/a"}
     with pytest.raises(ParameterError, match="region_tests"):
         report.region_tests_table(replace(tested, region_tests=None))
 
