@@ -87,8 +87,10 @@ def count_verdicts(matrices: np.ndarray, atlas: Atlas, n_rows: int) -> pd.DataFr
             n_refused = 0
             for matrix in matrices:
                 check = OrderCheck(atlas)
-                check.add(write_in_order(matrix, true, atlas), rows, Path("matrix"))
-                n_refused += bool(check.refusals())
+                check.add_matrix(
+                    write_in_order(matrix, true, atlas), rows, Path("matrix")
+                )
+                n_refused += bool(check.list_refusals())
             mark = "*" if true == taken else ""
             mirror = true != taken and is_same_or_mirrored(taken, as_names(true), atlas)
             table.loc[true.tool, taken.tool] = f"{n_refused}{mark or '=' * mirror}"

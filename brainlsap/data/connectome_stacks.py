@@ -120,7 +120,7 @@ def read_stack(
     )
     order_check = OrderCheck(atlas)
     if row_order_name != UNCHECKED_NAMES or not row_naming.names:
-        order_check.add(mean_matrix, row_naming, stack_path)
+        order_check.add_matrix(mean_matrix, row_naming, stack_path)
     order_check.raise_refusal()
     if row_naming.adds_parts:
         raise FileFormatError(
@@ -137,7 +137,7 @@ def read_stack(
     stack_notes = (
         f"matrices were taken from {stack_path.name} by their IDs ({origin_text})",
         row_naming.note,
-        *order_check.notes(),
+        *order_check.count_matrices_by_note(),
     )
     return ConnectomeStack(stack_path, matrices_by_visit, row_naming.names, stack_notes)
 

@@ -212,7 +212,7 @@ def read_connectome(
     is_checked_alone = is_order_checked and order_check is None
     row_order_check = OrderCheck(atlas) if order_check is None else order_check
     if is_order_checked:
-        row_order_check.add(
+        row_order_check.add_matrix(
             _align_columns_with_rows(raw_matrix), row_naming, connectome_path
         )
     if is_checked_alone:
@@ -239,7 +239,7 @@ def read_connectome(
         )
     matrix_notes += [*order_findings, *weight_notes]
     if is_file and is_checked_alone:
-        matrix_notes += row_order_check.notes()
+        matrix_notes += row_order_check.count_matrices_by_note()
     return ConnectomeFile(symmetric_matrix, as_findings(matrix_notes))
 
 
@@ -1115,7 +1115,7 @@ def _find_matrices(
                 k.startswith(row_name_list.key_prefix) for k in square_array_by_key
             )
         }
-        row_names = _match_row_names(
+        row_names = _choose_name_list(
             connectome_path,
             array_key,
             len(square_array),
@@ -1157,7 +1157,7 @@ def _find_row_name_lists(array_by_key: Mapping[str, np.ndarray]) -> list[_RowNam
     return row_name_lists
 
 
-def _match_row_names(
+def _choose_name_list(
     connectome_path: Path,
     matrix_key: str,
     n_rows: int,

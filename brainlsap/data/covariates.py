@@ -400,16 +400,16 @@ def find_spelling_faults(
 
 
 def find_ditto_mark_faults(
-    scan_table: pd.DataFrame, column_name: str, column_title: str
+    scan_table: pd.DataFrame, column_name: str, shown_column_name: str
 ) -> list[Finding]:
     """Return a fault for every scan whose cell is a mark for the cell above.
 
-    `column_title` is what messages call the column.
+    `shown_column_name` is what messages call the column.
     """
     scan_name_series = scan_table.get("scan", scan_table.index.to_series())
     return [
         Finding(
-            f"{column_title} is a ditto mark",
+            f"{shown_column_name} is a ditto mark",
             FAULT,
             scan=str(scan_name),
             got=str(cell_text),

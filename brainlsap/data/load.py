@@ -1053,13 +1053,16 @@ def _add_row_order_findings(
             f"connectomes have different orders of rows, {orders_text}; write all "
             "connectomes in one order, or name the rows in the files"
         )
-    for order_note, n_matrices_with_note in order_check.notes().items():
+    for (
+        order_note,
+        n_matrices_with_note,
+    ) in order_check.count_matrices_by_note().items():
         scan_list.add_notes(
             [order_note] * n_matrices_with_note,
             prefix_text="connectomes",
             is_about_scan=True,
         )
-    for order_error in order_check.refusals():
+    for order_error in order_check.list_refusals():
         scan_list.add_fault(order_error)
 
 

@@ -36,7 +36,7 @@ from brainlsap.data.row_order import (
     RowNames,
     RowOrder,
     find_region_by_row,
-    format_candidate,
+    format_candidate_line,
     join_candidate_lines,
     list_fitting_orders,
     propose_atlas_by_size,
@@ -111,7 +111,7 @@ class OrderCheck:
         default_factory=dict
     )
 
-    def add(
+    def add_matrix(
         self, weight_matrix: np.ndarray, row_naming: RowNames, matrix_path: Path
     ) -> None:
         """Add one matrix in the order of its file; `row_naming` may have no names."""
@@ -150,7 +150,7 @@ class OrderCheck:
             or len(matrix_group.summed_weights) != n_rows
         }
 
-    def refusals(self) -> list[FileFormatError]:
+    def list_refusals(self) -> list[FileFormatError]:
         """Return an error for each group that is unknown, or of another order."""
         order_errors = list[FileFormatError]()
         for matrix_group in self.matrix_groups.values():
@@ -177,10 +177,10 @@ class OrderCheck:
 
     def raise_refusal(self) -> None:
         """Raise the first refusal, if there is one."""
-        for order_error in self.refusals():
+        for order_error in self.list_refusals():
             raise order_error
 
-    def notes(self) -> dict[str, int]:
+    def count_matrices_by_note(self) -> dict[str, int]:
         """Return notes on the fit of orders of unnamed rows, with numbers of matrices.
 
         The keys are sentences, the values numbers of matrices.
@@ -218,7 +218,7 @@ def check_arrays(W: np.ndarray, atlas: Atlas) -> None:
         mean_matrix = W[0] if is_connectome_shared else W.mean(axis=0)
     order_check = OrderCheck(atlas)
     row_naming = RowNames(atlas.names, f"taken in the order of {atlas.name}", "array")
-    order_check.add(mean_matrix, row_naming, Path("connectomes="))
+    order_check.add_matrix(mean_matrix, row_naming, Path("connectomes="))
     order_check.raise_refusal()
 
 
@@ -580,7 +580,7 @@ def _make_other_order_message(
     for better_order in better_orders[:_MAX_CANDIDATES]:
         fit_text = str(measure_fit(matrix_group.summed_weights, better_order, atlas))
         if better_order.tool:
-            candidate_lines.append(format_candidate(better_order, fit_text))
+            candidate_lines.append(format_candidate_line(better_order, fit_text))
         else:
             candidate_lines.append(f"{better_order.description}: {fit_text}")
     row_naming_fit = measure_fit(

@@ -1012,7 +1012,7 @@ def _select_labelled_scans(
         spelling_findings = _find_misspelt_label_faults(
             scan_table, label_name, class_names
         )
-        order_notes = [] if spelling_findings else _note_lost_order(class_names)
+        order_notes = [] if spelling_findings else _note_unordered_stages(class_names)
         return _ClassSelection(
             class_names,
             is_ordered,
@@ -1126,7 +1126,7 @@ def _find_misspelt_label_faults(
     return spelling_findings
 
 
-def _note_lost_order(class_names: Sequence[str]) -> list[Finding]:
+def _note_unordered_stages(class_names: Sequence[str]) -> list[Finding]:
     """Return a note if several known stages have no order because of other classes."""
     unknown_classes = [
         class_name
@@ -1411,9 +1411,9 @@ def find_absent_class_faults(
     return absent_class_findings
 
 
-def _find_similar_label(class_name: str, labels: Iterable[object]) -> str:
+def _find_similar_label(class_name: str, known_labels: Iterable[object]) -> str:
     """Return the label with the same words in any order, or a similar one, or ""."""
-    label_by_text = {str(label).lower(): str(label) for label in labels}
+    label_by_text = {str(label).lower(): str(label) for label in known_labels}
     class_words = sorted(re.split(r"[\W_]+", class_name.lower()))
     for label_text, label in label_by_text.items():
         if sorted(re.split(r"[\W_]+", label_text)) == class_words:

@@ -1181,11 +1181,11 @@ def _read_single_row(
     cells_by_column: Mapping[str, _Cells],
     measure_properties: MeasureProperties,
     atlas: Atlas,
-    file_side: str | None,
+    file_side_letter: str | None,
 ) -> tuple[list[str], list[str | float | None]]:
     """Return names and values of a table of one row with a column for every region."""
     row_table = pd.DataFrame(cells_by_column, dtype=object)
-    parsed_table = _parse_scan_table(table_path, [], row_table, atlas, file_side)
+    parsed_table = _parse_scan_table(table_path, [], row_table, atlas, file_side_letter)
     value_by_region_name: dict[str, str | float | None] = dict.fromkeys(
         parsed_table.unmatched_region_names
     )
@@ -1231,7 +1231,7 @@ def _add_sides(
     region_names: list[str],
     cells_by_column: Mapping[str, _Cells],
     atlas: Atlas,
-    file_side: str | None,
+    file_side_letter: str | None,
 ) -> list[str]:
     """Return names of regions with the sides that columns, or the file, give them.
 
@@ -1269,7 +1269,9 @@ def _add_sides(
         ]
         if not distinguishing_column_names:
             _refuse_unclear_side_column(table_path, cells_by_column, row_index_pairs)
-            if file_side is None and _is_clinica_table(table_path, cells_by_column):
+            if file_side_letter is None and _is_clinica_table(
+                table_path, cells_by_column
+            ):
                 return _add_sides_of_clinica(region_names, sideless_flags)
             first_row_index = min(
                 row_index
@@ -1287,7 +1289,7 @@ def _add_sides(
         side_column_names = [
             *dict.fromkeys([*distinguishing_column_names, *side_column_names])
         ]
-    side_letters = [file_side] * len(region_names)
+    side_letters = [file_side_letter] * len(region_names)
     for column_name in side_column_names:
         for row_index, column_side in enumerate(side_letters_by_column[column_name]):
             if column_side and side_letters[row_index] not in (None, column_side):

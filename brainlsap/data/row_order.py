@@ -572,7 +572,7 @@ def unknown_order_message(
             f"{candidate_order.names[-1]}"
         )
         facts_text = f"{rows_text}; {fit_text}" if fit_text else rows_text
-        candidate_line = format_candidate(candidate_order, facts_text)
+        candidate_line = format_candidate_line(candidate_order, facts_text)
         if candidate_order is best_order:
             candidate_line = f"best fit: {candidate_line}"
         candidate_lines.append(candidate_line)
@@ -608,10 +608,10 @@ def unknown_order_message(
     )
 
 
-def format_candidate(row_order: RowOrder, facts_text: str) -> str:
+def format_candidate_line(row_order: RowOrder, evidence_text: str) -> str:
     """Return the line of a message for one order that rows may have."""
     setting_text = option_text("row_order", row_order.tool)
-    return f"{setting_text} ({row_order.description}): {facts_text}"
+    return f"{setting_text} ({row_order.description}): {evidence_text}"
 
 
 def join_candidate_lines(candidate_lines: Iterable[str]) -> str:

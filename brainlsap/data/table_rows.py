@@ -440,11 +440,14 @@ def _cut_quoted_lines(
 
 
 def _parse_row_of_lines(
-    table_path: str | Path, text_lines: Sequence[str], start_index: int, delimiter: str
+    table_path: str | Path,
+    text_lines: Sequence[str],
+    first_line_index: int,
+    delimiter: str,
 ) -> tuple[list[str], int]:
     """Return the cells of a row of several lines, and how many lines it takes."""
     remaining_lines = (
-        f"{text_lines[i]}\n" for i in range(start_index, len(text_lines))
+        f"{text_lines[i]}\n" for i in range(first_line_index, len(text_lines))
     )
     csv_reader = csv.reader(
         remaining_lines, delimiter=delimiter, skipinitialspace=True, strict=True
@@ -453,13 +456,13 @@ def _parse_row_of_lines(
         return next(csv_reader), csv_reader.line_num
     except csv.Error as error:
         raise FileFormatError(
-            f'line {start_index + 1} has a quotation mark (") that is not closed, so '
-            f"its cell continues to line {start_index + csv_reader.line_num}. Delete "
-            "the mark. If the mark belongs to the text, write the mark twice and put "
-            "the cell in quotation marks.",
+            f'line {first_line_index + 1} has a quotation mark (") that is not closed, '
+            f"so its cell continues to line {first_line_index + csv_reader.line_num}. "
+            "Delete the mark. If the mark belongs to the text, write the mark twice "
+            "and put the cell in quotation marks.",
             path=table_path,
             kind="open quotation mark",
-            values={"line": start_index + 1},
+            values={"line": first_line_index + 1},
         ) from error
 
 

@@ -581,7 +581,7 @@ def make_atlas(
         atlas_settings["notes"] += _note_non_grey_matter(
             region_table["name"].tolist(), labels, image
         )
-    region_table = _distinguish_sides(region_table)
+    region_table = _prefix_names_by_side(region_table)
     names_source_text = f"{labels or annot}"
     coordinate_source_text = (
         names_source_text if image is None else f"{names_source_text} of {image}"
@@ -740,10 +740,14 @@ def _read_label_regions(
     return RegionList(label_table, has_header)
 
 
-def _check_repeated_numbers(label_table: pd.DataFrame, labels_path: str | Path) -> None:
+def _check_repeated_numbers(
+    labelled_region_table: pd.DataFrame, labels_path: str | Path
+) -> None:
     """Raise where a list gives one number to two regions that are not of two sides."""
-    is_numbered_row = label_table["freesurfer_id"] != ""
-    names_by_number = label_table[is_numbered_row].groupby("freesurfer_id")["name"]
+    is_numbered_row = labelled_region_table["freesurfer_id"] != ""
+    names_by_number = labelled_region_table[is_numbered_row].groupby("freesurfer_id")[
+        "name"
+    ]
     for label_number, repeated_names in names_by_number:
         region_sides = {
             split_side_from_name(region_name)[0] for region_name in repeated_names
@@ -769,7 +773,7 @@ def _list_annotated_regions(annotation_by_side: AnnotationBySide) -> pd.DataFram
     return pd.DataFrame(row_tuples, columns=["name", "hemisphere", "annot_name"])
 
 
-def _distinguish_sides(region_table: pd.DataFrame) -> pd.DataFrame:
+def _prefix_names_by_side(region_table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with sides, and a prefix where one name serves both sides."""
     if "hemisphere" not in region_table:
         region_table["hemisphere"] = find_region_sides(region_table)

@@ -256,7 +256,7 @@ def _iter_trx_blocks(path: Path) -> BlockArrays:
         n_streamlines = header["NB_STREAMLINES"]
         if n_streamlines == 0:
             return
-        array_name, dtype = _find_array_file(trx_archive, "offsets")
+        array_name, dtype = _find_array_file_name(trx_archive, "offsets")
         streamline_offsets = np.frombuffer(
             trx_archive.read(array_name), dtype=dtype
         ).astype(np.int64)
@@ -271,7 +271,7 @@ def _iter_trx_blocks(path: Path) -> BlockArrays:
             raise ValueError(
                 f"the offsets do not increase from 0 to the {n_points} points"
             )
-        array_name, dtype = _find_array_file(trx_archive, "positions")
+        array_name, dtype = _find_array_file_name(trx_archive, "positions")
         n_bytes_per_point = 3 * dtype.itemsize
         n_bytes = trx_archive.getinfo(array_name).file_size
         if n_bytes != n_bytes_per_point * n_points:
@@ -288,7 +288,7 @@ def _iter_trx_blocks(path: Path) -> BlockArrays:
             byte_stream.read()  # zipfile compares the checksum at the end of the stream
 
 
-def _find_array_file(
+def _find_array_file_name(
     trx_archive: zipfile.ZipFile, array_name: str
 ) -> tuple[str, np.dtype[Any]]:
     """Return the file name of an array in the archive, and its type."""
@@ -705,22 +705,22 @@ class NodeImage:
     MRtrix does the same; if distances tie, the order of the axes decides.
     """
 
-    def __init__(self, node_codes: np.ndarray, affine: np.ndarray) -> None:
+    def __init__(self, node_code_volume: np.ndarray, affine: np.ndarray) -> None:
         axis_orientation = orientations.io_orientation(affine)
         self.codes = np.ascontiguousarray(
-            orientations.apply_orientation(node_codes, axis_orientation)
+            orientations.apply_orientation(node_code_volume, axis_orientation)
         )
         self.affine = affine @ orientations.inv_ornt_aff(
-            axis_orientation, node_codes.shape
+            axis_orientation, node_code_volume.shape
         )
         self.inverse = np.linalg.inv(self.affine)
         self.spacing = np.sqrt((self.affine[:3, :3] ** 2).sum(axis=0))
 
-    def find_codes(self, points: np.ndarray) -> np.ndarray:
+    def find_codes(self, points_mm: np.ndarray) -> np.ndarray:
         """Return the codes at points in mm (n, 3); 0 outside the image."""
-        is_inside_image = np.ones(len(points), dtype=bool)
-        flat_indices = np.zeros(len(points), dtype=np.intp)
-        voxel_coordinates = transform_points(self.inverse, points.T)
+        is_inside_image = np.ones(len(points_mm), dtype=bool)
+        flat_indices = np.zeros(len(points_mm), dtype=np.intp)
+        voxel_coordinates = transform_points(self.inverse, points_mm.T)
         for axis_coordinates, axis_size in zip(
             voxel_coordinates, self.codes.shape, strict=True
         ):
@@ -757,12 +757,12 @@ class RadialSearch:
         )
         self.tree = cKDTree(self.centres, balanced_tree=False)
 
-    def find_codes(self, points: np.ndarray) -> np.ndarray:
+    def find_codes(self, points_mm: np.ndarray) -> np.ndarray:
         """Return the code of the nearest node of every point (n, 3); 0 for none."""
-        points = points.astype(np.float64)
+        points_mm = points_mm.astype(np.float64)
         max_distance = self.radius * (1 + _RELATIVE_TOLERANCE) + np.finfo(float).tiny
         distance_pairs, voxel_indices = self.tree.query(
-            points, k=2, distance_upper_bound=max_distance
+            points_mm, k=2, distance_upper_bound=max_distance
         )
         nearest_distances, second_distances = distance_pairs.T
         nearest_codes = self.codes[voxel_indices[:, 0]]
@@ -776,27 +776,27 @@ class RadialSearch:
         )
         if len(tied_point_indices):
             nearest_codes[tied_point_indices] = self.break_ties(
-                points[tied_point_indices], nearest_distances[tied_point_indices]
+                points_mm[tied_point_indices], nearest_distances[tied_point_indices]
             )
         return nearest_codes
 
     def break_ties(
-        self, points: np.ndarray, nearest_distances: np.ndarray
+        self, points_mm: np.ndarray, nearest_distances: np.ndarray
     ) -> np.ndarray:
         """Return the codes that come first in MRtrix's order of search; 0 if too far.
 
         `nearest_distances` is that of each point's nearest labelled voxel.
         """
         neighbour_index_lists = self.tree.query_ball_point(
-            points, nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12
+            points_mm, nearest_distances * (1 + _RELATIVE_TOLERANCE) + 1e-12
         )
         neighbour_counts = [len(index_list) for index_list in neighbour_index_lists]
-        point_indices = np.repeat(np.arange(len(points)), neighbour_counts)
+        point_indices = np.repeat(np.arange(len(points_mm)), neighbour_counts)
         voxel_indices = np.concatenate(neighbour_index_lists).astype(np.intp)
-        dx, dy, dz = (points[point_indices] - self.centres[voxel_indices]).T
+        dx, dy, dz = (points_mm[point_indices] - self.centres[voxel_indices]).T
         exact_distances = np.sqrt(dx * dx + (dy * dy + dz * dz))
         point_voxel_coordinates = np.stack(
-            transform_points(self.nodes.inverse, points.T), axis=1
+            transform_points(self.nodes.inverse, points_mm.T), axis=1
         )
         own_voxel_indices = np.trunc(
             point_voxel_coordinates + np.copysign(0.5, point_voxel_coordinates)
