@@ -222,8 +222,8 @@ def find_images(
     other_folder_names = _list_other_folder_names(Path(folder), person_folders)
     if other_folder_names:
         omission_notes.append(
-            "folders that are not searched, because their names are not PTIDs, for "
-            f"example 005_S_4010: {listed(other_folder_names, 5)}"
+            "folders were not searched, because their names are not PTIDs (for "
+            f"example 005_S_4010): {listed(other_folder_names, 5)}"
         )
     scanner_by_image = _parse_scanner_names(image_list_table)
     if len(image_list_table):
@@ -627,7 +627,7 @@ def import_adni(
         label_count_table = count_labels_by_phase(visit_table)
         n_unstaged_by_phase = label_count_table.groupby("phase")["none"].sum()
         counts_text = ", ".join(
-            f"{n} of {phase_name}" for phase_name, n in n_unstaged_by_phase.items() if n
+            f"{n} in {phase_name}" for phase_name, n in n_unstaged_by_phase.items() if n
         )
         import_notes += (
             [f"people without a stage, by phase: {counts_text}"] if counts_text else []
@@ -687,14 +687,14 @@ def _explain_no_pairs(
         )
     if n_incomplete_visits:
         hint_lines.append(
-            f"{count(n_incomplete_visits, 'visit')} lack one of the required "
+            f"{count(n_incomplete_visits, 'visit', 'lack')} one of the required "
             f"modalities ({', '.join(required_modalities)}); images were recognised as "
             f"{describe_counts(image_count_by_modality.items())}"
         )
     if n_undated < len(visit_table):
         reason_counts = unpaired_image_table["reason"].value_counts().sort_index()
         hint_lines += [
-            f"images that are not used: {n_images}, because {unused_reason}"
+            f"{count(n_images, 'image', 'are')} not used, because {unused_reason}"
             for unused_reason, n_images in reason_counts.items()
         ]
     return hint_lines

@@ -147,8 +147,8 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     table_notes = [f"tables: {', '.join(table_by_kind)}"]
     if columns_by_unused_file:
         table_notes.append(
-            "tables that are not used because their columns match no known ADNI "
-            f"table: {listed(columns_by_unused_file, 8)}"
+            "tables are not used, because their columns match no known ADNI table: "
+            f"{listed(columns_by_unused_file, 8)}"
         )
     if "ADNIMERGE" in table_by_kind:
         visit_table = _read_visits(
@@ -256,7 +256,8 @@ def _read_tables(
     ]
     if not table_paths:
         raise CohortError(
-            f"{folder}: the folder does not exist, or it contains no .csv or .tsv table"
+            f"{folder}: the folder does not exist, or it contains no .csv or .tsv "
+            "table. Give the folder that contains ADNI's tables"
         )
     table_by_kind: dict[str, pd.DataFrame] = {}
     columns_by_unused_file = dict[str, set[str]]()

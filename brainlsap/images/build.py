@@ -194,7 +194,7 @@ def build_study(
     if n_jobs != -1:
         check_at_least("n_jobs", n_jobs, 1)
     if not folder.is_dir():
-        raise CohortError("no such folder", path=folder)
+        raise CohortError("no such folder. Check the path", path=folder)
     out = folder / OUTPUT_FOLDER if out is None else Path(out)
     check_writable(out)
     study_key = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
@@ -461,7 +461,7 @@ def _describe_missing_images(
         if n_scans_without_image and (is_expected_kind or not has_tasks):
             missing_lines.append(
                 f"{n_scans_without_image} of {n_scans} scans have no {image_kind} "
-                f"({advice_text})"
+                f"(expected: {advice_text})"
             )
     return tuple(missing_lines)
 

@@ -171,7 +171,7 @@ def match_label_image(
     if not absent_names:
         return label_image
     absent_note = (
-        f"regions that are absent from the parcellation: {', '.join(absent_names)}"
+        f"regions without a voxel in the parcellation: {', '.join(absent_names)}"
     )
     return label_image._replace(notes=(label_note, absent_note))
 
@@ -229,8 +229,8 @@ def _match_labels_to_regions(
     if len(absent_names) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
             f"{len(absent_names)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {listed(absent_names, 5)}. Choose another atlas, or give "
-            f"{option_text('labels')}.",
+            f"no voxel: {listed(absent_names, 5)}. Choose another atlas, or name "
+            f"the labels of the image with {option_text('labels')}.",
             path=image_path,
         )
     region_index_by_label = {
@@ -288,9 +288,10 @@ def _check_label_order(label_image: LabelImage, atlas: Atlas) -> None:
         if order_explained_share >= _MIN_EXPLAINED_SHARE and has_lead:
             raise FileFormatError(
                 f"the positions of the labels 1 to {len(label_centroids)} do not "
-                f"match the regions in this order ({explained_share:.0%} of the "
-                f"variance of positions explained), but labels {row_order.note} "
-                f"match ({order_explained_share:.0%}). Name the labels with "
+                "match the regions in this order, which explains "
+                f"{explained_share:.0%} of the variance of the positions. They match "
+                f"if the labels are {row_order.note} ({order_explained_share:.0%}). "
+                "Name the labels with "
                 f"{option_text('labels')}, or with a table in the folder of the image "
                 "that has the columns index and name.",
                 path=label_image.path,
@@ -826,7 +827,8 @@ def _locate_label_regions(
         raise FileFormatError(
             f"{option_text('labels')} has no name for "
             f"{listed(map('{:.9g}'.format, nameless_label_numbers), 8)}. The file "
-            f"contains names for {label_numbers.min():g} to {label_numbers.max():g} (a "
+            f"contains names for the labels {label_numbers.min():g} to "
+            f"{label_numbers.max():g} (a "
             f"list without numbers is numbered from 1){unused_note}. Add one line for "
             "each missing label, or set these voxels to 0.",
             path=image_name,

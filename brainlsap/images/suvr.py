@@ -172,17 +172,19 @@ def extract_suvr(
         )
     if space_faults and not accept_low_coverage:
         raise FileFormatError(
-            f"the image {' and '.join(space_faults)}; expected {MIN_OVERLAP:.0%} of "
-            f"the regions and {MIN_REFERENCE_COVERAGE:.0%} of the reference. The two "
-            f"images may be in different spaces. Give a {option_text('transform')} "
-            "between these spaces, or accept the image with "
-            f"{option_text('accept_low_coverage')}.",
+            f"the image {' and '.join(space_faults)}; expected at least "
+            f"{MIN_OVERLAP:.0%} of the regions, at least {MIN_REFERENCE_COVERAGE:.0%} "
+            f"of the reference region, and a shift of less than {MAX_SHIFT:g} mm. The "
+            "image and the parcellation may be in different spaces. Give a "
+            f"{option_text('transform')} between these spaces, or accept the image "
+            f"with {option_text('accept_low_coverage')}.",
             path=pet,
         )
     if not 0 < reference_mean < np.inf:
         raise FileFormatError(
             f"the mean of the reference region {reference_name} is {reference_mean}; "
-            "expected more than 0.",
+            "expected more than 0. Check the image, or choose another reference region "
+            f"with {option_text('reference')}.",
             path=pet,
         )
     uptake_table.index = pd.Index(atlas.names, name="region")
@@ -190,7 +192,8 @@ def extract_suvr(
     extraction_notes = [
         *label_image.notes,
         *(
-            f"the image {space_fault}, and was accepted as requested"
+            f"the image {space_fault}, and was accepted because of "
+            f"{option_text('accept_low_coverage')}"
             for space_fault in space_faults
         ),
     ]
@@ -214,7 +217,8 @@ def check_same_space(pet: str | Path, parcellation: str | Path) -> None:
     """Raise unless the names of PET and parcellation state the same space."""
     if find_named_space(pet) != (find_named_space(parcellation) or "t1w"):
         raise ParameterError(
-            "the space of the image is unknown",
+            "the file name of the PET image does not contain the space of the "
+            "parcellation",
             path=pet,
             got=f"parcellation {Path(parcellation).name}",
             advice="Give an image whose file name contains the space of the "

@@ -269,14 +269,16 @@ def _iter_trx_blocks(path: Path) -> BlockArrays:
             or (np.diff(streamline_offsets) < 0).any()
         ):
             raise ValueError(
-                f"the offsets do not increase from 0 to the {n_points} points"
+                "the offsets of the streamlines do not increase from 0 to the number "
+                f"of points ({n_points})"
             )
         array_name, dtype = _find_array_file_name(trx_archive, "positions")
         n_bytes_per_point = 3 * dtype.itemsize
         n_bytes = trx_archive.getinfo(array_name).file_size
         if n_bytes != n_bytes_per_point * n_points:
             raise ValueError(
-                f"the file contains {n_bytes} bytes; expected {n_points} points"
+                f"the points have {n_bytes} bytes; expected "
+                f"{n_bytes_per_point * n_points} bytes for {n_points} points"
             )
         with trx_archive.open(array_name) as byte_stream:
             for _, block_offsets in _iter_blocks(streamline_offsets):
@@ -318,8 +320,8 @@ def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
         if not is_valid_weight.all():
             invalid_value = weight_values[~is_valid_weight][0]
             raise ValueError(
-                f"weights must be finite and not negative; got {invalid_value}. "
-                "Correct the file."
+                "streamline weights must be finite and not negative; got "
+                f"{invalid_value}. Correct the file."
             )
     return weight_values
 
@@ -526,7 +528,7 @@ def build_connectome(
             f"the tractogram contains {n_streamlines} streamlines, but "
             f"{option_text('streamline_weights')} contains "
             f"{len(streamline_factors)} weights; expected one weight for each "
-            "streamline.",
+            "streamline. Give the weights of this tractogram.",
             path=tractogram,
         )
     if not same_space:

@@ -90,12 +90,13 @@ def check_named_spaces(tractogram: str | Path, parcellation: str | Path) -> None
         is_same_space = not label_space.startswith(TEMPLATE_PREFIXES)
     if not is_same_space:
         tractogram_text = (
-            f"space-{tractogram_space}" if tractogram_space else "no space"
+            f"space-{tractogram_space}" if tractogram_space else "no space entity"
         )
-        label_text = f"space-{label_space}" if label_space else "none but the person's"
+        label_text = f"space-{label_space}" if label_space else "no space entity"
         raise ParameterError(
-            f"the file name gives {tractogram_text}, but the name of the parcellation "
-            f"gives {label_text}",
+            f"the file name contains {tractogram_text}, but the file name of the "
+            f"parcellation contains {label_text}, so the two may be in different "
+            "spaces",
             path=tractogram,
             got=f"parcellation {Path(parcellation).name}",
             advice="Give a parcellation in the space of the tractogram. If both are in "
@@ -119,7 +120,8 @@ def check_tractogram_covers_labels(
     label_voxel_sizes = np.sort(voxel_sizes(label_grid.affine))
     is_same_shape = sorted(tractogram_grid.shape) == sorted(label_grid.shape[:3])
     advice_text = (
-        f"state that both lie in one space with {option_text('same_space', True)}"
+        f"confirm with {option_text('same_space', True)} that tractogram and "
+        "parcellation are in the same space"
     )
     if is_same_shape and np.allclose(
         tractogram_voxel_sizes, label_voxel_sizes, rtol=0.01
@@ -130,9 +132,9 @@ def check_tractogram_covers_labels(
         if max_corner_distance > max(MAX_CORNER_DISTANCE, label_voxel_sizes.max()):
             raise FileFormatError(
                 "the image in the header has the size of the parcellation "
-                f"{label_grid.shape[:3]}, but a different affine: the two are "
-                f"{max_corner_distance:.0f} mm apart. Give the parcellation of that "
-                f"image, or {advice_text}.",
+                f"{label_grid.shape[:3]}, but a different affine: their corners are up "
+                f"to {max_corner_distance:.0f} mm apart. Give a parcellation with the "
+                f"affine of that image, or {advice_text}.",
                 path=tractogram,
             )
     voxel_coordinates = apply_affine(

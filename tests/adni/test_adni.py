@@ -115,7 +115,7 @@ def test_lost_labels_are_listed(tables, images, out):
     said = (out / "adni_notes.txt").read_text(encoding="utf-8")
     assert said.splitlines() == [*found.notes]
     for what in (
-        "people without a stage, by phase: 1 of ADNI3",
+        "people without a stage, by phase: 1 in ADNI3",
         "Sagittal_3D_FLAIR (1)",
         "1 visit has no date",
     ):
@@ -376,7 +376,7 @@ def test_person_is_found_in_any_spelling_of_the_ptid(tables, tmp_path, out, spel
     assert imported.pairs[["participant_id", "image"]].to_numpy().tolist() == [
         ["sub-ADNI005S4010", "I1"]
     ]
-    assert any(note.endswith("005_S_4010: someone") for note in imported.notes)
+    assert any(note.endswith("005_S_4010): someone") for note in imported.notes)
 
 
 def test_missing_columns_are_named(tables, images, out):

@@ -154,7 +154,7 @@ def test_pet_of_an_unsaid_space_needs_consent_or_a_transform(study, capsys):
     pet.rename(pet.with_name(pet.name.replace("_space-T1w", "")))
     assert main(command(study)) == 2
     said = capsys.readouterr().err
-    assert "the space of the image is unknown" in said
+    assert "the file name of the PET image does not contain the space" in said
     assert "got parcellation sub-03_ses-M00_atlas-five_dseg.nii.gz" in said
     assert "--same-space" in said
     assert main(command(study, "--same-space")) == 0
@@ -225,7 +225,12 @@ def test_one_fault_of_many_scans_is_said_once_and_the_next_command_is(study, cap
         pet.rename(pet.with_name(pet.name.replace("_space-T1w", "")))
     out = study.parent / "built"
     assert main(command(study, "--out", str(out))) == 2
-    assert capsys.readouterr().err.count("the space of the image is unknown") == 1
+    assert (
+        capsys.readouterr().err.count(
+            "the file name of the PET image does not contain the space"
+        )
+        == 1
+    )
     assert main(command(study, "--out", str(out), "--same-space")) == 0
     (line,) = (
         line

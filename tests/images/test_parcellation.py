@@ -110,7 +110,7 @@ def test_a_table_of_mrtrix_has_two_names_and_bids_lies_beside(tmp_path, tiny):
 
 def test_absent_regions_are_said(tmp_path, tiny):
     image = match_label_image(save(tmp_path / "a.nii", whole(NUMBERS[1:])), tiny)
-    assert image.notes[-1].endswith(" absent from the parcellation: lh_a")
+    assert image.notes[-1].endswith(" without a voxel in the parcellation: lh_a")
 
 
 def test_an_image_whose_sides_are_flipped_is_refused(tmp_path, tiny):

@@ -159,7 +159,7 @@ SHORT = trx_bytes(
         (
             "a.trx",
             trx_bytes(LINES, NB_VERTICES=3),
-            "do not increase from 0 to the 3 points",
+            "do not increase from 0 to the number of points .3.",
         ),
         (
             "a.trx",

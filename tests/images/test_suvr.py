@@ -186,7 +186,8 @@ def test_pet_must_be_in_the_space_of_the_parcellation(
     files = tmp_path / pet, tmp_path / parcellation
     if not is_said:
         with pytest.raises(
-            ParameterError, match=r"space of the image is unknown.*same_space=True"
+            ParameterError,
+            match=r"does not contain the space of the parc.*same_space=True",
         ):
             extract_suvr(*files, tiny)
         for consent in ({"same_space": True}, {"transform": np.eye(4)}):
