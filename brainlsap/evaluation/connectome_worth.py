@@ -560,9 +560,9 @@ def draw_donor_indices(groups: np.ndarray, rng: np.random.Generator) -> np.ndarr
     is_self_exchange = groups[donor_indices] == groups
     if is_self_exchange.any():
         raise CohortError(
+            "the control with exchanged connectomes needs at least two participants; "
             f"{count(len({*groups[is_self_exchange]}), 'participant')} would keep the "
-            "own connectome in the control with exchanged connectomes; expected at "
-            "least two participants who can exchange connectomes. Exclude the others."
+            "own connectome. Add participants."
         )
     return donor_indices
 

@@ -199,7 +199,10 @@ def cross_validate_with_calls(
     is_leak_row = (audit_table["severity"] == "error") & ~is_shared_person_row
     for leak_check_key in audit_table["check"][is_leak_row].unique():
         leak_title = check_title(leak_check_key)
-        message = f"the audit found a leak: {leak_title} (see evaluation.audit)"
+        message = (
+            f"the audit found data leakage: {leak_title}. The table evaluation.audit "
+            "says what to do"
+        )
         warnings.warn(message, UserWarning, stacklevel=3)
     features, variance_factor_table = adjust_features(cohort, deconfounder)
     return _evaluate_on_folds(

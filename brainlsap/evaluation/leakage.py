@@ -451,11 +451,11 @@ def _iter_shared_group_findings(
             if covariate_kind == "person":
                 group_text = count(n_groups, "person")
             else:
-                group_text = f"{count(n_groups, 'group')} of {column_name}"
+                group_text = f"{count(n_groups, 'value')} of {column_name}"
             fold_text = f"{len(shared_value_sets)} of {count(len(splits), 'fold')}"
             yield _make_finding(
                 check_by_kind[covariate_kind],
-                f"{group_text} in training and test scans of {fold_text}",
+                f"{group_text} in both the training and the test scans of {fold_text}",
             )
 
 
@@ -798,7 +798,8 @@ def _iter_label_feature_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     for feature_name in filter(CLINICAL_SCORE.search, cohort.feature_names):
         yield _make_finding(
             Check.CLINICAL_SCORE_AS_FEATURE,
-            f"the feature {feature_name!r} has a name of a label or a clinical score",
+            f"the feature {feature_name!r} has the name of a label or of a clinical "
+            "score",
         )
     region_names = cohort.region_names
     for block_kind, _, value_matrix in _list_whole_blocks(cohort):
@@ -936,14 +937,15 @@ def _iter_missing_covariate_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     missing_kinds = sorted({*EXPECTED_COVARIATES} - covariate_kinds)
     if missing_kinds:
         example_texts = [
-            f"{covariate_kind} ({', '.join(COVARIATES[covariate_kind][:3])} ...)"
+            f"{', '.join(COVARIATES[covariate_kind][:3])} ... for {covariate_kind}"
             for covariate_kind in missing_kinds
         ]
         yield _make_finding(
             Check.COVARIATES_MISSING,
             "the audit did not test how well "
-            f"{', '.join(missing_kinds)} alone predicts the label, because no column "
-            f"{listed(example_texts)} has values",
+            f"{' or '.join(missing_kinds)} alone predicts the label, because the table "
+            "has no column with such values; expected columns are "
+            f"{'; '.join(example_texts)}",
         )
 
 

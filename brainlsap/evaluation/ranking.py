@@ -293,16 +293,18 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         )
     if n_contrasts:
         contrast_text = (
-            f"{count(n_contrasts, 'region', 'differ')} significantly more than the "
-            f"regions connected to them ({level_text}). This does not prove that the "
+            f"{count(n_contrasts, 'region', 'differ')} between the classes "
+            "significantly more than the regions connected to them "
+            f"({level_text}). This does not prove that the "
             "disease began in these regions."
         )
     else:
         contrast_text = (
-            "No region differs significantly more than the regions connected to it."
+            "No region differs between the classes significantly more than the "
+            "regions connected to it."
         )
     rank_text = (
-        "These tests do not concern the order of the scales, which describe a model."
+        "These tests do not test the order of the scales, which describe a model."
     )
     return f"{effect_text} {contrast_text} {rank_text}"
 

@@ -408,7 +408,8 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
                 f"{count(len(unmatched_scan_ids), 'scan', 'occur')} only in the table "
                 f"or only in the cohort ({', '.join(unmatched_scan_ids[:3])}), and "
                 f"{count(fold_by_scan.index.duplicated().sum(), 'scan', 'occur')} in "
-                "two folds."
+                "two folds. Write every scan of the cohort into one fold of each "
+                "repeat."
             )
         fold_labels_by_scan = fold_by_scan.loc[list(scans)].to_numpy()
         splits += _split_by_fold(fold_labels_by_scan, repeat_table["fold"].unique())

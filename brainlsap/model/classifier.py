@@ -330,8 +330,8 @@ class GraphClassifier(PackedClassifier):
             fit_report["warnings"] = [
                 f"{len(fault_texts)} of {len(training_runs)} training starts "
                 f"diverged or did not learn, also after restarts ({fault_texts[0]}). "
-                "The other starts are averaged. Lower learning_rate or scale_step, "
-                "or check the features."
+                "The model averages the other starts. Lower learning_rate or "
+                "scale_step, or check the features."
             ]
         if len(fault_texts) == len(training_runs):
             fit_report["failed"] = (

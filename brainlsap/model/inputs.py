@@ -103,7 +103,8 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         if connectome_preparation.connectome == "own" and 0 < max_weight < threshold:
             raise ParameterError(
                 f"{option_name('threshold')} {threshold:g} leaves no connection; the "
-                f"largest weight is {max_weight:g}."
+                f"largest weight of a connection is {max_weight:g}. Choose a smaller "
+                "threshold."
             )
         self.preparation_ = connectome_preparation.learn(features, groups)
         return connectomes, features

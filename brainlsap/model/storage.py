@@ -158,7 +158,8 @@ def save_model(
             } | value_by_attribute
         raise ParameterError(
             f"a value of type {type(unserialized_value).__name__} cannot be stored "
-            f"in a model file: {unserialized_value!r}"
+            f"in a model file: {unserialized_value!r}. Use numbers, text or lists "
+            "as settings of the model."
         )
 
     model_record = {

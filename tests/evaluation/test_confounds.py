@@ -83,7 +83,7 @@ def test_a_scan_does_not_depend_on_those_beside_it(values, table):
     np.testing.assert_allclose(alone[0], together[0], rtol=1e-14)
 
 
-@pytest.mark.filterwarnings("ignore:the audit found a leak. duplicate scans")
+@pytest.mark.filterwarnings("ignore:the audit found data leakage. duplicate scans")
 def test_folds_of_cross_validation_are_harmonised_by_their_training_scans(sited):
     step_options = {"harmonize": "site", "regress_out": ["age"]}
     evaluation = cross_validate(LINEAR, sited, 2, baselines=False, **step_options)

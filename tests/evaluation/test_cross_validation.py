@@ -445,7 +445,9 @@ def test_a_leak_that_the_audit_finds_is_warned_of(tiny_cohort):
     visit = people.groupby(people).cumcount() + 1
     names = [f"{one}_V{k}" for one, k in zip(people, visit, strict=True)]
     table = tiny_cohort.table.assign(participant=names, sex="F")
-    with pytest.warns(UserWarning, match="found a leak: visits treated as people"):
+    with pytest.warns(
+        UserWarning, match="found data leakage: visits treated as people"
+    ):
         cross_validate(LINEAR, replace(tiny_cohort, table=table), 2, baselines=False)
 
 

@@ -342,12 +342,12 @@ def test_covariates_that_are_not_there_are_said_not_to_be_checked(cohort):
     assert "covariates_missing" not in checks(cohort).index
     table = cohort.table.drop(columns=["sex", "site"])
     row = checks(replace(cohort, table=table)).loc["covariates_missing"]
-    assert "sex, site alone" in row["finding"]
-    assert "no column sex (sex, gender, ptgender ...), site (site, ce" in row["finding"]
+    assert "sex or site alone" in row["finding"]
+    assert "sex, gender, ptgender ... for sex; site, ce" in row["finding"]
     scanned = replace(cohort, table=table.assign(scanner=cohort.table["site"]))
     empty = cohort.table.assign(age=np.nan)  # a column without any value
     row = checks(replace(cohort, table=empty)).loc["covariates_missing"]
-    assert "no column age" in row["finding"]
+    assert "age alone predicts" in row["finding"]
     finding = checks(scanned).loc["covariates_missing"]["finding"]
     assert "sex alone" in finding
     assert "site" not in finding

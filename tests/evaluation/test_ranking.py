@@ -251,11 +251,11 @@ def test_too_few_permutations_are_said_to_be_too_few(ranked):
     assert "stands out" not in verdict
     verdict = ranking_verdict(few.assign(n_permutations=99))
     assert "No region was shown to differ" in verdict
-    assert "No region differs significantly more" in verdict
+    assert "No region differs between the classes significantly more" in verdict
     peak = few.assign(n_permutations=99)
     peak.loc[3, ["p_effect", "p_contrast"]] = 0.01
     verdict = ranking_verdict(peak)
-    assert "1 region differs significantly more" in verdict
+    assert "1 region differs between the classes significantly more" in verdict
     assert "does not prove that the disease began in these regions" in verdict
 
 
