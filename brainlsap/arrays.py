@@ -117,9 +117,10 @@ def check_connectomes(W: np.ndarray) -> None:
     if not is_valid.all():
         invalid_index = np.flatnonzero(~is_valid)[0]
         raise ParameterError(
-            "connectomes must be finite and not negative, but the connectome in row "
-            f"{invalid_index} of X is not. Correct the connectome, or leave this scan "
-            "out. If the weights are correlations, Cohort.from_arrays(..., "
+            "connection weights must be finite and not negative, but the connectome "
+            f"in row {invalid_index} of X has other weights. Correct the connectome, "
+            "or leave this scan out. If the weights are correlations, "
+            "Cohort.from_arrays(..., "
             "negative='drop').to_array() sets negative weights to 0."
         )
     for scan_index, connectome in enumerate(W):
@@ -151,8 +152,9 @@ def check_features(features: np.ndarray) -> None:
     if len(invalid_positions):
         scan_index = invalid_positions[0][0]
         raise ParameterError(
-            f"features must be at most {MAX_ABSOLUTE:g} in size, or NaN where they "
-            f"were not measured; got {features[tuple(invalid_positions[0])]:g} in "
+            f"feature values must lie between -{MAX_ABSOLUTE:g} and "
+            f"{MAX_ABSOLUTE:g}, or be NaN if they were not measured; got "
+            f"{features[tuple(invalid_positions[0])]:g} in "
             f"row {scan_index} of X. Correct the value, or convert the feature to "
             "another unit."
         )

@@ -255,7 +255,9 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     try:
         input_path = call_options.get("study", call_options.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
-            raise BrainlsapError("there is no such file or folder", path=input_path)
+            raise BrainlsapError(
+                "there is no such file or folder. Check the path", path=input_path
+            )
         with format_options(_make_option_format(command_function.__name__)):
             command_function(**call_options)
     except (BrainlsapError, OSError) as error:
@@ -805,7 +807,7 @@ def _list_audit_lines(audit_table: "pd.DataFrame") -> list[str]:
                 option_text("exclude", scan_name)
                 for scan_name in (finding_record.first_scan, finding_record.second_scan)
             ]
-            advice_text = f" {' or '.join(exclusion_texts)} leaves one scan out."
+            advice_text = f" {' or '.join(exclusion_texts)} leaves out one of them."
         finding_text = (
             f"{finding_record.severity}: {finding_record.finding}{scans_text}. "
             f"{finding_record.what_to_do}{advice_text}"
@@ -857,8 +859,8 @@ def run(study: str, out: str, **options: Any) -> None:
     for finding_text in evaluation.audit.loc[is_error, "finding"].unique():
         print(f"Data leakage, with details in the report: {finding_text}")
     print(
-        "The table gives means over folds. For a paper, take the score and its "
-        "interval from the report."
+        "The scores in the table are means over folds. For a paper, take scores and "
+        "their intervals from the report."
     )
     print(f"Report: {Path(out) / 'report' / 'report.html'}")
 
@@ -1021,7 +1023,7 @@ def predict(
     )
     count_items = prediction_table["predicted"].value_counts().items()
     print(
-        "Predicted: "
+        "Numbers of scans by predicted class: "
         + ", ".join(f"{class_name} {count}" for class_name, count in count_items)
     )
     share_items = prediction_table.attrs["class_prior"].items()
@@ -1030,9 +1032,9 @@ def predict(
     )
     print(
         f"The probabilities (columns p_) assume these class shares: {shares_text}. "
-        "The predicted class uses the class weights of the fit instead of these "
-        "shares. The predicted class can therefore differ from the class with the "
-        "largest probability."
+        "The predicted class is chosen with the class weights of the fit, not with "
+        "these shares. It can therefore differ from the class with the largest "
+        "probability."
     )
     no_sets_text = prediction_table.attrs["no_sets"]
     if no_sets_text:

@@ -795,7 +795,7 @@ def add_labels(cohort: Cohort, label_name: str | None, folder: str | Path) -> Co
         covariates_text = ", ".join(map(str, cohort.table.columns[len(KEY_COLUMNS) :]))
         raise ParameterError(
             f"{folder}: the label {label_name!r} is not a column of the participants "
-            f"table; its columns are {covariates_text or 'none besides the id'}. Name "
+            f"table; its columns are {covariates_text or 'none besides the ID'}. Name "
             f"the column with {option_text('label')}, or leave {option_text('label')} "
             "out."
         )
@@ -1034,7 +1034,7 @@ def contribution_table(
     if not isinstance(model, LSAPRidgeClassifier):
         raise ParameterError(
             f"{type(model).__name__} is not linear, so exact contributions of "
-            "regions do not exist. Fit LSAP-R or another ridge."
+            "regions do not exist. Fit LSAP-R or another ridge model."
         )
     connectomes, features = match_regions_and_features(model, cohort)
     features = _deconfound_features(model, cohort, features)
@@ -1087,8 +1087,9 @@ def match_regions_and_features(
     ):
         raise ParameterError(
             "the model was fitted with one connectome for all participants, but the "
-            f"cohort has one for each. Leave {option_text('connectome')} out, because "
-            "the model file contains the connectome."
+            "cohort has several connectomes. Leave "
+            f"{option_text('connectome')} out, because the model file contains the "
+            "connectome."
         )
     if _uses_own_connectomes(model) and cohort.shares_connectome:
         raise ParameterError(
@@ -1458,8 +1459,9 @@ def reason_without_sets(model_card: Mapping[str, Any]) -> str:
     set_record = model_card.get("prediction_sets")
     if set_record is None:
         return (
-            f"no prediction set can be computed, because {model_card['model']} has no "
-            "scores of left-out people; LSAP-R and other ridge models have such scores"
+            "no prediction set can be computed, because the fit of "
+            f"{model_card['model']} does not predict left-out people; the fits of "
+            "LSAP-R and other ridge models do"
         )
     class_names: Sequence[str] = set_record["classes"]
     small_class_texts = [

@@ -115,7 +115,9 @@ def test_check_says_what_a_study_holds(study, capsys):
         assert "20 people" in printed
         assert f"\n  {counted}" in printed
         assert "Unusual scans:" in printed
-        assert ("of site in training and test" in printed) == ("site" not in more)
+        assert ("of site in both the training and the test" in printed) == (
+            "site" not in more
+        )
         _, _, command = printed.partition("\nNext: brainlsap run ")
         asked = " ".join([str(study), *READING, *more])
         assert command.startswith(f"{asked}{folds} --out results\n")
@@ -257,7 +259,7 @@ def test_fit_and_predict(study, tmp_path, capsys):
     found = pd.read_csv(table, sep="\t")
     assert {"scan", "predicted", "p_unimpaired", "p_impaired"} <= set(found)
     assert found["remark"].str.contains("was in the training").any()
-    assert "Predicted: " in capsys.readouterr().out
+    assert "Numbers of scans by predicted class: " in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("scores_figure_alone")

@@ -780,7 +780,7 @@ def test_a_network_gives_no_sets_and_says_why(cohort, tmp_path):
     model = fit_model(cohort, tmp_path / "model", brief)
     answers = predict_people(model, cohort)
     assert SET_COLUMN not in answers
-    assert "no scores of left-out people" in answers.attrs["no_sets"]
+    assert "does not predict left-out people" in answers.attrs["no_sets"]
 
 
 def test_a_column_of_classes_is_proposed_only_if_it_is_the_only_one(model):
