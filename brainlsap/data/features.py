@@ -1008,7 +1008,7 @@ class FeatureSources:
         message = (
             f"{feature_name}: {origin_text} has {len(scale_text_counts)} different "
             f"entries ({counts_text}), so values of {feature_name} may be scaled in "
-            "different ways. The audit of leakage in the report compares them"
+            "different ways. The audit of leakage compares them"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
 
@@ -1616,8 +1616,8 @@ class FeatureSources:
         if is_plausible and other_measure_names:
             measures_text = with_and([measure_name, *other_measure_names])
             message += (
-                f" and thus plausible for {measures_text}. Name the right feature with "
-                f"{option_text('feature')}"
+                f" and thus plausible for {measures_text}. Name the correct feature "
+                f"with {option_text('feature')}"
             )
         elif is_plausible:
             feature_option_text = option_text("feature", measure_name)

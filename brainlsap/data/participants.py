@@ -937,7 +937,7 @@ def _choose_baseline_visits(
         )
         baseline_findings.append(
             Finding(
-                "exactly one visit of a person may be called 'baseline'",
+                "exactly one visit of a person may be the baseline",
                 FAULT,
                 participant=participant_name,
                 got=visit_names_text,

@@ -1158,8 +1158,9 @@ def _read_static_table(
             else measure_properties.value_column_names
         )
         raise FileFormatError(
-            f"none of the column names is one of {', '.join(expected_column_names)}. "
-            f"The columns are {', '.join(cells_by_column)}. Rename the right column.",
+            f"no column has one of the names {', '.join(expected_column_names)}; the "
+            f"columns are {', '.join(cells_by_column)}. Rename the column that "
+            "contains these data.",
             path=table_path,
         )
     region_names = [

@@ -261,7 +261,7 @@ def test_one_table(tables):
     with refused(
         r"table\.csv does not name the measure .* plausible for thickness, fdg, .*\. "
         # several are plausible: none is proposed
-        "Name the right feature with feature=$"
+        "Name the correct feature with feature=$"
     ):
         load(None)
     assert any("table.csv" in n and "read as thickness" in n for n in cohort.notes)

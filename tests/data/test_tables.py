@@ -700,12 +700,12 @@ def test_a_second_scan_is_not_the_other_side(read, head):
         (
             upright(head="x\tsuvr"),
             FileFormatError,
-            "none of the column names is one of name, .* are x",
+            "no column has one of the names name, .* are x",
         ),
         (
             upright(head="name\tx"),
             FileFormatError,
-            "none of the column names is one of suvr, .* are na",
+            "no column has one of the names suvr, .* are na",
         ),
     ],
 )
