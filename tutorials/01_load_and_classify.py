@@ -7,11 +7,12 @@
 # scores of simpler models.
 #
 # **What comes out.** With 40 simulated people in five stages, LSAP-C has a balanced
-# accuracy of 0.53 in cross-validation. Chance is 0.20, and a model of whole-brain means
+# accuracy of 0.53 in cross-validation. LSAP-C is a graph neural network that learns a
+# diffusion scale for every region. Chance is 0.20, and a model of whole-brain means
 # reaches 0.38. The best simple models are two ridge regressions on features that are
-# averaged along the connectome: with one common scale (0.68), and with a scale per
-# region (0.69). With so few people, LSAP-C is above chance but not above these simple
-# models.
+# averaged along the connectome: with one common diffusion scale (0.68), and with a
+# scale per region (0.69). With so few people, LSAP-C is above chance but not above
+# these simple models.
 #
 # No download is needed. All files are written to subfolders of the current folder.
 
@@ -83,8 +84,8 @@ assert people_and_scans["participant"].min() == 5
 # %% [markdown]
 # Cortical thickness has no value in the subcortex. Missing values are NaN, and
 # `measured` is True if there is a value. The package never replaces missing values
-# without your instruction. For example, `load_cohort(..., subcortex="volume")` uses the
-# volume of subcortical regions.
+# without your instruction. For example, `load_cohort(..., subcortex="volume")` gives
+# subcortical regions their volume in place of the missing thickness.
 
 # %%
 measured = study.measured.any(axis=0)
@@ -166,12 +167,13 @@ table.to_csv("scores.csv", index=False)
 # - *global means*: how well can the stage be predicted without regional values?
 # - *logistic regression, linear SVM*: how well can the stage be predicted without the
 #   connectome?
-# - *LSAP-R*: how well can the stage be predicted without the neural network? LSAP-C
-#   minus LSAP-R is the improvement by the neural network.
+# - *LSAP-R*: how well can the stage be predicted without the neural network? The score
+#   of LSAP-C minus the score of LSAP-R is the improvement by the neural network.
 #
-# Here the neural network does not improve the score (LSAP-C and LSAP-R agree). The two
-# ridges with diffusion scales have the highest scores. Three folds are too few to show
-# that one model is better than another. Tutorial 07 shows a test of such differences.
+# Here the neural network does not improve the score (the scores of LSAP-C and LSAP-R
+# agree). The two ridge models with diffusion scales have the highest scores. Three
+# folds are too few to show that one model is better than another. Tutorial 07 shows a
+# test of such differences.
 
 # %%
 scores = evaluation.scores().pivot(
@@ -227,7 +229,7 @@ print(evaluation.predictions[columns].head(3).round(2).to_string(index=False))
 #   people of the rarest stage. The standard deviation over folds is not a confidence
 #   interval, because folds share their training people.
 # - Whether LSAP-C is better than ridge models with more people or other data. Compare
-#   the same rows for your data.
+#   the same rows of the score table for your data.
 # - The effect of sites and ages. Here site and age were simulated independently of the
-#   stage. In a real study, check both, because a model can learn differences between
-#   scanners.
+#   stage. In a real study, check whether site and age differ between the stages,
+#   because a model can learn differences between scanners.

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Rank regions and draw them on the brain
 #
-# For some regions, a model uses the region's own value. It averages other regions with
-# their neighbours on the connectome. Which regions are these? A fitted model has one
-# diffusion scale per region. A small scale means that the model uses the region's own
-# value. This page makes a ranking, a table and brain figures from the scales.
+# Which regions does a model use without averaging? A fitted model has one diffusion
+# scale per region. With a small scale, the model uses the region's own value. With a
+# large scale, it averages the region with its neighbours on the connectome. This page
+# makes a ranking, a table and brain figures from the scales.
 #
 # **What comes out.** In 36 simulated people, the disease starts in six known regions.
-# These regions have the six smallest scales: the area under the curve (AUC) of the
-# ranking is 1.00. Over all 82 regions, however, the ranks by scale and by loss of
-# uptake agree only weakly (Spearman's rho 0.28). A scale does not measure the size of
-# an effect.
+# These regions have the six smallest scales: the ranking separates them perfectly from
+# the other regions (area under the curve, AUC, of 1.00). Over all 82 regions, however,
+# the ranks by scale and by loss of uptake agree only weakly (Spearman's rho 0.28). A
+# scale does not measure the size of an effect.
 
 # %%
 from dataclasses import replace
@@ -112,8 +112,8 @@ axes.figure.savefig(figures / "02_scales.png", dpi=110)
 #
 # `plot_regions` draws one value per region *by name*, or several such maps with the
 # same colour scale. Scales and SUVR are not comparable, so both are drawn as ranks.
-# Rank 1 is the smallest scale (above) and the largest loss of SUVR from CN to AD
-# (below).
+# Rank 1 is the smallest scale (upper map) and the largest loss of SUVR from CN to AD
+# (lower map).
 
 # %%
 truth = cohort.truth.set_index("region")["effect"]
@@ -232,9 +232,9 @@ figure.savefig(figures / "02_lobes.png", dpi=110)
 # - Whether small scales mark the first regions of a real disease. The simulated disease
 #   is strong and local. Its regions rank first, so the method can detect such a
 #   disease.
-# - Whether a region differs. A rank is not a test. Folds share most of their people, so
-#   folds agree more than new samples would agree. Tutorial 08 shows a ranking of data
-#   without an effect.
+# - Whether a region differs between the stages. A rank is not a test. Folds share most
+#   of their people, so folds agree more than new samples would agree. Tutorial 08 shows
+#   a ranking of data without an effect.
 # - The size of an effect. A small scale is not a large effect, and a region with a
 #   large scale is not necessarily healthy.
 # - The precision of the ranks. Colours exaggerate differences. Read the numbers on the

@@ -6,11 +6,11 @@
 # heat kernel. This page shows the kernel of one simulated person. No model is trained.
 #
 # **What comes out.** At scale 0.5, the left hippocampus keeps 61 % of its own value. At
-# scale 2, it keeps only 17 %. By default all three expansions are within 0.0001 of the
-# exact kernel. An expansion of fixed degree has this accuracy only up to a largest
-# scale. This scale is 9.5 for Chebyshev of degree 12, 3.1 for Hermite of degree 30, and
-# 1.6 for Laguerre of degree 20. If the error bound of a kernel is above 0.01, an error
-# is raised.
+# scale 2, it keeps only 17 %. The package has three polynomial expansions of the
+# kernel. By default, each expansion differs from the exact kernel by less than 0.0001.
+# An expansion of fixed degree has this accuracy only up to a largest scale. This scale
+# is 9.5 for Chebyshev of degree 12, 3.1 for Hermite of degree 30, and 1.6 for Laguerre
+# of degree 20. If the error bound of a kernel is above 0.01, an error is raised.
 
 # %%
 from pathlib import Path
@@ -65,8 +65,8 @@ assert abs(own_weight[2.0] - 0.17) < 0.01
 
 # %% [markdown]
 # Every region can have its own scale. Here only the hippocampus has a scale above 0.
-# Only its row therefore differs from the row of an identity matrix. The kernel is not
-# symmetric.
+# Therefore only its row of the kernel differs from the same row of an identity matrix,
+# and the kernel is not symmetric.
 
 # %%
 scales = torch.zeros(len(L), dtype=torch.float64)
@@ -113,8 +113,8 @@ for name in ("exact", "chebyshev", "hermite", "laguerre"):
 # %% [markdown]
 # With a fixed degree, the error grows with the scale. The package computes an error
 # bound for each expansion. In the figure, dots are true errors and lines are bounds.
-# The dots are never above their line. Each line crosses 1e-4 at the largest scale of
-# this degree.
+# The dots are never above their line. Each line crosses 1e-4 at the largest scale for
+# which its degree is sufficient.
 
 # %%
 grid = np.linspace(0.1, 6, 25)

@@ -112,8 +112,8 @@ lengths = build_connectome(
 print(lengths.to_frame().loc["lh_back"].round(1).to_string())
 
 # %% [markdown]
-# nilearn draws connectomes. The two blocks show that most streamlines stay within a
-# side, as simulated. `plot_connectome` of nilearn draws a glass brain.
+# nilearn draws connectomes. The two blocks of the matrix show that most streamlines
+# stay within a side, as simulated. `plot_connectome` of nilearn draws a glass brain.
 
 # %%
 frame = radial.to_frame()
@@ -156,7 +156,7 @@ assert others.between(1.185, 1.205).all()
 # %% [markdown]
 # The SUVR agree with the simulated uptake. Check `coverage`, too. `coverage` is the
 # share of a region that the image covers. If an image covers too little, an error is
-# raised. Here the image is moved by 40 mm.
+# raised. Here the image is moved by 40 mm to show this error.
 
 # %%
 moved = pet_affine.copy()

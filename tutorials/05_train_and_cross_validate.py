@@ -2,9 +2,9 @@
 # # Train, cross-validate and store a model
 #
 # How does training change the model, how well does the model predict people who were
-# not in the training data, and how is it stored for new people? This page examines one
-# fit in detail. It then cross-validates the model, stores it, and predicts the stages
-# of new people.
+# not in the training data, and how is the model stored for new people? This page
+# examines one fit in detail. It then cross-validates the model, stores it, and predicts
+# the stages of new people.
 #
 # **What comes out.** With 60 simulated people in five stages, LSAP-C has a balanced
 # accuracy of 0.78 in cross-validation (chance is 0.20). The plain network, which does
@@ -58,12 +58,13 @@ print({name: settings[name] for name in ("kernel", "tolerance", "scale_clip")})
 
 # %% [markdown]
 # Before the first epoch, a ridge model is fitted to the same scans. The network starts
-# from the scales of the ridge model, and half of the ridge's logits are added to its
-# output. The weight of the network in the prediction is above 0 only if the network
-# improves predictions for people outside its training data. With few people the weight
-# is usually 0, as here, and the predictions come from the ridge model alone.
-# `start="constant"` gives the plain network. It has no ridge model, and all regions
-# have the same initial scale. It is fitted here only to show the difference.
+# from the scales of the ridge model. Half of the ridge model's class scores (logits)
+# are added to the output of the network. The weight of the network in the prediction is
+# above 0 only if the network improves predictions for people outside its training data.
+# With few people the weight is usually 0, as here, and the predictions come from the
+# ridge model alone. `start="constant"` gives the plain network. It has no ridge model,
+# and all regions have the same initial scale. It is fitted here only to show the
+# difference.
 
 # %%
 plain_network = LSAPClassifier(start="constant", classes=cohort.classes, **brief).fit(
@@ -160,7 +161,7 @@ figure.savefig(figures / "05_scales_at_quarters.png", dpi=110)
 fit_model(cohort, "model.safetensors", LSAPClassifier(**brief), overwrite=True)
 stored = load_model("model.safetensors")
 new_people = make_cohort(6, atlas="desikan82", random_state=9)
-# Both simulations count people from 1: equal ids belong to different people.
+# Both simulations count people from 1: equal IDs belong to different people.
 predictions = predict_people(stored, new_people, ids_are_new=True)
 print(predictions.drop(columns="remark").round(2).head(3).to_string(index=False))
 

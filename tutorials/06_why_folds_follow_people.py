@@ -129,8 +129,8 @@ for name, splits in (("by person", by_person), ("by scan", by_scan)):
 # The audit cannot detect a person who has two unrelated names. Below, each second visit
 # gets the name of a new participant. Visits one year apart differ too much to be
 # detected as copies, so the audit reports no error. Only the study's list of people can
-# show this mistake. (Names like `sub-0001` and `sub-0001b` are an error, because they
-# look like one person.)
+# show this mistake. (The audit reports names like `sub-0001` and `sub-0001b` as an
+# error, because they look like one person.)
 
 # %%
 table = cohort.table.copy()
@@ -148,8 +148,9 @@ assert not (findings["severity"] == "error").any()
 # %% [markdown]
 # ## What this does not show
 #
-# - The size of the difference in other data. It increases with the number of visits and
-#   features and with the flexibility of the model.
+# - The size of the difference between folds by scan and folds by person in other data.
+#   This difference increases with the number of visits and features and with the
+#   flexibility of the model.
 # - Whether folds by person are sufficient. Families, sites and scanners can also be on
 #   both sides of a fold; see `join_groups` and `leave_one_out_splits`.
 # - Anything about a particular publication.

@@ -9,11 +9,12 @@
 # **What comes out.** In 36 simulated people, LSAP-C has a balanced accuracy of 0.56,
 # and the best of three baselines has 0.34. However, no difference is significant in the
 # corrected test, because three folds are too few. In a second simulation, people with
-# AD are 8 years older than CN. Age alone then gives a balanced accuracy of 0.77 without
-# any disease. If age is regressed out over all people, this score decreases to chance
-# (0.53). In a cohort with a true disease, however, the same regression decreases the
-# score from 0.96 to 0.82. A regression that is fitted to controls preserves the disease
-# effect (0.98), but part of the age effect remains (0.61).
+# Alzheimer's disease (AD) are 8 years older than healthy people (CN). Age alone then
+# gives a balanced accuracy of 0.77 without any disease. If age is regressed out over
+# all people, this score decreases to chance (0.53). In a cohort with a true disease,
+# however, the same regression decreases the score from 0.96 to 0.82. If the regression
+# is fitted to controls only, the score is 0.98 with a disease and 0.61 without one, so
+# a part of the age effect remains.
 
 # %%
 from dataclasses import replace
@@ -32,9 +33,9 @@ figures.mkdir(exist_ok=True)
 # %% [markdown]
 # ## List the models
 #
-# Models, baselines and controls have names. A control is a model that should fail, or a
-# model without one part of the data. `brainlsap run study --models all` runs all
-# models.
+# Models, baselines and controls have names. A control model is a model that should
+# fail, or a model without one part of the data. `brainlsap run study --models all` runs
+# all models.
 
 # %%
 for name, entry in MODELS.items():
@@ -61,11 +62,12 @@ assert abs(mean[["GraphHeat", "MLP", "linear SVM"]].max() - 0.34) < 0.08
 # %% [markdown]
 # ## Test the differences
 #
-# A difference is model minus reference. The reference is the first model, so a negative
-# difference means that LSAP-C has the higher score. Folds share training people, so the
-# ordinary paired t test reports too many false differences. The table shows the
-# corrected resampled t test, with Holm's correction for the number of tests. The column
-# `better` is *unclear* for all models here.
+# A difference is the score of a model minus the score of the reference model. The
+# reference is the first model, LSAP-C, so a negative difference means that LSAP-C has
+# the higher score. Folds share training people, so the ordinary paired t test reports
+# too many false differences. The table shows the corrected resampled t test, with
+# Holm's correction for the number of tests. The column `better` is *unclear* for all
+# models here.
 
 # %%
 tests = compare_models(evaluation)
@@ -77,7 +79,8 @@ assert (tests["better"] == "unclear").all()
 # %% [markdown]
 # Confidence intervals over people and the standard deviation over folds answer
 # different questions. The intervals show how much the score would vary with other
-# people from the same population.
+# people from the same population. The standard deviation shows how much the score
+# varies between the folds of this study.
 
 # %%
 print(interval_table(evaluation).iloc[:, :3].to_string(index=False))
@@ -88,10 +91,10 @@ ax.figure.savefig(figures / "07_scores.png", dpi=110)
 # ## Treat a covariate that differs between the classes
 #
 # Patients are often older than controls, and brains change with age. Here people with
-# AD are 8 years older than CN, and the values of all regions decrease with age. In one
-# cohort, the disease also decreases a third of the regions. In the other cohort, it has
-# no effect. A good adjustment for age gives chance (0.5) in the second cohort and a
-# high score in the first.
+# AD are 8 years older than people with CN, and the values of all regions decrease with
+# age. In one cohort, the disease also decreases a third of the regions. In the other
+# cohort, it has no effect. A good adjustment for age gives chance (0.5) in the second
+# cohort and a high score in the first.
 #
 # - *as read*: the features are not adjusted for age.
 # - *plain regression* (`regress_out="age"`): the slope of age is estimated from all

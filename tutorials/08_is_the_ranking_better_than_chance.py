@@ -98,9 +98,9 @@ for by in ("scale", "effect", "contrast"):
 
 # %% [markdown]
 # Check the values of the scales, too, not only their order. With the disease, the
-# smallest scale is 0.79 of the median. Without the disease, all scales are within 1 %
-# of the median, so their order cannot be interpreted. A list of regions does not show
-# this.
+# smallest scale is 0.79 times the median scale. Without the disease, all scales are
+# within 1 % of the median, so their order cannot be interpreted. A list of regions
+# without their scales does not show how small the differences are.
 
 # %%
 relative = {name: table["relative_scale"] for name, table in rankings.items()}
@@ -118,7 +118,8 @@ fig.savefig(figures / "08_scales.png", dpi=110)
 #
 # Make two checks of every ranking. First, do the folds give the same ranking? Kendall's
 # W is 1 if all folds give the same order. Second, is the scale correlated with a simple
-# property of the region, for example its degree? Such properties are flagged.
+# property of the region, for example the number of its connections (degree)? The table
+# flags such properties.
 
 # %%
 agreement = agreement_table(evaluations["disease"])
@@ -131,9 +132,9 @@ print(table.round(2).to_string(index=False))
 
 # %% [markdown]
 # Two smooth maps of the brain often correlate by chance. The spin test rotates one of
-# them on the sphere at random and counts how often the correlation is at least as
-# large. Over the whole brain, the correlation of the scales with the true effects is
-# only 0.25 (p = 0.10), although the first six regions are right.
+# them on the sphere at random and counts how often the correlation is at least as large
+# as without rotation. Over the whole brain, the correlation of the scales with the true
+# effects is only 0.25 (p = 0.10), although the first six regions are right.
 
 # %%
 # Few rotations, so that this runs in seconds. Leave n_spins out in a study: the default

@@ -3,7 +3,8 @@
 #
 # How can one script produce all tables and figures of a paper, so that they are always
 # up to date? This page writes demographics, scores with corrected tests, regions that
-# several kernels share, brain figures and a methods paragraph, as LaTeX, CSV and PNG.
+# have small scales in several models, brain figures and a methods paragraph, as LaTeX,
+# CSV and PNG.
 #
 # **What comes out.** The script writes four tables in two formats and two figures, for
 # 74 scans of 40 simulated people. The accuracy is 0.54 for LSAP-C, 0.47 for logistic
@@ -58,9 +59,10 @@ assert (demographics["p"] == "0.008").sum() == 1
 # %% [markdown]
 # ## Score the models
 #
-# `make_models` creates models from their names in papers: kernels (LSAP-C, LSAP-L,
-# Exact), baselines and controls. The kernels approximate the same heat kernel, so equal
-# scores are expected.
+# `make_models` creates models from their names in papers: LSAP with three ways to
+# compute the heat kernel (LSAP-C, LSAP-L, Exact), baselines and controls. Equal scores
+# of LSAP-C, LSAP-L and Exact are expected, because all three approximate the same
+# kernel.
 
 # %%
 # Few epochs, one start, 3 folds and one baseline, so that this runs in seconds. In a
@@ -78,8 +80,9 @@ assert abs(scores.loc["logistic regression", "accuracy"] - 0.47) < 0.02
 assert abs(scores.loc[ridge, "accuracy"] - 0.72) < 0.08
 
 # %% [markdown]
-# Differences are tested by a corrected test. The interval is wide because there are
-# only three folds, so the result is *unclear*.
+# Differences between scores are tested by the corrected resampled t test (see tutorial
+# 07). Their confidence intervals are wide because there are only three folds, so the
+# result is *unclear*.
 
 # %%
 write_table("comparison", comparison_table(evaluation))
@@ -104,9 +107,9 @@ assert ranking_of_network["moved"].mean() < 0.1
 # %% [markdown]
 # ## Draw the figures
 #
-# The ridge with a scale per region always learns a scale for every region. Both maps
-# use the same colour scale, so the uniform map of LSAP-C shows that its scales did not
-# change.
+# The ridge with a scale per region always learns a scale for every region. The figure
+# compares the scales of this ridge model with those of LSAP-C. Both maps use the same
+# colour scale, so the uniform map of LSAP-C shows that its scales did not change.
 
 # %%
 maps = {

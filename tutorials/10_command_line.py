@@ -45,7 +45,7 @@ brainlsap("simulate study --people 16 --atlas desikan82 --seed 1")
 # `check` lists the data that were found, how regions were mapped, and all faults. It
 # also detects data leakage, and covariates that predict the diagnosis. Read *Mapped*
 # and *Dropped* first. Exit code 2 means that the input has a fault. Here the second
-# command gives a column that does not exist.
+# command names a column that does not exist.
 
 # %%
 reading = "--atlas desikan82 --feature fdg --classes CN,EMCI"
@@ -91,9 +91,9 @@ print(*sorted(path.name for path in Path("maps").iterdir())[:6])
 # `fit` trains one model on the whole study, and `predict` applies it to new people.
 # Probabilities assume that the classes are as frequent as in the study. `predict`
 # prints these shares, and `--class-prior` changes them. The table of predictions
-# contains the ids of people, so keep it as private as the data. The new people here
+# contains the IDs of people, so keep it as private as the data. The new people here
 # come from another simulation, so `predict` also warns that their data differ from
-# those of the study. `--ids-are-new` confirms that equal ids in the two simulations
+# those of the study. `--ids-are-new` confirms that equal IDs in the two simulations
 # belong to different people.
 
 # %%

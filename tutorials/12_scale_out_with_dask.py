@@ -72,10 +72,9 @@ assert n_kept_after == n_kept + 3
 # the fits to the cluster of the current `Client`. For your cluster, replace
 # `SubprocessCluster` by the address of its scheduler: `Client("tcp://ADDRESS:8786")`.
 # The page "Command line" of the documentation has a job of Slurm that starts a
-# scheduler and workers.
-# The log of the scheduler shows whether the fits reached the workers. Each task is one
-# fit, or all fits of a fold that share a ridge. Use at least two workers, because
-# joblib does not send fits to a single worker.
+# scheduler and workers. The log of the scheduler shows whether the fits reached the
+# workers. Each task is one fit, or all fits of a fold that share a ridge model. Use at
+# least two workers, because joblib does not send fits to a single worker.
 
 
 # %%

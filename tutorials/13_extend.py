@@ -7,9 +7,9 @@
 # kernel for the LSAP models needs one more line in the package.
 #
 # **What comes out.** A new reader returns the weights of a list of edges in the order
-# of a new atlas. A new kernel, Taylor's series, stays below its error bound up to
-# degree 24; above this degree, only rounding errors of about 1e-15 remain. A new model
-# is evaluated on the folds of the package. Its balanced accuracy of 0.14 on 24
+# of a new atlas. The error of a new kernel, Taylor's series, stays below its bound up
+# to degree 24. Above this degree, only rounding errors of about 1e-15 remain. A new
+# model is evaluated on the folds of the package. Its balanced accuracy of 0.14 on 24
 # simulated people is not above chance (0.20).
 
 # %%

@@ -9,8 +9,8 @@
 # **What comes out.** In 30 simulated people with and without AD, LSAP-C has a balanced
 # accuracy of 1.00 in all three folds, with and without the logarithm of the
 # connectome's weights. Logistic regression reaches 0.96. A grid search selects the
-# network that starts from a ridge (1.00), not the plain network (0.83). The simulated
-# disease is strong; expect lower scores for patients.
+# network that starts from a ridge model (1.00), not the plain network (0.83). The
+# simulated disease is strong; expect lower scores for patients.
 
 # %%
 from pathlib import Path
@@ -142,8 +142,8 @@ ax.set(xlabel="learned scale", ylabel="regions", title="Scales of the best model
 fig.savefig(figures / "14_scales.png", dpi=110)
 
 # %% [markdown]
-# `cross_val_predict` predicts every scan with a model that was trained without this
-# person. Any metric of scikit-learn can use these predictions.
+# `cross_val_predict` predicts every scan with a model that was trained without the
+# person of this scan. Any metric of scikit-learn can use these predictions.
 
 # %%
 predicted = cross_val_predict(model, X, y, cv=folds, params=routed)
