@@ -92,9 +92,9 @@ ax.figure.savefig(figures / "07_scores.png", dpi=110)
 #
 # Patients are often older than controls, and brains change with age. Here people with
 # AD are 8 years older than people with CN, and the values of all regions decrease with
-# age. In one cohort, the disease also decreases a third of the regions. In the other
-# cohort, it has no effect. A good adjustment for age gives chance (0.5) in the second
-# cohort and a high score in the first.
+# age. In one cohort, the disease also decreases the values of a third of the regions.
+# In the other cohort, it has no effect. A good adjustment for age gives chance (0.5) in
+# the second cohort and a high score in the first.
 #
 # - *as read*: the features are not adjusted for age.
 # - *plain regression* (`regress_out="age"`): the slope of age is estimated from all

@@ -61,8 +61,8 @@ assert (demographics["p"] == "0.008").sum() == 1
 #
 # `make_models` creates models from their names in papers: LSAP with three ways to
 # compute the heat kernel (LSAP-C, LSAP-L, Exact), baselines and controls. Equal scores
-# of LSAP-C, LSAP-L and Exact are expected, because all three approximate the same
-# kernel.
+# of LSAP-C, LSAP-L and Exact are expected, because LSAP-C and LSAP-L approximate the
+# kernel that Exact computes.
 
 # %%
 # Few epochs, one start, 3 folds and one baseline, so that this runs in seconds. In a
