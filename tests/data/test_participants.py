@@ -226,7 +226,7 @@ def test_two_visits_called_baseline_are_refused(study, tiny, write):
         place = study / f"sub-05/ses-{name}"
         shutil.copytree(study / "sub-05/ses-M00", place)
     sessions(write, "sub-05", "Baseline\tCN\nbl\tCN\n")
-    with refused("sub-05: .*'baseline'; got .*Baseline, bl"):
+    with refused("sub-05: .*be the baseline; got .*Baseline, bl"):
         load_cohort(study, tiny, "fdg", scans="baseline")
 
 
