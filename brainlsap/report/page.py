@@ -648,7 +648,6 @@ def write_page(
         fold_warnings=_count_folds_by_warning(evaluation, withhold_names).items(),
         region_answers=region_answers,
         planted_text=regions.planted_text(evaluation),
-        scale_warning=regions.scale_warning(evaluation),
         confounding=""
         if is_external(evaluation)
         else confounding_text(evaluation, first_screen_variables["conclusions"]),

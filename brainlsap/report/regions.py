@@ -304,9 +304,10 @@ def scale_range_by_model(evaluation: Evaluation) -> dict[str, tuple[float, float
 def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
     """Return the models whose relative scales differ by `MIN_SCALE_RANGE` or more.
 
-    Networks that have no weight in any fold are left out, because no prediction uses
-    their scales.
+    Networks that have no weight in any fold are left out, and so is a ridge regression
+    that was not chosen in any fold, because no prediction uses their scales.
     """
+    is_ridge_unused = bool(scale_warning(evaluation))
     return [
         model_name
         for model_name, (smallest_scale, largest_scale) in scale_range_by_model(
@@ -314,6 +315,7 @@ def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
         ).items()
         if largest_scale - smallest_scale >= MIN_SCALE_RANGE
         and not has_unused_network(evaluation, model_name)
+        and not (is_ridge_unused and model_name == NESTED_RIDGES[2])
     ]
 
 
@@ -796,6 +798,13 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     )
     ranking_table = scale_ranking(evaluation)
     model_name = str(ranking_table["model"].iloc[0])
+    warning_text = scale_warning(evaluation)
+    if warning_text:
+        answer_text = (
+            "A small scale means that the model uses the region's own value. A large "
+            "scale means that the model averages over connected regions."
+        )
+        return RegionAnswer(question_text, answer_text, "", caution_text, warning_text)
     if not ranks_by_varied_scales(evaluation):
         smallest_scale, largest_scale = scale_range_by_model(evaluation)[model_name]
         answer_text = (
@@ -829,9 +838,10 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     ).to_numpy(float)
     if np.isfinite([mean_scale, lower_bound, upper_bound]).all():
         answer_text += (
-            " In one fit to all scans, the scale of this region before the division is "
-            f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} (95% posterior "
-            "interval)."
+            " In one fit to all scans, the absolute scale of this region, before the "
+            "division, is "
+            f"{interval_text(mean_scale, lower_bound, upper_bound, 2)} (with 95% "
+            "posterior interval)."
         )
     claim_text = (
         "For a region with a small scale, the model uses the region's own value. For a "
@@ -858,12 +868,11 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         answer_text,
         claim_text,
         caution_text,
-        scale_warning(evaluation),
     )
 
 
 def scale_warning(evaluation: Evaluation) -> str:
-    """Return that the scales shown are of a model that was never chosen; else "".
+    """Return that the ranking scales are of a model that was never chosen; else "".
 
     A network begins with the ridge regression that LSAP-R chooses, so the scales of a
     ridge regression that is not chosen in any fold affect no prediction.
@@ -881,8 +890,8 @@ def scale_warning(evaluation: Evaluation) -> str:
     ):
         return ""
     return (
-        f"These are scales of the model {ranking_model_name}, and no prediction of "
-        f"{main_model_name} uses this model. Do not report these scales."
+        f"No prediction of {main_model_name} uses the model {ranking_model_name}. "
+        "Therefore, this page names no region by its scale and shows no map of scales."
     )
 
 

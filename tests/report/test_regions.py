@@ -308,6 +308,11 @@ def test_scales_of_a_ridge_that_was_never_chosen_have_a_warning(tested):
         fits.loc[is_ridge, "report"] = f'{{"chosen": "{choice}"}}'
         study = replace(tested, fits=fits, ranking=ranking)
         assert bool(regions.scale_warning(study)) == is_warned
+        if is_warned:
+            assert not regions.ranks_by_varied_scales(study)
+            *_, scale = regions.answer_region_questions(study, ATLAS)
+            assert "names no region by its scale" in scale.warning
+            assert "region_" not in scale.answer
 
 
 def test_a_difference_is_called_neither_specific_nor_important(tested):
