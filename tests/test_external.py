@@ -617,8 +617,9 @@ def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, i
     coverage = [row | {"high": 0.95} for row in external_facts["coverage"]]
     calibration = [
         row
-        | {"slope": 1.0, "slope_low": 0.8, "slope_high": 1.2}
+        | {"slope": 1.0, "slope_low": 0.8, "slope_high": 1.2, "p_slope": 0.9}
         | {"intercept": 0.0, "intercept_low": -1, "intercept_high": 1}
+        | {"p_intercept": 0.9}
         for row in external_facts["calibration"]
     ]
     coverage[1]["high"] = 0.8 if is_low else 0.95
@@ -626,6 +627,7 @@ def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, i
     calibration[2] |= dict(
         zip(("intercept", "intercept_low", "intercept_high"), interval, strict=True)
     )
+    calibration[2]["p_intercept"] = 0.01 if is_low else 0.9
     changed = {"coverage": coverage, "calibration": calibration}
     settings = evaluation.settings | {"external": external_facts | changed}
     conclusions = draw_external_conclusions(replace(evaluation, settings=settings))
@@ -640,8 +642,9 @@ def test_one_interval_of_ten_that_misses_is_not_called_an_error(evaluation):
     external_facts = evaluation.settings["external"]
     calibration = [
         row
-        | {"slope": 1.0, "slope_low": 0.8, "slope_high": 1.2}
+        | {"slope": 1.0, "slope_low": 0.8, "slope_high": 1.2, "p_slope": 0.9}
         | {"intercept": 0.0, "intercept_low": -1, "intercept_high": 1}
+        | {"p_intercept": 0.9}
         for row in external_facts["calibration"]
     ]
     calibration[1] |= {"intercept": -1.0, "intercept_low": -1.9, "intercept_high": -0.1}

@@ -65,6 +65,8 @@ _N_NEWTON_STEPS = 50
 NORMAL_QUANTILE = 1.959963984540054  # of 95% intervals
 # Probabilities of 0 and 1 have no finite log-odds.
 _SMALLEST_PROBABILITY = 1e-9
+N_CALIBRATION_DRAWS = 2000
+"""Number of draws of classes from the probabilities that are tested."""
 # A larger slope means that the class and the rest are separated.
 _MAX_SLOPE = 100.0
 
@@ -1155,8 +1157,11 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
     -------
     DataFrame
         class, people, mean_probability, frequency (over people), slope, slope_low,
-        slope_high, intercept, intercept_low, intercept_high. Every person counts once;
-        95 % intervals are by robust standard errors over people. NaN where a class
+        slope_high, intercept, intercept_low, intercept_high, p_slope, p_intercept.
+        Every person counts once; 95 % intervals are by robust standard errors over
+        people. The p-values are of score tests of slope 1 and intercept 0, compared
+        with classes that are drawn from the probabilities, and corrected for all slopes
+        and intercepts by the largest statistic of each draw. NaN where a class
         has no people, or is separated from the rest. No rows without probabilities.
     """
     model = model or evaluation.models[0]
@@ -1190,7 +1195,76 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
                     ),
                 }
             )
-    return pd.DataFrame(table_records)
+    calibration_records = pd.DataFrame(table_records)
+    if calibration_records.empty:
+        return calibration_records
+    p_values = _test_calibration(
+        prediction_table[probability_column_names].to_numpy(float),
+        pd.Index(evaluation.cohort.classes).get_indexer(prediction_table["truth"]),
+        person_codes,
+        calibration_records[["slope", "intercept"]].notna().to_numpy(),
+    )
+    return calibration_records.assign(
+        p_slope=p_values[:, 0], p_intercept=p_values[:, 1]
+    )
+
+
+def _test_calibration(
+    P: np.ndarray, y: np.ndarray, person_codes: np.ndarray, is_tested: np.ndarray
+) -> np.ndarray:
+    """Return family-wise p-values of slope and intercept, shape (n_classes, 2).
+
+    The scores of both at slope 1 and intercept 0 are sums over people. The class of a
+    person is drawn from the mean probabilities of the person's scans. Unlike a Wald
+    test, this holds its level in small classes.
+    """
+    row_weights = 1 / np.bincount(person_codes)[person_codes]
+    P_clipped = P.clip(_SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
+    log_odds = np.log(P_clipped) - np.log1p(-P_clipped)
+    variances = row_weights[:, None] * P_clipped * (1 - P_clipped)
+    # The slope is tested beyond the intercept.
+    centered_log_odds = log_odds - (variances * log_odds).sum(0) / variances.sum(0)
+    score_factors = np.stack([centered_log_odds, np.ones_like(P)], axis=2)
+    score_factors *= row_weights[:, None, None]
+    n_people = person_codes.max() + 1
+    person_factors = np.zeros((n_people, *score_factors.shape[1:]))
+    np.add.at(person_factors, person_codes, score_factors)
+    person_probabilities = np.zeros((n_people, P.shape[1]))
+    np.add.at(person_probabilities, person_codes, row_weights[:, None] * P)
+    expected_scores = np.einsum("ik,ikj->kj", person_probabilities, person_factors)
+    score_sds = np.sqrt(
+        np.einsum(
+            "ik,ikj->kj",
+            person_probabilities * (1 - person_probabilities),
+            person_factors**2,
+        )
+    )
+    is_class = y[:, None] == np.arange(P.shape[1])
+    scores = np.einsum("ik,ikj->kj", is_class, score_factors)
+    is_tested = is_tested & (score_sds > 0)
+    z = np.divide(
+        abs(scores - expected_scores),
+        score_sds,
+        out=np.zeros_like(scores),
+        where=is_tested,
+    )
+    rng = np.random.default_rng(0)
+    thresholds = person_probabilities.cumsum(axis=1)[:, :-1]
+    n_larger = np.ones_like(z)
+    for _ in range(N_CALIBRATION_DRAWS):
+        drawn_codes = (rng.random((n_people, 1)) > thresholds).sum(axis=1)
+        drawn_scores = np.zeros_like(scores)
+        np.add.at(
+            drawn_scores, drawn_codes, person_factors[np.arange(n_people), drawn_codes]
+        )
+        drawn_z = np.divide(
+            abs(drawn_scores - expected_scores),
+            score_sds,
+            out=np.zeros_like(scores),
+            where=is_tested,
+        )
+        n_larger += drawn_z.max() >= z
+    return np.where(is_tested, n_larger / (N_CALIBRATION_DRAWS + 1), np.nan)
 
 
 def independent_difference(

@@ -16,6 +16,7 @@ from brainlsap.evaluation import (
     Evaluation,
 )
 from brainlsap.evaluation import ranking as ranks
+from brainlsap.evaluation.comparison import N_CALIBRATION_DRAWS
 from brainlsap.evaluation.confounds import list_step_phrases
 from brainlsap.evaluation.connectome_worth import Verdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
@@ -871,5 +872,6 @@ TEMPLATES.globals |= {
     "n_exchanges": tables.N_EXCHANGES,
     "EXCHANGE_PHRASE": EXCHANGE_PHRASE,
     "n_audited": N_PERMUTATIONS,
+    "N_CALIBRATION_DRAWS": N_CALIBRATION_DRAWS,
     "n_selected": " or ".join(map(str, N_SELECTED)),
 }
