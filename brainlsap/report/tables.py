@@ -1181,9 +1181,9 @@ def region_table(
     DataFrame
         rank, region, short name where it is another, coordinates (MNI152, mm); relative
         scale (to the median of the fold; mean over folds) and ranks with their range
-        over all fits (of 20 or more the middle 95%); scale (median over folds); scale
-        of one fit to all scans, with its 95% posterior interval, where the ranking has
-        it;
+        over all fits (of 20 or more the middle 95%); absolute scale (median over
+        folds), and that of one fit to all scans with its 95% posterior interval, where
+        the ranking has it;
         family-wise p of effect and contrast, as of
         :func:`brainlsap.evaluation.compare_regions`, where at least 99 permutations
         were made; remark (planted, tied, not learned: a scale that kept within 5% of
@@ -1217,9 +1217,9 @@ def region_table(
     paper_table["ranks of fits"] = rank_range_texts.mask(
         rank_bound_table.nunique(axis=1) == 1, rank_bound_table["rank_low"]
     )
-    paper_table["scale"] = top_table["scale"].map(spread_text)
+    paper_table["absolute scale"] = top_table["scale"].map(spread_text)
     if "fit_low" in top_table:
-        paper_table["scale, one fit [95%]"] = number_texts(
+        paper_table["absolute scale, one fit [95%]"] = number_texts(
             top_table, {"fit_scale": "scale"}, 2
         )
     if "p_effect" in top_table:
