@@ -918,7 +918,7 @@ class ModelEntry(NamedTuple):
         check_choice("role", self.role, ROLES)
         if self.role == "control" and (not self.phrase or self.is_variant is None):
             raise ParameterError(
-                f"the baseline model {model_name!r} requires phrase=, which describes "
+                f"the control {model_name!r} requires phrase=, which describes "
                 "the model in reports, and is_variant=, which states whether the model "
                 "is otherwise identical to LSAP-C."
             )

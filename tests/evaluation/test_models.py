@@ -142,9 +142,7 @@ def test_two_models_of_one_name_are_refused(monkeypatch):
     with pytest.raises(ParameterError, match="role must be one of"):
         MODELS["new"] = entry._replace(role="rival")
     for fields in ({}, {"phrase": "blind"}, {"is_variant": True}):
-        with pytest.raises(
-            ParameterError, match="the baseline model 'new' requires phrase="
-        ):
+        with pytest.raises(ParameterError, match="the control 'new' requires phrase="):
             MODELS["new"] = entry._replace(role="control", **fields)
     monkeypatch.setitem(NETWORKS, "toy", NetworkKind("Linear SVM", "A copy."))
     with pytest.raises(ParameterError, match="linear SVM and Linear SVM"):
