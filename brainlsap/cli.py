@@ -100,7 +100,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     for function in COMMAND_FUNCTIONS:
         command_name = function.__name__.replace("_", "-")
-        summary, _, examples_text = (inspect.getdoc(function) or "").partition("\n\n")
+        summary_line, _, examples_text = (inspect.getdoc(function) or "").partition(
+            "\n\n"
+        )
         usage_words = ["brainlsap", command_name]
         for option in options_of(function.__name__):
             if option.is_positional:
@@ -109,8 +111,8 @@ def build_parser() -> argparse.ArgumentParser:
                 usage_words.append(f"{option.flag} {option.metavar}")
         subparser = command_parsers.add_parser(
             command_name,
-            help=summary[0].lower() + summary[1:].rstrip("."),
-            description=summary,
+            help=summary_line[0].lower() + summary_line[1:].rstrip("."),
+            description=summary_line,
             epilog=examples_text,
             usage=" ".join([*usage_words, "[options]"]),
             argument_default=argparse.SUPPRESS,  # The functions hold the defaults.
@@ -144,7 +146,7 @@ def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None
         argument_settings["choices"] = option.choices
     elif option.metavar:
         argument_settings["metavar"] = option.metavar
-        argument_settings["type"] = partial(_parse_value, option)
+        argument_settings["type"] = partial(_parse_option_value, option)
     else:
         argument_settings["action"] = "store_true"
     if option.is_repeatable:
@@ -171,7 +173,7 @@ def _describe_unknown_arguments(
     return f"{message}. brainlsap {command_name.replace('_', '-')} --help lists all"
 
 
-def _parse_value(option: Option, value_text: str) -> Any:
+def _parse_option_value(option: Option, value_text: str) -> Any:
     """Convert text to the option's value; raise the error that argparse expects."""
     try:
         return option.parse(value_text)
@@ -242,8 +244,8 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     """Run one command; return the exit code."""
     parser = build_parser()
     parsed_arguments, unknown_arguments = parser.parse_known_args(arguments)
-    call_options = vars(parsed_arguments)
-    command_function: Callable[..., None] = call_options.pop("call")
+    value_by_option = vars(parsed_arguments)
+    command_function: Callable[..., None] = value_by_option.pop("call")
     if unknown_arguments:
         parser.error(
             _describe_unknown_arguments(command_function.__name__, unknown_arguments)
@@ -253,13 +255,13 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     atexit.register(gc.freeze)
     warnings.formatwarning = lambda text, *_, **__: f"Warning: {text}\n"
     try:
-        input_path = call_options.get("study", call_options.get("results", "."))
+        input_path = value_by_option.get("study", value_by_option.get("results", "."))
         if not Path(input_path).exists():  # Fail before the slow imports.
             raise BrainlsapError(
                 "there is no such file or folder. Check the path", path=input_path
             )
         with format_options(_make_option_format(command_function.__name__)):
-            command_function(**call_options)
+            command_function(**value_by_option)
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {error}", file=sys.stderr)
         if isinstance(error, CohortError) and command_function in (fit, run):
@@ -269,16 +271,18 @@ def _run_command(arguments: Sequence[str] | None) -> int:
                 file=sys.stderr,
             )
         if isinstance(error, CohortError) and command_function in (evaluate, predict):
-            _print_suggestions_for_model(command_function.__name__, call_options, error)
+            _print_suggestions_for_model(
+                command_function.__name__, value_by_option, error
+            )
         return 2
     except KeyboardInterrupt as interruption:
-        notes = getattr(interruption, "__notes__", [])
-        if command_function is run and not notes:
-            notes = ["No fits are stored."]
+        interruption_notes = getattr(interruption, "__notes__", [])
+        if command_function is run and not interruption_notes:
+            interruption_notes = ["No fits are stored."]
         message = " ".join(
             [
                 "brainlsap: the command was interrupted and left no incomplete files.",
-                *notes,
+                *interruption_notes,
                 "Run the same command again to continue.",
             ]
         )
@@ -766,7 +770,7 @@ def _list_unusual_scan_lines(quality_table: "pd.DataFrame") -> list[str]:
     ]
 
 
-def _warn_of_data(
+def _print_data_warnings(
     study_path: str, cohort: "Cohort", value_by_option: OptionValues
 ) -> None:
     """Print which data of a fit may be wrong: copies, labels as features, odd scans."""
@@ -851,7 +855,7 @@ def run(study: str, out: str, **options: Any) -> None:
     print(
         shown_score_table.drop(columns="remark", errors="ignore").to_string(index=False)
     )
-    for model_name, model_remark in brainlsap.report.tables.model_remarks(
+    for model_name, model_remark in brainlsap.report.tables.find_remark_by_model(
         evaluation
     ).items():
         print(f"{model_name}: {model_remark}")
@@ -974,7 +978,7 @@ def fit(
         model_name, **value_by_model_option
     )
     cohort = _load_cohort(study, value_by_reading_option, value_by_study_option)
-    _warn_of_data(study, cohort, options)
+    _print_data_warnings(study, cohort, options)
     step_options = _select_options(
         value_by_study_option, brainlsap.evaluation.confounds.STEP_OPTIONS
     )
@@ -1024,7 +1028,7 @@ def predict(
     count_items = prediction_table["predicted"].value_counts().items()
     print(
         "Numbers of scans by predicted class: "
-        + ", ".join(f"{class_name} {count}" for class_name, count in count_items)
+        + ", ".join(f"{class_name} {n_scans}" for class_name, n_scans in count_items)
     )
     share_items = prediction_table.attrs["class_prior"].items()
     shares_text = ", ".join(
@@ -1059,7 +1063,7 @@ def predict(
         )
         print(f"Table: {table_path}")
         for figure_path, scan_contribution_table in contribution_table_by_path.items():
-            _draw_contributions(
+            _save_contribution_figure(
                 classifier, cohort, scan_contribution_table, figure_path
             )
             print(f"Figure: {figure_path}")
@@ -1082,7 +1086,7 @@ def _print_label_coverage(
     prediction_table: "pd.DataFrame", class_names: list[str]
 ) -> None:
     """Print the coverage in labelled people, and the labels that are no classes."""
-    known_labels = prediction_table["label"].dropna()
+    known_label_series = prediction_table["label"].dropna()
     is_class = prediction_table["label"].isin(class_names)
     is_in_training = prediction_table.attrs["is_in_training"]
     is_measured = [
@@ -1101,7 +1105,9 @@ def _print_label_coverage(
             f"Note: {n_in_training} in the training, so the measured coverage does "
             "not count them."
         )
-    unknown_label_counts = known_labels[~known_labels.isin(class_names)].value_counts()
+    unknown_label_counts = known_label_series[
+        ~known_label_series.isin(class_names)
+    ].value_counts()
     if len(unknown_label_counts):
         labels_text = brainlsap.external.label_counts_text(unknown_label_counts)
         print(
@@ -1130,7 +1136,10 @@ def _print_coverage(coverage_records: Sequence[Mapping[Any, Any]]) -> None:
         class_record["coverage"] * class_record["people"]
         for class_record in coverage_records
     ]
-    if any(abs(number - round(number)) > 1e-9 for number in n_covered_by_class):
+    if any(
+        abs(n_covered_people - round(n_covered_people)) > 1e-9
+        for n_covered_people in n_covered_by_class
+    ):
         print(
             "If a participant has several scans, the coverage of the participant is "
             "the share of these scans whose set contains the true class."
@@ -1168,7 +1177,7 @@ def _make_contribution_table_by_path(
     }
 
 
-def _draw_contributions(
+def _save_contribution_figure(
     classifier: Any,
     cohort: "Cohort",
     scan_contribution_table: "pd.DataFrame",
@@ -1338,24 +1347,24 @@ def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionVal
     """
     flag_options = dict(value_by_option)
     config_path = flag_options.pop("config", None)
-    file_settings = {} if config_path is None else read_config(config_path)
+    value_by_file_option = {} if config_path is None else read_config(config_path)
     fold_option_names = ("cv", "leave_out", "splits")
     if any(fold_option_name in flag_options for fold_option_name in fold_option_names):
         # These options exclude each other: a flag replaces all three of the file.
         for fold_option_name in fold_option_names:
-            file_settings.pop(fold_option_name, None)
-    file_settings |= flag_options
+            value_by_file_option.pop(fold_option_name, None)
+    value_by_file_option |= flag_options
     option_names_by_recipient = [
         option_names(recipient_name) for recipient_name in ("reading", "study", "model")
     ]
-    lost_names = file_settings.keys() - set(chain(*option_names_by_recipient))
+    lost_names = value_by_file_option.keys() - set(chain(*option_names_by_recipient))
     if lost_names:
         raise TypeError(
             f"no function takes the options {sorted(lost_names)}. Add their "
             "recipients to OPTIONS."
         )
     return [
-        _select_options(file_settings, names_to_keep)
+        _select_options(value_by_file_option, names_to_keep)
         for names_to_keep in option_names_by_recipient
     ]
 

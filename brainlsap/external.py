@@ -115,8 +115,8 @@ def read_labelled_people(
     if get_label_series(cohort, label) is None:
         if is_cohort_file(folder):
             covariate_table = cohort.table.iloc[:, len(KEY_COLUMNS) :]
-            label_column_of_file = {cohort.label_name: cohort.table["label"]}
-            scan_table = covariate_table.assign(**label_column_of_file)
+            label_series_by_name = {cohort.label_name: cohort.table["label"]}
+            scan_table = covariate_table.assign(**label_series_by_name)
         else:
             scan_table = _read_scan_table(model, folder, label, **options)
         label_findings = _find_label_faults(model, scan_table, label, merge_classes)
@@ -168,7 +168,9 @@ def _find_label_faults(
     column_name = name_by_lower_case.get(label_name.lower())
     if column_name is None:
         return [
-            _describe_missing_label(model, scan_table, label_name, has_merged_classes)
+            _make_missing_label_finding(
+                model, scan_table, label_name, has_merged_classes
+            )
         ]
     label_series = scan_table[column_name].dropna().astype(str)
     unknown_label_counts = _count_unknown_labels(model, label_series)
@@ -179,7 +181,7 @@ def _find_label_faults(
     return [Finding(message, FAULT, values=_make_assignment_fields(class_by_label))]
 
 
-def _describe_missing_label(
+def _make_missing_label_finding(
     model: PackedClassifier,
     scan_table: pd.DataFrame,
     label_name: str,
@@ -243,9 +245,9 @@ def _count_unknown_labels(
     Labels that were merged in the fit are known.
     """
     model_origin = model.origin_
-    merged_in_fit = model_origin.facts.get("merged_classes") or {}
+    originals_by_merged_class = model_origin.facts.get("merged_classes") or {}
     known_labels = {str(class_name) for class_name in model_origin.classes}
-    for original_labels in merged_in_fit.values():
+    for original_labels in originals_by_merged_class.values():
         known_labels |= {str(label) for label in original_labels}
     return label_series[~label_series.isin(known_labels)].value_counts()
 
@@ -331,8 +333,8 @@ def _complete_labels_by_class(
     class_by_label = {
         str(class_name): str(class_name) for class_name in model_origin.classes
     }
-    merged_in_fit = model_origin.facts.get("merged_classes") or {}
-    for class_name, original_labels in merged_in_fit.items():
+    originals_by_merged_class = model_origin.facts.get("merged_classes") or {}
+    for class_name, original_labels in originals_by_merged_class.items():
         class_by_label |= dict.fromkeys(map(str, original_labels), str(class_name))
     unknown_classes = [
         new_class for new_class in labels_by_class if new_class not in class_by_label
@@ -562,21 +564,21 @@ def make_coverage_table(
 
     `prediction_table` has participant, truth (a class) and the set of each scan.
     """
-    predicted_sets = prediction_table[SET_COLUMN].str.split(SET_JOINER, regex=False)
-    true_labels = prediction_table["truth"]
+    set_classes_series = prediction_table[SET_COLUMN].str.split(SET_JOINER, regex=False)
+    true_label_series = prediction_table["truth"]
     scan_coverage_table = pd.DataFrame(
         {
-            "class": true_labels,
+            "class": true_label_series,
             "participant": prediction_table["participant"],
             "covered": [
                 true_class in set_classes
                 for true_class, set_classes in zip(
-                    true_labels, predicted_sets, strict=True
+                    true_label_series, set_classes_series, strict=True
                 )
             ],
             "size": [
                 len(set(set_classes) & set(class_names))
-                for set_classes in predicted_sets
+                for set_classes in set_classes_series
             ],
         }
     )

@@ -206,11 +206,11 @@ def _convert_shares(option_value: object) -> str | dict[str, float]:
 def _parse_shares(shares_text: str) -> str | dict[str, float]:
     if "=" not in shares_text:
         return shares_text
-    share_of_class = {}
+    share_by_class = {}
     for assignment in _split_names(shares_text):
         class_name, _, share_text = assignment.rpartition("=")
-        share_of_class[class_name.strip()] = _parse_number(share_text)
-    return share_of_class
+        share_by_class[class_name.strip()] = _parse_number(share_text)
+    return share_by_class
 
 
 TEXT = OptionKind("text", _convert_text, str)

@@ -331,7 +331,7 @@ def _regional_values_by_name(
     connectomes: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """Return regional values by name: features, and strengths of own connectomes."""
-    values_by_name = {
+    regional_values_by_name = {
         feature_name: features[..., feature_index]
         for feature_index, feature_name in enumerate(feature_names)
     }
@@ -340,28 +340,28 @@ def _regional_values_by_name(
         node_strengths = connectomes.sum(axis=2, dtype=np.float64)
         node_strengths -= connectomes.diagonal(axis1=1, axis2=2)
         is_linked = node_strengths > 0
-        values_by_name["connectome"] = np.log(
+        regional_values_by_name["connectome"] = np.log(
             node_strengths, out=np.full(node_strengths.shape, np.nan), where=is_linked
         )
-    return values_by_name
+    return regional_values_by_name
 
 
 def _measure_side_differences(
     model: PackedClassifier, cohort: Cohort
 ) -> dict[str, Any]:
     """Return how the hemispheres differ in the values that a model uses, by name."""
-    values_by_name = _regional_values_by_name(
+    regional_values_by_name = _regional_values_by_name(
         model, cohort.feature_names, cohort.features, cohort.connectomes
     )
     return {
         value_name: learn_asymmetry_record(
             region_values, cohort.groups, cohort.atlas.homotopic
         )
-        for value_name, region_values in values_by_name.items()
+        for value_name, region_values in regional_values_by_name.items()
     }
 
 
-def _warn_of_exchanged_sides(
+def _warn_and_list_side_notes(
     model: PackedClassifier,
     cohort: Cohort,
     connectomes: np.ndarray,
@@ -372,13 +372,13 @@ def _warn_of_exchanged_sides(
     Nothing is known of the sides in files of models that hold no asymmetry.
     """
     model_origin = model.origin_
-    values_by_name = _regional_values_by_name(
+    regional_values_by_name = _regional_values_by_name(
         model, model_origin.feature_names, features, connectomes
     )
     note_texts = list[str]()
     for value_name, side_record in model_origin.facts.get("sides", {}).items():
         side_comparison = compare_sides(
-            values_by_name[value_name], cohort.groups, side_record
+            regional_values_by_name[value_name], cohort.groups, side_record
         )
         if side_comparison is SideComparison.EXCHANGED:
             warnings.warn(f"{exchanged_sides_text(value_name)}.", stacklevel=3)
@@ -414,7 +414,7 @@ def _find_sparse_scan_faults(
     ]
 
 
-def _skip_sparse_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
+def _leave_out_sparse_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return the cohort without scans that lack most values, if faults are skipped."""
     if not cohort.reading_options.skip_faulty:
         return cohort
@@ -626,7 +626,7 @@ def read_people(
     if folder is not None and is_cohort_file(folder):
         # The options of the fit are left out: `predict_people` compares them with
         # those stored in the cohort.
-        return _skip_sparse_scans(model, read_study(folder, **options))
+        return _leave_out_sparse_scans(model, read_study(folder, **options))
     stored_atlas_name = str(stored_reading_options.atlas)
     is_atlas_bundled = str(Path(stored_atlas_name)) in available_atlases()
     if not (is_atlas_bundled or "atlas" in options or Path(stored_atlas_name).exists()):
@@ -646,7 +646,7 @@ def read_people(
             raise
         findings = [_adapt_advice_to_model(finding) for finding in error.findings]
         raise error.with_findings(folder, findings) from None
-    return _skip_sparse_scans(model, cohort)
+    return _leave_out_sparse_scans(model, cohort)
 
 
 def _uses_own_connectomes(model: PackedClassifier) -> bool:
@@ -913,7 +913,7 @@ def predict_people(
     scan_names = cohort.table["scan"]
     _check_missing_values(model, features, scan_names)
     is_unlike_connectome = _flag_unlike_connectomes(model, connectomes, scan_names)
-    side_notes = _warn_of_exchanged_sides(model, cohort, connectomes, features)
+    side_notes = _warn_and_list_side_notes(model, cohort, connectomes, features)
     is_in_training, has_training_id = flag_training_scans(
         model, cohort, connectomes, features
     )
@@ -1038,8 +1038,8 @@ def contribution_table(
         )
     connectomes, features = match_regions_and_features(model, cohort)
     features = _deconfound_features(model, cohort, features)
-    contributions = model.region_contributions(pack(connectomes, features))
-    n_scans, _, n_targets = contributions.shape
+    contribution_array = model.region_contributions(pack(connectomes, features))
+    n_scans, _, n_targets = contribution_array.shape
     target_names = (
         ["stage"]
         if n_targets == 1
@@ -1050,7 +1050,7 @@ def contribution_table(
         names=["row", "region", "target"],
     )
     region_contribution_table = pd.DataFrame(
-        {"contribution": contributions.ravel()}, row_multiindex
+        {"contribution": contribution_array.ravel()}, row_multiindex
     ).reset_index()
     scan_table = cohort.table[["scan", "participant"]].reset_index(drop=True)
     column_names = ["scan", "participant", "region", "target", "contribution"]

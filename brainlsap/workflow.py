@@ -210,7 +210,7 @@ def run_study(
     results_folder = check_results_folder(out)
     cohort = _merge_classes_of(cohort, merge_classes)
     subgroup_columns = choose_subgroups(cohort.table, subgroups)
-    user_models = models if isinstance(models, Mapping) else {}
+    user_model_by_name = models if isinstance(models, Mapping) else {}
     model_settings = {
         "preset": preset,
         "random_state": random_state,
@@ -249,7 +249,7 @@ def run_study(
             cohort.reading_options.to_jsonable() | model_settings
         )
         study_options |= analysis_options | {"feature": list(cohort.feature_names)}
-        for model_name, model in user_models.items():
+        for model_name, model in user_model_by_name.items():
             model_parameters = to_jsonable(split_model_and_role(model)[0].get_params())
             study_options |= {
                 f"{model_name}__{parameter_name}": parameter_value
@@ -391,8 +391,10 @@ def _make_model_by_name(
     **model_settings: Any,
 ) -> dict[str, Any]:
     """Return the models of a study by name: the user's own, named ones, baselines."""
-    user_models = models if isinstance(models, Mapping) else {}
-    model_names = ({models} if isinstance(models, str) else {*models}) - {*user_models}
+    user_model_by_name = models if isinstance(models, Mapping) else {}
+    model_names = ({models} if isinstance(models, str) else {*models}) - {
+        *user_model_by_name
+    }
     if adds_baselines:
         model_names.add("baselines")
     if covariate_names:
@@ -401,7 +403,7 @@ def _make_model_by_name(
     for estimator, _ in model_by_name.values():
         if isinstance(estimator, CovariateClassifier):
             estimator.set_params(covariate_names=tuple(covariate_names))
-    return {**user_models, **model_by_name}
+    return {**user_model_by_name, **model_by_name}
 
 
 def _remove_empty_folders(*folders: Path) -> None:
@@ -576,31 +578,31 @@ def merge_classes(
                 "classes. Write it in one class only."
             )
     n_scans_by_class = cohort.table["label"].value_counts().reindex(cohort.classes)
-    absent_classes = find_absent_class_faults(
+    absent_class_findings = find_absent_class_faults(
         cohort.label_name, all_originals, n_scans_by_class
     )
-    if absent_classes:
+    if absent_class_findings:
         raise CohortError(
             f"{option_text('merge_classes')} cannot be applied because of these faults",
-            absent_classes,
+            absent_class_findings,
         )
-    class_of_original = {
+    class_by_original = {
         class_name: new_class_name
         for new_class_name, original_names in originals_by_class.items()
         for class_name in original_names
     }
-    new_labels = cohort.table["label"].map(class_of_original)
-    description = ", ".join(
+    new_label_series = cohort.table["label"].map(class_by_original)
+    merging_text = ", ".join(
         f"{new_class} = {' + '.join(original_names)}"
         for new_class, original_names in originals_by_class.items()
     )
-    if new_labels.nunique() < 2:
+    if new_label_series.nunique() < 2:
         raise CohortError(
             f"{option_text('merge_classes')} must result in at least two classes; got "
-            f"{description} from scans of the classes {', '.join(cohort.classes)}."
+            f"{merging_text} from scans of the classes {', '.join(cohort.classes)}."
         )
-    is_selected = new_labels.notna().to_numpy()
-    findings = [Finding(f"classes merged: {description}", kind=CLASSES)]
+    is_selected = new_label_series.notna().to_numpy()
+    findings = [Finding(f"classes merged: {merging_text}", kind=CLASSES)]
     if not is_selected.all():
         n_left_out_by_class = cohort.table["label"][~is_selected].value_counts()
         counts_text = describe_counts(n_left_out_by_class.items())
@@ -609,7 +611,9 @@ def merge_classes(
     selected_cohort = cohort.select(is_selected, fate=OTHER_CLASS)
     return replace(
         selected_cohort,
-        table=selected_cohort.table.assign(label=new_labels[is_selected].to_numpy()),
+        table=selected_cohort.table.assign(
+            label=new_label_series[is_selected].to_numpy()
+        ),
         classes=tuple(originals_by_class),
         classes_ordered=True,  # They are in the order of `merged`.
         findings=(*cohort.findings, *findings),

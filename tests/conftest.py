@@ -226,5 +226,5 @@ def draw_scores_alone(patch):
     def return_nothing(*_, **__):
         return ""
 
-    patch.setattr(page, "report_figures", draw_scores)
+    patch.setattr(page, "draw_report_figures", draw_scores)
     patch.setattr(page, "interactive_brain_html", return_nothing)

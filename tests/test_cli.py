@@ -183,7 +183,7 @@ def test_check_ends_with_2_where_somebody_is_there_twice(own_study, capsys):
 
 def test_a_fit_warns_of_copies_and_unusual_scans(small_cohort, capsys):
     """It warns of what `check` refuses or lists."""
-    cli._warn_of_data("study", small_cohort, {})
+    cli._print_data_warnings("study", small_cohort, {})
     assert capsys.readouterr().out == ""
     features = np.array(small_cohort.features)
     other = int(np.flatnonzero(small_cohort.groups != small_cohort.groups[0])[0])
@@ -191,7 +191,7 @@ def test_a_fit_warns_of_copies_and_unusual_scans(small_cohort, capsys):
     connectomes = np.array(small_cohort.connectomes)
     connectomes[2] *= 1e-6
     faulty = replace(small_cohort, features=features, connectomes=connectomes)
-    cli._warn_of_data("study", faulty, {"models": "LSAP-R", "feature": "fdg"})
+    cli._print_data_warnings("study", faulty, {"models": "LSAP-R", "feature": "fdg"})
     printed = " ".join(capsys.readouterr().out.split())
     scans = small_cohort.table["scan"]
     assert f"{scans[0]}, {scans[other]}" in printed
@@ -603,8 +603,8 @@ def test_existing_exports_are_refused_together_before_anything_is_made(
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("brainlsap.report.page.report_tables", fail)
-    monkeypatch.setattr("brainlsap.report.page.report_figures", fail)
+    monkeypatch.setattr("brainlsap.report.page.make_report_tables", fail)
+    monkeypatch.setattr("brainlsap.report.page.draw_report_figures", fail)
     names = ("tables/scores.tex", "tables/flow.md", "figures/classes.pdf")
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -213,9 +213,9 @@ def plot_regions(
     ParameterError
         If there is nothing to draw, or a value, view, limit or width cannot be used.
     """
-    max_width_mm, max_height_mm = _available_size(width, figure)
+    max_width_mm, max_height_mm = _find_available_size_mm(width, figure)
     atlas = load_atlas(atlas)
-    map_table = region_maps(values, atlas)
+    map_table = make_map_table(values, atlas)
     scalar_mappables, bar_labels = _make_mappables_and_labels(
         map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
@@ -257,7 +257,7 @@ def plot_regions(
                 picture_by_view,
                 list(map_table.columns),
                 bar_labels,
-                _tick_texts(scalar_mappables),
+                _list_tick_texts(scalar_mappables),
                 _find_bars_with_missing_regions(
                     map_table, picture_by_view, len(scalar_mappables)
                 ),
@@ -323,7 +323,9 @@ def plot_regions(
     return drawing_figure
 
 
-def _available_size(figure_width_mm: float, figure: object) -> tuple[float, float]:
+def _find_available_size_mm(
+    figure_width_mm: float, figure: object
+) -> tuple[float, float]:
     """Return the width and the largest height of the drawing, in mm."""
     check_width(figure_width_mm)
     if figure is None:
@@ -581,7 +583,7 @@ def plot_effects(
     Parameters
     ----------
     evaluation : Evaluation
-        With `region_tests` of :func:`brainlsap.evaluation.compare_regions`.
+        With `region_test_table` of :func:`brainlsap.evaluation.compare_regions`.
     feature : str, optional
         By default the first.
     atlas : str, Path or Atlas, optional
@@ -602,16 +604,16 @@ def plot_effects(
     Raises
     ------
     ParameterError
-        If the evaluation has no `region_tests`, or the feature is unknown.
+        If the evaluation has no `region_test_table`, or the feature is unknown.
     """
     check_evaluation_given(evaluation)
     feature_names = evaluation.cohort.feature_names
     feature = feature or feature_names[0]
     check_choice("feature", feature, feature_names)
     title_by_column = difference_title_by_column(evaluation)
-    region_tests: Any = evaluation.region_tests
-    feature_tests = region_tests[region_tests["feature"] == feature]
-    map_table = feature_tests.set_index("region")[list(title_by_column)]
+    region_test_table: Any = evaluation.region_tests
+    feature_test_table = region_test_table[region_test_table["feature"] == feature]
+    map_table = feature_test_table.set_index("region")[list(title_by_column)]
     map_table = map_table.rename(columns=title_by_column).dropna(axis=1, how="all")
     if map_table.empty:
         raise ParameterError(
@@ -659,7 +661,7 @@ def plot_effects(
     return effects_figure
 
 
-def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
+def make_map_table(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     """Return a row a region and a column a map ("" for a single one); NaN if absent."""
     has_row_numbers = isinstance(getattr(values, "index", None), pd.RangeIndex)
     if has_row_numbers or not isinstance(values, Mapping | pd.Series | pd.DataFrame):
@@ -675,12 +677,12 @@ def region_maps(values: RegionValues, atlas: Atlas) -> pd.DataFrame:
     if not map_by_title or is_single_map:
         map_by_title = {"": values}
     map_table = pd.DataFrame(index=list(atlas.names))
-    for title, map_values in map_by_title.items():
+    for title, map_series in map_by_title.items():
         # Match before anything becomes a dict: an index may hold a name twice.
-        region_indices = atlas.match(list(map_values.keys()))
+        region_indices = atlas.match(list(map_series.keys()))
         region_values = np.full(len(atlas), np.nan)
         try:
-            region_values[region_indices] = list(dict(map_values).values())
+            region_values[region_indices] = list(dict(map_series).values())
         except (TypeError, ValueError) as error:
             map_title = f"values {title}".rstrip()
             raise ParameterError(
@@ -768,7 +770,7 @@ def make_scalar_mappable(
     return ScalarMappable(Normalize(lower_limit, upper_limit, clip=True), colormap)
 
 
-def region_colors(
+def compute_region_rgba(
     region_values: np.ndarray, scalar_mappable: ScalarMappable
 ) -> np.ndarray:
     """Return RGBA of every region (n_rois + 1, 4); the last, -1, is of no region."""
@@ -803,15 +805,15 @@ def _draw_layout(
 ) -> None:
     """Draw views, names, colour bars and the title at their places."""
     for placed_view in figure_layout.placed_views:
-        axes = _add_axes(figure, figure_layout, placed_view.box, placed_view.name)
+        axes = _add_axes(figure, figure_layout, placed_view.box, placed_view.view_name)
         axes.set_axis_off()
         map_name = map_table.columns[placed_view.map_index]
         is_highlighted_map = map_name in highlighted_map_names
         _draw_view(
             atlas,
             axes,
-            picture_by_view[placed_view.name],
-            f"{map_name}.{placed_view.name}".strip("."),
+            picture_by_view[placed_view.view_name],
+            f"{map_name}.{placed_view.view_name}".strip("."),
             map_table[map_name],
             scalar_mappables[placed_view.map_index % len(scalar_mappables)],
             label_by_region.keys() if is_highlighted_map else (),
@@ -826,7 +828,7 @@ def _draw_layout(
         _write_labels(axes, placed_view, figure_layout)
         if placed_view.title_pad is not None:
             axes.set_title(
-                placed_view.name.capitalize(),
+                placed_view.view_name.capitalize(),
                 y=1.0,  # Otherwise matplotlib moves titles away from other artists.
                 pad=placed_view.title_pad,
                 fontsize=7,
@@ -854,8 +856,8 @@ def _draw_layout(
     text_style = {"fontsize": 9, "ha": "center", "va": "top", "parse_math": True}
     figure.text(
         0.5,
-        figure_layout.title.y / figure_layout.height,
-        figure_layout.title.text,
+        figure_layout.placed_title.y / figure_layout.height,
+        figure_layout.placed_title.text,
         **text_style,
     )
 
@@ -868,7 +870,7 @@ def _add_axes(
     return figure.add_axes(np.array(axes_box) / figure_size_mm, label=axes_label)
 
 
-def _tick_texts(scalar_mappables: Sequence[ScalarMappable]) -> list[str]:
+def _list_tick_texts(scalar_mappables: Sequence[ScalarMappable]) -> list[str]:
     """Return the numbers at the ticks of all colour bars."""
     tick_texts = list[str]()
     for tick_values, number_format in map(_choose_ticks_and_format, scalar_mappables):
@@ -945,7 +947,7 @@ def _draw_view(
     marked_indices: Collection[int],
 ) -> None:
     """Draw the regions of one view; ids in SVG begin with `svg_id_prefix`."""
-    region_rgba = region_colors(region_value_series, scalar_mappable)
+    region_rgba = compute_region_rgba(region_value_series, scalar_mappable)
     region_names = (*atlas.names, "brain")
     view_name = axes.get_label()
     shape_by_region = view_picture.shape_by_region
@@ -1115,12 +1117,12 @@ def _list_glass_outlines_and_colors(
 
     axes = Figure().add_subplot()
     GlassBrainAxes(axes, projection_name, 0)
-    line_shapes, edge_colors = list[Shape](), list[Any]()
+    outline_shapes, edge_colors = list[Shape](), list[Any]()
     for brain_patch in axes.patches:
         mm_transform = brain_patch.get_transform() - axes.transData
-        line_shapes.append(mm_transform.transform_path(brain_patch.get_path()))
+        outline_shapes.append(mm_transform.transform_path(brain_patch.get_path()))
         edge_colors.append(brain_patch.get_edgecolor())
-    return line_shapes, edge_colors
+    return outline_shapes, edge_colors
 
 
 def _make_glass_picture(atlas: Atlas, view_name: str) -> ViewPicture:
@@ -1168,7 +1170,7 @@ def _write_labels(
     axes: Any, placed_view: PlacedView, figure_layout: FigureLayout
 ) -> None:
     """Write the labels of regions above and below a view, with lines to the regions."""
-    for placed_label in placed_view.labels:
+    for placed_label in placed_view.placed_labels:
         view_edge = (
             placed_view.upper_edge if placed_label.is_above else placed_view.lower_edge
         )
@@ -1178,7 +1180,7 @@ def _write_labels(
             view_edge / figure_layout.height,
         )
         y = (
-            view_edge + label_direction * LABEL_HEIGHT * placed_label.level
+            view_edge + label_direction * LABEL_HEIGHT * placed_label.lower_line_number
         ) / figure_layout.height
         line_start = (
             (placed_label.line_x - placed_label.left_x) / placed_label.width,
@@ -1267,16 +1269,16 @@ def _plot_dots(
     )[0]
     is_outlined_row = shown_table.index.isin(outlined_names)
     is_marked_row = shown_table.index.isin(marked_names)
-    for k, (axes, (map_name, map_values)) in enumerate(
+    for k, (axes, (map_name, map_series)) in enumerate(
         zip(axes_row, shown_table.items(), strict=True)
     ):
         has_highlights = map_name in highlighted_map_names
         dot_colors = scalar_mappables[k % len(scalar_mappables)].to_rgba(
-            map_values.to_numpy()
+            map_series.to_numpy()
         )
         row_positions = np.arange(len(short_names))
         axes.scatter(
-            map_values,
+            map_series,
             row_positions,
             20,
             dot_colors,
@@ -1287,11 +1289,11 @@ def _plot_dots(
         if has_highlights and is_marked_row.any():
             mark_style = DOT_STYLE | {"markersize": 2.0}
             axes.plot(
-                map_values[is_marked_row], row_positions[is_marked_row], **mark_style
+                map_series[is_marked_row], row_positions[is_marked_row], **mark_style
             )
         label_rows(axes, short_names)
         axes.set_title(wrap_text(map_name, MAP_NAME_HEIGHT))
-        if map_values.min() < 0 < map_values.max():
+        if map_series.min() < 0 < map_series.max():
             axes.axvline(0, color=LINE_COLOR, linewidth=0.5)
         axes.set_xlabel(bar_labels[k] if len(bar_labels) > 1 else "", parse_math=True)
     figure.suptitle(title, fontsize=9, parse_math=True)

@@ -15,9 +15,9 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.files import replace_when_whole
 from brainlsap.report.brain import (
     RegionValues,
+    compute_region_rgba,
+    make_map_table,
     make_scalar_mappable,
-    region_colors,
-    region_maps,
 )
 from brainlsap.report.brain_layout import CAMERAS, VIEWS, hemisphere_mesh
 
@@ -31,7 +31,7 @@ class _RegionSurface(NamedTuple):
     """The surface of a region (-1: of none), with its points and triangles."""
 
     region_index: int
-    side: str
+    hemisphere: str
     is_subcortex: bool
     mesh_arguments: dict[str, np.ndarray]
 
@@ -74,20 +74,20 @@ def interactive_brain(
             f"atlas {atlas.name} has no surfaces for an interactive view. Use "
             "plot_regions."
         )
-    map_table = region_maps(maps, atlas)
+    map_table = make_map_table(maps, atlas)
     scalar_mappable = make_scalar_mappable(map_table, cmap, vmin, vmax)
     region_surfaces = _make_region_surfaces(atlas)
     region_indices = [region_surface.region_index for region_surface in region_surfaces]
     trace_indices = [*range(len(region_surfaces))]
     restyle_arguments_by_map: dict[str, list[Any]] = {}
-    for map_name, map_values in map_table.items():
+    for map_name, map_series in map_table.items():
         hex_colors = [
             to_hex(region_color)
-            for region_color in region_colors(map_values, scalar_mappable)
+            for region_color in compute_region_rgba(map_series, scalar_mappable)
         ]
         hover_texts = [
             _hover_text(atlas, region_index, x)
-            for region_index, x in enumerate(map_values)
+            for region_index, x in enumerate(map_series)
         ]
         hover_texts.append("no region")  # -1
         surface_style = {
@@ -214,10 +214,13 @@ def _make_region_surfaces(atlas: Atlas) -> tuple[_RegionSurface, ...]:
                 )
                 triangle_vertices = vertex_indices.reshape(-1, 3).astype(np.int32)
                 mesh_arrays = [*vertices.T, *triangle_vertices.T]
-                mesh_arguments = dict(zip("xyzijk", mesh_arrays, strict=True))
+                coordinates_by_letter = dict(zip("xyzijk", mesh_arrays, strict=True))
                 region_surfaces.append(
                     _RegionSurface(
-                        int(region_index), hemisphere, is_subcortex, mesh_arguments
+                        int(region_index),
+                        hemisphere,
+                        is_subcortex,
+                        coordinates_by_letter,
                     )
                 )
     return tuple(region_surfaces)
@@ -236,7 +239,7 @@ def _make_button_arguments_by_view(
         }
         is_subcortex = view_name == "subcortex"
         is_visible_trace = [
-            region_surface.side in hemispheres
+            region_surface.hemisphere in hemispheres
             and region_surface.is_subcortex == is_subcortex
             for region_surface in region_surfaces
         ]

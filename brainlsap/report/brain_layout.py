@@ -524,8 +524,9 @@ class RegionLabel(NamedTuple):
 class PlacedLabel(NamedTuple):
     """A label of a region, with its place above or below the view.
 
-    `left_x`, `width` and `line_x`, where its line begins, are in mm; `level` and `top`
-    count lines of text from the view.
+    `left_x`, `width` and `line_x`, where its line begins, are in mm. The text stands
+    between `lower_line_number` and `upper_line_number`, counted in lines of text from
+    the view.
     """
 
     text: str
@@ -535,8 +536,8 @@ class PlacedLabel(NamedTuple):
     left_x: float
     width: float
     line_x: float
-    level: int
-    top: int
+    lower_line_number: int
+    upper_line_number: int
     is_fitting: bool
 
 
@@ -544,11 +545,11 @@ class PlacedView(NamedTuple):
     """One view of one map; labels begin at its `lower_edge` and `upper_edge`, in mm."""
 
     map_index: int
-    name: str
+    view_name: str
     box: Box
     side_letters: tuple[str, ...]
     title_pad: float | None
-    labels: tuple[PlacedLabel, ...]
+    placed_labels: tuple[PlacedLabel, ...]
     lower_edge: float
     upper_edge: float
 
@@ -578,7 +579,7 @@ class FigureLayout:
     placed_views: tuple[PlacedView, ...]
     placed_names: tuple[PlacedText, ...]
     placed_bars: tuple[PlacedBar, ...]
-    title: PlacedText
+    placed_title: PlacedText
     legend_y_mm: float  # middle of the lines that explain marks
 
 
@@ -587,8 +588,8 @@ class _ViewLine(NamedTuple):
 
     map_index: int
     line_number: int
-    top: float
-    bottom: float
+    top_mm: float
+    bottom_mm: float
     view_height: float  # of its tallest view, in units
     label_height: float  # above its views
     footer_height: float
@@ -606,18 +607,18 @@ class _ViewGrid:
     x: np.ndarray  # of every view, from the left of its line
     view_widths: np.ndarray  # in units
     view_heights: np.ndarray  # in units
-    labels_by_view: dict[str, list[PlacedLabel]]
-    lines: list[_ViewLine]
+    placed_labels_by_view: dict[str, list[PlacedLabel]]
+    view_lines: list[_ViewLine]
     is_fitting: bool
 
     def map_extents(self) -> np.ndarray:
         """Return the top and bottom of every map (n_maps, 2)."""
         top_bottom_pairs = [
             (
-                min(grid_line.top for grid_line in map_lines),
-                max(grid_line.bottom for grid_line in map_lines),
+                min(grid_line.top_mm for grid_line in map_lines),
+                max(grid_line.bottom_mm for grid_line in map_lines),
             )
-            for map_lines in map(list, _group_by_map(self.lines))
+            for map_lines in map(list, _group_by_map(self.view_lines))
         ]
         return np.array(top_bottom_pairs)
 
@@ -770,7 +771,9 @@ def layout_figure(
         ),
         placed_names=tuple(placed_names),
         placed_bars=tuple(placed_bars),
-        title=PlacedText(title, figure_width_mm / 2, views_top_mm + header_height - 4),
+        placed_title=PlacedText(
+            title, figure_width_mm / 2, views_top_mm + header_height - 4
+        ),
         legend_y_mm=(figure_height_mm - needed_height_mm) / 2 + footer_height / 2,
     )
 
@@ -923,7 +926,10 @@ def _make_view_grid(
                 )
                 label_height = (
                     LABEL_HEIGHT
-                    * max(placed_label.top for placed_label in new_placed_labels)
+                    * max(
+                        placed_label.upper_line_number
+                        for placed_label in new_placed_labels
+                    )
                     + 0.8
                 )
                 label_heights[view_line_numbers[k]] = max(
@@ -957,8 +963,8 @@ def _make_view_grid(
             _ViewLine(
                 map_index=map_index,
                 line_number=k,
-                top=view_bottom - mm_per_unit * line_heights[k],
-                bottom=view_bottom,
+                top_mm=view_bottom - mm_per_unit * line_heights[k],
+                bottom_mm=view_bottom,
                 view_height=line_heights[k],
                 label_height=label_heights_above[k],
                 footer_height=line_footer_heights[k],
@@ -984,8 +990,8 @@ def _place_views(
 ) -> list[PlacedView]:
     """Return all views; `x` and `grid_top` are the upper left corner of their grid."""
     placed_views = []
-    for grid_line in view_grid.lines:
-        y = grid_top - grid_line.bottom
+    for grid_line in view_grid.view_lines:
+        y = grid_top - grid_line.bottom_mm
         for k in np.flatnonzero(
             view_grid.line_numbers == grid_line.line_number
         ).tolist():
@@ -1000,12 +1006,12 @@ def _place_views(
                 placed_label._replace(
                     left_x=x + placed_label.left_x, line_x=x + placed_label.line_x
                 )
-                for placed_label in view_grid.labels_by_view[view_names[k]]
+                for placed_label in view_grid.placed_labels_by_view[view_names[k]]
             ]
             placed_views.append(
                 PlacedView(
                     map_index=grid_line.map_index,
-                    name=view_names[k],
+                    view_name=view_names[k],
                     box=Box(
                         x + view_grid.x[k],
                         y + vertical_shift,
@@ -1014,7 +1020,7 @@ def _place_views(
                     ),
                     side_letters=side_letters(view_names[k]),
                     title_pad=title_pad if grid_line.has_titles else None,
-                    labels=tuple(placed_labels),
+                    placed_labels=tuple(placed_labels),
                     lower_edge=y - grid_line.footer_height - 0.6,
                     upper_edge=y + view_grid.mm_per_unit * grid_line.view_height + 0.6,
                 )
@@ -1097,16 +1103,20 @@ def _place_labels(
         np.minimum.accumulate(left_x[::-1])[::-1].clip(min=leftmost_x_mm)
         + label_indents
     )
-    label_levels, label_tops = (
+    lower_line_numbers, upper_line_numbers = (
         np.zeros(len(region_labels), int),
         np.zeros(len(region_labels), int),
     )
     for k in reversed(range(len(region_labels))):
         is_overlapping_label = left_x[k + 1 :] < left_x[k] + text_widths[k]
-        label_levels[k] = max(label_tops[k + 1 :][is_overlapping_label], default=0)
-        label_tops[k] = label_levels[k] + 1 + wrapped_texts[k].count("\n")
+        lower_line_numbers[k] = max(
+            upper_line_numbers[k + 1 :][is_overlapping_label], default=0
+        )
+        upper_line_numbers[k] = lower_line_numbers[k] + 1 + wrapped_texts[k].count("\n")
     line_x = np.where(
-        label_levels == 0, sorted_region_x.clip(left_x, left_x + text_widths), left_x
+        lower_line_numbers == 0,
+        sorted_region_x.clip(left_x, left_x + text_widths),
+        left_x,
     )
     return [
         PlacedLabel(
@@ -1117,8 +1127,8 @@ def _place_labels(
             left_x=left_x[k],
             width=text_widths[k],
             line_x=line_x[k],
-            level=int(label_levels[k]),
-            top=int(label_tops[k]),
+            lower_line_number=int(lower_line_numbers[k]),
+            upper_line_number=int(upper_line_numbers[k]),
             is_fitting=bool(text_widths[k] <= max_label_widths[k]),
         )
         for k, region_label in enumerate(region_labels)

@@ -15,7 +15,7 @@ from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
 from brainlsap.report.conclusions import method_text, sample_text
 from brainlsap.report.external import is_external, is_simulated
-from brainlsap.report.methods import prior_text, settings_of_model
+from brainlsap.report.methods import collect_model_settings, prior_text
 from brainlsap.report.paper_tables import table_file_path
 from brainlsap.text import count, with_and
 
@@ -116,7 +116,7 @@ def _describe_measures(evaluation: Evaluation) -> str:
 
 
 def _describe_missing_values(evaluation: Evaluation) -> str:
-    return f"Measured: {tables.measured_text(evaluation.cohort)}."
+    return f"Measured: {tables.measured_regions_text(evaluation.cohort)}."
 
 
 def _describe_sample_size(evaluation: Evaluation) -> str:
@@ -142,7 +142,7 @@ def _describe_design(evaluation: Evaluation) -> str:
 
 
 def _describe_steps(evaluation: Evaluation) -> str:
-    covariates_text = tables.regressed_text(evaluation)
+    covariates_text = tables.regressed_covariates_text(evaluation)
     steps_sentence = "Features were standardised on the training scans."
     return (
         f"{steps_sentence} The features were adjusted for {covariates_text}."
@@ -172,7 +172,7 @@ def _describe_clusters(evaluation: Evaluation) -> str:
         )
     if _count_covariate_values(evaluation, "site") < 2:
         return ""
-    if "site" in tables.adjusted_kinds(evaluation):
+    if "site" in tables.find_adjusted_covariate_kinds(evaluation):
         return "Features were adjusted for site."
     return "Folds were not divided by site, and features were not adjusted for site."
 
@@ -195,14 +195,14 @@ def _describe_site_scores(evaluation: Evaluation) -> str:
 
 
 def _name_scores(evaluation: Evaluation) -> str:
-    return with_and(tables.shown_scores(evaluation).values())
+    return with_and(tables.find_title_by_score(evaluation).values())
 
 
 def _describe_prior(evaluation: Evaluation) -> str:
     main_model_name = evaluation.models[0]
     model_fit_table = evaluation.fits[evaluation.fits["model"] == main_model_name]
     sentences = [prior_text(evaluation)]
-    if settings_of_model(model_fit_table).get("class_weight") == "balanced":
+    if collect_model_settings(model_fit_table).get("class_weight") == "balanced":
         sentences.insert(
             0, f"{main_model_name} gives all classes the same total weight."
         )
@@ -247,7 +247,7 @@ def _name_subgroups(evaluation: Evaluation) -> str:
 
 def _describe_performance(evaluation: Evaluation) -> str:
     model_name = evaluation.models[0]
-    estimate_and_bounds = tables.score_intervals(evaluation, model_name).loc[
+    estimate_and_bounds = tables.score_interval_table(evaluation, model_name).loc[
         "balanced_accuracy"
     ]
     interval_phrase = tables.interval_text(*estimate_and_bounds)

@@ -45,17 +45,17 @@ from brainlsap.report.methods import (
     CONNECTOME_METHODS,
     METHOD_TITLES,
     capitalize_first,
+    collect_model_settings,
     count_hardly_trained_folds,
     find_method_key,
     find_stored_method_key,
     has_connectome,
     phrase_prior,
-    settings_of_model,
 )
 from brainlsap.report.regions import (
     are_region_tests_valid,
     is_trend_tested,
-    name_borderline,
+    name_borderline_regions,
     name_regions,
     scale_warning,
 )
@@ -232,21 +232,23 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     """
     leak_text = _leak_text(evaluation)
     original_chance_conclusion = judge_chance(evaluation)
-    chance_conclusion = _withdraw_yes(original_chance_conclusion, leak_text)
+    chance_conclusion = _withdraw_conclusion(original_chance_conclusion, leak_text)
     simple_model_conclusions = _withdraw_partial_conclusions(
         compare_simple_models(evaluation), leak_text
     )
     network_conclusion = judge_network(evaluation)
     if network_conclusion is not None:
-        network_conclusion = _withdraw_yes(network_conclusion, leak_text)
+        network_conclusion = _withdraw_conclusion(network_conclusion, leak_text)
     added_value_conclusion = judge_added_value(evaluation)
     if added_value_conclusion is not None:
-        added_value_conclusion = _withdraw_yes(added_value_conclusion, leak_text)
-    connectome_conclusion = _withdraw_yes(judge_connectome(evaluation), leak_text)
+        added_value_conclusion = _withdraw_conclusion(added_value_conclusion, leak_text)
+    connectome_conclusion = _withdraw_conclusion(
+        judge_connectome(evaluation), leak_text
+    )
     difference_conclusion, contrast_conclusion = judge_regions(evaluation)
     if not are_region_tests_valid(evaluation):
-        difference_conclusion = _withdraw_yes(difference_conclusion, leak_text)
-        contrast_conclusion = _withdraw_yes(contrast_conclusion, leak_text)
+        difference_conclusion = _withdraw_conclusion(difference_conclusion, leak_text)
+        contrast_conclusion = _withdraw_conclusion(contrast_conclusion, leak_text)
     study_conclusions = StudyConclusions(
         chance=chance_conclusion,
         covariates=judge_covariates(
@@ -378,11 +380,12 @@ def judge_decline(evaluation: Evaluation) -> Conclusion:
             "RESULTS` stores the scores of a run in the file.",
             label=NOT_TESTED,
         )
-    cross_validated_interval = model_card["scores"]["values"]["balanced_accuracy"]
+    training_estimate_and_bounds = model_card["scores"]["values"]["balanced_accuracy"]
     cross_validated_text = (
         "Cross-validated balanced accuracy of the training study "
-        f"{cross_validated_interval[0]:.3f} (95%: "
-        f"{cross_validated_interval[1]:.3f} to {cross_validated_interval[2]:.3f})"
+        f"{training_estimate_and_bounds[0]:.3f} (95%: "
+        f"{training_estimate_and_bounds[1]:.3f} to "
+        f"{training_estimate_and_bounds[2]:.3f})"
     )
     absent_class_names = _list_absent_classes(evaluation)
     if absent_class_names:
@@ -393,11 +396,11 @@ def judge_decline(evaluation: Evaluation) -> Conclusion:
             f"participants include nobody of class {with_and(absent_class_names)}.",
             label=NOT_TESTED,
         )
-    test_interval = tables.score_intervals(evaluation, evaluation.models[0]).loc[
-        "balanced_accuracy", ["estimate", "low", "high"]
-    ]
+    test_estimate_and_bounds = tables.score_interval_table(
+        evaluation, evaluation.models[0]
+    ).loc["balanced_accuracy", ["estimate", "low", "high"]]
     difference, low, high = independent_difference(
-        test_interval, cross_validated_interval
+        test_estimate_and_bounds, training_estimate_and_bounds
     )
     answer, label, reading = NOT_SHOWN, UNCLEAR, "neither a loss nor a gain is shown"
     if high < 0:
@@ -587,7 +590,9 @@ def _list_absent_classes(evaluation: Evaluation) -> list[str]:
     """Return the classes of a model that no participant has."""
     present_class_names = {*evaluation.cohort.table["label"]}
     return [
-        name for name in evaluation.cohort.classes if name not in present_class_names
+        class_name
+        for class_name in evaluation.cohort.classes
+        if class_name not in present_class_names
     ]
 
 
@@ -658,15 +663,19 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     absent_class_names = _list_absent_classes(evaluation)
     if absent_class_names:
         cautions.append(f"Nobody has the class {with_and(absent_class_names)}.")
-    training_sites = external_facts["card"]["training"]["counts"].get("site", {})
-    sites = demographics.find_covariate_series(cohort.table, "site")
+    n_people_by_training_site = external_facts["card"]["training"]["counts"].get(
+        "site", {}
+    )
+    site_series = demographics.find_covariate_series(cohort.table, "site")
     if _is_same_study(evaluation):
         cautions.append(
             "These are other participants of the training study, so this is no test "
             "in another sample."
         )
     elif (
-        training_sites and sites is not None and {*sites.dropna()} <= {*training_sites}
+        n_people_by_training_site
+        and site_series is not None
+        and {*site_series.dropna()} <= {*n_people_by_training_site}
     ):
         cautions.append(
             "All sites have the names of training sites, so this may not be a test in "
@@ -908,7 +917,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         answer_sentence = "only one class is present, so no score can be above chance."
         return Conclusion(question_text, NOT_SHOWN, answer_sentence, label=NOT_TESTED)
     chance_score = 1 / n_present_classes
-    estimate, lower_bound, upper_bound = tables.score_intervals(
+    estimate, lower_bound, upper_bound = tables.score_interval_table(
         evaluation, main_model_name
     ).loc["balanced_accuracy", ["estimate", "low", "high"]]
     has_failed_fit = (
@@ -1087,11 +1096,11 @@ def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _join_with_or(name_list: Sequence[str]) -> str:
+def _join_with_or(names_to_join: Sequence[str]) -> str:
     """Return alternatives as text: "age, sex or site"."""
-    if len(name_list) < 2:
-        return "".join(name_list)
-    return f"{', '.join(name_list[:-1])} or {name_list[-1]}"
+    if len(names_to_join) < 2:
+        return "".join(names_to_join)
+    return f"{', '.join(names_to_join[:-1])} or {names_to_join[-1]}"
 
 
 def _select_warning_rows(finding_table: pd.DataFrame | None) -> pd.DataFrame:
@@ -1138,7 +1147,7 @@ def _list_unmodelled_covariates(
 
 def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> str:
     """Return the score of all covariates together beside that of the main model."""
-    covariates_only_score = tables.score_intervals(
+    covariates_only_score = tables.score_interval_table(
         evaluation, ADDED_VALUE_MODELS[0]
     ).loc["balanced_accuracy", "estimate"]
     covariates_phrase = capitalize_first(tables.covariates_text(evaluation))
@@ -1239,11 +1248,11 @@ def _list_known_covariates(evaluation: Evaluation) -> list[str]:
 
 def _list_unadjusted_covariates(evaluation: Evaluation) -> list[str]:
     """Return the known covariates that were not regressed out of the features."""
-    adjusted_kinds = tables.adjusted_kinds(evaluation)
+    adjusted_covariate_kinds = tables.find_adjusted_covariate_kinds(evaluation)
     return [
         covariate_name
         for covariate_name in _list_known_covariates(evaluation)
-        if find_covariate_kind(covariate_name) not in adjusted_kinds
+        if find_covariate_kind(covariate_name) not in adjusted_covariate_kinds
     ]
 
 
@@ -1299,11 +1308,13 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     """
     question_text = "Does the neural network help?"
     main_model_name = evaluation.models[0]
-    network_weights = tables.known_network_weights(evaluation, main_model_name)
-    if not network_weights.size:
+    weights_beside_ridge = tables.find_known_weights_beside_ridge(
+        evaluation, main_model_name
+    )
+    if not weights_beside_ridge.size:
         return None
-    n_used_networks = int((network_weights > 0).sum())
-    folds_text = count(network_weights.size, "fold")
+    n_used_networks = int((weights_beside_ridge > 0).sum())
+    folds_text = count(weights_beside_ridge.size, "fold")
     if not n_used_networks:
         return Conclusion(
             question_text,
@@ -1324,7 +1335,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     if "LSAP-R" not in evaluation.models:
         sentence = "The study contains no ridge regression for comparison."
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
-    comparison_table = tables.person_comparisons(evaluation, main_model_name)
+    comparison_table = tables.person_comparison_table(evaluation, main_model_name)
     comparison_row = comparison_table.set_index("model").loc["LSAP-R"]
     verdict = verdict_on_difference(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
@@ -1364,7 +1375,7 @@ def judge_probabilities(
         return Conclusion(
             question_text, NOT_SHOWN, sentence, reason=reason_text, label=NO
         )
-    error, lower_bound, upper_bound = tables.score_intervals(
+    error, lower_bound, upper_bound = tables.score_interval_table(
         evaluation, main_model_name
     ).loc["ece", ["estimate", "low", "high"]]
     error_text = tables.interval_text(error, lower_bound, upper_bound)
@@ -1455,9 +1466,9 @@ def less_probable_predictions_text(evaluation: Evaluation) -> str:
 def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
     """Compare the main model with each of the simple models that were run."""
     main_model_name = evaluation.models[0]
-    comparison_table = tables.person_comparisons(evaluation, main_model_name).set_index(
-        "model"
-    )
+    comparison_table = tables.person_comparison_table(
+        evaluation, main_model_name
+    ).set_index("model")
     model_conclusions = []
     for model_name in tables.SIMPLE_MODELS:
         if model_name not in comparison_table.index:
@@ -1586,7 +1597,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     None if models of covariates were not run. LSAP-R with the covariates is compared
     with the covariates alone. "NO": brain data make the score worse.
     """
-    comparison_table = tables.added_value_comparisons(evaluation)
+    comparison_table = tables.added_value_comparison_table(evaluation)
     covariates_phrase = tables.covariates_text(evaluation)
     if comparison_table.empty or not covariates_phrase:
         return None
@@ -1601,7 +1612,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     )
     difference_text = _difference_text(comparison_row)
     score_with_brain, score_without_brain = (
-        tables.score_intervals(evaluation, model_name).loc[
+        tables.score_interval_table(evaluation, model_name).loc[
             "balanced_accuracy", "estimate"
         ]
         for model_name in (joint_model_name, covariates_model_name)
@@ -1660,28 +1671,30 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     estimate = interval_low = interval_high = p_value = np.nan
     if evaluation.connectome_gain is not None:
         connectome_gain = ConnectomeGain(evaluation.connectome_gain)
-        study_connectome_verdict = connectome_gain.network
+        network_gain_verdict = connectome_gain.network
         estimate, interval_low, interval_high = (
-            study_connectome_verdict.lead,
-            study_connectome_verdict.low,
-            study_connectome_verdict.high,
+            network_gain_verdict.lead,
+            network_gain_verdict.low,
+            network_gain_verdict.high,
         )
-        partial_conclusions = _judge_gains(connectome_gain)
+        partial_conclusions = _judge_connectome_gains(connectome_gain)
         reason_text, answer_sentence = _describe_gain(
-            study_connectome_verdict.answer, partial_conclusions
+            network_gain_verdict.answer, partial_conclusions
         )
         answer_sentences = [
             answer_sentence,
             _untested_scales_sentence(evaluation, connectome_model_name),
         ]
-        if study_connectome_verdict.answer == "yes":
+        if network_gain_verdict.answer == "yes":
             verdict = YES
-        elif study_connectome_verdict.answer == "unclear":
+        elif network_gain_verdict.answer == "unclear":
             label = UNCLEAR
         else:
             label = NO_GAIN if interval_low <= 0 else TOO_SMALL
     if baseline_name in evaluation.models and connectome_model_name != baseline_name:
-        comparison_table = tables.person_comparisons(evaluation, connectome_model_name)
+        comparison_table = tables.person_comparison_table(
+            evaluation, connectome_model_name
+        )
         comparison_row = comparison_table.set_index("model").loc[baseline_name]
         score_verdict = verdict_on_difference(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
@@ -1755,9 +1768,9 @@ def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     """Return in how many folds the scales of a ridge are not those of the test."""
     is_ridge_row = evaluation.fits["model"] == ridge_name
     ridge_fits = evaluation.fits[is_ridge_row]
-    if settings_of_model(ridge_fits).get("scales") != "auto":
+    if collect_model_settings(ridge_fits).get("scales") != "auto":
         return ""
-    ridge_kinds = tables.reported_values(ridge_fits, "chosen")
+    ridge_kinds = tables.list_reported_values(ridge_fits, "chosen")
     folds_text = count(len(ridge_kinds), "fold")
     n_region_folds = ridge_kinds.count("regions")
     if n_region_folds:
@@ -1774,7 +1787,7 @@ def _connectome_score_gain_sentence(
     evaluation: Evaluation,
     connectome_model_name: str,
     comparison_row: pd.Series,
-    verdict: str,
+    score_verdict: str,
 ) -> str:
     """Return the score minus that without the connectome, and what it is worth.
 
@@ -1787,23 +1800,23 @@ def _connectome_score_gain_sentence(
         return ""
     unmeasured_text = "the balanced accuracy of random connectomes was not measured"
     if evaluation.have_same_predictions(evaluation.models[0], connectome_model_name):
-        if verdict == NOT_SHOWN:
+        if score_verdict == NOT_SHOWN:
             return ""
-        direction = "higher" if verdict == YES else "lower"
+        direction = "higher" if score_verdict == YES else "lower"
         score_sentence = (
             f"The balanced accuracy is {direction} than that of {baseline_name} "
             "(question 2)"
         )
-        return (
-            f"{score_sentence}{f', but {unmeasured_text}' if verdict == YES else ''}."
-        )
+        if score_verdict == YES:
+            score_sentence += f", but {unmeasured_text}"
+        return f"{score_sentence}."
     score_sentence = (
         "Difference in balanced accuracy, "
         f"{_name_connectome_ridge(evaluation, connectome_model_name)} minus "
         f"{baseline_name}: {_difference_text(comparison_row)} (95%; "
         f"{_holm_phrase(comparison_row)})."
     )
-    if verdict != YES:
+    if score_verdict != YES:
         return score_sentence
     return f"{score_sentence} {capitalize_first(unmeasured_text)}."
 
@@ -1811,7 +1824,9 @@ def _connectome_score_gain_sentence(
 def _name_connectome_ridge(evaluation: Evaluation, connectome_model_name: str) -> str:
     """Return the ridge regression with the connectome, apart from its network."""
     main_model_name = evaluation.models[0]
-    has_network = tables.known_network_weights(evaluation, main_model_name).size > 0
+    has_network = (
+        tables.find_known_weights_beside_ridge(evaluation, main_model_name).size > 0
+    )
     if not has_network or evaluation.have_same_predictions(
         main_model_name, connectome_model_name
     ):
@@ -1819,7 +1834,7 @@ def _name_connectome_ridge(evaluation: Evaluation, connectome_model_name: str) -
     return f"{connectome_model_name} ({main_model_name} without its network)"
 
 
-def _judge_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
+def _judge_connectome_gains(connectome_gain: ConnectomeGain) -> tuple[Conclusion, ...]:
     """Return the gain of the study's connectome over none and over random ones.
 
     Each gain is a requirement; the gains of random connectomes are in Figure 3.
@@ -1891,7 +1906,7 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         evaluation, differing_region_names, outstanding_region_names
     )
     if contrast_conclusion.answer == YES and exception_text is not None:
-        borderline_text = name_borderline(
+        borderline_text = name_borderline_regions(
             p_value_table,
             "p_contrast",
             _count_permutations(evaluation),
@@ -2013,7 +2028,7 @@ def _judge_region_test(
             label=NONE_SHOWN,
         )
     correction_text = f"p corrected for {tested_regions_text}"
-    borderline_text = name_borderline(
+    borderline_text = name_borderline_regions(
         tested_region_table, p_column, n_permutations, evaluation.cohort.atlas
     )
     if borderline_text:
@@ -2139,7 +2154,7 @@ def _leak_text(evaluation: Evaluation) -> str:
     return f"The leakage audit found {count(len(leak_checks), 'error')}: {titles_text}."
 
 
-def _withdraw_yes(conclusion: Conclusion, reason: str) -> Conclusion:
+def _withdraw_conclusion(conclusion: Conclusion, reason: str) -> Conclusion:
     """Return "NOT SHOWN" in place of "YES" if there is a reason to doubt it."""
     if not reason or conclusion.answer != YES:
         return conclusion
@@ -2158,10 +2173,10 @@ def _withdraw_yes(conclusion: Conclusion, reason: str) -> Conclusion:
 def _withdraw_partial_conclusions(
     partial_conclusions: Sequence[Conclusion], reason: str
 ) -> tuple[Conclusion, ...]:
-    """Withdraw parts as :func:`_withdraw_yes` does, without the remark in each line."""
+    """Withdraw parts as :func:`_withdraw_conclusion` does, without remarks."""
     return tuple(
         replace(
-            _withdraw_yes(partial_conclusion, reason),
+            _withdraw_conclusion(partial_conclusion, reason),
             sentence=partial_conclusion.sentence,
         )
         for partial_conclusion in partial_conclusions
@@ -2199,16 +2214,18 @@ def _write_quote(
                 f"chance under cross-validation ({numbers_text})."
             )
         main_model_name = evaluation.models[0]
-        network_weights = tables.known_network_weights(evaluation, main_model_name)
-        n_unused_networks = int((network_weights == 0).sum())
+        weights_beside_ridge = tables.find_known_weights_beside_ridge(
+            evaluation, main_model_name
+        )
+        n_unused_networks = int((weights_beside_ridge == 0).sum())
         is_network_unused = tables.has_unused_network(evaluation, main_model_name)
         if quote_sentences and n_unused_networks and not is_network_unused:
-            folds_text = count(network_weights.size, "fold")
+            folds_text = count(weights_beside_ridge.size, "fold")
             quote_sentences.append(
                 f"In {n_unused_networks} of {folds_text}, its neural network had no "
                 "weight, and a ridge regression predicted alone."
             )
-    baseline_sentence = _quote_comparisons(study_conclusions)
+    baseline_sentence = _quote_comparison_sentence(study_conclusions)
     if quote_sentences and baseline_sentence:
         quote_sentences.append(baseline_sentence)
     # A finding without effect is reported as well.
@@ -2229,7 +2246,7 @@ def _write_quote(
     )
     p_value_table = _region_p_value_table(evaluation)
     if regions_conclusion.answer == YES and p_value_table is not None:
-        quote_sentences += _quote_regions(
+        quote_sentences += _list_region_quote_sentences(
             evaluation,
             study_conclusions,
             p_value_table,
@@ -2243,7 +2260,7 @@ def _write_quote(
     return " ".join(quote_sentences)
 
 
-def _quote_comparisons(study_conclusions: StudyConclusions) -> str:
+def _quote_comparison_sentence(study_conclusions: StudyConclusions) -> str:
     """Return over which simple models a gain was shown; "" without any."""
     model_names_by_verdict = _group_names_by_verdict(
         study_conclusions.simple_models.partial_conclusions
@@ -2263,7 +2280,7 @@ def _quote_comparisons(study_conclusions: StudyConclusions) -> str:
     return f"{sentence}."
 
 
-def _quote_regions(
+def _list_region_quote_sentences(
     evaluation: Evaluation,
     study_conclusions: StudyConclusions,
     p_value_table: pd.DataFrame,
@@ -2280,7 +2297,9 @@ def _quote_regions(
         evaluation, differing_region_names, uses_past_tense=True
     )
     n_permutations = _count_permutations(evaluation)
-    borderline_text = name_borderline(p_value_table, "p_effect", n_permutations, atlas)
+    borderline_text = name_borderline_regions(
+        p_value_table, "p_effect", n_permutations, atlas
+    )
     if borderline_text:
         test_text = f"{test_text}; {borderline_text}"
     difference_sentence = (
@@ -2296,7 +2315,7 @@ def _quote_regions(
             evaluation, differing_region_names, outstanding_region_names
         )
         outstanding_text = count(len(outstanding_region_names), "region")
-        borderline_text = name_borderline(
+        borderline_text = name_borderline_regions(
             p_value_table, "p_contrast", n_permutations, atlas
         )
         if borderline_text:

@@ -159,7 +159,8 @@ def demographics_table(
         else:
             number_series = pd.to_numeric(column_series, errors="coerce")
             is_skewed = (
-                abs(_skewness(number_series, people_table["label"])) > MAX_SKEWNESS
+                abs(_compute_skewness(number_series, people_table["label"]))
+                > MAX_SKEWNESS
             )
             table_records.append(
                 _make_number_record(column_name, series_by_group, is_skewed=is_skewed)
@@ -289,7 +290,7 @@ def is_categorical(column_name: str, column_series: pd.Series) -> bool:
     return non_missing_values.nunique() <= MAX_COUNTED_VALUES
 
 
-def _skewness(number_series: pd.Series, class_label_series: pd.Series) -> float:
+def _compute_skewness(number_series: pd.Series, class_label_series: pd.Series) -> float:
     """Return the skewness of deviations from the class means; 0 where undefined."""
     deviations = (
         number_series - number_series.groupby(class_label_series).transform("mean")
@@ -383,10 +384,10 @@ def compare_numbers(
         return CharacteristicTest(
             test_name, float(kruskal(*class_arrays).pvalue) if can_test else np.nan
         )
-    return CharacteristicTest(WELCH, welch_p(class_arrays))
+    return CharacteristicTest(WELCH, compute_welch_p_value(class_arrays))
 
 
-def welch_p(class_arrays: Sequence[np.ndarray]) -> float:
+def compute_welch_p_value(class_arrays: Sequence[np.ndarray]) -> float:
     r"""Return p of Welch's analysis of variance, for classes of unequal variance.
 
     With weights :math:`w_i = n_i / s_i^2`, their sum :math:`w` and the weighted mean

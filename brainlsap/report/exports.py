@@ -14,7 +14,7 @@ from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation.ranking import models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import check_outputs, replace_when_whole
-from brainlsap.report.brain import region_maps
+from brainlsap.report.brain import make_map_table
 from brainlsap.text import listed, option_text
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def export_maps(
     default_map_name = "value"
     if isinstance(maps, pd.Series) and maps.name:
         default_map_name = str(maps.name)
-    map_table = region_maps(maps, atlas).rename(columns={"": default_map_name})
+    map_table = make_map_table(maps, atlas).rename(columns={"": default_map_name})
     export_table = _make_region_identifier_table(atlas)
     if len({*map(_file_slug, map_table)}) < map_table.shape[1] or {*export_table} & {
         *map_table

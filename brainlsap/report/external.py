@@ -21,7 +21,7 @@ def is_simulated(evaluation: Evaluation) -> bool:
     return evaluation.cohort.truth is not None or is_simulated_model
 
 
-def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
+def make_external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that only an external evaluation has, as text by name."""
     if not is_external(evaluation):
         return {}
@@ -43,7 +43,7 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             "slope": "slope [95%]",
             "intercept": "intercept [95%]",
         }
-        table_by_name["calibration"] = tables.number_texts(
+        table_by_name["calibration"] = tables.make_number_text_table(
             calibration_table, title_by_column
         )
     if len(coverage_table):
@@ -56,7 +56,9 @@ def external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             "coverage": "coverage [95%]",
             "mean_size": "classes in a set",
         }
-        table_by_name["coverage"] = tables.number_texts(coverage_table, title_by_column)
+        table_by_name["coverage"] = tables.make_number_text_table(
+            coverage_table, title_by_column
+        )
     return table_by_name
 
 

@@ -30,7 +30,7 @@ from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import is_external, is_simulated
 from brainlsap.report.privacy import withhold_paths
-from brainlsap.report.tables import reported_values, spread_text
+from brainlsap.report.tables import list_reported_values, spread_text
 from brainlsap.text import count, with_and
 
 N_SMALLEST = 10
@@ -216,7 +216,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         class_sizes=class_sizes_text,
         has_connectome=has_connectome(evaluation),
         has_network=any(
-            settings_of_model(model_fit_table).get("kernel")
+            collect_model_settings(model_fit_table).get("kernel")
             for _, model_fit_table in evaluation.fits.groupby("model")
         ),
         ridge_names=_find_ridge_names_and_phrases(evaluation)[0],
@@ -337,17 +337,19 @@ def find_method_key(evaluation: Evaluation) -> str:
     """Return the key of `METHOD_TITLES` of the main model, or ""."""
     main_model_name = evaluation.models[0]
     is_main_model_row = evaluation.fits["model"] == main_model_name
-    model_settings = settings_of_model(evaluation.fits[is_main_model_row])
+    model_settings = collect_model_settings(evaluation.fits[is_main_model_row])
     if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
-        network_weights = tables.known_network_weights(evaluation, main_model_name)
-        return "ridge and network" if network_weights.size else "network"
+        weights_beside_ridge = tables.find_known_weights_beside_ridge(
+            evaluation, main_model_name
+        )
+        return "ridge and network" if weights_beside_ridge.size else "network"
     return model_settings.get("scales") or ""
 
 
 def find_stored_method_key(evaluation: Evaluation) -> str:
     """Return the key of `METHOD_TITLES` of what a stored model has chosen."""
     method_key = find_method_key(evaluation)
-    chosen_keys = tables.reported_values(evaluation.fits, "chosen")
+    chosen_keys = tables.list_reported_values(evaluation.fits, "chosen")
     is_ridge_alone = tables.has_unused_network(evaluation, evaluation.models[0])
     if chosen_keys and (method_key == "auto" or is_ridge_alone):
         return str(chosen_keys[0])
@@ -422,7 +424,7 @@ def chosen_ridges_text(evaluation: Evaluation) -> str:
     """Return in how many folds each selecting model chose which nested ridge."""
     choice_sentences = []
     for model_name, model_fit_table in _list_selecting_fit_tables(evaluation):
-        choice_phrases = pd.Series(reported_values(model_fit_table, "chosen")).map(
+        choice_phrases = pd.Series(list_reported_values(model_fit_table, "chosen")).map(
             MODEL_PHRASES
         )
         if is_external(evaluation):
@@ -454,7 +456,7 @@ def count_folds_without_scales(evaluation: Evaluation) -> ScalelessFoldCount | N
     """
     for model_name, model_fit_table in _list_selecting_fit_tables(evaluation):
         if model_name == evaluation.models[0]:
-            ridge_kinds = reported_values(model_fit_table, "chosen")
+            ridge_kinds = list_reported_values(model_fit_table, "chosen")
             n_folds_without = len(ridge_kinds) - ridge_kinds.count("regions")
             return ScalelessFoldCount(model_name, n_folds_without, len(ridge_kinds))
     return None
@@ -466,7 +468,7 @@ def count_fits_choosing_ridge(evaluation: Evaluation, ridge_kind: str) -> int | 
     if not named_fit_tables:
         return None
     return sum(
-        reported_values(model_fit_table, "chosen").count(ridge_kind)
+        list_reported_values(model_fit_table, "chosen").count(ridge_kind)
         for _, model_fit_table in named_fit_tables
     )
 
@@ -524,7 +526,7 @@ def prior_text(evaluation: Evaluation) -> str:
     return " ".join(filter(None, sentences))
 
 
-def training_text(evaluation: Evaluation) -> str:
+def scale_changes_text(evaluation: Evaluation) -> str:
     """Return the changes of scales in training, and their initial values, as text."""
     initial_scale_table = evaluation.scales.query("share == 0")
     training_sentences = []
@@ -611,7 +613,7 @@ def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldC
     for model_name, model_fit_table in fit_table[fit_table["epochs"].notna()].groupby(
         "model"
     ):
-        setting_table = pd.DataFrame(reported_values(model_fit_table, "settings"))
+        setting_table = pd.DataFrame(list_reported_values(model_fit_table, "settings"))
         if "n_epochs" not in setting_table:
             continue
         is_unchecked_fit = np.array(
@@ -621,7 +623,7 @@ def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldC
             ]
         )
         is_trained_fit = ~is_unchecked_fit & (
-            tables.network_weights(model_fit_table) != 0
+            tables.find_weights_beside_ridge(model_fit_table) != 0
         )
         patience_series = setting_table.get("patience", pd.Series(0)).clip(lower=1)
         best_epochs, n_epochs = (
@@ -677,7 +679,7 @@ def _list_network_descriptions(
     for model_name, model_fit_table in evaluation.fits[~is_control_row].groupby(
         "model", sort=False
     ):
-        model_settings = settings_of_model(model_fit_table)
+        model_settings = collect_model_settings(model_fit_table)
         if "kernel" not in model_settings:
             continue
         network_key, sentence = model_settings.get("network", "heat"), ""
@@ -695,11 +697,13 @@ def _list_network_descriptions(
             model_settings = {"layers": model_settings["n_layers"], **used_settings}
         if "kernel" in model_settings:
             model_settings["kernel"] = kernel_title(model_settings["kernel"])
-        first_network_name, first_settings = first_network_by_type.get(
+        first_network_name, first_network_settings = first_network_by_type.get(
             network_key == "heat", ("", {})
         )
         differing_settings = {
-            k: v for k, v in model_settings.items() if first_settings.get(k) != v
+            k: v
+            for k, v in model_settings.items()
+            if first_network_settings.get(k) != v
         }
         network_descriptions.append(
             (
@@ -719,7 +723,7 @@ def has_ordinal_output(evaluation: Evaluation) -> bool:
     """Return whether a network, other than controls, has an ordinal output (CORN)."""
     is_control_row = evaluation.fits["role"] == "control"
     return any(
-        settings_of_model(model_fit_table).get("head") == "ordinal"
+        collect_model_settings(model_fit_table).get("head") == "ordinal"
         for _, model_fit_table in evaluation.fits[~is_control_row].groupby("model")
     )
 
@@ -732,21 +736,21 @@ def _find_ridge_names_and_phrases(
     ridge_settings: dict[str, Any] = {}
     are_classes_numeric = False
     for model_name, model_fit_table in evaluation.fits.groupby("model", sort=False):
-        model_settings = settings_of_model(model_fit_table)
+        model_settings = collect_model_settings(model_fit_table)
         if "scales" in model_settings:
             ridge_name_by_type[model_settings.pop("scales")] = str(model_name)
-            are_classes_numeric = any(reported_values(model_fit_table, "ordered"))
+            are_classes_numeric = any(list_reported_values(model_fit_table, "ordered"))
             ridge_settings |= model_settings
     ridge_settings.pop("classes", None)
     return ridge_name_by_type, are_classes_numeric, SettingPhrases(ridge_settings)
 
 
-def settings_of_model(model_fit_table: pd.DataFrame) -> dict[str, Any]:
+def collect_model_settings(model_fit_table: pd.DataFrame) -> dict[str, Any]:
     """Return the options of a model, completed by what its fits chose."""
     model_settings = _flatten_options(json.loads(model_fit_table["settings"].iloc[0]))
     settings_by_fit = [
         _flatten_options(fit_settings)
-        for fit_settings in reported_values(model_fit_table, "settings")
+        for fit_settings in list_reported_values(model_fit_table, "settings")
     ]
     for fit_settings in (model_settings, *settings_by_fit):
         if (fit_settings.get("patience") or 0) >= (

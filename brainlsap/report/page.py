@@ -51,9 +51,9 @@ from brainlsap.report.conclusions import (
 from brainlsap.report.demographics import demographics_table
 from brainlsap.report.exports import make_relative_scale_table
 from brainlsap.report.external import (
-    external_tables,
     is_external,
     is_simulated,
+    make_external_tables,
 )
 from brainlsap.report.figures import (
     FONT_SIZE,
@@ -67,9 +67,9 @@ from brainlsap.report.methods import (
     TEMPLATES,
     has_ordinal_output,
     methods_text,
+    scale_changes_text,
     score_remarks,
     supplement_text,
-    training_text,
 )
 from brainlsap.report.paper_tables import table_file_path
 from brainlsap.report.privacy import make_withholder, withhold_paths
@@ -85,7 +85,7 @@ COHORT_FIELDS = (
 """Fields of the cohort in `settings.json`."""
 
 
-def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
+def make_report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return every table of a report that has rows, by name, as text for a paper.
 
     Scans are given by their codes.
@@ -108,7 +108,7 @@ def report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         table_by_name["subgroups"] = tables.subgroup_text_table(evaluation).map(
             withhold_names
         )
-    table_by_name |= external_tables(evaluation)
+    table_by_name |= make_external_tables(evaluation)
     # An external test may lack people of a class that the model knows.
     count_table = cohort.class_counts()
     present_class_names = count_table["class"][count_table["scans"] > 0]
@@ -151,7 +151,7 @@ def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         )
     if ranking_table is None:
         return table_by_name
-    if regions.ranks_by_varied_scales(evaluation):
+    if regions.is_ranked_by_varied_scales(evaluation):
         if evaluation.region_tests is not None:  # p-values are in the table of tests.
             ranking_table = ranking_table.drop(
                 columns=["p_effect", "p_contrast"], errors="ignore"
@@ -181,7 +181,7 @@ def _make_selected_ranking_table(
 
     With the columns of the ranking by scale, where there is one.
     """
-    selected_table = regions.select_regions(evaluation, feature=feature)
+    selected_table = regions.select_top_region_tests(evaluation, feature=feature)
     region_names = list(dict.fromkeys(selected_table["region"]))
     selected_ranking_table = pd.DataFrame({"region": region_names})
     if evaluation.ranking is not None:
@@ -196,7 +196,9 @@ def _list_region_marks(evaluation: Evaluation) -> list[str]:
     """Return the special marks that the figure of tested regions has."""
     if evaluation.region_tests is None or evaluation.ranking is None:
         return []
-    if not regions.ranks_by_varied_scales(evaluation):  # There is no panel of scales.
+    if not regions.is_ranked_by_varied_scales(
+        evaluation
+    ):  # There is no panel of scales.
         return []
     selected_ranking_table = _make_selected_ranking_table(
         evaluation, evaluation.cohort.feature_names[0]
@@ -255,7 +257,7 @@ def _plot_further_effects(
     return figure_by_name
 
 
-def _plot_brain(evaluation: Evaluation, atlas: Any) -> Any:
+def _plot_scale_maps(evaluation: Evaluation, atlas: Any) -> Any:
     """Draw the relative scales of every model that distinguishes regions."""
     scale_map_table = make_relative_scale_table(evaluation)
     scale_map_table = scale_map_table[regions.models_of_varied_scales(evaluation)]
@@ -326,7 +328,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
     selected_ranking_table = _make_selected_ranking_table(evaluation, feature)
     n_regions = len(selected_ranking_table)
     has_scales = evaluation.ranking is not None
-    has_scales = has_scales and regions.ranks_by_varied_scales(evaluation)
+    has_scales = has_scales and regions.is_ranked_by_varied_scales(evaluation)
     n_panels = 3 if has_scales else 2
     panel_axes_array = prepare_axes_array(
         None, PAGE_WIDTH, 24 + 6 * n_regions, n_panels=n_panels
@@ -353,7 +355,7 @@ def _plot_region_panels(evaluation: Evaluation) -> Any:
 def _plot_scale_panels(evaluation: Evaluation) -> Any:
     """Draw scales and directions of the same regions side by side."""
     ranking_table, atlas = evaluation.ranking, evaluation.cohort.atlas
-    n_rows = len(tables.ranked_regions(ranking_table, plots.N_SHOWN))
+    n_rows = len(tables.select_ranked_region_table(ranking_table, plots.N_SHOWN))
     feature_names = evaluation.cohort.feature_names[:2]  # Further ones are in a table.
     panel_axes_array = prepare_axes_array(
         None, PAGE_WIDTH, 19 + 9 * n_rows, n_panels=1 + len(feature_names)
@@ -471,13 +473,13 @@ FIGURES = {
             evaluation.region_tests is not None
             or (
                 evaluation.ranking is not None
-                and regions.ranks_by_varied_scales(evaluation)
+                and regions.is_ranked_by_varied_scales(evaluation)
             )
         ),
     ),
     "brain": ReportFigure(
         "how models read regions",
-        draw=_plot_brain,
+        draw=_plot_scale_maps,
         needs_atlas=True,
         is_drawn=lambda evaluation: (
             evaluation.ranking is not None
@@ -503,7 +505,7 @@ _INTERVAL_FIGURES = {
 }
 
 
-def list_figures(evaluation: Evaluation) -> list[str]:
+def list_figure_names(evaluation: Evaluation) -> list[str]:
     """Return the names of the figures that a report may have, without drawing."""
     figure_names = [
         figure_name
@@ -515,7 +517,7 @@ def list_figures(evaluation: Evaluation) -> list[str]:
     return figure_names
 
 
-def report_figures(
+def draw_report_figures(
     evaluation: Evaluation,
     atlas: Atlas | None,
     figure_names: Collection[str] = FIGURES.keys(),
@@ -586,7 +588,7 @@ def write_page(
     """
     (folder / "figures").mkdir(parents=True)
     pseudonym_by_scan, withhold_names = _make_pseudonyms_and_withholder(evaluation)
-    table_by_name = report_tables(evaluation)
+    table_by_name = make_report_tables(evaluation)
     written_table_by_name = dict(table_by_name)
     if evaluation.region_tests is not None:
         written_table_by_name["regions"] = regions.region_tests_table(
@@ -596,7 +598,7 @@ def write_page(
         write_tsv(written_table, folder / table_file_path(table_name))
     write_tsv(evaluation.scores(), folder / table_file_path("fold_scores"))
     if evaluation.region_tests is not None:
-        signed_test_table = regions.sign_contrasts(evaluation.region_tests)
+        signed_test_table = regions.make_signed_test_table(evaluation.region_tests)
         write_tsv(signed_test_table, folder / table_file_path("region_tests"))
         group_difference_table = regions.region_group_table(evaluation)
         write_tsv(group_difference_table, folder / table_file_path("group_differences"))
@@ -638,8 +640,10 @@ def write_page(
         **first_screen_variables,
         features=tables.feature_text(evaluation.cohort),
         less_probable_predictions=less_probable_predictions_text(evaluation),
-        training=training_text(evaluation) if "brain" in figure_record_by_name else "",
-        has_varied_scales=regions.ranks_by_varied_scales(evaluation),
+        training=scale_changes_text(evaluation)
+        if "brain" in figure_record_by_name
+        else "",
+        has_varied_scales=regions.is_ranked_by_varied_scales(evaluation),
         notes=_list_shareable_notes(evaluation, withhold_names),
         page_tables=table_by_name,
         figures=figure_record_by_name,
@@ -832,7 +836,7 @@ def _draw_figure_records(
 
     This process may be one of another machine: it writes no file.
     """
-    figure_by_name = report_figures(evaluation, atlas, figure_names)
+    figure_by_name = draw_report_figures(evaluation, atlas, figure_names)
     return {
         figure_name: _make_figure_record(page_figure)
         for figure_name, page_figure in figure_by_name.items()

@@ -9,7 +9,7 @@ import pandas as pd
 
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
-from brainlsap.report.tables import latex_cells_and_titles, mark_signs
+from brainlsap.report.tables import latex_cells_and_titles, write_minus_signs
 from brainlsap.text import count
 
 PAGE_WIDTH = 160.0
@@ -250,7 +250,10 @@ def latex_table(
                     else list(row_group_names.iloc[row_slice]),
                 )
             )
-    escaped_caption, escaped_note = _escape(caption), _escape(note)
+    escaped_caption, escaped_note = (
+        _escape_latex_specials(caption),
+        _escape_latex_specials(note),
+    )
     table_texts = []
     for part_number, tabular_text in enumerate(tabular_texts):
         continuation_suffix = " (continued)" if part_number else ""
@@ -307,7 +310,7 @@ def make_latex_by_table(
 def cell_text_width(text: str) -> float:
     """Return the width of a line of text in a table, in mm (rather too large)."""
     width_in_ems = 0.0
-    for letter in mark_signs(text):
+    for letter in write_minus_signs(text):
         if letter in _NARROW:
             width_in_ems += _NARROW_WIDTH
         elif letter in _WIDE or ord(letter) > 0x250:
@@ -350,16 +353,16 @@ def _split_column_indices(
     column_widths_mm: Sequence[float], table_width_mm: float
 ) -> list[list[int]]:
     """Return the columns of each part of a table; the first is in all of them."""
-    index_blocks, column_indices = [], [0]
+    column_index_lists, column_indices = [], [0]
     for column_index in range(1, len(column_widths_mm)):
         block_width_mm = sum(
             column_widths_mm[i] + _COLUMN_GAP for i in [*column_indices, column_index]
         )
         if block_width_mm > table_width_mm and len(column_indices) > 1:
-            index_blocks.append(column_indices)
+            column_index_lists.append(column_indices)
             column_indices = [0]
         column_indices.append(column_index)
-    return [*index_blocks, column_indices]
+    return [*column_index_lists, column_indices]
 
 
 def _fit_column_widths(
@@ -424,7 +427,9 @@ def _write_tabular(
             if previous_group_name is not None:
                 latex_lines.append(r"\addlinespace")
             previous_group_name = row_group_names[row_number]
-            group_text = rf"\textit{{{_escape(str(previous_group_name))}}}"
+            group_text = (
+                rf"\textit{{{_escape_latex_specials(str(previous_group_name))}}}"
+            )
             group_heading = (
                 rf"\multicolumn{{{len(column_heads)}}}{{@{{}}l@{{}}}}{{{group_text}}}"
             )
@@ -433,7 +438,7 @@ def _write_tabular(
     return "\n".join([*latex_lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _escape(unescaped_text: str) -> str:
+def _escape_latex_specials(unescaped_text: str) -> str:
     """Return text with the special characters of LaTeX escaped."""
     escaped_cells, _ = latex_cells_and_titles(pd.DataFrame({"text": [unescaped_text]}))
     return escaped_cells[0][0]

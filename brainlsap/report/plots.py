@@ -124,7 +124,7 @@ def _draw_box(
 
 
 def _draw_arrow(
-    axes: Axes, start_point: tuple[float, float], end_point: tuple[float, float]
+    axes: Axes, start_point_mm: tuple[float, float], end_point_mm: tuple[float, float]
 ) -> None:
     """Draw an arrow between two points."""
     line_style = {
@@ -132,7 +132,7 @@ def _draw_arrow(
         "linewidth": 0.7,
     }
     arrow_style = {**line_style, "color": INK, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", end_point, start_point, arrowprops=arrow_style)
+    axes.annotate("", end_point_mm, start_point_mm, arrowprops=arrow_style)
 
 
 @paper_style()
@@ -152,14 +152,14 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
         analysed by class. In each the number of participants (n) and of scans.
     """
     flow_table = evaluation.cohort.flow()
-    count_table = evaluation.cohort.class_counts()
-    count_table = count_table[count_table["scans"] > 0]
+    class_count_table = evaluation.cohort.class_counts()
+    class_count_table = class_count_table[class_count_table["scans"] > 0]
     box_distance = FLOW_BOX + FLOW_GAP
     n_side_boxes = len(flow_table) - 2
-    first_y = FLOW_MARGIN + FLOW_BOX / 2
-    last_y = first_y + (n_side_boxes + 1) * box_distance
+    first_box_y = FLOW_MARGIN + FLOW_BOX / 2
+    last_box_y = first_box_y + (n_side_boxes + 1) * box_distance
     figure_height_mm = (
-        last_y + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE_HEIGHT + FLOW_MARGIN
+        last_box_y + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE_HEIGHT + FLOW_MARGIN
     )
     figure = figures.new_figure(width, figure_height_mm, layout="none")
     axes = figure.add_axes((0, 0, 1, 1))
@@ -167,22 +167,24 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
     axes.axis("off")
     main_x, main_width = 0.25 * width, 0.42 * width
     side_x, side_width = 0.75 * width, 0.47 * width
-    _draw_arrow(axes, (main_x, first_y + FLOW_BOX / 2), (main_x, last_y - FLOW_BOX / 2))
+    _draw_arrow(
+        axes, (main_x, first_box_y + FLOW_BOX / 2), (main_x, last_box_y - FLOW_BOX / 2)
+    )
     flow_records = [*flow_table.itertuples()]
     for row_number, flow_record in enumerate(flow_records):
         counts_text = (
             f"n = {flow_record.participants} ({count(flow_record.scans, 'scan')})"
         )
         if 0 < row_number <= n_side_boxes:
-            box_y = first_y + row_number * box_distance
+            box_y = first_box_y + row_number * box_distance
             _draw_arrow(axes, (main_x, box_y), (side_x - side_width / 2, box_y))
             box_title = flow_record.title[:1].upper() + flow_record.title[1:]
             _draw_box(axes, (side_x, box_y), side_width, [box_title, counts_text])
         else:
-            box_y = first_y if row_number == 0 else last_y
+            box_y = first_box_y if row_number == 0 else last_box_y
             box_title = "Listed in the tables" if row_number == 0 else "Analysed"
             _draw_box(axes, (main_x, box_y), main_width, [box_title, counts_text])
-    _draw_class_boxes(axes, count_table, (main_x, last_y), width)
+    _draw_class_boxes(axes, class_count_table, (main_x, last_box_y), width)
     return figure
 
 
@@ -271,11 +273,11 @@ def plot_scores(
         If `score_name` is unknown.
     """
     check_choice("score_name", score_name, fold_scores())
-    score_title = tables.shown_scores(evaluation).get(
+    score_title = tables.find_title_by_score(evaluation).get(
         score_name, SCORES[score_name].title
     )
     fold_score_table = evaluation.scores()
-    summary_table = tables.select_score_summary(evaluation, score_name)
+    summary_table = tables.select_score_summary_table(evaluation, score_name)
     # Order models as the table of scores does.
     group_indices = [
         tables.MODEL_GROUPS.index(tables.find_model_group(str(model_name), role))
@@ -303,9 +305,9 @@ def plot_scores(
         axes.plot(
             fold_values, dot_positions, ".", color=bar_color, alpha=0.45, markersize=4
         )
-        estimate_and_bounds = tables.score_intervals(evaluation, str(model_name)).loc[
-            score_name
-        ]
+        estimate_and_bounds = tables.score_interval_table(
+            evaluation, str(model_name)
+        ).loc[score_name]
         _draw_errorbars(
             axes,
             estimate_and_bounds["estimate"],
@@ -790,7 +792,9 @@ def plot_scales(
     ParameterError
         If no region has a rank.
     """
-    top_table = tables.ranked_regions(ranking, n_regions).reset_index(drop=True)
+    top_table = tables.select_ranked_region_table(ranking, n_regions).reset_index(
+        drop=True
+    )
     axis_label = "relative scale (bars: range over folds)"
     region_names = tables.region_labels(list(top_table["region"]), atlas)
     axes = _make_row_axes(axes, width, region_names, axis_label)
@@ -847,7 +851,9 @@ def plot_directions(
         with 95% intervals over people (:func:`brainlsap.report.class_differences`).
         Each class has its own colour and shape of marks.
     """
-    top_region_names = list(tables.ranked_regions(ranking, n_regions)["region"])
+    top_region_names = list(
+        tables.select_ranked_region_table(ranking, n_regions)["region"]
+    )
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
     difference_table = tables.class_differences(evaluation).query("feature == @feature")
@@ -923,7 +929,7 @@ def plot_region_tests(
     """
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    selected_table = regions.select_regions(evaluation, n_regions, feature)
+    selected_table = regions.select_top_region_tests(evaluation, n_regions, feature)
     region_names = tables.region_labels(list(selected_table["region"]), atlas)
     axis_label = "correlation with the class number (95%)"
     if "F" in selected_table:
@@ -1013,7 +1019,7 @@ def plot_training(
     """
     model = _resolve_model_name(evaluation, model)
     model_fit_table = evaluation.fits[evaluation.fits["model"] == model]
-    loss_records = tables.reported_values(model_fit_table, "losses")
+    loss_records = tables.list_reported_values(model_fit_table, "losses")
     scale_path_table = make_training_scale_table(evaluation, model)
     if not loss_records and scale_path_table.empty:
         raise ParameterError(
@@ -1081,17 +1087,17 @@ def plot_contributions(
     Figure
         A bar per region, and one for the sum of all others.
     """
-    region_contributions = contributions.set_index("region")["contribution"]
+    contribution_series = contributions.set_index("region")["contribution"]
     ordered_region_names = (
-        region_contributions.abs().sort_values(ascending=False, kind="stable").index
+        contribution_series.abs().sort_values(ascending=False, kind="stable").index
     )
     largest_region_names = list(ordered_region_names[:N_CONTRIBUTIONS])
     other_region_names = ordered_region_names[N_CONTRIBUTIONS:]
     row_names = tables.region_labels(largest_region_names, atlas)
-    bar_lengths = region_contributions[largest_region_names].tolist()
+    bar_lengths = contribution_series[largest_region_names].tolist()
     if len(other_region_names):
         row_names.append(f"{len(other_region_names)} other regions")
-        bar_lengths.append(float(region_contributions[other_region_names].sum()))
+        bar_lengths.append(float(contribution_series[other_region_names].sum()))
     (axes,) = prepare_axes_array(None, COLUMN_WIDTH, 18 + 5 * len(row_names))
     axes.barh(np.arange(len(row_names)), bar_lengths, color="#0b5a8f")
     axes.axvline(0, color="black", linewidth=0.8)
@@ -1109,12 +1115,12 @@ def make_training_scale_table(evaluation: Evaluation, model_name: str) -> pd.Dat
     scale_table = evaluation.scales.query("model == @model_name and start == 'mean'")
     if not (scale_table["share"] < 1).any():
         return pd.DataFrame()
-    scales_by_share = {}
+    scale_series_by_share = {}
     for training_share, share_table in scale_table.groupby("share"):
         share_evaluation = replace(evaluation, scales=share_table.assign(share=1.0))
         ranking_table = rank_regions(share_evaluation, model_name).set_index("region")
-        scales_by_share[training_share] = ranking_table["relative_scale"]
-    return pd.DataFrame(scales_by_share).dropna()
+        scale_series_by_share[training_share] = ranking_table["relative_scale"]
+    return pd.DataFrame(scale_series_by_share).dropna()
 
 
 def choose_color_by_class(evaluation: Evaluation) -> dict[str, str]:
@@ -1253,10 +1259,10 @@ def _make_row_axes(
 ) -> Axes:
     """Return axes with one named row per name; a new figure is as high as they need."""
     (axes,) = prepare_axes_array(axes, figure_width_mm, 19)
-    figure_width_mm = figures.cell_size_mm(axes)[0]
-    n_letters_per_line = int(17 + figure_width_mm / 6.4)
+    axes_width_mm = figures.cell_size_mm(axes)[0]
+    n_letters_per_line = int(17 + axes_width_mm / 6.4)
     plot_width_mm = (
-        figure_width_mm
+        axes_width_mm
         - 8
         - LETTER_WIDTH * min(n_letters_per_line, max(map(len, row_names)))
     )

@@ -43,11 +43,11 @@ _SEPARATOR = re.compile(r"[/\\]|^~|^file:", re.IGNORECASE)
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
 
 
-def withhold_paths(settings: Mapping[str, object]) -> dict[str, object]:
+def withhold_paths(value_by_setting: Mapping[str, object]) -> dict[str, object]:
     """Return settings in which every value that is a path is withheld as a whole."""
     return {
         setting_name: _withhold_paths_in_setting(str(setting_name), setting_value)
-        for setting_name, setting_value in settings.items()
+        for setting_name, setting_value in value_by_setting.items()
     }
 
 

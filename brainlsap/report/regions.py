@@ -74,10 +74,10 @@ class RegionAnswer(NamedTuple):
 
 def has_region_tests(evaluation: Evaluation) -> bool:
     """Return whether regions were compared with enough permutations for p-values."""
-    region_tests = evaluation.region_tests
+    region_test_table = evaluation.region_tests
     return (
-        region_tests is not None
-        and region_tests["n_permutations"].iloc[0] >= ranks.FEWEST_PERMUTATIONS
+        region_test_table is not None
+        and region_test_table["n_permutations"].iloc[0] >= ranks.FEWEST_PERMUTATIONS
     )
 
 
@@ -100,7 +100,7 @@ def significant_regions(
     Parameters
     ----------
     evaluation : Evaluation
-        With `region_tests`.
+        With `region_test_table`.
     statistic_name : {"effect", "contrast"}
         Test that gives the p-value.
     feature : str, optional
@@ -113,9 +113,9 @@ def significant_regions(
     """
     if not has_region_tests(evaluation):
         return []
-    region_tests = _select_region_tests(evaluation, feature)
-    is_significant_row = region_tests[f"p_{statistic_name}"] < ranks.ALPHA
-    return list(region_tests.loc[is_significant_row, "region"].unique())
+    region_test_table = _select_region_tests(evaluation, feature)
+    is_significant_row = region_test_table[f"p_{statistic_name}"] < ranks.ALPHA
+    return list(region_test_table.loc[is_significant_row, "region"].unique())
 
 
 def marked_regions(evaluation: Evaluation, feature: str | None = None) -> list[str]:
@@ -127,12 +127,12 @@ def marked_regions(evaluation: Evaluation, feature: str | None = None) -> list[s
     return list(dict.fromkeys(marked_region_names))
 
 
-def sign_contrasts(region_tests: pd.DataFrame) -> pd.DataFrame:
+def make_signed_test_table(region_test_table: pd.DataFrame) -> pd.DataFrame:
     """Return tests of regions whose contrasts have a sign in the sense of the effect.
 
     Parameters
     ----------
-    region_tests : DataFrame
+    region_test_table : DataFrame
         Of :func:`brainlsap.evaluation.compare_regions`, where a contrast is positive
         in the direction of the effect.
 
@@ -143,11 +143,11 @@ def sign_contrasts(region_tests: pd.DataFrame) -> pd.DataFrame:
         relative to the connected regions, and positive if they rise. Contrasts of
         classes without an order have no direction and are not changed.
     """
-    signed_test_table = region_tests.copy()
-    if "F" in region_tests:
+    signed_test_table = region_test_table.copy()
+    if "F" in region_test_table:
         return signed_test_table
-    is_falling_row = region_tests["effect"] < 0
-    negated_bounds = region_tests.loc[
+    is_falling_row = region_test_table["effect"] < 0
+    negated_bounds = region_test_table.loc[
         is_falling_row, ["contrast", "contrast_high", "contrast_low"]
     ]
     signed_test_table.loc[
@@ -164,19 +164,19 @@ def _select_region_tests(
     Raises an error if there are none.
     """
     check_evaluation_given(evaluation)
-    region_tests = evaluation.region_tests
-    if region_tests is None:
+    region_test_table = evaluation.region_tests
+    if region_test_table is None:
         raise ParameterError(
             "the evaluation has no region_tests. Set them: dataclasses.replace("
             "evaluation, region_tests=compare_regions(cohort, evaluation))."
         )
-    region_tests = sign_contrasts(region_tests)
+    region_test_table = make_signed_test_table(region_test_table)
     if feature_name is None:
-        return region_tests
-    return region_tests[region_tests["feature"] == feature_name]
+        return region_test_table
+    return region_test_table[region_test_table["feature"] == feature_name]
 
 
-def select_regions(
+def select_top_region_tests(
     evaluation: Evaluation, n_regions: int = 10, feature: str | None = None
 ) -> pd.DataFrame:
     """Return the tests of the regions to be named, most significant first.
@@ -184,7 +184,7 @@ def select_regions(
     Parameters
     ----------
     evaluation : Evaluation
-        With `region_tests`.
+        With `region_test_table`.
     n_regions : int
         Number of rows of smallest p_effect, then of largest effect.
     feature : str, optional
@@ -193,14 +193,16 @@ def select_regions(
     Returns
     -------
     DataFrame
-        Rows of `region_tests`, contrasts with the sign of the effect; below them
+        Rows of `region_test_table`, contrasts with the sign of the effect; below them
         up to five more with p_contrast < 0.05.
     """
-    region_tests = _select_region_tests(evaluation, feature).dropna(subset="effect")
+    region_test_table = _select_region_tests(evaluation, feature).dropna(
+        subset="effect"
+    )
     if not has_region_tests(evaluation):
-        region_tests = region_tests.assign(p_effect=np.nan, p_contrast=np.nan)
-    ordered_table = region_tests.assign(
-        effect_size=region_tests["effect"].abs()
+        region_test_table = region_test_table.assign(p_effect=np.nan, p_contrast=np.nan)
+    ordered_table = region_test_table.assign(
+        effect_size=region_test_table["effect"].abs()
     ).sort_values(["p_effect", "effect_size"], ascending=[True, False], kind="stable")
     top_region_table = ordered_table.head(n_regions)
     remaining_table = ordered_table.iloc[n_regions:]
@@ -246,7 +248,7 @@ def region_tests_table(
     ParameterError
         If the evaluation has no `region_tests`.
     """
-    selected_table = select_regions(evaluation, n_regions)
+    selected_table = select_top_region_tests(evaluation, n_regions)
     smallest_p = _smallest_possible_p(evaluation) if marks_smallest_p else 0.0
     region_names = list(selected_table["region"])
     paper_table = pd.DataFrame({"region": region_labels(region_names, atlas)})
@@ -273,8 +275,10 @@ def region_tests_table(
             p_text(p_value, smallest_p)
             for p_value in selected_table[f"p_{statistic_name}"]
         ]
-    if ranks_by_varied_scales(evaluation):
-        scale_table = scale_ranking(evaluation).set_index("region").loc[region_names]
+    if is_ranked_by_varied_scales(evaluation):
+        scale_table = (
+            select_scale_ranking_table(evaluation).set_index("region").loc[region_names]
+        )
         paper_table["relative scale [range]"] = [
             interval_text(mean_scale, lower_bound, upper_bound, 2)
             for mean_scale, lower_bound, upper_bound in scale_table[
@@ -319,15 +323,15 @@ def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def ranks_by_varied_scales(evaluation: Evaluation) -> bool:
+def is_ranked_by_varied_scales(evaluation: Evaluation) -> bool:
     """Return whether the scales of the model that ranks regions differ enough."""
     if not models_with_scales(evaluation):
         return False
-    ranking_model_name = str(scale_ranking(evaluation)["model"].iloc[0])
+    ranking_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
     return ranking_model_name in models_of_varied_scales(evaluation)
 
 
-def scale_ranking(evaluation: Evaluation) -> pd.DataFrame:
+def select_scale_ranking_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the ranking by scale that a report shows."""
     if evaluation.ranking is not None:
         return evaluation.ranking
@@ -340,7 +344,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     Parameters
     ----------
     evaluation : Evaluation
-        With `region_tests`.
+        With `region_test_table`.
 
     Returns
     -------
@@ -351,7 +355,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         Cohen's d from the reference over these regions), n_effect and n_contrast
         (regions with family-wise p < 0.05; NaN with fewer than 99 permutations).
     """
-    region_tests = _select_region_tests(evaluation).dropna(subset="effect")
+    region_test_table = _select_region_tests(evaluation).dropna(subset="effect")
     atlas_table: Any = evaluation.cohort.regions
     grouping_columns = [
         grouping_column
@@ -360,28 +364,34 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         and _flag_grouped_regions(atlas_table[grouping_column]).any()
     ]
     group_table = atlas_table.set_index("name")[list({*grouping_columns, "hemisphere"})]
-    region_tests = region_tests.join(group_table, on="region")
+    region_test_table = region_test_table.join(group_table, on="region")
     group_records: list[dict[str, Any]] = []
     difference_column_names = [*difference_title_by_column(evaluation)]
     has_p_values = has_region_tests(evaluation)
-    for feature_name, feature_tests in region_tests.groupby("feature", sort=False):
+    for feature_name, feature_test_table in region_test_table.groupby(
+        "feature", sort=False
+    ):
         for grouping_column in grouping_columns:
-            is_grouped_region = _flag_grouped_regions(feature_tests[grouping_column])
-            for group_name, group_tests in feature_tests[is_grouped_region].groupby(
-                grouping_column, sort=False
-            ):
-                tests_by_hemisphere = {"all": group_tests}
+            is_grouped_region = _flag_grouped_regions(
+                feature_test_table[grouping_column]
+            )
+            for group_name, group_test_table in feature_test_table[
+                is_grouped_region
+            ].groupby(grouping_column, sort=False):
+                tests_by_hemisphere = {"all": group_test_table}
                 if grouping_column != "hemisphere":
-                    tests_by_hemisphere |= dict(list(group_tests.groupby("hemisphere")))
-                for hemisphere, hemisphere_tests in tests_by_hemisphere.items():
+                    tests_by_hemisphere |= dict(
+                        list(group_test_table.groupby("hemisphere"))
+                    )
+                for hemisphere, hemisphere_test_table in tests_by_hemisphere.items():
                     group_key = {
                         "feature": feature_name,
                         "grouping": grouping_column,
                         "group": group_name,
                         "hemisphere": hemisphere,
                     }
-                    group_record = _summarize_group(
-                        hemisphere_tests,
+                    group_record = _make_group_summary_record(
+                        hemisphere_test_table,
                         difference_column_names,
                         has_p_values=has_p_values,
                     )
@@ -389,23 +399,23 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(group_records)
 
 
-def _flag_grouped_regions(group_name_by_region: pd.Series) -> pd.Series:
+def _flag_grouped_regions(group_name_series: pd.Series) -> pd.Series:
     """Return whether each region has a group."""
-    return ~group_name_by_region.fillna("").astype(str).str.strip().isin(["", MISSING])
+    return ~group_name_series.fillna("").astype(str).str.strip().isin(["", MISSING])
 
 
-def _summarize_group(
-    group_tests: pd.DataFrame,
+def _make_group_summary_record(
+    group_test_table: pd.DataFrame,
     difference_column_names: Sequence[str],
     *,
     has_p_values: bool,
 ) -> dict[str, float]:
     """Return mean differences of classes, and how many regions are significant."""
-    group_record: dict[str, float] = {"n_regions": len(group_tests)}
+    group_record: dict[str, float] = {"n_regions": len(group_test_table)}
     for column_name in difference_column_names:
-        group_record[column_name] = float(group_tests[column_name].mean())
+        group_record[column_name] = float(group_test_table[column_name].mean())
     for statistic_name in ("effect", "contrast"):
-        n_significant = (group_tests[f"p_{statistic_name}"] < ranks.ALPHA).sum()
+        n_significant = (group_test_table[f"p_{statistic_name}"] < ranks.ALPHA).sum()
         group_record[f"n_{statistic_name}"] = (
             float(n_significant) if has_p_values else np.nan
         )
@@ -414,11 +424,11 @@ def _summarize_group(
 
 def difference_title_by_column(evaluation: Evaluation) -> dict[str, str]:
     """Return the columns of Cohen's d of a table of tests, with titles of maps."""
-    region_tests = _select_region_tests(evaluation)
+    region_test_table = _select_region_tests(evaluation)
     compared_classes = [
         class_name
         for class_name in evaluation.cohort.classes
-        if f"d_{class_name}" in region_tests
+        if f"d_{class_name}" in region_test_table
     ]
     uncompared_classes = [
         other_class
@@ -515,7 +525,7 @@ def name_regions(
     return with_and(region_texts)
 
 
-def is_borderline(p_value: float, n_permutations: int) -> bool:
+def is_borderline_p_value(p_value: float, n_permutations: int) -> bool:
     """Return whether other permutations may put a p on the other side of 0.05.
 
     The Monte Carlo standard error of p of n permutations is sqrt(p (1 - p) / n).
@@ -526,7 +536,7 @@ def is_borderline(p_value: float, n_permutations: int) -> bool:
     return bool(abs(p_value - ranks.ALPHA) < NORMAL_QUANTILE * standard_error)
 
 
-def name_borderline(
+def name_borderline_regions(
     p_value_table: pd.DataFrame,
     p_column: str,
     n_permutations: int,
@@ -534,7 +544,7 @@ def name_borderline(
 ) -> str:
     """Return which significant regions are borderline, with their p; "" for none."""
     is_borderline_row = p_value_table[p_column].map(
-        lambda p_value: is_borderline(p_value, n_permutations)
+        lambda p_value: is_borderline_p_value(p_value, n_permutations)
     )
     is_significant_row = p_value_table[p_column] < ranks.ALPHA
     borderline_table = p_value_table[is_borderline_row & is_significant_row]
@@ -604,9 +614,9 @@ def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
 
 def _family_text(evaluation: Evaluation) -> str:
     """Return the number of tests and permutations behind p-values, as text."""
-    region_tests = _select_region_tests(evaluation)
-    n_permutations = int(region_tests["n_permutations"].iloc[0])
-    n_tests = len(region_tests.dropna(subset="effect"))
+    region_test_table = _select_region_tests(evaluation)
+    n_permutations = int(region_test_table["n_permutations"].iloc[0])
+    n_tests = len(region_test_table.dropna(subset="effect"))
     n_features = len(evaluation.cohort.feature_names)
     test_noun = "region" if n_features == 1 else "test"
     return (
@@ -618,7 +628,7 @@ def _family_text(evaluation: Evaluation) -> str:
 def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
     """Answer whether regions differ between classes."""
     question_text = "Does the region differ between classes?"
-    selected_table = select_regions(evaluation, 1)
+    selected_table = select_top_region_tests(evaluation, 1)
     n_measured_regions = int(
         _select_region_tests(evaluation).dropna(subset="effect")["region"].nunique()
     )
@@ -646,14 +656,16 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
         caution_text = "A large effect without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
-    ordered_table = select_regions(evaluation, len(_select_region_tests(evaluation)))
+    ordered_table = select_top_region_tests(
+        evaluation, len(_select_region_tests(evaluation))
+    )
     is_significant_row = ordered_table["p_effect"] < ranks.ALPHA
     significant_region_names = list(
         ordered_table.loc[is_significant_row, "region"].unique()
     )
     family_text = _family_text(evaluation)
     if significant_region_names:
-        borderline_text = name_borderline(
+        borderline_text = name_borderline_regions(
             ordered_table.drop_duplicates("region"),
             "p_effect",
             int(largest_row["n_permutations"]),
@@ -730,12 +742,12 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     question_text = (
         "Does the difference of the region stand out from connected regions?"
     )
-    region_tests = _select_region_tests(evaluation).dropna(subset="contrast")
+    region_test_table = _select_region_tests(evaluation).dropna(subset="contrast")
     caution_text = (
         "This does not show that the difference began in the region, because "
         "differences can also spread from connected regions."
     )
-    if region_tests.empty:
+    if region_test_table.empty:
         return RegionAnswer(
             question_text,
             "No answer is possible, because no region has a connected region with a "
@@ -743,8 +755,8 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
             NO_CLAIM,
             caution_text,
         )
-    largest_row: Any = region_tests.loc[
-        region_tests["contrast_z"].fillna(-np.inf).idxmax()
+    largest_row: Any = region_test_table.loc[
+        region_test_table["contrast_z"].fillna(-np.inf).idxmax()
     ]
     largest_statistic_text = (
         f"{name_regions([largest_row['region']], atlas)}"
@@ -755,9 +767,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         answer_text = "This was not tested, because there were too few permutations."
         caution_text = "A large contrast without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
-    peak_table = region_tests[region_tests["p_contrast"] < ranks.ALPHA].sort_values(
-        ["p_contrast", "contrast_z"], ascending=[True, False]
-    )
+    peak_table = region_test_table[
+        region_test_table["p_contrast"] < ranks.ALPHA
+    ].sort_values(["p_contrast", "contrast_z"], ascending=[True, False])
     peak_region_names = list(peak_table["region"].unique())
     if not peak_region_names:
         answer_text = (
@@ -796,7 +808,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "that classes differ in the region, that the region is important, or that "
         "disease has spread from it."
     )
-    ranking_table = scale_ranking(evaluation)
+    ranking_table = select_scale_ranking_table(evaluation)
     model_name = str(ranking_table["model"].iloc[0])
     warning_text = scale_warning(evaluation)
     if warning_text:
@@ -805,7 +817,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
             "scale means that the model averages over connected regions."
         )
         return RegionAnswer(question_text, answer_text, "", caution_text, warning_text)
-    if not ranks_by_varied_scales(evaluation):
+    if not is_ranked_by_varied_scales(evaluation):
         smallest_scale, largest_scale = scale_range_by_model(evaluation)[model_name]
         answer_text = (
             "A small scale means that the model uses the region's own value. A large "
@@ -880,7 +892,7 @@ def scale_warning(evaluation: Evaluation) -> str:
     if not models_with_scales(evaluation):
         return ""
     main_model_name = evaluation.models[0]
-    ranking_model_name = str(scale_ranking(evaluation)["model"].iloc[0])
+    ranking_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
     n_folds_chosen = count_fits_choosing_ridge(evaluation, "regions")
     if (
         ranking_model_name != NESTED_RIDGES[2]
@@ -968,7 +980,7 @@ def replicability_text(evaluation: Evaluation) -> str:
         f"{replicability_record['spearman_high']:z.2f}]"
         for replicability_record in evaluation.replicability.to_dict("records")
         if replicability_record["statistic"] != "scale"
-        or ranks_by_varied_scales(evaluation)
+        or is_ranked_by_varied_scales(evaluation)
     ]
     return (
         "Replicability is the Spearman correlation between the maps of two random "
@@ -983,8 +995,8 @@ def replicability_text(evaluation: Evaluation) -> str:
 
 def list_test_notes(evaluation: Evaluation) -> list[str]:
     """Return notes on the table of tested regions, as paragraphs."""
-    region_tests = evaluation.region_tests
-    if region_tests is None:
+    region_test_table = evaluation.region_tests
+    if region_test_table is None:
         return []
     cohort = evaluation.cohort
     reference_class = cohort.classes[0]
@@ -1003,7 +1015,7 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     if (evaluation.settings.get("steps") or {}).get("regress_out"):
         sentences.append(CURVE_NOTE)
     if has_region_tests(evaluation):
-        n_permutations = int(region_tests["n_permutations"].iloc[0])
+        n_permutations = int(region_test_table["n_permutations"].iloc[0])
         sentences.append(contrast_nulls_text(cohort))
         sentences.append(
             f"With {n_permutations} permutations, the smallest possible p is "

@@ -111,7 +111,7 @@ def write_report(
         atlas = atlas or evaluation.cohort.atlas
         n_jobs = choose_n_jobs(n_jobs, evaluation.cohort)
         drawing_iterator = start_drawing(evaluation, atlas, n_jobs)
-        _write_private(evaluation, new_folder / PRIVATE_FOLDER)
+        _write_private_files(evaluation, new_folder / PRIVATE_FOLDER)
         write_page(evaluation, new_folder / REPORT_FOLDER, atlas, drawing_iterator)
         finished_fits_path = folder / PRIVATE_FOLDER / FITS_FOLDER
         if finished_fits_path.is_dir():
@@ -170,7 +170,7 @@ def check_results_folder(folder: str | Path) -> Path:
     foreign_file_names = sorted(top_entry_names - {REPORT_FOLDER, PRIVATE_FOLDER})
     # Walk the folder only if it looks like results: a home folder would take long.
     if not foreign_file_names:
-        foreign_file_names = _find_foreign_files(folder)
+        foreign_file_names = _list_foreign_file_paths(folder)
     if foreign_file_names:
         raise ParameterError(
             f"{folder} contains files that were not written by a report "
@@ -179,7 +179,7 @@ def check_results_folder(folder: str | Path) -> Path:
     return folder
 
 
-def _find_foreign_files(folder: Path) -> list[str]:
+def _list_foreign_file_paths(folder: Path) -> list[str]:
     """Return the files of a results folder that its report does not list."""
     reported_file_names: list[str] = []
     with suppress(OSError, ValueError, LookupError, TypeError):
@@ -329,12 +329,12 @@ def write_tables(
     ParameterError
         If a file of that name exists.
     """
-    from brainlsap.report.page import report_tables
+    from brainlsap.report.page import make_report_tables
     from brainlsap.report.paper_tables import make_latex_by_table
 
     check_outputs(table_paths(folder), overwrite=overwrite)
     evaluation = _add_report_facts(evaluation)
-    table_by_name = report_tables(evaluation)
+    table_by_name = make_report_tables(evaluation)
     latex_by_name = make_latex_by_table(table_by_name, evaluation)
     text_by_path: dict[Path, str] = {}
     for table_name, report_table in table_by_name.items():
@@ -361,10 +361,11 @@ def table_paths(folder: str | Path) -> list[Path]:
 
 def figure_paths(evaluation: Evaluation, folder: str | Path) -> list[Path]:
     """Return the files that :func:`write_figures` may write, without drawing."""
-    from brainlsap.report.page import list_figures
+    from brainlsap.report.page import list_figure_names
 
     return [
-        Path(folder, f"{figure_name}.pdf") for figure_name in list_figures(evaluation)
+        Path(folder, f"{figure_name}.pdf")
+        for figure_name in list_figure_names(evaluation)
     ]
 
 
@@ -396,10 +397,10 @@ def write_figures(
     check_outputs(figure_paths(evaluation, folder), overwrite=overwrite)
     from matplotlib.pyplot import close
 
-    from brainlsap.report.page import report_figures
+    from brainlsap.report.page import draw_report_figures
 
     evaluation = _add_report_facts(evaluation)
-    figure_by_name = report_figures(evaluation, evaluation.cohort.atlas)
+    figure_by_name = draw_report_figures(evaluation, evaluation.cohort.atlas)
     path_by_figure = {
         figure_name: Path(folder, f"{figure_name}.pdf")
         for figure_name in figure_by_name
@@ -415,7 +416,7 @@ def write_figures(
     return [*path_by_figure.values()]
 
 
-def _write_private(evaluation: Evaluation, folder: Path) -> None:
+def _write_private_files(evaluation: Evaluation, folder: Path) -> None:
     """Write what names people, readable by the owner alone."""
     folder.mkdir(mode=0o700)
     evaluation.save(folder / EVALUATION_FOLDER)

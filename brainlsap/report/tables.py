@@ -130,7 +130,7 @@ def feature_text(cohort: CohortSummary) -> str:
     )
 
 
-def measured_text(cohort: CohortSummary) -> str:
+def measured_regions_text(cohort: CohortSummary) -> str:
     """Return in how many regions each feature was measured, and how much is missing."""
     all_regions_text = count(len(cohort.region_names), "region")
     feature_texts = []
@@ -216,7 +216,7 @@ def shorten_name(long_name: str, max_length: int) -> str:
     return f"{long_name[:half_length]} ... {long_name[-half_length:]}"
 
 
-def number_texts(
+def make_number_text_table(
     frame: pd.DataFrame, title_by_column: Mapping[str, str], n_digits: int = 3
 ) -> pd.DataFrame:
     """Return columns as text for a paper, under these titles.
@@ -294,7 +294,7 @@ def table_text(frame: pd.DataFrame, style: str = "markdown") -> str:
         latex_text = cell_table.to_latex(
             index=False, escape=True, column_format=alignment_text
         )
-        return _keep_hyphens(latex_text.translate(str.maketrans(LATEX_SIGNS)))
+        return _separate_hyphens(latex_text.translate(str.maketrans(LATEX_SIGNS)))
     markdown_alignments = [
         "---:" if is_number else "---" for is_number in is_numeric_column
     ]
@@ -317,7 +317,7 @@ def latex_cells_and_titles(frame: pd.DataFrame) -> tuple[list[list[str]], list[s
     return cell_rows, [_escape_latex(str(column_title)) for column_title in frame]
 
 
-def mark_signs(unmarked_text: str) -> str:
+def write_minus_signs(unmarked_text: str) -> str:
     """Return a text with minus signs where hyphens are signs of numbers."""
     return re.sub(_SIGN, "\N{MINUS SIGN}", unmarked_text)
 
@@ -325,17 +325,17 @@ def mark_signs(unmarked_text: str) -> str:
 def _escape_latex(unescaped_text: str) -> str:
     """Return a text with special characters and minus signs as LaTeX has them."""
     latex_by_sign: dict[str, str | int | None] = {**_SPECIAL, **LATEX_SIGNS}
-    return _keep_hyphens(
-        mark_signs(unescaped_text).translate(str.maketrans(latex_by_sign))
+    return _separate_hyphens(
+        write_minus_signs(unescaped_text).translate(str.maketrans(latex_by_sign))
     )
 
 
-def _keep_hyphens(latex_text: str) -> str:
+def _separate_hyphens(latex_text: str) -> str:
     """Separate two hyphens, which LaTeX would print as one dash (`--leave-out`)."""
     return latex_text.replace("--", "-{}-")
 
 
-def reported_values(model_fit_table: pd.DataFrame, report_key: str) -> list[Any]:
+def list_reported_values(model_fit_table: pd.DataFrame, report_key: str) -> list[Any]:
     """Return the values that models report of their fits under a key."""
     fit_reports = [
         json.loads(fit_report_json) or {}
@@ -348,39 +348,43 @@ def reported_values(model_fit_table: pd.DataFrame, report_key: str) -> list[Any]
     ]
 
 
-def network_weights(model_fit_table: pd.DataFrame) -> np.ndarray:
+def find_weights_beside_ridge(model_fit_table: pd.DataFrame) -> np.ndarray:
     """Return the weight of the networks beside their ridge in every fit.
 
     NaN where a model has no ridge to start from.
     """
-    fit_weights = []
+    weights_beside_ridge = []
     for fit_report_json in model_fit_table["report"]:
         fit_report = json.loads(fit_report_json) or {}
         has_ridge = (fit_report.get("settings") or {}).get("start") == "ridge"
-        fit_weights.append(fit_report.get("network_weight") if has_ridge else None)
-    return np.array(fit_weights, dtype=float)
+        weights_beside_ridge.append(
+            fit_report.get("network_weight") if has_ridge else None
+        )
+    return np.array(weights_beside_ridge, dtype=float)
 
 
-def known_network_weights(evaluation: Evaluation, model_name: str) -> np.ndarray:
+def find_known_weights_beside_ridge(
+    evaluation: Evaluation, model_name: str
+) -> np.ndarray:
     """Return the weight of a model's network in every fit that adds one.
 
     Fits that failed have no weight and are left out.
     """
-    fit_weights = network_weights(
+    weights_beside_ridge = find_weights_beside_ridge(
         evaluation.fits[evaluation.fits["model"] == model_name]
     )
-    return fit_weights[np.isfinite(fit_weights)]
+    return weights_beside_ridge[np.isfinite(weights_beside_ridge)]
 
 
 def has_unused_network(evaluation: Evaluation, model_name: str) -> bool:
     """Return whether a model adds a network that has no weight in any fold."""
-    fit_weights = known_network_weights(evaluation, model_name)
-    return fit_weights.size > 0 and not fit_weights.any()
+    weights_beside_ridge = find_known_weights_beside_ridge(evaluation, model_name)
+    return weights_beside_ridge.size > 0 and not weights_beside_ridge.any()
 
 
 def unused_network_text(model_fit_table: pd.DataFrame) -> str:
     """Return in how many fits networks have no weight ("in 2 of 5 folds"), or ""."""
-    n_unused_networks = int((network_weights(model_fit_table) == 0).sum())
+    n_unused_networks = int((find_weights_beside_ridge(model_fit_table) == 0).sum())
     return (
         f"in {n_unused_networks} of {count(len(model_fit_table), 'fold')}"
         if n_unused_networks
@@ -388,7 +392,7 @@ def unused_network_text(model_fit_table: pd.DataFrame) -> str:
     )
 
 
-def select_score_summary(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
+def select_score_summary_table(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return the summary of one score, by model: role, mean, sd, n_folds, n_failed."""
     summary_table = evaluation.summary()
     return summary_table[summary_table["score"] == score_name].set_index("model")
@@ -402,7 +406,7 @@ def count_incomplete_folds(evaluation: Evaluation) -> int:
     return int((n_classes_by_fold < len(evaluation.cohort.classes)).sum())
 
 
-def shown_scores(evaluation: Evaluation) -> dict[str, str]:
+def find_title_by_score(evaluation: Evaluation) -> dict[str, str]:
     """Return the scores that are defined here, with their titles in tables."""
     check_evaluation_given(evaluation)
     cohort = evaluation.cohort
@@ -451,7 +455,10 @@ def score_table(
     scores = [scores] if isinstance(scores, str) else [*scores]
     for score_name in scores:
         check_choice("scores", score_name, fold_scores())
-    title_by_score, summary_table = shown_scores(evaluation), evaluation.summary()
+    title_by_score, summary_table = (
+        find_title_by_score(evaluation),
+        evaluation.summary(),
+    )
     defined_score_names = [
         score_name for score_name in scores if score_name in title_by_score
     ]
@@ -462,7 +469,7 @@ def score_table(
         ]
         joined_table = interval_text_table[score_titles].reset_index()
         if tests:
-            joined_table = _add_tests(joined_table, evaluation)
+            joined_table = _add_test_columns(joined_table, evaluation)
         return _add_remark_columns(joined_table, evaluation)
     score_texts = [
         spread_text(*mean_and_sd)
@@ -479,15 +486,17 @@ def score_table(
     ].rename(columns=title_by_score)
     fold_table = score_text_table.reset_index()
     if tests:
-        fold_table = _add_tests(fold_table, evaluation)
+        fold_table = _add_test_columns(fold_table, evaluation)
     return _add_remark_columns(fold_table, evaluation)
 
 
 def _make_interval_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return every score of all test scans as "estimate [low, high]", by model."""
-    title_by_score = shown_scores(evaluation)
+    title_by_score = find_title_by_score(evaluation)
     model_tables = [
-        number_texts(score_intervals(evaluation, model_name), {"estimate": model_name})
+        make_number_text_table(
+            score_interval_table(evaluation, model_name), {"estimate": model_name}
+        )
         for model_name in evaluation.models
     ]
     score_text_table = pd.concat(model_tables, axis=1).T[list(title_by_score)]
@@ -501,9 +510,9 @@ def _make_difference_text_table(
 ) -> pd.DataFrame:
     """Return comparisons of two models as text; no test if they predict the same.
 
-    The titles are those of :func:`number_texts`.
+    The titles are those of :func:`make_number_text_table`.
     """
-    text_table = number_texts(test_table, title_by_column)
+    text_table = make_number_text_table(test_table, title_by_column)
     difference_title = title_by_column["difference"]
     is_identical_row = np.array(is_identical_pair, dtype=bool)
     text_table[difference_title] = text_table[difference_title].mask(
@@ -514,7 +523,7 @@ def _make_difference_text_table(
     return text_table
 
 
-def _compare_with_others(
+def _make_model_comparison_table(
     evaluation: Evaluation,
     model_name: str,
     test_table: pd.DataFrame,
@@ -525,7 +534,7 @@ def _compare_with_others(
     title_by_column = {
         "model": model_column_title,
         "difference": difference_title,
-        "p_holm": _holm_title(test_table),
+        "p_holm": _holm_column_title(test_table),
     }
     is_identical_pair = [
         evaluation.have_same_predictions(model_name, other_model_name)
@@ -534,14 +543,16 @@ def _compare_with_others(
     return _make_difference_text_table(test_table, title_by_column, is_identical_pair)
 
 
-def _add_tests(model_table: pd.DataFrame, evaluation: Evaluation) -> pd.DataFrame:
+def _add_test_columns(
+    model_table: pd.DataFrame, evaluation: Evaluation
+) -> pd.DataFrame:
     """Add p against chance, and the difference of the first model from each other."""
     main_model_name = evaluation.models[0]
     chance_p_texts = chance_p_values(evaluation).map(p_text)
     model_table[CHANCE_TITLE] = model_table["model"].map(chance_p_texts)
-    test_table = person_comparisons(evaluation, main_model_name)
+    test_table = person_comparison_table(evaluation, main_model_name)
     if len(test_table):
-        difference_text_table = _compare_with_others(
+        difference_text_table = _make_model_comparison_table(
             evaluation,
             main_model_name,
             test_table,
@@ -556,7 +567,9 @@ def _add_remark_columns(
     score_text_table: pd.DataFrame, evaluation: Evaluation
 ) -> pd.DataFrame:
     """Add columns where folds share people, or a model predicts as another does."""
-    if "model" in score_text_table and (remark_by_model := model_remarks(evaluation)):
+    if "model" in score_text_table and (
+        remark_by_model := find_remark_by_model(evaluation)
+    ):
         score_text_table = score_text_table.assign(
             remark=score_text_table["model"].map(remark_by_model).fillna("")
         )
@@ -568,14 +581,14 @@ def _add_remark_columns(
 
 
 @lru_cache(maxsize=32)  # hashed by identity; tables, figure and answers use it
-def score_intervals(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
+def score_interval_table(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return scores of all test scans with their 95% intervals, a row a score."""
     return comparison.bootstrap_scores(evaluation, model_name, N_DRAWS).set_index(
         "score"
     )
 
 
-def model_remarks(evaluation: Evaluation) -> dict[str, str]:
+def find_remark_by_model(evaluation: Evaluation) -> dict[str, str]:
     """Return remarks on models that predict one class, or the same as another model."""
     remark_by_model = {}
     for model_name, predicted_labels in evaluation.predictions.groupby("model")[
@@ -590,7 +603,7 @@ def model_remarks(evaluation: Evaluation) -> dict[str, str]:
     return remark_by_model
 
 
-def identical_models(evaluation: Evaluation) -> list[list[str]]:
+def list_identical_model_groups(evaluation: Evaluation) -> list[list[str]]:
     """Return the groups of models with the same predictions, in the order of models."""
     twin_by_model = evaluation.twin_of_model
     names_by_first_model: dict[str, list[str]] = {}
@@ -606,7 +619,7 @@ def identical_models(evaluation: Evaluation) -> list[list[str]]:
 
 def count_comparisons(evaluation: Evaluation) -> int:
     """Return for how many comparisons p-values of the main model are corrected."""
-    test_table = person_comparisons(evaluation, evaluation.models[0])
+    test_table = person_comparison_table(evaluation, evaluation.models[0])
     return int(test_table["n_comparisons"].max()) if len(test_table) else 0
 
 
@@ -661,7 +674,7 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
     """
     score_titles = [
         score_title
-        for score_name, score_title in shown_scores(evaluation).items()
+        for score_name, score_title in find_title_by_score(evaluation).items()
         if SCORES[score_name].is_shown_with_interval
     ]
     return _add_remark_columns(
@@ -707,13 +720,15 @@ def find_model_group(model_name: str, role: str) -> str:
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and the answers use it
-def person_comparisons(evaluation: Evaluation, reference_name: str) -> pd.DataFrame:
+def person_comparison_table(
+    evaluation: Evaluation, reference_name: str
+) -> pd.DataFrame:
     """Return the comparisons of one model with all others, by person."""
     return comparison.compare_by_person(evaluation, reference_name, N_SWAPS)
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and the answer use it
-def added_value_comparisons(evaluation: Evaluation) -> pd.DataFrame:
+def added_value_comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the comparisons of covariates and brain together with each alone."""
     return comparison.added_value_table(evaluation, N_SWAPS)
 
@@ -734,7 +749,7 @@ def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
         :func:`brainlsap.evaluation.added_value_table`. Empty where these models were
         not run.
     """
-    test_table = added_value_comparisons(evaluation)
+    test_table = added_value_comparison_table(evaluation)
     covariates_phrase = covariates_text(evaluation)
     if test_table.empty or not covariates_phrase:
         return pd.DataFrame()
@@ -746,14 +761,14 @@ def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
     }
     input_records = []
     for model_name, inputs_title in title_by_model.items():
-        estimate_and_bounds = score_intervals(evaluation, model_name).loc[
+        estimate_and_bounds = score_interval_table(evaluation, model_name).loc[
             "balanced_accuracy"
         ]
         score_text = interval_text(*estimate_and_bounds[["estimate", "low", "high"]])
         input_records.append(
             {"name": model_name, "inputs": inputs_title, "score": score_text}
         )
-    difference_text_table = _compare_with_others(
+    difference_text_table = _make_model_comparison_table(
         evaluation, joint_model_name, test_table, "name", "both minus this [95%]"
     )
     text_table = pd.DataFrame(input_records).merge(
@@ -786,7 +801,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     role_by_model = evaluation.fits.groupby("model")["role"].first()
     score_texts = []
     for model_name in evaluation.models:
-        estimate_and_bounds = score_intervals(evaluation, model_name).loc[
+        estimate_and_bounds = score_interval_table(evaluation, model_name).loc[
             "balanced_accuracy"
         ]
         score_texts.append(
@@ -802,7 +817,7 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
             "balanced accuracy [95%]": score_texts,
         }
     )
-    model_table = _add_tests(model_table, evaluation)
+    model_table = _add_test_columns(model_table, evaluation)
     fold_scores_table = score_table(evaluation)
     fold_columns = fold_scores_table.columns.drop(["remark"], errors="ignore")
     fold_scores_table = fold_scores_table[fold_columns]
@@ -846,12 +861,14 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
         "model": "model",
         "difference": f"model minus {main_model_name} [95%]",
     }
-    title_by_column["p_holm"] = _holm_title(test_table)
+    title_by_column["p_holm"] = _holm_column_title(test_table)
     title_by_column["better"] = f"better than {main_model_name}"
-    return _add_remark_columns(number_texts(test_table, title_by_column), evaluation)
+    return _add_remark_columns(
+        make_number_text_table(test_table, title_by_column), evaluation
+    )
 
 
-def _holm_title(test_table: pd.DataFrame) -> str:
+def _holm_column_title(test_table: pd.DataFrame) -> str:
     """Return the title of a column of p, with how many comparisons it corrects for."""
     n_comparisons = test_table["n_comparisons"].max()
     return f"Holm p ({n_comparisons} comparisons)" if n_comparisons > 1 else "p"
@@ -888,7 +905,7 @@ def _weaken_step_verdicts(
     the main model. Both tables then have the larger of two corrected p-values.
     """
     main_model_name = evaluation.models[0]
-    test_table = person_comparisons(evaluation, main_model_name).set_index("model")
+    test_table = person_comparison_table(evaluation, main_model_name).set_index("model")
     weaker_records = []
     for step_record in step_table.to_dict("records"):
         for twin_model_name, other_model_name in (
@@ -937,7 +954,7 @@ def learning_curve_table(evaluation: Evaluation) -> pd.DataFrame:
         "slope": "gain by a doubling [95%]",
         "answer": "would more help?",
     }
-    text_table = number_texts(curve_table, title_by_column)
+    text_table = make_number_text_table(curve_table, title_by_column)
     is_last_row = ~curve_table["model"].duplicated(keep="last")
     slope_titles = [title_by_column["slope"], title_by_column["answer"]]
     text_table[slope_titles] = text_table[slope_titles].where(is_last_row, "")
@@ -993,7 +1010,7 @@ def connectome_gain_table(gain: ConnectomeGain) -> pd.DataFrame:
     gain_table[error_columns] *= 100
     gain_table["connectome"] = gain_table["connectome"].map(CONNECTOME_TITLES)
     gain_table = gain_table.rename(columns={"n_draws": "draws"})
-    text_table = number_texts(
+    text_table = make_number_text_table(
         gain_table,
         {
             "connectome": "connectome",
@@ -1098,7 +1115,9 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         for rate_name in rate_table
         if not rate_name.endswith(("_low", "_high"))
     }
-    return _add_remark_columns(number_texts(rate_table, title_by_column, 2), evaluation)
+    return _add_remark_columns(
+        make_number_text_table(rate_table, title_by_column, 2), evaluation
+    )
 
 
 def region_labels(
@@ -1150,7 +1169,7 @@ def centroid_texts(region_names: Sequence[str], atlas: Atlas) -> list[str]:
     ]
 
 
-def ranked_regions(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
+def select_ranked_region_table(ranking: pd.DataFrame, n_regions: int) -> pd.DataFrame:
     """Return measured regions, smallest scale first; few ties with the last stay."""
     check_at_least("n_regions", n_regions, 1)
     ranked_table = ranking.dropna(subset="rank").sort_values("rank", kind="stable")
@@ -1194,7 +1213,7 @@ def region_table(
     ParameterError
         If `n_regions` is less than 1, or no region has a rank.
     """
-    top_table = ranked_regions(ranking, n_regions).reset_index(drop=True)
+    top_table = select_ranked_region_table(ranking, n_regions).reset_index(drop=True)
     ranked_region_names = list(top_table["region"])
     paper_table = pd.DataFrame({"rank": top_table["rank"].astype(int)})
     paper_table["region"] = region_names = region_labels(
@@ -1210,7 +1229,7 @@ def region_table(
         )
         paper_table["x, y, z"] = centroid_texts(ranked_region_names, atlas)
     paper_table = paper_table.join(
-        number_texts(top_table, {"relative_scale": "relative scale"})
+        make_number_text_table(top_table, {"relative_scale": "relative scale"})
     )
     rank_bound_table = top_table[["rank_low", "rank_high"]].astype(int).astype(str)
     rank_range_texts = rank_bound_table.agg("\N{EN DASH}".join, axis=1)
@@ -1219,7 +1238,7 @@ def region_table(
     )
     paper_table["absolute scale"] = top_table["scale"].map(spread_text)
     if "fit_low" in top_table:
-        paper_table["absolute scale, one fit [95%]"] = number_texts(
+        paper_table["absolute scale, one fit [95%]"] = make_number_text_table(
             top_table, {"fit_scale": "scale"}, 2
         )
     if "p_effect" in top_table:
@@ -1263,14 +1282,14 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
     return standardized_differences(class_feature_summary, evaluation.cohort.classes[0])
 
 
-def regressed_text(evaluation: Evaluation) -> str:
+def regressed_covariates_text(evaluation: Evaluation) -> str:
     """Return the covariates that were removed from the features inside the folds."""
     covariate_names = _list_adjusted_covariates(evaluation)
     return with_and(covariate_names) if covariate_names else ""
 
 
-def adjusted_kinds(evaluation: Evaluation) -> set[str]:
-    """Return the kinds of the covariates of :func:`regressed_text`, such as "age"."""
+def find_adjusted_covariate_kinds(evaluation: Evaluation) -> set[str]:
+    """Return the kinds of the covariates that were removed, such as "age"."""
     return {
         find_covariate_kind(covariate_name)
         for covariate_name in _list_adjusted_covariates(evaluation)
@@ -1313,11 +1332,11 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
     )
 
 
-def basis_text(evaluation: Evaluation) -> str:
+def class_mean_basis_text(evaluation: Evaluation) -> str:
     """Return a description of the values from which class means are computed."""
     class_feature_summary: Any = evaluation.cohort.class_features
     if "mean_factor" in class_feature_summary:
-        adjusted_covariates_text = regressed_text(evaluation)
+        adjusted_covariates_text = regressed_covariates_text(evaluation)
         return f"adjusted for {adjusted_covariates_text} by effects within classes"
     return "without any adjustment"
 
@@ -1344,7 +1363,7 @@ def direction_table(
         its difference from the first in pooled standard deviations [95%], computed by
         :func:`class_differences`.
     """
-    ranked_region_names = list(ranked_regions(ranking, n_regions)["region"])
+    ranked_region_names = list(select_ranked_region_table(ranking, n_regions)["region"])
     feature_names, class_names = (
         evaluation.cohort.feature_names,
         evaluation.cohort.classes,
@@ -1364,11 +1383,13 @@ def direction_table(
             .reindex(row_multiindex)
             .reset_index(drop=True)
         )
-        paper_table = paper_table.join(number_texts(class_table, {"mean": class_name}))
+        paper_table = paper_table.join(
+            make_number_text_table(class_table, {"mean": class_name})
+        )
         if class_name != class_names[0]:
             difference_title = f"{class_name} \N{MINUS SIGN} {class_names[0]} (s.d.)"
             paper_table = paper_table.join(
-                number_texts(class_table, {"difference": difference_title}, 2)
+                make_number_text_table(class_table, {"difference": difference_title}, 2)
             )
     # A measure may be missing in a region, for example thickness in the subcortex.
     is_measured_row = (paper_table[list(class_names)] != "n/a").any(axis=1)
@@ -1435,7 +1456,9 @@ def agreement_text_table(evaluation: Evaluation) -> pd.DataFrame:
         "spearman": "Spearman",
         "jaccard": "overlap of ten smallest (Jaccard)",
     }
-    return number_texts(agreement_table.assign(what=pair_texts), title_by_column, 2)
+    return make_number_text_table(
+        agreement_table.assign(what=pair_texts), title_by_column, 2
+    )
 
 
 def confound_text_table(ranking: pd.DataFrame) -> pd.DataFrame:
@@ -1463,7 +1486,7 @@ def confound_text_table(ranking: pd.DataFrame) -> pd.DataFrame:
     title_by_column |= (
         {"remark": "remark"} if correlation_table["flagged"].any() else {}
     )
-    return number_texts(correlation_table, title_by_column, 2)
+    return make_number_text_table(correlation_table, title_by_column, 2)
 
 
 def flow_text_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -1494,7 +1517,9 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
     for model_name, model_fit_table in evaluation.fits.groupby("model", sort=False):
         scale_values = scale_table.query("model == @model_name")["scale"]
         mean_epochs = model_fit_table["epochs"].mean() + 1  # counted from 0
-        kernel_error = max(reported_values(model_fit_table, "error_bound"), default=0.0)
+        kernel_error = max(
+            list_reported_values(model_fit_table, "error_bound"), default=0.0
+        )
         fit_record = {
             "model": model_name,
             "role": model_fit_table["role"].iloc[0],
@@ -1504,12 +1529,12 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
         fit_record["epoch kept"] = (
             f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
         )
-        fit_weights = network_weights(model_fit_table)
+        weights_beside_ridge = find_weights_beside_ridge(model_fit_table)
         fit_record["weight of the network"] = ""
-        if np.isfinite(fit_weights).any():
+        if np.isfinite(weights_beside_ridge).any():
             lowest_weight, highest_weight = (
-                np.nanmin(fit_weights),
-                np.nanmax(fit_weights),
+                np.nanmin(weights_beside_ridge),
+                np.nanmax(weights_beside_ridge),
             )
             fit_record["weight of the network"] = (
                 f"{lowest_weight:.1f} to {highest_weight:.1f}"

@@ -27,7 +27,7 @@ from brainlsap.evaluation.confounds import (
 from brainlsap.exceptions import ParameterError
 from brainlsap.options import OPTIONS
 from brainlsap.report import score_remarks
-from brainlsap.report.tables import basis_text
+from brainlsap.report.tables import class_mean_basis_text
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
 
@@ -218,8 +218,10 @@ def test_differences_of_classes_are_adjusted_for_what_is_regressed_out(sited):
         cross_validate(LINEAR, aged, 2, baselines=False, regress_out=names)
         for names in ((), ("age",))
     )
-    assert basis_text(raw).startswith("without any adjustment")
-    assert basis_text(adjusted) == "adjusted for age by effects within classes"
+    assert class_mean_basis_text(raw).startswith("without any adjustment")
+    assert (
+        class_mean_basis_text(adjusted) == "adjusted for age by effects within classes"
+    )
     assert "adjusted for age" in " ".join(score_remarks(adjusted))
     assert "adjusted" not in " ".join(score_remarks(raw))
     raw_difference, adjusted_difference = map(difference_of_classes, (raw, adjusted))

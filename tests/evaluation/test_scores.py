@@ -20,7 +20,7 @@ from brainlsap.evaluation.scores import (
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
-from brainlsap.report.tables import interval_table, shown_scores
+from brainlsap.report.tables import find_title_by_score, interval_table
 
 N_ROWS = 120
 
@@ -180,7 +180,7 @@ def test_a_registered_score_is_right_everywhere(example_evaluation, monkeypatch)
     assert "percent" in main_scores()
     assert PERCENT.title in score_table(evaluation)
     assert PERCENT.title in interval_table(evaluation)
-    assert PERCENT.title in shown_scores(evaluation).values()
+    assert PERCENT.title in find_title_by_score(evaluation).values()
     assert PERCENT.title in repr(evaluation)
     mean = evaluation.summary().set_index(["model", "score"]).loc[model, "mean"]
     assert mean["percent"] == pytest.approx(100 * mean["accuracy"])
@@ -231,7 +231,7 @@ def test_a_comparison_of_a_score_where_less_is_better(example_evaluation, monkey
     errors = compare_models(evaluation, "error")
     accuracies = compare_models(evaluation, "accuracy")
     assert errors["better"].equals(accuracies["better"])
-    assert shown_scores(evaluation)["error"] == "error (less is better)"
+    assert find_title_by_score(evaluation)["error"] == "error (less is better)"
 
 
 def test_a_score_that_no_draw_changes_has_no_interval(example_evaluation, monkeypatch):

@@ -107,7 +107,7 @@ def test_an_effect_is_shown(make_study):
     assert comparisons[0].answer == YES
     assert (found.regions_differ.answer, found.regions_differ.estimate) == (YES, 2)
     assert found.regions_stand_out.answer == NOT_SHOWN
-    pooled = tables.score_intervals(study, "LSAP-C").loc["balanced_accuracy"]
+    pooled = tables.score_interval_table(study, "LSAP-C").loc["balanced_accuracy"]
     for number in pooled[["estimate", "low", "high"]]:
         assert f"{number:.3f}" in found.may_write
     assert "the most important region" in found.may_not_write
@@ -526,7 +526,7 @@ def test_probabilities_are_judged_by_their_calibration(make_study):
         )
         judged = judge_probabilities(told, is_better)
         assert judged.verdict == verdict
-        error = tables.score_intervals(told, "LSAP-C").loc["ece"]
+        error = tables.score_interval_table(told, "LSAP-C").loc["ece"]
         assert f"{error['estimate']:.3f} [{error['low']:.3f}" in judged.sentence
         assert judge_probabilities(told, at_chance).verdict == NO
     # Without skill, a model can give nearly everybody the same probabilities.

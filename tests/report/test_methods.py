@@ -281,7 +281,7 @@ def test_words_for_paper(evaluation):
     for name in ("majority", "linear SVM"):
         assert name in design
     # Scores are those to quote, with intervals, not means over folds.
-    pooled = methods.tables.score_intervals(evaluation, "LSAP-C")
+    pooled = methods.tables.score_interval_table(evaluation, "LSAP-C")
     pooled = pooled.loc["balanced_accuracy"]
     score_text = methods.tables.interval_text(*pooled[["estimate", "low", "high"]])
     assert f"LSAP-C: {score_text}" in results

@@ -12,7 +12,7 @@ from brainlsap import report
 from brainlsap.evaluation import compare_by_person
 from brainlsap.evaluation.comparison import chance_p, class_table
 from brainlsap.report import page, tables
-from brainlsap.report.page import report_tables
+from brainlsap.report.page import make_report_tables
 from brainlsap.report.paper_tables import (
     MAX_ROWS,
     PAGE_WIDTH,
@@ -40,7 +40,7 @@ def tabular_widths(latex):
 def test_every_table_of_a_report_fits_the_page(make_evaluation):
     regions = [f"{LONG} {k}" for k in range(7)]
     evaluation = _add_report_facts(make_evaluation(regions=regions))
-    table_of_name = report_tables(evaluation)
+    table_of_name = make_report_tables(evaluation)
     assert {*table_of_name} <= {*PAPER_TEXTS}
     latex_of_name = make_latex_by_table(table_of_name, evaluation)
     for name, latex in latex_of_name.items():
@@ -123,7 +123,7 @@ def test_every_table_of_a_page_has_a_caption_for_papers():
 def test_one_table_joins_score_interval_and_test(evaluation):
     table = report.score_table(evaluation, "auc", intervals=True, tests=True)
     table = table.set_index("model")
-    estimate, low, high = tables.score_intervals(evaluation, "Exact").loc["auc"]
+    estimate, low, high = tables.score_interval_table(evaluation, "Exact").loc["auc"]
     assert table.loc["Exact", "AUC"] == f"{estimate:.3f} [{low:.3f}, {high:.3f}]"
     p_value = chance_p(evaluation, "Exact", tables.N_EXCHANGES)
     assert table.loc["Exact", tables.CHANCE_TITLE] == p_text(p_value)

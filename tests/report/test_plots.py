@@ -17,7 +17,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import ConnectomeGain, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import tables
-from brainlsap.report.page import report_figures
+from brainlsap.report.page import draw_report_figures
 from tests.report.conftest import (
     check_letters,
     draw_gain_table,
@@ -51,7 +51,7 @@ def test_scores_show_every_model_and_fold(make_evaluation):
         evaluation.models
     )
     assert "failed: 1 of 3" in texts(axes)
-    pooled = tables.score_intervals(evaluation, "LSAP-C").loc["balanced_accuracy"]
+    pooled = tables.score_interval_table(evaluation, "LSAP-C").loc["balanced_accuracy"]
     assert f"{pooled['estimate']:.3f}" in texts(axes)
     dots = [line for line in axes.lines if line.get_marker() == "."]
     assert [len(line.get_xdata()) for line in dots] == [3] * len(evaluation.models)
@@ -213,7 +213,7 @@ def test_training_shows_losses_and_every_regions_scale(evaluation):
     with pytest.raises(ParameterError, match="majority has no record of training"):
         report.plot_training(evaluation, "majority")
     first = replace(evaluation, fits=evaluation.fits[::-1])  # linear SVM
-    assert "training" not in report_figures(first, first.cohort.atlas)
+    assert "training" not in draw_report_figures(first, first.cohort.atlas)
 
 
 def test_figures_are_saved_for_journals(evaluation, tmp_path):
@@ -318,7 +318,7 @@ def test_figures_of_several_panels_are_whole_and_no_taller_than_they_need(
     )
     # with the legend above the curves; ten regions; and five connectomes
     heights = {"classes": 80, "regions": 110, "connectome_gain": 60}
-    figures = report_figures(evaluation, load_atlas("desikan82"), heights.keys())
+    figures = draw_report_figures(evaluation, load_atlas("desikan82"), heights.keys())
     for name, tallest in heights.items():
         assert figures[name].get_figheight() * 25.4 < tallest
         check_letters(figures[name])

@@ -64,21 +64,21 @@ def colors_of(axes):
 
 
 def test_regions_are_selected_by_corrected_p_and_then_by_effect(tested):
-    assert list(regions.select_regions(tested, 3)["region"]) == [
+    assert list(regions.select_top_region_tests(tested, 3)["region"]) == [
         PEAK,
         "Left-Amygdala",
         "ctx-rh-cuneus",
     ]
     table = tested.region_tests.assign(p_contrast=[0.01, 1, 1, 1, 1, 1, 1])
     peak = replace(tested, region_tests=table)
-    assert list(regions.select_regions(peak, 1)["region"]) == [PEAK, NAMES[0]]
+    assert list(regions.select_top_region_tests(peak, 1)["region"]) == [PEAK, NAMES[0]]
     assert set(regions.significant_regions(tested, "effect")) == DIFFERING
     assert regions.significant_regions(tested, "contrast") == [PEAK]
     assert set(regions.marked_regions(tested)) == DIFFERING
     few = with_permutations(tested, 98)
     assert regions.significant_regions(few, "effect") == []
     assert regions.marked_regions(few) == []
-    assert regions.select_regions(few, 1)["region"].tolist() == [PEAK]
+    assert regions.select_top_region_tests(few, 1)["region"].tolist() == [PEAK]
 
 
 def test_both_sides_of_a_structure_are_one_name():
@@ -109,11 +109,11 @@ def test_the_table_has_three_questions_side_by_side(tested):
     )
     # The contrast has the direction of the effect.
     assert first["contrast [95%, uncorrected]"] == "-0.25 [-0.30, -0.20]"
-    row = regions.select_regions(tested, 2).iloc[0]
+    row = regions.select_top_region_tests(tested, 2).iloc[0]
     assert row["effect"] * row["contrast"] > 0
     # Eta has none.
     unordered = tested.region_tests.assign(F=1.0)
-    assert regions.sign_contrasts(unordered).equals(unordered)
+    assert regions.make_signed_test_table(unordered).equals(unordered)
     few = report.region_tests_table(with_permutations(tested, 98), ATLAS, 2)
     assert set(few["p (effect, corrected)"]) == {"n/a"}
     with pytest.raises(ParameterError, match="region_tests"):
@@ -209,13 +209,13 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
         assert "Do not report ranks" in text
         assert ("scale 0.50" in text) == has_scale
         assert "effect 0.50" in text
-    draw_figures = page.report_figures
+    draw_figures = page.draw_report_figures
 
     def draw_maps(evaluation, atlas, figure_names):
         map_names = {name for name in figure_names if page.FIGURES[name].needs_atlas}
         return draw_figures(evaluation, atlas, map_names)
 
-    monkeypatch.setattr(page, "report_figures", draw_maps)
+    monkeypatch.setattr(page, "draw_report_figures", draw_maps)
     page_path = report.write_report(even, tmp_path / "out", atlas=NAMES_ALONE)
     written = {path.stem for path in page_path.parent.rglob("*.*")}
     of_scales = {"scales", "agreement", "confounds", "common_regions"}
@@ -240,7 +240,7 @@ def test_scales_of_a_network_without_weight_are_left_out(tested):
 
 def test_scales_of_all_models_share_one_range_of_colors(tested):
     tested = replace(tested, ranking=rank_regions(tested))
-    drawn = page.report_figures(tested, ATLAS, {"effects", "brain", "regions"})
+    drawn = page.draw_report_figures(tested, ATLAS, {"effects", "brain", "regions"})
     assert set(drawn) == {"effects", "brain", "regions"}
     bars = [ax for ax in drawn["brain"].axes if ax.get_label() == "colour bar"]
     assert len(bars) == 1
@@ -303,13 +303,13 @@ def test_scales_of_a_ridge_that_was_never_chosen_have_a_warning(tested):
     fits = tested.fits.copy()
     is_ridge = fits["model"] == "Exact"
     fits.loc[is_ridge, "settings"] = '{"scales": "auto"}'
-    ranking = regions.scale_ranking(tested).assign(model=NESTED_RIDGES[2])
+    ranking = regions.select_scale_ranking_table(tested).assign(model=NESTED_RIDGES[2])
     for choice, is_warned in (("none", True), ("regions", False)):
         fits.loc[is_ridge, "report"] = f'{{"chosen": "{choice}"}}'
         study = replace(tested, fits=fits, ranking=ranking)
         assert bool(regions.scale_warning(study)) == is_warned
         if is_warned:
-            assert not regions.ranks_by_varied_scales(study)
+            assert not regions.is_ranked_by_varied_scales(study)
             *_, scale = regions.answer_region_questions(study, ATLAS)
             assert "names no region by its scale" in scale.warning
             assert "region_" not in scale.answer
@@ -367,7 +367,7 @@ def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path, monke
             for key in figure_names & {"brain", "effects"}
         }
 
-    monkeypatch.setattr(page, "report_figures", draw_maps)
+    monkeypatch.setattr(page, "draw_report_figures", draw_maps)
     evaluation = replace(tested, ranking=rank_regions(tested))
     page_path = report.write_report(evaluation, tmp_path / "out", atlas=NAMES_ALONE)
     text = page_path.read_text("utf-8")

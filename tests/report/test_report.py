@@ -43,7 +43,7 @@ from brainlsap.report.checklist import (
     checklist_table,
 )
 from brainlsap.report.conclusions import sample_text
-from brainlsap.report.methods import training_text
+from brainlsap.report.methods import scale_changes_text
 from brainlsap.report.page import make_withholder
 from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file_path
 from brainlsap.report.report import figure_paths, table_paths
@@ -483,24 +483,24 @@ def draw_one_figure(monkeypatch, name, draw_figure):
             return {}
         return {name: draw_figure(evaluation, atlas)}
 
-    monkeypatch.setattr(page, "report_figures", draw)
+    monkeypatch.setattr(page, "draw_report_figures", draw)
 
 
 def draw_figures_of(monkeypatch, figure_names):
     """Let reports draw these figures alone."""
-    draw_figures = page.report_figures
+    draw_figures = page.draw_report_figures
 
     def draw(evaluation, atlas, names=frozenset(page.FIGURES)):
         return draw_figures(evaluation, atlas, names & figure_names)
 
-    monkeypatch.setattr(page, "report_figures", draw)
+    monkeypatch.setattr(page, "draw_report_figures", draw)
 
 
 def test_own_regions_are_drawn_where_they_lie(evaluation, tmp_path, monkeypatch):
     names = evaluation.cohort.region_names
     places = {name: (0, 10 * k - 30, 40) for k, name in enumerate(names)}
     atlas = Atlas.from_names(names, "M" * len(names), places)
-    draw_one_figure(monkeypatch, "brain", page._plot_brain)
+    draw_one_figure(monkeypatch, "brain", page._plot_scale_maps)
     page_path = write_report(evaluation, tmp_path / "out", atlas=atlas)
     assert (page_path.parent / "figures" / "brain.png").is_file()
     assert "markers show the centres of regions" in page_path.read_text("utf-8")
@@ -535,9 +535,11 @@ def test_regions_and_their_null_are_shown(make_evaluation, tmp_path, monkeypatch
     final_scales = evaluation.scales.query("share == 1 and start == 'mean'")
     unchanged_scales = pd.concat([final_scales, final_scales.assign(share=0.0)])
     unchanged = replace(evaluation, ranking=ranking, scales=unchanged_scales)
-    assert training_text(evaluation) in html.unescape(text)
+    assert scale_changes_text(evaluation) in html.unescape(text)
     assert not page.FIGURES["quarters"].is_on_page(unchanged)
-    assert "Training changed 0% of the scales of LSAP-C" in training_text(unchanged)
+    assert "Training changed 0% of the scales of LSAP-C" in scale_changes_text(
+        unchanged
+    )
 
 
 def test_models_of_the_same_predictions_are_drawn_once(evaluation):

@@ -16,7 +16,7 @@ from brainlsap.exceptions import ParameterError
 from brainlsap.report import tables
 from brainlsap.report.tables import (
     interval_text,
-    measured_text,
+    measured_regions_text,
     region_labels,
     spread_text,
 )
@@ -132,7 +132,7 @@ def test_the_table_of_scores_has_one_method(make_evaluation, skill):
     assert table.loc["LSAP-C", holm] == ""
     assert table.loc[tests.index, holm].tolist() == [p_text(p) for p in tests["p_holm"]]
     for name in evaluation.models:
-        pooled = tables.score_intervals(evaluation, name).loc["balanced_accuracy"]
+        pooled = tables.score_interval_table(evaluation, name).loc["balanced_accuracy"]
         text = table.loc[name, "balanced accuracy [95%]"]
         assert text.startswith(f"{pooled['estimate']:.3f} [")
     # a single comparison needs no correction
@@ -278,7 +278,7 @@ def test_what_stands_below_the_cortex_is_named(evaluation):
     feature_titles = feature_titles.set_index("region")["feature"]
     assert feature_titles[names[6]] == "volume in mm3"
     assert set(feature_titles.drop(names[6])) == {"cortical thickness"}
-    text = measured_text(cohort)
+    text = measured_regions_text(cohort)
     assert text.startswith("cortical thickness (subcortex: volume) in 7 of 7")
 
 
@@ -319,13 +319,13 @@ def test_subgroups_have_a_row_each_and_small_ones_share_one(evaluation):
 def test_identical_models_are_one_comparison_and_are_named(make_evaluation):
     evaluation = make_evaluation(skill=0.9)
     names = list(evaluation.models)
-    assert tables.identical_models(evaluation) == []
+    assert tables.list_identical_model_groups(evaluation) == []
     assert tables.comparisons_text(evaluation) == ""
     rows = evaluation.predictions
     copies = [rows[rows["model"] == names[0]].assign(model=name) for name in names[:3]]
     others = rows[~rows["model"].isin(names[:3])]
     alike = replace(evaluation, predictions=pd.concat([*copies, others]))
-    assert tables.identical_models(alike) == [names[:3]]
+    assert tables.list_identical_model_groups(alike) == [names[:3]]
     n_comparisons = len(names) - 3
     text = tables.comparisons_text(alike)
     assert text.startswith(f"{n_comparisons} comparison")
@@ -341,7 +341,7 @@ def test_two_tables_give_one_difference_one_verdict(make_evaluation):
     is_top = rows["model"] == NESTED_RIDGES[2]
     same = rows[rows["model"] == "LSAP-C"].assign(model=NESTED_RIDGES[2])
     study = replace(study, predictions=pd.concat([rows[~is_top], same]))
-    comparisons = tables.person_comparisons(study, "LSAP-C").set_index("model")
+    comparisons = tables.person_comparison_table(study, "LSAP-C").set_index("model")
     steps = pd.DataFrame(
         {
             "below": NESTED_RIDGES[:2],
