@@ -736,7 +736,7 @@ class FeatureSources:
         table_errors = [
             error
             for error in self.skipped_table_errors
-            if error.kind in ("not numbers", "rows differ")
+            if error.kind in ("not numbers", "rows differ", "few regions")
         ]
         if table_errors:
             raise CohortError(
@@ -1433,6 +1433,14 @@ class FeatureSources:
             message = (
                 f"columns that are not regions of the atlas {self.atlas.name} are "
                 f"left out: {listed(unused_column_names, 5)}"
+            )
+            omission_findings.append(
+                Finding(message, LEFT_OUT, path=parsed_table.name_and_sheet)
+            )
+        if parsed_table.unmatched_region_names:
+            message = (
+                f"regions that the atlas {self.atlas.name} does not contain are left "
+                f"out: {listed(parsed_table.unmatched_region_names, 5)}"
             )
             omission_findings.append(
                 Finding(message, LEFT_OUT, path=parsed_table.name_and_sheet)

@@ -389,21 +389,13 @@ class _JoinLosses(NamedTuple):
 def _find_row_regions(
     path_and_sheet: str, scan_rows: ScanRows, atlas: Atlas
 ) -> _RowRegions | None:
-    """Return the region of every row; None unless a scan has a row for each region."""
-    if len({*scan_rows.scan_identities}) == len(scan_rows.scan_identities):
-        return None
+    """Return the region of every row; None if no column names enough regions."""
     cell_table = scan_rows.text_table
     name_column_name = None
     for column_name in cell_table:
         if find_region_column([column_name], NAME_COLUMNS) is None:
             continue
-        atlas_region_names = [
-            region_name
-            for region_name in cell_table[column_name].dropna().unique()
-            if atlas.find(region_name) is not None
-            or atlas.find(region_name, "L") is not None
-        ]
-        if len(atlas_region_names) > _MIN_SHARE_OF_REGIONS * len(atlas):
+        if _has_enough_regions(cell_table[column_name].dropna().unique(), atlas):
             name_column_name = column_name
             break
     if name_column_name is None:
@@ -443,9 +435,21 @@ def _find_row_regions(
     return _RowRegions(region_names, [name_column_name, *side_column_names])
 
 
+def _has_enough_regions(region_names: Iterable[str], atlas: Atlas) -> bool:
+    """Return whether names are of enough regions to be a list of regions."""
+    atlas_region_names = [
+        region_name
+        for region_name in {*region_names}
+        if atlas.find(region_name) is not None
+        or atlas.find(region_name, "L") is not None
+    ]
+    return len(atlas_region_names) > _MIN_SHARE_OF_REGIONS * len(atlas)
+
+
 # Layout -> function that returns the region of every row, or None for a table of
 # another layout. Without a function, a row has all regions of its scan.
-# `_join_rows_of_scans` checks the rows of all layouts.
+# `_join_rows_of_scans` checks the rows of all layouts, and calls no function for a
+# table with one row per scan.
 SCAN_TABLE_LAYOUTS: dict[
     str, Callable[[str, ScanRows, Atlas], _RowRegions | None] | None
 ] = {
@@ -474,12 +478,24 @@ def _join_rows_of_scans(
     """Return one row per scan with a column per region, of a table in any layout.
 
     A scan without a row of a region that other scans have, or with two, has a fault:
-    the table may be incomplete. Raise if a fact (age, label) differs within a scan.
+    the table may be incomplete. Raise if a fact (age, label) differs within a scan, or
+    if the rows name few regions: for example, numbers that only count rows.
     """
+    if len({*scan_rows.scan_identities}) == len(scan_rows.scan_identities):
+        return scan_rows, _JoinLosses()
     for find_regions in SCAN_TABLE_LAYOUTS.values():
         row_regions = find_regions and find_regions(path_and_sheet, scan_rows, atlas)
         if row_regions:
             region_names = row_regions.region_names
+            if not _has_enough_regions(region_names, atlas):
+                columns_text = listed(map(repr, row_regions.column_names))
+                raise FileFormatError(
+                    f"expected the regions of the atlas {atlas.name} in {columns_text}",
+                    path=path_and_sheet,
+                    got=listed(dict.fromkeys(region_names), 5),
+                    advice="Write the names of the regions into this column",
+                    kind="few regions",
+                )
             break
     else:
         return scan_rows, _JoinLosses()
@@ -1079,8 +1095,17 @@ def read_region_values(
         raise RegionNameError(
             message, path=table_path, values=propose_atlas_option([region_names], atlas)
         )
-    row_indices, _ = atlas.find_file_rows(region_names)
+    row_indices, dropped_names = atlas.find_file_rows(region_names)
     region_indices = np.flatnonzero(row_indices >= 0)
+    if dropped_names and _are_row_counts(region_names):
+        raise FileFormatError(
+            "the rows or columns are numbered, and these numbers are not the label "
+            f"numbers of regions of {atlas.name}",
+            path=table_path,
+            got=listed(region_names, 5),
+            advice="Write the names of the regions instead",
+            kind="few regions",
+        )
     if not region_indices.size:
         raise FileFormatError(
             f"the table has no value of a region of {atlas.name}. Write a row or a "
@@ -1098,6 +1123,14 @@ def read_region_values(
         table_path, region_cells[None], value_titles
     )[0]
     return region_values, frame_notes, region_indices
+
+
+def _are_row_counts(region_names: Sequence[str]) -> bool:
+    """Return whether names are consecutive numbers, as the label numbers are not."""
+    if not all(map(str.isdecimal, region_names)):
+        return False
+    numbers = sorted(map(int, region_names))
+    return numbers == [*range(numbers[0], numbers[0] + len(numbers))]
 
 
 def _read_hemisphere_tables(

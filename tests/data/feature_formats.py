@@ -185,7 +185,7 @@ class Layout(NamedTuple):
     """A layout of tables of regions: how tests write it."""
 
     write: Callable[..., None]
-    """write(folder, {scan: list of Row})"""
+    """write(folder, {scan: list of Row}); a test gives regions that no atlas has."""
     reference: str | None = None
     """An option of `load_cohort`."""
     scan_table_layout: str | None = None

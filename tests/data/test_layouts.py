@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from brainlsap.data import load_cohort
-from brainlsap.data.region_tables import SCAN_TABLE_LAYOUTS
-from brainlsap.exceptions import BrainlsapError
+from brainlsap.data.region_tables import SCAN_TABLE_LAYOUTS, _RowRegions
+from brainlsap.exceptions import BrainlsapError, CohortError
 from tests.data.conftest import NAMES
 from tests.data.feature_formats import LAYOUTS, Row
 
@@ -114,6 +114,53 @@ def test_a_fault_of_one_scan_is_refused_with_its_file(
     if fault is write_text:
         assert "'abc'" in str(error.value)
         assert FAULTY_SCAN in str(error.value)
+
+
+@pytest.mark.parametrize("layout_name", LAYOUTS)
+def test_numbers_that_only_count_are_no_regions(
+    load, rows_by_scan, tmp_path, layout_name
+):
+    """The last of the numbers is the label of a region, by chance."""
+    for scan, rows in rows_by_scan.items():
+        rows_by_scan[scan] = [
+            row._replace(region=str(number)) for number, row in enumerate(rows, 12)
+        ]
+    with pytest.raises(BrainlsapError) as error:
+        load(layout_name, rows_by_scan)
+    assert find_table(tmp_path, LAYOUTS[layout_name]).name in str(error.value)
+
+
+def test_a_new_layout_cannot_read_numbers_that_only_count(
+    load, rows_by_scan, monkeypatch
+):
+    """A function of a layout that checks nothing itself."""
+
+    def find_numbered_regions(_, scan_rows, atlas):
+        numbers = scan_rows.text_table["region"]
+        names = [atlas.name_by_label.get(number, number) for number in numbers]
+        return _RowRegions(names, ["region"])
+
+    monkeypatch.setitem(SCAN_TABLE_LAYOUTS, "numbered", find_numbered_regions)
+    for scan, rows in rows_by_scan.items():
+        rows_by_scan[scan] = [
+            row._replace(region=str(number)) for number, row in enumerate(rows, 12)
+        ]
+    with pytest.raises(CohortError) as error:
+        load("long", rows_by_scan)
+    assert "few regions" in {finding.kind for finding in error.value.findings}
+
+
+@pytest.mark.parametrize("layout_name", LAYOUTS)
+def test_an_unknown_region_is_told(load, rows_by_scan, values, layout_name):
+    for scan, rows in rows_by_scan.items():
+        rows_by_scan[scan] = [*rows, Row("lh_unknown9", "1.5", rows[0].age)]
+    if LAYOUTS[layout_name].scan_table_layout is None:
+        with pytest.raises(BrainlsapError, match="lh_unknown9"):
+            load(layout_name, rows_by_scan)
+        return
+    cohort = load(layout_name, rows_by_scan)
+    np.testing.assert_allclose(cohort.features[:, :, 0], values, atol=1e-6)
+    assert any("lh_unknown9" in note for note in cohort.notes)
 
 
 @pytest.mark.parametrize("cut_share", [0.5, 0.7])
