@@ -1190,10 +1190,11 @@ def _read_static_table(
             if name_column_name is None
             else measure_properties.value_column_names
         )
+        content_text = "region names" if name_column_name is None else "values"
         raise FileFormatError(
             f"no column has one of the names {', '.join(expected_column_names)}; the "
-            f"columns are {', '.join(cells_by_column)}. Rename the column that "
-            "contains these data.",
+            f"columns are {', '.join(cells_by_column)}. Give one of these "
+            f"names to the column that contains the {content_text}.",
             path=table_path,
         )
     region_names = [

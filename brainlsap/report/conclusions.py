@@ -1347,8 +1347,8 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     )
     if verdict != YES:
         sentence += (
-            " A weight alone is no evidence for the network, because networks also "
-            "have a weight in some folds with permuted labels."
+            " A weight above 0 does not show that the network helps: with permuted "
+            "labels, networks also get a weight above 0 in some folds."
         )
     return _judge_difference(
         question_text, verdict, sentence, comparison_row, reason_text

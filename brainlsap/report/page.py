@@ -455,7 +455,7 @@ FIGURES = {
         is_drawn=lambda evaluation: evaluation.connectome_gain is not None,
     ),
     "learning_curve": ReportFigure(
-        "balanced accuracy by training participants",
+        "balanced accuracy by number of training participants",
         draw=plots.plot_learning_curve,
         is_drawn=lambda evaluation: evaluation.learning_curve is not None,
     ),
