@@ -923,11 +923,11 @@ def predict_people(
     features = _deconfound_features(model, cohort, features)
     deconfounder = _load_deconfounder(model)
     is_unharmonized = ~deconfounder.has_learned_site(cohort.table)
-    lacks_covariate = np.zeros(cohort.n_scans, dtype=bool)
+    is_scan_without_covariate = np.zeros(cohort.n_scans, dtype=bool)
     for covariate_name, min_and_max_in_fit in model_origin.facts.get(
         "ranges", {}
     ).items():
-        lacks_covariate |= _flag_scans_without_covariate(
+        is_scan_without_covariate |= _flag_scans_without_covariate(
             cohort, covariate_name, min_and_max_in_fit
         )
     z_scores = model.scaler_.apply(features)
@@ -981,7 +981,7 @@ def predict_people(
         is_unlike_connectome,
         is_in_training,
         is_unharmonized,
-        lacks_covariate,
+        is_scan_without_covariate,
     )
     prediction_table["remark"] = _list_scan_remarks(
         dict(zip(REMARKS, remark_masks, strict=True))
@@ -1391,10 +1391,10 @@ def card_text(model: PackedClassifier) -> str:
             f"{number_facts['sd']:.3g}, {number_facts['n']} people)"
         )
     for covariate_kind, value_counts in training_facts["counts"].items():
-        counts_text = ", ".join(
+        category_counts_text = ", ".join(
             f"{category} {n}" for category, n in value_counts.items()
         )
-        card_lines.append(f"  {covariate_kind}: {counts_text}")
+        card_lines.append(f"  {covariate_kind}: {category_counts_text}")
     card_lines += [f"Steps: {_adjustment_text(model_card['steps'])}"]
     card_lines += _list_score_lines(model_card)
     card_lines += [f"Prediction sets: {prediction_sets_text(model_card)}"]

@@ -244,9 +244,9 @@ def find_images(
     )
     folder_id_pairs = zip(image_table["source"], image_table["image"], strict=True)
     scanner_names = [
-        _read_scanner_name(Path(image_folder))
+        _read_scanner_name(Path(image_folder_text))
         or scanner_by_image.get(_get_image_id_digits(image_id))
-        for image_folder, image_id in folder_id_pairs
+        for image_folder_text, image_id in folder_id_pairs
     ]
     iso_dates = acquisition_dates.dt.strftime("%Y-%m-%d")
     image_table = image_table.assign(

@@ -177,7 +177,9 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
                 f"the {fact_name} of all people is unknown; add the column "
                 f"{columns_text}"
             )
-    merged_visit_table, merging_notes = merge_visits(visit_table, folder, table_faults)
+    merged_visit_table, merging_notes = merge_rows_by_month(
+        visit_table, folder, table_faults
+    )
     image_list_table = table_by_kind.get("IMAGES", pd.DataFrame())
     return AdniTables(
         merged_visit_table, image_list_table, table_notes + merging_notes, table_faults
@@ -469,7 +471,7 @@ def _note_meanings(
         )
 
 
-def _read_exam_dates(
+def _read_date_series(
     adni_table: pd.DataFrame, column_name: str, table_faults: list[AdniFault]
 ) -> pd.Series:
     """Return a column of dates such as 2006-04-18 or 4/18/2006; NaT for a fault."""
@@ -590,8 +592,8 @@ def _read_visits(
         "is_faulty": is_faulty_visit,
         "stage": _decode_words(series_by_fact["stage"], _STAGE_WORDS),
         "sex": sexes,
-        "date": _read_exam_dates(visit_table, "examdate", table_faults).fillna(
-            _read_exam_dates(visit_table, "userdate", table_faults)
+        "date": _read_date_series(visit_table, "examdate", table_faults).fillna(
+            _read_date_series(visit_table, "userdate", table_faults)
         ),
         "age": ages,
         "born": pd.Series(float("nan"), visit_table.index),
@@ -616,7 +618,7 @@ def _join_tables(
         ]
         # `last` skips missing dates: a row without one does not hide that of another.
         exam_date_by_visit = (
-            _read_exam_dates(registry_table, "examdate", table_faults)
+            _read_date_series(registry_table, "examdate", table_faults)
             .groupby(visit_key_columns)
             .last()
         )
@@ -700,7 +702,7 @@ def _read_baseline_stages(
     return stage_table.drop_duplicates("rid").set_index("rid")["stage"]
 
 
-def merge_visits(
+def merge_rows_by_month(
     visit_table: pd.DataFrame, folder: Path, table_faults: list[AdniFault]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return one row for every person and month, in order of time, and notes.

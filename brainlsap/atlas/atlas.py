@@ -645,17 +645,17 @@ class Atlas:
                 for region_name in names
                 if (region_index := atlas.find(region_name)) is not None
             }
-            n_cortical = int(atlas.cortex[[*known_region_indices]].sum())
-            return n_cortical, len(known_region_indices), -len(atlas)
+            n_known_cortical = int(atlas.cortex[[*known_region_indices]].sum())
+            return n_known_cortical, len(known_region_indices), -len(atlas)
 
         best_atlas = max(map(load_atlas, available_atlases()), key=make_fit_sort_key)
-        n_cortical, n_known_regions, _ = make_fit_sort_key(best_atlas)
+        n_known_cortical, n_known_regions, _ = make_fit_sort_key(best_atlas)
         n_self_cortical, n_self_known_regions, _ = make_fit_sort_key(self)
         has_exact_regions = n_known_regions == len(
             best_atlas
         ) and n_self_known_regions < len(self)
         knows_more_names = (
-            n_cortical > n_self_cortical and n_cortical >= _MIN_KNOWN_NAMES
+            n_known_cortical > n_self_cortical and n_known_cortical >= _MIN_KNOWN_NAMES
         )
         return best_atlas.name if has_exact_regions or knows_more_names else None
 
@@ -790,15 +790,15 @@ def _find_file_rows(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the result of :meth:`Atlas.find_file_rows`."""
     row_name_texts = [as_text(region_name) for region_name in file_row_names]
-    region_names = row_name_texts
+    file_region_names = row_name_texts
     if row_name_texts and all(map(str.isdecimal, row_name_texts)):
-        region_names = [
+        file_region_names = [
             atlas.name_by_label.get(row_name_text, "Unknown")
             for row_name_text in row_name_texts
         ]
     file_row_indices = [
         file_row_index
-        for file_row_index, region_name in enumerate(region_names)
+        for file_row_index, region_name in enumerate(file_region_names)
         if atlas.find(region_name, hemisphere) is not None
         or not (
             is_non_region_name(region_name) or atlas.divides(region_name, hemisphere)
@@ -806,7 +806,7 @@ def _find_file_rows(
     ]
     region_file_rows = np.full(len(atlas.names), -1)
     region_file_rows[
-        atlas.match([region_names[i] for i in file_row_indices], hemisphere)
+        atlas.match([file_region_names[i] for i in file_row_indices], hemisphere)
     ] = file_row_indices
     region_file_rows.flags.writeable = False
     dropped_names = [

@@ -72,8 +72,8 @@ class OrderFit(NamedTuple):
     homotopic_rank: float
 
     def __str__(self) -> str:
-        fit_names = ("template", "hemispheres", "left-right links")
-        name_value_pairs = zip(fit_names, self, strict=True)
+        fit_measure_titles = ("template", "hemispheres", "left-right links")
+        name_value_pairs = zip(fit_measure_titles, self, strict=True)
         return ", ".join(
             f"{fit_name} {fit_value:.2f}"
             for fit_name, fit_value in name_value_pairs

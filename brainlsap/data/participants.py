@@ -736,11 +736,11 @@ class _VisitList:
             if fault_finding.participant not in excluded_person_ids
         ]
 
-    def skip_faulty_scans(self, fault_by_name: Mapping[str, Finding]) -> None:
+    def skip_faulty_scans(self, finding_by_id: Mapping[str, Finding]) -> None:
         """Leave out scans that have a fault, or whose person has one."""
         fate_and_reason_by_scan = dict[str, tuple[str, str]]()
         for scan_name, participant_name, _ in self.name_triples:
-            fault_finding = fault_by_name.get(scan_name) or fault_by_name.get(
+            fault_finding = finding_by_id.get(scan_name) or finding_by_id.get(
                 participant_name
             )
             if fault_finding is not None:
@@ -752,7 +752,7 @@ class _VisitList:
         self.fault_findings = [
             fault_finding
             for fault_finding in self.fault_findings
-            if fault_finding.participant not in fault_by_name
+            if fault_finding.participant not in finding_by_id
         ]
 
     def _remove_scans(
@@ -794,7 +794,7 @@ def _list_visits(
             for visit_key, (visit_identity, _) in record_by_visit.items()
             if visit_key
         }
-        scanned_session_by_visit = _find_scanned_sessions(
+        scanned_session_by_visit = _map_scanned_sessions_by_visit(
             participant_id, listed_session_by_visit, feature_sources
         )
         if scanned_session_by_visit:
@@ -883,7 +883,7 @@ def _list_visits(
     return visit_list
 
 
-def _find_scanned_sessions(
+def _map_scanned_sessions_by_visit(
     participant_id: str,
     listed_session_by_visit: Mapping[str, str],
     feature_sources: FeatureSources,

@@ -497,14 +497,14 @@ def _describe_unit_reasons(cohort: Cohort, feature_name: str) -> list[str]:
         if np.isfinite(highest_possible_value):
             unit_reason += f" or above {highest_possible_value:g}"
         unit_reasons.append(unit_reason)
-    lowest_value, highest_value = measure_properties.plausible_range
+    lowest_plausible_value, highest_value = measure_properties.plausible_range
     implausible_share = (
-        (feature_values < lowest_value) | (feature_values > highest_value)
+        (feature_values < lowest_plausible_value) | (feature_values > highest_value)
     ).mean()
     if implausible_share > _MAX_SHARE_IMPLAUSIBLE and not unit_reasons:
         unit_reasons.append(
-            f"{implausible_share:.1%} of values are below {lowest_value:g} or above "
-            f"{highest_value:g}"
+            f"{implausible_share:.1%} of values are below "
+            f"{lowest_plausible_value:g} or above {highest_value:g}"
         )
     return unit_reasons
 

@@ -322,8 +322,8 @@ def _list_orders_with_subcortex(
     cerebellum_names = _repeat_names_by_side(["Cerebellum-Cortex"])
     ventral_dc_names = _repeat_names_by_side([*_STRUCTURES, "VentralDC"])
     tian_names = _repeat_names_by_side(_TIAN_S1, ("Right", "Left"))
-    has_parts = bool(atlas.structure_part_mask.any())
-    if not has_parts:
+    has_structure_parts = bool(atlas.structure_part_mask.any())
+    if not has_structure_parts:
         tian_names = [
             re.sub("(?<=Thalamus)-.*", "", tian_name) for tian_name in tian_names
         ]
@@ -415,7 +415,7 @@ def _list_orders_with_subcortex(
             tool_name,
             tuple(row_names),
             description,
-            adds_parts=tool_name == "ukbiobank" and not has_parts,
+            adds_parts=tool_name == "ukbiobank" and not has_structure_parts,
         )
         for tool_name, row_names, description in order_triples
     ]

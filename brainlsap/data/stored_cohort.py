@@ -128,8 +128,8 @@ def read_cohort_file(cohort_path: str | Path, **options: Any) -> Cohort:
     selecting_options = new_options.to_jsonable(SELECTING_OPTIONS)
     if cohort.reading_options.exclude and excluded_scan_names:
         # State the scans that the file leaves out, and those that were named now.
-        is_excluded_scan = cohort.left_out["fate"] == EXCLUDED
-        selecting_options["exclude"] = sorted(cohort.left_out["scan"][is_excluded_scan])
+        is_excluded_row = cohort.left_out["fate"] == EXCLUDED
+        selecting_options["exclude"] = sorted(cohort.left_out["scan"][is_excluded_row])
     if skip_faulty:
         selecting_options["skip_faulty"] = True
     reading_options = cohort.reading_options.change(**selecting_options)

@@ -658,8 +658,10 @@ def _note_stored_fits(
         yield
     except KeyboardInterrupt as interruption:
         if path_by_fit_name:
-            n_stored = sum(fit_path.is_file() for fit_path in path_by_fit_name.values())
-            interruption.add_note(f"{n_stored} of {n_tasks} fits are stored.")
+            n_stored_fit_files = sum(
+                fit_path.is_file() for fit_path in path_by_fit_name.values()
+            )
+            interruption.add_note(f"{n_stored_fit_files} of {n_tasks} fits are stored.")
         raise
 
 

@@ -1078,7 +1078,7 @@ class ModelTable(MutableMapping[str, ModelEntry]):
     def _map_names_to_entries(self) -> dict[str, ModelEntry]:
         from brainlsap.model import NETWORKS
 
-        entry_by_title = {
+        network_entry_by_title = {
             network_kind.title: ModelEntry(
                 _make_network_factory(model_name), "baseline"
             )
@@ -1100,7 +1100,7 @@ class ModelTable(MutableMapping[str, ModelEntry]):
                 f"models must have different names; got {' and '.join(repeated_names)}."
                 " Rename an entry of MODELS or a title in NETWORKS."
             )
-        entry_by_name = self._entries | entry_by_title
+        entry_by_name = self._entries | network_entry_by_title
         return dict(
             sorted(
                 entry_by_name.items(),

@@ -548,9 +548,9 @@ def _iter_id_splits(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
     """Yield the split at each position where two or more groups of ids agree."""
     pairs_by_stem_by_position: dict[_Position, dict[str, list[tuple[int, str]]]] = {}
     for id_index, scan_id in enumerate(scan_ids):
-        for position, person_stem, id_part in _iter_id_parts(scan_id):
+        for position, person_stem, visit_part in _iter_id_parts(scan_id):
             pairs_by_stem = pairs_by_stem_by_position.setdefault(position, {})
-            pairs_by_stem.setdefault(person_stem, []).append((id_index, id_part))
+            pairs_by_stem.setdefault(person_stem, []).append((id_index, visit_part))
     for pairs_by_stem in pairs_by_stem_by_position.values():
         pairs_by_group_stem = {
             person_stem: index_part_pairs
@@ -563,9 +563,9 @@ def _iter_id_splits(scan_ids: Sequence[str]) -> Iterator[_IdSplit]:
         visit_parts = []
         group_codes = []
         for group_code, index_part_pairs in enumerate(pairs_by_group_stem.values()):
-            for id_index, id_part in index_part_pairs:
+            for id_index, visit_part in index_part_pairs:
                 id_indices.append(id_index)
-                visit_parts.append(id_part.lower())
+                visit_parts.append(visit_part.lower())
                 group_codes.append(group_code)
         yield _IdSplit(
             np.array(id_indices),

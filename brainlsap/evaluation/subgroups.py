@@ -261,7 +261,7 @@ class _GroupCounts(NamedTuple):
         """Number of people with predictions in these classes."""
         return int((self.prediction_counts.sum(axis=1) > 0).sum())
 
-    def compute_score(self, n_added_people: float) -> _GroupScore:
+    def compute_score(self, n_pseudo_people_per_side: float) -> _GroupScore:
         """Score a group with this many correct, and as many false, people added."""
         n_classes = self.correct_counts.shape[1]
         n_predictions_by_class = self.prediction_counts.sum(axis=0)
@@ -269,7 +269,7 @@ class _GroupCounts(NamedTuple):
         n_people_by_class = (self.prediction_counts > 0).sum(axis=0)
         # An added person has the mean number of scans.
         mean_scans_by_class = n_predictions_by_class / n_people_by_class
-        added_scan_counts = n_added_people * mean_scans_by_class
+        added_scan_counts = n_pseudo_people_per_side * mean_scans_by_class
         padded_prediction_counts = n_predictions_by_class + 2 * added_scan_counts
         padded_recalls = (
             n_correct_by_class + added_scan_counts
@@ -288,7 +288,7 @@ class _GroupCounts(NamedTuple):
         added_squares = added_residuals**2 * (
             (1 - padded_recalls) ** 2 + padded_recalls**2
         )
-        variance += n_added_people * added_squares.sum()
+        variance += n_pseudo_people_per_side * added_squares.sum()
         return _GroupScore(
             float((n_correct_by_class / n_predictions_by_class).mean()),
             float(padded_recalls.mean()),
@@ -521,12 +521,12 @@ def subgroup_gaps(
         standard_errors = np.array([s.standard_error for s in score_by_group.values()])
         confidence_level = 1 - _ALPHA / len(group_scores_by_column)
         rng = np.random.default_rng(random_state)
-        critical_value = _simulate_critical_value(
+        largest_difference_quantile = _simulate_critical_value(
             standard_errors, confidence_level, rng
         )
         gap_records.append(
             {"column": column_name}
-            | _make_largest_gap_record(score_by_group, critical_value)
+            | _make_largest_gap_record(score_by_group, largest_difference_quantile)
         )
     column_names = [
         "column",

@@ -486,10 +486,12 @@ class _Standardize(torch.autograd.Function):
     def forward(ctx: Any, Z: Tensor) -> Tensor:
         feature_means = Z.mean(0)
         standardized_features = Z - feature_means
-        inverse_sds = _invert_sd(
+        inverse_sd_by_region = _invert_sd(
             feature_means, standardized_features.square().mean(0).sqrt_()
         )
-        ctx.save_for_backward(standardized_features.mul_(inverse_sds), inverse_sds)
+        ctx.save_for_backward(
+            standardized_features.mul_(inverse_sd_by_region), inverse_sd_by_region
+        )
         return standardized_features
 
     @staticmethod

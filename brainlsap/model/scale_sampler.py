@@ -242,9 +242,10 @@ class ScaleSampler:
         M_inverse = (eigenvectors / shifted_eigenvalues[grid_position]) @ eigenvectors.T
         self.M_inverse = np.asfortranarray(M_inverse)
         # What the draws of all regions share, until common scale and spread change.
-        ridge_block = self.ridge * self._identity_matrix
+        ridge_times_identity = self.ridge * self._identity_matrix
         self._shifted_blocks = [
-            region_block + ridge_block for region_block in self._diagonal_blocks
+            region_block + ridge_times_identity
+            for region_block in self._diagonal_blocks
         ]
         standard_edges = (self.cell_edges - self.log_common) / self.spread
         self._log_prior = log_normal_mass(standard_edges[:-1], standard_edges[1:])

@@ -635,14 +635,16 @@ def _describe_fault(
         return _DIVERGED
     if float(logits.std(0, correction=0).max()) <= _MIN_LOGIT_SPREAD:
         return "the model gives every scan the same output"
-    chance_accuracy = 1 / network.n_classes
-    if training_accuracy >= chance_accuracy + network_settings.least_learned * (
-        1 - chance_accuracy
+    chance_balanced_accuracy = 1 / network.n_classes
+    if (
+        training_accuracy
+        >= chance_balanced_accuracy
+        + network_settings.least_learned * (1 - chance_balanced_accuracy)
     ):
         return ""
     return (
         "the model did not learn the training scans: its balanced accuracy on them "
-        f"is {training_accuracy:.2f}, and chance is {chance_accuracy:.2f}"
+        f"is {training_accuracy:.2f}, and chance is {chance_balanced_accuracy:.2f}"
     )
 
 
@@ -822,14 +824,19 @@ def make_network_choice(
     total_gains = scan_gains.sum(axis=2)
     step_index, weight_index = np.unravel_index(total_gains.argmax(), total_gains.shape)
     person_gains = np.bincount(row_person_codes, scan_gains[step_index, weight_index])
-    mean_gain = float(person_gains.mean())
+    mean_gain_over_ridge = float(person_gains.mean())
     standard_error = float(person_gains.std(ddof=1) / np.sqrt(len(person_gains)))
-    if weight_index == 0 or mean_gain < _MIN_STANDARD_ERRORS * standard_error:
+    if (
+        weight_index == 0
+        or mean_gain_over_ridge < _MIN_STANDARD_ERRORS * standard_error
+    ):
         best_network_step = int(total_gains[:, -1].argmax())
-        return NetworkChoice(0.0, mean_gain, standard_error, best_network_step)
+        return NetworkChoice(
+            0.0, mean_gain_over_ridge, standard_error, best_network_step
+        )
     return NetworkChoice(
         float(_NETWORK_WEIGHTS[weight_index]),
-        mean_gain,
+        mean_gain_over_ridge,
         standard_error,
         int(step_index),
     )

@@ -1985,10 +1985,10 @@ def _region_p_value_table(evaluation: Evaluation) -> pd.DataFrame | None:
         ("effect", "effect"),
         ("contrast", "contrast_z"),
     ):
-        absolute_sizes = pd.Series(0.0, index=region_table.index)
+        absolute_statistic_series = pd.Series(0.0, index=region_table.index)
         if statistic_column in region_table:
-            absolute_sizes = region_table[statistic_column].abs()
-        p_value_table[statistic_name] = absolute_sizes.groupby(
+            absolute_statistic_series = region_table[statistic_column].abs()
+        p_value_table[statistic_name] = absolute_statistic_series.groupby(
             region_table["region"]
         ).max()
     return p_value_table.reset_index()

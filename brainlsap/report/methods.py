@@ -449,7 +449,7 @@ class ScalelessFoldCount(NamedTuple):
     n_folds: int
 
 
-def count_folds_without_scales(evaluation: Evaluation) -> ScalelessFoldCount | None:
+def find_folds_without_scales(evaluation: Evaluation) -> ScalelessFoldCount | None:
     """Return the folds in which the main model has no scale for each region.
 
     None if the main model does not choose among the nested ridges.
@@ -622,7 +622,7 @@ def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldC
                 for fit_report_json in model_fit_table["report"]
             ]
         )
-        is_trained_fit = ~is_unchecked_fit & (
+        is_checked_and_used_fit = ~is_unchecked_fit & (
             tables.find_weights_beside_ridge(model_fit_table) != 0
         )
         patience_series = setting_table.get("patience", pd.Series(0)).clip(lower=1)
@@ -632,8 +632,8 @@ def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldC
         )
         is_cut_short_fit = best_epochs + patience_series >= n_epochs
         is_near_end_fit = best_epochs > (1 - LATE_SHARE) * n_epochs
-        is_late_fit = is_trained_fit & is_cut_short_fit & is_near_end_fit
-        is_early_fit = is_trained_fit & (best_epochs <= N_EARLY_EPOCHS)
+        is_late_fit = is_checked_and_used_fit & is_cut_short_fit & is_near_end_fit
+        is_early_fit = is_checked_and_used_fit & (best_epochs <= N_EARLY_EPOCHS)
         kept_counts_by_model[str(model_name)] = _KeptFoldCounts(
             n_fits=len(model_fit_table),
             n_epochs=n_epochs.iloc[0],

@@ -24,7 +24,7 @@ from brainlsap.evaluation.results import MISSING, check_evaluation_given
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.methods import (
     count_fits_choosing_ridge,
-    count_folds_without_scales,
+    find_folds_without_scales,
 )
 from brainlsap.report.tables import (
     CURVE_NOTE,
@@ -859,7 +859,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "For a region with a small scale, the model uses the region's own value. For a "
         "region with a large scale, the model averages over connected regions."
     )
-    scaleless_fold_count = count_folds_without_scales(evaluation)
+    scaleless_fold_count = find_folds_without_scales(evaluation)
     if scaleless_fold_count is not None and scaleless_fold_count.n_without:
         if model_name == scaleless_fold_count.model:
             scale_source_text = "means over the other folds"

@@ -187,14 +187,14 @@ def _list_foreign_file_paths(folder: Path) -> list[str]:
             (folder / REPORT_FOLDER / "settings.json").read_bytes()
         )
         reported_file_names = settings_record["files"]
-    relative_paths = [
+    present_file_paths = [
         file_path.relative_to(folder)
         for file_path in folder.rglob("*")
         if file_path.is_file()
     ]
     existing_file_names = {
         file_path.as_posix()
-        for file_path in relative_paths
+        for file_path in present_file_paths
         if not file_path.is_relative_to(f"{PRIVATE_FOLDER}/{FITS_FOLDER}")
     }
     return sorted(existing_file_names.difference(reported_file_names))

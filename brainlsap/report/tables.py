@@ -1232,8 +1232,8 @@ def region_table(
         make_number_text_table(top_table, {"relative_scale": "relative scale"})
     )
     rank_bound_table = top_table[["rank_low", "rank_high"]].astype(int).astype(str)
-    rank_range_texts = rank_bound_table.agg("\N{EN DASH}".join, axis=1)
-    paper_table["ranks of fits"] = rank_range_texts.mask(
+    rank_range_text_series = rank_bound_table.agg("\N{EN DASH}".join, axis=1)
+    paper_table["ranks of fits"] = rank_range_text_series.mask(
         rank_bound_table.nunique(axis=1) == 1, rank_bound_table["rank_low"]
     )
     paper_table["absolute scale"] = top_table["scale"].map(spread_text)
