@@ -91,18 +91,24 @@ def join_message(
 def p_text(p_value: float, smallest_p: float = 0.0) -> str:
     """Return a p-value for a table: three decimals, "< 0.001", or "n/a".
 
-    The smallest p that a number of permutations can give is an upper bound.
+    The smallest p that permutations can give is an upper bound, also of a p below it
+    (by chance, random permutations may contain the observed labels rarely).
 
     >>> p_text(0.0123), p_text(0.0004), p_text(math.nan)
     ('0.012', '< 0.001', 'n/a')
     >>> p_text(1 / 200, smallest_p=1 / 200)
     '≤ 0.005'
+    >>> p_text(1 / 200, smallest_p=1 / 40)
+    '≤ 0.025'
     """
     if not math.isfinite(p_value):
         return "n/a"
+    is_smallest = p_value <= smallest_p * (1 + 1e-6)  # tolerates rounding in files
+    if is_smallest:
+        p_value = max(p_value, smallest_p)
     if p_value < 0.001:
         return "< 0.001"
-    if p_value <= smallest_p * (1 + 1e-6):  # tolerates rounding in stored tables
+    if is_smallest:
         return f"\N{LESS-THAN OR EQUAL TO} {p_text(p_value)}"
     # A fourth decimal, so that no p below 0.05 reads 0.050.
     return f"{p_value:.4f}" if 0.0495 <= p_value < 0.05 else f"{p_value:.3f}"

@@ -66,6 +66,7 @@ from brainlsap.evaluation.confounds import (
     Deconfounder,
     adjust_features,
     build_adjustment_design,
+    find_covariate_column,
     fit_least_squares,
     group_columns_by_known_rows,
 )
@@ -76,7 +77,11 @@ from brainlsap.evaluation.results import (
     data_hash,
     summarize_features,
 )
-from brainlsap.evaluation.splits import list_person_blocks, permute_row_order
+from brainlsap.evaluation.splits import (
+    count_labellings,
+    list_person_blocks,
+    permute_row_order,
+)
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import option_text
 
@@ -282,6 +287,38 @@ def compare_regions(
         region_table = _join_scales(region_table, evaluation, model)
     add_planted_regions(region_table, cohort)
     return region_table
+
+
+def count_region_labellings(evaluation: Evaluation) -> int:
+    """Return the number of labellings from which the tests of regions draw.
+
+    Covariates are permuted with the label, because a permutation of residuals changes
+    them relative to the values.
+    """
+    scan_table = evaluation.cohort.table
+    steps = evaluation.settings.get("steps") or {}
+    covariate_names = [*(steps.get("regress_out") or ())]
+    if steps.get("harmonize"):
+        covariate_names.append(steps["harmonize"])
+    covariate_columns = [
+        find_covariate_column(scan_table, covariate_name)
+        for covariate_name in covariate_names
+    ]
+    return count_labellings(
+        scan_table[["label", *covariate_columns]].astype(str).to_numpy(dtype=str),
+        list_person_blocks(scan_table["participant"].to_numpy()),
+    )
+
+
+def compute_smallest_p(evaluation: Evaluation, n_permutations: int) -> float:
+    """Return the smallest p that the tests of regions can show.
+
+    It is 1 / (n_permutations + 1), but at least 1 / (number of labellings), because
+    the observed labels are one of the equally probable labellings.
+    """
+    return max(
+        1 / (n_permutations + 1), 1 / min(count_region_labellings(evaluation), 10**15)
+    )
 
 
 def add_planted_regions(

@@ -10,6 +10,7 @@ person. Names of visits and dates are never people. Any other part counts as a v
 a few of its values come again and again, or if labels agree within the groups.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -481,6 +482,28 @@ def permute_row_order(
     for block_indices in index_blocks:
         row_order[block_indices] = rng.permutation(block_indices)
     return row_order
+
+
+def count_labellings(labels: ArrayLike, index_blocks: Sequence[np.ndarray]) -> int:
+    """Return the number of different results that :func:`permute_labels` can have.
+
+    A label may be a row of several values, which are permuted together. The blocks
+    (n_people, n_rows_of_person) are those of :func:`list_person_blocks`.
+    """
+    label_rows = np.asarray(labels)
+    _, label_codes = np.unique(
+        label_rows.reshape(len(label_rows), -1), axis=0, return_inverse=True
+    )
+    n_labellings = 1
+    for block_indices in index_blocks:
+        _, people_counts = np.unique(
+            label_codes.reshape(-1)[block_indices], axis=0, return_counts=True
+        )
+        # Multinomial coefficient: people with the same labels are alike.
+        n_labellings *= math.factorial(len(block_indices)) // math.prod(
+            map(math.factorial, people_counts.tolist())
+        )
+    return n_labellings
 
 
 class _IdSplit(NamedTuple):

@@ -26,6 +26,7 @@ from brainlsap.evaluation.models import (
     baseline_sentences,
     control_phrases,
 )
+from brainlsap.evaluation.region_tests import compute_smallest_p
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import is_external, is_simulated
@@ -874,6 +875,7 @@ TEMPLATES.globals |= {
     "ranks": ranks,
     "tables": tables,
     "n_exchanges": tables.N_EXCHANGES,
+    "compute_smallest_p": compute_smallest_p,
     "EXCHANGE_PHRASE": EXCHANGE_PHRASE,
     "n_audited": N_PERMUTATIONS,
     "N_CALIBRATION_DRAWS": N_CALIBRATION_DRAWS,

@@ -20,6 +20,10 @@ from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.leakage import Check
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.ranking import models_with_scales
+from brainlsap.evaluation.region_tests import (
+    compute_smallest_p,
+    count_region_labellings,
+)
 from brainlsap.evaluation.results import MISSING, check_evaluation_given
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.methods import (
@@ -599,7 +603,7 @@ def _statistic_text(
 def _smallest_possible_p(evaluation: Evaluation) -> float:
     """Return the smallest p that the permutations of the tests of regions can give."""
     n_permutations = int(_select_region_tests(evaluation)["n_permutations"].iloc[0])
-    return 1 / (n_permutations + 1)
+    return compute_smallest_p(evaluation, n_permutations)
 
 
 def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
@@ -1017,10 +1021,18 @@ def list_test_notes(evaluation: Evaluation) -> list[str]:
     if has_region_tests(evaluation):
         n_permutations = int(region_test_table["n_permutations"].iloc[0])
         sentences.append(contrast_nulls_text(cohort))
+        smallest_p = _smallest_possible_p(evaluation)
+        reason_text = f"With {n_permutations} permutations"
+        formula = f"1/({n_permutations} + 1)"
+        n_labellings = count_region_labellings(evaluation)
+        if n_labellings < n_permutations + 1:
+            reason_text = (
+                f"Because labels can be permuted in only {n_labellings} different ways"
+            )
+            formula = f"1/{n_labellings}"
         sentences.append(
-            f"With {n_permutations} permutations, the smallest possible p is "
-            f"1/({n_permutations} + 1) = {p_text(_smallest_possible_p(evaluation))}; "
-            "the sign ≤ marks it."
+            f"{reason_text}, the smallest possible p is {formula} = "
+            f"{p_text(smallest_p)}; the sign ≤ marks it."
         )
     note_texts = [" ".join(sentences), replicability_text(evaluation)]
     return [note_text for note_text in note_texts if note_text]

@@ -1,6 +1,7 @@
 """Effects and contrasts of regions: fast results are those of loops and scipy."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -539,3 +540,17 @@ def test_an_evaluation_gives_steps_and_scales(example_evaluation, small_cohort):
         compare_regions(small_cohort, example_evaluation, regress_out="age")
     with pytest.raises(ParameterError, match="the evaluated cohort"):
         compare_regions(small_cohort.select(range(40)), example_evaluation)
+
+
+def test_the_smallest_p_counts_labellings_of_few_people():
+    people = [f"p{i}" for i in range(5)]
+    table = pd.DataFrame(
+        {"participant": people, "label": [*"aabbb"], "age": range(60, 65)}
+    )
+    cohort = SimpleNamespace(table=table)
+    evaluation = SimpleNamespace(cohort=cohort, settings={"steps": {}})
+    assert region_tests.compute_smallest_p(evaluation, 199) == 1 / 10
+    assert region_tests.compute_smallest_p(evaluation, 3) == 1 / 4
+    # A covariate that differs in all people makes every permutation different.
+    evaluation.settings["steps"] = {"regress_out": ("age",)}
+    assert region_tests.compute_smallest_p(evaluation, 199) == 1 / 120

@@ -20,6 +20,7 @@ from brainlsap.evaluation.splits import (
     EXCHANGE_CONDITIONS,
     EXCHANGE_PHRASE,
     check_splits,
+    count_labellings,
     count_repeats,
     list_person_blocks,
     permute_labels,
@@ -183,6 +184,19 @@ def test_the_phrase_of_exchanges_has_every_condition_of_blocks():
     assert all(phrase in EXCHANGE_PHRASE for phrase in EXCHANGE_CONDITIONS.values())
 
 
+def called_name(call):
+    """Return the name of a called function or method."""
+    return getattr(call.func, "id", "") or getattr(call.func, "attr", "")
+
+
+def is_constant(argument):
+    """Return whether an argument is the same for all rows: no condition."""
+    names = {node.id for node in ast.walk(argument) if isinstance(node, ast.Name)}
+    calls = [node for node in ast.walk(argument) if isinstance(node, ast.Call)]
+    constant_functions = {"zeros", "ones", "full", "zeros_like", "ones_like"}
+    return not names or any(called_name(call) in constant_functions for call in calls)
+
+
 def test_every_call_of_person_blocks_gives_every_condition():
     """A call without a condition would exchange labels among more people."""
     root = Path(__file__).parents[2]
@@ -193,15 +207,105 @@ def test_every_call_of_person_blocks_gives_every_condition():
         if "list_person_blocks(" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and "list_person_blocks" in {
-                getattr(node.func, "id", ""),
-                getattr(node.func, "attr", ""),
-            }:
+            if isinstance(node, ast.Call) and called_name(node) == "list_person_blocks":
                 n_calls += 1
-                if len(node.args) + len(node.keywords) < len(EXCHANGE_CONDITIONS):
+                arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+                n_conditions = sum(not is_constant(argument) for argument in arguments)
+                if n_conditions < len(EXCHANGE_CONDITIONS):
                     incomplete_calls.append(f"{path.relative_to(root)}:{node.lineno}")
     assert n_calls >= 5
     assert not incomplete_calls
+
+
+RANDOM_ORDERS = {
+    *("permutation", "permuted", "shuffle", "random_table"),
+    *("kruskal", "chi2_contingency", "permute_row_order", "permute_labels"),
+}
+"""Functions that permute, or whose p-values are those of permutations."""
+ONCE = {"groups": "every participant counts once"}
+EXCHANGES_WITHOUT_BLOCKS = {
+    "evaluation/leakage.py: score_column": ONCE,
+    "evaluation/leakage.py: _chi_squared_p": ONCE,
+    "report/demographics.py: compare_numbers": ONCE,
+    "report/demographics.py: compare_counts": ONCE,
+    "evaluation/subgroups.py: _compute_chance_score": {
+        "groups": "the expected score is the same with and without this condition",
+    },
+    "evaluation/connectome_worth.py: draw_donor_indices": {
+        "groups": "connectomes, not labels, are exchanged, with repeats if needed",
+    },
+}
+"""Why each condition holds, or is not needed, without `list_person_blocks`."""
+NO_EXCHANGES = {
+    "evaluation/splits.py: permute_labels": "takes blocks",
+    "evaluation/splits.py: permute_row_order": "takes blocks",
+    "evaluation/splits.py: _has_agreeing_groups": "people are not yet known",
+    "evaluation/leakage.py: _assign_people_to_folds": "folds",
+    "evaluation/learning_curve.py: reduce_training_splits": "subsets",
+    "evaluation/ranking.py: _draw_first_half_mask": "halves",
+    "evaluation/ranking.py: _correlate_rotated_maps": "regions",
+    "evaluation/connectome_worth.py: _iter_diffused_signals": "regions",
+    "evaluation/models.py: shuffle_edges": "connections",
+    "simulation.py: _draw_scan_table": "simulates people",
+}
+"""What else is put in a random order. Models and `nodes` do not test people."""
+
+
+def find_random_orders(tree):
+    """Yield the names of functions that permute without `list_person_blocks`."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            nodes = [n for n in ast.walk(function) if isinstance(n, ast.Call)]
+            called_names = {called_name(node) for node in nodes}
+            if called_names & RANDOM_ORDERS and not called_names & {
+                "list_person_blocks",
+                "_list_exchange_blocks",
+            }:
+                yield function.name
+
+
+def test_every_permutation_of_people_regards_every_condition():
+    package = Path(__file__).parents[2] / "brainlsap"
+    found, defined = set(), set()
+    for path in package.glob("**/*.py"):
+        file = path.relative_to(package).as_posix()
+        if file.startswith(("model/", "nodes/")):
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        found |= {f"{file}: {name}" for name in find_random_orders(tree)}
+        defined |= {
+            f"{file}: {node.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+        }
+    listed = EXCHANGES_WITHOUT_BLOCKS.keys() | NO_EXCHANGES.keys()
+    advice = "take the people from list_person_blocks, or list the function with why"
+    assert not found - listed, advice
+    assert not listed - defined
+    for function, reasons in EXCHANGES_WITHOUT_BLOCKS.items():
+        assert reasons.keys() == EXCHANGE_CONDITIONS.keys(), (
+            f"exchange within each condition in {function}, or say why not"
+        )
+
+
+def test_a_constant_is_no_condition_of_exchange():
+    calls = {
+        "f(np.zeros(len(groups)))": True, "f(None)": True, "f(groups)": False,
+        "f(rows if groups is None else groups)": False, "f(x.sites)": False,
+    }  # fmt: skip
+    for text, expected in calls.items():
+        (argument,) = ast.parse(text, mode="eval").body.args
+        assert is_constant(argument) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labellings_are_counted(seed):
+    rng = np.random.default_rng(seed)
+    people = np.repeat(np.arange(6), [1, 1, 1, 2, 2, 2])
+    labels = rng.integers(0, 2, (len(people), 1 + seed % 2))
+    blocks = list_person_blocks(people)
+    drawn = {permute_labels(labels, blocks, rng).tobytes() for _ in range(600)}
+    assert count_labellings(labels, blocks) == len(drawn)
 
 
 def test_labels_move_with_all_scans_between_people_with_equally_many():

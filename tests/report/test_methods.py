@@ -14,7 +14,7 @@ from jinja2 import nodes
 from brainlsap import LSAPClassifier, load_cohort, make_cohort, run_study, workflow
 from brainlsap.data.flow import LeftOutScan, left_out_table
 from brainlsap.data.reading_options import ReadingOptions
-from brainlsap.evaluation import rank_regions
+from brainlsap.evaluation import rank_regions, region_tests
 from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     MODELS,
@@ -347,6 +347,10 @@ def test_the_test_of_regions_is_described(evaluation):
     text = text_of(evaluation, ranking=ranking)
     assert "compared with 99 permutations of the labels" in text
     assert "smallest possible p is 0.01." in text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(region_tests, "count_region_labellings", lambda _: 5)
+        text = text_of(evaluation, ranking=ranking)
+    assert "smallest possible p is 0.2." in text
 
 
 def test_credit_to_the_connectome_is_that_of_the_verdicts(make_evaluation):

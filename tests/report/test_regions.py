@@ -332,6 +332,14 @@ def test_notes_say_what_the_tests_are_not(tested):
     first_class = tested.cohort.classes[0]
     assert f"how much they differ from {first_class}" in notes
     assert "1/(99 + 1) = 0.010" in notes
+    # Of four people, two of each class: 6 labellings.
+    small = tested.cohort.table.groupby("label").head(2).iloc[:4]
+    small = small.assign(participant=[*"abcd"], label=["CN", "CN", "AD", "AD"])
+    few_people = replace(tested, cohort=replace(tested.cohort, table=small))
+    notes = " ".join(regions.list_test_notes(few_people))
+    assert "only 6 different ways" in notes
+    assert "1/6 = 0.167" in notes
+    assert "99 permutations" not in notes
     table = tested.region_tests.assign(F=2.0)
     notes = " ".join(regions.list_test_notes(replace(tested, region_tests=table)))
     assert "all classes together, not pairs" in notes
