@@ -39,6 +39,7 @@ from brainlsap.data.reading_options import (
     NO_CONNECTOME,
     ReadingOptions,
     check_option_names,
+    list_changed_options,
 )
 from brainlsap.data.stored_cohort import (
     get_label_series,
@@ -1385,6 +1386,15 @@ def card_text(model: PackedClassifier) -> str:
         f"Trained on: {training_facts['n_people']} people, {training_facts['n_scans']} "
         f"scans{simulated_text}: {shares_text}",
     ]
+    changed_value_by_option = list_changed_options(
+        ReadingOptions.from_jsonable(model.origin_.reading), FIXED_OPTIONS
+    )
+    if changed_value_by_option:
+        option_texts = [
+            f"{option_name} = {option_value}"
+            for option_name, option_value in changed_value_by_option.items()
+        ]
+        card_lines.insert(-1, f"Reads with: {'; '.join(option_texts)}")
     for quantity_name, number_facts in training_facts["numbers"].items():
         card_lines.append(
             f"  {quantity_name}: {number_facts['mean']:.4g} (s.d. "

@@ -733,8 +733,15 @@ def test_methods_state_what_the_checklist_sends_to_them(model, sites):
         replace(cohort, features=features),
         {"CN": ["Control"], "EMCI": ["EMCI"], "AD": ["AD"]},
     )
+    cohort = replace(
+        cohort,
+        reading_options=cohort.reading_options.change(
+            negative="drop", reference="pons", scans="baseline"
+        ),
+    )
     evaluation = evaluate_model(model, cohort)
     text = " ".join(methods_text(evaluation))
+    assert "(read with negative=drop, reference=pons)" in text
     for fact in ("CN = Control", "mean of the training", "class shares", "age"):
         assert fact in text
     assert "AD = AD" not in text

@@ -92,7 +92,9 @@ def test_the_record_of_reading_options_has_the_options_and_defaults_of_the_reade
     assert record_fields == {*option_names("reading"), "folder"}
     reader = inspect.signature(brainlsap.load_cohort).parameters
     for name in option_names("reading"):
-        assert getattr(DEFAULT_OPTIONS, name) == reader[name].default, name
+        assert getattr(DEFAULT_OPTIONS, name) == reader[name].default, (
+            f"write the default of {name} into DEFAULT_OPTIONS of reading_options.py"
+        )
     selecting = {*option_names(selects_files=True)}
     assert selecting <= {*option_names("reading")}
 

@@ -13,12 +13,14 @@ from brainlsap.arrays import pack
 from brainlsap.data import Cohort, read_connectome
 from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.data.participants import UNLABELLED
+from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.evaluation import Deconfounder, make_models
 from brainlsap.evaluation.cross_validation import configure_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.findings import Finding
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import (
+    FIXED_OPTIONS,
     REMARKS,
     _adapt_advice_to_model,
     _find_model_name,
@@ -216,6 +218,17 @@ def test_another_way_of_reading_is_refused(stored, tmp_path):
     fitted.origin_.reading["negative"] = "drop"
     with pytest.raises(ParameterError, match="negative must be 'drop'"):
         read_new_people(fitted, tmp_path, negative="absolute")
+
+
+@pytest.mark.parametrize("name", FIXED_OPTIONS)
+def test_the_card_has_every_option_of_reading_that_the_fit_changed(stored, name):
+    fitted = copy.deepcopy(stored[0])
+    reading = DEFAULT_OPTIONS.to_jsonable(FIXED_OPTIONS)
+    fitted.origin_.reading.update(reading)
+    assert "Reads with" not in card_text(fitted)
+    value = [30, 60] if name == "frames" else "another"
+    fitted.origin_.reading[name] = value
+    assert f"Reads with: {name} = {value}" in card_text(fitted).splitlines()
 
 
 def test_people_of_arrays_are_read_as_those_of_the_fit(cohort, tmp_path):

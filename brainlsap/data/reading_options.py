@@ -123,6 +123,20 @@ DEFAULT_OPTIONS = ReadingOptions(
 """Default options for a study that is read from its folder."""
 
 
+def list_changed_options(
+    reading_options: ReadingOptions, option_names: Iterable[str]
+) -> dict[str, Any]:
+    """Return the options among `option_names` that are not the default."""
+    default_value_by_option = DEFAULT_OPTIONS.to_jsonable()
+    return {
+        option_name: option_value
+        for option_name, option_value in reading_options.to_jsonable(
+            option_names
+        ).items()
+        if option_value != default_value_by_option.get(option_name)
+    }
+
+
 def check_option_names(
     option_names: Iterable[str], further_option_names: Iterable[str] = ()
 ) -> None:
@@ -152,4 +166,9 @@ def _is_specified(option_value: object) -> bool:
     return option_value is not None
 
 
-__all__ = ["DEFAULT_OPTIONS", "ReadingOptions", "check_option_names"]
+__all__ = [
+    "DEFAULT_OPTIONS",
+    "ReadingOptions",
+    "check_option_names",
+    "list_changed_options",
+]

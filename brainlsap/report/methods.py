@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from brainlsap.data.reading_options import list_changed_options
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
@@ -28,6 +29,7 @@ from brainlsap.evaluation.models import (
 )
 from brainlsap.evaluation.region_tests import compute_smallest_p
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
+from brainlsap.options import option_names
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import is_external, is_simulated
 from brainlsap.report.privacy import withhold_paths
@@ -232,11 +234,24 @@ def _render_external_paragraphs(evaluation: Evaluation) -> list[str]:
         evaluation,
         age_text=_find_age_text_and_n_missing(evaluation)[0],
         external=external_facts,
+        changed_option_texts=_list_changed_option_texts(evaluation),
         step_phrases=list_step_phrases(external_facts["card"]["steps"]),
         has_connectome=has_connectome(evaluation),
         method_title=METHOD_TITLES.get(find_stored_method_key(evaluation), ""),
         is_simulated=is_simulated(evaluation),
     )
+
+
+def _list_changed_option_texts(evaluation: Evaluation) -> list[str]:
+    """Return the options of reading that the fit fixed, if not the default."""
+    changed_value_by_option = list_changed_options(
+        evaluation.cohort.reading_options,
+        option_names("reading", stored_model=["fixed"]),
+    )
+    return [
+        f"{option_name}={value_text(option_value)}"
+        for option_name, option_value in withhold_paths(changed_value_by_option).items()
+    ]
 
 
 def supplement_text(evaluation: Evaluation) -> list[str]:
