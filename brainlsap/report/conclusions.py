@@ -23,7 +23,11 @@ from brainlsap.evaluation.confounds import describe_learned_sites
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
 from brainlsap.evaluation.leakage import Check, check_title
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
-from brainlsap.evaluation.ranking import ALPHA, FEWEST_PERMUTATIONS
+from brainlsap.evaluation.ranking import (
+    ALPHA,
+    FEWEST_PERMUTATIONS,
+    models_with_scales,
+)
 from brainlsap.findings import (
     BASELINE,
     CLASSES,
@@ -51,13 +55,16 @@ from brainlsap.report.methods import (
     find_stored_method_key,
     has_connectome,
     phrase_prior,
+    with_article,
 )
 from brainlsap.report.regions import (
     are_region_tests_valid,
+    is_ranked_by_varied_scales,
     is_trend_tested,
     name_borderline_regions,
     name_regions,
     scale_warning,
+    select_scale_ranking_table,
 )
 from brainlsap.text import count, p_phrase, verb_form, with_and
 
@@ -81,7 +88,6 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 """Connectomes whose gains decide whether the connectome helps."""
 
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
-UNCLEAR = "UNCLEAR"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
 NOTHING_TO_EXPLAIN, NOT_EXPLAINED = "NOTHING TO EXPLAIN", "NOT EXPLAINED"
@@ -843,10 +849,7 @@ def method_text(evaluation: Evaluation) -> str:
     method_title = METHOD_TITLES.get(method_key, "")
     scale_sentence = ""
     if method_key in METHODS_OF_SCALES:
-        scale_sentence = (
-            " A small scale means little averaging, not that a region differs between "
-            "classes or is important."
-        )
+        scale_sentence = _scale_sentence(evaluation)
     ridge_name = "LSAP-R"
     ridge_sentence = ""
     has_ridge = ridge_name in evaluation.models
@@ -879,6 +882,23 @@ def method_text(evaluation: Evaluation) -> str:
         f"{main_model_name}{definition_text} was tested by {folds_text} with folds "
         f"divided by {unit_noun}.{ridge_sentence}{unused_network_sentence}"
         f"{scale_sentence}"
+    )
+
+
+def _scale_sentence(evaluation: Evaluation) -> str:
+    """Return which model's scales a report shows, and the meaning of a small scale."""
+    source_sentence = ""
+    if models_with_scales(evaluation):
+        if not is_ranked_by_varied_scales(evaluation):
+            return " The report names no region by its scale."
+        scale_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
+        if scale_model_name != evaluation.models[0]:
+            source_sentence = (
+                f" The scales shown are those of {with_article(scale_model_name)}."
+            )
+    return (
+        f"{source_sentence} A small scale means little averaging, not that a region "
+        "differs between classes or is important."
     )
 
 

@@ -657,6 +657,9 @@ def write_page(
         else confounding_text(evaluation, first_screen_variables["conclusions"]),
         excluded=withhold_names(excluded_text(evaluation)),
         region_notes=regions.list_test_notes(evaluation),
+        scale_limit=regions.scale_limit_text(evaluation)
+        if "scales" in table_by_name
+        else "",
         has_region_tests=regions.has_region_tests(evaluation),
         region_marks=_list_region_marks(evaluation),
         marked_regions_of_feature=regions.marked_regions(

@@ -887,6 +887,25 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     )
 
 
+def scale_limit_text(evaluation: Evaluation) -> str:
+    """Return that posterior intervals of scales reach the largest scale; else ""."""
+    ranking_table = select_scale_ranking_table(evaluation)
+    if "fit_high" not in ranking_table:
+        return ""
+    upper_bounds = ranking_table["fit_high"].dropna()
+    # Bounds are clipped at the limit, so several regions have it exactly.
+    scale_limit = float(upper_bounds.max())
+    n_regions_at_limit = int((upper_bounds == scale_limit).sum())
+    if n_regions_at_limit < 2:
+        return ""
+    return (
+        f"Scales are limited to at most {scale_limit:g}. The posterior interval of one "
+        f"fit reaches this limit in {n_regions_at_limit} of "
+        f"{count(len(upper_bounds), 'region')}, so the data do not limit how far the "
+        "values of these regions are averaged."
+    )
+
+
 def scale_warning(evaluation: Evaluation) -> str:
     """Return that the ranking scales are of a model that was never chosen; else "".
 

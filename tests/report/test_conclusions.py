@@ -364,6 +364,13 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     assert "LSAP-R plus a graph neural network" in named
     assert "LSAP-R plus a graph neural network" not in texts[0]
     assert "LSAP-R is a ridge regression" in named
+    # The scales that the report shows are those of another model, or none.
+    assert named.endswith("names no region by its scale.")
+    scales = study.scales.replace({"model": {"Exact": NESTED_RIDGES[2]}})
+    ranked = replace(add_network(study, [0, 0, 0], twins), scales=scales)
+    ranked = replace(ranked, ranking=rank_regions(ranked, NESTED_RIDGES[2]))
+    assert "scales shown are those of the ridge with a scale" in method_text(ranked)
+    assert "scales shown" not in method_text(add_network(study, [0, 1, 0], twins))
     # A weight alone is none: both models have the same skill.
     used = add_network(study, [0, 0.5, 0])
     weighted = judge_network(used)

@@ -315,6 +315,20 @@ def test_scales_of_a_ridge_that_was_never_chosen_have_a_warning(tested):
             assert "region_" not in scale.answer
 
 
+@pytest.mark.parametrize(("n_at_limit", "is_stated"), [(1, False), (3, True)])
+def test_posterior_bounds_at_the_limit_are_said_to_be_the_limit(
+    tested, n_at_limit, is_stated
+):
+    ranking = regions.select_scale_ranking_table(tested)
+    is_measured = ranking["measured"].astype(bool)
+    bounds = np.where(np.cumsum(is_measured) <= n_at_limit, 7.0, 3.0)
+    ranking = ranking.assign(fit_high=np.where(is_measured, bounds, np.nan))
+    text = regions.scale_limit_text(replace(tested, ranking=ranking))
+    assert ("at most 7." in text) == is_stated
+    assert (f"in {n_at_limit} of {is_measured.sum()} regions" in text) == is_stated
+    assert regions.scale_limit_text(tested) == ""
+
+
 def test_a_difference_is_called_neither_specific_nor_important(tested):
     effect, *_ = regions.answer_region_questions(tested, ATLAS)
     assert f"specific to {tested.cohort.classes[-1]}" in effect.caution

@@ -227,7 +227,8 @@ def test_checklist_states_what_the_run_answers(make_evaluation):
     files = {place for item in ITEMS for place in item.answer_places}
     values = checklist_table(evaluation, files).set_index("item")["value"]
     assert "simulated" not in values["1"]
-    cohort = replace(evaluation.cohort, truth=pd.DataFrame())
+    truth = pd.DataFrame({"region": ["region_0"], "seed": [True]})
+    cohort = replace(evaluation.cohort, truth=truth)
     simulated = checklist_table(replace(evaluation, cohort=cohort), files)
     assert simulated["value"].iloc[0].endswith("in simulated data")
     sites = evaluation.cohort.table.groupby("participant").ngroup() % 2
