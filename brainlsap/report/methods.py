@@ -671,10 +671,38 @@ def unused_networks_text(evaluation: Evaluation) -> str:
     return with_and(network_texts) if network_texts else ""
 
 
+def main_unused_network_text(evaluation: Evaluation) -> str:
+    """Return in how many folds the network of the main model has no weight, or ""."""
+    is_main_model_row = evaluation.fits["model"] == evaluation.models[0]
+    return tables.unused_network_text(evaluation.fits[is_main_model_row])
+
+
 def _lacks_validation_loss(fit_report_json: str) -> bool:
     """Return whether the report of a fit has losses, but none of validation."""
     loss_record = (json.loads(fit_report_json) or {}).get("losses") or {}
     return {*loss_record.get("validation", "")} == {None}
+
+
+def kernels_text(evaluation: Evaluation) -> str:
+    """Return the heat kernels of networks of LSAP; "" if there is at most one."""
+    from brainlsap.graph import kernel_title
+
+    kernel_texts = []
+    is_model_row = evaluation.fits["role"] == "model"
+    for model_name, model_fit_table in evaluation.fits[is_model_row].groupby(
+        "model", sort=False
+    ):
+        model_settings = collect_model_settings(model_fit_table)
+        if (
+            "kernel" in model_settings
+            and model_settings.get("network", "heat") == "heat"
+        ):
+            kernel_texts.append(
+                f"{model_name} uses {kernel_title(model_settings['kernel'])}"
+            )
+    if len(kernel_texts) < 2:
+        return ""
+    return f"{with_and(kernel_texts)}."
 
 
 def _list_network_descriptions(
@@ -885,6 +913,7 @@ TEMPLATES.globals |= {
     "chosen_ridges_text": chosen_ridges_text,
     "connectome_sentences": connectome_sentences,
     "networks_kept_text": networks_kept_text,
+    "main_unused_network_text": main_unused_network_text,
     "unused_networks_text": unused_networks_text,
     "prior_text": prior_text,
     "ranks": ranks,

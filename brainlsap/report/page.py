@@ -66,6 +66,7 @@ from brainlsap.report.figures import (
 from brainlsap.report.methods import (
     TEMPLATES,
     has_ordinal_output,
+    kernels_text,
     methods_text,
     scale_changes_text,
     score_remarks,
@@ -636,6 +637,7 @@ def write_page(
         is_simulated=is_simulated(evaluation),
         title=withhold_names(evaluation.settings["title"]),
         predictor=predictor_text(evaluation),
+        kernels=kernels_text(evaluation),
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **first_screen_variables,
         features=tables.feature_text(evaluation.cohort),

@@ -744,10 +744,11 @@ def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        inputs, balanced accuracy of all test scans with its 95% interval, and what both
-        together have more than this model, of
-        :func:`brainlsap.evaluation.added_value_table`. Empty where these models were
-        not run.
+        inputs, balanced accuracy of all test scans with its 95% interval; the two
+        models of a difference, and the difference, of
+        :func:`brainlsap.evaluation.added_value_table`. The covariates are subtracted
+        from both together, and both together from the brain, as in
+        :func:`model_score_table`. Empty where these models were not run.
     """
     test_table = added_value_comparison_table(evaluation)
     covariates_phrase = covariates_text(evaluation)
@@ -768,9 +769,23 @@ def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
         input_records.append(
             {"name": model_name, "inputs": inputs_title, "score": score_text}
         )
-    difference_text_table = _make_model_comparison_table(
-        evaluation, joint_model_name, test_table, "name", "both minus this [95%]"
+    is_brain_row = test_table["model"] == brain_model_name
+    signed_test_table = test_table.assign(
+        difference=test_table["difference"].mask(
+            is_brain_row, -test_table["difference"]
+        ),
+        low=test_table["low"].mask(is_brain_row, -test_table["high"]),
+        high=test_table["high"].mask(is_brain_row, -test_table["low"]),
     )
+    difference_text_table = _make_model_comparison_table(
+        evaluation, joint_model_name, signed_test_table, "name", "difference [95%]"
+    )
+    pair_by_model = {
+        covariates_model_name: f"both minus {covariates_phrase} alone",
+        brain_model_name: "brain alone minus both",
+    }
+    pair_texts = difference_text_table["name"].map(pair_by_model)
+    difference_text_table.insert(1, "difference of", pair_texts)
     text_table = pd.DataFrame(input_records).merge(
         difference_text_table, how="left", on="name"
     )

@@ -505,6 +505,16 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         "brain alone (LSAP-R)",
         "both",
     ]
+    _, brain_name, joint_name = ADDED_VALUE_MODELS
+    # The same two models have the same difference in the table of all scores.
+    brain_first = replace(
+        beside, fits=beside.fits.sort_values("model", key=lambda x: x != brain_name)
+    )
+    assert brain_first.models[0] == brain_name
+    score_rows = tables.model_score_table(brain_first).set_index("model")
+    difference = score_rows.loc[joint_name, f"{brain_name} minus this [95%]"]
+    assert rows["difference of"][1] == "brain alone minus both"
+    assert rows["difference [95%]"][1] == difference
 
 
 @pytest.mark.parametrize("shares", ["training", "balanced", {"CN": 0.9, "AD": 0.1}])
