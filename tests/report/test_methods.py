@@ -242,8 +242,8 @@ def test_one_model_is_compared_with_none(evaluation):
         predictions=evaluation.predictions.query("model == 'LSAP-C'"),
     )
     compared, single = (" ".join(methods_text(one)) for one in (evaluation, alone))
-    assert "exchanges their predictions" in compared
-    assert "exchanges their predictions" not in single
+    assert "exchanging their predictions" in compared
+    assert "exchanging their predictions" not in single
     assert "compared with 0" not in single
 
 
@@ -443,20 +443,29 @@ def test_sampled_scales_are_called_posterior_means(evaluation):
         assert "class shares of the training scans" in text
 
 
-@pytest.mark.parametrize("names", [("LSAP-C", "Exact"), NESTED_RIDGES])
-def test_methods_have_at_most_300_words_and_the_supplement_more(make_evaluation, names):
-    evaluation = make_evaluation(models=names)
+def test_methods_have_at_most_300_words_and_the_supplement_more(make_evaluation):
+    # Networks without weight beside ridges, some of them with the same predictions.
+    networks = ("LSAP-C", "Exact")
+    names = (*networks, *NESTED_RIDGES, "LSAP-R")
+    evaluation = make_evaluation(
+        classes=("CN", "SMC", "EMCI", "LMCI", "AD"), models=names
+    )
+    rows = evaluation.predictions
+    twin = rows[rows["model"] == "LSAP-C"].assign(model="Exact")
+    rows = pd.concat([rows[rows["model"] != "Exact"], twin])
     ranking = rank_regions(evaluation).assign(
         p_effect=0.5, p_contrast=0.5, n_permutations=200
     )
     fits = evaluation.fits.copy()
-    if names == NESTED_RIDGES:
-        scales = dict(zip(names, ("none", "one", "auto"), strict=True))
-        is_ridge = fits["model"].isin(names)
-        fits.loc[is_ridge, "settings"] = [
-            json.dumps({"scales": scales[name]}) for name in fits["model"][is_ridge]
-        ]
-        fits["report"] = "{}"
+    scales = dict(zip(names[2:], ("none", "one", "regions", "auto"), strict=True))
+    is_ridge = fits["model"].isin([*scales])
+    fits.loc[is_ridge, "settings"] = [
+        json.dumps({"scales": scales[name]}) for name in fits["model"][is_ridge]
+    ]
+    fits["report"] = "{}"
+    fits.loc[fits["model"].isin(networks), "report"] = json.dumps(
+        {"settings": {"start": "ridge"}, "network_weight": 0}
+    )
     steps = {"harmonize": "site", "regress_out": ["age", "sex"]}
     steps["reference_class"] = "CN"
     fates = ("excluded", "no image", "later visit", "no label", "fault")
@@ -465,11 +474,20 @@ def test_methods_have_at_most_300_words_and_the_supplement_more(make_evaluation,
         evaluation,
         cohort=replace(evaluation.cohort, left_out=left_out_table(left_out)),
         fits=fits,
+        predictions=rows,
         ranking=ranking,
         connectome_gain=draw_gain_table(8, 3),
-        settings=evaluation.settings | {"steps": steps, "leave_out": "site"},
+        settings=evaluation.settings
+        | {"steps": steps, "leave_out": "site", "n_repeats": 2},
     )
-    n_words = len(" ".join(methods_text(complete)).split())
+    text = " ".join(methods_text(complete))
+    for phrase in ("LSAP-C had no weight in 3 of 3", "LSAP-R accepted", "Left out of"):
+        assert phrase in text
+    supplement = " ".join(supplement_text(complete))
+    assert "no weight in the prediction of LSAP-C (in 3 of 3 folds) and Exact" in (
+        supplement
+    )
+    n_words = len(text.split())
     # Ten words remain for a further condition of the exchange of labels.
     assert 150 < n_words <= 300 - 10
-    assert len(" ".join(supplement_text(complete)).split()) > n_words
+    assert len(supplement.split()) > n_words

@@ -681,7 +681,7 @@ def test_the_flow_of_people_is_shared_by_count_and_private_by_id(
     n_listed = evaluation.cohort.n_participants + 2
     methods = " ".join(methods_text(evaluation))
     assert f"{n_listed} listed participants" in methods
-    assert "left out: no image 1; fault 1." in methods
+    assert "listed participants: no image 1; fault 1." in methods
     for path in page.parent.rglob("*.*"):
         if path.suffix in (".html", ".tsv", ".json", ".txt", ".tex", ".md"):
             assert "zora90" not in path.read_text("utf-8"), path
