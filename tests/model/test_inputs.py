@@ -38,11 +38,9 @@ def test_packed_scans_come_apart_and_stay_as_they_were(scans, dtype):
 
 
 FAULTS = {
-    "nan edge": r"connectomes must be finite.*row 4 of X is not\. Correct the "
-    "connectome",
+    "nan edge": r"finite.* row 4 of X",
     "negative edge": r"not negative, but .* row 6 of X.*negative='drop'",
-    "infinite feature": r"features must be at most .* or NaN where they were not "
-    "measured",
+    "infinite feature": r"got -inf in row 3 of X",
     "no scan": r"X contains no scan",
     "no feature": r"at least one feature; got \(32, 7, 7\)",
     "two axes": r"X must have shape .* got \(7, 9\).*StandardScaler",
