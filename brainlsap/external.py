@@ -517,6 +517,7 @@ def evaluate_model(
         "n_unharmonized": prediction_table.attrs["n_unharmonized"],
         "learned_sites": prediction_table.attrs["learned_sites"],
         "side_notes": prediction_table.attrs["side_notes"],
+        "swapped_values": prediction_table.attrs["swapped_values"],
         "ids_are_new": ids_are_new,
         "n_excluded_training_people": n_excluded_people,
     }

@@ -119,12 +119,14 @@ REMARKS = (
     "was in the training",
     "site not in the training, so not harmonised",
     "covariate missing, so the mean of the training was used",
+    "left and right may have been swapped",
 )
 """Remarks on unreliable predictions, in this order: more than a tenth of the values lie
 over 3 standard deviations from the mean of the training scans; the connectome differs
 from the training connectomes in unit, density, transformation or order of regions; the
 person, or the data of the scan, was in the training; ComBat was fitted without scans of
-the site; a covariate of the adjustment has no value."""
+the site; a covariate of the adjustment has no value; the sides of all scans together
+differ as those of the training do, but the other way round."""
 
 UNINTENDED_USES = (
     "a diagnosis, or a decision about a person",
@@ -362,13 +364,13 @@ def _measure_side_differences(
     }
 
 
-def _warn_and_list_side_notes(
+def _find_swapped_and_note_sides(
     model: PackedClassifier,
     cohort: Cohort,
     connectomes: np.ndarray,
     features: np.ndarray,
-) -> list[str]:
-    """Warn of values whose sides are exchanged; return notes on unknown sides.
+) -> tuple[list[str], list[str]]:
+    """Warn of values whose sides may be swapped; return these, and notes on unknown.
 
     Nothing is known of the sides in files of models that hold no asymmetry.
     """
@@ -376,16 +378,17 @@ def _warn_and_list_side_notes(
     regional_values_by_name = _regional_values_by_name(
         model, model_origin.feature_names, features, connectomes
     )
-    note_texts = list[str]()
+    swapped_value_names, note_texts = list[str](), list[str]()
     for value_name, side_record in model_origin.facts.get("sides", {}).items():
         side_comparison = compare_sides(
             regional_values_by_name[value_name], cohort.groups, side_record
         )
         if side_comparison is SideComparison.EXCHANGED:
+            swapped_value_names.append(value_name)
             warnings.warn(f"{exchanged_sides_text(value_name)}.", stacklevel=3)
         elif side_comparison is SideComparison.UNKNOWN:
             note_texts.append(unknown_sides_text(value_name))
-    return note_texts
+    return swapped_value_names, note_texts
 
 
 def _compute_missing_shares(
@@ -877,6 +880,7 @@ def predict_people(
         was noticed).
         `attrs["class_prior"]` holds the class shares that the probabilities assume,
         `attrs["side_notes"]` the values whose sides could not be verified,
+        `attrs["swapped_values"]` the values whose sides may have been swapped,
         `attrs["is_in_training"]` a bool for each scan.
         `predicted` does not depend on them. As in cross-validation it is the likeliest
         class under the class weights of the fit, so that rare classes are predicted,
@@ -914,7 +918,9 @@ def predict_people(
     scan_names = cohort.table["scan"]
     _check_missing_values(model, features, scan_names)
     is_unlike_connectome = _flag_unlike_connectomes(model, connectomes, scan_names)
-    side_notes = _warn_and_list_side_notes(model, cohort, connectomes, features)
+    swapped_value_names, side_notes = _find_swapped_and_note_sides(
+        model, cohort, connectomes, features
+    )
     is_in_training, has_training_id = flag_training_scans(
         model, cohort, connectomes, features
     )
@@ -983,6 +989,7 @@ def predict_people(
         is_in_training,
         is_unharmonized,
         is_scan_without_covariate,
+        np.full(cohort.n_scans, bool(swapped_value_names)),
     )
     prediction_table["remark"] = _list_scan_remarks(
         dict(zip(REMARKS, remark_masks, strict=True))
@@ -993,6 +1000,7 @@ def predict_people(
     }
     prediction_table.attrs["no_sets"] = reason_without_set
     prediction_table.attrs["side_notes"] = side_notes
+    prediction_table.attrs["swapped_values"] = swapped_value_names
     prediction_table.attrs["is_in_training"] = is_in_training.tolist()
     prediction_table.attrs["n_unlike"] = {
         "features": int(is_outlier_scan.sum()),

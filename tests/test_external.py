@@ -803,3 +803,14 @@ def test_a_column_of_classes_is_proposed_only_if_it_is_the_only_one(model):
         # Where several have classes of the model, all are listed, to choose one.
         named_columns = columns if proposed is None else [proposed]
         assert all(name in fault.message for name in named_columns)
+
+
+def test_swapped_sides_are_on_the_first_screen(evaluation):
+    facts = evaluation.settings["external"]
+    assert facts["swapped_values"] == []
+    changed = {"external": facts | {"swapped_values": ["fdg"]}}
+    swapped = replace(evaluation, settings=evaluation.settings | changed)
+    conclusions = draw_external_conclusions(swapped)
+    assert conclusions.answers[4].verdict == "WARNING"
+    assert "fdg: left and right" in conclusions.answers[4].sentence
+    assert conclusions.may_write.startswith("Nothing")

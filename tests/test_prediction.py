@@ -206,7 +206,9 @@ def test_swapped_sides_of_all_new_scans_are_told(cohort, tmp_path):
     assert not any(note.startswith("fdg") for note in notes)
     swapped = replace(lopsided, features=features[:, homotopic])
     with pytest.warns(UserWarning, match="^fdg: left and right .* swapped in all"):
-        predict_people(path, swapped)
+        prediction_table = predict_people(path, swapped)
+    assert prediction_table.attrs["swapped_values"] == ["fdg"]
+    assert prediction_table["remark"].str.contains("swapped").all()
     symmetric = replace(lopsided, features=(features + features[:, homotopic]) / 2)
     notes = predict_people(path, symmetric.select(range(1))).attrs["side_notes"]
     assert notes

@@ -12,6 +12,7 @@ import pandas as pd
 
 from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.data.flow import NO_IMAGE
+from brainlsap.data.quality import exchanged_sides_text
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
@@ -546,6 +547,10 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
         for difference_kind, n_scans in external_facts["n_unlike"].items()
         if n_scans
     ]
+    difference_sentences += [
+        f"{exchanged_sides_text(value_name)}."
+        for value_name in external_facts["swapped_values"]
+    ]
     n_unharmonized_scans = external_facts.get("n_unharmonized", 0)
     if n_unharmonized_scans:
         difference_sentences.append(
@@ -608,6 +613,12 @@ def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion)
     training_facts = evaluation.settings["external"]["card"]["training"]
     if not np.isfinite(chance_conclusion.estimate):
         return "Nothing: no score of this evaluation is valid."
+    swapped_value_names = evaluation.settings["external"]["swapped_values"]
+    if swapped_value_names:
+        return (
+            "Nothing before left and right of "
+            f"{with_and(swapped_value_names)} have been checked."
+        )
     verb_phrase = "was not shown to classify"
     if chance_conclusion.answer == YES:
         verb_phrase = "classified"
