@@ -179,6 +179,9 @@ class AtlasSettings(TypedDict, total=False):
     notes: Annotated[list[str], _TEXTS]
 
 
+_CORTEX_SIZE_BY_NODE_TABLE = {"fs_default.txt": 68, "fs_a2009s.txt": 148}
+"""Numbers of cortical nodes of the tables that come with MRtrix, by table."""
+
 _VALUE_CHECKS: dict[str, _ValueCheck] = {
     setting_name: annotated_type.__metadata__[0]
     for setting_name, annotated_type in get_type_hints(
@@ -234,6 +237,19 @@ def read_settings(path: Path, n_cortical_regions: int) -> AtlasSettings:
             "cortical region",
             path=path,
             got=str(n_ordered_parcels),
+        )
+    node_table_name = str(atlas_settings.get("mrtrix"))
+    n_cortical_nodes = _CORTEX_SIZE_BY_NODE_TABLE.get(
+        node_table_name, n_cortical_regions
+    )
+    if n_cortical_nodes != n_cortical_regions:
+        raise FileFormatError(
+            f"the nodes of MRtrix's {node_table_name} are not the regions of this "
+            f"atlas: expected {n_cortical_nodes} cortical regions",
+            path=path,
+            got=str(n_cortical_regions),
+            advice="Remove `mrtrix`, or write the table that makes these nodes",
+            kind="other nodes",
         )
     return cast(AtlasSettings, atlas_settings)
 

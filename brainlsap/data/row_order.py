@@ -160,6 +160,9 @@ class RowNames(NamedTuple):
 # ---- known orders -------------------------------------------------------------------
 
 
+_MRTRIX_ANNOTATIONS = ("aparc", "aparc.a2009s")
+
+
 @lru_cache(maxsize=16)
 def row_orders(atlas: Atlas) -> tuple[RowOrder, ...]:
     """Return the orders that matrices of an atlas without names may have.
@@ -343,21 +346,27 @@ def _list_orders_with_subcortex(
         *right_names,
         cerebellum_names[1],
     ]
-    node_table_name = atlas.settings.get(
-        "mrtrix", "labelconvert table of this parcellation"
-    )
-    mrtrix_description = (
-        f"in the order of MRtrix's {node_table_name} ({len(node_names)} nodes)"
-    )
     number_order_text = "in the order of FreeSurfer's numbers, with"
-    order_triples: list[tuple[str, list[str], str]] = [
-        ("mrtrix", node_names, mrtrix_description),
-        # as of tck2connectome -keep_unassigned
-        (
-            "mrtrix",
-            ["Unknown", *node_names],
-            f"{mrtrix_description} after a first row for label 0",
-        ),
+    order_triples: list[tuple[str, list[str], str]] = []
+    node_table_name = atlas.settings.get("mrtrix")
+    # MRtrix has its own tables for these annotations: an atlas with other regions has
+    # none of its nodes.
+    if not node_table_name and atlas.settings["annotation"] not in _MRTRIX_ANNOTATIONS:
+        node_table_name = "labelconvert table of this parcellation"
+    if node_table_name:
+        mrtrix_description = (
+            f"in the order of MRtrix's {node_table_name} ({len(node_names)} nodes)"
+        )
+        order_triples += [
+            ("mrtrix", node_names, mrtrix_description),
+            # as of tck2connectome -keep_unassigned
+            (
+                "mrtrix",
+                ["Unknown", *node_names],
+                f"{mrtrix_description} after a first row for label 0",
+            ),
+        ]
+    order_triples += [
         (
             "ukbiobank",
             [*left_names, *right_names, *tian_names],

@@ -293,6 +293,7 @@ def test_a_new_atlas_is_a_folder(own, tmp_path):
         ),
         ('{"order_17networks": [1, 1]}', "order_17networks must be .* from 1 to"),
         ('{"order_17networks": [1]}', "order_17networks must have 2 numbers.* got 1"),
+        ('{"mrtrix": "fs_default.txt"}', "the nodes of MRtrix's .* 68 .* Remove `mrtr"),
         ('{"wall": 1, "wall": 2}', "the key wall is repeated"),
         ("[]", "the file must contain a JSON object"),
     ],
@@ -367,7 +368,8 @@ def test_the_walls_are_the_rows_of_matrices_that_keep_them(atlas):
         for row_order in wall_orders
         if len(row_order.names) == n_rows
     ]
-    assert atlas.settings["walls"] == {"size": n_rows, "rows": wall_rows}
+    walls = {"size": n_rows, "rows": wall_rows}
+    assert atlas.settings.get("walls") == walls, "write these walls into atlas.json"
     # These are the cortex with two walls, and FreeSurfer's 14 structures.
     assert n_rows == atlas.cortex.sum() + 2 + 14
 

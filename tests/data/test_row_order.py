@@ -1,5 +1,7 @@
 """Matrices without names: read in the order of a known tool, else refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import fill_region_table
 from brainlsap.data.connectomes import read_connectome
-from brainlsap.data.row_order import list_fitting_orders
+from brainlsap.data.row_order import list_fitting_orders, row_orders
 from brainlsap.exceptions import FileFormatError, ParameterError
 from tests.data import formats
 
@@ -59,6 +61,19 @@ def test_mrtrix_before_and_since_3(
     assert f"MRtrix's {order}" in found.notes[0]
     out = {ATLAS: "Left-Accumbens-area", DESIKAN: "Right-Cerebellum-Cortex"}[atlas]
     assert f"Left-Cerebellum-Cortex, {out}" in found.notes[1]
+
+
+def test_an_atlas_without_the_nodes_of_mrtrix_has_no_order_of_mrtrix():
+    """Its cortex lacks regions of the table; another number of nodes was invented."""
+    rows = ~DESIKAN.regions["name"].str.contains("insula").to_numpy()
+    regions = DESIKAN.regions[rows].reset_index(drop=True)
+    settings = {
+        name: value for name, value in DESIKAN.settings.items() if name != "mrtrix"
+    }
+    atlas = replace(DESIKAN, name="few", regions=regions, settings=settings)
+    assert "mrtrix" in {order.tool for order in row_orders(DESIKAN)}
+    assert "mrtrix" not in {order.tool for order in row_orders(atlas)}
+    assert "aseg" in {order.tool for order in row_orders(atlas)}
 
 
 @pytest.mark.parametrize("n_cerebellar", [34, 28])
