@@ -630,17 +630,28 @@ def plot_effects(
         EFFECT_LIMITS[-1],
     )
     test_label = "corrected p < 0.05"
+    marked_regions = {
+        statistic_name: significant_regions(evaluation, statistic_name, feature)
+        for statistic_name in ("effect", "contrast")
+    }
     if map_table.shape[1] > 1:
         hypothesis_text = "trend" if is_trend_tested(evaluation) else "difference"
         test_label = f"{hypothesis_text} over all classes ({test_label}; last row)"
+        if any(marked_regions.values()):
+            # Without these words, the marks are read as a test of the last class.
+            last_title = map_table.columns[-1]
+            test_name = "trend" if is_trend_tested(evaluation) else "overall"
+            map_table = map_table.rename(
+                columns={last_title: f"{last_title} (outlines: {test_name})"}
+            )
     options = {
         "cmap": "RdBu_r",
         "vmin": -color_limit,
         "vmax": color_limit,
         "colorbar_label": "Cohen's d",
         "views": "compact",
-        "outline": significant_regions(evaluation, "effect", feature),
-        "mark": significant_regions(evaluation, "contrast", feature),
+        "outline": marked_regions["effect"],
+        "mark": marked_regions["contrast"],
         "outline_label": test_label,
         "mark_label": "stands out from connected regions (corrected p < 0.05)",
         "highlighted_maps": list(map_table.columns[-1:]),

@@ -168,6 +168,9 @@ def test_effects_have_one_symmetric_range_and_outlines_in_the_last_row(tested):
     assert (dots.get_ydata() > 0.5).tolist() == [True, False]
     (key,) = [ax for ax in figure.axes if ax.get_label() == "key"]
     assert len(key.texts) == 2
+    # The title of the row says that its marks are no test of its class.
+    words = [text.get_text() for text in figure.findobj(plt.Text)]
+    assert sum("(outlines:" in text for text in words) == 1
     few = report.plot_effects(with_permutations(tested, 98), atlas=ATLAS)
     assert not [ax for ax in few.axes if ax.get_label() == "key"]
     assert not any(outlined_of(ax) for ax in few.axes if ax.get_label() == "subcortex")
