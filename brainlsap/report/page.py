@@ -659,6 +659,7 @@ def write_page(
         else confounding_text(evaluation, first_screen_variables["conclusions"]),
         excluded=withhold_names(excluded_text(evaluation)),
         region_notes=regions.list_test_notes(evaluation),
+        has_replicable_scales=regions.are_scale_ranks_replicable(evaluation),
         scale_limit=regions.scale_limit_text(evaluation)
         if "scales" in table_by_name
         else "",

@@ -54,6 +54,8 @@ N_EXTRA = 5
 """Largest number of rows that are added for further regions that stand out."""
 
 
+MIN_REPLICABILITY = 0.5
+"""Smallest mean correlation between halves at which ranks of regions are reported."""
 MIN_PLANTED_AUC = 0.6
 """Smallest AUC at which planted regions are called identified."""
 
@@ -832,6 +834,18 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
             "region by its scale and shows no map of scales."
         )
         return RegionAnswer(question_text, answer_text, "", caution_text)
+    if not are_scale_ranks_replicable(evaluation):
+        smallest_scale, largest_scale = scale_range_by_model(evaluation)[model_name]
+        answer_text = (
+            "A small scale means that the model uses the region's own value. A large "
+            f"scale means that the model averages over connected regions. In the model "
+            f"{model_name}, relative scales are {smallest_scale:.2f} to "
+            f"{largest_scale:.2f} (mean over folds; the relative scale is the scale of "
+            "a region divided by the scale of the median region). Two halves of the "
+            "participants rank the regions differently by scale, so this answer names "
+            "no region."
+        )
+        return RegionAnswer(question_text, answer_text, "", caution_text)
     measured_table = ranking_table.dropna(subset="relative_scale")
     smallest_row: Any = measured_table.loc[measured_table["relative_scale"].idxmin()]
     range_text = interval_text(
@@ -997,23 +1011,42 @@ def replicability_text(evaluation: Evaluation) -> str:
     """Return the agreement of maps of effect, contrast and scale between halves."""
     if evaluation.replicability is None:
         return ""
+    replicability_table = evaluation.replicability
+    if not is_ranked_by_varied_scales(evaluation):
+        is_scale_row = replicability_table["statistic"] == "scale"
+        replicability_table = replicability_table[~is_scale_row]
     statistic_texts = [
         f"{replicability_record['statistic']} {replicability_record['spearman']:z.2f} "
         f"[{replicability_record['spearman_low']:z.2f}, "
         f"{replicability_record['spearman_high']:z.2f}]"
-        for replicability_record in evaluation.replicability.to_dict("records")
-        if replicability_record["statistic"] != "scale"
-        or is_ranked_by_varied_scales(evaluation)
+        for replicability_record in replicability_table.to_dict("records")
     ]
+    is_low_row = ~(replicability_table["spearman"] >= MIN_REPLICABILITY)
+    low_statistics = list(replicability_table.loc[is_low_row, "statistic"])
+    rank_sentence = (
+        f"All values are {MIN_REPLICABILITY:g} or more, so the two halves rank the "
+        "regions similarly."
+    )
+    if low_statistics:
+        rank_sentence = (
+            f"The two halves rank the regions differently by {with_and(low_statistics)}"
+            f" (below {MIN_REPLICABILITY:g}). Do not report these ranks."
+        )
     return (
         "Replicability is the Spearman correlation between the maps of two random "
         f"halves of the participants, as mean [range]: {', '.join(statistic_texts)}. "
-        "Unrelated maps give 0 on average, and equal orders of all regions give 1. A "
-        "low value means that the two halves rank the regions differently. Do not "
-        "report ranks in this case. A region can have a small p although the "
-        "replicability is low, because all regions without a difference have a random "
-        "order."
+        "Unrelated maps give 0 on average, and equal orders of all regions give 1. "
+        f"{rank_sentence} A region can have a small p although the replicability is "
+        "low, because all regions without a difference have a random order."
     )
+
+
+def are_scale_ranks_replicable(evaluation: Evaluation) -> bool:
+    """Return whether halves order regions alike by scale; True if it was not tested."""
+    if evaluation.replicability is None:
+        return True
+    mean_by_statistic = evaluation.replicability.set_index("statistic")["spearman"]
+    return bool(mean_by_statistic.get("scale", 1.0) >= MIN_REPLICABILITY)
 
 
 def list_test_notes(evaluation: Evaluation) -> list[str]:
