@@ -1109,10 +1109,11 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
     if not uncompared_covariates:
         return NOT_EXPLAINED
     modelled_covariate_names = evaluation.settings["covariates"]
-    verdict = f"NOT BY {with_and(modelled_covariate_names)}"
+    names_text = ", ".join(modelled_covariate_names)
     if len(modelled_covariate_names) > N_COVARIATES:
-        verdict = "NOT BY THOSE COMPARED"
-    return f"{verdict}; {with_and(uncompared_covariates)} {NOT_TESTED}".upper()
+        names_text = "THOSE COMPARED"
+    uncompared_text = ", ".join(uncompared_covariates)
+    return f"{names_text}: {NO}; {uncompared_text}: {NOT_TESTED}".upper()
 
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
@@ -1406,10 +1407,10 @@ def judge_probabilities(
         return Conclusion(
             question_text, NOT_SHOWN, sentence, reason=reason_text, label=NO
         )
-    error, lower_bound, upper_bound = tables.score_interval_table(
-        evaluation, main_model_name
-    ).loc["ece", ["estimate", "low", "high"]]
-    error_text = tables.interval_text(error, lower_bound, upper_bound)
+    error, lower_bound = tables.score_interval_table(evaluation, main_model_name).loc[
+        "ece", ["estimate", "low"]
+    ]
+    error_text = tables.calibration_error_text(evaluation)
     sentences = [
         "The probabilities of the predicted classes and the shares of correct "
         f"predictions differ by {error_text} on average (calibration error, 95%)."

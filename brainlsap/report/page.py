@@ -637,6 +637,7 @@ def write_page(
         is_simulated=is_simulated(evaluation),
         title=withhold_names(evaluation.settings["title"]),
         predictor=predictor_text(evaluation),
+        calibration_error=tables.calibration_error_text(evaluation),
         kernels=kernels_text(evaluation),
         remarks=list(map(withhold_names, score_remarks(evaluation))),
         **first_screen_variables,

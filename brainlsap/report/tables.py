@@ -634,6 +634,14 @@ def comparisons_text(evaluation: Evaluation) -> str:
     )
 
 
+def calibration_error_text(evaluation: Evaluation) -> str:
+    """Return the calibration error of the main model with its 95% interval."""
+    estimate_and_bounds = score_interval_table(evaluation, evaluation.models[0]).loc[
+        "ece"
+    ]
+    return interval_text(*estimate_and_bounds[["estimate", "low", "high"]])
+
+
 def frequent_prediction_text(evaluation: Evaluation, model_name: str) -> str:
     """Return which class is predicted too often, and which never; "" for none.
 

@@ -456,7 +456,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
     # Site is in the table but in no model, so the verdict does not speak of it.
-    not_explained = "NOT BY AGE AND SEX; SITE NOT TESTED"
+    not_explained = "AGE, SEX: NO; SITE: NOT TESTED"
     for covariate, verdict in (("SEX", not_explained), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
