@@ -67,6 +67,8 @@ _MIN_TRAINING_AGREEMENT = 6.0
 # Largest and smallest agreement of exchanged and correct sides, in standard errors.
 _MAX_EXCHANGED = -4.0
 _MIN_CORRECT = 2.0
+# Largest deviation of an asymmetry that counts, in scaled median absolute deviations.
+_MAX_ASYMMETRY_DEVIATION = 20.0
 # Digits of the weights of asymmetries in a stored model.
 _N_DIGITS = 6
 # Edges that are compared at a time.
@@ -296,7 +298,7 @@ def _compute_columns_and_flags(
     )
     values_by_column[f"{feature_name}_deviation"] = scan_deviations
     values_by_column[f"{feature_name}_mirrored"] = _compute_mirror_scores(
-        _measure_side_agreement(region_asymmetries, cohort.groups)
+        _measure_side_agreement(_limit_extremes(region_asymmetries), cohort.groups)
     )
     is_far_scan = scan_deviations > MAX_DEVIATION
     max_n_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
@@ -560,6 +562,26 @@ def _measure_side_agreement(asymmetries: np.ndarray, groups: np.ndarray) -> np.n
     )
 
 
+def _limit_extremes(asymmetries: np.ndarray) -> np.ndarray:
+    """Return asymmetries, with those far beyond the other scans moved to a limit.
+
+    One number without its decimal point would else hide the sides of all scans. The
+    limit lies beyond exchanged sides, which differ by twice the median.
+    """
+    median_asymmetries = np.median(asymmetries, axis=0)
+    scaled_mads = 1.4826 * np.median(np.abs(asymmetries - median_asymmetries), axis=0)
+    max_distances = np.where(
+        scaled_mads > 0,
+        2 * np.abs(median_asymmetries) + _MAX_ASYMMETRY_DEVIATION * scaled_mads,
+        np.inf,
+    )
+    return np.clip(
+        asymmetries,
+        median_asymmetries - max_distances,
+        median_asymmetries + max_distances,
+    )
+
+
 def _weigh_regions(asymmetries: np.ndarray) -> np.ndarray:
     """Return the weight of every region (or edge) in the agreement of sides."""
     region_variances = asymmetries.var(axis=0)
@@ -618,8 +640,10 @@ def learn_asymmetry_record(
         homotopic_indices > np.arange(len(homotopic_indices))
     )
     partner_indices = homotopic_indices[region_indices]
-    asymmetries = _average_asymmetry_by_person(
-        region_values, groups, region_indices, partner_indices
+    asymmetries = _limit_extremes(
+        _average_asymmetry_by_person(
+            region_values, groups, region_indices, partner_indices
+        )
     )
     n_people = len(asymmetries)
     if n_people < MIN_SCANS or not region_indices.size:
@@ -655,11 +679,13 @@ def compare_sides(
     """
     if training_asymmetry_record is None:
         return SideComparison.UNKNOWN
-    asymmetries = _average_asymmetry_by_person(
-        region_values,
-        groups,
-        training_asymmetry_record["regions"],
-        training_asymmetry_record["partners"],
+    asymmetries = _limit_extremes(
+        _average_asymmetry_by_person(
+            region_values,
+            groups,
+            training_asymmetry_record["regions"],
+            training_asymmetry_record["partners"],
+        )
     )
     person_agreements = asymmetries @ np.array(training_asymmetry_record["weights"])
     sd_agreement = training_asymmetry_record["sd"]

@@ -71,6 +71,19 @@ def test_exchanged_hemispheres_are_found_in_connectomes_and_pet():
     assert table.attrs["notes"] == []
 
 
+def test_one_number_without_its_decimal_point_hides_no_exchanged_scan():
+    cohort = lateral(40, 0.4)
+    mirror = cohort.atlas.homotopic
+
+    def swap_and_mistype(X):
+        X[9] = X[9][mirror]
+        X[20, 3] *= 10_000
+
+    table = quality_table(change(cohort, None, swap_and_mistype))
+    found = table["flags"].str.contains("fdg: left and right may have been swapped")
+    assert np.flatnonzero(found).tolist() == [9]
+
+
 @pytest.mark.parametrize("n_scans", [10, 50])
 def test_false_alarms_of_exchanged_hemispheres_are_rare(n_scans):
     """At most 1 in 1,000 scans, and none where the sides hardly differ."""
