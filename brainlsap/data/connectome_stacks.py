@@ -10,7 +10,7 @@ import pandas as pd
 
 from brainlsap.atlas import Atlas
 from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
-from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix
+from brainlsap.data.connectomes import FORMATS, NameList, RawMatrix, read_raw_matrices
 from brainlsap.data.find_files import Scan, parse_scan_identity
 from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_unsigned_integers
@@ -90,7 +90,7 @@ def read_stack(
     if matrix_format is None or not matrix_format.may_hold_many_scans:
         return None
     with reading(stack_path, f"a {stack_path.suffix} file"):
-        raw_matrices = matrix_format.read_matrices(stack_path)
+        raw_matrices = read_raw_matrices(stack_path)
     name_list_by_key = raw_matrices[0].name_list_by_key
     if name_list_by_key is None:
         return None

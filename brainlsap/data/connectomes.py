@@ -23,7 +23,7 @@ from brainlsap.data.order_check import OrderCheck, UnknownOrderError
 from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.row_order import UNCHECKED_NAMES, RowNames, name_rows, row_orders
 from brainlsap.data.table_rows import sniff_delimiter, split_cells
-from brainlsap.data.tables import read_lines
+from brainlsap.data.tables import read_numbered_lines
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,
@@ -265,7 +265,7 @@ def _read_raw_matrix(
             kind="unknown format",
         )
     with reading(connectome_path, f"a {connectome_path.suffix} file"):
-        raw_matrix, *further_matrices = matrix_format.read_matrices(connectome_path)
+        raw_matrix, *further_matrices = read_raw_matrices(connectome_path)
     if further_matrices or (raw_matrix.measure and measure_name):
         raw_matrices = [raw_matrix, *further_matrices]
         raw_matrix, choice_notes = _choose_matrix(
@@ -678,17 +678,11 @@ def _symmetrize(
 def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
     """Read a matrix from text, with or without names in its first row and column."""
     all_text_lines = [
-        text_line.strip(" ")
-        for text_line in read_lines(connectome_path, keeps_comments=True)
+        text_line.strip(" ") for _, text_line in read_numbered_lines(connectome_path)
     ]
     text_lines = [text_line for text_line in all_text_lines if text_line[0] != "#"]
     if not text_lines:
-        raise FileFormatError(
-            "the file is empty; expected a matrix of numbers.",
-            path=connectome_path,
-            kind="empty file",
-            advice=f"Replace the file, or {format_leave_out_advice()}",
-        )
+        return []
     delimiter = sniff_delimiter(text_lines[0])
     if re.search(r"(?:^|[;\s])-?\d+,\d+[;\s]", text_lines[-1]):
         raise FileFormatError(
@@ -1030,15 +1024,27 @@ FORMATS: dict[str, MatrixFormat] = {
 """Formats of connectomes by suffix, in lower case."""
 
 
+def read_raw_matrices(connectome_path: Path) -> list[RawMatrix]:
+    """Return the matrices of a file of one of the `FORMATS`; raise if it has none."""
+    raw_matrices = list[RawMatrix]()
+    if connectome_path.stat().st_size:
+        matrix_format = FORMATS[connectome_path.suffix.lower()]
+        raw_matrices = matrix_format.read_matrices(connectome_path)
+    if not raw_matrices:
+        raise FileFormatError(
+            "the file is empty; expected a matrix of numbers.",
+            path=connectome_path,
+            kind="empty file",
+            advice=f"Replace the file, or {format_leave_out_advice()}",
+        )
+    return raw_matrices
+
+
 def is_matrix_file(connectome_path: Path) -> bool:
     """Return whether a file holds a connectome of any atlas, or many."""
     if connectome_path.is_file() and connectome_path.suffix.lower() in FORMATS:
         with suppress(BrainlsapError), reading(connectome_path, "a matrix"):
-            array_shape = (
-                FORMATS[connectome_path.suffix.lower()]
-                .read_matrices(connectome_path)[0]
-                .weights.shape
-            )
+            array_shape = read_raw_matrices(connectome_path)[0].weights.shape
             return len(array_shape) == 2 and 5 < array_shape[0] == array_shape[1]
     return False
 

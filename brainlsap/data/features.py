@@ -63,7 +63,7 @@ from brainlsap.data.region_tables import (
     read_region_values,
     read_sheets,
 )
-from brainlsap.data.tables import IMPORT_FILES, read_lines, was_just_modified
+from brainlsap.data.tables import IMPORT_FILES, read_numbered_lines, was_just_modified
 from brainlsap.exceptions import (
     ABSENT,
     BrainlsapError,
@@ -407,7 +407,7 @@ def _read_stats_table(
     stats_path: Path, _modified_ns: int, _n_bytes: int
 ) -> _StatsTable:
     """Return what a stats file of this time and size contains."""
-    file_lines = read_lines(stats_path, keeps_comments=True)
+    file_lines = [text_line for _, text_line in read_numbered_lines(stats_path)]
     comment_lines = [text_line for text_line in file_lines if text_line[0] == "#"]
     cell_rows = [text_line.split() for text_line in file_lines if text_line[0] != "#"]
     header_value_by_key = {

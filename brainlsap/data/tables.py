@@ -120,7 +120,19 @@ def was_just_modified(modified_ns: int) -> bool:
     return time.time_ns() - modified_ns < _MIN_AGE_NS
 
 
-def read_lines(table_path: str | Path, *, keeps_comments: bool = False) -> list[str]:
+def read_numbered_lines(text_path: str | Path) -> list[tuple[int, str]]:
+    """Return the lines of a text file that are not empty, each with its number from 1.
+
+    Comments (`#`) are included.
+    """
+    return [
+        (line_number, text_line)
+        for line_number, text_line in enumerate(read_text(text_path).split("\n"), 1)
+        if text_line and not text_line.isspace()
+    ]
+
+
+def read_lines(table_path: str | Path) -> list[str]:
     """Return the lines of a text file that are neither empty nor comments (`#`).
 
     Of a workbook return the rows, with tabs between the cells. For files whose format
@@ -130,17 +142,11 @@ def read_lines(table_path: str | Path, *, keeps_comments: bool = False) -> list[
     if Path(table_path).suffix.lower() == ".xlsx":
         table_rows = drop_titles(read_sheet_rows(table_path), _score_header)
         return ["\t".join(table_row.cells) for table_row in table_rows]
-    all_text_lines = read_text(table_path).split("\n")
-    text_lines = [
+    return [
         text_line
-        for text_line in all_text_lines
-        if text_line and not text_line.isspace()
+        for _, text_line in read_numbered_lines(table_path)
+        if text_line[0] != "#"
     ]
-    return (
-        text_lines
-        if keeps_comments
-        else [text_line for text_line in text_lines if text_line[0] != "#"]
-    )
 
 
 def read_table(table_path: str | Path, sheet_name: str = "") -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data.connectomes import read_connectome
+from brainlsap.data.connectomes import FORMATS, read_connectome
 from brainlsap.exceptions import (
     BrainlsapError,
     FileFormatError,
@@ -162,6 +162,44 @@ def test_spellings_numbers_and_names_to_leave_out(read, tiny, matrix):
 def test_text_refused(read, text, kind):
     with raises_kind(kind, "c.csv"):
         read(text)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_empty_file_of_every_format_is_refused(tmp_path, suffix, monkeypatch):
+    path = tmp_path / f"empty{suffix}"
+    path.write_bytes(b"")
+    with raises_kind("empty file", path.name):
+        read_connectome(path, "desikan82")
+    # Also if the reader of a format returns no matrix of a file with other content.
+    path.write_bytes(b"\n")
+    reader = FORMATS[suffix]._replace(read_matrices=lambda _: [])
+    monkeypatch.setitem(FORMATS, suffix, reader)
+    with raises_kind("empty file", path.name):
+        read_connectome(path, "desikan82")
+
+
+WHOLE_MATRICES = {
+    *(".csv", ".dat", ".gz", ".tsv", ".txt", ".h5", ".hdf5", ".gii", ".mat"),
+    *(".npy", ".npz"),
+}
+"""Formats with one value for each pair of regions: none can stand twice."""
+TEXT_WITH_A_CONNECTION_TWICE: dict[str, str] = {}
+"""Of each format that lists connections: a file that lists one in its last line again.
+
+It has an empty line, so that numbers of lines in messages are compared, too.
+"""
+
+
+def test_a_connection_that_is_listed_twice_is_refused_with_its_line(tmp_path):
+    assert FORMATS.keys() == WHOLE_MATRICES | TEXT_WITH_A_CONNECTION_TWICE.keys(), (
+        "add the suffix to one of the two; a list of connections needs an example"
+    )
+    for suffix, text in TEXT_WITH_A_CONNECTION_TWICE.items():
+        path = tmp_path / f"twice{suffix}"
+        path.write_text(text)
+        n_lines = len(text.splitlines())
+        with pytest.raises(FileFormatError, match=rf"line {n_lines}\b"):
+            read_connectome(path, "desikan82")
 
 
 def test_an_empty_file_is_refused_with_a_way_out(read):

@@ -22,6 +22,8 @@ from brainlsap.data.tables import (
     TABLE_SUFFIXES,
     parse_numbers,
     read_columns,
+    read_lines,
+    read_numbered_lines,
     read_table,
     write_tsv,
 )
@@ -826,3 +828,10 @@ def test_every_suffix_that_readers_name_is_one_of_tables():
     assert {".dat", ".xlsx"} <= suffixes
     missing = suffixes - {*TABLE_SUFFIXES}
     assert not missing, f"add {missing} to TABLE_SUFFIXES of brainlsap/data/tables.py"
+
+
+def test_lines_keep_their_numbers_beside_empty_lines_and_comments(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("\n# comment\n \nfirst\nsecond\n")
+    assert read_numbered_lines(path) == [(2, "# comment"), (4, "first"), (5, "second")]
+    assert read_lines(path) == ["first", "second"]
