@@ -1496,7 +1496,8 @@ OPTIONS: tuple[Option, ...] = (
         "--table1",
         NAMES,
         "covariates shown in the table of participants, for example age,sex,education "
-        "(default: age, sex and site, if the study has them)",
+        "(default: age, sex and site, if the study has them; in `report`, the "
+        "covariates of the last report)",
         "NAMES",
         recipient="study",
         changes_results=False,

@@ -51,7 +51,9 @@ MIN_SCORED_OF_CLASS = 2
 """Smallest number of people in every group at which a class counts in the scores."""
 
 TOO_FEW_PEOPLE = f"fewer than {MIN_PEOPLE_OF_GROUP} people"
-TOO_FEW_CLASSES = "fewer than two classes"
+TOO_FEW_CLASSES = (
+    f"fewer than two classes have at least {MIN_SCORED_OF_CLASS} people in every group"
+)
 """Reasons for which a group has no score."""
 
 # Level of the intervals, and draws of the largest difference.
