@@ -52,6 +52,8 @@ class Tracer(NamedTuple):
     """No brain has regional ratios outside this range."""
     usual_median_range: tuple[float, float]
     """A scan's median over regions outside this range is reported."""
+    feature_title: str = ""
+    """Title of the measure in reports; required of one tracer of each measure."""
 
     @property
     def lower_entities(self) -> tuple[str, ...]:
@@ -81,7 +83,8 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
     Raises
     ------
     TypeError
-        If two tracers have the same name, or share an entity.
+        If two tracers have the same name, or share an entity; or if a measure has no
+        title, or two.
     """
     tracer_name_by_entity: dict[str, str] = {}
     for tracer in tracers:
@@ -102,6 +105,12 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
         feature_tracers = [
             tracer for tracer in tracers if tracer.feature == feature_name
         ]
+        feature_titles = {tracer.feature_title for tracer in feature_tracers} - {""}
+        if len(feature_titles) != 1:
+            raise TypeError(
+                f"one tracer of {feature_name} must have a feature_title, for example "
+                f"'{feature_name}-PET SUVR'; got {sorted(feature_titles)}."
+            )
         if _keep_letters_and_digits(feature_name) not in tracer_name_by_entity:
             usual_reference = mode(tracer.reference for tracer in feature_tracers)
             generic_tracers.append(
@@ -128,6 +137,7 @@ TRACERS = _add_generic_tracers(
             reference="pons",
             plausible_range=(0.1, 4.0),
             usual_median_range=(0.5, 3.0),
+            feature_title="FDG-PET SUVR",
         ),
         Tracer(
             "florbetapir",
@@ -136,6 +146,7 @@ TRACERS = _add_generic_tracers(
             reference="whole cerebellum",
             plausible_range=(0.2, 6.0),
             usual_median_range=(0.5, 3.0),
+            feature_title="amyloid-PET SUVR",
         ),
         Tracer(
             "florbetaben",
@@ -179,6 +190,7 @@ TRACERS = _add_generic_tracers(
             reference="cerebellar cortex",
             plausible_range=(0.1, 8.0),
             usual_median_range=(0.5, 3.0),
+            feature_title="tau-PET SUVR",
         ),
         Tracer(
             "MK6240",
@@ -213,6 +225,9 @@ of its tracers is added.
 """
 
 PET_FEATURES = tuple(dict.fromkeys(tracer.feature for tracer in TRACERS))
+PET_FEATURE_TITLES = {
+    tracer.feature: tracer.feature_title for tracer in TRACERS if tracer.feature_title
+}
 _TRACER_OF_ENTITY = {
     _keep_letters_and_digits(entity): tracer
     for tracer in TRACERS
@@ -296,6 +311,16 @@ _SUBJECT_IN_NAME = re.compile(r"(?<![A-Za-z0-9])(?:sub|ses)-[A-Za-z0-9]+")
 _CASE_BORDER = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
+def _build_entity_pattern(entity: str) -> str:
+    """Return the pattern of an entity within a word of a file's name."""
+    if entity[-1].isdigit():
+        return f"{entity}(?![0-9])"
+    if re.match(_WORD_AROUND_ENTITY, entity):
+        # "ucbjan" is "ucb" and a month, not UCB-J.
+        return f"{entity}(?=(?:{_WORD_AROUND_ENTITY})*$)"
+    return entity
+
+
 def _find_entity_meanings(
     file_name: str, meaning_by_entity: Mapping[str, _Meaning]
 ) -> set[_Meaning]:
@@ -305,7 +330,7 @@ def _find_entity_meanings(
     """
     # T807 is the end of "sheet807", so two letters must begin an entity.
     long_entity_patterns = [
-        f"{entity}(?![0-9])" if entity[-1].isdigit() else entity
+        _build_entity_pattern(entity)
         for entity in sorted(meaning_by_entity, key=len, reverse=True)
         if entity[:2].isalpha() and entity not in _SHORT_ENTITIES
     ]

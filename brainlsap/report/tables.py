@@ -13,7 +13,7 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.data.covariates import find_covariate_kind
-from brainlsap.data.measures import PET_FEATURES, get_measure_properties
+from brainlsap.data.measures import PET_FEATURE_TITLES, get_measure_properties
 from brainlsap.evaluation import ConnectomeGain, Evaluation, comparison
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.confounds import (
@@ -40,8 +40,7 @@ FEATURE_TITLES = {
     "volume": "regional volume",
     "area": "cortical surface area",
     "strength": "connection strength (sum of a region's connection weights)",
-    **{pet_feature: f"{pet_feature}-PET SUVR" for pet_feature in PET_FEATURES},
-    "fdg": "FDG-PET SUVR",
+    **PET_FEATURE_TITLES,
 }
 """Titles of features in text; other features are called by their names."""
 

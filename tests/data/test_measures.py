@@ -8,9 +8,11 @@ from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.data.find_files import StudyFiles
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
+    PET_FEATURE_TITLES,
     PET_FEATURES,
     Tracer,
     _add_generic_tracers,
+    _find_entity_meanings,
     describe_wrong_tracer,
     find_longest_tracer,
     find_measures_of_file,
@@ -24,7 +26,10 @@ from tests.data.conftest import refused
 from tests.data.test_find_files import scan_of
 
 # A tracer of a third party, with names that no registered one has.
-OWN = Tracer("Own-1", "own", ("11COWN1", "Own-1"), "cerebellum", (0.1, 9.0), (0.5, 7.0))
+OWN = Tracer(
+    *("Own-1", "own", ("11COWN1", "Own-1"), "cerebellum", (0.1, 9.0), (0.5, 7.0)),
+    feature_title="own PET",
+)
 SPECIFIC = tuple(tracer for tracer in TRACERS if not tracer.is_generic)
 
 
@@ -49,6 +54,28 @@ def test_every_tracer_is_found_where_it_is_glued_to_the_name_of_a_file(tracer):
                 other = {"fdg": "tau"}.get(tracer.feature, "fdg")
                 assert describe_wrong_tracer(name, other) == tracer.name
                 assert describe_wrong_tracer(name, tracer.feature) is None
+
+
+def test_every_measure_of_tracers_has_one_title():
+    assert PET_FEATURE_TITLES.keys() == {*PET_FEATURES}
+    with pytest.raises(TypeError, match="feature_title"):
+        _add_generic_tracers((*SPECIFIC, OWN._replace(feature_title="")))
+    second = OWN._replace(name="Own-2", entities=("Own-2",), feature_title="another")
+    with pytest.raises(TypeError, match="feature_title"):
+        _add_generic_tracers((*SPECIFIC, OWN, second))
+
+
+def test_the_start_of_a_longer_word_is_no_tracer():
+    meanings = {"ucbj": "sv2a", "fdg": "fdg", "tau": "tau"}
+
+    def find(name):
+        return _find_entity_meanings(name, meanings)
+
+    assert not find("ucbjan.csv")
+    assert not find("UCBJuly_2024.csv")
+    for name in ("ucbj.csv", "UCBERKELEYUCBJ_8mm.csv", "UCBJ_suvr.csv", "ucbjpvc.csv"):
+        assert find(name) == {"sv2a"}
+    assert find("fdgall.csv") == {"fdg"}
 
 
 def test_short_names_are_found_beside_known_words_only():
@@ -105,7 +132,7 @@ def test_the_order_of_tracers_has_no_effect(monkeypatch):
 
 def test_a_tracer_of_a_new_measure_needs_one_entry(monkeypatch):
     tracers = _add_generic_tracers((OWN, *SPECIFIC))
-    generic = OWN._replace(name="own", entities=("own",))
+    generic = OWN._replace(name="own", entities=("own",), feature_title="")
     assert {*tracers} == {*TRACERS, OWN, generic}
     monkeypatch.setattr(measures, "TRACERS", tracers)
     measure = measures._make_pet_measure_properties("own")
