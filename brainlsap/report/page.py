@@ -60,6 +60,7 @@ from brainlsap.report.figures import (
     MAX_FIGURE_HEIGHT,
     MIDDLE_WIDTH,
     PAGE_WIDTH,
+    PaperFigure,
     new_figure,
     prepare_axes_array,
 )
@@ -537,9 +538,20 @@ def draw_report_figures(
         else:
             # The figure of axes, or the figure itself.
             figure_by_name[figure_name] = figure_or_axes.figure
+            _check_is_paper_figure(figure_by_name[figure_name], report_figure.draw)
     if "effects" in figure_names and evaluation.region_tests is not None:
         figure_by_name |= _plot_further_effects(evaluation, atlas)
     return figure_by_name
+
+
+def _check_is_paper_figure(figure: object, draw: Callable[..., Any]) -> None:
+    """Raise if a figure lacks the size, style and note of figures of reports."""
+    if not isinstance(figure, PaperFigure):
+        function_name = getattr(getattr(draw, "func", draw), "__name__", repr(draw))
+        raise TypeError(
+            f"{function_name} must draw on axes of prepare_axes or prepare_axes_array "
+            f"(brainlsap/report/figures.py); got a {type(figure).__name__}."
+        )
 
 
 def start_drawing(

@@ -16,7 +16,7 @@ from brainlsap import report
 from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import ConnectomeGain, rank_regions
 from brainlsap.exceptions import ParameterError
-from brainlsap.report import tables
+from brainlsap.report import page, tables
 from brainlsap.report.page import draw_report_figures
 from tests.report.conftest import (
     check_letters,
@@ -347,3 +347,13 @@ def test_a_notebook_shows_a_figure_once(evaluation, monkeypatch):
     with pytest.raises(NotImplementedError):
         figure._ipython_display_()
     assert not plt.fignum_exists(figure.number)
+
+
+def test_a_figure_of_a_report_must_be_of_its_own_kind(evaluation, monkeypatch):
+    def plot_own(_):
+        return plt.figure().subplots()
+
+    own = page.ReportFigure("own", draw=plot_own, is_drawn=lambda _: True)
+    monkeypatch.setitem(page.FIGURES, "own", own)
+    with pytest.raises(TypeError, match="plot_own must draw on axes of prepare_axes"):
+        draw_report_figures(evaluation, None, {"own"})
