@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tqdm.auto import tqdm
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import is_matrix_file
 from brainlsap.data.features import FeatureSources, Source
-from brainlsap.data.find_files import Scan
+from brainlsap.data.find_files import Scan, to_bare_id
 from brainlsap.data.load import (
     STRENGTH_FEATURE,
     RefusedStudyError,
@@ -421,16 +422,35 @@ class _OptionSearch:
             pattern_option_sets, _count_scans_with_connectome
         )
         if not best_option_sets:
-            file_names = (
-                inner_path.name
-                for inner_path in self._list_study_paths()
-                if is_matrix_file(inner_path)
-            )
-            self.adopted_options["connectome"] = next(file_names, NO_CONNECTOME)
+            self._adopt_shared_connectome()
             return []
         if not best_option_sets[0]:  # as many are found without a pattern
             return []
         return [option_set["pattern"] for option_set in best_option_sets]
+
+    def _adopt_shared_connectome(self) -> None:
+        """Adopt the only matrix of the study for all participants, or none.
+
+        Of several matrices, or one that is named by a participant, each may be the data
+        of one person. Only the user can say that one is of all.
+        """
+        matrix_names = list(
+            islice(
+                (
+                    inner_path.name
+                    for inner_path in self._list_study_paths()
+                    if is_matrix_file(inner_path)
+                ),
+                2,
+            )
+        )
+        if not matrix_names:
+            self.adopted_options["connectome"] = NO_CONNECTOME
+        elif len(matrix_names) == 1:
+            bare_words = {*map(to_bare_id, re.split(r"[\W_]", matrix_names[0]))}
+            bare_ids = (to_bare_id(scan.key[0]) for scan in self.open_scan_list().scans)
+            if bare_words.isdisjoint(bare_ids):
+                self.adopted_options["connectome"] = matrix_names[0]
 
     def _adopt_atlas_or_order(self) -> None:
         """Adopt what faults name, atlas or order of rows, or the scans at baseline."""

@@ -859,6 +859,23 @@ class StudyFiles:
         )
 
 
+def list_files_outside_scans(folder: Path) -> list[Path]:
+    """Return the files of matrix formats outside the folders of scans, sorted.
+
+    Those in `sub-*` and in `derivatives` are left out.
+    """
+    file_paths = list[Path]()
+    for top_path in sorted(folder.glob("[!.]*")):
+        is_scan_folder = top_path.name[:4] in ("sub-", "deri") and top_path.is_dir()
+        inner_paths = () if is_scan_folder else sorted(top_path.rglob("*"))
+        file_paths += [
+            file_path
+            for file_path in (top_path, *inner_paths)
+            if file_path.suffix.lower() in FORMATS and file_path.name[0] != "."
+        ]
+    return file_paths
+
+
 def _get_visit_folder_name(path_parts: Sequence[str]) -> str:
     """Return the folder of a visit, the second of a path, "" where there is none."""
     has_visit = len(path_parts) > 1 and path_parts[1].startswith("ses-")

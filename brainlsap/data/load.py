@@ -32,6 +32,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanIdentity,
     StudyFiles,
+    list_files_outside_scans,
     to_bare_id,
 )
 from brainlsap.data.flow import (
@@ -476,7 +477,10 @@ def _make_refused_study_error(
             for fault_finding in fault_findings
             if fault_finding.kind != NO_IMAGE or fault_finding.scan
         ]
-        fault_findings = [feature_sources.id_mismatch_finding, *other_fault_findings]
+        fault_findings = other_fault_findings
+        # The fault of lost zeros says the same, and names a file.
+        if all(x.kind != FOREIGN_IDS for x in other_fault_findings):
+            fault_findings = [feature_sources.id_mismatch_finding, *fault_findings]
     people_count_lines = describe_people_counts(
         scan_list.table, scan_list.label_name or "none", scan_list.classes
     )
@@ -979,42 +983,70 @@ def _find_lost_zeros_fault(
 ) -> Finding | None:
     """Return the fault that matrices have the ids of most people, but with zeros.
 
-    None where matrices have the ids as they are written, or other ids.
+    None where matrices have ids as they are written, or other ids.
     """
-    participant_ids = {*scan_list.table["participant"]}
-    id_by_bare_id = {
-        to_bare_id(participant_id): participant_id for participant_id in participant_ids
+    listed_ids = {scan.key[0] for scan in scan_list.scans}
+    bare_listed_ids = {to_bare_id(listed_id) for listed_id in listed_ids}
+    path_by_id_by_pattern: dict[str, dict[str, Path]] = {}
+    for file_path in list_files_outside_scans(study_files.folder):
+        path_text = file_path.relative_to(study_files.folder).as_posix()
+        for file_id in _list_words(path_text):
+            if to_bare_id(file_id) in bare_listed_ids:
+                path_pattern = _replace_word(path_text, file_id)
+                path_by_id = path_by_id_by_pattern.setdefault(path_pattern, {})
+                path_by_id[file_id] = file_path
+    # Numbers of runs or visits may be the IDs of a few participants. IDs of as many
+    # digits as those of the files have lost no zeros.
+    path_pattern, path_by_id = max(
+        path_by_id_by_pattern.items(),
+        key=lambda x: (len(x[1]), len(listed_ids & {*x[1]})),
+        default=("", {}),
+    )
+    path_by_padded_id = {
+        file_id: file_path
+        for file_id, file_path in path_by_id.items()
+        if file_id not in listed_ids
     }
-    path_by_id: dict[str, Path] = {}
-    for matrix_path in sorted(study_files.folder.glob("*/*")):
-        if is_matrix_file(matrix_path):
-            id_in_name = re.split("[_.]", matrix_path.stem.removeprefix("sub-"))[0]
-            path_by_id.setdefault(id_in_name, matrix_path)
-    if participant_ids & {*path_by_id}:
+    if 2 * len(path_by_padded_id) <= len(listed_ids) or not any(
+        map(is_matrix_file, path_by_padded_id.values())
+    ):
         return None
-    padded_ids = [
-        file_id for file_id in path_by_id if to_bare_id(file_id) in id_by_bare_id
-    ]
-    if 2 * len(padded_ids) <= len(participant_ids):
-        return None
-    matrix_path = path_by_id[padded_ids[0]]
-    listed_id = id_by_bare_id[to_bare_id(padded_ids[0])]
-    path_text = matrix_path.relative_to(study_files.folder).as_posix()
-    pattern_text = option_text(
-        "pattern", path_text.replace(padded_ids[0], "{participant}", 1)
+    file_id, file_path = next(iter(path_by_padded_id.items()))
+    listed_id = next(
+        scan.key[0]
+        for scan in scan_list.scans
+        if to_bare_id(scan.key[0]) == to_bare_id(file_id)
     )
     # The user's own pattern need not be repeated.
-    pattern_advice = f". Then use {pattern_text}"
+    pattern_advice = f". Then use {option_text('pattern', path_pattern)}"
     if study_files.patterns.get("connectome"):
         pattern_advice = ""
+    path_text = file_path.relative_to(study_files.folder).as_posix()
     return Finding(
-        f"the IDs of {len(padded_ids)} matrices differ from the IDs in the table of "
-        f"participants in leading zeros, for example {path_text} and {listed_id!r}",
+        f"the IDs in the table of participants look like {listed_id!r}, but the IDs in "
+        f"the names of {count(len(path_by_padded_id), 'file')} look like {file_id!r} "
+        f"({path_text})",
         FAULT,
         kind=FOREIGN_IDS,
         advice="Write the IDs in the table exactly as in the file names (Excel drops "
         f"the zeros of 001 unless the column is text){pattern_advice}",
     )
+
+
+def _list_words(path_text: str) -> list[str]:
+    """Return the parts of a path that may be an id, each once.
+
+    `-` may be part of an id, or separate it from a key (`sub-001`).
+    """
+    path_stem = path_text.rpartition(".")[0] or path_text
+    words = [*re.split(r"[/_.\s]", path_stem), *re.split(r"[\W_]", path_stem)]
+    return [*dict.fromkeys(filter(None, words))]
+
+
+def _replace_word(path_text: str, word: str) -> str:
+    """Return a path with `{participant}` for the last place of an id, `*` before."""
+    path_parts = re.split(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", path_text)
+    return "{participant}".join(("*".join(path_parts[:-1]), path_parts[-1]))
 
 
 def _expected_connectome_text(

@@ -307,13 +307,57 @@ def test_ids_that_lost_their_zeros_are_told_from_absent_connectomes(
     options = {"atlas": tiny, "feature": "strength", "row_order": "atlas"}
     checked = check_cohort(tmp_path, **options)
     (fault,) = (x for x in checked.findings if x.kind == FOREIGN_IDS)
-    assert "mats/001.csv and '1'" in fault.message
+    assert "look like '1'" in fault.message
+    assert "look like '001' (mats/001.csv)" in fault.message
     assert suggest_options(checked, options) == []
     table.assign(id=["001", "002", "003"]).to_csv(
         tmp_path / "participants.csv", index=False
     )
     pattern = re.search("pattern='(.*?)'", fault.advice)[1]
     assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == 3
+
+
+@pytest.mark.parametrize("n_people", [9, 101])
+def test_ids_without_zeros_are_named_beside_files_in_the_folder(
+    tmp_path, tiny, matrix, n_people
+):
+    """Files connectome_001.csv beside a table of the ids 1, 2, 3."""
+    table = pd.DataFrame({"id": range(1, n_people + 1)})
+    table = table.assign(diagnosis=np.where(table["id"] % 2, "CN", "AD"))
+    for number in table["id"]:
+        path = tmp_path / f"connectome_{number:03d}.csv"
+        np.savetxt(path, matrix, delimiter=",")
+    table.to_csv(tmp_path / "participants.csv", index=False)
+    options = {"atlas": tiny, "feature": "strength", "row_order": "atlas"}
+    checked = check_cohort(tmp_path, **options)
+    (fault,) = (x for x in checked.findings if x.severity == "fault")
+    assert fault.kind == FOREIGN_IDS
+    assert "'1'" in fault.message
+    assert "'001' (connectome_001.csv)" in fault.message
+    assert suggest_options(checked, options) == []
+    pattern = re.search("pattern='(.*?)'", fault.advice)[1]
+    table = table.assign(id=[f"{number:03d}" for number in table["id"]])
+    table.to_csv(tmp_path / "participants.csv", index=False)
+    assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == n_people
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"connectome_{number:03d}.csv" for number in range(1, 8)],
+        ["anna.csv", "bert.csv"],
+        ["connectome_05.csv"],
+    ],
+)
+def test_the_matrix_of_a_person_is_not_suggested_for_all(study, tiny, names):
+    """Files of other ids, or of one participant."""
+    path = next(study.rglob("*connectivity.csv"))
+    for name in names:
+        (study / name).write_bytes(path.read_bytes())
+    move(study, "*connectivity.csv", "..", "elsewhere")
+    options = {"atlas": tiny, "feature": "fdg"}
+    suggestions = suggest_options(check_cohort(study, **options), options)
+    assert not any("connectome" in suggestion for suggestion in suggestions)
 
 
 def suggested(capsys, *words):
