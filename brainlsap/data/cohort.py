@@ -37,6 +37,7 @@ from brainlsap.data.order_check import check_arrays
 from brainlsap.data.participants import (
     UNLABELLED,
     find_absent_class_faults,
+    note_unordered_classes,
     order_classes,
     refuse_continuous,
 )
@@ -402,8 +403,8 @@ class Cohort:
             raise CohortError(
                 "classes= contains classes that no scan has", absent_class_findings
             )
-        if classes is None and are_classes_ordered:
-            findings = [*findings, *_note_number_classes(class_order)]
+        if classes is None:
+            findings = [*findings, *_note_class_order(class_order)]
         are_people_unknown = groups is None and scan_name_index is None
         if groups is None:
             index_note = "not given, so participant IDs were read from the index"
@@ -764,11 +765,13 @@ def _split_index_into_ids(
     )
 
 
-def _note_number_classes(classes: Sequence[str]) -> list[Finding]:
-    """Return a note if more than two classes are ordered since they are numbers.
+def _note_class_order(classes: Sequence[str]) -> list[Finding]:
+    """Return a note if three or more classes have no order, or the order of numbers.
 
     The names of stages, which are ordered as well, end in letters.
     """
+    if order_notes := note_unordered_classes(classes):
+        return order_notes
     if len(classes) <= 2 or not classes[0][-1].isdecimal():
         return []
     message = (

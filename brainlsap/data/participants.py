@@ -1012,7 +1012,7 @@ def _select_labelled_scans(
         spelling_findings = _find_misspelt_label_faults(
             scan_table, label_name, class_names
         )
-        order_notes = [] if spelling_findings else _note_unordered_stages(class_names)
+        order_notes = [] if spelling_findings else note_unordered_classes(class_names)
         return _ClassSelection(
             class_names,
             is_ordered,
@@ -1126,19 +1126,22 @@ def _find_misspelt_label_faults(
     return spelling_findings
 
 
-def _note_unordered_stages(class_names: Sequence[str]) -> list[Finding]:
-    """Return a note if several known stages have no order because of other classes."""
+def note_unordered_classes(class_names: Sequence[str]) -> list[Finding]:
+    """Return a note on three or more classes that `order_classes` cannot order."""
+    if len(class_names) < 3 or order_classes(class_names)[1]:
+        return []
     unknown_classes = [
         class_name
         for class_name in class_names
         if class_name.lower() not in STAGE_OF_WORD
     ]
-    n_known_classes = len(class_names) - len(unknown_classes)
-    if n_known_classes < 2 or not unknown_classes:
-        return []
+    reason_text = "some are names of the same stage"
+    if unknown_classes:
+        reason_text = f"these are no known stages: {listed(unknown_classes, 5)}"
     message = (
-        f"the classes {listed(class_names)} have no order of stages, because these "
-        f"are no known stages: {listed(unknown_classes, 5)}"
+        f"the classes {listed(class_names)} have no order of stages, because "
+        f"{reason_text}. The first class, {class_names[0]}, is the reference of all "
+        "differences"
     )
     advice = f"Give the order of stages, if there is one, with {option_text('classes')}"
     return [Finding(message, kind=ASSUMED, advice=advice)]

@@ -34,6 +34,7 @@ from brainlsap.data.participants import (
     choose_baseline_visits,
     find_absent_class_faults,
     is_called_baseline,
+    note_unordered_classes,
     order_classes,
     refuse_continuous,
 )
@@ -624,7 +625,7 @@ def _select_labels(
             group_findings(fault_findings),
             path=cohort_path,
         )
-    findings = cohort.findings
+    findings = _renew_order_notes(cohort, class_order if classes is None else ())
     if class_note:
         findings = (*findings, Finding(class_note, LEFT_OUT, kind=CLASSES))
     scan_table = scan_table.assign(label=label_texts)[is_scan_in_class].reset_index(
@@ -646,6 +647,21 @@ def _select_labels(
         findings=findings,
     )
     return _record_fault_reasons(selected_cohort, skipped_fault_by_scan)
+
+
+def _renew_order_notes(
+    cohort: Cohort, unordered_classes: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Return the findings, with the note on these instead of the saved classes."""
+    saved_messages = [
+        finding.message for finding in note_unordered_classes(cohort.classes)
+    ]
+    other_findings = [
+        finding
+        for finding in as_findings(cohort.findings)
+        if finding.message not in saved_messages
+    ]
+    return (*other_findings, *note_unordered_classes(unordered_classes))
 
 
 __all__ = ["get_label_series", "is_cohort_file", "read_cohort_file", "read_study"]

@@ -13,7 +13,7 @@ import pytest
 
 from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.data import Cohort, read_connectome
+from brainlsap.data import Cohort, read_connectome, read_study
 from brainlsap.data.reading_options import NO_CONNECTOME
 from brainlsap.data.stored_cohort import is_cohort_file
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
@@ -627,6 +627,20 @@ def test_numbers_as_labels_are_said_to_be_ordered():
     for labels in ([0, 1] * 3, [*"xyzxyz"], ["CN", "MCI", "AD"] * 2):
         notes = Cohort.from_arrays(W, F, labels, atlas=names).notes
         assert "ordered" not in " ".join(notes)
+
+
+def test_classes_without_an_order_are_noted_until_one_is_given(tmp_path):
+    labels = ["témoin", "MCI", "MA"] * 2
+    cohort = Cohort.from_arrays(W, F, labels, atlas=list("abcde"))
+    (note,) = [note for note in cohort.notes if "no order of stages" in note]
+    assert "MA, is the reference of all differences" in note
+    path = cohort.save(tmp_path / "cohort.h5")
+    classes = ["témoin", "MCI", "MA"]
+    for ordered in (
+        Cohort.from_arrays(W, F, labels, atlas=list("abcde"), classes=classes),
+        read_study(path, classes=classes),
+    ):
+        assert "no order of stages" not in " ".join(ordered.notes)
 
 
 def test_notebooks_show_who_is_in_it_and_nobody_s_name():

@@ -12,7 +12,7 @@ from brainlsap.data.participants import list_people
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.data.region_tables import read_scan_table, read_sheets
 from brainlsap.exceptions import BrainlsapError, CohortError, FileFormatError
-from brainlsap.findings import FAULT
+from brainlsap.findings import ASSUMED, FAULT
 from tests.data.conftest import refused
 
 
@@ -166,6 +166,25 @@ def test_a_misspelt_stage_is_refused_and_a_lost_order_is_noted(study, tiny):
     (note,) = [note for note in cohort.notes if "known stages" in note]
     assert "CN, AD, FTD" in note
     assert not [note for note in named.notes if "known stages" in note]
+
+
+@pytest.mark.parametrize(
+    ("classes", "is_noted"),
+    [
+        (("MA", "MCI", "témoin"), True),
+        (("Kontrolle", "AD", "MCI"), True),
+        (("CN", "AD", "HC"), True),
+        (("MA", "témoin"), False),
+        (("CN", "MCI", "AD"), False),
+        (("1", "2", "3"), False),
+    ],
+)
+def test_three_classes_without_an_order_are_noted_with_the_reference(classes, is_noted):
+    notes = participants.note_unordered_classes(classes)
+    assert len(notes) == is_noted
+    for note in notes:
+        assert note.kind == ASSUMED
+        assert f"The first class, {classes[0]}, is the reference" in str(note)
 
 
 def sessions(write, person, rows, head="session_id\tdiagnosis"):
