@@ -42,6 +42,7 @@ study: $(READY)
 	$(BIN)/python benchmarks/bound_study.py
 	$(BIN)/python benchmarks/perfect_scores.py
 	$(BIN)/python benchmarks/set_coverage.py
+	$(BIN)/python benchmarks/external_verdicts.py --cohorts 60
 	$(BIN)/python benchmarks/spin_study.py
 	$(BIN)/python benchmarks/quality.py cohorts kernels fcon1000
 	$(BIN)/python benchmarks/ridge.py coverage null bnu1 time
