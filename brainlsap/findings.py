@@ -33,12 +33,14 @@ EXCLUDED = "excluded"
 """Scans that are left out because the user named them."""
 FAULTY = "fault"
 """Scans that are left out because of a fault, at the user's request."""
+SHARED_CONNECTOME = "shared connectome"
+"""One connectome is used for all participants."""
 NO_LABEL = "no label"
 """Scans without a label, which are faults or are left out."""
 CHOICES = frozenset(
     (
         *(ASSUMED, CLASSES, OTHER_CLASSES, BASELINE, SCALES_DIFFER),
-        *(EXCLUDED, FAULTY, NO_LABEL),
+        *(EXCLUDED, FAULTY, NO_LABEL, SHARED_CONNECTOME),
     )
 )
 """Kinds of notes on automatic choices, which the command line prints for the user."""
@@ -278,6 +280,7 @@ __all__ = [
     "OTHER_CLASSES",
     "ROW_ORDER",
     "SCALES_DIFFER",
+    "SHARED_CONNECTOME",
     "Finding",
     "Severity",
     "as_faults",

@@ -73,6 +73,7 @@ from brainlsap.findings import (
     FOREIGN_IDS,
     LEFT_OUT,
     ROW_ORDER,
+    SHARED_CONNECTOME,
     Finding,
     as_findings,
     group_findings,
@@ -814,7 +815,10 @@ def _load_connectomes(
                 connectome_source, feature_sources.atlas, reading_options
             )
             scan_list.notes.append(
-                Finding("one connectome is used for all participants")
+                Finding(
+                    "one connectome is used for all participants",
+                    kind=SHARED_CONNECTOME,
+                )
             )
             scan_list.add_notes(matrix_notes, prefix_text="the connectome")
     except BrainlsapError as error:

@@ -55,6 +55,7 @@ from brainlsap.report.methods import (
     find_method_key,
     find_stored_method_key,
     has_connectome,
+    has_shared_connectome,
     phrase_prior,
     with_article,
 )
@@ -85,6 +86,10 @@ CLASS_TITLES = {
 METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
 """Methods that learn a scale for every region."""
 
+_SHARED_CONNECTOME_CAUTION = (
+    "All participants have the same connectome, so no result is about a participant's "
+    "own connectome."
+)
 COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 """Connectomes whose gains decide whether the connectome helps."""
 
@@ -666,6 +671,8 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     cautions = []
     if is_simulated(evaluation):
         cautions.append("The data are simulated: no conclusion about people.")
+    if has_shared_connectome(evaluation):
+        cautions.append(_SHARED_CONNECTOME_CAUTION)
     n_people_by_class = cohort.class_counts().set_index("class")["participants"]
     small_class_texts = [
         f"{class_name} ({n_people})"
@@ -2110,6 +2117,8 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     cautions = []
     if leak_text:
         cautions.append(leak_text)
+    if has_shared_connectome(evaluation):
+        cautions.append(_SHARED_CONNECTOME_CAUTION)
     audit_table = evaluation.audit
     if audit_table is None:
         cautions.append("No leakage audit was made.")

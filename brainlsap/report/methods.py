@@ -218,6 +218,7 @@ def methods_text(evaluation: Evaluation) -> list[str]:
         age_text=_find_age_text_and_n_missing(evaluation)[0],
         class_sizes=class_sizes_text,
         has_connectome=has_connectome(evaluation),
+        has_shared_connectome=has_shared_connectome(evaluation),
         has_network=any(
             collect_model_settings(model_fit_table).get("kernel")
             for _, model_fit_table in evaluation.fits.groupby("model")
@@ -237,6 +238,7 @@ def _render_external_paragraphs(evaluation: Evaluation) -> list[str]:
         changed_option_texts=_list_changed_option_texts(evaluation),
         step_phrases=list_step_phrases(external_facts["card"]["steps"]),
         has_connectome=has_connectome(evaluation),
+        has_shared_connectome=has_shared_connectome(evaluation),
         method_title=METHOD_TITLES.get(find_stored_method_key(evaluation), ""),
         is_simulated=is_simulated(evaluation),
     )
@@ -375,6 +377,12 @@ def find_stored_method_key(evaluation: Evaluation) -> str:
 def has_connectome(evaluation: Evaluation) -> bool:
     """Return whether connectomes were read, not estimated from features."""
     return _collect_reading_settings(evaluation).get("connectome") != "none"
+
+
+def has_shared_connectome(evaluation: Evaluation) -> bool:
+    """Return whether one connectome was read for all participants."""
+    connectome_origin = _collect_reading_settings(evaluation).get("connectome")
+    return connectome_origin not in (None, "none", "one per scan")
 
 
 def connectome_sentences(evaluation: Evaluation) -> list[str]:

@@ -15,6 +15,7 @@ from brainlsap.exceptions import (
     FileFormatError,
     ParameterError,
 )
+from brainlsap.findings import CHOICES, SHARED_CONNECTOME
 from brainlsap.simulation import make_cohort, write_study_folder
 from tests.data.conftest import NAMES, refused
 
@@ -104,7 +105,9 @@ def test_one_connectome_for_everybody(study, tiny, matrix, tmp_path):
         cohort = load_cohort(study, tiny, "fdg", connectome=given)
         assert cohort.shares_connectome
         np.testing.assert_array_equal(cohort.connectomes[3], matrix)
-    assert "one connectome is used for all participants" in cohort.notes
+    (note,) = [x for x in cohort.findings if x.kind == SHARED_CONNECTOME]
+    assert str(note) == "one connectome is used for all participants"
+    assert note.kind in CHOICES  # the command line prints it
     with refused(r"strength is the same for every scan"):
         load_cohort(study, tiny, ["fdg", "strength"], connectome=matrix)
 

@@ -32,6 +32,7 @@ from brainlsap.report import (
     score_remarks,
     supplement_text,
 )
+from brainlsap.report.conclusions import list_cautions
 from brainlsap.report.methods import (
     NETWORK_PHRASES,
     OWN_PHRASES,
@@ -338,6 +339,11 @@ def test_one_array_may_hold_the_connectomes_of_all_scans(
     )
     text = text_of(evaluation, cohort=cohort)
     assert ("shared one connectome" in text) == is_shared
+    paragraph = methods_text(replace(evaluation, cohort=cohort))[0]
+    assert ("one shared connectome" in paragraph) == is_shared
+    assert ("a connectome" in paragraph) != is_shared
+    cautions = list_cautions(replace(evaluation, cohort=cohort), "")
+    assert any("the same connectome" in text for text in cautions) == is_shared
 
 
 def test_the_test_of_regions_is_described(evaluation):
