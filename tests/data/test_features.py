@@ -96,11 +96,11 @@ def test_stats_are_parsed_once_for_several_measures_unless_they_change(
 ):
     parsed_files = []
 
-    def read_lines_counted(path, **options):
+    def read_lines_counted(path):
         parsed_files.append(path.name)
-        return table_files.read_lines(path, **options)
+        return table_files.read_numbered_lines(path)
 
-    monkeypatch.setattr(features, "read_lines", read_lines_counted)
+    monkeypatch.setattr(features, "read_numbered_lines", read_lines_counted)
     folder = tmp_path / "derivatives/freesurfer/sub-01"
     for n_writes, thickness in enumerate((2.0, 3.0), start=1):
         subject("sub-01", thickness)
