@@ -251,7 +251,8 @@ class Cohort:
             One for each scan, or one for everybody; rows in the order of `atlas`. A
             DataFrame, or a list of them, is read by the names of rows and columns; a
             Series or dict of them names scans, as an index does. With None, models
-            estimate one connectome from the features of the training people.
+            estimate one connectome from the features of the training people; inside
+            scikit-learn, give the classifier `connectome="covariance"`.
         features : array of shape (n_scans, n_rois) or (n_scans, n_rois, n_features)
             NaN where not measured, or masked, or `pd.NA`. The columns of a DataFrame
             are read by name where they do more than count. Of several features also
@@ -793,7 +794,8 @@ def _stack_connectomes(
         return zero_matrix, [
             Finding(
                 "no connectomes were given, so models estimate one connectome from "
-                "the features of the training people"
+                "the features of the training people; inside scikit-learn, give the "
+                "classifier connectome='covariance'"
             )
         ]
     if isinstance(connectomes, pd.DataFrame):

@@ -70,6 +70,7 @@ class GraphClassifier(PackedClassifier):
     """Base class of LSAP and the baseline networks; see the subclasses."""
 
     class_prior: ClassPrior
+    connectome: str | None
     ridge_: LSAPRidgeClassifier | None
 
     def settings(self) -> dict[str, Any]:
@@ -147,8 +148,16 @@ class GraphClassifier(PackedClassifier):
         class_codes = self._learn_classes(y, len(X), classes, network_settings.head)
         is_balanced = network_settings.class_weight == "balanced"
         self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
+        network_kind = NETWORKS.get(network_settings.network)
+        uses_connectome = (
+            network_kind is None or "connectome" not in network_kind.unused_settings
+        )
         connectomes, features = self._learn_inputs(
-            X, groups, network_settings.preparation(), network_settings.standardize
+            X,
+            groups,
+            network_settings.preparation(),
+            network_settings.standardize,
+            warns_of_empty=uses_connectome and self.connectome is None,
         )
         self.settings_ = network_settings
         with use_threads(self.n_threads):
@@ -447,7 +456,7 @@ class LSAPClassifier(GraphClassifier):
         Use the connectome of each scan, or one for all: the covariance of features over
         the training participants (:func:`brainlsap.graph.covariance_connectome`). The
         default is "own", and in cross-validation of a study without connectomes
-        "covariance".
+        "covariance". Fits with the default warn if all connectomes are empty.
     class_prior : {"training", "balanced"} or dict of class to share
         Class shares that `predict_proba` assumes: those of the training scans,
         equal ones, or your own. `predict` does not depend on it.

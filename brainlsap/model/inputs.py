@@ -1,5 +1,6 @@
 """Turn packed scans into inputs of a network; learn the scaling on training scans."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,9 +81,22 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         groups: np.ndarray,
         connectome_preparation: Preparation,
         scaling_mode: str,
+        *,
+        warns_of_empty: bool,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn how to prepare scans; return their connectomes and features."""
+        """Learn how to prepare scans; return their connectomes and features.
+
+        With `warns_of_empty`, warn if every connectome is empty.
+        """
         connectomes, features = check_and_unpack_scans(X)
+        if warns_of_empty and _are_all_empty(connectomes):
+            warnings.warn(
+                "All connectomes are empty. Give connectome='covariance' to estimate "
+                "one from the features, or connectome='own' to fit without "
+                "connections.",
+                UserWarning,
+                stacklevel=5,
+            )
         self.n_rois_, self.n_features_ = features.shape[1:]
         self.scaler_ = InputScaler.learn(features, scaling_mode)
         self.measured_ = self.scaler_.measured
@@ -108,6 +122,11 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             )
         self.preparation_ = connectome_preparation.learn(features, groups)
         return connectomes, features
+
+
+def _are_all_empty(connectomes: np.ndarray | SelectedRows) -> bool:
+    """Return whether no connectome has a connection; the first with one ends it."""
+    return not any(np.any(connectome) for connectome in connectomes)
 
 
 def check_and_unpack_scans(

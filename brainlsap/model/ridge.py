@@ -157,7 +157,12 @@ class LSAPRidgeClassifier(PackedClassifier):
         class_codes = self._learn_classes(y, len(X), self.classes)
         participant_ids = check_groups(groups, len(X), "the left-out scores")
         self._learn_prior(y, self.class_prior, is_balanced=True)
-        diffusion_terms, B = self._learn_terms_and_basis(X, participant_ids)
+        uses_connectome = any(classifier.scales != "none" for classifier in classifiers)
+        diffusion_terms, B = self._learn_terms_and_basis(
+            X,
+            participant_ids,
+            warns_of_empty=uses_connectome and self.connectome is None,
+        )
         is_ordered = self.classes is not None
         scan_targets = class_targets(class_codes, is_ordered)
         person_codes = np.unique(participant_ids, return_inverse=True)[1]
@@ -217,14 +222,18 @@ class LSAPRidgeClassifier(PackedClassifier):
         return self
 
     def _learn_terms_and_basis(
-        self, X: np.ndarray, participant_ids: np.ndarray
+        self, X: np.ndarray, participant_ids: np.ndarray, *, warns_of_empty: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn how scans are prepared; return their terms, and the basis of these."""
         connectome_preparation = Preparation(
             self.threshold, self.weights, self.connectome or "own"
         )
         connectomes, features = self._learn_inputs(
-            X, participant_ids, connectome_preparation, "region"
+            X,
+            participant_ids,
+            connectome_preparation,
+            "region",
+            warns_of_empty=warns_of_empty,
         )
         scan_terms = self._compute_scan_terms(X, connectomes, features)
         return scan_terms, term_basis(self.max_scale)

@@ -205,6 +205,33 @@ def test_a_threshold_that_leaves_no_connection_is_refused(scans, kind):
         kind(threshold=1e9).fit(scans.X, scans.y, groups=np.arange(len(scans.y)))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        LSAPClassifier(n_epochs=2, n_starts=1),
+        LSAPRidgeClassifier("one"),
+        NetworkClassifier("gcn", n_epochs=2),
+    ],
+)
+def test_empty_connectomes_are_warned_of_unless_a_choice_was_made(scans, model):
+    X, people = pack(0 * scans.connectomes, scans.features), np.arange(len(scans.y))
+    with pytest.warns(UserWarning, match="All connectomes are empty"):
+        clone(model).fit(X, scans.y, groups=people)
+    # Warnings are errors in tests.
+    for connectome in ("own", "covariance"):
+        clone(model).set_params(connectome=connectome).fit(X, scans.y, groups=people)
+    X[3, 0, 1] = X[3, 1, 0] = 1.0
+    clone(model).fit(X, scans.y, groups=people)
+
+
+@pytest.mark.parametrize(
+    "model", [LSAPRidgeClassifier("none"), NetworkClassifier("mlp", n_epochs=2)]
+)
+def test_models_without_connectome_take_empty_ones(scans, model):
+    X = pack(0 * scans.connectomes, scans.features)
+    model.fit(X, scans.y, groups=np.arange(len(scans.y)))
+
+
 # --- missing and constant values ----------------------------------------------
 
 
