@@ -270,9 +270,6 @@ def help_of(name, command=None):
     )
 
 
-REPORT_TEMPLATE = (
-    Path(brainlsap.__file__).parent / "report" / "report.html.j2"
-).read_text("utf-8")
 # Registry, and the texts that name each of its entries in words.
 NAMED_IN = {
     "formats": (FORMATS, {"read_connectome": read_connectome.__doc__}),
@@ -313,11 +310,6 @@ NAMED_IN = {
             "the section Scores of docs/statistics.rst": docs_text("statistics")
             .split("Scores ---")[1]
             .split("Comparing models ---")[0]
-            .lower(),
-            "the section of scores of report.html.j2": REPORT_TEMPLATE.split(
-                '<section id="scores">'
-            )[1]
-            .split("</section>")[0]
             .lower(),
         },
     ),

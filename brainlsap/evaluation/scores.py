@@ -5,7 +5,7 @@ Tables, intervals, comparisons and exact bounds read it; a further score is one 
 entry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -143,6 +143,9 @@ class Score:
     ----------
     title : str
         Name in tables and figures.
+    explanation : str
+        Sentences that begin with the title and say what the score is, for reports.
+        `{classes}` becomes the classes in their order.
     range : (float, float), or callable
         Smallest and largest value; a callable returns them from the number of classes.
     of_counts : callable, optional
@@ -172,8 +175,8 @@ class Score:
         Whether it has a column in the table of intervals.
     min_classes : int
         Number of classes from which tables show it.
-    binary_title : str, optional
-        Title where there are two classes, if another.
+    binary_title, binary_explanation : str, optional
+        Title and explanation where there are two classes, if others.
 
     Raises
     ------
@@ -183,6 +186,7 @@ class Score:
     """
 
     title: str
+    explanation: str
     range: tuple[float, float] | Callable[[int], tuple[float, float]] = (0.0, 1.0)
     of_counts: CountFormula | None = None
     of_ranking: RowFormula | None = None
@@ -196,6 +200,7 @@ class Score:
     is_shown_with_interval: bool = True
     min_classes: int = 2
     binary_title: str | None = None
+    binary_explanation: str | None = None
 
     def __post_init__(self) -> None:
         """Check the entry."""
@@ -230,6 +235,13 @@ class Score:
     def range_for(self, n_classes: int) -> tuple[float, float]:
         """Return the smallest and the largest value for this number of classes."""
         return self.range(n_classes) if callable(self.range) else self.range
+
+    def explanation_for(self, classes: Sequence[str]) -> str:
+        """Return the explanation for these classes."""
+        explanation = self.explanation
+        if len(classes) == 2 and self.binary_explanation is not None:
+            explanation = self.binary_explanation
+        return explanation.format(classes=", ".join(classes))
 
     def title_for(self, n_classes: int) -> str:
         """Return the title for this number of classes, and that less is better."""
@@ -409,24 +421,47 @@ def calibration_error(
 
 SCORES: dict[str, Score] = {
     "balanced_accuracy": Score(
-        title="balanced accuracy", of_counts=balanced_accuracy, is_main=True
+        title="balanced accuracy",
+        explanation="Balanced accuracy is the share of correct predictions of a class, "
+        "averaged over the classes that are present.",
+        of_counts=balanced_accuracy,
+        is_main=True,
     ),
     "accuracy": Score(
         title="accuracy",
+        explanation="Accuracy is the share of correct predictions.",
         of_counts=accuracy,
         interval="proportion",
         is_main=True,
         is_shown_with_interval=False,
     ),
     "precision": Score(
-        title="macro precision", of_counts=macro_precision, is_shown_with_interval=False
+        title="macro precision",
+        explanation="Macro precision is the share of correct predictions among the "
+        "predictions of a class, averaged over the classes that are present.",
+        of_counts=macro_precision,
+        is_shown_with_interval=False,
     ),
     "f1": Score(
-        title="macro F1", of_counts=macro_f1, is_main=True, is_shown_with_interval=False
+        title="macro F1",
+        explanation="Macro F1 is the harmonic mean of the precision and the "
+        "sensitivity of a class, averaged over the classes that are present.",
+        of_counts=macro_f1,
+        is_main=True,
+        is_shown_with_interval=False,
     ),
-    "auc": Score(title="AUC", of_ranking=fold_auc, interval="pairs", is_main=True),
+    "auc": Score(
+        title="AUC",
+        explanation="AUC is the area under the ROC curve. With more than two classes, "
+        "it is an average over the classes that are present.",
+        of_ranking=fold_auc,
+        interval="pairs",
+        is_main=True,
+    ),
     "brier": Score(
         title="Brier score",
+        explanation="Brier score is the squared error of the probabilities, summed "
+        "over classes (0 to 2) and averaged over scans.",
         range=(0.0, 2.0),
         of_probability=brier_score,
         of_certain_counts=lambda counts: 2 * (1 - accuracy(counts)),
@@ -434,14 +469,20 @@ SCORES: dict[str, Score] = {
     ),
     "kappa": Score(
         title="quadratic weighted kappa",
+        explanation="Quadratic weighted kappa is Cohen's kappa with weights: the "
+        "weight of an error is the squared number of stages between the true and the "
+        "predicted class, in the order {classes}.",
         range=(-1.0, 1.0),
         of_counts=weighted_kappa,
         needs_order=True,
         # Between two classes the weights have no effect.
         binary_title="Cohen's kappa",
+        binary_explanation="Cohen's kappa is not weighted.",
     ),
     "stage_error": Score(
         title="mean stage error",
+        explanation="Mean stage error is the mean number of stages between the true "
+        "and the predicted class.",
         range=lambda n_classes: (0.0, n_classes - 1.0),
         of_counts=mean_stage_error,
         lower_is_better=True,
@@ -451,6 +492,8 @@ SCORES: dict[str, Score] = {
     ),
     "adjacent_accuracy": Score(
         title="within one stage",
+        explanation="Within one stage is the share of scans that are predicted in "
+        "their own or a neighbouring stage.",
         of_counts=adjacent_accuracy,
         needs_order=True,
         interval="proportion",
@@ -458,6 +501,11 @@ SCORES: dict[str, Score] = {
     ),
     "ece": Score(
         title="expected calibration error",
+        explanation="Expected calibration error is the mean difference between the "
+        "probability of the predicted class and the share of correct predictions, over "
+        "ten bins of probability. A model without skill can have a small calibration "
+        "error, if its probabilities are near the class shares. A model without "
+        "probabilities has neither a Brier score nor a calibration error.",
         of_probability=calibration_error,
         of_certain_counts=lambda counts: 1 - accuracy(counts),
         lower_is_better=True,

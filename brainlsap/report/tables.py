@@ -412,6 +412,14 @@ def find_title_by_score(evaluation: Evaluation) -> dict[str, str]:
     return score_titles(len(cohort.classes), is_ordered=cohort.classes_ordered)
 
 
+def score_explanations_text(evaluation: Evaluation) -> str:
+    """Return what the scores are that are shown for the classes of an evaluation."""
+    return " ".join(
+        SCORES[score_name].explanation_for(evaluation.cohort.classes)
+        for score_name in find_title_by_score(evaluation)
+    )
+
+
 def score_table(
     evaluation: Evaluation,
     scores: str | Sequence[str] | None = None,

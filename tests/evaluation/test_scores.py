@@ -149,6 +149,7 @@ def test_every_interval_holds_its_estimate_and_stays_in_range(example_evaluation
 
 PERCENT = Score(
     title="accuracy in percent",
+    explanation="A score.",
     range=(0.0, 100.0),
     of_counts=lambda counts: 100 * accuracy(counts),
     interval="proportion",
@@ -195,6 +196,7 @@ def test_a_registered_score_has_wilson_and_exact_bounds(
         "percent_error",
         Score(
             title="errors in percent",
+            explanation="A score.",
             range=(0.0, 100.0),
             of_counts=lambda counts: 100 - 100 * accuracy(counts),
             lower_is_better=True,
@@ -223,6 +225,7 @@ def test_a_registered_score_has_wilson_and_exact_bounds(
 def test_a_comparison_of_a_score_where_less_is_better(example_evaluation, monkeypatch):
     error = Score(
         title="error",
+        explanation="A score.",
         of_counts=lambda counts: 1 - accuracy(counts),
         lower_is_better=True,
     )
@@ -238,6 +241,7 @@ def test_a_score_that_no_draw_changes_has_no_interval(example_evaluation, monkey
     # Any draw has some error, but other people could all be predicted right.
     has_errors = Score(
         title="whether there are errors",
+        explanation="A score.",
         of_counts=lambda counts: (accuracy(counts) < 1).astype(float),
     )
     monkeypatch.setitem(SCORES, "has errors", has_errors)
@@ -306,7 +310,11 @@ def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
 def test_rounding_beyond_a_range_is_clipped(monkeypatch):
     counts = np.eye(2)[None]
     for name, value in (("above", 1 + 4e-16), ("below", -4e-16), ("unknown", np.nan)):
-        score = Score(title=name, of_counts=lambda _, value=value: np.array([value]))
+        score = Score(
+            title=name,
+            explanation="A score.",
+            of_counts=lambda _, value=value: np.array([value]),
+        )
         monkeypatch.setitem(SCORES, name, score)
     values = scores_from_counts(counts, is_ordered=True)
     assert (values["above"], values["below"]) == (1, 0)
@@ -341,3 +349,14 @@ def test_a_proportion_is_a_share_of_all_people(name):
     assert together[name][0] == pytest.approx(mean_value), (
         f"{name} is no share of all people; it needs interval='percentile'"
     )
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_every_score_is_explained_by_its_title(name):
+    score = SCORES[name]
+    for classes in (("CN", "AD"), ("CN", "MCI", "AD")):
+        explanation = score.explanation_for(classes)
+        title = score.title_for(len(classes)).removesuffix(" (less is better)")
+        assert explanation.lower().startswith(f"{title.lower()} is ")
+        assert explanation.endswith(".")
+        assert "{" not in explanation
