@@ -107,12 +107,16 @@ class FactsByPersonAndVisit(dict[str, dict[str, tuple[ScanIdentity, Facts]]]):
     covariate_spellings : dict of str to str
         Heads of covariates as the first table writes them, by their lower case, so
         that `Age` of one table and `age` of another are one column.
+    sessions_columns : dict of str to (set of str)
+        Columns of the sessions file of each person who has one. Empty if the file
+        cannot be read, which is a fault of its own.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.missing_words: dict[tuple[str, str], dict[str, str]] = {}
         self.covariate_spellings: dict[str, str] = {}
+        self.sessions_columns: dict[str, set[str]] = {}
 
     def find_missing_word(
         self, participant_id: str, session_id: str, column_name: str
@@ -209,12 +213,16 @@ def order_classes(
 
 
 class _PeopleTable(NamedTuple):
-    """A table of people, or of one person's visits; named in messages by its path."""
+    """A table of people, or of one person's visits; named in messages by its path.
+
+    `participant_id` is empty for the table of people.
+    """
 
     path_and_sheet: str
     scan_identities: Sequence[ScanIdentity]
     cells_by_column: Mapping[str, Sequence[str | None]]
     missing_words: MissingWords
+    participant_id: str = ""
 
 
 def _find_people_tables(
@@ -235,7 +243,7 @@ def _find_people_tables(
         scan_identity.key[0]: scan_identity.participant
         for scan_identity in parsed_table.scan_identities
     }
-    for participant_name in participant_name_by_key.values():
+    for participant_id, participant_name in participant_name_by_key.items():
         for folder_name in {participant_name, f"sub-{participant_name}"}:
             sessions_path = (
                 parsed_table.path.parent / folder_name / f"{folder_name}_sessions.tsv"
@@ -246,6 +254,9 @@ def _find_people_tables(
                 session_ids, other_cells_by_column = _read_sessions(sessions_path)
             except FileFormatError as error:
                 table_findings.append(Finding.from_error(error))
+                people_tables.append(
+                    _PeopleTable(str(sessions_path), [], {}, {}, participant_id)
+                )
                 continue
             visit_identities = [
                 ScanIdentity(participant_name, session_id) for session_id in session_ids
@@ -256,6 +267,7 @@ def _find_people_tables(
                     visit_identities,
                     other_cells_by_column,
                     other_cells_by_column.missing_words,
+                    participant_id,
                 )
             )
     return people_tables, table_findings
@@ -289,6 +301,10 @@ def _add_people_rows(
             people_table.cells_by_column, lower_names, strict=True
         )
     ]
+    if people_table.participant_id:
+        facts_by_person_and_visit.sessions_columns.setdefault(
+            people_table.participant_id, set()
+        ).update(column_names)
     missing_words_by_column = {
         column_name: people_table.missing_words.get(original_name, {})
         for original_name, column_name in zip(
@@ -839,6 +855,14 @@ def _list_visits(
                 if visit_key not in selected_visit_keys
             ]
         person_facts = record_by_visit[""][1] if "" in record_by_visit else Facts()
+        if len(selected_visit_keys) > 1 and not listed_session_by_visit:
+            visit_list.fault_findings += _find_sessions_faults(
+                facts_by_person_and_visit.sessions_columns,
+                person_facts,
+                participant_id,
+                participant_name,
+                len(selected_visit_keys),
+            )
         # What visits list one by one is not taken from the person for another visit:
         # that visit may be listed under another name.
         empty_visit_facts = dict.fromkeys(
@@ -881,6 +905,53 @@ def _list_visits(
                     *listed_session_by_visit.values()
                 ]
     return visit_list
+
+
+def _find_sessions_faults(
+    columns_by_person: Mapping[str, Collection[str]],
+    person_facts: Facts,
+    participant_id: str,
+    participant_name: str,
+    n_visits: int,
+) -> list[Finding]:
+    """Return a fault if a person with several visits needs a sessions file.
+
+    If the sessions files of other people state the label or a covariate of each visit,
+    one value of the table of people must not stand for all visits of this person.
+    `columns_by_person` are the columns of the sessions files.
+    """
+    if participant_id in columns_by_person and not columns_by_person[participant_id]:
+        return []
+    sessions_columns = set[str]().union(*columns_by_person.values())
+    shared_columns = [
+        column_name
+        for column_name, cell_text in person_facts.items()
+        if cell_text is not None and column_name in sessions_columns
+    ]
+    if not shared_columns:
+        return []
+    visits_text = count(n_visits, "visit")
+    columns_text = listed(["session_id", *shared_columns], 4)
+    message = (
+        f"the participant has {visits_text} but no sessions file, which other "
+        "participants have"
+    )
+    file_advice = "Add the file *_sessions.tsv with"
+    if participant_id in columns_by_person:
+        message = (
+            f"the participant has {visits_text}, but the sessions file lists no visit"
+        )
+        file_advice = "Write into this file"
+    return [
+        Finding(
+            message,
+            FAULT,
+            participant=participant_name,
+            advice=f"{file_advice} one row for each visit ({columns_text}), or leave "
+            f"the participant out with {option_text('exclude')} or "
+            f"{option_text('skip_faulty', True)}",
+        )
+    ]
 
 
 def _map_scanned_sessions_by_visit(

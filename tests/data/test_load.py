@@ -86,6 +86,10 @@ def test_visits_have_their_own_labels(study, tiny, write):
         "session_id\tdiagnosis\tage\tmmse\n"
         "ses-M00\tCN\t70\t30\nses-M06\tCN\t70\t30\nses-M12\tAD\t71\t25\n",
     )
+    write(
+        "study/sub-02/sub-02_sessions.tsv",
+        "session_id\tdiagnosis\tage\nses-M00\tAD\t71\nses-M12\tAD\t72\n",
+    )
     cohort = load_cohort(study, tiny, "fdg")
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
     assert cohort.table["age"].tolist()[:2] == [70, 71]
@@ -187,9 +191,10 @@ def test_columns_have_the_name_that_the_first_table_gives_them(study, tiny):
     table = pd.read_csv(study / "participants.tsv", sep="\t")
     table = table.rename(columns={"age": "Age"}).assign(Scanner="A")
     table.to_csv(study / "participants.tsv", sep="\t", index=False)
-    (study / "sub-01/sub-01_sessions.tsv").write_text(
-        "session_id\tage\nses-M00\t50\nses-M12\t51\n"
-    )
+    for person in ("sub-01", "sub-02"):
+        (study / person / f"{person}_sessions.tsv").write_text(
+            "session_id\tage\nses-M00\t50\nses-M12\t51\n"
+        )
     cohort = load_cohort(study, tiny, "fdg")
     assert {"Age", "Scanner"} <= {*cohort.table.columns}
     assert not {"age", "scanner"} & {*cohort.table.columns}

@@ -251,12 +251,35 @@ def test_two_visits_called_baseline_are_refused(study, tiny, write):
 
 def test_label_of_the_visit_wins_and_is_noted(study, tiny, write):
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
+    sessions(write, "sub-02", "ses-M00\tAD\nses-M12\tAD\n")
     cohort = load_cohort(study, tiny, "fdg")
     assert cohort.y.tolist()[:2] == ["CN", "AD"]
     note = "1 scan has another diagnosis in participants.tsv than in sub-*_sessions"
     assert any(one.startswith(note) for one in cohort.notes)
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tCN\n")
     assert not any("another" in one for one in load_cohort(study, tiny, "fdg").notes)
+
+
+def test_several_visits_need_a_sessions_file_that_others_have(study, tiny, write):
+    sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
+    message = "sub-02: the participant has 2 visits but no sessions file, .* Add .*"
+    with refused(rf"{message}\(session_id, diagnosis\)"):
+        load_cohort(study, tiny, "fdg")
+    cohort = load_cohort(study, tiny, "fdg", skip_faulty=True)
+    assert [*cohort.left_out["scan"]] == ["sub-02_ses-M00", "sub-02_ses-M12"]
+    # One visit needs none, and a file without the label or a covariate is no example.
+    baseline = load_cohort(study, tiny, "fdg", scans="baseline")
+    assert baseline.y.tolist() == ["CN", "AD", "CN", "AD", "CN"]
+    sessions(write, "sub-02", "")
+    with refused("sub-02: the participant has 2 visits, but the sessions file lists"):
+        load_cohort(study, tiny, "fdg")
+    sessions(write, "sub-02", "ses-M00\t\t\n")
+    with pytest.raises(CohortError) as refusal:
+        load_cohort(study, tiny, "fdg")
+    assert "no sessions file" not in str(refusal.value)
+    (study / "sub-02/sub-02_sessions.tsv").unlink()
+    sessions(write, "sub-01", "ses-M00\t8\nses-M12\t9\n", "session_id\thour")
+    assert load_cohort(study, tiny, "fdg").y.tolist()[:4] == ["CN", "CN", "AD", "AD"]
 
 
 @pytest.mark.parametrize(
@@ -339,6 +362,7 @@ def test_a_visit_under_another_name_has_not_the_label_of_the_person(study, tiny,
         r"ses-M012.*01_ses-M12"
     ):
         load_cohort(study, tiny, "fdg")
+    sessions(write, "sub-02", "ses-M00\tAD\nses-M12\tAD\n")
     sessions(write, "sub-01", "ses-M00\tCN\nses-M12\tAD\n")
     assert load_cohort(study, tiny, "fdg").y.tolist()[:2] == ["CN", "AD"]
 
