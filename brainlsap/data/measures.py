@@ -609,6 +609,7 @@ def apply_subcortex_policy(
             f"unknown structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
     if not measure_properties.on_surface or not is_subcortical_region.any():
+        note_texts += _note_missing_structures(region_values, measure_properties, atlas)
         return region_values, tuple(note_texts)
     if (
         subcortex_policy == "volume"
@@ -623,13 +624,32 @@ def apply_subcortex_policy(
         region_values[is_subcortical_region] = np.nan
     if subcortex_policy == "mean":
         _fill_with_cortex_means(region_values, atlas)
-    substitute_text = "no value and counts as not measured"
     if SUBCORTEX[subcortex_policy]:
-        substitute_text = f"the {SUBCORTEX[subcortex_policy]} as its value"
-    note_texts.append(
-        f"{measure_properties.name}: each subcortical region has {substitute_text}"
-    )
+        note_texts.append(
+            f"{measure_properties.name}: each subcortical region has the "
+            f"{SUBCORTEX[subcortex_policy]} as its value"
+        )
+    note_texts += _note_missing_structures(region_values, measure_properties, atlas)
     return region_values, tuple(note_texts)
+
+
+def _note_missing_structures(
+    region_values: np.ndarray, measure_properties: MeasureProperties, atlas: Atlas
+) -> list[str]:
+    """Return a note if one scan has no value in the whole cortex, or subcortex."""
+    note_texts = list[str]()
+    for adjective, is_region_in_structure in (
+        ("cortical", atlas.cortex),
+        ("subcortical", ~atlas.cortex),
+    ):
+        n_missing_regions = is_region_in_structure.sum()
+        if n_missing_regions and np.isnan(region_values[is_region_in_structure]).all():
+            note_texts.append(
+                f"{measure_properties.name}: {n_missing_regions} of {len(atlas)} "
+                f"regions (all {adjective}) {verb_form(n_missing_regions, 'have')} no "
+                f"value and {verb_form(n_missing_regions, 'count')} as not measured"
+            )
+    return note_texts
 
 
 def _check_region_values(

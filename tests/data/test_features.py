@@ -690,7 +690,7 @@ def region_table(write, values, head="region\tsuvr", name="r.tsv"):
         (
             "absent",
             np.nan,
-            "each subcortical region has no value and counts as not measured",
+            "1 of 7 regions (all subcortical) has no value and counts as not measured",
         ),
         (
             "mean",
@@ -714,6 +714,23 @@ def test_policies_are_of_the_surface_and_need_values(write, tiny):
     path = region_table(write, {**VALUES, "Left-Amygdala": "n/a"}, "region\tthickness")
     with pytest.raises(FileFormatError, match="subcortex='volume' requires volumes of"):
         read_feature(path, "thickness", tiny, subcortex="volume")
+
+
+@pytest.mark.parametrize(
+    ("missing_names", "note"),
+    [
+        (NAMES[6:], "fdg: 1 of 7 regions (all subcortical) has no value"),
+        (NAMES[:6], "fdg: 6 of 7 regions (all cortical) have no value"),
+    ],
+)
+def test_a_structure_without_values_is_noted(write, tiny, missing_names, note):
+    """A table without the subcortex was read without a word."""
+    values = {name: VALUES[name] for name in NAMES if name not in missing_names}
+    left_out = read_feature(region_table(write, values), "fdg", tiny)
+    not_measured = dict.fromkeys(missing_names, "n/a")
+    written = read_feature(region_table(write, VALUES | not_measured), "fdg", tiny)
+    assert left_out.notes == written.notes
+    assert [message for message in left_out.notes if message.startswith(note)]
 
 
 def test_thickness_of_zero_is_not_measured(write, tiny):
