@@ -1,7 +1,8 @@
 """The flow of participants: one fate for every person and scan of a study's tables.
 
 A scan is analysed, or left out for the first reason that it meets. A person's fate is
-that of the scan of theirs that came furthest. So both counts add up to those listed.
+that of the scan of theirs that came furthest; visits other than the baseline count only
+if all scans of the person are such visits. So both counts add up to those listed.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -85,7 +86,13 @@ def flow_table(
         ignore_index=True,
     )
     fate_rank_series = fate_table["fate"].map(ordered_fates.index)
-    furthest_rank_by_person = fate_rank_series.groupby(fate_table["participant"]).max()
+    # A person without the baseline scan is not left out because of later visits.
+    person_rank_series = fate_rank_series.mask(fate_table["fate"] == LATER_VISIT, -1)
+    furthest_rank_by_person = (
+        person_rank_series.groupby(fate_table["participant"])
+        .max()
+        .replace(-1, ordered_fates.index(LATER_VISIT))
+    )
     n_people_by_rank = furthest_rank_by_person.value_counts()
     n_scans_by_rank = fate_rank_series.value_counts()
     title_by_fate = FATE_TITLES | {ANALYSED: "analysed"}

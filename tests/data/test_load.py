@@ -630,6 +630,29 @@ def test_every_visit_has_one_fate(study, tiny):
     assert flow.loc["later visit", ["participants", "scans"]].tolist() == [0, 2]
 
 
+@pytest.mark.parametrize("fate", ["excluded", "no image", "fault"])
+def test_a_person_has_the_fate_of_the_baseline_scan(study, tiny, fate):
+    """A person is left out because of later visits only if there are no others."""
+    options = {"skip_faulty": True}
+    path = next((study / "sub-01/ses-M00").rglob("*_connectivity.csv"))
+    if fate == "excluded":
+        options = {"exclude": "sub-01_ses-M00"}
+    elif fate == "no image":
+        path.unlink()
+    else:
+        path.write_text("no matrix")
+    # The table lists M12 alone, so neither scan of this person is the baseline.
+    (study / "sub-02/sub-02_sessions.tsv").write_text("session_id\nses-M12\n")
+    cohort = load_cohort(study, tiny, "fdg", scans="baseline", **options)
+    flow = flow_table(cohort.table, cohort.left_out).set_index("fate")
+    assert flow[["participants", "scans"]].T.to_dict("list") == {
+        "listed": [5, 7],
+        "later visit": [1, 3],
+        fate: [1, 1],
+        "analysed": [3, 3],
+    }
+
+
 def test_a_folder_whose_id_differs_in_zeros_is_named_with_its_person(study, tiny):
     people = study / "participants.tsv"
     people.write_text(people.read_text().replace("sub-05", "sub-005"))
