@@ -13,7 +13,12 @@ from tqdm.auto import tqdm
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.connectomes import is_matrix_file
 from brainlsap.data.features import FeatureSources, Source
-from brainlsap.data.find_files import Scan, to_bare_id
+from brainlsap.data.find_files import (
+    Scan,
+    find_path_patterns,
+    list_files_outside_scans,
+    to_bare_id,
+)
 from brainlsap.data.load import (
     STRENGTH_FEATURE,
     RefusedStudyError,
@@ -429,11 +434,12 @@ class _OptionSearch:
         return [option_set["pattern"] for option_set in best_option_sets]
 
     def _adopt_shared_connectome(self) -> None:
-        """Adopt the only matrix of the study for all participants, or none.
+        """Adopt the only matrix of the study for all participants, or none without any.
 
         Of several matrices, or one that is named by a participant, each may be the data
         of one person. Only the user can say that one is of all.
         """
+        scans = self.open_scan_list().scans
         matrix_names = list(
             islice(
                 (
@@ -445,10 +451,15 @@ class _OptionSearch:
             )
         )
         if not matrix_names:
-            self.adopted_options["connectome"] = NO_CONNECTOME
+            path_by_form = {
+                re.sub(r"\d+", "", str(file_path)): file_path
+                for file_path in list_files_outside_scans(self.folder)
+            }
+            if not any(map(is_matrix_file, path_by_form.values())):
+                self.adopted_options["connectome"] = NO_CONNECTOME
         elif len(matrix_names) == 1:
             bare_words = {*map(to_bare_id, re.split(r"[\W_]", matrix_names[0]))}
-            bare_ids = (to_bare_id(scan.key[0]) for scan in self.open_scan_list().scans)
+            bare_ids = (to_bare_id(scan.key[0]) for scan in scans)
             if bare_words.isdisjoint(bare_ids):
                 self.adopted_options["connectome"] = matrix_names[0]
 
@@ -608,32 +619,30 @@ def _count_scans_with_connectome(
 
 
 def _iter_connectome_patterns(folder: Path, scans: Sequence[Scan]) -> Iterator[str]:
-    """Make patterns of the matrices of the first scan: beside it, or named by it."""
-    participant_id, session_id = scans[0].key
-    for matrix_path in filter(is_matrix_file, scans[0].files):
-        yield "*" + matrix_path.name.split(session_id or participant_id)[-1]
-    for top_path in sorted(folder.glob("[!.]*")):
-        inner_paths = (
-            top_path.rglob("*") if top_path.name[:4] not in ("sub-", "deri") else ()
-        )
-        for matrix_path in (top_path, *inner_paths):
-            relative_path = matrix_path.relative_to(folder).as_posix()
-            path_pattern = _replace_id(relative_path, participant_id, "{participant}")
-            if session_id:
-                path_pattern = _replace_id(path_pattern, session_id, "{session}")
-            if "{participant}" in path_pattern and is_matrix_file(matrix_path):
-                session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
-                if _count_matching_files(folder, path_pattern) != _count_matching_files(
-                    folder, session_pattern
-                ):
-                    yield session_pattern
-                yield path_pattern
-
-
-def _replace_id(path_text: str, id_text: str, placeholder_text: str) -> str:
-    """Return a path with a field in place of the id of a person or of a visit."""
-    id_pattern = rf"(?i)(?<![A-Z0-9]){re.escape(id_text)}(?![A-Z0-9])"
-    return re.sub(id_pattern, placeholder_text, path_text, count=1)
+    """Make patterns of matrices: in the folder of a scan, or named by scans."""
+    endings_without_matrix = set[str]()
+    for scan in scans:
+        participant_id, session_id = scan.key
+        name_endings = {
+            scan_path.name.split(session_id or participant_id)[-1]: scan_path
+            for scan_path in scan.files
+        }
+        endings_with_matrix = [
+            name_ending
+            for name_ending, scan_path in name_endings.items()
+            if name_ending not in endings_without_matrix and is_matrix_file(scan_path)
+        ]
+        yield from (f"*{name_ending}" for name_ending in endings_with_matrix)
+        if endings_with_matrix:
+            break
+        endings_without_matrix |= {*name_endings}
+    for path_pattern in find_path_patterns(folder, scans):
+        session_pattern = _A_VISIT.sub(r"\1{session}", path_pattern)
+        if _count_matching_files(folder, path_pattern) != _count_matching_files(
+            folder, session_pattern
+        ):
+            yield session_pattern
+        yield path_pattern
 
 
 def _count_matching_files(folder: Path, path_pattern: str) -> int:

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import pandas as pd
 
 from brainlsap.atlas import Atlas
-from brainlsap.data.connectomes import FORMATS
+from brainlsap.data.connectomes import FORMATS, is_matrix_file
 from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.data.id_columns import (
     NO_CHOICE,
@@ -69,6 +69,9 @@ _OPPOSITE_SIDE |= {
 SIDE_IN_NAME = re.compile(
     rf"(?:(?<=hemi-)|(?<=_)|^)({'|'.join(_OPPOSITE_SIDE)})(?=[_.])"
 )
+# Smallest number of files in which numbers are ids, not those of runs or visits, unless
+# half of the scans have such files.
+_MIN_FILES_OF_NUMBERS = 6
 # Fields that the pattern of a path may have, sorted.
 _PATTERN_FIELDS = (["participant"], ["participant", "session"], ["scan"])
 # Words for a participant's first visit, in order of time.
@@ -874,6 +877,54 @@ def list_files_outside_scans(folder: Path) -> list[Path]:
             if file_path.suffix.lower() in FORMATS and file_path.name[0] != "."
         ]
     return file_paths
+
+
+def find_path_patterns(folder: Path, scans: Sequence[Scan]) -> dict[str, int]:
+    """Return patterns of matrices that are named by scans, and how many scans fit each.
+
+    Only files outside the folders of scans count. The order is that of the scans. If
+    ids are numbers, a pattern of few files may be that of runs or visits.
+    """
+    path_by_text = {
+        file_path.relative_to(folder).as_posix(): file_path
+        for file_path in list_files_outside_scans(folder)
+    }
+    lower_text_by_text = {path_text: path_text.lower() for path_text in path_by_text}
+    paths_by_pattern: dict[str, list[Path]] = {}
+    for scan in scans:
+        participant_id, session_id = scan.key
+        lower_id = participant_id.lower()
+        for path_text, lower_text in lower_text_by_text.items():
+            if lower_id not in lower_text:
+                continue
+            for path_pattern in _replace_each_place(
+                path_text, participant_id, "{participant}"
+            ):
+                scan_pattern = path_pattern
+                if session_id:
+                    session_patterns = _replace_each_place(
+                        path_pattern, session_id, "{session}"
+                    )
+                    scan_pattern = next(session_patterns, path_pattern)
+                paths = paths_by_pattern.setdefault(scan_pattern, [])
+                paths.append(path_by_text[path_text])
+    has_number_ids = all(scan.key[0].isdecimal() for scan in scans)
+    min_files = min(_MIN_FILES_OF_NUMBERS, len(scans) / 2) if has_number_ids else 1
+    return {
+        path_pattern: len(paths)
+        for path_pattern, paths in paths_by_pattern.items()
+        if len(paths) >= min_files and any(map(is_matrix_file, paths[:3]))
+    }
+
+
+def _replace_each_place(
+    path_text: str, id_text: str, placeholder_text: str
+) -> Iterator[str]:
+    """Yield a path with a field in one place of an id; one path for each place."""
+    id_pattern = rf"(?i)(?<![A-Z0-9]){re.escape(id_text)}(?![A-Z0-9])"
+    for id_match in re.finditer(id_pattern, path_text):
+        path_start = path_text[: id_match.start()]
+        yield path_start + placeholder_text + path_text[id_match.end() :]
 
 
 def _get_visit_folder_name(path_parts: Sequence[str]) -> str:

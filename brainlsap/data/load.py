@@ -32,6 +32,7 @@ from brainlsap.data.find_files import (
     Scan,
     ScanIdentity,
     StudyFiles,
+    find_path_patterns,
     list_files_outside_scans,
     to_bare_id,
 )
@@ -968,9 +969,20 @@ def _describe_no_connectome(
         f"no connectome: none of {len(scans)} scans has {expected_connectome_text}; "
         f"the scans are named {scan_names_text}"
     )
+    scans_by_pattern = find_path_patterns(study_files.folder, scans)
+    if scans_by_pattern:
+        path_pattern, n_scans = max(scans_by_pattern.items(), key=lambda x: x[1])
+        advice = (
+            "If the connectomes have other names, give their names with "
+            f"{option_text('pattern')}. For example, {count(n_scans, 'file', 'have')} "
+            f"names of the form {option_text('pattern', path_pattern)}"
+        )
+        return Finding(message, FAULT, kind=NO_IMAGE, advice=advice)
     advice = (
-        f"Give one connectome for all participants with {option_text('connectome')}; "
-        "'none' estimates a connectome from the features of the training people"
+        "If the connectomes have other names, give their names with "
+        f"{option_text('pattern')}. Otherwise give one connectome for all participants "
+        f"with {option_text('connectome')}; 'none' estimates a connectome from the "
+        "features of the training people"
     )
     # Code that needs a connectome for each scan replaces the advice.
     return Finding(

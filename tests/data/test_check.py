@@ -317,6 +317,53 @@ def test_ids_that_lost_their_zeros_are_told_from_absent_connectomes(
     assert load_cohort(tmp_path, **options, pattern=pattern).n_scans == 3
 
 
+def test_files_of_other_names_need_a_pattern(study, tiny):
+    """Konnektome/P001_Konnektom.csv, and none of the first participant."""
+    for path in [*study.rglob("*connectivity.csv")]:
+        number = path.name.partition("_")[0].removeprefix("sub-")
+        target = study / "Konnektome" / f"{number}_Konnektom.csv"
+        target.parent.mkdir(exist_ok=True)
+        path.replace(target)
+    (study / "Konnektome" / "01_Konnektom.csv").unlink()
+    options = {"atlas": tiny, "feature": "fdg", "scans": "baseline"}
+    checked = check_cohort(study, **options)
+    (fault,) = (x for x in checked.findings if x.severity == "fault")
+    expected = "Konnektome/{participant}_Konnektom.csv"
+    assert re.search("pattern='(.*?)'", fault.advice)[1] == expected
+    assert "4 files" in fault.advice
+    (found,) = suggest_options(checked, options)
+    assert found == {"pattern": expected}
+    # the file of sub-02 names none of its two visits
+    cohort = load_cohort(study, **options, **found, skip_faulty=True)
+    assert [*cohort.table["participant"]] == ["sub-03", "sub-04", "sub-05"]
+    # nor are matrices of unknown names left unread
+    for path in [*(study / "Konnektome").iterdir()]:
+        path.rename(path.with_name(f"K{path.name}"))
+    checked = check_cohort(study, **options)
+    assert suggest_options(checked, options) == []
+
+
+def test_numbers_of_runs_are_not_ids(tmp_path, tiny, matrix):
+    (tmp_path / "sc").mkdir()
+    for number in range(11, 21):
+        for run in (1, 2):
+            path = tmp_path / "sc" / f"run-{run}_A{number}.csv"
+            np.savetxt(path, matrix, delimiter=",")
+    rows = [f"{number},{'CN' if number % 2 else 'AD'}" for number in range(1, 11)]
+    (tmp_path / "participants.csv").write_text("\n".join(["id,diagnosis", *rows]))
+    options = {"atlas": tiny, "feature": "strength", "row_order": "atlas"}
+    checked = check_cohort(tmp_path, **options)
+    assert suggest_options(checked, options) == []
+    assert "participant}" not in checked.faults[0]
+    # the number of a session before the id is none of the participant
+    for path in [*(tmp_path / "sc").iterdir()]:
+        if path.name[4] == "1":
+            path.rename(path.with_name(f"ses-1_sub-{int(path.stem[-2:]) - 10}.csv"))
+    checked = check_cohort(tmp_path, **options)
+    (found,) = suggest_options(checked, options)
+    assert found == {"pattern": "sc/ses-1_sub-{participant}.csv"}
+
+
 @pytest.mark.parametrize("n_people", [9, 101])
 def test_ids_without_zeros_are_named_beside_files_in_the_folder(
     tmp_path, tiny, matrix, n_people
