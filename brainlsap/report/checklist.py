@@ -15,7 +15,7 @@ from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
 from brainlsap.report.conclusions import method_text, sample_text
 from brainlsap.report.external import is_external, is_simulated
-from brainlsap.report.methods import collect_model_settings, prior_text
+from brainlsap.report.methods import collect_model_settings, has_connectome, prior_text
 from brainlsap.report.paper_tables import table_file_path
 from brainlsap.text import count, with_and
 
@@ -105,8 +105,9 @@ def _describe_outcome(evaluation: Evaluation) -> str:
 
 def _describe_predictors(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
+    connectome_text = "Connectome and " if has_connectome(evaluation) else ""
     return (
-        f"{tables.feature_text(cohort)} of all measured regions of "
+        f"{connectome_text}{tables.feature_text(cohort)} of all measured regions of "
         f"{cohort.atlas_name}. No features were selected before modelling."
     )
 

@@ -19,7 +19,7 @@ from brainlsap.evaluation import (
     subgroup_gaps,
     subgroup_table,
 )
-from brainlsap.evaluation.comparison import independent_difference
+from brainlsap.evaluation.comparison import class_table, independent_difference
 from brainlsap.evaluation.confounds import describe_learned_sites
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
 from brainlsap.evaluation.leakage import Check, check_title
@@ -512,7 +512,7 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
             question_text,
             NOT_SHOWN,
             f"The model gives no prediction sets: {reason_text}.",
-            label=NOT_TESTED,
+            label="NO SETS",
         )
     undercovered_class_texts = [
         f"{coverage_record['class']} ({coverage_record['coverage']:.0%} of "
@@ -588,9 +588,17 @@ def judge_subgroups(evaluation: Evaluation) -> Conclusion:
     gap_sentences = _list_subgroup_gaps(evaluation)
     if gap_sentences:
         return Conclusion(question_text, NO, " ".join(gap_sentences))
+    classes_by_column = (
+        subgroup_table(evaluation)
+        .query("classes != ''")
+        .groupby("column", sort=False)["classes"]
+        .first()
+    )
     gap_texts = [
-        f"{gap_record['column']} {gap_record['difference']:.3f} "
-        f"[{gap_record['low']:+z.3f}, {gap_record['high']:+z.3f}]"
+        f"{gap_record['column']} {gap_record['difference']:+.3f} "
+        f"[{gap_record['low']:+z.3f}, {gap_record['high']:+z.3f}] "
+        f"({gap_record['higher']} minus {gap_record['lower']}, over "
+        f"{classes_by_column[gap_record['column']]})"
         for gap_record in gap_table.to_dict("records")
     ]
     return Conclusion(
@@ -656,7 +664,7 @@ def _list_external_forbidden_phrases(
     if chance_conclusion.answer != YES:
         forbidden_phrases.append(f"predicts {evaluation.cohort.label_name}")
     if decline_conclusion.answer != YES:
-        forbidden_phrases.append("performs as well as in the training study")
+        forbidden_phrases.append("performs as well as in its cross-validation")
     forbidden_phrases += [
         "works in every hospital",
         "the probability of one patient can be trusted",
@@ -684,6 +692,21 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
             f"Few participants: {with_and(small_class_texts)}; their scores are "
             "imprecise."
         )
+    rate_table = class_table(evaluation, evaluation.models[0], n_draws=tables.N_DRAWS)
+    if "sensitivity_low" in rate_table:
+        chance = 1 / cohort.table["label"].nunique()
+        is_unrecognized = (rate_table["people"] > 0) & (
+            rate_table["sensitivity_low"] <= chance
+        )
+        unrecognized_texts = [
+            f"{record['class']} ({record['sensitivity']:.2f})"
+            for record in rate_table[is_unrecognized].to_dict("records")
+        ]
+        if unrecognized_texts:
+            cautions.append(
+                "Sensitivity was not shown to be above chance for "
+                f"{with_and(unrecognized_texts)}."
+            )
     absent_class_names = _list_absent_classes(evaluation)
     if absent_class_names:
         cautions.append(f"Nobody has the class {with_and(absent_class_names)}.")
@@ -806,6 +829,13 @@ def left_out_text(evaluation: Evaluation) -> str:
     training_sentence = ""
     if is_external(evaluation) and _is_same_study(evaluation):
         n_people = evaluation.settings["external"]["n_excluded_training_people"]
+        left_out_flow = evaluation.cohort.flow().iloc[1:-1]
+        if left_out_flow["participants"].tolist() == [n_people]:
+            n_scans = int(left_out_flow["scans"].iloc[0])
+            return (
+                f"the {count(n_people, 'participant')} ({count(n_scans, 'scan')}) of "
+                f"the training{kept_text}."
+            )
         training_sentence = (
             f" {count(n_people, 'participant', 'were')} left out because they were in "
             "the training."

@@ -761,8 +761,12 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
             NO_CLAIM,
             caution_text,
         )
+    # Contrasts in the direction of the effect are positive here.
+    directed_contrasts = region_test_table["contrast"] * np.sign(
+        region_test_table["effect"]
+    )
     largest_row: Any = region_test_table.loc[
-        region_test_table["contrast_z"].fillna(-np.inf).idxmax()
+        directed_contrasts.fillna(-np.inf).idxmax()
     ]
     largest_statistic_text = (
         f"{name_regions([largest_row['region']], atlas)}"
@@ -789,7 +793,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         )
         claim_text = "No region was shown to stand out from connected regions."
         return RegionAnswer(question_text, answer_text, claim_text, caution_text)
-    largest_peak_row: Any = peak_table.loc[peak_table["contrast_z"].idxmax()]
+    largest_peak_row: Any = peak_table.loc[
+        directed_contrasts[peak_table.index].idxmax()
+    ]
     answer_text = (
         f"Yes, in {count(len(peak_region_names), 'region')}: "
         f"{name_regions(peak_region_names, atlas)}. The largest contrast of these is "

@@ -763,7 +763,7 @@ def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
         models of a difference, and the difference, of
         :func:`brainlsap.evaluation.added_value_table`. The covariates are subtracted
         from both together, and both together from the brain, as in
-        :func:`model_score_table`. Empty where these models were not run.
+        the table of scores. Empty where these models were not run.
     """
     test_table = added_value_comparison_table(evaluation)
     covariates_phrase = covariates_text(evaluation)
