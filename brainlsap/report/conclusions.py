@@ -938,7 +938,10 @@ def _scale_sentence(evaluation: Evaluation) -> str:
     source_sentence = ""
     if models_with_scales(evaluation):
         if not is_ranked_by_varied_scales(evaluation):
-            return " The report names no region by its scale."
+            return (
+                " A small scale means little averaging. The report names no region by "
+                "its scale."
+            )
         scale_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
         if scale_model_name != evaluation.models[0]:
             source_sentence = (
@@ -1827,7 +1830,9 @@ def _describe_gain(
         if partial_conclusion.high < MIN_LOG_CREDIT
     ]
     return (
-        "Any gain of the connectome over random connectomes is too small to count.",
+        "No gain of the connectome over random connectomes was found."
+        if min(conclusion.low for conclusion in partial_conclusions) <= 0
+        else "The gain over random connectomes is too small to count.",
         "The intervals exclude that it makes the data 20 times as probable as "
         f"{with_and(excluded_names)} connectomes do ({method_phrase}).",
     )
