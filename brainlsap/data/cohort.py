@@ -43,6 +43,7 @@ from brainlsap.data.participants import (
 )
 from brainlsap.data.reading_options import NO_CONNECTOME, ReadingOptions
 from brainlsap.data.tables import (
+    ID_COLUMNS,
     MISSING_CELLS,
     PEOPLE_COLUMNS,
     find_column_name,
@@ -263,7 +264,8 @@ class Cohort:
             Person of every scan; by default as a column `participant_id`, `subject` ...
             of `covariates` says (not one of yes and no, or that only counts rows while
             another repeats as ids do), or an index of pandas (`sub-01_ses-M12` and
-            `sub-01_ses-M24` are of one person), else everybody has one.
+            `sub-01_ses-M24` are of one person; whole numbers are row numbers, unless
+            the index has the name of an id), else everybody has one.
         covariates : DataFrame or mapping, optional
             Such as age, sex and site, with one entry per scan; of a table of people
             `table.loc[groups]`.
@@ -406,7 +408,7 @@ class Cohort:
             )
         if classes is None:
             findings = [*findings, *_note_class_order(class_order)]
-        are_people_unknown = groups is None and scan_name_index is None
+        are_people_unknown = groups is None and _has_only_row_numbers(scan_name_index)
         if groups is None:
             index_note = "not given, so participant IDs were read from the index"
             people_origin = NOT_GIVEN if are_people_unknown else index_note
@@ -1246,6 +1248,12 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
             )
     if not indexed_argument_names:
         return None
+    # An index with the name of an id says more than the same numbers without a name.
+    indexed_argument_names.sort(
+        key=lambda argument_name: _has_only_row_numbers(
+            index_by_argument[argument_name]
+        )
+    )
     argument_index, index_texts = (
         index_by_argument[indexed_argument_names[0]],
         index_texts_by_argument[indexed_argument_names[0]],
@@ -1274,6 +1282,21 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
         argument_index
         if argument_index.is_unique and not isinstance(argument_index, pd.RangeIndex)
         else None
+    )
+
+
+def _has_only_row_numbers(scan_name_index: pd.Index | None) -> bool:
+    """Return whether an index names nobody: whole numbers without the name of an id.
+
+    They have gaps where rows of a table were selected.
+    """
+    if scan_name_index is None:
+        return True
+    if not pd.api.types.is_integer_dtype(scan_name_index.dtype):
+        return False
+    index_names = [str(name) for name in scan_name_index.names if name is not None]
+    return not find_person_columns(index_names) and not find_column_name(
+        index_names, ID_COLUMNS
     )
 
 

@@ -14,6 +14,7 @@ import pytest
 from brainlsap.arrays import pack
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, read_connectome, read_study
+from brainlsap.data.cohort import NOT_GIVEN
 from brainlsap.data.reading_options import NO_CONNECTOME
 from brainlsap.data.stored_cohort import is_cohort_file
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
@@ -618,6 +619,32 @@ def test_an_index_of_scans_says_whose_they_are():
         Cohort.from_arrays(W, values, y, atlas=names)
     cohort = Cohort.from_arrays(W, values, y, groups=people, atlas=names)
     assert cohort.table["scan"][0] == "u_0"
+
+
+@pytest.mark.parametrize(
+    ("index", "are_people_known"),
+    [
+        (pd.Index([0, 2, 3, 5, 8, 9]), False),
+        (pd.Index([0, 2, 3, 5, 8, 9], name="row"), False),
+        (pd.Index([3, 1, 12, 7, 44, 6], name="RID"), True),
+        (pd.Index([3, 1, 12, 7, 44, 6], name="Pat_Nr"), True),
+        (pd.Index(["0003", "0001", "0012", "0007", "0044", "0006"]), True),
+    ],
+)
+def test_row_numbers_with_gaps_name_nobody(index, are_people_known):
+    """Selected rows of a table were taken for as many people."""
+    covariates = pd.DataFrame({"age": range(70, 76)}, index)
+    cohort = Cohort.from_arrays(
+        W, F, [*"xyzxyz"], covariates=covariates, atlas=[*"abcde"]
+    )
+    assert (cohort.provenance["people"] == NOT_GIVEN) is not are_people_known
+    assert ("every scan counts" in cohort.notes[-1]) is not are_people_known
+    assert cohort.table["scan"].tolist() == [*map(str, index)]
+    features = pd.DataFrame(F[..., 0], index.rename(None))
+    both = Cohort.from_arrays(
+        W, features, [*"xyzxyz"], covariates=covariates, atlas=[*"abcde"]
+    )
+    assert both.provenance["people"] == cohort.provenance["people"]
 
 
 def test_numbers_as_labels_are_said_to_be_ordered():
