@@ -87,6 +87,9 @@ _MOST_MISSPELT_PEOPLE = 2
 # In shorter words one letter often distinguishes two classes.
 _MIN_LETTERS = 5
 _KEY_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+# Largest distance in years of an age of a person from those of the visits: ages may be
+# rounded, and the first visit may be months after inclusion.
+_MAX_AGE_DISTANCE = 1.0
 # More values than this are of a continuous number, not of classes.
 _MOST_NUMBERS = 10
 
@@ -544,6 +547,13 @@ def list_scans(
             "labels of the sessions files were used"
         )
         omission_findings.append(Finding(message))
+    if visit_list.n_other_ages:
+        message = (
+            f"{count(visit_list.n_other_ages, 'person', 'have')} another age in "
+            f"{people_table_name} than in sub-*_sessions.tsv. The ages of the sessions "
+            "files were used"
+        )
+        omission_findings.append(Finding(message))
     if not visit_list.scans:
         exclusion_reasons = [f"{people_table_name} lists no scan"]
         n_excluded_scans = sum(
@@ -719,6 +729,8 @@ class _VisitList:
     n_without_baseline: int = 0
     n_contradictions: int = 0
     """Scans whose label differs between the tables of people and of visits."""
+    n_other_ages: int = 0
+    """People whose age in the table of people fits no visit."""
     fault_findings: list[Finding] = field(default_factory=list)
     left_out: list[LeftOutScan] = field(default_factory=list)
     """Scans of the tables that do not become scans of the cohort."""
@@ -871,6 +883,14 @@ def _list_visits(
             for column_name in record_by_visit[visit_key][1]
         )
         default_facts = person_facts | empty_visit_facts
+        if selected_visit_keys:
+            visit_list.n_other_ages += _has_other_age(
+                person_facts,
+                [
+                    record_by_visit[visit_key][1]
+                    for visit_key in listed_session_by_visit
+                ],
+            )
         for visit_key in selected_visit_keys:
             scan_key = (participant_id, visit_key)
             scan_name = f"{participant_name}_{session_by_visit[visit_key]}".rstrip("_")
@@ -905,6 +925,28 @@ def _list_visits(
                     *listed_session_by_visit.values()
                 ]
     return visit_list
+
+
+def _has_other_age(person_facts: Facts, facts_of_visits: Sequence[Facts]) -> bool:
+    """Return whether the age of a person is outside the ages of the person's visits."""
+    for column_name, age_text in person_facts.items():
+        if find_covariate_kind(column_name) != "age":
+            continue
+        person_age = pd.to_numeric(age_text, errors="coerce")
+        visit_ages = pd.to_numeric(
+            pd.Series(
+                [visit_facts.get(column_name) for visit_facts in facts_of_visits],
+                dtype=object,
+            ),
+            errors="coerce",
+        )
+        # Comparisons with an age that is not known are false.
+        if (
+            person_age < visit_ages.min() - _MAX_AGE_DISTANCE
+            or person_age > visit_ages.max() + _MAX_AGE_DISTANCE
+        ):
+            return True
+    return False
 
 
 def _find_sessions_faults(

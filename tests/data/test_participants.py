@@ -283,6 +283,28 @@ def test_several_visits_need_a_sessions_file_that_others_have(study, tiny, write
 
 
 @pytest.mark.parametrize(
+    ("ages", "is_noted"),
+    [
+        ("70.4 71.5", False),
+        ("66.9 68", True),
+        ("71.2 72", True),
+        ("n/a n/a", False),
+        ("n/a 70", False),
+    ],
+)
+def test_age_of_the_visit_wins_and_is_noted(study, tiny, write, ages, is_noted):
+    first, second = ages.split()
+    head = "session_id\tage"
+    sessions(write, "sub-01", f"ses-M00\t{first}\nses-M12\t{second}\n", head)
+    sessions(write, "sub-02", "ses-M00\t71\nses-M12\t72\n", head)
+    cohort = load_cohort(study, tiny, "fdg")
+    expected_ages = [0 if age == "n/a" else float(age) for age in (first, second)]
+    assert cohort.table["age"][:2].fillna(0).tolist() == expected_ages
+    note = "1 person has another age in participants.tsv than in sub-*_sessions.tsv"
+    assert any(one.startswith(note) for one in cohort.notes) == is_noted
+
+
+@pytest.mark.parametrize(
     "visits", ["21.12.20 03.04.21", "21122020 03042021", "09-2021 01-2022", "B A"]
 )
 def test_a_baseline_that_visits_do_not_tell_is_asked_for(study, tiny, write, visits):
