@@ -60,12 +60,24 @@ _YES_NO = (
 _DATE_CELL = re.compile(
     r"(19|20)\d\d[-./]?\d\d[-./]?\d\d.*|\d{1,2}[-./]\d{1,2}[-./]\d+.*"
 )
+# A day written with signs between its parts, which no id has: 17.05.2021, 2021-05-17.
+# With a hyphen the year has four digits, because ids are written as 01-02-03.
+_DAY, _MONTH = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])"
+_YEAR = r"(19|20)\d\d"
+_FULL_DATE = re.compile(
+    rf"({_YEAR}(?P<a>[-./]){_MONTH}(?P=a){_DAY}"
+    rf"|({_DAY}(?P<b>[-./]){_MONTH}|{_MONTH}(?P<c>[-./]){_DAY})[-./]{_YEAR}"
+    rf"|({_DAY}(?P<d>[./]){_MONTH}|{_MONTH}(?P<e>[./]){_DAY})[./]\d\d)"
+    r"([T ]+\d\d?:\d\d.*)?"
+)
 _WHOLE_NUMBER = re.compile(r"(\d+)(\.0+)?")
 # A person has at most this many scans.
 _MAX_SCANS = 12
 # A column of groups has at most this many values, each of at least so many scans.
 _MAX_GROUPS = 5
 _MIN_SCANS_PER_GROUP = 4
+# Of columns of numbers, at most this many are proposed: others are measurements.
+_MAX_NUMBER_COLUMNS = 3
 
 
 class IdChoice(NamedTuple):
@@ -185,6 +197,11 @@ def choose_id_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     if FREESURFER_HEAD.fullmatch(first_column_name):
         return IdChoice(first_column_name)
     person_choice = choose_person_column(cells_by_column)
+    cells_by_column = {
+        column_name: column_cells
+        for column_name, column_cells in cells_by_column.items()
+        if not are_dates(column_cells)
+    }
     if person_choice.column_name is not None or person_choice.problem:
         return person_choice
     name_by_letters = {
@@ -232,6 +249,11 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     nobody.
     """
     possible_id_columns = _find_possible_id_columns(cells_by_column)
+    number_column_names = [
+        column_name
+        for column_name in _find_number_columns(cells_by_column)
+        if column_name not in possible_id_columns
+    ]
     group_column_names = _find_group_columns(cells_by_column)
     for column_name in _find_index_columns(cells_by_column)[:1]:
         are_only_numbers = are_row_numbers(cells_by_column[column_name])
@@ -253,12 +275,17 @@ def _choose_saved_index(cells_by_column: Mapping[str, Cells]) -> IdChoice:
             return IdChoice(
                 None,
                 f"{sentence_start} only number the rows",
-                tuple(rival_column_names),
+                (*rival_column_names, *number_column_names),
             )
         if rival_column_names or not column_name or not are_only_numbers:
             return _choose_column_without_rivals(column_name, rival_column_names)
     problem_text = "no column was recognised as the column of participant IDs"
-    return IdChoice(None, problem_text, (*group_column_names, *possible_id_columns))
+    candidate_names = (
+        *group_column_names,
+        *possible_id_columns,
+        *number_column_names,
+    )
+    return IdChoice(None, problem_text, candidate_names)
 
 
 def _choose_column_without_rivals(
@@ -281,6 +308,22 @@ def _find_possible_id_columns(cells_by_column: Mapping[str, Cells]) -> list[str]
         for column_name in cells_by_column
         if _could_be_ids(column_name, cells_by_column)
     ]
+
+
+def _find_number_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
+    """Return the first columns of unknown names with whole numbers that never repeat.
+
+    They could be ids, but are no rivals of a column that is recognised.
+    """
+    number_column_names = [
+        column_name
+        for column_name, column_cells in cells_by_column.items()
+        if not _is_known_kind(column_name)
+        and len(column_cells) > 1
+        and len({*column_cells}) == len(column_cells)
+        and all(_WHOLE_NUMBER.fullmatch(cell_text or "") for cell_text in column_cells)
+    ]
+    return number_column_names[:_MAX_NUMBER_COLUMNS]
 
 
 def _find_group_columns(cells_by_column: Mapping[str, Cells]) -> list[str]:
@@ -313,6 +356,7 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
         column_name
         for column_name in column_names
         if column_name not in group_column_names
+        and not are_dates(cells_by_column[column_name])
     ]
     complete_column_names = [
         column_name
@@ -354,6 +398,15 @@ def choose_person_column(cells_by_column: Mapping[str, Cells]) -> IdChoice:
     return _choose_column_without_rivals(column_name, rival_column_names)
 
 
+def describe_id_column(column_name: str) -> str:
+    """Return the sentence that names the column that ids were read from."""
+    column_text = f"the column {column_name!r}" if column_name else "the first column"
+    return (
+        f"IDs were read from {column_text}; if this is not the ID, give "
+        f"{option_text('id_column')}"
+    )
+
+
 def is_index_column_name(column_name: str) -> bool:
     """Return whether programs give this column name to a saved row index."""
     return _INDEX_HEAD.fullmatch(column_name.strip()) is not None
@@ -386,6 +439,16 @@ def find_saved_index(cells_by_column: Mapping[str, Cells]) -> list[str]:
         for column_name in column_names
         if are_row_numbers(cells_by_column[column_name])
     ]
+
+
+def are_dates(column_cells: Cells) -> bool:
+    """Return whether all known cells are dates.
+
+    >>> are_dates(["17.05.2021", None]), are_dates(["20210517", "01-02-03"])
+    (True, False)
+    """
+    known_cells = [cell_text for cell_text in column_cells if cell_text]
+    return bool(known_cells) and all(map(_FULL_DATE.fullmatch, known_cells))
 
 
 def are_row_numbers(column_cells: Cells) -> bool:
@@ -621,9 +684,9 @@ def _is_noun_name(column_name: str, nouns: Sequence[str]) -> bool:
     return False
 
 
-def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
-    """Return whether a column of unknown name could hold ids."""
-    is_known_kind = (
+def _is_known_kind(column_name: str) -> bool:
+    """Return whether the name of a column says what its cells are."""
+    return (
         not {*_split_name_words(column_name)}.isdisjoint(_OTHER_WORDS)
         or find_covariate_kind(column_name) in COVARIATES
         or is_index_column_name(column_name)
@@ -631,7 +694,11 @@ def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> boo
         or find_column_name([column_name], (*PEOPLE_COLUMNS, *_SCAN_HEADS)) is not None
         or find_column_name([column_name], SESSION_COLUMNS) is not None
     )
-    if is_known_kind or not look_like_ids(cells_by_column[column_name]):
+
+
+def _could_be_ids(column_name: str, cells_by_column: Mapping[str, Cells]) -> bool:
+    """Return whether a column of unknown name could hold ids."""
+    if _is_known_kind(column_name) or not look_like_ids(cells_by_column[column_name]):
         return False
     # A person has one sex.
     sex_column_names = [

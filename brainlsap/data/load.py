@@ -44,7 +44,11 @@ from brainlsap.data.flow import (
     left_out_table,
     read_excluded_ids,
 )
-from brainlsap.data.id_columns import UserColumns, find_user_column
+from brainlsap.data.id_columns import (
+    UserColumns,
+    describe_id_column,
+    find_user_column,
+)
 from brainlsap.data.measures import (
     KNOWN_MEASURES,
     SUBCORTEX,
@@ -703,6 +707,7 @@ def _note_unlisted_people(
             feature_sources.study_files, people_table.scan_identities
         ):
             advice = f"Give the place of the ID with {option_text('pattern', pattern)}"
+        advice += f". {describe_id_column(people_table.id_column)}"
         feature_sources.id_mismatch_finding = Finding(
             "no person in the table has files. The IDs in the table look like "
             f"{first_listed_id!r}, and the IDs of files and folders like "

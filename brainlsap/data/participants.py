@@ -37,6 +37,7 @@ from brainlsap.data.flow import (
     format_leave_out_advice,
     match_exclusions,
 )
+from brainlsap.data.id_columns import describe_id_column
 from brainlsap.data.region_tables import ScanTable
 from brainlsap.data.tables import (
     MissingWords,
@@ -226,6 +227,7 @@ class _PeopleTable(NamedTuple):
     cells_by_column: Mapping[str, Sequence[str | None]]
     missing_words: MissingWords
     participant_id: str = ""
+    id_column: str | None = None
 
 
 def _find_people_tables(
@@ -239,6 +241,7 @@ def _find_people_tables(
             parsed_table.scan_identities,
             cells_by_column,
             parsed_table.missing_words,
+            id_column=parsed_table.id_column,
         )
     ]
     table_findings = list[Finding]()
@@ -346,6 +349,8 @@ def _add_people_rows(
                     "person"
                 )
                 advice = "Delete one of the rows"
+            if people_table.id_column is not None:
+                advice += f". {describe_id_column(people_table.id_column)}"
             row_findings.append(
                 Finding(
                     message,

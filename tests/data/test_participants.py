@@ -562,6 +562,34 @@ def test_a_saved_index_of_ids_is_read_and_one_that_counts_is_refused(two_tables,
         load_cohort(folder, tiny, **READ)
 
 
+@pytest.mark.parametrize("head", ["Scan", "id", "subject", ""])
+@pytest.mark.parametrize(
+    "date_format", ["%d.%m.%Y", "%m/%d/%Y", "%d.%m.%y", "%Y-%m-%d", "%Y-%m-%d 00:00:00"]
+)
+def test_dates_are_no_ids_and_numbers_are_proposed(two_tables, tiny, head, date_format):
+    folder, values = two_tables("", range(7, 79, 3), "Fall", counters=())
+    people = pd.read_csv(folder / "participants.csv")
+    days = pd.date_range("2021-05-17", periods=N_PEOPLE, freq="9D")
+    people.insert(0, head, days.strftime(date_format))
+    people.to_csv(folder / "participants.csv", index=False)
+    with pytest.raises(FileFormatError, match=r"IDs: 'Fall'\. .*id_column="):
+        load_cohort(folder, tiny, **READ)
+    cohort = load_cohort(folder, tiny, **READ, id_column="Fall")
+    np.testing.assert_array_equal(cohort.features[..., 0], values)
+
+
+def test_ids_with_signs_are_no_dates(two_tables, tiny):
+    ids = [f"{1 + k % 3:02d}-{1 + k % 2:02d}-{k:02d}" for k in range(N_PEOPLE)]
+    folder, _ = two_tables("", ids, "Scan", counters=())
+    assert load_cohort(folder, tiny, **READ).groups.tolist() == ids
+
+
+def test_errors_on_ids_name_the_column(two_tables, tiny):
+    folder, _ = two_tables("", [*CODES[:-1], CODES[0]], "Scan", counters=())
+    with refused(r"from the column 'Scan'; if this is not the ID, give id_column="):
+        load_cohort(folder, tiny, **READ)
+
+
 @pytest.fixture
 def visits(tmp_path, tiny):
     """Return a function that writes one table of twelve people with two visits each."""
