@@ -19,7 +19,7 @@ from brainlsap.evaluation import (
     subgroup_gaps,
     subgroup_table,
 )
-from brainlsap.evaluation.comparison import class_table, independent_difference
+from brainlsap.evaluation.comparison import independent_difference
 from brainlsap.evaluation.confounds import describe_learned_sites
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
 from brainlsap.evaluation.leakage import Check, check_title
@@ -692,7 +692,7 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
             f"Few participants: {with_and(small_class_texts)}; their scores are "
             "imprecise."
         )
-    rate_table = class_table(evaluation, evaluation.models[0], n_draws=tables.N_DRAWS)
+    rate_table = tables.class_rate_number_table(evaluation, evaluation.models[0])
     if "sensitivity_low" in rate_table:
         chance = 1 / cohort.table["label"].nunique()
         is_unrecognized = (rate_table["people"] > 0) & (

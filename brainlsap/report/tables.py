@@ -1120,6 +1120,12 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
     )
 
 
+@lru_cache(maxsize=4)  # hashed by identity; the table and a caution use it
+def class_rate_number_table(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
+    """Return the rates of every class with the draws of bootstrap of reports."""
+    return comparison.class_table(evaluation, model_name, N_DRAWS)
+
+
 def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.DataFrame:
     """Return sensitivity, specificity, predictive values and AUC of every class.
 
@@ -1137,9 +1143,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         (positive and negative predictive value) and AUC (against the rest, mean over
         folds) as "estimate [low, high]", 95% intervals over people.
     """
-    rate_table = comparison.class_table(
-        evaluation, model or evaluation.models[0], N_DRAWS
-    )
+    rate_table = class_rate_number_table(evaluation, model or evaluation.models[0])
     title_by_column = {
         rate_name: CLASS_RATE_TITLES.get(rate_name, rate_name)
         for rate_name in rate_table
