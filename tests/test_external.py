@@ -611,17 +611,22 @@ def test_sets_and_their_coverage_are_in_the_evaluation(model, sites, evaluation)
         assert row["coverage"] == pytest.approx(expected[row["class"]])
 
 
-@pytest.mark.parametrize("is_low", [True, False])
-def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, is_low):
-    external_facts = evaluation.settings["external"]
-    coverage = [row | {"high": 0.95} for row in external_facts["coverage"]]
-    calibration = [
+def make_calibrated_rows(rows):
+    """Return rows of calibration in which no slope and no intercept is wrong."""
+    return [
         row
         | {"slope": 1.0, "slope_low": 0.8, "slope_high": 1.2, "p_slope": 0.9}
         | {"intercept": 0.0, "intercept_low": -1, "intercept_high": 1}
         | {"p_intercept": 0.9}
-        for row in external_facts["calibration"]
+        for row in rows
     ]
+
+
+@pytest.mark.parametrize("is_low", [True, False])
+def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, is_low):
+    external_facts = evaluation.settings["external"]
+    coverage = [row | {"high": 0.95} for row in external_facts["coverage"]]
+    calibration = make_calibrated_rows(external_facts["calibration"])
     coverage[1]["high"] = 0.8 if is_low else 0.95
     interval = (2, 1.5, 2.5) if is_low else (0, -0.5, 0.5)
     calibration[2] |= dict(
@@ -640,13 +645,7 @@ def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, i
 
 def test_one_interval_of_ten_that_misses_is_not_called_an_error(evaluation):
     external_facts = evaluation.settings["external"]
-    calibration = [
-        row
-        | {"slope": 1.0, "slope_low": 0.8, "slope_high": 1.2, "p_slope": 0.9}
-        | {"intercept": 0.0, "intercept_low": -1, "intercept_high": 1}
-        | {"p_intercept": 0.9}
-        for row in external_facts["calibration"]
-    ]
+    calibration = make_calibrated_rows(external_facts["calibration"])
     calibration[1] |= {"intercept": -1.0, "intercept_low": -1.9, "intercept_high": -0.1}
     facts = external_facts | {"calibration": calibration}
     settings = evaluation.settings | {"external": facts}
