@@ -1222,12 +1222,14 @@ def _covariates_score_sentence(evaluation: Evaluation, main_accuracy: float) -> 
     covariates_only_score = tables.score_interval_table(
         evaluation, ADDED_VALUE_MODELS[0]
     ).loc["balanced_accuracy", "estimate"]
-    covariates_phrase = capitalize_first(tables.covariates_text(evaluation))
+    n_covariates = len(evaluation.settings["covariates"])
+    together_or_alone = "together" if n_covariates > 1 else "alone"
+    verb = verb_form(n_covariates, "score")
     chance_score = 1 / len(evaluation.cohort.classes)
-    verb = verb_form(len(evaluation.settings["covariates"]), "score")
     return (
-        f"{covariates_phrase} alone {verb} {covariates_only_score:.3f} (chance "
-        f"{chance_score:.3f}); {evaluation.models[0]} scores {main_accuracy:.3f}."
+        f"{evaluation.models[0]} scores {main_accuracy:.3f}; "
+        f"{tables.covariates_text(evaluation)} {together_or_alone} {verb} "
+        f"{covariates_only_score:.3f} in a linear model (chance {chance_score:.3f})."
     )
 
 
@@ -1253,7 +1255,10 @@ def _list_covariate_sentences(
         if covariate_name in score_by_covariate
     ]
     if score_texts:
-        sentences.append(f"Scores alone in the audit: {', '.join(score_texts)}.")
+        sentences.append(
+            "Scores of single variables in the leakage audit, which divides numbers "
+            f"into groups: {', '.join(score_texts)}."
+        )
     uncompared_covariates = _list_uncompared_covariates(evaluation)
     if uncompared_covariates:
         names_text = with_and(uncompared_covariates)
@@ -1284,8 +1289,8 @@ def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
     if not difference_texts:
         return ""
     return (
-        f"In the leakage audit, classes differ in {with_and(difference_texts)}, "
-        "without correction."
+        f"Classes differ in {with_and(difference_texts)} in the leakage audit, without "
+        "correction."
     )
 
 
@@ -1807,7 +1812,6 @@ def _describe_gain(
     gain_answer: str, partial_conclusions: Sequence[Conclusion]
 ) -> tuple[str, str]:
     """Return whether the connectome helps, in words, and the basis of the answer."""
-    method_phrase = "90% intervals, one common scale for all regions"
     if gain_answer == "yes":
         return (
             "The connectome adds more information than random connectomes.",
@@ -1815,27 +1819,42 @@ def _describe_gain(
             "and with rewired connectomes (one common scale for all regions; 90% "
             "intervals above 0).",
         )
+    verdict_texts = [
+        f"{partial_conclusion.verdict} against {reference_name}"
+        for reference_name, partial_conclusion in zip(
+            ("no connectome", *(f"{name} connectomes" for name in RANDOM_CONNECTOMES)),
+            partial_conclusions,
+            strict=True,
+        )
+    ]
+    verdict_sentence = (
+        "Verdicts on the gain of the study's connectome (one common scale for all "
+        f"regions; 90% intervals): {with_and(verdict_texts)}."
+    )
     if gain_answer == "unclear":
         return (
             "The data cannot tell whether the connectome helps more than random "
             "connectomes.",
-            "That it makes the data 20 times as probable is neither shown nor excluded "
-            f"({method_phrase}).",
+            verdict_sentence,
         )
-    excluded_names = [
-        connectome_name
-        for connectome_name, partial_conclusion in zip(
-            RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
-        )
-        if partial_conclusion.high < MIN_LOG_CREDIT
-    ]
-    return (
-        "No gain of the connectome over random connectomes was found."
+    names_by_is_excluded: dict[bool, list[str]] = {True: [], False: []}
+    for connectome_name, partial_conclusion in zip(
+        RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
+    ):
+        is_excluded = partial_conclusion.high < MIN_LOG_CREDIT
+        names_by_is_excluded[is_excluded].append(connectome_name)
+    excluded_text = f"{with_and(names_by_is_excluded[True])} connectomes"
+    reason_text = (
+        f"No gain of the connectome over {excluded_text} was found"
         if min(conclusion.low for conclusion in partial_conclusions) <= 0
-        else "The gain over random connectomes is too small to count.",
-        "The intervals exclude that it makes the data 20 times as probable as "
-        f"{with_and(excluded_names)} connectomes do ({method_phrase}).",
+        else f"The gain over {excluded_text} is too small to count"
     )
+    if names_by_is_excluded[False]:
+        reason_text += (
+            f"; a gain over {with_and(names_by_is_excluded[False])} connectomes is "
+            "neither shown nor excluded"
+        )
+    return f"{reason_text}.", verdict_sentence
 
 
 def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:

@@ -78,8 +78,8 @@ NETWORK_PHRASES = {
         "mean than random connectomes do"
     ),
     "no": (
-        "If the connectome adds more information to the regions' own values and their "
-        "mean than random connectomes do, the difference is too small to count"
+        "No gain over random connectomes that would count was found in the information "
+        "that the connectome adds to the regions' own values and their mean"
     ),
     "unclear": (
         "It is unclear whether the connectome adds more information to the regions' "
@@ -94,8 +94,8 @@ OWN_PHRASES = {
         "another participant"
     ),
     "no": (
-        "If a participant's own connectome adds more information than the connectome "
-        "of another participant, the difference is too small to count"
+        "No gain that would count was found of a participant's own connectome over "
+        "the connectome of another participant"
     ),
     "unclear": (
         "It is unclear whether a participant's own connectome adds more information "
@@ -436,12 +436,12 @@ def _lead_phrase(gain_verdict: Verdict) -> str:
         spread_text(bound, n_digits=1)
         for bound in (gain_verdict.low, gain_verdict.high)
     )
-    direction = "more" if gain_verdict.lead >= 0 else "less"
+    interval_text = f"(90% interval of the difference {low_text} to {high_text})"
     lead_text = spread_text(abs(gain_verdict.lead), n_digits=1)
-    return (
-        f"{lead_text} {direction} (90% interval of the difference {low_text} to "
-        f"{high_text}) than"
-    )
+    if abs(gain_verdict.lead) < 0.05:
+        return f"about as large {interval_text} as"
+    direction = "more" if gain_verdict.lead > 0 else "less"
+    return f"{lead_text} {direction} {interval_text} than"
 
 
 def chosen_ridges_text(evaluation: Evaluation) -> str:
