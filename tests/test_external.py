@@ -39,7 +39,7 @@ from brainlsap.evaluation import (
     leave_one_out_splits,
     make_models,
 )
-from brainlsap.evaluation.subgroups import case_mix_table
+from brainlsap.evaluation.subgroups import case_mix_table, subgroup_table
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.external import ALL_CLASSES
 from brainlsap.findings import FAULTY, NO_LABEL
@@ -56,6 +56,7 @@ from brainlsap.report import (
     read_results,
     supplement_text,
 )
+from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import draw_external_conclusions, left_out_text
 from brainlsap.report.tables import model_score_table
 from brainlsap.simulation import write_study_folder
@@ -813,3 +814,30 @@ def test_swapped_sides_are_on_the_first_screen(evaluation):
     assert conclusions.answers[4].verdict == "WARNING"
     assert "fdg: left and right" in conclusions.answers[4].sentence
     assert conclusions.may_write.startswith("Nothing")
+
+
+def test_no_text_says_that_a_column_without_scores_was_scored(evaluation):
+    table = evaluation.cohort.table
+    is_first = table["participant"].isin(sorted(set(table["participant"]))[::2])
+    towns = np.where(
+        table["label"] == "CN", "north", np.where(is_first, "east", "west")
+    )
+    cohort = replace(evaluation.cohort, table=table.assign(town=towns))
+    settings = evaluation.settings | {"subgroups": ["sex", "town"]}
+    divided = replace(evaluation, cohort=cohort, settings=settings)
+    scores = subgroup_table(divided).groupby("column")["balanced_accuracy"].count()
+    assert scores.to_dict() == {"sex": 1, "town": 0}
+    answer = draw_external_conclusions(divided).answers[5]
+    assert "Not compared by town: " in answer.sentence
+    checklist = checklist_table(
+        divided, ["tables/subgroups.tsv", "report.html#scores"]
+    ).set_index("item")
+    texts = [*supplement_text(divided), *checklist.loc[["14", "23a"], "value"]]
+    scored_text = "in groups of participants by sex (1 of 2 groups)."
+    texts = [text for text in texts if scored_text in text]
+    assert len(texts) == 3
+    assert all("It was not computed by town (" in text for text in texts)
+    unscored = replace(divided, settings=settings | {"subgroups": ["town"]})
+    assert "by town" not in " ".join(supplement_text(unscored))
+    states = checklist_table(unscored, ["tables/subgroups.tsv"]).set_index("item")
+    assert states.loc["14", "state"] == "for the authors"

@@ -16,7 +16,7 @@ with the variances :math:`v_i` of the groups; columns share the error by Bonferr
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.exceptions import ParameterError, check_choice
-from brainlsap.text import option_text
+from brainlsap.text import listed, option_text, with_and
 
 COUNTED_KINDS = ("sex", "site", "scanner")
 """Kinds of covariates whose values are counted."""
@@ -52,9 +52,18 @@ MIN_SCORED_OF_CLASS = 2
 
 TOO_FEW_PEOPLE = f"fewer than {MIN_PEOPLE_OF_GROUP} people"
 TOO_FEW_CLASSES = (
-    f"fewer than two classes have at least {MIN_SCORED_OF_CLASS} people in every group"
+    f"fewer than two classes have at least {MIN_SCORED_OF_CLASS} people in this group"
 )
-"""Reasons for which a group has no score."""
+"""Reasons for which a group alone has no score."""
+
+_REASON_BY_NOTE = {
+    TOO_FEW_PEOPLE: f"every group has {TOO_FEW_PEOPLE}",
+    TOO_FEW_CLASSES: (
+        "in every group, fewer than two classes have at least "
+        f"{MIN_SCORED_OF_CLASS} people"
+    ),
+}
+"""Why a column has no score, if this is the reason for all of its groups."""
 
 # Level of the intervals, and draws of the largest difference.
 _ALPHA = 0.05
@@ -442,7 +451,9 @@ def subgroup_table(
     for column_name, column_counts in _make_counts_by_column(
         evaluation, columns, model
     ).items():
-        group_by_person, counts_by_group, class_names, chance_score = column_counts
+        group_by_person, counts_by_group, class_names, chance_score, note_by_group = (
+            column_counts
+        )
         pooled_accuracy = np.nan
         if counts_by_group:
             stacked_count_arrays = map(
@@ -463,9 +474,7 @@ def subgroup_table(
             table_record["all_groups"] = pooled_accuracy
             table_record["chance"] = chance_score
             table_record |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
-            table_record["note"] = (
-                TOO_FEW_PEOPLE if n_people < MIN_PEOPLE_OF_GROUP else TOO_FEW_CLASSES
-            )
+            table_record["note"] = note_by_group.get(str(group_name), "")
             if group_name in counts_by_group:
                 group_counts = counts_by_group[group_name]
                 table_record["people"] = group_counts.n_people
@@ -476,7 +485,6 @@ def subgroup_table(
                 table_record["high"] = min(
                     1.0, group_score.interval_center + half_width
                 )
-                table_record["note"] = ""
             table_records.append(table_record)
     column_names = ["column", "group", "people", "classes", "balanced_accuracy"]
     column_names += ["low", "high", "all_groups", "chance", "note"]
@@ -512,10 +520,11 @@ def subgroup_gaps(
     for column_name, column_counts in _make_counts_by_column(
         evaluation, columns, model
     ).items():
-        _, counts_by_group, class_names, _ = column_counts
+        counts_by_group = column_counts.counts_by_group
+        n_classes = len(column_counts.class_names)
         if len(counts_by_group) > 1:
             group_scores_by_column[column_name] = {
-                group_name: group_counts.compute_score(1 / len(class_names))
+                group_name: group_counts.compute_score(1 / n_classes)
                 for group_name, group_counts in counts_by_group.items()
             }
     gap_records = []
@@ -550,6 +559,8 @@ class _ColumnCounts(NamedTuple):
     class_names: tuple[str, ...]
     chance_score: float
     """Expected score of the scored groups for permuted labels; NaN without groups."""
+    note_by_group: dict[str, str]
+    """Why a group has no score, for every group without one."""
 
 
 def _make_counts_by_column(
@@ -587,8 +598,8 @@ def _make_column_counts(
 
 def _count_scored_groups(
     evaluation: Evaluation, group_by_person: pd.Series, model_name: str | None
-) -> tuple[dict[str, _GroupCounts], tuple[str, ...], float]:
-    """Return counts of the scored groups, classes that count, and score by chance."""
+) -> tuple[dict[str, _GroupCounts], tuple[str, ...], float, dict[str, str]]:
+    """Return all fields of :class:`_ColumnCounts` after the groups."""
     model_name = evaluation.models[0] if model_name is None else model_name
     check_choice("model", model_name, evaluation.models)
     fit_table, prediction_table = evaluation.fits, evaluation.predictions
@@ -596,8 +607,12 @@ def _count_scored_groups(
         fit_table.loc[fit_table["model"] == model_name, "failed"] != ""
     ).any()
     model_prediction_table = prediction_table[prediction_table["model"] == model_name]
+    n_people_by_group = {
+        str(group_name): int(n_people)
+        for group_name, n_people in group_by_person.value_counts(sort=False).items()
+    }
     if has_failed_fit or model_prediction_table.empty:
-        return {}, (), np.nan
+        return {}, (), np.nan, dict.fromkeys(n_people_by_group, "the model failed")
     correct_flag_groups = model_prediction_table.assign(
         is_correct=model_prediction_table["truth"]
         == model_prediction_table["predicted"]
@@ -610,16 +625,28 @@ def _count_scored_groups(
     )
     group_by_row = group_by_person.reindex(correct_count_table.index)
     class_mask_by_group: dict[str, np.ndarray] = {}
-    for group_name, n_people in group_by_person.value_counts(sort=False).items():
+    note_by_group: dict[str, str] = {}
+    for group_name, n_people in n_people_by_group.items():
         n_people_by_class = (
             prediction_count_table[group_by_row == group_name] > 0
         ).sum()
         is_scored_class = n_people_by_class.to_numpy() >= MIN_SCORED_OF_CLASS
-        if n_people >= MIN_PEOPLE_OF_GROUP and is_scored_class.sum() > 1:
-            class_mask_by_group[str(group_name)] = is_scored_class
+        if n_people < MIN_PEOPLE_OF_GROUP:
+            note_by_group[group_name] = TOO_FEW_PEOPLE
+        elif is_scored_class.sum() < 2:
+            note_by_group[group_name] = TOO_FEW_CLASSES
+        else:
+            class_mask_by_group[group_name] = is_scored_class
+    if not class_mask_by_group:
+        return {}, (), np.nan, note_by_group
     is_common_class = np.logical_and.reduce(list(class_mask_by_group.values()))
-    if not class_mask_by_group or is_common_class.sum() < 2:
-        return {}, (), np.nan
+    if is_common_class.sum() < 2:
+        common_class_names = list(correct_count_table.columns[is_common_class])
+        common_note = _write_common_classes_note(
+            common_class_names, class_mask_by_group, note_by_group
+        )
+        note_by_group |= dict.fromkeys(class_mask_by_group, common_note)
+        return {}, (), np.nan, note_by_group
     counts_by_group = {
         group_name: _GroupCounts(
             correct_count_table.loc[
@@ -636,7 +663,68 @@ def _count_scored_groups(
     chance_score = _compute_chance_score(
         model_prediction_table, group_by_row.index[is_scored_person], class_names
     )
-    return counts_by_group, class_names, chance_score
+    return counts_by_group, class_names, chance_score, note_by_group
+
+
+def _write_common_classes_note(
+    common_class_names: Sequence[str],
+    large_groups: Collection[str],
+    small_groups: Collection[str],
+) -> str:
+    """Return why groups that could be scored alone have fewer than two common classes.
+
+    >>> _write_common_classes_note(["AD"], ["a", "b"], [])
+    'only AD has at least 2 people in every group'
+    >>> _write_common_classes_note([], ["a", "b"], ["c"])
+    'no class has at least 2 people in all of the groups a and b'
+    """
+    subject = f"only {common_class_names[0]}" if common_class_names else "no class"
+    place = "every group"
+    if small_groups:
+        place = f"all of the groups {with_and(large_groups)}"
+    return f"{subject} has at least {MIN_SCORED_OF_CLASS} people in {place}"
+
+
+def scored_columns_table(evaluation: Evaluation) -> pd.DataFrame:
+    """Return which columns of groups have scores, and why others have none.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        As of :func:`subgroup_table`.
+
+    Returns
+    -------
+    DataFrame
+        One row per column: column, n_groups, n_scored (groups), and reason, which is
+        empty if a group has a score.
+    """
+    column_records: list[dict[str, Any]] = []
+    for column_name, group_table in subgroup_table(evaluation).groupby(
+        "column", sort=False
+    ):
+        is_scored = group_table["note"] == ""
+        reason = ""
+        if not is_scored.any():
+            groups_by_note = group_table.groupby("note", sort=False)["group"]
+            reason = "; ".join(
+                f"{listed(note_groups, 3)}: {note}"
+                for note, note_groups in groups_by_note
+            )
+            if len(groups_by_note) == 1:
+                note = group_table["note"].iloc[0]
+                reason = _REASON_BY_NOTE.get(note, note)
+        column_records.append(
+            {
+                "column": column_name,
+                "n_groups": len(group_table),
+                "n_scored": int(is_scored.sum()),
+                "reason": reason,
+            }
+        )
+    return pd.DataFrame(
+        column_records, columns=["column", "n_groups", "n_scored", "reason"]
+    )
 
 
 def _compute_chance_score(

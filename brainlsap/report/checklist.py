@@ -237,15 +237,6 @@ def _name_version(evaluation: Evaluation) -> str:
     )
 
 
-def _name_subgroups(evaluation: Evaluation) -> str:
-    column_names = dict.fromkeys(subgroup_table(evaluation)["column"])
-    return (
-        f"The model was scored in groups by {with_and(column_names)}."
-        if column_names
-        else ""
-    )
-
-
 def _describe_performance(evaluation: Evaluation) -> str:
     model_name = evaluation.models[0]
     estimate_and_bounds = tables.score_interval_table(evaluation, model_name).loc[
@@ -256,7 +247,7 @@ def _describe_performance(evaluation: Evaluation) -> str:
         f"{model_name}: balanced accuracy {interval_phrase}, 95% interval over "
         "participants."
     )
-    return f"{score_sentence} {_name_subgroups(evaluation)}".strip()
+    return f"{score_sentence} {tables.scored_subgroups_sentences(evaluation)}".strip()
 
 
 PAGE_FILE = "report.html"
@@ -499,7 +490,7 @@ ITEMS = (
         "Fairness",
         BOTH,
         "State why these groups were chosen, and other approaches to fairness.",
-        _name_subgroups,
+        tables.scored_subgroups_sentences,
         _SUBGROUPS,
     ),
     ChecklistItem(

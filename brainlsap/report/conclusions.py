@@ -29,6 +29,7 @@ from brainlsap.evaluation.ranking import (
     FEWEST_PERMUTATIONS,
     models_with_scales,
 )
+from brainlsap.evaluation.subgroups import scored_columns_table
 from brainlsap.findings import (
     BASELINE,
     CLASSES,
@@ -577,17 +578,25 @@ def judge_subgroups(evaluation: Evaluation) -> Conclusion:
     """Answer whether the score of a stored model is equal in groups of people."""
     question_text = "Equal in subgroups?"
     gap_table = subgroup_gaps(evaluation)
+    column_table = scored_columns_table(evaluation)
+    uncompared_sentences = [
+        f"Not compared by {column_record['column']}: "
+        f"{column_record['reason'] or 'only one group could be scored'}."
+        for column_record in column_table.to_dict("records")
+        if column_record["n_scored"] < 2
+    ]
     if gap_table.empty:
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            "No column of the table of participants has two groups that could be "
-            "scored.",
+            " ".join(uncompared_sentences)
+            or "No column of the table of participants has two groups.",
             label=NOT_TESTED,
         )
     gap_sentences = _list_subgroup_gaps(evaluation)
     if gap_sentences:
-        return Conclusion(question_text, NO, " ".join(gap_sentences))
+        sentence = " ".join([*gap_sentences, *uncompared_sentences])
+        return Conclusion(question_text, NO, sentence)
     classes_by_column = (
         subgroup_table(evaluation)
         .query("classes != ''")
@@ -604,8 +613,14 @@ def judge_subgroups(evaluation: Evaluation) -> Conclusion:
     return Conclusion(
         question_text,
         NOT_SHOWN,
-        f"Largest differences between groups: {'; '.join(gap_texts)}. The intervals "
-        "include 0, so neither a difference nor equal scores are shown.",
+        " ".join(
+            [
+                f"Largest differences between groups: {'; '.join(gap_texts)}. The "
+                "intervals include 0, so neither a difference nor equal scores are "
+                "shown.",
+                *uncompared_sentences,
+            ]
+        ),
         label=UNCLEAR,
     )
 

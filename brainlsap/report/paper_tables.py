@@ -111,7 +111,8 @@ PAPER_TEXTS = {
     ),
     "subgroups": PaperText(
         "Balanced accuracy in groups of participants",
-        "All groups of a column are scored on the classes that occur in every group. "
+        "All groups of a column are scored on the classes with at least two "
+        "participants in every scored group. "
         "The number of participants of a group includes only these classes. Scores "
         "have 95% intervals over participants. The intervals of the largest "
         "differences are simultaneous for all pairs of groups of all columns.",

@@ -29,6 +29,7 @@ from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_
 from brainlsap.evaluation.subgroups import (
     MIN_PEOPLE_OF_GROUP,
     TOO_FEW_PEOPLE,
+    scored_columns_table,
     subgroup_gaps,
     subgroup_table,
 )
@@ -1118,6 +1119,34 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
     return _add_remark_columns(
         pd.DataFrame(table_records, columns=column_names), evaluation
     )
+
+
+def scored_subgroups_sentences(evaluation: Evaluation) -> str:
+    """Return in which groups of people the first model was scored, and why not in all.
+
+    Empty if no group has a score.
+    """
+    column_table = scored_columns_table(evaluation)
+    scored_columns = [
+        column_record["column"]
+        if column_record["n_scored"] == column_record["n_groups"]
+        else f"{column_record['column']} ({column_record['n_scored']} of "
+        f"{column_record['n_groups']} groups)"
+        for column_record in column_table.query("n_scored > 0").to_dict("records")
+    ]
+    if not scored_columns:
+        return ""
+    unscored_columns = [
+        f"{column_record['column']} ({column_record['reason']})"
+        for column_record in column_table.query("n_scored == 0").to_dict("records")
+    ]
+    sentence = (
+        f"The score of {evaluation.models[0]} was computed in groups of participants "
+        f"by {with_and(scored_columns)}."
+    )
+    if unscored_columns:
+        sentence += f" It was not computed by {with_and(unscored_columns)}."
+    return sentence
 
 
 @lru_cache(maxsize=4)  # hashed by identity; the table and a caution use it

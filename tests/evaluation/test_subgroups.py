@@ -16,6 +16,7 @@ from brainlsap.evaluation.subgroups import (
     TOO_FEW_CLASSES,
     TOO_FEW_PEOPLE,
     group_people,
+    scored_columns_table,
 )
 from brainlsap.exceptions import ParameterError
 
@@ -130,6 +131,25 @@ def test_scores_are_over_the_classes_that_all_scored_groups_have():
     (gap,) = subgroup_gaps(evaluation).to_dict("records")
     assert {gap["higher"], gap["lower"]} == {"a", "b"}
     assert (table["chance"] == 1 / 2).all()
+
+
+def test_columns_without_scores_say_which_class_alone_is_common():
+    sites = np.repeat(["a", "b", "c"], [12, 12, 12])
+    labels = ["AD"] * 6 + ["CN"] * 6 + ["AD"] * 6 + ["MCI"] * 6
+    labels = np.array(labels + ["AD"] * 11 + ["CN"])
+    sexes = ["F"] * 29 + ["M"] * 7
+    evaluation = draw_evaluation(sites, labels, labels == "AD", "site", sex=sexes)
+    table = subgroup_table(evaluation, "site").set_index("group")
+    assert table["balanced_accuracy"].isna().all()
+    assert table.loc["c", "note"] == TOO_FEW_CLASSES  # for a reason of its own
+    assert table.loc["a", "note"].startswith("only AD has at least 2 people in all of")
+    assert "a and b" in table.loc["b", "note"]
+    columns = scored_columns_table(evaluation).set_index("column")
+    assert columns["n_scored"].to_dict() == {"site": 0, "sex": 1}
+    assert columns["n_groups"].to_dict() == {"site": 3, "sex": 2}
+    assert "only AD" in columns.loc["site", "reason"]
+    assert TOO_FEW_CLASSES in columns.loc["site", "reason"]
+    assert columns.loc["sex", "reason"] == ""
 
 
 def test_chance_of_a_group_is_that_of_exchanged_labels():
