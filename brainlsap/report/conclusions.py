@@ -935,15 +935,17 @@ def method_text(evaluation: Evaluation) -> str:
         ):
             equivalent_model_text = "a ridge regression that uses no connectome"
         unused_network_sentence = (
-            " The network has no weight in any fold. All predictions come from "
+            " The network has no weight in any fold, so all predictions come from "
             f"{equivalent_model_text}."
         )
     folds_text = f"{study_settings['n_folds']}-fold cross-validation"
     unit_noun = "scan" if study_settings["people_shared"] else "participant"
-    definition_text = f" is {method_title}, and" if method_title else ""
+    definition_sentence = (
+        f" {main_model_name} is {method_title}." if method_title else ""
+    )
     return (
-        f"{main_model_name}{definition_text} was tested by {folds_text} with folds "
-        f"divided by {unit_noun}.{ridge_sentence}{unused_network_sentence}"
+        f"{main_model_name} was tested by {folds_text} with folds divided by "
+        f"{unit_noun}.{definition_sentence}{ridge_sentence}{unused_network_sentence}"
         f"{scale_sentence}"
     )
 
@@ -1271,8 +1273,8 @@ def _list_covariate_sentences(
     ]
     if score_texts:
         sentences.append(
-            "Scores of single variables in the leakage audit, which divides numbers "
-            f"into groups: {', '.join(score_texts)}."
+            "Scores of single variables in the audit, by groups of their values: "
+            f"{', '.join(score_texts)}."
         )
     uncompared_covariates = _list_uncompared_covariates(evaluation)
     if uncompared_covariates:
@@ -1472,10 +1474,11 @@ def judge_probabilities(
     ]
     error_text = tables.calibration_error_text(evaluation)
     sentences = [
-        "The probabilities of the predicted classes and the shares of correct "
-        f"predictions differ by {error_text} on average (calibration error, 95%)."
+        "On average, the probabilities of the predicted classes and the shares of "
+        f"correct predictions differ by {error_text} (calibration error, 95%)."
     ]
-    label, reason_text = NOT_TESTED, "No other sample or clinic was tested."
+    label = NOT_TESTED
+    reason_text = "Only the average over this sample was tested, and no other clinic."
     smallest_error = lower_bound if np.isfinite(lower_bound) else error
     if smallest_error > MAX_CALIBRATION_ERROR:
         label = NO
@@ -1490,8 +1493,10 @@ def judge_probabilities(
         sentences.append(
             f"Probabilities assume {phrase_prior(class_prior)}{clinic_clause}."
         )
+    sentences.append(less_probable_predictions_text(evaluation))
+    sentence = " ".join(filter(None, sentences))
     return Conclusion(
-        question_text, NOT_SHOWN, " ".join(sentences), reason=reason_text, label=label
+        question_text, NOT_SHOWN, sentence, reason=reason_text, label=label
     )
 
 

@@ -339,7 +339,7 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     assert judge_network(study) is None
     unused = judge_network(add_network(study, [0, 0, 0]))
     assert (unused.answer, unused.verdict) == (NOT_SHOWN, NOT_USED)
-    unused_clause = "no weight in any fold. All predictions come from "
+    unused_clause = "all predictions come from "
     texts = [
         method_text(add_network(study, weights)) for weights in ([0] * 3, [0, 1, 0])
     ]
