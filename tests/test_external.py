@@ -58,6 +58,7 @@ from brainlsap.report import (
 )
 from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import draw_external_conclusions, left_out_text
+from brainlsap.report.external import make_external_tables
 from brainlsap.report.tables import model_score_table
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page
@@ -655,6 +656,24 @@ def test_one_interval_of_ten_that_misses_is_not_called_an_error(evaluation):
     ]
     assert (answer.answer, answer.verdict) == ("NOT SHOWN", "UNCLEAR")
     assert "EMCI" in answer.sentence
+
+
+@pytest.mark.parametrize("p_intercept", [0.02, 0.4])
+def test_p_values_of_calibration_are_printed_for_every_verdict(evaluation, p_intercept):
+    external_facts = evaluation.settings["external"]
+    calibration = make_calibrated_rows(external_facts["calibration"])
+    calibration[1] |= {"p_slope": 0.37, "p_intercept": p_intercept}
+    settings = evaluation.settings | {
+        "external": external_facts | {"calibration": calibration}
+    }
+    changed = replace(evaluation, settings=settings)
+    answer = draw_external_conclusions(changed).answers[2]
+    assert answer.answer == ("NO" if p_intercept < 0.05 else "NOT SHOWN")
+    p_values_text = f"0.370 of slopes and {p_intercept:.3f} of intercepts"
+    assert p_values_text in answer.sentence
+    table = make_external_tables(changed)["calibration"]
+    p_values = table[["p (slope 1)", "p (intercept 0)"]].to_numpy().tolist()
+    assert p_values[1] == ["0.370", f"{p_intercept:.3f}"]
 
 
 def test_a_decline_needs_an_interval_of_the_difference_below_zero(evaluation):

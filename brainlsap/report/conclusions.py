@@ -69,7 +69,7 @@ from brainlsap.report.regions import (
     scale_warning,
     select_scale_ranking_table,
 )
-from brainlsap.text import count, p_phrase, verb_form, with_and
+from brainlsap.text import count, p_phrase, p_text, verb_form, with_and
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
@@ -443,21 +443,28 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
         )
     error_table = _calibration_error_table(number_table)
     n_tests_text = f"all {len(error_table)} slopes and intercepts"
+    smallest_p_series = error_table.groupby("quantity", sort=False)["p_value"].min()
+    smallest_p_text = " and ".join(
+        f"{p_text(smallest_p)} of {quantity}s"
+        for quantity, smallest_p in smallest_p_series.items()
+    )
+    smallest_p_sentence = (
+        f"Smallest p, corrected for {n_tests_text}: {smallest_p_text}."
+    )
     clear_errors = error_table.query("p_value < @ALPHA")
     if len(clear_errors):
         return Conclusion(
             question_text,
             NO,
-            f"They are {'; '.join(clear_errors['text'])}; p < {ALPHA}, corrected for "
-            f"{n_tests_text}.",
+            f"They are {'; '.join(clear_errors['text'])}. {smallest_p_sentence}",
         )
     possible_errors = error_table[error_table["is_outside"]]
     if len(possible_errors):
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            f"They may be {'; '.join(possible_errors['text'])}; this is not shown "
-            f"after correction for {n_tests_text}.",
+            f"They may be {'; '.join(possible_errors['text'])}, but this is not shown. "
+            f"{smallest_p_sentence}",
             label=UNCLEAR,
         )
     min_n_people = int(number_table["people"].min())
@@ -469,8 +476,8 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
         question_text,
         NOT_SHOWN,
         f"No class{untested_text} has a calibration slope that differs clearly from 1 "
-        "or an intercept that differs clearly from 0. This does not show that the "
-        f"probabilities are right: the smallest class has "
+        f"or an intercept that differs clearly from 0. {smallest_p_sentence} This does "
+        "not show that the probabilities are right: the smallest class has "
         f"{count(min_n_people, 'participant')}.",
         label=NO_WARNING,
     )
@@ -489,6 +496,7 @@ def _calibration_error_table(number_table: pd.DataFrame) -> pd.DataFrame:
             error_phrase = low_error if estimate < calibrated_value else high_error
             error_records.append(
                 {
+                    "quantity": quantity,
                     "text": f"{error_phrase} for {record['class']} ({quantity} "
                     f"{estimate:.2f}, 95%: {low:.2f} to {high:.2f})",
                     "p_value": record[f"p_{quantity}"],

@@ -41,7 +41,9 @@ def make_external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             "frequency": "frequency",
             "mean_probability": "mean probability",
             "slope": "slope [95%]",
+            "p_slope": "p (slope 1)",
             "intercept": "intercept [95%]",
+            "p_intercept": "p (intercept 0)",
         }
         table_by_name["calibration"] = tables.make_number_text_table(
             calibration_table, title_by_column

@@ -103,7 +103,9 @@ PAPER_TEXTS = {
     "case_mix": PaperText("Participants of the training and of this test"),
     "calibration": PaperText(
         "Calibration of the probability of every class against all others",
-        "The 95% intervals use robust standard errors over participants.",
+        "The 95% intervals use robust standard errors over participants and are not "
+        "corrected. The p-values are of score tests and are corrected for all slopes "
+        "and intercepts.",
     ),
     "coverage": PaperText(
         "Coverage of prediction sets at 90%",

@@ -228,7 +228,7 @@ def make_number_text_table(
         column_stem = column_name.removesuffix("_scale")
         bound_columns = [f"{column_stem}_low", f"{column_stem}_high"]
         bound_columns = bound_columns if bound_columns[0] in frame else ["low", "high"]
-        if column_name in ("p", "p_holm"):
+        if column_name in ("p", "p_holm", "p_slope", "p_intercept"):
             text_table[column_name] = text_table[column_name].map(p_text)
         elif bound_columns[0] in frame:
             estimates_and_bounds = frame[[column_name, *bound_columns]].to_numpy()
