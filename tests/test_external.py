@@ -639,10 +639,39 @@ def test_the_first_screen_says_whether_sets_and_probabilities_hold(evaluation, i
     settings = evaluation.settings | {"external": external_facts | changed}
     conclusions = draw_external_conclusions(replace(evaluation, settings=settings))
     calibration_answer, coverage_answer = conclusions.answers[2:4]
-    expected = "NO" if is_low else "NO WARNING"
+    # The cohort has fewer than ten people in every class.
+    expected = "NO" if is_low else "TOO FEW TO TELL"
     assert calibration_answer.verdict == coverage_answer.verdict == expected
-    assert ("EMCI" in coverage_answer.sentence) == is_low
+    assert ("true class in EMCI" in coverage_answer.sentence) == is_low
     assert ("too small for AD" in calibration_answer.sentence) == is_low
+    assert "the probabilities are well calibrated" in conclusions.may_not_write
+
+
+@pytest.mark.parametrize("n_people", [9, 10])
+def test_small_classes_are_no_absence_of_a_warning(evaluation, n_people):
+    external_facts = evaluation.settings["external"]
+    numbers_of_people = [20, n_people, 12]
+    calibration = [
+        row | {"people": n}
+        for row, n in zip(
+            make_calibrated_rows(external_facts["calibration"]),
+            numbers_of_people,
+            strict=True,
+        )
+    ]
+    coverage = [
+        {"class": name, "people": n, "coverage": 0.9, "low": 0.6, "high": 0.98}
+        for name, n in zip(CLASSES, numbers_of_people, strict=True)
+    ]
+    facts = external_facts | {"calibration": calibration, "coverage": coverage}
+    settings = evaluation.settings | {"external": facts}
+    conclusions = draw_external_conclusions(replace(evaluation, settings=settings))
+    expected = "TOO FEW TO TELL" if n_people == 9 else "NO WARNING"
+    for answer in conclusions.answers[2:4]:
+        assert answer.verdict == expected
+        assert ("EMCI (9)" in answer.sentence) == (n_people == 9)
+        assert "(12)" not in answer.sentence
+    assert "nothing about one patient" in conclusions.answers[3].sentence
 
 
 def test_one_interval_of_ten_that_misses_is_not_called_an_error(evaluation):
