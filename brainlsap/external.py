@@ -21,7 +21,7 @@ from brainlsap.data.covariates import (
     STAGE_OF_WORD,
     is_categorical_covariate,
 )
-from brainlsap.data.flow import format_exclude_option
+from brainlsap.data.flow import USED_FOR_TRAINING, format_exclude_option
 from brainlsap.data.load import RefusedStudyError, open_study
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import check_option_names
@@ -440,7 +440,11 @@ def evaluate_model(
     )
     predict_seconds = time.perf_counter() - start_seconds
     prediction_table["truth"] = prediction_table.pop("label")
-    n_excluded_people = 0 if ids_are_new else _count_excluded_training(model, cohort)
+    n_excluded_people = 0
+    if not ids_are_new:
+        cohort = _mark_training_people(model, cohort)
+        left_out_scan_table = cohort.left_out.query("fate == @USED_FOR_TRAINING")
+        n_excluded_people = left_out_scan_table["participant"].nunique()
     title = f"External evaluation of {model_card['model']}: {cohort.label_name}"
     if n_excluded_people:
         title = (
@@ -526,15 +530,19 @@ def evaluate_model(
     )
 
 
-def _count_excluded_training(model: PackedClassifier, cohort: Cohort) -> int:
-    """Return how many people of the training a study lists, but leaves out."""
+def _mark_training_people(model: PackedClassifier, cohort: Cohort) -> Cohort:
+    """Return a cohort whose people of the training are left out for this reason."""
     training_hashes = model.origin_.facts["people"]
     training_id_hashes = set(training_hashes["ids"])
     left_out_ids = {*cohort.left_out["participant"]} - {*cohort.groups}
-    return sum(
-        hash_person(person_id, training_hashes["salt"]) in training_id_hashes
+    training_ids = [
+        person_id
         for person_id in left_out_ids
-    )
+        if hash_person(person_id, training_hashes["salt"]) in training_id_hashes
+    ]
+    is_training_row = cohort.left_out["participant"].isin(training_ids)
+    fate_series = cohort.left_out["fate"].mask(is_training_row, USED_FOR_TRAINING)
+    return replace(cohort, left_out=cohort.left_out.assign(fate=fate_series))
 
 
 def coverage_table(evaluation: Evaluation) -> pd.DataFrame:

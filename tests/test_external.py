@@ -59,7 +59,7 @@ from brainlsap.report import (
 from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import draw_external_conclusions, left_out_text
 from brainlsap.report.external import make_external_tables
-from brainlsap.report.tables import model_score_table
+from brainlsap.report.tables import flow_text_table, model_score_table
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page
 
@@ -738,7 +738,27 @@ def test_people_of_the_training_who_were_left_out_are_told(model, cohort, sites)
     assert facts["n_excluded_training_people"] == n_training
     conclusions = draw_external_conclusions(evaluation)
     assert "external validation" in conclusions.may_not_write
+    n_training_scans = int(is_training.sum())
+    flow = flow_text_table(evaluation).set_index("fate")
+    training_row = flow.loc["used for training", ["participants", "scans"]]
+    assert training_row.tolist() == [n_training, n_training_scans]
+    # The sites were selected from more people.
+    n_others = evaluation.cohort.flow().set_index("fate").loc["not selected"]
+    account = (
+        f"{n_training} ({n_training_scans} scans) were used for training and not "
+        f"tested; {n_others['participants']} were left out (not selected); the other "
+        f"{len(set(sites[0].groups))} were tested."
+    )
+    text = " ".join(methods_text(evaluation))
+    assert account in text
+    assert "other participants of the same study" in text
     assert f"{n_training} participants were left out" in left_out_text(evaluation)
+    left_out = evaluation.cohort.left_out
+    training = left_out[left_out["fate"] == "used for training"]
+    cohort = replace(evaluation.cohort, left_out=training, truth=None)
+    assert left_out_text(replace(evaluation, cohort=cohort)) == (
+        f"the {n_training} participants ({n_training_scans} scans) used for training."
+    )
     elsewhere = evaluate_model(model, replace(sites[0], left_out=left_out_table()))
     assert (
         "external validation" not in draw_external_conclusions(elsewhere).may_not_write

@@ -15,6 +15,7 @@ from brainlsap.exceptions import ParameterError, reading
 from brainlsap.findings import EXCLUDED, FAULT, FAULTY, LEFT_OUT, NO_LABEL, Finding
 from brainlsap.text import count, listed, option_text
 
+USED_FOR_TRAINING = "used for training"
 NO_IMAGE = "no image"
 LATER_VISIT = "later visit"
 OTHER_CLASS = "other class"
@@ -23,6 +24,7 @@ ANALYSED = "analysed"
 LISTED = "listed"
 
 FATE_TITLES = {
+    USED_FOR_TRAINING: USED_FOR_TRAINING,  # only in tests of a stored model
     EXCLUDED: "excluded by the authors",
     NO_IMAGE: "no image or table of regions",
     LATER_VISIT: "not the baseline visit",

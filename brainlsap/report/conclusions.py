@@ -882,12 +882,12 @@ def left_out_text(evaluation: Evaluation) -> str:
         if left_out_flow["participants"].tolist() == [n_people]:
             n_scans = int(left_out_flow["scans"].iloc[0])
             return (
-                f"the {count(n_people, 'participant')} ({count(n_scans, 'scan')}) of "
-                f"the training{kept_text}."
+                f"the {count(n_people, 'participant')} ({count(n_scans, 'scan')}) used "
+                f"for training{kept_text}."
             )
         training_sentence = (
-            f" {count(n_people, 'participant', 'were')} left out because they were in "
-            "the training."
+            f" {count(n_people, 'participant', 'were')} left out because they had been "
+            "used for training."
         )
     return (
         f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}"

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from brainlsap.data.flow import USED_FOR_TRAINING
 from brainlsap.data.reading_options import list_changed_options
 from brainlsap.evaluation import (
     ConnectomeGain,
@@ -928,6 +929,7 @@ TEMPLATES.globals |= {
     "tables": tables,
     "n_exchanges": tables.N_EXCHANGES,
     "compute_smallest_p": compute_smallest_p,
+    "USED_FOR_TRAINING": USED_FOR_TRAINING,
     "EXCHANGE_PHRASE": EXCHANGE_PHRASE,
     "n_audited": N_PERMUTATIONS,
     "N_CALIBRATION_DRAWS": N_CALIBRATION_DRAWS,
