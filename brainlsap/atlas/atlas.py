@@ -24,6 +24,7 @@ from brainlsap.atlas.region_names import (
     find_side,
     find_structure,
     is_non_region_name,
+    list_unclear_side_pairs,
     nearest_names,
     split_side_from_name,
 )
@@ -152,8 +153,10 @@ class Atlas:
         Raises
         ------
         ParameterError
-            If there are no names, a name occurs twice, coordinates have another shape
-            or unit, or a DataFrame of them does not name the regions.
+            If there are no names, a name occurs twice, two names without `hemispheres`
+            and coordinates differ by letters that may mean left and right ("G" and
+            "D"), coordinates have another shape or unit, or a DataFrame of them does
+            not name the regions.
         RegionNameError
             If coordinates have an unknown region, or lack one.
 
@@ -1020,6 +1023,14 @@ def _build_region_table(region_names: tuple[str, ...]) -> pd.DataFrame:
     The table is cached, because making it takes longer than making a cohort of arrays,
     and cohorts of one study have the same names. Copy it before changing it.
     """
+    unclear_pairs = list_unclear_side_pairs(region_names)
+    if unclear_pairs:
+        raise ParameterError(
+            f"{count(len(unclear_pairs), 'pair')} of region names may name the left "
+            "and the right side by letters other than L and R, for example "
+            f"{' and '.join(map(repr, unclear_pairs[0]))}. Give the side of every "
+            "region ('L', 'R' or 'M') in hemispheres=, or write L and R in the names."
+        )
     region_table = pd.DataFrame(np.nan, range(len(region_names)), columns=[*"xyz"])
     region_table = region_table.assign(name=list(region_names))
     region_table["hemisphere"] = find_region_sides(region_table)

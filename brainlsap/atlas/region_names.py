@@ -26,6 +26,9 @@ _RIGHT_WORDS = (
     *("prawy", "prawa", "prawe", "правый", "правая", "правое", "右", "右侧", "右側"),
 )
 HEMISPHERE_WORDS |= dict.fromkeys(_LEFT_WORDS, "L") | dict.fromkeys(_RIGHT_WORDS, "R")
+# Initials of left and right in French, Spanish, Italian, Portuguese, Nordic languages,
+# Polish and Russian. They name no hemisphere, because they can mean something else.
+_SIDE_INITIALS = ("gd", "id", "sd", "ed", "vh", "lp", "лп")
 # Values of a column of sides that mean neither side.
 MIDLINE_WORDS = ("m", "midline", "both", "bilateral", "n/a", "none")
 # Chinese and Japanese names have no separator after the side.
@@ -194,6 +197,27 @@ def find_side(cell_text: str) -> str | None:
         HEMISPHERE_WORDS.get(cell_word) for cell_word in split_words(cell_text)
     } - {None}
     return hemispheres.pop() if len(hemispheres) == 1 else None
+
+
+def list_unclear_side_pairs(region_names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of names that may be left and right by an initial of a language.
+
+    >>> list_unclear_side_pairs(["Hippocampe G", "Hippocampe D", "Vermis"])
+    [('Hippocampe G', 'Hippocampe D')]
+    """
+    name_by_words = {tuple(split_words(name)): name for name in region_names}
+    unclear_pairs = []
+    for name_words, name in name_by_words.items():
+        for left_initial, right_initial in _SIDE_INITIALS:
+            for side_index in {0, len(name_words) - 1}:
+                if len(name_words) < 2 or name_words[side_index] != left_initial:
+                    continue
+                other_words = list(name_words)
+                other_words[side_index] = right_initial
+                other_name = name_by_words.get(tuple(other_words))
+                if other_name is not None:
+                    unclear_pairs.append((name, other_name))
+    return unclear_pairs
 
 
 def bare_name(name: str) -> str:

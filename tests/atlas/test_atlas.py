@@ -224,6 +224,23 @@ def test_names_alone_make_an_atlas():
             Atlas.from_names(["a", "b"], "LR", wrong)
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("Insula G", "Insula D"), ("s_insula", "d_insula"), ("a_L", "a_P")],
+)
+def test_letters_that_may_be_sides_are_refused(left, right):
+    with pytest.raises(ParameterError, match="hemispheres=") as refused:
+        Atlas.from_names([left, right, "Vermis"])
+    assert repr(left) in str(refused.value)
+    assert repr(right) in str(refused.value)
+    # Sides that are given, and names that differ otherwise, are accepted.
+    atlas = Atlas.from_names([left, right, "Vermis"], "LRM")
+    assert atlas.homotopic.tolist()[2] == 2
+    assert (
+        Atlas.from_names(["Insula G", "Insula H"]).regions["hemisphere"].eq("M").all()
+    )
+
+
 def test_coordinates_are_read_by_name():
     names = ["Insula_L", "Insula_R", "Vermis"]
     place = np.array([[-40.0, 5, 0], [41, 6, 1], [0, -60, -20]])
