@@ -67,7 +67,8 @@ _MAX_UNUSUAL_SCANS = 5
 EXIT_CODES = """exit codes:
   0    The command finished.
   1    An internal error occurred in brainlsap. Please report it.
-  2    The input is invalid, check found data leakage, or output cannot be written.
+  2    The input is invalid, `brainlsap check` found data leakage,
+       or brainlsap cannot write the output.
   130  The command was interrupted."""
 
 HelpFormatter = partial(argparse.RawDescriptionHelpFormatter, max_help_position=25)
@@ -87,9 +88,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="brainlsap",
         description=(
-            "Predict disease stages from connectomes and regional measures with\n"
-            "learned diffusion scales. The commands cross-validate models, compare\n"
-            "brain regions, draw figures and write a report."
+            "Predict disease stages from connectomes and regional measures. LSAP\n"
+            "learns how far each region's values diffuse along the connectome. The\n"
+            "commands cross-validate models, compare brain regions, draw figures and\n"
+            "write a report."
         ),
         epilog=EXIT_CODES,
         formatter_class=HelpFormatter,

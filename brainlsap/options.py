@@ -449,7 +449,7 @@ OPTIONS: tuple[Option, ...] = (
         "images",
         "IMAGES",
         FOLDER_PATH,
-        "folder of images downloaded from LONI",
+        "folder with the images that were downloaded from the archive of ADNI (LONI)",
         commands=("import_adni",),
     ),
     Option(
@@ -532,7 +532,7 @@ OPTIONS: tuple[Option, ...] = (
         "n_starts",
         "--starts",
         WHOLE_NUMBER,
-        "number of networks to train and average in each fit",
+        "number of networks that each fit trains; the predictions are their average",
         "N",
         commands=("demo",),
     ),
@@ -557,9 +557,9 @@ OPTIONS: tuple[Option, ...] = (
         "style",
         "--style",
         TEXT,
-        "format of the connectome files: rows in the order of MRtrix without region "
-        "names ('mrtrix', default if MRtrix has an order for the atlas), or rows with "
-        "region names ('named')",
+        "format of the connectome files: 'mrtrix' (rows in MRtrix's order, without "
+        "region names) or 'named' (rows with region names); default: 'mrtrix' if "
+        "MRtrix has an order for the atlas, otherwise 'named'",
         choices=("mrtrix", "named"),
         commands=("simulate",),
     ),
@@ -620,8 +620,8 @@ OPTIONS: tuple[Option, ...] = (
         "modality",
         "--modality",
         NAME_AND_TEXT,
-        "text in the description of an image that identifies its modality, for "
-        "example fdg=Coreg,_Avg; the option may be repeated",
+        "modality, and a text that the descriptions of its images contain, for example "
+        "fdg=Coreg,_Avg; the option may be repeated",
         "NAME=TEXT",
         is_repeatable=True,
         commands=("import_adni",),
@@ -630,8 +630,8 @@ OPTIONS: tuple[Option, ...] = (
         "skip_faulty",
         "--skip-faulty",
         SWITCH,
-        "leave out entries that cannot be used, for example two diagnoses of one "
-        "visit or unknown codes, and list them",
+        "leave out and list entries that cannot be used, for example two diagnoses of "
+        "one visit or unknown codes",
         commands=("import_adni",),
     ),
     Option(
@@ -664,8 +664,8 @@ OPTIONS: tuple[Option, ...] = (
         "parcellation",
         "--parcellation",
         TEXT,
-        "file-name pattern of parcellations, or the path of one image for all "
-        "participants",
+        "file-name pattern of the parcellations, or the path of one parcellation for "
+        "all participants",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -693,7 +693,7 @@ OPTIONS: tuple[Option, ...] = (
         "streamline_weights",
         "--streamline-weights",
         TEXT,
-        "file-name pattern of the files with one weight for each streamline",
+        "file-name pattern of the files that contain the weight of every streamline",
         "PATTERN",
         group="patterns",
         commands=("build",),
@@ -702,9 +702,9 @@ OPTIONS: tuple[Option, ...] = (
         "assignment",
         "--assignment",
         TEXT,
-        "region to which an end of a streamline is assigned: the nearest region "
-        "within --radius ('radial', default), or the region of the voxel in which it "
-        "ends ('end_voxels')",
+        "rule that assigns an end of a streamline to a region: 'radial' (default) "
+        "takes the nearest region within --radius; 'end_voxels' takes the region of "
+        "the voxel in which the streamline ends",
         choices=("end_voxels", "radial"),
         group="connectomes",
         commands=("build",),
@@ -722,10 +722,10 @@ OPTIONS: tuple[Option, ...] = (
         "weight",
         "--weight",
         TEXT,
-        "weight of a connection: number of its streamlines ('count', default), sum "
-        "over its streamlines of 1/length ('inverse_length') or of 2/(voxels of both "
-        "regions) ('inverse_node_volume'), or mean length of its streamlines "
-        "('mean_length')",
+        "weight of a connection: number of streamlines ('count', default), mean length "
+        "of the streamlines ('mean_length'), sum of 1/length over the streamlines "
+        "('inverse_length'), or sum of 2/(voxels of both regions) over the streamlines "
+        "('inverse_node_volume')",
         choices=("count", "inverse_length", "inverse_node_volume", "mean_length"),
         group="connectomes",
         commands=("build",),
@@ -744,8 +744,8 @@ OPTIONS: tuple[Option, ...] = (
         "same_space",
         "--same-space",
         SWITCH,
-        "confirm that PET and tractogram are aligned with the parcellation, although "
-        "their file names do not show this",
+        "confirm that PET and tractogram are aligned with the parcellation (needed if "
+        "the file names do not show this)",
         group="SUVR",
         commands=("build",),
     ),
@@ -753,8 +753,8 @@ OPTIONS: tuple[Option, ...] = (
         "accept_low_coverage",
         "--accept-low-coverage",
         SWITCH,
-        "use PET images even if they do not cover the parcellation or do not seem to "
-        "be aligned with it",
+        "also use PET images that do not cover the parcellation, or that do not seem "
+        "to be aligned with it",
         group="SUVR",
         commands=("build",),
     ),
@@ -774,8 +774,8 @@ OPTIONS: tuple[Option, ...] = (
         "parcellation",
         "--parcellation",
         FILE_PATH,
-        "parcellation image for --export, which then also writes NIfTI maps in the "
-        "space of this image",
+        "parcellation image; --export then also writes NIfTI maps in the space of this "
+        "image",
         "IMAGE",
         commands=("report",),
     ),
@@ -814,7 +814,7 @@ OPTIONS: tuple[Option, ...] = (
         "models",
         "--models",
         NAMES,
-        "models to compare, or 'all' (default: lsap-c,gcn)",
+        "models to compare, separated by commas, or 'all' (default: lsap-c,gcn)",
         "NAMES",
         commands=("nodes",),
     ),
@@ -839,8 +839,8 @@ OPTIONS: tuple[Option, ...] = (
         "variant",
         "--variant",
         TEXT,
-        "method of learning the diffusion scales (default: the method that was chosen "
-        "for this data set on its validation nodes)",
+        "method that learns the diffusion scales (default: the method that was chosen "
+        "on the validation nodes of this data set)",
         "NAME",
         commands=("nodes",),
     ),
@@ -927,9 +927,9 @@ OPTIONS: tuple[Option, ...] = (
         "connectome",
         "--connectome",
         FILE_PATH,
-        "one file instead of a file for each scan: with one connectome for all "
-        "participants, or with the connectomes of all scans; 'none' estimates the "
-        "connectome from the features",
+        "file with one connectome for all participants, or file with the connectomes "
+        "of all scans (without this option, every scan has its own file); 'none' "
+        "estimates the connectome from the features",
         "FILE",
         recipient="reading",
         group="data",
@@ -963,8 +963,8 @@ OPTIONS: tuple[Option, ...] = (
         "skip_faulty",
         "--skip-faulty",
         SWITCH,
-        "leave out scans with an error, for example a damaged file or a missing "
-        "label, and list them",
+        "leave out and list scans with an error, for example a damaged file or a "
+        "missing label",
         recipient="reading",
         group="data",
         commands=READING_COMMANDS,
@@ -973,9 +973,9 @@ OPTIONS: tuple[Option, ...] = (
         "subcortex",
         "--subcortex",
         TEXT,
-        "values for thickness and area in subcortical regions, where these measures "
-        "do not exist: no values ('absent'), the cortical mean of the hemisphere "
-        "('mean') or the volume of the region ('volume') (default: 'absent')",
+        "value of thickness and area in subcortical regions, which have neither: no "
+        "value ('absent', default), the cortical mean of the hemisphere ('mean'), or "
+        "the volume of the region ('volume')",
         choices=("absent", "mean", "volume"),
         recipient="reading",
         selects_files=True,
@@ -998,8 +998,7 @@ OPTIONS: tuple[Option, ...] = (
         "features_table",
         "--features-table",
         FILE_PATHS,
-        "table from which features are read; other tables are then not used for "
-        "features",
+        "table with the features; brainlsap then reads no features from other tables",
         "FILE",
         recipient="reading",
         selects_files=True,
@@ -1068,8 +1067,8 @@ OPTIONS: tuple[Option, ...] = (
         "--row-order",
         TEXT,
         "order of the rows in connectomes without region names, for example 'atlas', "
-        "'labels', 'mrtrix', 'ukbiobank', 'micapipe' or 'enigma'; without this "
-        "option, an error message lists the orders that fit",
+        "'labels', 'mrtrix', 'ukbiobank', 'micapipe' or 'enigma'; if the option is "
+        "missing, an error message lists the orders that fit the connectomes",
         "NAME",
         recipient="reading",
         stored_model="default",
@@ -1080,9 +1079,9 @@ OPTIONS: tuple[Option, ...] = (
         "negative",
         "--negative",
         TEXT,
-        "treatment of negative weights in connectomes: reject the connectome "
-        "('refuse'), set the weights to 0 ('drop') or use their absolute values "
-        "('absolute') (default: 'refuse')",
+        "what to do if a connectome has negative weights: reject the connectome "
+        "('refuse', default), set the weights to 0 ('drop'), or use their absolute "
+        "values ('absolute')",
         choices=("refuse", "drop", "absolute"),
         recipient="reading",
         stored_model="fixed",
@@ -1116,8 +1115,8 @@ OPTIONS: tuple[Option, ...] = (
         "merge_classes",
         "--merge-classes",
         CLASS_GROUPS,
-        "merge classes by a predefined scheme ('5-to-3', '5-to-2', 'cn-or-ad' or "
-        "'early-or-late') or by your own scheme, for example healthy=CN+SMC,ill=AD",
+        "scheme that merges classes: '5-to-3', '5-to-2', 'cn-or-ad', 'early-or-late', "
+        "or your own scheme, for example healthy=CN+SMC,ill=AD",
         "SCHEME",
         recipient="study",
         group="data",
@@ -1128,8 +1127,8 @@ OPTIONS: tuple[Option, ...] = (
         "--merge-classes",
         CLASS_GROUPS,
         "rename labels of this study to classes of the model, for example "
-        "CN=Control,AD=Dementia; scans with a label that is neither renamed nor a "
-        "class of the model are left out",
+        "CN=Control,AD=Dementia; scans are left out if their label, after renaming, is "
+        "not a class of the model",
         "SCHEME",
         group="data",
         commands=("evaluate",),
@@ -1138,9 +1137,9 @@ OPTIONS: tuple[Option, ...] = (
         "explain",
         "--explain",
         TEXT,
-        "draw how much every region contributes to the prediction for this "
-        "participant (only for LSAP-R and other ridge regressions); the figure shows "
-        "personal data, and is saved in the folder of the output table",
+        "draw how much every region contributes to the prediction for this participant "
+        "(only for ridge regressions, for example LSAP-R); the figure contains "
+        "personal data; it is saved in the folder of the output table",
         "ID",
         changes_results=False,
         commands=("predict",),
@@ -1149,7 +1148,7 @@ OPTIONS: tuple[Option, ...] = (
         "ids_are_new",
         "--ids-are-new",
         SWITCH,
-        "confirm that new participants whose IDs equal those of training participants "
+        "confirm that a new participant and a training participant with the same ID "
         "are different people",
         commands=("predict", "evaluate"),
     ),
@@ -1169,8 +1168,8 @@ OPTIONS: tuple[Option, ...] = (
         "threshold",
         "--threshold",
         NUMBER,
-        "remove connections with a weight below this value (default: 0, which keeps "
-        "all connections; 10 with --preset paper)",
+        "remove connections with a weight below this value (default: 0, so that all "
+        "connections are kept; with --preset paper: 10)",
         "X",
         recipient="model",
         group="model",
@@ -1180,8 +1179,8 @@ OPTIONS: tuple[Option, ...] = (
         "weights",
         "--weights",
         TEXT,
-        "connection weights: unchanged ('weighted', default), log(1 + weight) "
-        "('log'), or 1 for every connection ('binary', used by --preset paper)",
+        "connection weights: as in the connectome ('weighted', default), log(1 + "
+        "weight) ('log'), or 1 for every connection ('binary', used by --preset paper)",
         choices=("weighted", "log", "binary"),
         recipient="model",
         group="model",
@@ -1191,8 +1190,8 @@ OPTIONS: tuple[Option, ...] = (
         "head",
         "--head",
         TEXT,
-        "output layer of the network: 'softmax' (default), or 'ordinal', which uses "
-        "the order of the classes (CORN loss)",
+        "output layer of the network: 'softmax' (default), or 'ordinal' (CORN loss); "
+        "only 'ordinal' uses the order of the classes",
         choices=("softmax", "ordinal"),
         recipient="model",
         group="model",
@@ -1244,9 +1243,10 @@ OPTIONS: tuple[Option, ...] = (
         "class_prior",
         "--class-prior",
         CLASS_SHARES,
-        "class shares that predicted probabilities assume: the shares in the "
+        "assumed shares of the classes among new participants: the shares in the "
         "training data ('training', default), equal shares ('balanced'), or your own "
-        "shares, for example CN=0.8,AD=0.2",
+        "shares, for example CN=0.8,AD=0.2; predicted probabilities depend on these "
+        "shares",
         "SHARES",
         recipient="model",
         group="model",
@@ -1256,9 +1256,9 @@ OPTIONS: tuple[Option, ...] = (
         "class_prior",
         "--class-prior",
         CLASS_SHARES,
-        "class shares that predicted probabilities assume: the shares in the "
+        "assumed shares of the classes among new participants: the shares in the "
         "training data ('training'), equal shares ('balanced'), or your own shares, "
-        "for example CN=0.8,AD=0.2",
+        "for example CN=0.8,AD=0.2; predicted probabilities depend on these shares",
         "SHARES",
         group="probabilities",
         commands=MODEL_COMMANDS,
@@ -1342,9 +1342,9 @@ OPTIONS: tuple[Option, ...] = (
         "models",
         "--models",
         NAMES,
-        "models to compare, for example LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, "
-        "Exact, MLP or GCN; 'models' selects all models, 'controls' selects LSAP-C "
-        "and its controls, and 'all' selects all models and controls",
+        "models to compare, by name or by group; names: for example LSAP-C (default), "
+        "LSAP-R, LSAP-H, LSAP-L, Exact, MLP or GCN; groups: 'models' (all models), "
+        "'controls' (LSAP-C and its controls) or 'all' (all models and controls)",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1354,8 +1354,8 @@ OPTIONS: tuple[Option, ...] = (
         "models",
         "--models",
         TEXT,
-        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or another "
-        "network or ridge regression, by its name in a report",
+        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or the name of "
+        "another network or ridge regression in a report",
         "NAME",
         group="model",
         commands=("fit",),
@@ -1364,8 +1364,8 @@ OPTIONS: tuple[Option, ...] = (
         "scores",
         "--scores",
         FOLDER_PATH,
-        "results folder that brainlsap run wrote for this study; the scores of the "
-        "model are copied from this folder into the model card",
+        "results folder that brainlsap run wrote for this study; brainlsap copies the "
+        "scores of the model from this folder into the model card",
         "RESULTS",
         group="model",
         changes_results=False,
@@ -1386,8 +1386,8 @@ OPTIONS: tuple[Option, ...] = (
         "leave_out",
         "--leave-out",
         TEXT,
-        "use the participants with one value of this column, for example of one site, "
-        "as the test fold, and repeat this for every value",
+        "make one test fold for each value of this column, for example for each site; "
+        "the fold contains all participants with this value",
         "COLUMN",
         recipient="study",
         group="evaluation",
@@ -1417,8 +1417,8 @@ OPTIONS: tuple[Option, ...] = (
         "covariates",
         "--covariates",
         NAMES,
-        "test whether brain features improve the prediction beyond these covariates, "
-        "for example age,sex,education (default: age and sex, if the table has them)",
+        "test whether brain features improve a prediction from these covariates, for "
+        "example age,sex,education (default: age and sex, if the table has them)",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1428,9 +1428,9 @@ OPTIONS: tuple[Option, ...] = (
         "subgroups",
         "--subgroups",
         NAMES,
-        "compute the score of the main model in every group of these table columns "
-        "(default: sex, age, site and scanner, if the table has them); numeric "
-        "columns are divided into thirds",
+        "compute the score of the main model in the groups of participants that these "
+        "table columns define (default: sex, age, site and scanner, if the table has "
+        "them); a numeric column divides the participants into thirds",
         "COLUMNS",
         recipient="study",
         group="evaluation",
@@ -1440,9 +1440,9 @@ OPTIONS: tuple[Option, ...] = (
         "subgroups",
         "--subgroups",
         NAMES,
-        "compute the score of the model in every group of these table columns "
-        "(default: sex, age, site and scanner, if the table has them); numeric "
-        "columns are divided into thirds",
+        "compute the score of the model in the groups of participants that these table "
+        "columns define (default: sex, age, site and scanner, if the table has them); "
+        "a numeric column divides the participants into thirds",
         "COLUMNS",
         commands=("evaluate",),
     ),
@@ -1460,8 +1460,8 @@ OPTIONS: tuple[Option, ...] = (
         "harmonize",
         "--harmonize",
         TEXT,
-        "remove the effect of this column, for example site, from the features with "
-        "ComBat, which is fitted to the training scans",
+        "remove the effect of this column, for example site, from the features; the "
+        "method is ComBat, fitted to the training scans",
         "COLUMN",
         recipient="study",
         group="evaluation",
@@ -1472,9 +1472,8 @@ OPTIONS: tuple[Option, ...] = (
         "--regress-out",
         NAMES,
         "remove the effects of these covariates, for example age,sex, from the "
-        "features with a linear regression, which is fitted to the training scans; "
-        "the regression also removes class differences that are correlated with the "
-        "covariates",
+        "features; the method is linear regression, fitted to the training scans; "
+        "class differences that are correlated with the covariates are removed, too",
         "NAMES",
         recipient="study",
         group="evaluation",
@@ -1484,9 +1483,9 @@ OPTIONS: tuple[Option, ...] = (
         "learning_curve",
         "--learning-curve",
         SWITCH,
-        "to estimate whether more participants would improve the score, also fit the "
-        "main model and LSAP-R to 25, 50 and 75% of the training participants, four "
-        "times each",
+        "estimate whether more participants would improve the score: also fit the main "
+        "model and LSAP-R to 25, 50 and 75% of the training participants, with four "
+        "random subsets for each percentage",
         recipient="study",
         group="evaluation",
         commands=("run",),
@@ -1495,9 +1494,9 @@ OPTIONS: tuple[Option, ...] = (
         "table1",
         "--table1",
         NAMES,
-        "covariates shown in the table of participants, for example age,sex,education "
-        "(default: age, sex and site, if the study has them; in `report`, the "
-        "covariates of the last report)",
+        "covariates in the table of participants, for example age,sex,education "
+        "(default: age, sex and site, if the study has them; default of `brainlsap "
+        "report`: the covariates of the last report)",
         "NAMES",
         recipient="study",
         changes_results=False,
@@ -1508,8 +1507,8 @@ OPTIONS: tuple[Option, ...] = (
         "table1_holm",
         "--table1-holm",
         SWITCH,
-        "in the table of participants, also show p-values with Holm's correction for "
-        "the number of tests",
+        "add p-values with Holm's correction for the number of tests to the table of "
+        "participants",
         recipient="study",
         changes_results=False,
         group="output",
@@ -1519,9 +1518,9 @@ OPTIONS: tuple[Option, ...] = (
         "reference_class",
         "--reference-class",
         TEXT,
-        "learn the corrections of --harmonize and --regress-out only from training "
-        "participants of this class, for example CN, and apply them to all "
-        "participants (W-scores)",
+        "learn the corrections of --harmonize and --regress-out from the training "
+        "participants of this class only, for example CN; all participants are "
+        "corrected (W-scores)",
         "CLASS",
         recipient="study",
         group="evaluation",
@@ -1556,9 +1555,9 @@ OPTIONS: tuple[Option, ...] = (
         "config",
         "--config",
         FILE_PATH,
-        "settings file (TOML) with values of these options, and of settings that "
-        "cannot be given on the command line; options on the command line take "
-        "precedence",
+        "settings file (TOML) with values of these options and of further settings, "
+        "which have no option; options on the command line take precedence over the "
+        "file",
         "FILE",
         group="output",
         commands=("check", "run", "fit"),
