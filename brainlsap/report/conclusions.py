@@ -89,8 +89,8 @@ METHODS_OF_SCALES = ("network", "ridge and network", "regions", "auto")
 """Methods that learn a scale for every region."""
 
 _SHARED_CONNECTOME_CAUTION = (
-    "All participants have the same connectome, so no result is about a participant's "
-    "own connectome."
+    "All participants share one connectome, so no result is about the connectomes of "
+    "single participants."
 )
 COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 """Connectomes whose gains decide whether the connectome helps."""
@@ -107,9 +107,9 @@ _NOT_VALID = (
     " This result is not valid (see Beware)."  # follows the sentence of a conclusion
 )
 _GAIN_CRITERION = (
-    f"each of these differences is at least {MIN_LOG_CREDIT:.1f} nats (20 times as "
-    "probable), and the intervals of the rows of relabelled and rewired connectomes "
-    "are above 0."
+    f"each of these differences is at least {MIN_LOG_CREDIT:.1f} nats (the data are 20 "
+    "times as probable), and the intervals of the differences from relabelled and "
+    "rewired connectomes are above 0."
 )
 """Requirements of a "YES" for the gains of the study's connectome."""
 N_COVARIATES = 3
@@ -382,10 +382,9 @@ def external_model_text(evaluation: Evaluation) -> str:
     )
     method_title = METHOD_TITLES.get(find_stored_method_key(evaluation), "")
     return (
-        f"{model_card['model']}{f' ({method_title})' if method_title else ''}, fitted "
-        "earlier to "
-        f"{count(training_facts['n_people'], 'other participant')} "
-        f"({class_counts_text}) and not changed."
+        f"{model_card['model']}{f' ({method_title})' if method_title else ''}. It was "
+        f"fitted earlier to {count(training_facts['n_people'], 'other participant')} "
+        f"({class_counts_text}) and was not changed."
     )
 
 
@@ -468,28 +467,29 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
         return Conclusion(
             question_text,
             NO,
-            f"They are {'; '.join(clear_errors['text'])}. {smallest_p_sentence}",
+            f"The probabilities are {'; '.join(clear_errors['text'])}. "
+            f"{smallest_p_sentence}",
         )
     possible_errors = error_table[error_table["is_outside"]]
     if len(possible_errors):
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            f"They may be {'; '.join(possible_errors['text'])}, but this is not shown. "
-            f"{smallest_p_sentence}",
+            f"The probabilities may be {'; '.join(possible_errors['text'])}, but no "
+            f"such error is significant. {smallest_p_sentence}",
             label=UNCLEAR,
         )
     untested_names = number_table.loc[number_table["slope"].isna(), "class"]
     untested_text = ""
     if len(untested_names):
-        untested_text = f" (apart from {with_and(untested_names)}, not tested)"
+        untested_text = f" (not tested: {with_and(untested_names)})"
     few_people_sentence = _write_few_people_sentence(number_table.to_dict("records"))
     return Conclusion(
         question_text,
         NOT_SHOWN,
-        f"No class{untested_text} has a calibration slope that differs clearly from 1 "
-        f"or an intercept that differs clearly from 0. {smallest_p_sentence} "
-        f"{few_people_sentence or 'This does not show that they are right.'}",
+        "No calibration slope differs clearly from 1, and no calibration intercept "
+        f"differs clearly from 0{untested_text}. {smallest_p_sentence} "
+        f"{few_people_sentence or 'The probabilities may still be wrong.'}",
         label=TOO_FEW_TO_TELL if few_people_sentence else NO_WARNING,
     )
 
@@ -559,17 +559,17 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
         return Conclusion(
             question_text,
             NO,
-            "Too few sets contain the true class in "
-            f"{with_and(undercovered_class_texts)}: the 95% interval of the share lies "
-            f"below 90% there. {_SHARE_OVER_PEOPLE_SENTENCE}",
+            "Too few prediction sets contain the true class in "
+            f"{with_and(undercovered_class_texts)}. The 95% interval of this share "
+            f"lies below 90%. {_SHARE_OVER_PEOPLE_SENTENCE}",
         )
     few_people_sentence = _write_few_people_sentence(present_class_records)
     return Conclusion(
         question_text,
         NOT_SHOWN,
-        "In every class, the 95% interval of the share of sets with the true class "
-        "includes 90% or lies above it. "
-        f"{few_people_sentence or 'This does not show that the sets hold.'} "
+        "In no class is the share of prediction sets with the true class clearly below "
+        "90% (95% interval). "
+        f"{few_people_sentence or 'This does not show that the share reaches 90%.'} "
         f"{_SHARE_OVER_PEOPLE_SENTENCE}",
         label=TOO_FEW_TO_TELL if few_people_sentence else NO_WARNING,
     )
@@ -581,8 +581,8 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
     external_facts = evaluation.settings["external"]
     n_scans_text = count(evaluation.cohort.n_scans, "scan")
     difference_sentences = [
-        f"{n_scans} of {n_scans_text} have {difference_kind} unlike those of the "
-        "training scans, so their predictions may be less reliable."
+        f"Compared with the training scans, {n_scans} of {n_scans_text} have unusual "
+        f"{difference_kind}, so their predictions may be less reliable."
         for difference_kind, n_scans in external_facts["n_unlike"].items()
         if n_scans
     ]
@@ -601,8 +601,8 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
         sentence = " ".join([*difference_sentences, site_sentence]).strip()
         return Conclusion(question_text, NO, sentence, label=WARNING)
     sentence = (
-        "No scan has features or a connectome far from those of the training scans. "
-        f"{site_sentence}"
+        "Compared with the training scans, no scan has unusual features or an unusual "
+        f"connectome. {site_sentence}"
     )
     return Conclusion(question_text, NOT_SHOWN, sentence.strip(), label=NO_WARNING)
 
@@ -649,8 +649,8 @@ def judge_subgroups(evaluation: Evaluation) -> Conclusion:
         " ".join(
             [
                 f"Largest differences between groups: {'; '.join(gap_texts)}. The "
-                "intervals include 0, so neither a difference nor equal scores are "
-                "shown.",
+                "intervals include 0. They show neither that the scores differ nor "
+                "that they are equal.",
                 *uncompared_sentences,
             ]
         ),
@@ -673,12 +673,12 @@ def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion)
     cohort = evaluation.cohort
     training_facts = evaluation.settings["external"]["card"]["training"]
     if not np.isfinite(chance_conclusion.estimate):
-        return "Nothing: no score of this evaluation is valid."
+        return "Nothing, because no score of this evaluation is valid."
     swapped_value_names = evaluation.settings["external"]["swapped_values"]
     if swapped_value_names:
         return (
-            "Nothing before left and right of "
-            f"{with_and(swapped_value_names)} have been checked."
+            "Nothing yet. First check whether left and right are exchanged in "
+            f"{with_and(swapped_value_names)}."
         )
     verb_phrase = "was not shown to classify"
     if chance_conclusion.answer == YES:
@@ -689,11 +689,12 @@ def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion)
         f"{count(training_facts['n_people'], 'other participant')}"
         f"{' of the same study' if _is_same_study(evaluation) else ''}, {verb_phrase} "
         f"{count(cohort.n_scans, 'scan')} of "
-        f"{count(cohort.n_participants, 'new participant')} ({n_classes} classes of "
-        f"{cohort.label_name}) by {_name_predictors(evaluation)} better than "
-        f"chance (balanced accuracy {chance_conclusion.estimate:.3f}, 95% interval "
-        f"{chance_conclusion.low:.3f} to {chance_conclusion.high:.3f}, chance "
-        f"{1 / n_classes:.3f}, one-sided {p_phrase(chance_conclusion.p_value)})."
+        f"{count(cohort.n_participants, 'new participant')} better than chance. The "
+        f"{n_classes} classes of {cohort.label_name} were predicted from "
+        f"{_name_predictors(evaluation)}. The balanced accuracy was "
+        f"{chance_conclusion.estimate:.3f} (95% interval {chance_conclusion.low:.3f} "
+        f"to {chance_conclusion.high:.3f}; chance {1 / n_classes:.3f}; one-sided "
+        f"{p_phrase(chance_conclusion.p_value)})."
     )
     if is_simulated(evaluation):
         return f"In simulated data, {sentence}"
@@ -727,7 +728,9 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     cohort, external_facts = evaluation.cohort, evaluation.settings["external"]
     cautions = []
     if is_simulated(evaluation):
-        cautions.append("The data are simulated: no conclusion about people.")
+        cautions.append(
+            "The data are simulated, so no conclusion about people is possible."
+        )
     if has_shared_connectome(evaluation):
         cautions.append(_SHARED_CONNECTOME_CAUTION)
     n_people_by_class = cohort.class_counts().set_index("class")["participants"]
@@ -765,8 +768,8 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     site_series = demographics.find_covariate_series(cohort.table, "site")
     if _is_same_study(evaluation):
         cautions.append(
-            "These are other participants of the training study, so this is no test "
-            "in another sample."
+            "These participants belong to the same study as the training participants, "
+            "so the model was not tested in another sample."
         )
     elif (
         n_people_by_training_site
@@ -774,12 +777,12 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         and {*site_series.dropna()} <= {*n_people_by_training_site}
     ):
         cautions.append(
-            "All sites have the names of training sites, so this may not be a test in "
-            "new centres."
+            "All sites have the names of training sites, so the model may not have "
+            "been tested in new centres."
         )
     cautions.append(
-        "One sample was tested, and its classes, ages, sexes and sites may differ from "
-        "those of the training (table of case mix)."
+        "Only one sample was tested. Its classes, ages, sexes and sites may differ "
+        "from those of the training (table of case mix)."
     )
     return tuple(cautions)
 
@@ -996,11 +999,11 @@ def _scale_sentence(evaluation: Evaluation) -> str:
         scale_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
         if scale_model_name != evaluation.models[0]:
             source_sentence = (
-                f" The scales shown are those of {with_article(scale_model_name)}."
+                f" The report shows the scales of {with_article(scale_model_name)}."
             )
     return (
-        f"{source_sentence} A small scale means little averaging, not that a region "
-        "differs between classes or is important."
+        f"{source_sentence} A small scale means little averaging. It does not mean "
+        "that a region differs between classes or is important."
     )
 
 
@@ -1036,7 +1039,7 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     # An external evaluation may lack classes that the model knows.
     n_present_classes = evaluation.cohort.table["label"].nunique()
     if n_present_classes < 2:
-        answer_sentence = "only one class is present, so no score can be above chance."
+        answer_sentence = "Only one class is present, so no score can be above chance."
         return Conclusion(question_text, NOT_SHOWN, answer_sentence, label=NOT_TESTED)
     chance_score = 1 / n_present_classes
     estimate, lower_bound, upper_bound = tables.score_interval_table(
@@ -1062,7 +1065,8 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
     answer_sentence += tables.frequent_prediction_text(evaluation, main_model_name)
     if verdict == NOT_SHOWN and p_value < ALPHA:
         answer_sentence += (
-            " The interval includes chance, so the small one-sided p is weak evidence."
+            " The interval includes chance, so the evidence is weak although the "
+            f"one-sided p is below {ALPHA}."
         )
     elif upper_bound < chance_score and not is_external(evaluation):
         answer_sentence += (
@@ -1070,7 +1074,8 @@ def judge_chance(evaluation: Evaluation) -> Conclusion:
         )
     elif verdict == NOT_SHOWN and lower_bound > chance_score:
         answer_sentence += (
-            " The interval is above chance, but the test is not significant."
+            " The interval is above chance, but the permutation test is not "
+            "significant."
         )
     return Conclusion(
         question_text,
@@ -1123,7 +1128,10 @@ def judge_covariates(
             question_text,
             NOT_SHOWN,
             sentence,
-            reason="There is no score above chance to explain.",
+            reason=(
+                "The score was not shown to be above chance, so there is nothing to "
+                "explain."
+            ),
             label=NOTHING_TO_EXPLAIN,
         )
     conclusion = _judge_by_audit(question_text, finding_table)
@@ -1150,7 +1158,10 @@ def _judge_by_audit(
 ) -> Conclusion:
     """Answer by the warnings of the audit whether a covariate explains the score."""
     label = NO_WARNING
-    reason = "The audit gave no warning, but it cannot exclude such an explanation."
+    reason = (
+        "The leakage audit gave no warning, but it cannot exclude that these variables "
+        "explain the score."
+    )
     if not _select_warning_rows(finding_table).empty:
         label = POSSIBLY
         reason = "Something other than the brain may explain the score."
@@ -1178,9 +1189,10 @@ def _judge_by_comparison(
         _select_warning_rows(finding_table), modelled_covariate_names
     )
     if absent_covariates:
+        names_text = with_and(absent_covariates)
         reason = (
-            f"The audit warns of {with_and(absent_covariates)}, which this comparison "
-            "does not include."
+            f"The leakage audit warns of {names_text}, but the models with and without "
+            f"brain data do not contain {names_text}."
         )
         return replace(audit_conclusion, reason=reason, label=POSSIBLY)
     return replace(
@@ -1340,8 +1352,8 @@ def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
     if not difference_texts:
         return ""
     return (
-        f"Classes differ in {with_and(difference_texts)} in the leakage audit, without "
-        "correction."
+        f"Classes differ in {with_and(difference_texts)} in the leakage audit. These "
+        "p-values are not corrected."
     )
 
 
@@ -1391,12 +1403,13 @@ def confounding_text(
     covariate_names = ["site", "scanner", "age", "sex"]
     if study_conclusions.covariates.label == NOTHING_TO_EXPLAIN:
         sentence = (
-            "No score above chance was shown, so there is none that "
-            f"{_join_with_or(covariate_names)} could explain."
+            f"No score above chance was shown that {_join_with_or(covariate_names)} "
+            "could explain."
         )
         if study_conclusions.regions_differ.answer == YES:
             sentence += (
-                " It cannot be excluded that they explain the differences in regions."
+                " However, one of these variables may explain the differences in "
+                "regions."
             )
         return sentence
     covariates_sentence = ""
@@ -1417,13 +1430,13 @@ def confounding_text(
         verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
         covariates_sentence = (
             f"{capitalize_first(tables.covariates_text(evaluation))} alone {verb} not "
-            "explain the score, because brain data improve the prediction over a "
-            "ridge regression of them. "
+            "explain the score, because brain data improve the prediction from "
+            f"{tables.covariates_text(evaluation)}. "
         )
     return (
-        f"{covariates_sentence}It cannot be excluded that the label is confounded with "
-        f"{_join_with_or(covariate_names)}, or that settings were chosen by looking at "
-        "these scores."
+        f"{covariates_sentence}The label may be confounded with "
+        f"{_join_with_or(covariate_names)}. Settings may have been chosen by looking "
+        "at these scores."
     )
 
 
@@ -1447,7 +1460,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(
             question_text,
             NOT_SHOWN,
-            "The score is the score of a ridge regression alone.",
+            "All predictions come from a ridge regression.",
             reason=f"The network had no weight in any of {folds_text}.",
             label=NOT_USED,
         )
@@ -1470,12 +1483,12 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     )
     difference_text = _difference_text(comparison_row)
     sentence = (
-        f"Difference in balanced accuracy, {main_model_name} minus LSAP-R: "
+        f"The difference in balanced accuracy ({main_model_name} minus LSAP-R) is "
         f"{difference_text} (95%; {_holm_phrase(comparison_row)})."
     )
     if verdict != YES:
         sentence += (
-            " A weight above 0 does not show that the network helps: with permuted "
+            " A weight above 0 does not show that the network helps. With permuted "
             "labels, networks also get a weight above 0 in some folds."
         )
     return _judge_difference(
@@ -1508,15 +1521,18 @@ def judge_probabilities(
     ]
     error_text = tables.calibration_error_text(evaluation)
     sentences = [
-        "On average, the probabilities of the predicted classes and the shares of "
-        f"correct predictions differ by {error_text} (calibration error, 95%)."
+        "On average, the probability of the predicted class differs from the share of "
+        f"correct predictions by {error_text} (calibration error, 95%)."
     ]
     label = NOT_TESTED
     reason_text = "Only the average over this sample was tested, and no other clinic."
     smallest_error = lower_bound if np.isfinite(lower_bound) else error
     if smallest_error > MAX_CALIBRATION_ERROR:
         label = NO
-        reason_text = "Even in this study, probabilities do not agree with outcomes."
+        reason_text = (
+            "Even in this study, probabilities differ clearly from the shares of "
+            "correct predictions."
+        )
     if main_model_name in class_priors:
         class_prior = class_priors[main_model_name]
         # Shares that the user gives may be those of a clinic.
@@ -1659,7 +1675,9 @@ def judge_simple_models(
         hardest_conclusion,
         question=question_text,
         answer=verdict,
-        reason="No gain is valid (see Beware)." if leak_text else summary,
+        reason="No advantage over a simple model is valid (see Beware)."
+        if leak_text
+        else summary,
         sentence=(
             f"Differences [{interval_text}] and {p_title}; YES needs p < {ALPHA} and "
             "an interval above 0:"
@@ -1749,14 +1767,15 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
         for model_name in (joint_model_name, covariates_model_name)
     )
     sentence = (
-        f"Brain data with {covariates_phrase} ({score_with_brain:.3f}) minus "
-        f"{covariates_phrase} alone ({score_without_brain:.3f}): {difference_text} "
-        f"balanced accuracy (95%; {_holm_phrase(comparison_row)})."
+        f"Balanced accuracy is {score_with_brain:.3f} from brain data with "
+        f"{covariates_phrase}, and {score_without_brain:.3f} from {covariates_phrase} "
+        f"alone. The difference is {difference_text} (95%; "
+        f"{_holm_phrase(comparison_row)})."
     )
     if evaluation.have_same_predictions(covariates_model_name, joint_model_name):
         sentence = (
-            f"{capitalize_first(covariates_phrase)} with and without "
-            f"{brain_model_name} gave the same predictions."
+            f"The model of {covariates_phrase} makes the same predictions with and "
+            f"without {brain_model_name}."
         )
     return _judge_difference(question_text, verdict, sentence, comparison_row)
 
@@ -1868,10 +1887,11 @@ def _describe_gain(
     """Return whether the connectome helps, in words, and the basis of the answer."""
     if gain_answer == "yes":
         return (
-            "The connectome adds more information than random connectomes.",
-            "With it, the data are at least 20 times as probable as with relabelled "
-            "and with rewired connectomes (one common scale for all regions; 90% "
-            "intervals above 0).",
+            "The connectome of the study adds more information than random connectomes "
+            "do.",
+            "With this connectome, the data are at least 20 times as probable as with "
+            "relabelled and with rewired connectomes (90% intervals above 0, one "
+            "common scale for all regions).",
         )
     verdict_texts = [
         f"{partial_conclusion.verdict} against {reference_name}"
@@ -1887,8 +1907,8 @@ def _describe_gain(
     )
     if gain_answer == "unclear":
         return (
-            "The data cannot tell whether the connectome helps more than random "
-            "connectomes.",
+            "The data do not show whether the connectome helps more than random "
+            "connectomes do.",
             verdict_sentence,
         )
     names_by_is_excluded: dict[bool, list[str]] = {True: [], False: []}
@@ -1923,7 +1943,8 @@ def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     if n_region_folds:
         return (
             f"{ridge_name} has a scale for each region in {n_region_folds} of "
-            f"{folds_text}; such scales were not compared with random connectomes."
+            f"{folds_text}. The test of the connectome did not use a scale for each "
+            "region."
         )
     if ridge_kinds.count("none") == len(ridge_kinds) > 0:
         return f"{ridge_name} used no connectome in any of {folds_text}."
@@ -2114,8 +2135,9 @@ def _same_regions_sentence(evaluation: Evaluation, exception_text: str) -> str:
     if exception_text:
         regions_text += f" except {exception_text}"
     return (
-        f"{regions_text}: the difference in {tables.feature_text(evaluation.cohort)} "
-        "is larger in each than in the mean of the regions connected to it."
+        f"{regions_text}: in each of them, the difference in "
+        f"{tables.feature_text(evaluation.cohort)} is larger than in the mean of the "
+        "connected regions."
     )
 
 
@@ -2163,8 +2185,8 @@ def _judge_region_test(
     n_permutations = _count_permutations(evaluation)
     if not n_significant_regions:
         answer_sentence = (
-            f"0 of {tested_regions_text} have a corrected p below {ALPHA} (smallest "
-            f"{p_phrase(smallest_p)} with {count(n_permutations, 'permutation')})."
+            f"None of {tested_regions_text} has a corrected p below {ALPHA} (smallest: "
+            f"{p_phrase(smallest_p)}, {count(n_permutations, 'permutation')})."
         )
         return Conclusion(
             question_text,
@@ -2253,7 +2275,9 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     division_text = f"one division into {study_settings['n_folds']} folds"
     if study_settings["n_repeats"] > 1:
         division_text = f"{study_settings['n_repeats']} divisions into folds"
-    cautions.append(f"The study has one sample, {division_text} and no external test.")
+    cautions.append(
+        f"Models were tested in one sample, with {division_text} and no external test."
+    )
     count_table = evaluation.cohort.class_counts()
     smallest_class_row = count_table.loc[count_table["participants"].idxmin()]
     if smallest_class_row["participants"] < SMALL_CLASS:
@@ -2277,11 +2301,11 @@ def _list_subgroup_gaps(evaluation: Evaluation) -> list[str]:
         ]
         bounds_text = f"[{gap_record['low']:+z.3f}, {gap_record['high']:+z.3f}]"
         gap_texts.append(
-            f"The score differs by {gap_record['column']}: {gap_record['higher']} "
-            f"{score_by_group[gap_record['higher']]:.3f}, {gap_record['lower']} "
-            f"{score_by_group[gap_record['lower']]:.3f} (difference "
-            f"{gap_record['difference']:+z.3f} {bounds_text}, 95% interval corrected "
-            "for all pairs of groups)."
+            f"The score differs by {gap_record['column']}: "
+            f"{score_by_group[gap_record['higher']]:.3f} for {gap_record['higher']}, "
+            f"and {score_by_group[gap_record['lower']]:.3f} for {gap_record['lower']}. "
+            f"The difference is {gap_record['difference']:+z.3f} {bounds_text} (95% "
+            "interval, corrected for all pairs of groups)."
         )
     return gap_texts
 
@@ -2371,8 +2395,8 @@ def _write_quote(
         if quote_sentences and n_unused_networks and not is_network_unused:
             folds_text = count(weights_beside_ridge.size, "fold")
             quote_sentences.append(
-                f"In {n_unused_networks} of {folds_text}, its neural network had no "
-                "weight, and a ridge regression predicted alone."
+                f"In {n_unused_networks} of {folds_text}, the neural network had no "
+                "weight, and all predictions came from a ridge regression."
             )
     baseline_sentence = _quote_comparison_sentence(study_conclusions)
     if quote_sentences and baseline_sentence:
@@ -2404,7 +2428,7 @@ def _write_quote(
     elif np.isfinite(regions_conclusion.estimate) and not leak_text:
         quote_sentences.append("No region was shown to differ between classes.")
     if not quote_sentences:
-        return "Nothing: no score or test of this study is valid."
+        return "Nothing, because no score or test of this study is valid."
     quote_sentences[0] = capitalize_first(quote_start + quote_sentences[0])
     return " ".join(quote_sentences)
 

@@ -370,8 +370,8 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     scales = study.scales.replace({"model": {"Exact": NESTED_RIDGES[2]}})
     ranked = replace(add_network(study, [0, 0, 0], twins), scales=scales)
     ranked = replace(ranked, ranking=rank_regions(ranked, NESTED_RIDGES[2]))
-    assert "scales shown are those of the ridge with a scale" in method_text(ranked)
-    assert "scales shown" not in method_text(add_network(study, [0, 1, 0], twins))
+    assert "shows the scales of the ridge with a scale" in method_text(ranked)
+    assert "shows the scales" not in method_text(add_network(study, [0, 1, 0], twins))
     # A weight alone is none: both models have the same skill.
     used = add_network(study, [0, 0.5, 0])
     weighted = judge_network(used)
@@ -636,7 +636,7 @@ def test_a_difference_between_groups_is_a_caution(make_study):
     predicted = rows["truth"].mask(is_wrong, rows["truth"].map(wrong).fillna("CN"))
     unequal = replace(study, predictions=rows.assign(predicted=predicted))
     (caution,) = [text for text in list_cautions(unequal, "") if "differs by" in text]
-    assert "north 1.000, south 0.000" in caution
+    assert "1.000 for north, and 0.000 for south" in caution
 
 
 def test_the_first_sentence_on_excluded_people_says_whom(make_study):
