@@ -395,7 +395,8 @@ def evaluate_model(
     Evaluation
         With one fold, whose test set is the cohort, for
         :func:`brainlsap.write_report` and every table and figure.
-        `settings["external"]` holds the card of the model, and as lists of rows
+        `settings["external"]` holds the card of the model, `people` (of
+        :func:`brainlsap.evaluation.subgroups.describe_people`), and as lists of rows
         `case_mix`, `calibration` and `coverage` (of prediction sets, by class).
 
     Raises
@@ -510,9 +511,11 @@ def evaluate_model(
             "subgroups": list(subgroup_columns),
         },
     )
-    mix_table = case_mix_table(model_card["training"], describe_people(cohort))
+    people_facts = describe_people(cohort)
+    mix_table = case_mix_table(model_card["training"], people_facts)
     external_facts = {
         "card": model_card,
+        "people": people_facts,
         "case_mix": mix_table.to_dict("records"),
         "calibration": calibration_table(evaluation).to_dict("records"),
         "coverage": coverage_table(evaluation).to_dict("records"),

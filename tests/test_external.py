@@ -39,7 +39,11 @@ from brainlsap.evaluation import (
     leave_one_out_splits,
     make_models,
 )
-from brainlsap.evaluation.subgroups import case_mix_table, subgroup_table
+from brainlsap.evaluation.subgroups import (
+    case_mix_table,
+    largest_shift_table,
+    subgroup_table,
+)
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.external import ALL_CLASSES
 from brainlsap.findings import FAULTY, NO_LABEL
@@ -232,6 +236,26 @@ def test_case_mix_shows_what_differs(model, sites):
     n_people = len(set(sites[0].groups))
     assert table.loc[f"site: {site}", "test"] == f"{n_people} (100%)"
     assert table.loc[f"site: {site}", "training"].startswith("0 ")
+    assert table.loc[f"site: {site}", "points"] == "+100"
+    assert table.loc["age", "points"] == table.loc["class: AD", "difference"] == ""
+    caution = draw_external_conclusions(tested).cautions[-1]
+    assert "no site in common" in caution
+    assert f"mean age {ages.mean():.1f} to {new_ages.mean():.1f} years" in caution
+
+
+def test_the_share_that_differs_most_is_named():
+    training_mix = {
+        "classes": {"CN": 18, "SMC": 12, "EMCI": 22, "LMCI": 11, "AD": 12},
+        "counts": {"sex": {"F": 47, "M": 28}, "site": {"a": 3}, "scanner": {}},
+    }
+    test_mix = {
+        "classes": {"CN": 12, "SMC": 4, "EMCI": 18, "LMCI": 9, "AD": 2},
+        "counts": {"sex": {"male": 24, "female": 21}, "site": {"b": 45}},
+    }
+    table = largest_shift_table(training_mix, test_mix).set_index("characteristic")
+    assert table["category"].to_dict() == {"class": "AD", "sex": "F", "site": ""}
+    assert table.loc["class", ["training", "test"]].tolist() == [12 / 75, 2 / 45]
+    assert table.loc["sex", ["training", "test"]].tolist() == [47 / 75, 21 / 45]
 
 
 @pytest.mark.parametrize(

@@ -148,13 +148,14 @@ def case_mix_table(
     Returns
     -------
     DataFrame
-        characteristic, training, test, and difference (test minus training, in
-        standard deviations of the training people; empty for counts). Numbers are
-        mean (s.d.), counts people (share).
+        characteristic, training, test, difference (test minus training, in standard
+        deviations of the training people; empty for counts), and points (of
+        percentage, test minus training; empty for numbers). Numbers are mean (s.d.),
+        counts people (share).
     """
-    table_rows: list[tuple[str, str, str, str]] = [
-        ("people", str(training_mix["n_people"]), str(test_mix["n_people"]), ""),
-        ("scans", str(training_mix["n_scans"]), str(test_mix["n_scans"]), ""),
+    table_rows: list[tuple[str, str, str, str, str]] = [
+        ("people", str(training_mix["n_people"]), str(test_mix["n_people"]), "", ""),
+        ("scans", str(training_mix["n_scans"]), str(test_mix["n_scans"]), "", ""),
     ]
     table_rows += _list_case_mix_rows(
         "class", training_mix["classes"], test_mix["classes"]
@@ -183,26 +184,91 @@ def case_mix_table(
                 _make_mean_sd_text(training_statistic_by_name),
                 _make_mean_sd_text(test_statistic_by_name),
                 difference_text,
+                "",
             )
         )
     for covariate_kind in COUNTED_KINDS:
-        n_training_by_category, n_test_by_category = (
-            training_mix["counts"].get(covariate_kind),
-            test_mix["counts"].get(covariate_kind),
+        n_training_by_category, n_test_by_category = _match_category_counts(
+            training_mix, test_mix, covariate_kind
         )
-        if covariate_kind == "sex" and n_training_by_category and n_test_by_category:
-            n_test_by_category = _spell_sexes(
-                n_test_by_category, n_training_by_category
+        has_common_category = n_training_by_category.keys() & n_test_by_category.keys()
+        has_both = n_training_by_category and n_test_by_category
+        if covariate_kind == "sex" and has_both and not has_common_category:
+            table_rows.append(("sex: no value occurs in both", "", "", "", ""))
+        table_rows += _list_case_mix_rows(
+            covariate_kind, n_training_by_category, n_test_by_category
+        )
+    column_names = ["characteristic", "training", "test", "difference", "points"]
+    return pd.DataFrame(table_rows, columns=column_names)
+
+
+def largest_shift_table(
+    training_mix: Mapping[str, Any], test_mix: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return the category whose share differs most, by characteristic.
+
+    Parameters
+    ----------
+    training_mix, test_mix : mapping
+        From :func:`describe_people`.
+
+    Returns
+    -------
+    DataFrame
+        One row for class, sex, site and scanner, where both have people with values:
+        characteristic, category, and its shares of the people, training and test.
+        The category is empty, and the shares are NaN, without a common category.
+    """
+    shift_records: list[dict[str, Any]] = []
+    for characteristic_name in ("class", *COUNTED_KINDS):
+        n_training_by_category, n_test_by_category = _match_category_counts(
+            training_mix, test_mix, characteristic_name
+        )
+        n_training, n_test = (
+            sum(n_training_by_category.values()),
+            sum(n_test_by_category.values()),
+        )
+        if n_training == 0 or n_test == 0:
+            continue
+        if not n_training_by_category.keys() & n_test_by_category.keys():
+            shift_records.append(
+                {"characteristic": characteristic_name, "category": ""}
             )
-            if not n_training_by_category.keys() & n_test_by_category.keys():
-                table_rows.append(("sex: no value occurs in both", "", "", ""))
-        if n_training_by_category or n_test_by_category:
-            table_rows += _list_case_mix_rows(
-                covariate_kind, n_training_by_category or {}, n_test_by_category or {}
+            continue
+        shift_records.append(
+            max(
+                (
+                    {
+                        "characteristic": characteristic_name,
+                        "category": category_name,
+                        "training": n_training_by_category.get(category_name, 0)
+                        / n_training,
+                        "test": n_test_by_category.get(category_name, 0) / n_test,
+                    }
+                    for category_name in dict.fromkeys(
+                        [*n_training_by_category, *n_test_by_category]
+                    )
+                ),
+                key=lambda record: abs(record["test"] - record["training"]),
             )
-    return pd.DataFrame(
-        table_rows, columns=["characteristic", "training", "test", "difference"]
-    )
+        )
+    column_names = ["characteristic", "category", "training", "test"]
+    return pd.DataFrame(shift_records, columns=column_names)
+
+
+def _match_category_counts(
+    training_mix: Mapping[str, Any],
+    test_mix: Mapping[str, Any],
+    characteristic_name: str,
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return people by category, of training and test, in the same spellings."""
+    if characteristic_name == "class":
+        return training_mix["classes"], test_mix["classes"]
+    n_training_by_category = training_mix["counts"].get(characteristic_name) or {}
+    n_test_by_category = test_mix["counts"].get(characteristic_name) or {}
+    if characteristic_name == "sex" and n_training_by_category and n_test_by_category:
+        n_test_by_category = _spell_sexes(n_test_by_category, n_training_by_category)
+    return n_training_by_category, n_test_by_category
 
 
 def _spell_sexes(
@@ -220,19 +286,38 @@ def _list_case_mix_rows(
     characteristic_name: str,
     n_training_by_category: Mapping[str, int],
     n_test_by_category: Mapping[str, int],
-) -> list[tuple[str, str, str, str]]:
+) -> list[tuple[str, str, str, str, str]]:
     """Return a row for every value of a characteristic."""
+    n_training = sum(n_training_by_category.values())
+    n_test = sum(n_test_by_category.values())
+    has_points = n_training > 0 and n_test > 0
     return [
         (
             f"{characteristic_name}: {category_name}",
             _make_category_share_text(n_training_by_category, category_name),
             _make_category_share_text(n_test_by_category, category_name),
             "",
+            _make_points_text(
+                n_test_by_category.get(category_name, 0) / n_test,
+                n_training_by_category.get(category_name, 0) / n_training,
+            )
+            if has_points
+            else "",
         )
         for category_name in dict.fromkeys(
             [*n_training_by_category, *n_test_by_category]
         )
     ]
+
+
+def _make_points_text(test_share: float, training_share: float) -> str:
+    """Return a difference of shares in points of percentage.
+
+    >>> _make_points_text(0.04, 0.16), _make_points_text(0.161, 0.16)
+    ('-12', '0')
+    """
+    n_points = round(100 * (test_share - training_share))
+    return f"{n_points:+d}" if n_points else "0"
 
 
 def _make_category_share_text(

@@ -30,7 +30,7 @@ from brainlsap.evaluation.ranking import (
     FEWEST_PERMUTATIONS,
     models_with_scales,
 )
-from brainlsap.evaluation.subgroups import scored_columns_table
+from brainlsap.evaluation.subgroups import largest_shift_table, scored_columns_table
 from brainlsap.findings import (
     BASELINE,
     CLASSES,
@@ -769,7 +769,7 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     if _is_same_study(evaluation):
         cautions.append(
             "These participants belong to the same study as the training participants, "
-            "so the model was not tested in another sample."
+            "so the model was not tested in another study."
         )
     elif (
         n_people_by_training_site
@@ -780,11 +780,36 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
             "All sites have the names of training sites, so the model may not have "
             "been tested in new centres."
         )
+    shift_texts = _list_shift_texts(
+        external_facts["card"]["training"], external_facts["people"]
+    )
     cautions.append(
-        "Only one sample was tested. Its classes, ages, sexes and sites may differ "
-        "from those of the training (table of case mix)."
+        "Largest differences between training and test participants (table of case "
+        f"mix): {', '.join(shift_texts)}. The scores are not corrected for them."
     )
     return tuple(cautions)
+
+
+def _list_shift_texts(
+    training_mix: Mapping[str, Any], test_mix: Mapping[str, Any]
+) -> list[str]:
+    """Return which share of classes, sexes and sites differs most, and the ages."""
+    shift_texts = [
+        f"{shift_record['characteristic']} {shift_record['category']} "
+        f"{shift_record['training']:.0%} to {shift_record['test']:.0%}"
+        if shift_record["category"]
+        else f"no {shift_record['characteristic']} in common"
+        for shift_record in largest_shift_table(training_mix, test_mix).to_dict(
+            "records"
+        )
+    ]
+    training_ages = training_mix["numbers"].get("age", {"n": 0})
+    test_ages = test_mix["numbers"].get("age", {"n": 0})
+    if training_ages["n"] and test_ages["n"]:
+        shift_texts.append(
+            f"mean age {training_ages['mean']:.1f} to {test_ages['mean']:.1f} years"
+        )
+    return shift_texts
 
 
 def headline(evaluation: Evaluation) -> list[str]:

@@ -31,7 +31,10 @@ def make_external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     coverage_table = make_number_table(external_facts["coverage"])
     table_by_name = {
         "case_mix": case_mix_table.rename(
-            columns={"difference": "difference (s.d. of training)"}
+            columns={
+                "difference": "difference (s.d. of training)",
+                "points": "difference (percentage points)",
+            }
         )
     }
     if len(calibration_table):
