@@ -39,6 +39,7 @@ from brainlsap.evaluation import (
     leave_one_out_splits,
     make_models,
 )
+from brainlsap.evaluation.comparison import class_table
 from brainlsap.evaluation.subgroups import (
     case_mix_table,
     largest_shift_table,
@@ -256,6 +257,16 @@ def test_the_share_that_differs_most_is_named():
     assert table["category"].to_dict() == {"class": "AD", "sex": "F", "site": ""}
     assert table.loc["class", ["training", "test"]].tolist() == [12 / 75, 2 / 45]
     assert table.loc["sex", ["training", "test"]].tolist() == [47 / 75, 21 / 45]
+
+
+def test_the_part_of_small_classes_in_the_score_is_stated(evaluation):
+    cautions = " ".join(draw_external_conclusions(evaluation).cautions)
+    rates = class_table(evaluation, evaluation.models[0], n_draws=2).set_index("class")
+    assert rates["people"].to_dict() == {"CN": 7, "EMCI": 2, "AD": 7}
+    sensitivity = rates.loc["EMCI", "sensitivity"]
+    part_text = f"{sensitivity / 3:.3f} are from EMCI (2 participants"
+    assert f"of {rates['sensitivity'].mean():.3f}, {part_text}" in cautions
+    assert "are from AD" not in cautions
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,8 @@ MIN_CONSTANT_SHARE = 0.9
 """Share of scans with the same most probable class from which the page says so."""
 SMALL_CLASS = 20
 """A class with fewer participants is named as a limitation."""
+VERY_SMALL_CLASS = 5
+"""A class with fewer participants is named with its part of balanced accuracy."""
 MIN_PEOPLE_TO_TELL = 10
 """Smallest class in which faults of probabilities and prediction sets can be found.
 
@@ -746,6 +748,9 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         )
     rate_table = tables.class_rate_number_table(evaluation, evaluation.models[0])
     if "sensitivity_low" in rate_table:
+        small_class_sentence = _write_small_class_sentence(rate_table)
+        if small_class_sentence:
+            cautions.append(small_class_sentence)
         chance = 1 / cohort.table["label"].nunique()
         is_unrecognized = (rate_table["people"] > 0) & (
             rate_table["sensitivity_low"] <= chance
@@ -788,6 +793,26 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         f"mix): {', '.join(shift_texts)}. The scores are not corrected for them."
     )
     return tuple(cautions)
+
+
+def _write_small_class_sentence(rate_table: pd.DataFrame) -> str:
+    """Return what classes of very few people add to balanced accuracy; "" if none."""
+    present_class_table = rate_table[rate_table["people"] > 0]
+    n_classes = len(present_class_table)
+    contribution_texts = [
+        f"{record['sensitivity'] / n_classes:.3f} are from {record['class']} "
+        f"({count(record['people'], 'participant')}, sensitivity "
+        f"{record['sensitivity']:.2f})"
+        for record in present_class_table.to_dict("records")
+        if record["people"] < VERY_SMALL_CLASS
+    ]
+    if not contribution_texts:
+        return ""
+    balanced_accuracy = present_class_table["sensitivity"].mean()
+    return (
+        "Every class counts equally in balanced accuracy: of "
+        f"{balanced_accuracy:.3f}, {with_and(contribution_texts)}."
+    )
 
 
 def _list_shift_texts(
