@@ -286,6 +286,11 @@ def test_spellings_of_sex_are_counted_together(test, expected):
     assert {name: table[f"sex: {name}"] for name in expected} == expected
 
 
+def all_methods(evaluation):
+    """Return the paragraphs of methods and supplement."""
+    return [*methods_text(evaluation), *supplement_text(evaluation)]
+
+
 @pytest.mark.filterwarnings("ignore:.*scans")
 def test_a_report_is_headed_external_evaluation_and_read_again(
     model, sites, evaluation, tmp_path_factory, monkeypatch
@@ -297,6 +302,12 @@ def test_a_report_is_headed_external_evaluation_and_read_again(
     copied = replace(evaluation, cohort=replace(evaluation.cohort, truth=None))
     page = write_report(copied, folder).read_text(encoding="utf-8")
     assert "Scores in these participants" in page
+    # Only the scores of the table are explained, and only sources that are cited.
+    assert "<p>Balanced accuracy is the share" in page
+    assert "Macro precision is" not in page
+    for source in ("Buehler", "Price", "Zou", "Van Calster"):
+        is_listed = any(source in item for item in re.findall("<li>[^\n]*", page))
+        assert is_listed == (source in " ".join(map(str, all_methods(copied)))), source
     assert re.search("<h1>.*SIMULATED", page)
     assert "over folds" not in page
     assert not any("over folds" in name for name in model_score_table(evaluation))

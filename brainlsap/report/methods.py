@@ -28,7 +28,7 @@ from brainlsap.evaluation.models import (
     baseline_sentences,
     control_phrases,
 )
-from brainlsap.evaluation.region_tests import compute_smallest_p
+from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, compute_smallest_p
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
 from brainlsap.options import option_names
 from brainlsap.report import demographics, tables
@@ -929,6 +929,7 @@ TEMPLATES.globals |= {
     "tables": tables,
     "n_exchanges": tables.N_EXCHANGES,
     "compute_smallest_p": compute_smallest_p,
+    "MIN_PEOPLE_SHOWN": MIN_PEOPLE_SHOWN,
     "USED_FOR_TRAINING": USED_FOR_TRAINING,
     "EXCHANGE_PHRASE": EXCHANGE_PHRASE,
     "n_audited": N_PERMUTATIONS,

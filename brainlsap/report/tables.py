@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -413,11 +413,14 @@ def find_title_by_score(evaluation: Evaluation) -> dict[str, str]:
     return score_titles(len(cohort.classes), is_ordered=cohort.classes_ordered)
 
 
-def score_explanations_text(evaluation: Evaluation) -> str:
-    """Return what the scores are that are shown for the classes of an evaluation."""
+def score_explanations_text(
+    evaluation: Evaluation, shown_titles: Collection[str] | None = None
+) -> str:
+    """Return what the scores are; by default all of them, or those of a table."""
     return " ".join(
         SCORES[score_name].explanation_for(evaluation.cohort.classes)
-        for score_name in find_title_by_score(evaluation)
+        for score_name, score_title in find_title_by_score(evaluation).items()
+        if shown_titles is None or score_title in shown_titles
     )
 
 
