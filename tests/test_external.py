@@ -955,3 +955,24 @@ def test_no_text_says_that_a_column_without_scores_was_scored(evaluation):
     assert "by town" not in " ".join(supplement_text(unscored))
     states = checklist_table(unscored, ["tables/subgroups.tsv"]).set_index("item")
     assert states.loc["14", "state"] == "for the authors"
+
+
+def test_bootstrap_samples_without_a_class_score_the_other_classes(evaluation):
+    # One person alone has AD and is correct; all others are predicted falsely.
+    rows = evaluation.predictions.copy()
+    people = rows["participant"].drop_duplicates()
+    rows["truth"] = np.where(rows["participant"] == people.iloc[0], "AD", "CN")
+    rows["predicted"] = "AD"
+    table = evaluation.cohort.table.assign(label=rows["truth"].to_numpy())
+    one_person = replace(
+        evaluation, predictions=rows, cohort=replace(evaluation.cohort, table=table)
+    )
+    scores = bootstrap_scores(one_person, one_person.models[0]).set_index("score")
+    score, lower_bound, upper_bound = scores.loc[
+        "balanced_accuracy", ["estimate", "low", "high"]
+    ]
+    # Without this person the score is that of CN, which is 0, and with it 1 / 2.
+    assert (lower_bound, score, upper_bound) == (0, 0.5, 0.5)
+    share = 100 * (1 - 1 / len(people)) ** len(people)
+    supplement = " ".join(supplement_text(one_person))
+    assert f"missing in about {share:.0f}% of samples" in supplement
