@@ -859,6 +859,15 @@ def test_methods_state_what_the_checklist_sends_to_them(model, sites):
     for fact in ("CN = Control", "mean of the training", "class shares", "age"):
         assert fact in text
     assert "AD = AD" not in text
+    # The limit also holds with a cross-validated score and a second step.
+    facts = evaluation.settings["external"]
+    scores = {"folds": 5, "values": {"balanced_accuracy": [0.5, 0.4, 0.6]}}
+    card = facts["card"] | {"scores": scores}
+    card["steps"] = card["steps"] | {"harmonize": "site"}
+    settings = evaluation.settings | {"external": facts | {"card": card}}
+    text = " ".join(methods_text(replace(evaluation, settings=settings)))
+    assert "Zou and Donner" in text
+    assert "harmonisation" in text
     assert len(text.split()) <= 300
     assert "ridge regressions" in " ".join(supplement_text(evaluation))
 
