@@ -208,7 +208,7 @@ def list_unclear_side_pairs(region_names: Sequence[str]) -> list[tuple[str, str]
     name_by_words = {tuple(split_words(name)): name for name in region_names}
     unclear_pairs = []
     for name_words, name in name_by_words.items():
-        for left_initial, right_initial in _SIDE_INITIALS:
+        for left_initial, right_initial in map(tuple, _SIDE_INITIALS):
             for side_index in {0, len(name_words) - 1}:
                 if len(name_words) < 2 or name_words[side_index] != left_initial:
                     continue
