@@ -14,7 +14,8 @@ relabelled, or connectomes rewired, in place of them (and one draw of each null)
 nothing may be credited to the network. `open`: sex in the open data sets FCON1000 and
 BNU_1.
 
-    python benchmarks/connectome_worth.py cohorts open summary [--seeds 20] --runs FILE.csv
+    python benchmarks/connectome_worth.py cohorts open summary
+        [--seeds 20] --runs FILE.csv
 
 Every run adds a row to FILE.csv, and what is there is not computed again. The summary
 goes to benchmarks/results/connectome_worth.md.
