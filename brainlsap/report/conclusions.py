@@ -1402,8 +1402,8 @@ def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
     if not difference_texts:
         return ""
     return (
-        f"Classes differ in {with_and(difference_texts)} in the leakage audit. These "
-        "p-values are not corrected."
+        f"By the leakage audit, classes differ in {with_and(difference_texts)}; p is "
+        "not corrected."
     )
 
 
