@@ -117,21 +117,22 @@ def check_connectomes(W: np.ndarray) -> None:
     if not is_valid.all():
         invalid_index = np.flatnonzero(~is_valid)[0]
         raise ParameterError(
-            "connection weights must be finite and not negative, but the connectome "
-            f"in row {invalid_index} of X has other weights. Correct the connectome, "
-            "or leave this scan out. If the weights are correlations, "
-            "Cohort.from_arrays(..., "
+            f"connection weights must lie between 0 and {MAX_ABSOLUTE:g}. The "
+            f"connectome in row {invalid_index} of X contains a weight that is "
+            "negative, larger, or NaN. Correct the connectome, or leave this scan out. "
+            "If the weights are correlations, Cohort.from_arrays(..., "
             "negative='drop').to_array() sets negative weights to 0."
         )
     for scan_index, connectome in enumerate(W):
         if _is_asymmetric(connectome):
             raise ParameterError(
                 "connectomes must be symmetric, but the connectome in row "
-                f"{scan_index} of X is not, and neither triangle is empty. Symmetrise "
-                "it, for example by (W + W.T) / 2. If you reordered the regions, "
-                "reorder the rows and the columns of every connectome, but only the "
-                "rows of the features: X[:, order][..., [*order, *range(X.shape[1], "
-                "X.shape[2])]]."
+                f"{scan_index} of X has different weights above and below its "
+                "diagonal. Symmetrise this connectome, for example by (W + W.T) / 2. "
+                "To change the order of the regions, use X[:, order][..., [*order, "
+                "*range(X.shape[1], X.shape[2])]]. This expression reorders the rows "
+                "and the columns of every connectome, but only the rows of the "
+                "features."
             )
 
 
@@ -152,11 +153,10 @@ def check_features(features: np.ndarray) -> None:
     if len(invalid_positions):
         scan_index = invalid_positions[0][0]
         raise ParameterError(
-            f"feature values must lie between -{MAX_ABSOLUTE:g} and "
-            f"{MAX_ABSOLUTE:g}, or be NaN if they were not measured; got "
-            f"{features[tuple(invalid_positions[0])]:g} in "
-            f"row {scan_index} of X. Correct the value, or convert the feature to "
-            "another unit."
+            f"feature values must lie between -{MAX_ABSOLUTE:g} and {MAX_ABSOLUTE:g}; "
+            f"got {features[tuple(invalid_positions[0])]:g} in row {scan_index} of X. "
+            "Correct the value, or convert the feature to another unit. If the value "
+            "was not measured, write NaN."
         )
 
 

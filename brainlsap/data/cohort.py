@@ -716,8 +716,8 @@ def check_cohort_given(cohort: object) -> None:
     """Raise where a function got something else, such as arrays, for its cohort."""
     if not hasattr(cohort, "connectomes"):  # of a module loaded anew, too
         raise ParameterError(
-            f"cohort must be a Cohort; got {type(cohort).__name__}. Use "
-            "Cohort.from_arrays or load_cohort to make one."
+            f"cohort must be a Cohort; got {type(cohort).__name__}. Make a cohort with "
+            "Cohort.from_arrays or load_cohort."
         )
 
 
@@ -844,9 +844,9 @@ def _check_order_of_arguments(connectomes: object, features: object) -> None:
         connectomes_shape[1],
     ):
         raise ParameterError(
-            f"connectomes must have shape (n_scans, n_rois, n_rois); got "
-            f"{connectomes_shape}, and features have shape {features_shape}. Give "
-            "connectomes first, then features."
+            "connectomes must have shape (n_scans, n_rois, n_rois); got "
+            f"{connectomes_shape}. Instead, the argument features has the shape "
+            f"{features_shape}. Give connectomes first, then features."
         )
 
 
@@ -937,7 +937,10 @@ def _check_shapes(
                     "make one row per scan."
                 )
             elif argument_shape[1:] in [shape[1:] for shape in allowed_shapes]:
-                advice_text = f"Give one entry for each of the {n_scans} labels."
+                advice_text = (
+                    f"Give one entry of {argument_name} for each of the {n_scans} "
+                    "labels."
+                )
             raise ParameterError(
                 f"{argument_name} must have shape {expected_text}, for {n_scans} "
                 f"scans and {n_rois} regions ({atlas.name}); got {argument_shape}. "
@@ -983,9 +986,9 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
     if missing_words := list(filter(is_missing_word, label_texts)):
         raise ParameterError(
             f"labels= contains {missing_words[0]!r} for "
-            f"{count(missing_words.count(missing_words[0]), 'scan')}, and this text "
-            f"counts as missing. If {missing_words[0]!r} is a class, rename the class. "
-            "If it means that the label is missing, leave these scans out."
+            f"{count(missing_words.count(missing_words[0]), 'scan')}. This word means "
+            f"that a label is missing. If {missing_words[0]!r} is the name of a class, "
+            "rename the class. Otherwise, leave these scans out."
         )
 
 
@@ -1002,9 +1005,15 @@ def _check_person_ids(
         ):
             if person_id != participant_id and person_id in participant_id_set:
                 raise ParameterError(
-                    f"groups= names {participant_id!r} for {scan_id}, but the index "
-                    f"or ids of the arrays name {person_id!r}. Use the same "
-                    "participant IDs in all arguments."
+                    f"the scan {scan_id} has the participant ID {participant_id!r} in "
+                    f"groups=, but {person_id!r} in an index or in the ID column of "
+                    "covariates. Use the same participant IDs in all arguments.",
+                    kind="other participant",
+                    values={
+                        "scan": scan_id,
+                        "id_in_groups": participant_id,
+                        "id_in_index": person_id,
+                    },
                 )
     scan_like_ids = [
         participant_id
@@ -1035,11 +1044,12 @@ def _check_label_column(
     ]
     if differing_indices and {*cell_texts} & {*label_texts}:
         raise ParameterError(
-            f"{scan_names[differing_indices[0]]}: column {label_column_name} of "
-            f"covariates contains {cell_texts[differing_indices[0]]!r}, but labels= "
-            f"contains {label_texts[differing_indices[0]]!r} ({len(differing_indices)} "
-            f"of {len(label_texts)} scans differ). Put the rows of labels= and of "
-            "covariates in the same order, or leave this column out."
+            f"{scan_names[differing_indices[0]]}: the label is "
+            f"{cell_texts[differing_indices[0]]!r} in column {label_column_name} of "
+            f"covariates, but {label_texts[differing_indices[0]]!r} in labels=. The "
+            f"two labels differ for {len(differing_indices)} of {len(label_texts)} "
+            "scans. Put the rows of labels= and of covariates in the same order, or "
+            f"remove column {label_column_name} from covariates."
         )
 
 
@@ -1096,8 +1106,8 @@ def _find_person_column_name(
             )
     if message and is_person_column_needed:
         raise ParameterError(
-            f"covariates: {message}, so the person of each scan is unknown. Use "
-            "groups= to give the participant ID of every scan."
+            f"covariates: {message}, so it is unknown which person each scan belongs "
+            "to. Use groups= to give the participant ID of every scan."
         )
     return None
 
@@ -1158,9 +1168,9 @@ def _order_columns_by_atlas(
     ):
         raise ParameterError(
             f"{argument_name} is a list of tables, and their row and column names "
-            "would be lost. For one feature, give pd.DataFrame(the list), with scans "
-            "as rows and regions as columns. For several features, give "
-            "{name: DataFrame}."
+            "would be lost. For one feature, make one DataFrame of the list with "
+            "pd.DataFrame, with scans as rows and regions as columns. For several "
+            "features, give {name: DataFrame}."
         )
     return argument_value
 
@@ -1242,9 +1252,11 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
             > 1
         ):
             raise ParameterError(
-                f"The index of {argument_name} names one person for several scans, "
-                "but groups= names different people for them. Give all scans of a "
-                "person the same ID in groups=."
+                f"According to the index of {argument_name}, several scans belong to "
+                "one person, but groups= gives these scans different participant IDs. "
+                "Give all scans of a person the same ID in groups=.",
+                kind="several IDs of a person",
+                values={"argument": argument_name},
             )
     if not indexed_argument_names:
         return None
@@ -1265,11 +1277,13 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
         )
     ):
         raise ParameterError(
-            f"The rows of {indexed_argument_names[0]} were reordered (index "
-            f"{listed(index_texts, 3)}), and the other arrays have no index to "
-            "compare with. Sort the rows in the order of the other arrays, for "
-            "example by .sort_index(). Then drop the index "
-            "(.reset_index(drop=True))."
+            f"The index of {indexed_argument_names[0]} ({listed(index_texts, 3)}) "
+            "shows that its rows were reordered. The other arrays have no index, so it "
+            "is unknown whether their rows have the same order. Sort the rows of "
+            f"{indexed_argument_names[0]} in the order of the other arrays, for "
+            "example by .sort_index(). Then drop the index (.reset_index(drop=True)).",
+            kind="rows reordered",
+            values={"argument": indexed_argument_names[0]},
         )
     has_unique_flat_index = argument_index.is_unique and argument_index.nlevels == 1
     if groups is None and not has_unique_flat_index:

@@ -124,8 +124,9 @@ def read_stack(
     order_check.raise_refusal()
     if row_naming.adds_parts:
         raise FileFormatError(
-            f"some regions have several rows ({row_naming.note}). Sum the rows and "
-            "columns of each such region first, and give every row a name.",
+            f"some regions have several rows ({row_naming.note}). In every matrix, sum "
+            "the rows and the columns that belong to the same region. Then give every "
+            "row a name.",
             path=stack_path,
         )
     matrices_by_visit: MatricesByVisit = {}
@@ -150,9 +151,9 @@ def _check_equal_rows(
     for scan_id, raw_matrix in zip(scan_ids, raw_matrices, strict=True):
         if raw_matrix.weights.shape != first_matrix.weights.shape:
             raise FileFormatError(
-                f"the matrix of {scan_id} has the shape {raw_matrix.weights.shape}; "
-                f"expected {first_matrix.weights.shape}, the shape of the matrix of "
-                f"{scan_ids[0]}. All matrices of a file must have the same regions.",
+                f"the matrices of {scan_id} and {scan_ids[0]} have different shapes: "
+                f"{raw_matrix.weights.shape} and {first_matrix.weights.shape}. All "
+                "matrices of a file must have the same regions.",
                 path=stack_path,
                 kind="matrix shape",
             )
@@ -209,9 +210,9 @@ def _choose_origin_and_ids(
         }
         if len({*study_ids_by_list.values()}) > 1:
             raise FileFormatError(
-                f"the lists {' and '.join(map(repr, study_ids_by_list))} could both "
-                "be the IDs of the matrices, but their IDs differ. Keep only the "
-                "correct list.",
+                f"the lists {' and '.join(map(repr, study_ids_by_list))} both contain "
+                "IDs of this study, but not the same IDs. It is therefore unclear "
+                "which list gives the IDs of the matrices. Keep only the correct list.",
                 path=stack_path,
             )
         for list_key, ids_in_list in study_ids_by_list.items():
@@ -230,12 +231,13 @@ def _choose_origin_and_ids(
     n_ids = 0
     origin_text = "in the file"
     if id_list_by_file_name:
-        origin_text, name_list = next(iter(id_list_by_file_name.items()))
+        file_name, name_list = next(iter(id_list_by_file_name.items()))
+        origin_text = f"in {file_name}"
         n_ids = len(name_list.names)
     raise FileFormatError(
-        f"the file contains {count(n_scans, 'connectome')}, but there "
-        f"{verb_form(n_ids, 'are')} {count(n_ids, 'ID')} ({origin_text}); expected one "
-        "ID for each connectome. Store the IDs as text in the file, or write them into "
+        f"there {verb_form(n_scans, 'are')} {count(n_scans, 'connectome')} in the "
+        f"file, but {count(n_ids, 'ID')} {origin_text}. Expected one ID for each "
+        "connectome. Store the IDs as text in the file, or write them into "
         f"{default_file_name} in the same folder, one ID per line.",
         path=stack_path,
     )
@@ -316,8 +318,8 @@ def _choose_row_names(
     }
     if len(region_index_tuples) > 1:
         raise FileFormatError(
-            f"the lists {' and '.join(map(repr, region_list_keys))} give the rows "
-            "different names. Keep only the correct list.",
+            f"the lists {' and '.join(map(repr, region_list_keys))} contradict each "
+            "other about the names of the rows. Keep only the correct list.",
             path=stack_path,
         )
     label_list_keys = [

@@ -258,7 +258,8 @@ def _read_raw_matrix(
     matrix_format = FORMATS.get(connectome_path.suffix.lower())
     if matrix_format is None:
         raise FileFormatError(
-            f"Connectomes are read from {', '.join(sorted(FORMATS))} files; got "
+            "the name of a connectome file must end with "
+            f"{' or '.join(sorted(FORMATS))}; got "
             f"{connectome_path.suffix or 'a name without suffix'}. To compute a "
             "connectome from a tractogram, use brainlsap.images.build_connectome.",
             path=connectome_path,
@@ -359,9 +360,10 @@ def _sum_region_parts(raw_matrix: RawMatrix, connectome_path: Path) -> RawMatrix
     mean_match = _MEAN_WORDS.search(connectome_path.name)
     if mean_match:
         raise FileFormatError(
-            "a region has several rows, which would have to be summed, but the name "
-            f"of the file contains {mean_match[0]!r}, and means cannot be summed. Give "
-            "a matrix of streamline counts, or of summed streamline weights.",
+            "several rows belong to the same region, so their weights would have to be "
+            f"summed. The file name contains {mean_match[0]!r}, and means cannot be "
+            "summed. Give a matrix of streamline counts, or of summed streamline "
+            "weights.",
             path=connectome_path,
             kind="parts of means",
         )
@@ -613,8 +615,8 @@ def _treat_weights(
     n_loops = np.count_nonzero(weight_matrix.diagonal())
     if np.count_nonzero(np.maximum(weight_matrix, weight_matrix.T)) == n_loops:
         raise FileFormatError(
-            "every weight between two regions is 0; expected connections. Leave "
-            "this scan out, or correct the file.",
+            "the weights between all pairs of regions are 0, so the matrix contains no "
+            "connections. Leave this scan out, or correct the file.",
             path=connectome_path,
             kind="no connections",
         )
@@ -712,8 +714,8 @@ def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
         if row_or_column_names and len(row_or_column_names) != len(weight_matrix):
             raise FileFormatError(
                 f"the file has {len(row_or_column_names)} names for "
-                f"{len(weight_matrix)} {axis_word}; expected one name for each. "
-                "Correct the names.",
+                f"{len(weight_matrix)} {axis_word}s; expected one name for each "
+                f"{axis_word}. Correct the names.",
                 path=connectome_path,
                 kind="names per axis",
             )
@@ -851,10 +853,11 @@ def _refuse_other_layouts(
         and is_longer_than_pair
     ):
         raise FileFormatError(
-            "the file is a list of connections, whose lines contain two regions and "
-            f"{count(distinct_row_lengths.pop() - 2, 'number')}; expected a square "
-            "matrix. Write one row and one column for each region, with the names of "
-            "the regions. Write 0 for each missing connection.",
+            "the file is a list of connections; expected a square matrix. Each line of "
+            "the list contains two regions and "
+            f"{count(distinct_row_lengths.pop() - 2, 'number')}. Instead, write one "
+            "row and one column for each region, with the names of the regions. Write "
+            "0 for each missing connection.",
             path=connectome_path,
             kind="list of connections",
         )

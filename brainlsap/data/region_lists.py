@@ -132,8 +132,8 @@ def read_region_list(
     if text_lines[0].lstrip().startswith("<"):
         raise FileFormatError(
             "the file is XML; expected a table or a list of region names. Write a "
-            "number and a name on each line (for an atlas of FSL, the number is "
-            "the index plus 1).",
+            "number and a name on each line. For an atlas of FSL, this number is the "
+            "index in the XML file plus 1.",
             path=list_path,
         )
     workbench_table = _read_workbench_list(text_lines)
@@ -310,8 +310,8 @@ def _build_list_table(
         raise FileFormatError(
             f"{len(cell_rows) - n_unnumbered_rows} of {len(cell_rows)} lines begin "
             f"with a number ({numbered_line!r}), but the other lines do not. Give "
-            "every line a number. If these numbers are parts of names, write 'name' "
-            "into the first line.",
+            "every line a number. If these numbers are parts of names, insert a line "
+            "'name' above the first line.",
             path=list_path,
         )
     n_columns_behind = min(_count_numbers(row_cells[::-1]) for row_cells in cell_rows)
@@ -326,10 +326,11 @@ def _build_list_table(
     # a short name and a long one, or a name and a side, need no header
     if has_header or (has_delimiter and max(map(len, name_cell_rows)) > 2):
         raise FileFormatError(
-            f"none of the columns {', '.join(map(repr, cell_rows[0]))} contains "
-            f"names. Accepted column names are {', '.join(NAME_COLUMNS)} (or "
-            f"roi_name ...), and {', '.join(filter(None, INDEX_COLUMNS))} for region "
-            "numbers. Write one of these column names into the first row.",
+            f"none of the columns {', '.join(map(repr, cell_rows[0]))} contains names. "
+            "Write the names of the columns into the first row. The column of region "
+            f"names must be called {', '.join(NAME_COLUMNS)}, or a similar name such "
+            "as roi_name. A column of region numbers must be called "
+            f"{', '.join(filter(None, INDEX_COLUMNS))}, or a similar name.",
             path=list_path,
         )
     number_columns_before_name = [
@@ -516,10 +517,11 @@ def _pop_coordinates(
             and number_columns_before_name[1:]
         ):
             raise FileFormatError(
-                "the columns of numbers have no names, and they are neither labels "
-                "nor colours. Name the columns in the first row: index, name, x, y, "
-                "z (mm of MNI152).",
+                "the meaning of the columns of numbers is unclear, because they have "
+                "no names. Name all columns in the first row, for example index, name, "
+                "x, y, z (coordinates in mm of MNI152).",
                 path=list_path,
+                kind="numbers without a heading",
             )
         coordinates_by_axis = dict(
             zip("xyz", number_columns[start_index:], strict=True)

@@ -647,9 +647,9 @@ def _name_rows_by_lists(
     }
     if len({*regions_by_list.values()}) > 1:
         raise FileFormatError(
-            f"{' and '.join(names_by_list)} in the same folder give the rows "
-            "different names. Keep only the correct list, or give the names with "
-            f"{option_text('labels')}.",
+            f"{' and '.join(names_by_list)} in the same folder contradict each other "
+            "about the names of the rows. Keep only the correct list, or give the "
+            f"names with {option_text('labels')}.",
             path=matrix_path,
         )
     list_name, row_names = next(iter(names_by_list.items()))
@@ -657,9 +657,10 @@ def _name_rows_by_lists(
         atlas, expected_order.names
     ):
         raise FileFormatError(
-            f"{list_name} and {option_text('row_order', expected_order.tool)} give the "
-            f"rows different names. Leave {option_text('row_order')} out to use the "
-            f"list, or give the names with {option_text('labels')}.",
+            f"the names of the rows in {list_name} contradict "
+            f"{option_text('row_order', expected_order.tool)}. To use the names in "
+            f"{list_name}, leave {option_text('row_order')} out. To use other names, "
+            f"give them with {option_text('labels')}.",
             path=matrix_path,
         )
     return RowNames(row_names, f"rows named by {list_name}", "names")

@@ -227,10 +227,10 @@ def _apply_atlas(
     if expected_atlas.names != cohort.atlas.names:
         raise ParameterError(
             f"{cohort_path} contains the {cohort.n_rois} regions of "
-            f"{cohort.atlas.name}, but {option_text('atlas')} names "
-            f"{expected_atlas.name} ({len(expected_atlas)} regions); the regions of "
-            f"the two differ in names or order. Leave {option_text('atlas')} out, or "
-            "read the folder of the study."
+            f"{cohort.atlas.name}. The {len(expected_atlas)} regions of "
+            f"{expected_atlas.name} ({option_text('atlas')}) have other names or "
+            f"another order. Leave {option_text('atlas')} out, or read the folder of "
+            "the study."
         )
     return replace(cohort, atlas=expected_atlas)
 

@@ -87,7 +87,7 @@ def test_a_list_of_subjects_is_of_ids_and_no_table_of_people(study):
     ("ids", "said"),
     [
         (["a", *IDS], None),
-        (IDS, "4 connectomes, but there are 3 IDs (W_ids.txt); expected one ID"),
+        (IDS, "4 connectomes in the file, but 3 IDs in W_ids.txt"),
         (
             ["a", "b", *IDS[1:]],
             "sub-01_ses-M00: the connectome is missing; expected its ID in W",
@@ -109,7 +109,7 @@ def test_without_ids_or_names_it_is_said_what_to_write(study):
     with pytest.raises(CohortError, match="82 x 82 without names cannot be mapped"):
         load(study, "W.npy")
     (study / "W_ids.txt").unlink()
-    with pytest.raises(CohortError, match=r"are 0 IDs .*write them into W_ids.txt"):
+    with pytest.raises(CohortError, match=r"but 0 IDs .*write them into W_ids.txt"):
         load(study, "W.npy", row_order="atlas")
 
 
@@ -167,13 +167,19 @@ def test_texts_that_are_the_study_s_ids_win_over_numbers(numbered, suffix, more)
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        ({"a": [*"123456789", "10", "11", "12"]}, "lists 'a' and 'whose' could both"),
+        (
+            {"a": [*"123456789", "10", "11", "12"]},
+            "lists 'a' and 'whose' both contain IDs",
+        ),
         (
             {"whose": [2, 1, *range(3, 13)], "ids": range(12, 0, -1)},
-            "could both be the IDs",
+            "both contain IDs of this study",
         ),
         ({"whose": ["x"] * 12, "sex": ["F"] * 12}, "none of the lists 'sex', 'whose'"),
-        ({"whose": ["x"], "row": range(1, 13)}, "12 connectomes, but there are 0 IDs"),
+        (
+            {"whose": ["x"], "row": range(1, 13)},
+            "12 connectomes in the file, but 0 IDs in the file",
+        ),
     ],
 )
 def test_lists_that_leave_whose_it_is_open_are_refused(numbered, lists, message):
@@ -192,7 +198,7 @@ def test_a_list_beside_the_file_may_not_contradict_one_in_it(numbered):
     np.testing.assert_array_equal(cohort.connectomes, W)
     (folder / "W_ids.txt").write_text("\n".join(sorted(ids)))
     with pytest.raises(
-        CohortError, match=r"lists 'subjects' and 'W_ids\.txt' could both"
+        CohortError, match=r"lists 'subjects' and 'W_ids\.txt' both contain"
     ):
         load(folder, "W.npz", row_order="atlas")
 
@@ -211,7 +217,7 @@ def test_region_names_win_over_an_index(numbered, suffix, first):
         np.testing.assert_array_equal(cohort.connectomes, W)
     both = {"names": np.array(ATLAS.names), "region_names": names}
     save_stack(folder / f"W{suffix}", W=stored, ids=ids, **both)
-    with pytest.raises(CohortError, match="'names' and 'region_names' give the rows"):
+    with pytest.raises(CohortError, match="'names' and 'region_names' contradict"):
         load(folder, f"W{suffix}")
 
 

@@ -621,7 +621,7 @@ def test_sidecars(tmp_path):
         ),
         (
             {"NodeFiles": ["bad.tsv"]},
-            r"none of the columns 'x', 'y' contains names. Accepted",
+            r"none of the columns 'x', 'y' contains names",
         ),
     ],
 )

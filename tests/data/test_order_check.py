@@ -301,7 +301,9 @@ def test_centres_of_the_virtual_brain_name_rows(tmp_path, brains):
     (tmp_path / "centres.txt").write_text(text)
     found = read_connectome(path, DESIKAN)
     np.testing.assert_allclose(found.matrix, brains["desikan82"], rtol=1e-4)
-    with pytest.raises(FileFormatError, match=r"centres.txt and row_order='atlas'"):
+    with pytest.raises(
+        FileFormatError, match=r"centres.txt contradict row_order='atlas'"
+    ):
         read_connectome(path, DESIKAN, row_order="atlas")
     # the toolbox VBI has two of them, in different orders
     other = "".join(f"{name} 0 0 0\n" for name in DESIKAN.names)

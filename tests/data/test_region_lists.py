@@ -11,6 +11,7 @@ from brainlsap.data.region_lists import (
     read_row_names,
 )
 from brainlsap.exceptions import FileFormatError
+from tests.conftest import raises_kind
 
 
 def test_names_of_a_label_file(write):
@@ -83,9 +84,7 @@ def test_numbers_that_may_be_names_or_anything_are_refused(write):
         == "LH Vis 2"
     )
     assert read_row_names(write("l.txt", "44 L\n44 R\n45 L\n45 R\n"))[2] == "45 L"
-    with pytest.raises(
-        FileFormatError, match=r"columns of numbers have no names.*index, name, x, y, z"
-    ):
+    with raises_kind("numbers without a heading", "l.txt"):
         read_row_names(write("l.txt", "a_L -50 10 20 3.5\na_R 51 12 20 3.4\n"))
     with pytest.raises(FileFormatError, match="1 of 2 lines begin with a number"):
         read_row_names(write("l.txt", "44 L\nHippocampus L\n"))

@@ -151,7 +151,7 @@ def test_scans_without_the_label_of_a_file_are_skipped_on_request(stored, tmp_pa
         ({"label": "age"}, "age is continuous"),
         ({"classes": ["CN", "ad"]}, "no scan has the diagnosis 'ad'"),
         ({"classes": ["control", "patient"]}, "no scan has the diagnosis 'control'"),
-        ({"atlas": "destrieux160"}, "atlas= names destrieux160 .160 regions."),
+        ({"atlas": "destrieux160"}, "160 regions of destrieux160 .atlas=."),
         ({"atlas": "no-atlas"}, "no-atlas"),
         ({"scans": "first"}, "scans must be one of"),
         ({"connectome": "group.csv"}, "connectome= can only be 'none'"),

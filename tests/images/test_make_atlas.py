@@ -126,7 +126,7 @@ def test_heads_and_flags_are_named_as_they_are_typed(tmp_path, write, capsys):
     for given, said in (
         (
             ["--labels", labels],
-            "'Nr' contains names. Accepted column names are name, region, roi, label",
+            "must be called name, region, roi, label",
         ),
         ([], "names of the regions are missing. Give --annot or --labels"),
         (["--annot", labels], "error: --annot must be a file lh.NAME.annot"),
