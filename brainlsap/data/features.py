@@ -227,9 +227,10 @@ def read_stats(
     annotation_name = atlas.settings.get("annotation")
     if annotation_name is None:
         raise FileFormatError(
-            f"FreeSurfer stats files cannot be read for atlas {atlas.name}, because "
-            "its atlas.json names no FreeSurfer annotation. Give the values as a "
-            "table of regions.",
+            f"brainlsap cannot read regions of the atlas {atlas.name} from FreeSurfer "
+            "stats files, because the atlas.json of this atlas does not name the "
+            "FreeSurfer annotation of these regions. Give the values as a table of "
+            "regions.",
             path=stats_folder,
         )
     measure_name = measure_properties.name
@@ -298,9 +299,10 @@ def _check_same_subject(
             "the stats files of one scan have different subject names in their headers",
             path=stats_folder,
             got=names_text,
-            advice="A file may have been copied from another person. Copy the files "
-            "again from FreeSurfer's folder of this scan. If the folder was renamed "
-            "between two steps of FreeSurfer, correct the lines '# subjectname'.",
+            advice="A file may have been copied from the folder of another person. "
+            "Copy the files again from FreeSurfer's folder of this scan. If the folder "
+            "was renamed between two steps of FreeSurfer, write the same subject name "
+            "into the line '# subjectname' of every file.",
             kind=OTHER_SUBJECT,
         )
 
@@ -333,11 +335,11 @@ def _read_stats_column(
     header_value_by_key = stats_table.header
     if not stats_table.is_complete or column_name not in stats_table.column_names:
         raise FileFormatError(
-            f"expected a FreeSurfer stats file with {stats_table.n_rows_text} rows "
-            f"of {len(stats_table.column_names)} cells and a line '# ColHeaders' that "
-            f"contains StructName and {column_name}; got {stats_table.n_rows} rows "
-            f"of {stats_table.min_row_length} or more cells. The file may be "
-            "incomplete.",
+            "the file is not a complete FreeSurfer stats file with the column "
+            f"{column_name}. Expected {stats_table.n_rows_text} rows of "
+            f"{len(stats_table.column_names)} cells; got {stats_table.n_rows} rows of "
+            f"{stats_table.min_row_length} or more cells. The line '# ColHeaders' must "
+            f"contain StructName and {column_name}.",
             path=stats_path,
         )
     if HEMISPHERES.get(header_value_by_key.get("hemi", ""), side) != side:
@@ -490,8 +492,9 @@ def _average_over_vertices(
         return None
     if measure_name in ("area", "volume"):
         raise FileFormatError(
-            f"{measure_name} of a region is a sum over faces, not a mean over "
-            "vertices, so it is read from stats files. Run mris_anatomical_stats.",
+            f"the {measure_name} of a region is a sum over faces, not a mean over "
+            f"vertices. brainlsap therefore reads the {measure_name} of regions only "
+            "from stats files. Run mris_anatomical_stats to make these files.",
             path=subject_folder,
         )
     region_values = np.full(len(atlas.names), np.nan)
@@ -503,8 +506,8 @@ def _average_over_vertices(
         if len(vertex_labels) != len(vertex_values):
             raise FileFormatError(
                 f"the file contains {len(vertex_values)} vertices, but "
-                f"{annot_path.name} contains {len(vertex_labels)}. The two files "
-                "describe different surfaces, or one of them is incomplete.",
+                f"{annot_path.name} contains {len(vertex_labels)} vertices. The two "
+                "files describe different surfaces, or one of them is incomplete.",
                 path=overlay_path,
             )
         is_averaged_vertex = vertex_labels >= 0
@@ -1007,8 +1010,9 @@ class FeatureSources:
         counts_text = describe_counts(scale_text_counts.most_common(), max_items=5)
         message = (
             f"{feature_name}: {origin_text} has {len(scale_text_counts)} different "
-            f"entries ({counts_text}), so values of {feature_name} may be scaled in "
-            "different ways. The audit of leakage compares them"
+            f"values ({counts_text}). Scans with different values may have "
+            f"{feature_name} on different scales. The audit of leakage compares these "
+            "scans"
         )
         return [Finding(message, kind=SCALES_DIFFER)]
 
@@ -1047,11 +1051,11 @@ class FeatureSources:
             ) > 1:
                 counts_text = describe_counts(cell_counts.most_common(), max_items=20)
                 raise CohortError(
-                    f"{feature_name}: column {tracer_column_name!r} of "
-                    f"{parsed_table.name_and_sheet} contains values of several "
-                    f"tracers, {' and '.join(tracer_feature_names)}: {counts_text}. "
-                    "Keep only the rows of one tracer, and name this tracer with "
-                    f"{option_text('feature')}"
+                    f"{feature_name}: the column {tracer_column_name!r} of "
+                    f"{parsed_table.name_and_sheet} contains several tracers "
+                    f"({counts_text}). Keep only the rows of one tracer. With "
+                    f"{option_text('feature')}, choose the measure of this tracer "
+                    f"({' or '.join(tracer_feature_names)})"
                 )
         pet_column_names = [
             column_name
@@ -1077,11 +1081,11 @@ class FeatureSources:
         ) and feature_names_in_table != {feature_name}
         if is_tracer_unnamed and has_other_feature_names and feature_name != "suvr":
             raise CohortError(
-                f"{feature_name}: the name or the columns of "
-                f"{parsed_table.name_and_sheet} contain "
-                f"{listed(sorted(feature_names_in_table))}, but the columns of the "
-                "regions do not name a tracer. Name the tracer in these column names "
-                "or in the file name"
+                f"{feature_name}: the names of the region columns in "
+                f"{parsed_table.name_and_sheet} do not contain a tracer. However, the "
+                "name of the table or of another column belongs to "
+                f"{listed(sorted(feature_names_in_table))}. Write the tracer into the "
+                "names of the region columns, or into the file name"
             )
 
     def _choose_column_by_region(
@@ -1511,10 +1515,11 @@ class FeatureSources:
         file_measure_names = find_measures_of_file(parsed_table.name_and_sheet)
         if file_measure_names - {measure_name}:
             raise CohortError(
-                f"{measure_name}: the name of {parsed_table.name_and_sheet} contains "
-                f"{listed(sorted(file_measure_names))}, but the columns of the regions "
-                "do not name a measure. Name the measure in these column names, or "
-                "only this measure in the file name"
+                f"{measure_name}: the names of the region columns in "
+                f"{parsed_table.name_and_sheet} do not contain a measure, but the name "
+                f"of the table contains {listed(sorted(file_measure_names))}. Write "
+                "the measure into the names of the region columns, or write only this "
+                "measure into the file name"
             )
         if _is_measure_in_file_name(parsed_table.name_and_sheet, measure_name):
             return
@@ -1547,12 +1552,12 @@ class FeatureSources:
                 and other_table not in used_tables
             )
             raise CohortError(
-                f"{parsed_table.name_and_sheet} does not name the measure of its "
-                f"values, but {listed(dict.fromkeys(file_names_with_measure))} has "
-                f"{measure_name} in its name. If the values of "
-                f"{parsed_table.name_and_sheet} are {measure_name}, write "
-                f"{measure_name} into the name of this file or of its "
-                f"columns{unread_text}"
+                f"neither the name of {parsed_table.name_and_sheet} nor the names of "
+                "its columns contain a measure, but the name of "
+                f"{listed(dict.fromkeys(file_names_with_measure))} contains "
+                f"{measure_name}. If the values of {parsed_table.name_and_sheet} are "
+                f"{measure_name}, write {measure_name} into the name of this file or "
+                f"of its columns{unread_text}"
             )
 
     def _check_unnamed_columns(
@@ -1714,6 +1719,6 @@ def _check_one_kind_of_run(
     if len(run_base_flags) > 1:
         raise CohortError(
             f"{table_names_text}: some rows come from longitudinal FreeSurfer runs "
-            "('.long.') and some from cross-sectional runs, and the two must not be "
-            "mixed. Keep the rows of only one type of run"
+            "('.long.'), and other rows come from cross-sectional runs. Rows of these "
+            "two types of run must not be mixed. Keep the rows of only one type"
         )

@@ -249,9 +249,9 @@ def _pop_scan_identities(
     ]
     if row_texts:
         raise FileFormatError(
-            f"{id_column or 'the first column'} must contain a participant ID in "
-            "every row (in merged cells, only the first cell has content). Rows "
-            f"without an ID: {listed(row_texts)}.",
+            f"{id_column or 'the first column'} must contain a participant ID in every "
+            f"row. Rows without an ID: {listed(row_texts)}. Merged cells contain the "
+            "ID only in their first row; write the ID into every row.",
             path=table_path,
         )
     return scan_identities
@@ -271,7 +271,7 @@ def _pop_sessions(
                 got=f"{session_cell!r} in row "
                 f"{cells_by_column.line_numbers[row_index]}, the result of a failed "
                 "formula",
-                advice="Write the visit in this row.",
+                advice="Write the name of the visit in this row.",
             )
     return session_cells
 
@@ -695,9 +695,10 @@ class StudyFiles:
         )
         if not is_below_folder or sorted(field_names) not in _PATTERN_FIELDS:
             raise ParameterError(
-                "pattern must be a path inside the folder of the study. It must "
-                "contain {scan} once, or {participant} once and {session} at most "
-                f"once; got {path_template!r}."
+                "pattern must be a path inside the folder of the study, and must "
+                f"contain {{scan}} once; got {path_template!r}. Instead of {{scan}}, "
+                "the path may contain {participant} once, or {participant} and "
+                "{session} once each."
             )
         path_regex = re.sub(r"\\\*", "[^/]*?", re.escape(path_template))
         for field_name in field_names:

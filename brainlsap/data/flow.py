@@ -184,10 +184,9 @@ def match_exclusions(
             left_out_scan.participant for left_out_scan in left_out_scans
         ]
         raise ParameterError(
-            f"{option_text(option_name)} contains "
-            f"{listed(unknown_ids, 20)}, but the study has no person or "
-            "scan of this name, and there is no such file. Examples of IDs in the "
-            f"study are {listed(participant_ids, 3)}."
+            f"{option_text(option_name)} must name people or scans of the study, or a "
+            f"file with such names; got {listed(unknown_ids, 20)}. Examples of IDs in "
+            f"the study are {listed(participant_ids, 3)}."
         )
     scan_name_sets = [
         scan_names_by_id[_remove_prefixes(scan_or_person_id)]

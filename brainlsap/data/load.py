@@ -440,9 +440,9 @@ def _parse_feature_names(
         )
     if subcortex_policy == "volume" and "volume" in feature_names:
         raise ParameterError(
-            f"{option_text('subcortex', 'volume')} cannot be combined with the "
-            "feature volume, because volumes would count twice. Leave "
-            f"{option_text('subcortex')} out."
+            f"{option_text('subcortex', 'volume')} cannot be combined with the feature "
+            "'volume', because this feature already contains the volumes of "
+            f"subcortical regions. Leave {option_text('subcortex')} out."
         )
     return feature_names
 
@@ -689,9 +689,9 @@ def _note_unlisted_people(
     }
     scan_list.notes += [
         Finding(
-            f"the ID {listed_id_by_bare_id[to_bare_id(file_id)]!r} of {table_name} has "
-            f"no files, but there are files of {file_id!r}. If both are one person, "
-            "write the ID in the table as in the file names"
+            f"no files have the ID {listed_id_by_bare_id[to_bare_id(file_id)]!r} of "
+            f"{table_name}, but some files have the similar ID {file_id!r}. If both "
+            "IDs belong to one person, write the ID in the table as in the file names"
         )
         for file_id in unlisted_ids
         if to_bare_id(file_id) in listed_id_by_bare_id
@@ -978,16 +978,17 @@ def _describe_no_connectome(
     if scans_by_pattern:
         path_pattern, n_scans = max(scans_by_pattern.items(), key=lambda x: x[1])
         advice = (
-            "If the connectomes have other names, give their names with "
-            f"{option_text('pattern')}. For example, {count(n_scans, 'file', 'have')} "
-            f"names of the form {option_text('pattern', path_pattern)}"
+            "If the files of the connectomes have other names, give the form of these "
+            f"names with {option_text('pattern')}. For example, "
+            f"{count(n_scans, 'file', 'have')} names of the form "
+            f"{option_text('pattern', path_pattern)}"
         )
         return Finding(message, FAULT, kind=NO_IMAGE, advice=advice)
     advice = (
-        "If the connectomes have other names, give their names with "
-        f"{option_text('pattern')}. Otherwise give one connectome for all participants "
-        f"with {option_text('connectome')}; 'none' estimates a connectome from the "
-        "features of the training people"
+        "If the files of the connectomes have other names, give the form of these "
+        f"names with {option_text('pattern')}. Otherwise give one connectome for all "
+        f"participants with {option_text('connectome')}; 'none' estimates a connectome "
+        "from the features of the training people"
     )
     # Code that needs a connectome for each scan replaces the advice.
     return Finding(
@@ -1211,7 +1212,7 @@ def _locate_feature(
     has_shared_connectome = W.strides[0] == 0
     if has_shared_connectome:
         raise CohortError(
-            "strength is the same for every scan, because "
+            "the feature 'strength' is the same for every scan, because "
             f"{option_text('connectome')} is one connectome for all participants. "
             "Choose another feature"
         )

@@ -108,8 +108,8 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
         feature_titles = {tracer.feature_title for tracer in feature_tracers} - {""}
         if len(feature_titles) != 1:
             raise TypeError(
-                f"one tracer of {feature_name} must have a feature_title, for example "
-                f"'{feature_name}-PET SUVR'; got {sorted(feature_titles)}."
+                f"the tracers of {feature_name} must have exactly one feature_title, "
+                f"for example '{feature_name}-PET SUVR'; got {sorted(feature_titles)}."
             )
         if _keep_letters_and_digits(feature_name) not in tracer_name_by_entity:
             usual_reference = mode(tracer.reference for tracer in feature_tracers)
@@ -718,8 +718,9 @@ def check_unit(
         f"{measure_properties.unit}: expected values above 0 and a median over regions "
         f"from {lowest_median:g} to {highest_median:g}",
         got=f"a median of {median_value:.4g}{sign_text}",
-        advice="Convert the values, or give the columns and the feature another "
-        f"name (feature='{measure_properties.name}_z').",
+        advice="Convert the values to this unit. If the values are meant to have "
+        "another unit, give the columns and the feature another name, for example "
+        f"feature='{measure_properties.name}_z'.",
     )
 
 

@@ -547,15 +547,15 @@ def list_scans(
         omission_findings.append(Finding(message, LEFT_OUT, kind=BASELINE))
     if visit_list.n_contradictions:
         message = (
-            f"{count(visit_list.n_contradictions, 'scan', 'have')} another "
-            f"{label_name} in {people_table_name} than in sub-*_sessions.tsv. The "
-            "labels of the sessions files were used"
+            f"the {label_name} of {count(visit_list.n_contradictions, 'scan')} differs "
+            f"between {people_table_name} and sub-*_sessions.tsv. The labels of the "
+            "sessions files were used"
         )
         omission_findings.append(Finding(message))
     if visit_list.n_other_ages:
         message = (
-            f"{count(visit_list.n_other_ages, 'person', 'have')} another age in "
-            f"{people_table_name} than in sub-*_sessions.tsv. The ages of the sessions "
+            f"the age of {count(visit_list.n_other_ages, 'person')} differs between "
+            f"{people_table_name} and sub-*_sessions.tsv. The ages of the sessions "
             "files were used"
         )
         omission_findings.append(Finding(message))
@@ -1228,8 +1228,8 @@ def _find_misspelt_label_faults(
         if not intended_labels:
             continue
         advice = (
-            f"If {intended_labels[0]!r} is meant, correct the label. Otherwise name "
-            f"all classes in their order with {option_text('classes')}"
+            f"If this label should be {intended_labels[0]!r}, correct the label. "
+            f"Otherwise name all classes in their order with {option_text('classes')}"
         )
         problem_text = f"{label_name} {class_name!r} is no known stage"
         if intended_labels[0] not in known_stages:
@@ -1257,9 +1257,9 @@ def note_unordered_classes(class_names: Sequence[str]) -> list[Finding]:
     if unknown_classes:
         reason_text = f"these are no known stages: {listed(unknown_classes, 5)}"
     message = (
-        f"the classes {listed(class_names)} have no order of stages, because "
-        f"{reason_text}. The first class, {class_names[0]}, is the reference of all "
-        "differences"
+        f"the order of stages is unknown for the classes {listed(class_names)}, "
+        f"because {reason_text}. The first class, {class_names[0]}, is the reference "
+        "of all differences"
     )
     advice = f"Give the order of stages, if there is one, with {option_text('classes')}"
     return [Finding(message, kind=ASSUMED, advice=advice)]

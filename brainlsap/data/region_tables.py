@@ -697,9 +697,10 @@ def _classify_row_columns(
             )
     if differing_texts:
         raise FileFormatError(
-            "a scan has several rows, one for each region, and these rows differ in "
-            f"{listed(differing_texts)}. Write the same cell into all rows of a scan, "
-            "write the visits in a column session_id, or delete the column.",
+            "a scan has several rows, one for each region, and these rows contain "
+            f"different values of {listed(differing_texts)}. Write the same value into "
+            "all rows of a scan, or delete the column. If the rows belong to different "
+            "visits, write the visits into a column session_id.",
             path=path_and_sheet,
             kind="rows differ",
             values={"n_columns": len(differing_texts)},
@@ -773,8 +774,9 @@ def _check_tracer_of_name(table_path: Path, measure_name: str) -> None:
     tracer_text = describe_wrong_tracer(table_path.name, measure_name)
     if tracer_text is not None:
         raise FileFormatError(
-            f"the file contains {tracer_text}, not {measure_name}. Name its measure "
-            f"with {option_text('feature')}, or correct the tracer in the file name.",
+            f"the file contains {tracer_text}, not {measure_name}. Choose the measure "
+            f"of this file with {option_text('feature')}, or correct the tracer in the "
+            "file name.",
             path=table_path,
         )
 
@@ -787,10 +789,12 @@ def _check_tracer_of_columns(
     if other_feature_names and measure_name in PET_FEATURES:
         columns_text = listed(map(repr, find_tracer_columns(cells_by_column)))
         raise FileFormatError(
-            f"the column {columns_text} names a tracer of "
-            f"{listed(sorted(other_feature_names))}, not of {measure_name}. Name the "
-            f"measure with {option_text('feature')}.",
+            f"the table contains values of {listed(sorted(other_feature_names))} "
+            f"(column {columns_text}), but the chosen measure is {measure_name}. "
+            f"Choose the measure of the table with {option_text('feature')}.",
             path=table_path,
+            kind="other tracer",
+            values={"features": sorted(other_feature_names)},
         )
 
 
@@ -1108,8 +1112,8 @@ def read_region_values(
         )
     if not region_indices.size:
         raise FileFormatError(
-            f"the table has no value of a region of {atlas.name}. Write a row or a "
-            "column for every region.",
+            f"no row or column of the table belongs to a region of {atlas.name}. Write "
+            "a row or a column for every region.",
             path=table_path,
             kind="no regions",
         )
@@ -1316,9 +1320,9 @@ def _add_sides(
             raise FileFormatError(
                 f"{count(len(row_index_pairs), 'region')}, such as "
                 f"{region_names[first_row_index]!r}, "
-                f"{verb_form(len(row_index_pairs), 'are')} repeated without a clear "
-                "hemisphere. Write the side into each name (lh_, rh_), or add a column "
-                "'hemisphere' with 'left' or 'right'.",
+                f"{verb_form(len(row_index_pairs), 'occur')} twice, but it is unclear "
+                "which row belongs to which hemisphere. Write the side into each name "
+                "(lh_, rh_), or add a column 'hemisphere' with 'left' or 'right'.",
                 path=table_path,
             )
         side_column_names = [
@@ -1429,9 +1433,9 @@ def _refuse_unclear_side_column(
                 repr(pair_cell or "n/a") for pair_cell in pair_cells
             )
             raise FileFormatError(
-                f"the column {column_name!r} contains {values_text} for regions of "
-                "the same name, and it is unclear which of them is left. Write "
-                "'left' or 'right' in this column.",
+                f"the column {column_name!r} contains {values_text} for regions of the "
+                "same name, but it is unclear which of these values means the left "
+                "hemisphere. Write 'left' or 'right' in this column.",
                 path=table_path,
             )
 
@@ -1744,8 +1748,8 @@ def average_frames(
         raise ParameterError(
             f"{table_path} contains activity over time. Name the reference region with "
             f"{option_text('reference')}: one of {', '.join(map(repr, REFERENCES))}, "
-            "or a column of the table. The values are divided by the mean of this "
-            "region."
+            "or a column of the table. brainlsap divides all values by the mean "
+            "activity in the reference region."
         )
     reference_path = reference_paths[0]
     reference_names, reference_means = _average_frame_window(
@@ -1824,10 +1828,12 @@ def compute_frame_weights(
     )
     if not (are_consecutive and is_window_filled):
         raise FileFormatError(
-            f"the window {window_start:g} to {window_end:g} must begin and end at a "
-            "border of frames, and its frames must be continuous. The borders are "
+            f"the time window from {window_start:g} to {window_end:g} must begin at "
+            "the start of a frame and end at the end of a frame. In this window, each "
+            "frame must begin where the previous frame ends. Frames begin or end at "
             f"{edges_text}.",
             path=table_path,
+            kind="frame window",
         )
     return frame_durations / frame_durations.sum()
 
@@ -1856,24 +1862,26 @@ def _compute_reference_mean(
             core_name_by_row_index[row_index] = region_core_name
     if set(core_name_by_row_index.values()) != set(accepted_core_names):
         raise FileFormatError(
-            f"unknown reference region {reference!r}. Accepted are "
-            f"{', '.join(map(repr, REFERENCES))} and the regions of the file.",
+            f"unknown reference region {reference!r}. Choose one of "
+            f"{', '.join(map(repr, REFERENCES))}, or a region of the file.",
             path=table_path,
         )
     if len(accepted_core_names) > 1 and region_volumes is None:
         raise FileFormatError(
-            f"{reference} consists of {len(core_name_by_row_index)} parts, and their "
-            "mean requires their volumes as weights, but the file contains no volumes. "
-            f"Choose another {option_text('reference')}.",
+            f"{reference} consists of {len(core_name_by_row_index)} parts. The mean "
+            "over these parts must be weighted by their volumes, but the file contains "
+            f"no volumes. Choose another {option_text('reference')}.",
             path=table_path,
+            kind="parts without volumes",
+            values={"n_parts": len(core_name_by_row_index)},
         )
     row_indices = list(core_name_by_row_index)
     volume_weights = None if region_volumes is None else region_volumes[row_indices]
     reference_mean = np.average(region_values[row_indices], weights=volume_weights)
     if not 0 < reference_mean < np.inf:
         raise FileFormatError(
-            f"the reference region {reference} has the mean {reference_mean:g}; "
-            "expected more than 0. Choose another reference region.",
+            f"the mean value in the reference region {reference} must be above 0; got "
+            f"{reference_mean:g}. Choose another reference region.",
             path=table_path,
         )
     return float(reference_mean)

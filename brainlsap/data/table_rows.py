@@ -78,9 +78,9 @@ def read_text(text_path: str | Path) -> str:
     if "\0" in file_text:
         line_number = file_text.count("\n", 0, file_text.index("\0")) + 1
         raise FileFormatError(
-            "the file is not a text file, because it contains null bytes, the "
-            f"first in line {line_number}. The file may be damaged, or its "
-            "text may be in UTF-16. Save the file as UTF-8.",
+            f"the file is not a text file, because line {line_number} contains a null "
+            "byte. The file may be damaged, or its text may be in UTF-16. Save the "
+            "file as UTF-8.",
             path=text_path,
             kind="zero bytes",
             values={"line": line_number},
@@ -490,10 +490,10 @@ def _refuse_swallowed_rows(
         )
         if has_row_inside or has_rows_at_ends:
             raise FileFormatError(
-                f'a cell in quotation marks (") starts in line {first_line_number} and '
-                f"continues to line {last_line_number}, although the lines between "
-                "look like rows of the table. Delete an extra mark, or write the text "
-                "of the cell in one line.",
+                f'a quotation mark (") in line {first_line_number} begins a cell that '
+                f"ends in line {last_line_number}, although the lines of this cell "
+                "look like rows of the table. Delete a quotation mark that does not "
+                "belong there, or write the text of the cell in one line.",
                 path=table_path,
                 kind="open quotation mark",
                 values={"line": first_line_number},
@@ -525,9 +525,10 @@ def _complete_header(
             return TableRow(header_row.line_number, ["", *header_row.cells])
         raise FileFormatError(
             f"every line below the header (line {header_row.line_number}) has "
-            f"{n_cells + 1} cells; expected {n_cells}. Delete a title above the "
-            "header and delimiters at the ends of lines, and write decimal points. "
-            "If R wrote row names without a column name, name the first column.",
+            f"{n_cells + 1} cells; expected {n_cells}. Delete any title above the "
+            "header. Delete delimiters at the ends of lines. Write decimal points "
+            "instead of decimal commas. If R wrote row names without a column name, "
+            "name the first column.",
             path=table_path,
             kind="cells beyond the header",
             values={"line": header_row.line_number},
@@ -551,19 +552,19 @@ def _complete_header(
     )
     if len(distinct_cell_counts) == 1 and len(table_rows) > 1:
         advice = (
-            f"Line {header_row.line_number} was read as the header; delete a title "
-            f"above it. {advice}"
+            f"Line {header_row.line_number} was read as the header. If this line is a "
+            f"title, delete the line. {advice}"
         )
     n_wrong_rows = len(wrong_rows)
     count_text = (
-        f" ({n_wrong_rows} lines have another number of cells than the header)"
+        f"In total, {n_wrong_rows} lines have another number of cells than the header. "
         if n_wrong_rows > 1
         else ""
     )
     raise FileFormatError(
         f"line {table_row.line_number} has {_describe_cell_count(table_row.cells)}; "
-        f"expected {n_cells} as in the header (line "
-        f"{header_row.line_number}){count_text}. {advice}",
+        f"expected {n_cells}, as in the header (line {header_row.line_number}). "
+        f"{count_text}{advice}",
         path=table_path,
         kind="number of cells",
         values={"line": table_row.line_number},
@@ -677,8 +678,8 @@ def _refuse_undivided_header(
             and not is_prose
         ):
             raise FileFormatError(
-                f"the header (line {header_row.line_number}) is one cell, "
-                f"{header_row.cells[0]!r}, but every line below has "
+                f"the header (line {header_row.line_number}) consists of one cell, "
+                f"{header_row.cells[0]!r}. However, every line below the header has "
                 f"{distinct_delimiter_counts.pop() + 1} cells separated by "
                 f"{_DELIMITER_NAMES[delimiter]}. Name every column in the header.",
                 path=table_path,

@@ -227,10 +227,10 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     )
     if repeated_column_names:
         raise FileFormatError(
-            f"{listed(map(repr, repeated_column_names))} are repeated in the first "
-            f"row, which was read as the header: {listed(map(repr, column_names), 5)}. "
-            "Give every column a different name, and delete all lines above the "
-            "header.",
+            "the first row was read as the header, but it contains the same column "
+            f"name more than once: {listed(map(repr, repeated_column_names))}. The "
+            f"header is {listed(map(repr, column_names), 5)}. Give every column a "
+            "different name, and delete all lines above the header.",
             path=table_path,
             kind="repeated heads",
             values={"heads": tuple(repeated_column_names)},
@@ -465,9 +465,9 @@ def _check_marked_rows(table_path: str | Path, header_and_rows: HeaderAndRows) -
         count_text = f" (and {n_further_rows} more)" if n_further_rows else ""
         raise FileFormatError(
             f"line {table_row.line_number}{count_text} begins with # "
-            f"({table_row.cells[0].strip()!r}) below the header, where comments are "
-            "not allowed. Delete the line to leave the row out, or write its first "
-            "cell without #.",
+            f"({table_row.cells[0].strip()!r}). Comments are not allowed below the "
+            "header. To leave the row out, delete the line. To use the row, write its "
+            "first cell without #.",
             path=table_path,
             kind="comment among rows",
             values={"line": table_row.line_number},

@@ -374,7 +374,7 @@ def test_a_file_without_visit_is_of_the_only_one(flat, tiny, matrix):
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("sc/{session}.csv", r"\{scan\} once, or \{participant\} once"),
+        ("sc/{session}.csv", r"must contain \{scan\} once; got"),
         ("sc/{participant}_{run}.csv", "inside the folder of the study"),
         ("/data/{participant}.csv", "inside the folder of the study"),
     ],

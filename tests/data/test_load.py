@@ -112,7 +112,7 @@ def test_one_connectome_for_everybody(study, tiny, matrix, tmp_path):
     (note,) = [x for x in cohort.findings if x.kind == SHARED_CONNECTOME]
     assert str(note) == "one connectome is used for all participants"
     assert note.kind in CHOICES  # the command line prints it
-    with refused(r"strength is the same for every scan"):
+    with refused(r"'strength' is the same for every scan"):
         load_cohort(study, tiny, ["fdg", "strength"], connectome=matrix)
 
 
@@ -276,7 +276,7 @@ def test_a_shared_connectome_that_cannot_be_read_is_a_fault(study, tiny):
     _, faults = faults_of(study, tiny, connectome="absent.csv")
     assert faults == ["absent.csv: no such file. Check the path"]
     _, faults = faults_of(study, tiny, connectome="template.tck")
-    assert faults[0].startswith("template.tck: Connectomes are read from")
+    assert faults[0].startswith("template.tck: the name of a connectome file must")
     _, faults = faults_of(study, tiny, connectome=np.ones((3, 3)))
     assert faults[0].startswith(
         "connectome=: the matrix has 3 rows, but the list contains 7 names"
@@ -658,6 +658,6 @@ def test_a_folder_whose_id_differs_in_zeros_is_named_with_its_person(study, tiny
     people.write_text(people.read_text().replace("sub-05", "sub-005"))
     with pytest.raises(CohortError) as error:
         load_cohort(study, tiny, "fdg")
-    notes = [x.message for x in error.value.findings if "If both are one" in x.message]
-    assert notes[0].startswith("the ID '005' of participants.tsv has no files")
-    assert "files of '05'" in notes[0]
+    notes = [x.message for x in error.value.findings if "the similar ID" in x.message]
+    assert notes[0].startswith("no files have the ID '005' of participants.tsv")
+    assert "the similar ID '05'" in notes[0]

@@ -689,7 +689,7 @@ def test_a_second_scan_is_not_the_other_side(read, head):
         FileFormatError, match=f"'{head}' contains 2 different values, such as '1' an"
     ):
         read(text)
-    with pytest.raises(FileFormatError, match="3 regions, such as 'a', are repeated"):
+    with pytest.raises(FileFormatError, match="3 regions, such as 'a', occur twice"):
         read(text.replace("\n2\t", "\n1\t"))  # nor is the first half the left
 
 
