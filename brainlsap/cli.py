@@ -335,9 +335,9 @@ def demo(
         has_results = results_folder.is_dir() and any(results_folder.iterdir())
         if has_results and not options.get("overwrite"):
             raise BrainlsapError(
-                f"{results_folder} contains the results of another study. Choose "
-                f"another folder with {option_text('out')}, or replace the results "
-                f"with {option_text('overwrite', True)}."
+                f"{results_folder} contains the results of another study. To replace "
+                f"these results, add {option_text('overwrite', True)}. To keep these "
+                f"results, choose another folder with {option_text('out')}."
             )
         simulate(str(study_folder), n_people=n_people, random_state=random_state)
     run(
@@ -607,9 +607,9 @@ def _reject_single_person_classes(study_path: str, cohort: "Cohort") -> None:
     raise BrainlsapError(
         f"{study_path} has classes with only one participant: "
         f"{', '.join(class_texts)}. Cross-validation needs at least two participants "
-        "of every class. Correct the labels, merge classes with "
-        f"{option_text('merge_classes')}, or analyse only the classes with at least "
-        f"two participants with {option_text('classes')}."
+        "of every class. Correct the labels, or merge classes with "
+        f"{option_text('merge_classes')}. To leave classes out, name all other classes "
+        f"with {option_text('classes')}."
     )
 
 
@@ -717,12 +717,11 @@ def _print_suggestions_for_model(
         ]
         if unresolved_labels:
             message = (
-                "it is unknown which class of the model corresponds to "
-                f"{count(len(unresolved_labels), 'label')}: "
-                f"{', '.join(unresolved_labels)}. Replace "
-                f"{brainlsap.external.UNKNOWN_CLASS} by a class of the model in "
-                f"{option_text('merge_classes')}. If you remove the entry of a label, "
-                "scans with this label are left out"
+                f"{count(len(unresolved_labels), 'label', 'need')} a class of the "
+                f"model: {', '.join(unresolved_labels)}. In "
+                f"{option_text('merge_classes')}, replace "
+                f"{brainlsap.external.UNKNOWN_CLASS} by a class of the model. If you "
+                "remove the entry of a label, scans with this label are left out"
             )
             remaining_findings.append(Finding(message, FAULT))
         fault_texts = _describe_remaining_findings(

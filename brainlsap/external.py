@@ -193,8 +193,8 @@ def _make_missing_label_finding(
     proposed for labels that the user has translated.
     """
     message = (
-        f"the table of people has no column {label_name!r}, which was the label in the "
-        "fit. "
+        f"the table of people has no column {label_name!r}. The model was fitted to "
+        "the labels in this column. "
     )
     column_texts = []
     label_counts_by_column = {}
@@ -341,7 +341,7 @@ def _complete_labels_by_class(
     ]
     if unknown_classes:
         raise ParameterError(
-            f"{option_name('merge_classes')} makes the class "
+            f"{option_name('merge_classes')} assigns labels to "
             f"{listed(map(repr, unknown_classes))}, but the classes of the model are "
             f"{', '.join(model_origin.classes)}. Write the class of the model first, "
             "then the label in the new study: CLASS=LABEL."
@@ -693,11 +693,11 @@ def _check_not_in_training(
             for scan_name in same_scan_names
         ]
         raise CohortError(
-            f"{len(same_scan_names)} of {len(scan_names)} scans were in the training "
-            f"of the model ({listed(same_scan_names, 3)}), but a test requires people "
-            "who were not in the training. Leave these scans out with "
-            f"{format_exclude_option(same_scan_names)}. `predict` marks all of them in "
-            "its column remark",
+            f"{len(same_scan_names)} of {len(scan_names)} scans were used to train the "
+            f"model ({listed(same_scan_names, 3)}). A test requires people whose scans "
+            "were not used in training. Leave these scans out with "
+            f"{format_exclude_option(same_scan_names)}. In the table of `predict`, the "
+            "column 'remark' marks all of these scans",
             group_findings(fault_findings),
         )
     if ids_are_new:
@@ -705,11 +705,11 @@ def _check_not_in_training(
     same_person_ids = list(dict.fromkeys(cohort.groups[has_training_id]))
     if same_person_ids:
         raise CohortError(
-            f"{len(same_person_ids)} of {len(set(cohort.groups))} people have the id "
-            f"of a training person ({listed(same_person_ids, 3)}). If they are the "
-            "same people, leave them out with "
-            f"{format_exclude_option(same_person_ids)}; `predict` marks all of them in "
-            "its column remark. If they are different people, for example because both "
-            "studies number their people from 1, give "
-            f"{option_text('ids_are_new', True)}."
+            f"{len(same_person_ids)} of {len(set(cohort.groups))} people have the same "
+            f"ID as a person in the training data ({listed(same_person_ids, 3)}). If "
+            "each of these IDs means the same person in both studies, leave these "
+            f"people out with {format_exclude_option(same_person_ids)}. In the table "
+            "of `predict`, the column 'remark' marks all of these people. If the IDs "
+            "mean different people, for example because both studies number their "
+            f"people from 1, give {option_text('ids_are_new', True)}."
         )

@@ -146,13 +146,13 @@ def check_outputs(
         return
     if len(existing_paths) == 1:
         raise ParameterError(
-            f"{existing_paths[0]} already exists. Choose another output file, or "
-            f"replace this file with {option_text('overwrite', True)}."
+            f"{existing_paths[0]} already exists. To replace this file, add "
+            f"{option_text('overwrite', True)}. Otherwise, choose another output file."
         )
     raise ParameterError(
         f"{len(existing_paths)} output files already exist: "
-        f"{listed(existing_paths, 5)}. Choose another output folder, or replace these "
-        f"files with {option_text('overwrite', True)}."
+        f"{listed(existing_paths, 5)}. To replace these files, add "
+        f"{option_text('overwrite', True)}. Otherwise, choose another output folder."
     )
 
 

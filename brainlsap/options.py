@@ -1759,9 +1759,9 @@ def read_config(path: str | Path) -> dict[str, object]:
         first_key_by_option[option.name] = file_key
     if unknown_keys:
         raise BrainlsapError(
-            f"unknown settings: {', '.join(unknown_keys)}. Use the names of flags "
-            "without --, or the names of parameters of load_cohort, run_study and "
-            "LSAPClassifier.",
+            f"unknown settings: {', '.join(unknown_keys)}. A setting must have the "
+            "name of a command-line option without --, or the name of a parameter of "
+            "load_cohort, run_study or LSAPClassifier.",
             path=path,
         )
     return file_settings

@@ -265,10 +265,10 @@ def make_storable_model(
     ((model_title, (model, _)),) = model_by_name.items()
     if type(model).__name__ not in CLASSIFIERS:
         raise ParameterError(
-            f"{model_title} cannot be stored, because it has covariates or steps of "
-            "scikit-learn. Only pickle files can store such a model, and a pickle file "
-            "can run any program when it is opened. "
-            f"Choose one model of {', '.join(list_storable_models())}."
+            f"{model_title} cannot be stored, because it uses covariates or consists "
+            "of steps of scikit-learn. Only pickle files can store such a model, and a "
+            "pickle file can run any program when it is opened. Choose one model of "
+            f"{', '.join(list_storable_models())}."
         )
     return model
 
@@ -440,10 +440,10 @@ def _check_missing_values(
             [fault_finding.scan for fault_finding in fault_findings]
         )
         raise CohortError(
-            f"{len(fault_findings)} of {len(scan_names)} scans lack more than "
-            f"{MAX_MISSING_SHARE:.0%} of the values and cannot be predicted. Add "
-            f"the missing regions, or leave these scans out with {exclude_option_text} "
-            f"or {option_text('skip_faulty', True)}",
+            f"{len(fault_findings)} of {len(scan_names)} scans cannot be predicted, "
+            f"because more than {MAX_MISSING_SHARE:.0%} of their values are missing. "
+            "Add the missing regions, or leave these scans out with "
+            f"{exclude_option_text} or {option_text('skip_faulty', True)}",
             group_findings(fault_findings),
         )
     max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
@@ -775,9 +775,9 @@ def _make_cohort_from_arrays(
     for argument_name in ("connectomes", "features"):
         if argument_name not in cohort_arguments:
             raise ParameterError(
-                f"read_new_people requires the folder of a study, or arrays: "
-                f"{argument_name}= is missing ({len(model_origin.region_names)} "
-                "regions in the order of the model)."
+                "read_new_people requires the folder of a study, or arrays. The "
+                f"argument {argument_name}= is missing; give an array with the "
+                f"{len(model_origin.region_names)} regions in the order of the model."
             )
     is_named = isinstance(cohort_arguments["features"], Mapping)
     is_named = is_named or "feature_names" in cohort_arguments
@@ -819,9 +819,9 @@ def load_fitted_model(model: PackedClassifier | str | Path) -> PackedClassifier:
     model = load_model(model) if isinstance(model, str | Path) else model
     if not hasattr(model, "origin_"):
         raise ParameterError(
-            "model must be a result of fit_model or load_model, or the path of a "
-            f"model file; got {type(model).__name__}, which does not contain the "
-            "data of its fit."
+            "model must be a result of fit_model or load_model, or the path of a model "
+            f"file; got {type(model).__name__}. Only the results of fit_model and "
+            "load_model record the data of the fit."
         )
     return model
 
@@ -838,10 +838,10 @@ def _check_fixed_options(
         # "refuse" changes nothing: data that need another value are not read.
         if new_value not in (stored_value, "refuse"):
             raise ParameterError(
-                f"{option_name(new_option_name)} must be {stored_value!r}, as in the "
-                f"fit of the model; got {new_value_by_option[new_option_name]!r}. "
-                f"Leave {option_text(new_option_name)} out to use the value of the "
-                "model."
+                f"{option_name(new_option_name)} must be {stored_value!r}, because the "
+                "data of the fit were read with this value; got "
+                f"{new_value_by_option[new_option_name]!r}. Leave "
+                f"{option_text(new_option_name)} out to use the value of the fit."
             )
 
 
@@ -1259,8 +1259,9 @@ def _make_score_record(
     """Return the cross-validated scores of a model of these settings."""
     if evaluation.cohort.data_hash != data_hash(cohort):
         raise ParameterError(
-            "the scores were computed from other data than this fit. Give the "
-            "results of `brainlsap run` on the same study with the same options."
+            f"the results given as {option_text('scores')} were computed from other "
+            "data than the data of this fit. Give the results of `brainlsap run` on "
+            "the same study with the same options."
         )
     value_by_step_option = evaluation.settings.get("steps") or {}
     for step_option in STEP_OPTIONS:
@@ -1268,9 +1269,9 @@ def _make_score_record(
         scored_setting = value_by_step_option.get(step_option) or []
         if fitted_setting != scored_setting:
             raise ParameterError(
-                f"{step_option} was {scored_setting or 'not given'} for the scores, "
-                f"but is {fitted_setting or 'not given'} for this fit. Use the same "
-                "value for both."
+                f"{step_option} was {scored_setting or 'not given'} in the run that "
+                f"computed the scores, but is {fitted_setting or 'not given'} in this "
+                "fit. Use the same value in the run and in the fit."
             )
     model_settings = to_jsonable(model.get_params())
     first_fit_table = evaluation.fits.drop_duplicates("model").set_index("model")
@@ -1281,10 +1282,10 @@ def _make_score_record(
     ]
     if not model_names:
         raise ParameterError(
-            f"the results given as {option_text('scores')} contain no model with the "
-            "settings of the fitted model. They contain "
-            f"{', '.join(evaluation.models)}. Give results of `brainlsap run` with "
-            "the fitted model."
+            f"no model in the results given as {option_text('scores')} has the same "
+            "settings as the fitted model. The results contain "
+            f"{', '.join(evaluation.models)}. Give results of a `brainlsap run` that "
+            "includes the fitted model."
         )
     interval_table = bootstrap_scores(evaluation, model_names[0]).set_index("score")
     shown_titles = score_titles(

@@ -278,7 +278,7 @@ def make_cohort(
     if not 0 <= effect <= 0.5:
         raise ParameterError(
             f"effect must be between 0 and 0.5; got {effect!r}. The effect is the "
-            "relative loss of a seed region in AD."
+            "share of its value that an average seed region loses in AD."
         )
     atlas = load_atlas(atlas)
     make_rng = partial(make_random_generator, random_state)
@@ -382,9 +382,9 @@ def compute_group_sizes(n_people: int, group_shares: Sequence[float]) -> np.ndar
     is_positive_share = share_array > 0
     if (share_array < 0).any() or not 0 < is_positive_share.sum() <= n_people:
         raise ParameterError(
-            "shares must not be negative or all 0, and n_people must be at least "
-            f"the number of shares; got n_people {n_people} and the shares "
-            f"{share_array.tolist()}."
+            "all shares must be 0 or more, and at least one must be above 0. n_people "
+            f"must be at least the number of shares above 0; got n_people {n_people} "
+            f"and the shares {share_array.tolist()}."
         )
     exact_group_sizes = n_people * share_array / share_array.sum()
     group_sizes = np.floor(exact_group_sizes).astype(int)
@@ -694,8 +694,8 @@ def write_study_folder(
     check_choice(f"style for {cohort.atlas.name}", style, style_names)
     if cohort.truth is None:
         raise ParameterError(
-            "cohort must be simulated (with cohort.truth), because the written files "
-            "describe the cohort as simulated. Save other cohorts with "
+            "cohort must be simulated (with cohort.truth), because write_study_folder "
+            "describes all data as simulated in the files. Save other cohorts with "
             "Cohort.save(path)."
         )
     node_region_indices = (

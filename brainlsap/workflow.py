@@ -367,10 +367,10 @@ def _record_options(**value_by_option: object) -> dict[str, Any]:
     expected_names -= {"splits", "baselines"}
     if wrong_names := expected_names ^ value_by_option.keys():
         raise TypeError(
-            f"the options {sorted(wrong_names)} are recorded by run_study, or have "
-            "changes_results=True in OPTIONS (recipient 'study'), but not both. "
-            "Add each to analysis_options in run_study, or correct its entry of "
-            "OPTIONS."
+            "analysis_options in run_study must contain exactly the options that have "
+            "changes_results=True in OPTIONS (recipient 'study'). These options are in "
+            f"only one of the two places: {sorted(wrong_names)}. Add each option to "
+            "analysis_options, or correct its entry of OPTIONS."
         )
     # Folds of the user's own are recorded in `cv` as text.
     check_whole_numbers(
@@ -574,8 +574,8 @@ def merge_classes(
     for class_name in all_originals:
         if all_originals.count(class_name) > 1:
             raise ParameterError(
-                f"{option_name('merge_classes')} has {class_name!r} in two "
-                "classes. Write it in one class only."
+                f"{option_name('merge_classes')} has {class_name!r} in two classes. "
+                f"Write {class_name!r} in one class only."
             )
     n_scans_by_class = cohort.table["label"].value_counts().reindex(cohort.classes)
     absent_class_findings = find_absent_class_faults(
@@ -598,8 +598,9 @@ def merge_classes(
     )
     if new_label_series.nunique() < 2:
         raise CohortError(
-            f"{option_text('merge_classes')} must result in at least two classes; got "
-            f"{merging_text} from scans of the classes {', '.join(cohort.classes)}."
+            f"{option_text('merge_classes')} must result in at least two classes that "
+            f"have scans; got {merging_text}. The scans have the classes "
+            f"{', '.join(cohort.classes)}."
         )
     is_selected = new_label_series.notna().to_numpy()
     findings = [Finding(f"classes merged: {merging_text}", kind=CLASSES)]
@@ -648,9 +649,9 @@ def parse_merged_classes(
             class_names = [class_name.strip() for class_name in names_text.split("+")]
             if not new_class.strip() or not all(class_names):
                 raise ParameterError(
-                    f"{option_name('merge_classes')} must be NEW=OLD or "
-                    "NEW=OLD+OLD, with commas between the classes; got "
-                    f"{assignment.strip()!r}. To keep a class CN, write CN=CN."
+                    f"{option_name('merge_classes')} must be NEW=OLD or NEW=OLD+OLD; "
+                    f"got {assignment.strip()!r}. Separate several new classes by "
+                    "commas. To keep a class CN, write CN=CN."
                 )
             originals_by_class.setdefault(new_class.strip(), []).extend(class_names)
         return originals_by_class

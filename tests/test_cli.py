@@ -323,7 +323,7 @@ def test_a_second_hospital_is_explained_in_one_message(study, tmp_path, capsys):
         f"--ids-are-new --pattern '{PATTERN}' --row-order mrtrix --label Dx --merge-",
         "1 fault remains:",
         "fit --row-order mrtrix clearly better",
-        "which class of the model corresponds to 1 label: early",
+        "1 label needs a class of the model: early",
     ):
         assert fact in message, fact
     assert "--connectome" not in message
@@ -441,7 +441,7 @@ def test_labels_that_are_not_known_are_written_as_missing(own_study, tmp_path):
         (("--merge-classes", "5-to-4"), "5-to-3"),
         (
             ("--merge-classes", "well=CN"),
-            "result in at least two classes; got well = CN",
+            "at least two classes that have scans; got well = CN",
         ),
         (("--merge-classes", "well=CN,ill=Ad"), "'Ad'; the scans have CN ("),
         (("--splits", "nowhere.tsv"), "nowhere.tsv"),

@@ -163,10 +163,10 @@ def test_an_external_evaluation_has_no_maps_to_export(evaluation, tmp_path):
 
 def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):
     test, train = sites
-    with pytest.raises(CohortError, match="were in the training") as error:
+    with pytest.raises(CohortError, match="were used to train") as error:
         evaluate_model(model, train)
     assert train.table["scan"][0] in str(error.value)
-    assert "`predict` marks all of them" in str(error.value)
+    assert "the column 'remark' marks all" in str(error.value)
     # The same data under other ids.
     renamed = train.table.assign(participant="x" + train.table["participant"])
     with pytest.raises(CohortError, match=f"{train.n_scans} of {train.n_scans} scans"):
@@ -175,13 +175,17 @@ def test_people_of_the_training_are_refused_by_id_and_by_data(model, sites):
     table = test.table.copy()
     person = table["participant"][0]
     table.loc[table["participant"] == person, "participant"] = train.groups[0]
-    with pytest.raises(CohortError, match=r"1 of .* have the id of a training person"):
+    with pytest.raises(
+        CohortError, match=r"1 of .* same ID as a person in the training"
+    ):
         evaluate_model(model, replace(test, table=table))
     evaluate_model(model, replace(test, table=table), ids_are_new=True)
     # The second study writes the id of this person without sub-.
     short_ids = table["participant"].str.removeprefix("sub-")
     assert not set(short_ids) & set(train.groups)
-    with pytest.raises(CohortError, match=r"1 of .* have the id of a training person"):
+    with pytest.raises(
+        CohortError, match=r"1 of .* same ID as a person in the training"
+    ):
         evaluate_model(model, replace(test, table=table.assign(participant=short_ids)))
 
 

@@ -124,12 +124,12 @@ def test_what_is_no_cohort_is_refused(cohort, stored, tmp_path):
             call()
     fitted, file = brief_model().fit(*arrays, cohort.groups), tmp_path / "model"
     for call, told in (
-        (lambda: read_new_people(stored[0]), "arrays: connectomes= is missing"),
+        (lambda: read_new_people(stored[0]), "argument connectomes= is missing"),
         (
             lambda: read_new_people(stored[1], connectomes=1),
-            "arrays: features= is missing",
+            "argument features= is missing",
         ),
-        (lambda: read_new_people(cohort), "got Cohort, which does not contain"),
+        (lambda: read_new_people(cohort), "model file; got Cohort"),
         (
             lambda: predict_people(fitted, cohort),
             "result of fit_model .* model file; got",
@@ -336,7 +336,7 @@ def test_row_numbers_are_no_ids_of_people(cohort, tmp_path):
 def test_scans_without_most_regions_are_refused(cohort, stored):
     features = cohort.features.copy()
     features[3, 20:] = np.nan
-    with pytest.raises(CohortError, match=r"1 of .* scans lack more than 50%") as error:
+    with pytest.raises(CohortError, match=r"1 of .* because more than 50%") as error:
         predict_people(stored[0], replace(cohort, features=features))
     assert cohort.table["scan"][3] in str(error.value)
     features[3, 20:] = cohort.features[3, 20:]

@@ -114,9 +114,9 @@ def test_seeds_by_name_and_a_users_own_atlas():
     [
         ({"feature": "age"}, r"feature must be one of 'fdg', .* got 'age'"),
         ({"effect": 0.7}, r"effect must be between 0 and 0\.5; got 0\.7"),
-        ({"n_people": 3}, r"at least the number of shares; got n_people 3 and"),
+        ({"n_people": 3}, r"the number of shares above 0; got n_people 3 and"),
         ({"shares": {"MCI": 1}}, r"shares must be one of 'AD', .*'MCI'"),
-        ({"visit_shares": (0, 0)}, r"shares must not be negative or all 0"),
+        ({"visit_shares": (0, 0)}, r"shares must be 0 or more"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
