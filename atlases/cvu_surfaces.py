@@ -128,7 +128,7 @@ def build(table: Path, files: dict[str, Path], out: Path) -> None:
     table : Path
         The atlas's `regions.tsv`; its centroids are computed anew.
     files : dict of str to Path
-        From :func:`unpack`.
+        From :func:`unpack_connectomes_and_features`.
     out : Path
         Where to write.
     """
@@ -161,7 +161,7 @@ def cortical_centroids(regions: pd.DataFrame, files: dict[str, Path]) -> np.ndar
     regions : DataFrame
         The table of the atlas.
     files : dict of str to Path
-        From :func:`unpack`.
+        From :func:`unpack_connectomes_and_features`.
 
     Returns
     -------

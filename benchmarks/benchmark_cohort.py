@@ -12,9 +12,9 @@ from brainlsap.exceptions import check_choice
 from brainlsap.simulation import (
     STAGES,
     compute_disease_pattern,
-    compute_group_sizes,
-    count_streamlines,
+    compute_n_people_by_share,
     draw_base_network,
+    draw_streamline_counts,
     draw_symmetric_normal,
     make_diffusion_operator,
     make_random_generator,
@@ -86,7 +86,9 @@ def make_benchmark_cohort(
     check_choice("case", case, SEEDS)
     check_choice("noise", noise, NOISE)
     stream = partial(make_random_generator, random_state)
-    stages = np.repeat(np.arange(len(STAGES)), compute_group_sizes(n_people, SHARES))
+    stages = np.repeat(
+        np.arange(len(STAGES)), compute_n_people_by_share(n_people, SHARES)
+    )
     stages = stream("decisive stages").permutation(stages)
     atlas = _ellipsoid_atlas(stream("decisive atlas"))
     chosen = stream("decisive seeds").permutation(ROIS)
@@ -103,7 +105,7 @@ def make_benchmark_cohort(
             pattern[person] = compute_disease_pattern(
                 operator(network), seeded, spreading_time=3.0
             )
-        counts = count_streamlines(network, rng)
+        counts = draw_streamline_counts(network, rng)
         connectomes[person] = np.where(counts < 10, 0.0, counts)
     pattern = pattern / pattern.max()
     rng = stream("decisive values")

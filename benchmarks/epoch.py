@@ -33,7 +33,7 @@ from brainlsap.graph import KERNELS, decompose, diffuse_recurrence, normalized_l
 from brainlsap.graph.laplacian import Spectrum
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 from brainlsap.model.network import GraphNetwork
-from brainlsap.model.settings import Settings, resolve_kernel, resolve_settings
+from brainlsap.model.settings import Settings, resolve_kernel_settings, resolve_settings
 from brainlsap.model.training import make_epoch_function
 
 N_ROIS, HIDDEN, N_CLASSES = 160, 16, 5
@@ -101,7 +101,7 @@ def own_products(n_scans: int, n_rois: int = N_ROIS) -> Callable[[], None]:
 def default_epoch(n_scans: int, repeats: int) -> str:
     """Time an epoch of the default: one layer, eight units, dropout 0.3."""
     given = {"start": "constant"}
-    settings = resolve_kernel(resolve_settings("default", given))
+    settings = resolve_kernel_settings(resolve_settings("default", given))
     _, _, epoch = prepare(settings, draw(n_scans))
     yard = own_products(n_scans)
 
@@ -119,7 +119,7 @@ def default_epoch(n_scans: int, repeats: int) -> str:
 
 def settings_of(kernel: str, **changed: object) -> Settings:
     given = {"kernel": kernel, "degree": DEGREES[kernel], **changed}
-    return resolve_kernel(resolve_settings("paper", given))
+    return resolve_kernel_settings(resolve_settings("paper", given))
 
 
 def prepare(

@@ -22,7 +22,7 @@ from brainlsap import evaluate_model, fit_model
 from brainlsap.data import Cohort
 from brainlsap.evaluation import Evaluation, cross_validate, make_models
 from brainlsap.evaluation.comparison import calibration_table
-from brainlsap.report.conclusions import judge_calibration, judge_decline
+from brainlsap.report.conclusions import judge_calibration, judge_score_decline
 from brainlsap.simulation import make_cohort
 
 N_PEOPLE = 240
@@ -41,7 +41,7 @@ def split_people(cohort: Cohort, rng: np.random.Generator) -> tuple[Cohort, Coho
 
 def judge_score(evaluation: Evaluation) -> dict[str, bool]:
     """Return which verdict the score gets."""
-    answer = judge_decline(evaluation).answer
+    answer = judge_score_decline(evaluation).answer
     return {"score lower": answer == "NO", "score higher": answer == "YES"}
 
 

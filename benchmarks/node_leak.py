@@ -23,7 +23,7 @@ from brainlsap.nodes.classifier import (
     NodeNetwork,
     compute_accuracy_and_loss,
     compute_label_loss,
-    read_labelled_nodes,
+    read_classes_and_labelled_nodes,
 )
 from brainlsap.nodes.graphs import NodeSettings, resolve_node_settings
 
@@ -54,7 +54,9 @@ def one_run(
 ) -> float:
     """Return the test accuracy at the epoch of the best validation accuracy."""
     split = graph.public_split
-    _, train, validation = read_labelled_nodes(graph, split.train, split.validation)
+    _, train, validation = read_classes_and_labelled_nodes(
+        graph, split.train, split.validation
+    )
     torch.manual_seed(seed)
     network = NodeNetwork(graph, graph.n_classes, settings)
     heat = network.heat
@@ -96,10 +98,13 @@ def main() -> None:
     settings = resolve_node_settings("lsap-c", "paper", given, "cora")
     rows = []
     for who, moving in (
-        ("training nodes", read_labelled_nodes(graph, graph.public_split.train)[1]),
+        (
+            "training nodes",
+            read_classes_and_labelled_nodes(graph, graph.public_split.train)[1],
+        ),
         (
             "all nodes, test nodes included",
-            read_labelled_nodes(graph, graph.labels >= 0)[1],
+            read_classes_and_labelled_nodes(graph, graph.labels >= 0)[1],
         ),
     ):
         for step in STEPS:

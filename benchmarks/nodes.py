@@ -39,8 +39,8 @@ from brainlsap.nodes import (
     run_nodes,
     summarize_nodes,
 )
-from brainlsap.nodes.classifier import read_labelled_nodes, train_epoch
-from brainlsap.nodes.graphs import NODE_DATASETS, resolve_variant
+from brainlsap.nodes.classifier import read_classes_and_labelled_nodes, train_epoch
+from brainlsap.nodes.graphs import NODE_DATASETS, resolve_scale_method_name
 from brainlsap.report import table_text
 
 RUNS = RESULTS / "nodes_runs.csv"
@@ -121,7 +121,7 @@ def ready(graph: Any, name: str) -> tuple[Any, Any, float]:
     model = LSAPNodeClassifier(name, variant="paper", n_epochs=1, options=options)
     network = model.fit(graph, train).network_
     prepared = time.perf_counter() - start
-    nodes = read_labelled_nodes(graph, train)[1]
+    nodes = read_classes_and_labelled_nodes(graph, train)[1]
     adam = [Adam([*network.parameters()], learning_rate=1e-3, weight_decay=0.0)]
     call = lambda: train_epoch(network, adam, nodes, None)  # noqa: E731
     return network, call, prepared
@@ -182,7 +182,9 @@ def cell(table: pd.DataFrame, name: str, model: str) -> str:
     """Return mean ± s.d. (seeds) of a model; LSAP's as chosen on validation nodes."""
     mine = table[(table["dataset"] == name) & (table["model"] == model)]
     mine = mine[mine["options"] == ""]
-    chosen = mine["variant"].isin(["", resolve_variant("lsap-c", dataset=name)])
+    chosen = mine["variant"].isin(
+        ["", resolve_scale_method_name("lsap-c", dataset=name)]
+    )
     mine = mine[chosen] if chosen.any() else mine
     if mine.empty and model == "Exact" and NODE_DATASETS[name]["counts"][0] > 8000:
         return "refused"
@@ -233,7 +235,10 @@ def write_report() -> Path:
         REASONS,
         "## How scales are learned (LSAP-C, Chebyshev)",
         VARIANTS.format(
-            ", ".join(f"{one} {resolve_variant('lsap-c', dataset=one)}" for one in DATA)
+            ", ".join(
+                f"{one} {resolve_scale_method_name('lsap-c', dataset=one)}"
+                for one in DATA
+            )
         ),
         variants_table(table),
         "## Accuracy against the number of layers K (LSAP-C)",
@@ -258,7 +263,9 @@ def depth_table(table: pd.DataFrame) -> str:
     if deep.empty:
         return "Not run."
     # one layer is what the tables above have
-    chosen = [resolve_variant("lsap-c", dataset=name) for name in table["dataset"]]
+    chosen = [
+        resolve_scale_method_name("lsap-c", dataset=name) for name in table["dataset"]
+    ]
     first = table[
         (table["model"] == "LSAP-C")
         & (table["options"] == "")

@@ -40,7 +40,7 @@ from sklearn.svm import LinearSVC
 from brainlsap.atlas import load_atlas
 from brainlsap.data import Cohort
 from brainlsap.evaluation import (
-    bootstrap_scores,
+    bootstrap_score_table,
     compare_models,
     corrected_t_test,
     cross_validate,
@@ -229,7 +229,9 @@ def chance_in_intervals(classes: tuple[str, ...], seed: int) -> dict[str, bool]:
     evaluation = cross_validate(models, cohort, 5, random_state=seed, baselines=False)
     contains_chance = {}
     for model in models:
-        intervals = bootstrap_scores(evaluation, model, 1000, seed).set_index("score")
+        intervals = bootstrap_score_table(evaluation, model, 1000, seed).set_index(
+            "score"
+        )
         low, high = intervals.loc["balanced_accuracy", ["low", "high"]]
         contains_chance[model] = bool(low <= 1 / len(classes) <= high)
     return contains_chance

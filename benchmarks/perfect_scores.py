@@ -5,7 +5,7 @@
 Each person has a value, normal around the number of their class times a distance;
 the nearest class is predicted. The truth is the score of 200,000 more people. The
 first figure of each score is the coverage of bootstrap percentiles alone, the second
-that of `bootstrap_scores`, which takes exact bounds where all draws are the same.
+that of `bootstrap_score_table`, which takes exact bounds where all draws are the same.
 """
 
 import argparse
@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from measuring import keep, table
 
-from brainlsap.evaluation import Evaluation, bootstrap_scores
+from brainlsap.evaluation import Evaluation, bootstrap_score_table
 from brainlsap.evaluation.results import CohortSummary
-from brainlsap.evaluation.scores import Predictions, weighted_scores
+from brainlsap.evaluation.scores import Predictions, weighted_scores_by_name
 
 SCORES = ("balanced_accuracy", "f1", "auc", "kappa", "stage_error")
 DESIGNS = (
@@ -42,7 +42,7 @@ def true_scores(n_classes: int, distance: float) -> dict[str, float]:
     predicted, decision = classify(codes, n_classes, distance, np.random.default_rng(1))
     fold = np.zeros(N_TRUTH, dtype=int)
     whole = Predictions(codes, predicted, None, decision, fold, n_classes, True)
-    scores = weighted_scores(whole, np.ones((1, N_TRUTH)))
+    scores = weighted_scores_by_name(whole, np.ones((1, N_TRUTH)))
     return {name: scores[name].item() for name in SCORES}
 
 
@@ -100,7 +100,7 @@ def main() -> None:
         for seed in range(options.studies):
             rng = np.random.default_rng([seed, n_classes, n_per_class])
             evaluation = make_evaluation(n_classes, n_per_class, distance, rng)
-            found = bootstrap_scores(evaluation, "it", N_DRAWS, seed)
+            found = bootstrap_score_table(evaluation, "it", N_DRAWS, seed)
             found = found.set_index("score")
             is_perfect = found.loc["balanced_accuracy", "estimate"] == 1
             n_perfect += is_perfect

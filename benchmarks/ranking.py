@@ -46,7 +46,7 @@ from brainlsap.data import Cohort, load_cohort
 from brainlsap.evaluation import Deconfounder
 from brainlsap.evaluation.comparison import wilson_interval
 from brainlsap.evaluation.confounds import _KNOT_QUANTILES, compute_cubic_curve
-from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.cross_validation import configure_model_for_cohort
 from brainlsap.evaluation.region_tests import (
     RegionTestValues,
     _tabulate_associations,
@@ -196,7 +196,9 @@ PROTOTYPE = {
 
 def learn_scales(cohort: Cohort) -> np.ndarray:
     """Return the most probable scale of each region in one fit to all scans."""
-    model = configure_for_cohort(LSAPRidgeClassifier("regions", n_draws=0), cohort)
+    model = configure_model_for_cohort(
+        LSAPRidgeClassifier("regions", n_draws=0), cohort
+    )
     return model.fit(cohort.to_array(), cohort.y, groups=cohort.groups).scales_
 
 

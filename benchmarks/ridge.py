@@ -23,10 +23,10 @@ from measuring import forget_peak, keep, load, open_cohort, peak, resident, tabl
 from scipy.stats import binomtest, rankdata
 from sklearn.metrics import roc_auc_score
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack_scans
 from brainlsap.data import Cohort
 from brainlsap.evaluation import make_models, make_splits
-from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.cross_validation import configure_model_for_cohort
 from brainlsap.graph import Preparation
 from brainlsap.model import LSAPClassifier, LSAPRidgeClassifier
 from brainlsap.model.evidence import (
@@ -66,7 +66,9 @@ def coverage(_: argparse.Namespace) -> tuple[str, str]:
             blank = LogEvidence(
                 terms, u[:, None], u, 1, term_basis(MAX_SCALE), uses_scan_matrix=True
             )
-            signal = blank.standardized_columns(np.exp(truth))[0] @ rng.normal(size=50)
+            signal = blank.standardized_columns_and_slopes(np.exp(truth))[
+                0
+            ] @ rng.normal(size=50)
             t = signal / signal.std() + noise * rng.normal(size=n_scans)
             evidence = LogEvidence(terms, t[:, None], u, 1, term_basis(MAX_SCALE))
             fit = fit_nested_models(evidence, "regions", MAX_SCALE)["regions"]
@@ -92,7 +94,7 @@ def null(_: argparse.Namespace) -> tuple[str, str]:
             if name == "bnu1"
             else make_benchmark_cohort(name, noise="high", n_people=400, random_state=0)
         )
-        X = pack(cohort.connectomes, cohort.features)
+        X = pack_scans(cohort.connectomes, cohort.features)
         people, first, inverse = np.unique(
             cohort.groups, return_index=True, return_inverse=True
         )
@@ -114,7 +116,11 @@ def null(_: argparse.Namespace) -> tuple[str, str]:
 
 def bnu1(_: argparse.Namespace) -> tuple[str, str]:
     cohort = open_cohort("bnu1")
-    X, y, groups = pack(cohort.connectomes, cohort.features), cohort.y, cohort.groups
+    X, y, groups = (
+        pack_scans(cohort.connectomes, cohort.features),
+        cohort.y,
+        cohort.groups,
+    )
     found: dict[str, list[float]] = {}
     for seed in range(20):
         (linear, _), *_ = make_models(
@@ -141,7 +147,7 @@ def learn_log_scales(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return posterior means of log scales, and s.d. by the width of intervals."""
     model = LSAPRidgeClassifier("regions", n_draws=n_draws, random_state=seed)
-    model = configure_for_cohort(model, cohort)
+    model = configure_model_for_cohort(model, cohort)
     model.fit(cohort.to_array(), cohort.y, groups=cohort.groups)
     low, high = np.log(np.reshape(model.scales_interval_, (-1, 2)).T)
     return np.log(model.scales_), (high - low) / 3.92
@@ -198,7 +204,7 @@ def times(options: argparse.Namespace) -> tuple[str, str]:
     cohort = make_benchmark_cohort("normalized", noise="high", n_people=400)
     again = np.resize(np.arange(400), options.scans)
     noisy = cohort.features[again] + 0.1 * rng.normal(size=(len(again), 160, 1))
-    X, y = pack(cohort.connectomes[again], noisy), cohort.y[again]
+    X, y = pack_scans(cohort.connectomes[again], noisy), cohort.y[again]
     groups = np.arange(len(again))
     terms = diffusion_terms(
         X[:, :, :160], noisy - noisy.mean(0), Preparation(), term_basis(MAX_SCALE)

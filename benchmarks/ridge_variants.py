@@ -30,7 +30,7 @@ from measuring import keep, open_cohort, table
 from scipy.special import softmax
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
-from brainlsap.arrays import pack, unpack
+from brainlsap.arrays import pack_scans, unpack_connectomes_and_features
 from brainlsap.data import Cohort
 from brainlsap.evaluation import make_splits
 from brainlsap.evaluation.splits import Split
@@ -80,10 +80,10 @@ def average_models(
 
 def add_strength(X: np.ndarray) -> np.ndarray:
     """Return packed scans with log node strength as a further feature."""
-    W, features = unpack(X)
+    W, features = unpack_connectomes_and_features(X)
     strength = W.sum(axis=2, dtype=np.float64)
     log_strength = np.log(np.where(strength > 0, strength, np.nan))
-    return pack(W, np.concatenate([features, log_strength[:, :, None]], axis=2))
+    return pack_scans(W, np.concatenate([features, log_strength[:, :, None]], axis=2))
 
 
 def _no_penalty(log_ridge: float) -> float:  # noqa: ARG001
@@ -95,16 +95,16 @@ class HalfCauchyPosterior(_ScalePosterior):
 
     def __init__(self, evidence: LogEvidence, max_scale: float) -> None:
         super().__init__(evidence, max_scale)
-        evidence.noise_prior_excess = _no_penalty  # replaces the usual prior
+        evidence.log_ridge_shortfall_of = _no_penalty  # replaces the usual prior
 
     def log_prior(self, log_ridge: float) -> tuple[float, float]:
         """Return minus the log of r / (1 + r^2), and its slope in log r."""
         log_ratio = log_ridge - np.log(self.evidence.n_columns)
         return float(np.logaddexp(log_ratio, -log_ratio)), float(np.tanh(log_ratio))
 
-    def evaluate_without_network(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+    def compute_own_value_and_slope(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value of the model without a network, and its slope."""
-        value, slope = super().evaluate_without_network(x)
+        value, slope = super().compute_own_value_and_slope(x)
         penalty, penalty_slope = self.log_prior(x[0])
         return value + penalty, slope + penalty_slope
 
@@ -236,7 +236,7 @@ def score_design(
     for seed in range(n_seeds or usual_seeds):
         cohort, splits = make_design(seed)
         X, y, groups = (
-            pack(cohort.connectomes, cohort.features),
+            pack_scans(cohort.connectomes, cohort.features),
             cohort.y,
             cohort.groups,
         )

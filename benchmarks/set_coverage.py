@@ -13,8 +13,8 @@ import numpy as np
 from measuring import keep, table
 
 from brainlsap.evaluation import make_models
-from brainlsap.evaluation.cross_validation import configure_for_cohort
-from brainlsap.model.prediction_sets import fit_prediction_sets, predict_sets
+from brainlsap.evaluation.cross_validation import configure_model_for_cohort
+from brainlsap.model.prediction_sets import fit_prediction_sets, predict_set_membership
 from brainlsap.simulation import make_cohort
 
 N_PEOPLE = 600
@@ -39,9 +39,13 @@ def measure_cohort(
     is_train = np.isin(cohort.groups, train_people)
     train, test = cohort.select(is_train), cohort.select(~is_train)
     ((model, _),) = make_models("LSAP-R").values()
-    configure_for_cohort(model, train).fit(train.to_array(), train.y, train.groups)
+    configure_model_for_cohort(model, train).fit(
+        train.to_array(), train.y, train.groups
+    )
     sets = fit_prediction_sets(model, train.y, train.groups)
-    is_in_set = predict_sets(model, sets, model.decision_scores(test.to_array()))
+    is_in_set = predict_set_membership(
+        model, sets, model.decision_scores(test.to_array())
+    )
     codes = np.array([cohort.classes.index(name) for name in test.y])
     holds_truth = is_in_set[np.arange(len(codes)), codes]
     _, person, n_visits = np.unique(

@@ -15,7 +15,12 @@ import pandas as pd
 from measuring import keep, table
 
 from brainlsap.data import Cohort
-from brainlsap.evaluation import Evaluation, cross_validate, make_models, subgroup_gaps
+from brainlsap.evaluation import (
+    Evaluation,
+    cross_validate,
+    make_models,
+    subgroup_gap_table,
+)
 from brainlsap.evaluation.results import CohortSummary
 
 N_ROIS = 30
@@ -104,7 +109,7 @@ def draw_evaluation(
 
 def excludes_zero(evaluation: Evaluation) -> tuple[bool, bool]:
     """Return whether the gap of the sexes, and any gap, excludes 0."""
-    gaps = subgroup_gaps(evaluation)
+    gaps = subgroup_gap_table(evaluation)
     is_shown = (gaps["low"] > 0) | (gaps["high"] < 0)
     return bool(is_shown[gaps["column"] == "sex"].any()), bool(is_shown.any())
 

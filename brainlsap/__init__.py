@@ -23,7 +23,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 
-def load_lazily(
+def make_lazy_module_attributes(
     package_name: str, names_of_module: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package with slow imports.
@@ -66,7 +66,7 @@ _PUBLIC_NAMES = {
     "read_new_people",
     "external": "evaluate_model read_labelled_people",
 }
-__all__, __getattr__, __dir__ = load_lazily(__name__, _PUBLIC_NAMES)
+__all__, __getattr__, __dir__ = make_lazy_module_attributes(__name__, _PUBLIC_NAMES)
 
 try:
     __version__ = version("brainlsap")

@@ -66,7 +66,7 @@ def as_number_array(array_like: Any) -> np.ndarray:
     return number_array.astype(float)
 
 
-def to_plain_column(column_values: Any) -> pd.Series:
+def make_plain_series(column_values: Any) -> pd.Series:
     """Return a column of a NumPy type or of text; masked and NA values are missing."""
     column_values = fill_masked_values(column_values)
     is_extension_dtype = pd.api.types.is_extension_array_dtype(column_values)
@@ -95,12 +95,12 @@ def _is_plain_column(column_values: pd.Series) -> bool:
     return not any(cell_value is pd.NA for cell_value in missing_cells)
 
 
-def to_plain_table(data_frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of plain columns (see `to_plain_column`) with a default index."""
+def make_plain_table(data_frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of columns of `make_plain_series`, with a default index."""
     columns = [data_frame.iloc[:, i] for i in range(data_frame.shape[1])]
     if all(map(_is_plain_column, columns)):
         return data_frame.reset_index(drop=True)
-    joined_table = pd.concat(map(to_plain_column, columns), axis=1)
+    joined_table = pd.concat(map(make_plain_series, columns), axis=1)
     joined_table.columns = data_frame.columns
     return joined_table
 
@@ -239,7 +239,7 @@ class SelectedRows:
         for row_index in range(len(self)):
             yield self[row_index]
 
-    def are_equal(self) -> bool:
+    def are_rows_equal(self) -> bool:
         """Return whether all rows are the same; the first that differs ends it."""
         first_row = self[0]
         return self._values.strides[0] == 0 or all(
@@ -247,7 +247,7 @@ class SelectedRows:
         )
 
 
-def pack(
+def pack_scans(
     connectomes: np.ndarray | SelectedRows,
     features: np.ndarray,
     row_indices: np.ndarray | None = None,
@@ -309,10 +309,10 @@ class PackedScans:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the packed array."""
-        return np.asarray(pack(self.connectomes, self.features), dtype=dtype)
+        return np.asarray(pack_scans(self.connectomes, self.features), dtype=dtype)
 
 
-def unpack(X: Any) -> tuple[Any, np.ndarray]:
+def unpack_connectomes_and_features(X: Any) -> tuple[Any, np.ndarray]:
     """Split the packed array into connectomes and features (views, no copy)."""
     if isinstance(X, PackedScans):
         return X.connectomes, X.features

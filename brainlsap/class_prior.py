@@ -161,12 +161,12 @@ class ClassPriorMixin:
         """Convert probabilities of the fit to the assumed class shares."""
         return change_prior(class_probabilities, self.learned_prior_, self.class_prior_)
 
-    def _prior_share_by_class(self) -> dict[str, float]:
+    def _share_by_class(self) -> dict[str, float]:
         """Return the class shares that probabilities assume, by class."""
         class_names = [str(class_name) for class_name in self.classes_]
         return dict(zip(class_names, self.class_prior_.tolist(), strict=True))
 
-    def choose_classes(self, class_probabilities: np.ndarray) -> np.ndarray:
+    def choose_class_indices(self, class_probabilities: np.ndarray) -> np.ndarray:
         """Return the index in `classes_` of the class to predict for each row.
 
         Parameters

@@ -32,23 +32,29 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import brainlsap
 from brainlsap.exceptions import BrainlsapError, CohortError
-from brainlsap.files import check_new_folder, check_outputs, owner_only
-from brainlsap.findings import CHOICES, FAULT, Finding, as_faults, group_findings
+from brainlsap.files import check_new_folder, check_outputs, restrict_new_files_to_owner
+from brainlsap.findings import (
+    CHOICES,
+    FAULT,
+    Finding,
+    list_grouped_finding_texts,
+    make_fault_findings,
+)
 from brainlsap.options import (
     COMMANDS,
     CONFIGURABLE,
     Option,
-    option_names,
-    options_of,
-    read_config,
+    list_command_options,
+    list_settings_option_names,
+    read_value_by_option,
 )
 from brainlsap.text import (
     OptionFormat,
-    count,
-    format_argument,
-    format_options,
-    listed,
+    argument_text,
+    count_text,
+    join_with_commas,
     option_text,
+    use_option_format,
 )
 
 if TYPE_CHECKING:  # Importing these takes seconds.
@@ -77,7 +83,7 @@ HelpFormatter = partial(argparse.RawDescriptionHelpFormatter, max_help_position=
 COMMAND_FUNCTIONS: list[Callable[..., None]] = []
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
+def register_command(function: Callable[..., None]) -> Callable[..., None]:
     """Register a function as a command."""
     COMMAND_FUNCTIONS.append(function)
     return function
@@ -106,7 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
             "\n\n"
         )
         usage_words = ["brainlsap", command_name]
-        for option in options_of(function.__name__):
+        for option in list_command_options(function.__name__):
             if option.is_positional:
                 usage_words.append(option.flag)
             elif option.is_required:
@@ -156,13 +162,15 @@ def _add_option(argument_group: argparse._ArgumentGroup, option: Option) -> None
     argument_group.add_argument(option.flag, **argument_settings)
 
 
-def _describe_unknown_arguments(
+def _unknown_arguments_message(
     command_name: str, unknown_arguments: Sequence[str]
 ) -> str:
     """Return a message on unknown arguments, with the most similar flags."""
     message = f"unrecognized arguments: {' '.join(unknown_arguments)}"
     command_flags = [
-        option.flag for option in options_of(command_name) if not option.is_positional
+        option.flag
+        for option in list_command_options(command_name)
+        if not option.is_positional
     ]
     similar_flags = [
         flag
@@ -250,7 +258,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     command_function: Callable[..., None] = value_by_option.pop("call")
     if unknown_arguments:
         parser.error(
-            _describe_unknown_arguments(command_function.__name__, unknown_arguments)
+            _unknown_arguments_message(command_function.__name__, unknown_arguments)
         )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Python looks for cycles at its end. Leave out all objects: this saves a second.
@@ -262,7 +270,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
             raise BrainlsapError(
                 "there is no such file or folder. Check the path", path=input_path
             )
-        with format_options(_make_option_format(command_function.__name__)):
+        with use_option_format(_make_option_format(command_function.__name__)):
             command_function(**value_by_option)
     except (BrainlsapError, OSError) as error:
         print(f"brainlsap: error: {error}", file=sys.stderr)
@@ -300,7 +308,9 @@ def _make_option_format(command_name: str) -> OptionFormat:
     if the command reads one.
     """
     flag_by_option = {"folder": "STUDY"}
-    flag_by_option |= {option.name: option.flag for option in options_of(command_name)}
+    flag_by_option |= {
+        option.name: option.flag for option in list_command_options(command_name)
+    }
     configurable_names = (
         {option.name for option in CONFIGURABLE} if "config" in flag_by_option else ()
     )
@@ -312,7 +322,7 @@ def _make_option_format(command_name: str) -> OptionFormat:
                 return flag_by_option[name]
             return f"{flag_by_option[name]} {shlex.quote(str(value))}"
         if name not in configurable_names:
-            return format_argument(name, value)
+            return argument_text(name, value)
         setting_text = name
         if value is True:
             setting_text = f"{name} = true"
@@ -323,7 +333,7 @@ def _make_option_format(command_name: str) -> OptionFormat:
     return format_option
 
 
-@command
+@register_command
 def demo(
     out: str = "demo", n_people: int = 120, random_state: int = 0, **options: Any
 ) -> None:
@@ -351,7 +361,7 @@ def demo(
     )
 
 
-@command
+@register_command
 def simulate(out: str, style: str = "", **options: Any) -> None:
     """Write a simulated study in which the affected regions are known."""
     check_new_folder(out)
@@ -360,14 +370,14 @@ def simulate(out: str, style: str = "", **options: Any) -> None:
     print(f"Simulated study: {Path(out)}: {cohort}")
 
 
-@command
+@register_command
 def atlas(folder: str, **source_by_option: Any) -> None:
     """Create an atlas from a parcellation of your own, for use with --atlas FOLDER."""
     new_atlas = brainlsap.make_atlas(folder, **source_by_option)
     region_table = new_atlas.regions
     structure_counts = new_atlas.describe_structure_counts()
     print(f"Atlas: {Path(folder)} ({len(new_atlas)} regions: {structure_counts})")
-    names_line = f"Names: {listed(new_atlas.names, 3)}"
+    names_line = f"Names: {join_with_commas(new_atlas.names, 3)}"
     if new_atlas.full_names != new_atlas.names:
         names_line += f". Reports use full names, for example {new_atlas.full_names[0]}"
     print(names_line)
@@ -377,7 +387,7 @@ def atlas(folder: str, **source_by_option: Any) -> None:
         f"{n_regions_by_hemisphere['R']} right, {n_regions_by_hemisphere['M']} midline"
     )
     print(f"Subcortex: {', '.join(region_table['name'][~new_atlas.cortex]) or 'none'}")
-    if unknown_names_text := listed(
+    if unknown_names_text := join_with_commas(
         region_table["name"][new_atlas.unknown_structure_mask], 8
     ):
         print(
@@ -388,7 +398,7 @@ def atlas(folder: str, **source_by_option: Any) -> None:
             "and subcortex to the label table."
         )
     is_sided = (region_table["hemisphere"] != "M") | region_table["x"].notna()
-    if unsided_names_text := listed(
+    if unsided_names_text := join_with_commas(
         region_table["name"][new_atlas.cortex & ~is_sided], 8
     ):
         print(
@@ -400,7 +410,7 @@ def atlas(folder: str, **source_by_option: Any) -> None:
         network_names = (
             region_table["network"].replace(["", "n/a"], None).dropna().unique()
         )
-        print(f"Networks: {listed(network_names, 8) or 'none'}")
+        print(f"Networks: {join_with_commas(network_names, 8) or 'none'}")
     known_columns = (*brainlsap.atlas.atlas.REGION_COLUMNS, "network")
     unused_columns = [
         column_name for column_name in region_table if column_name not in known_columns
@@ -411,13 +421,13 @@ def atlas(folder: str, **source_by_option: Any) -> None:
         print(
             "Coordinates: none. Figures show one dot per region instead of the brain."
         )
-        print(_advise_on_brain_figures(new_atlas, source_by_option))
+        print(_brain_figures_advice(new_atlas, source_by_option))
     for atlas_note in new_atlas.settings.get("notes", ()):
         print(atlas_note)
     print(f"Next: {_write_command_line('check', 'STUDY', {'atlas': folder})}")
 
 
-def _advise_on_brain_figures(
+def _brain_figures_advice(
     new_atlas: brainlsap.Atlas, source_by_option: Mapping[str, Any]
 ) -> str:
     """Return how figures can show the brain for an atlas without coordinates."""
@@ -441,7 +451,7 @@ def _advise_on_brain_figures(
     )
 
 
-@command
+@register_command
 def import_adni(
     tables: str,
     images: str,
@@ -470,11 +480,11 @@ def import_adni(
         )
 
 
-@command
+@register_command
 def build(study: str, **options: Any) -> None:
     """Compute connectomes and regional PET values (SUVR) from a study's images."""
     option_names_by_group = defaultdict[str, list[str]](list)
-    for option in options_of("build"):
+    for option in list_command_options("build"):
         option_names_by_group[option.group].append(option.name)
     connectome_options = _select_options(
         options, ["labels", *option_names_by_group["connectomes"]]
@@ -502,9 +512,9 @@ def build(study: str, **options: Any) -> None:
         check_options = _make_check_options(built_study, options)
         print(f"Next: {_write_command_line('check', study, check_options)}")
     if built_study.faults:
-        fault_texts = group_findings(built_study.faults, study)
+        fault_texts = list_grouped_finding_texts(built_study.faults, study)
         n_scans = len({build_finding.scan for build_finding in built_study.faults})
-        raise CohortError(f"{count(n_scans, 'scan', 'have')} faults", fault_texts)
+        raise CohortError(f"{count_text(n_scans, 'scan', 'have')} faults", fault_texts)
 
 
 def _make_check_options(
@@ -530,7 +540,7 @@ def _make_check_options(
     return check_options
 
 
-@command
+@register_command
 def check(study: str, **options: Any) -> None:
     """Check a study for errors and data leakage, and list its data and regions."""
     print(f"Checking {study} ...", flush=True)  # The imports take seconds.
@@ -567,7 +577,7 @@ def check(study: str, **options: Any) -> None:
             f"{n_participants_by_class.idxmin()} has only {fold_options['cv']} "
             "participants.)"
         )
-    splits = brainlsap.workflow.choose_folds(cohort, **fold_options)
+    splits = brainlsap.workflow.resolve_folds_or_number(cohort, **fold_options)
     if isinstance(splits, int):
         splits = brainlsap.evaluation.make_splits(cohort.y, cohort.groups, splits)
     quality_table = brainlsap.data.quality_table(cohort)
@@ -575,7 +585,7 @@ def check(study: str, **options: Any) -> None:
     text_lines += [f"({quality_note})" for quality_note in quality_table.attrs["notes"]]
     print("\nUnusual scans:", *text_lines, sep="\n  ")
     leakage = brainlsap.evaluation.leakage
-    audit_table = leakage.mark_copies_as_errors(leakage.audit(cohort, splits))
+    audit_table = leakage.mark_copies_in_audit_table(leakage.audit(cohort, splits))
     heading_text = "\nData leakage, and variables that could explain a score:"
     print(heading_text, *(_list_audit_lines(audit_table) or ["none found"]), sep="\n  ")
     is_leak = audit_table["severity"] == "error"
@@ -638,7 +648,7 @@ def _print_suggested_commands(
             study_path,
         )
     print(
-        _format_suggestions(
+        _suggestions_text(
             command_lines, fault_texts, suggested_options[0].get("row_order")
         )
     )
@@ -662,7 +672,7 @@ def _describe_remaining_findings(
                 finding, message=message, got="", advice="", people=()
             )
         new_findings.append(shown_finding)
-    return group_findings(new_findings, study_path)
+    return list_grouped_finding_texts(new_findings, study_path)
 
 
 def _print_suggestions_for_model(
@@ -676,11 +686,11 @@ def _print_suggestions_for_model(
 
     if not isinstance(cohort_error, RefusedStudyError):
         return
-    with format_options(_make_option_format(command_name)):
+    with use_option_format(_make_option_format(command_name)):
         value_by_reading_option = _select_options(
-            value_by_option, option_names("reading")
+            value_by_option, list_settings_option_names("reading")
         )
-        suggested_options = brainlsap.prediction.suggest_new_options(
+        suggested_options = brainlsap.prediction.list_option_changes(
             value_by_option["model"],
             value_by_option["study"],
             cohort_error,
@@ -709,7 +719,7 @@ def _print_suggestions_for_model(
         except RefusedStudyError as remaining_error:
             remaining_findings += remaining_error.findings
         except CohortError as remaining_error:
-            remaining_findings += as_faults(remaining_error.faults)
+            remaining_findings += make_fault_findings(remaining_error.faults)
         unresolved_labels = [
             label
             for finding in cohort_error.findings
@@ -717,7 +727,7 @@ def _print_suggestions_for_model(
         ]
         if unresolved_labels:
             message = (
-                f"{count(len(unresolved_labels), 'label', 'need')} a class of the "
+                f"{count_text(len(unresolved_labels), 'label', 'need')} a class of the "
                 f"model: {', '.join(unresolved_labels)}. In "
                 f"{option_text('merge_classes')}, replace "
                 f"{brainlsap.external.UNKNOWN_CLASS} by a class of the model. If you "
@@ -727,13 +737,13 @@ def _print_suggestions_for_model(
         fault_texts = _describe_remaining_findings(
             remaining_findings, cohort_error.findings, value_by_option["study"]
         )
-        suggestion_text = _format_suggestions(
+        suggestion_text = _suggestions_text(
             command_lines, fault_texts, suggested_options[0].get("row_order")
         )
     print(suggestion_text, file=sys.stderr)
 
 
-def _format_suggestions(
+def _suggestions_text(
     command_lines: Sequence[str],
     fault_texts: Sequence[str],
     row_order_name: str | None = None,
@@ -749,7 +759,7 @@ def _format_suggestions(
     if fault_texts:
         first_phrase = "the first" if len(command_lines) > 1 else "this"
         text_lines[-1] += (
-            f"\nWith {first_phrase} command, {count(len(fault_texts), 'fault')} "
+            f"\nWith {first_phrase} command, {count_text(len(fault_texts), 'fault')} "
             f"{'remains' if len(fault_texts) == 1 else 'remain'}:"
         )
         text_lines += fault_texts
@@ -789,7 +799,7 @@ def _print_data_warnings(
     n_other_scans = len(unusual_lines) - _MAX_UNUSUAL_SCANS
     other_lines = list[str]()
     if n_other_scans > 0:
-        other_lines.append(f"and {count(n_other_scans, 'more unusual scan')}")
+        other_lines.append(f"and {count_text(n_other_scans, 'more unusual scan')}")
     print(
         "Warning: the data may have errors. The model is fitted nevertheless. "
         f"Details: {check_command}",
@@ -823,7 +833,7 @@ def _list_audit_lines(audit_table: "pd.DataFrame") -> list[str]:
     return wrapped_lines
 
 
-@command
+@register_command
 def run(study: str, out: str, **options: Any) -> None:
     """Cross-validate models, rank regions and write a report.
 
@@ -870,7 +880,7 @@ def run(study: str, out: str, **options: Any) -> None:
     print(f"Report: {Path(out) / 'report' / 'report.html'}")
 
 
-@command
+@register_command
 def report(
     results: str,
     out: str | None = None,
@@ -944,7 +954,7 @@ def _refuse_existing_exports(
     check_outputs(output_paths, overwrite=overwrite)
 
 
-@command
+@register_command
 def fit(
     study: str,
     out: str,
@@ -975,7 +985,7 @@ def fit(
             "fit stores only one model. Choose one with --models."
         )
     model_name = models or next(iter(file_model_names), "LSAP-C")
-    model = brainlsap.prediction.make_storable_model(
+    model = brainlsap.prediction.make_unfitted_model(
         model_name, **value_by_model_option
     )
     cohort = _load_cohort(study, value_by_reading_option, value_by_study_option)
@@ -995,7 +1005,7 @@ def fit(
         )
 
 
-@command
+@register_command
 def predict(
     model: str,
     study: str,
@@ -1058,7 +1068,7 @@ def predict(
     _print_learned_sites(prediction_table.attrs["learned_sites"])
     if prediction_table["remark"].notna().any():
         print("Some predictions are unreliable. The column remark gives the reasons.")
-    with owner_only():  # The table contains participant IDs.
+    with restrict_new_files_to_owner():  # The table contains participant IDs.
         table_path = brainlsap.data.write_tsv(
             prediction_table, out, n_digits=brainlsap.data.tables.PREDICTION_DIGITS
         )
@@ -1078,7 +1088,7 @@ def _print_notes(note_texts: Iterable[str]) -> None:
 
 def _print_learned_sites(site_names: Sequence[str]) -> None:
     """Print that sites were harmonised as sites of the training, if there are any."""
-    site_sentence = brainlsap.evaluation.confounds.describe_learned_sites(site_names)
+    site_sentence = brainlsap.evaluation.confounds.learned_sites_sentence(site_names)
     if site_sentence:
         print(f"Note: {site_sentence}")
 
@@ -1101,7 +1111,7 @@ def _print_label_coverage(
         )
         _print_coverage(coverage_table.to_dict("records"))
     if any(is_in_training):
-        n_in_training = count(sum(is_in_training), "scan", "were")
+        n_in_training = count_text(sum(is_in_training), "scan", "were")
         print(
             f"Note: {n_in_training} in the training, so the measured coverage does "
             "not count them."
@@ -1129,7 +1139,7 @@ def _print_coverage(coverage_records: Sequence[Mapping[Any, Any]]) -> None:
         print(
             f"Measured coverage in {group_text}: the prediction sets "
             f"contain the true class of {coverage_record['coverage']:.0%} of "
-            f"{count(coverage_record['people'], 'participant')} (95% interval "
+            f"{count_text(coverage_record['people'], 'participant')} (95% interval "
             f"{interval_text}). A set contains {coverage_record['mean_size']:.1f} "
             "classes on average."
         )
@@ -1199,7 +1209,7 @@ def _save_contribution_figure(
     figure.savefig(figure_path)
 
 
-@command
+@register_command
 def evaluate(
     model: str,
     study: str,
@@ -1246,7 +1256,7 @@ def evaluate(
     print(f"Report: {report_path}")
 
 
-@command
+@register_command
 def show(model: str) -> None:
     """Print the card of a saved model: its method, training participants and scores.
 
@@ -1256,7 +1266,7 @@ def show(model: str) -> None:
     print(brainlsap.card_text(brainlsap.model.load_model(model)))
 
 
-@command
+@register_command
 def nodes(
     dataset: str,
     models: Sequence[str] = ("lsap-c", "gcn"),
@@ -1316,7 +1326,9 @@ def _write_command_line(
     arguments = ["brainlsap", command_name, study_path]
     if "model" in value_by_option:
         arguments.insert(2, value_by_option["model"])
-    flag_by_option = {option.name: option.flag for option in options_of(command_name)}
+    flag_by_option = {
+        option.name: option.flag for option in list_command_options(command_name)
+    }
     for option_name, option_value in value_by_option.items():
         if option_name in ("model", "study"):
             continue
@@ -1348,7 +1360,9 @@ def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionVal
     """
     flag_options = dict(value_by_option)
     config_path = flag_options.pop("config", None)
-    value_by_file_option = {} if config_path is None else read_config(config_path)
+    value_by_file_option = (
+        {} if config_path is None else read_value_by_option(config_path)
+    )
     fold_option_names = ("cv", "leave_out", "splits")
     if any(fold_option_name in flag_options for fold_option_name in fold_option_names):
         # These options exclude each other: a flag replaces all three of the file.
@@ -1356,7 +1370,8 @@ def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionVal
             value_by_file_option.pop(fold_option_name, None)
     value_by_file_option |= flag_options
     option_names_by_recipient = [
-        option_names(recipient_name) for recipient_name in ("reading", "study", "model")
+        list_settings_option_names(recipient_name)
+        for recipient_name in ("reading", "study", "model")
     ]
     lost_names = value_by_file_option.keys() - set(chain(*option_names_by_recipient))
     if lost_names:
@@ -1372,7 +1387,7 @@ def _split_options_by_recipient(value_by_option: OptionValues) -> list[OptionVal
 
 def _list_command_option_names(command_name: str) -> set[str]:
     """Return the Python names of the options of a command."""
-    return {option.name for option in options_of(command_name)}
+    return {option.name for option in list_command_options(command_name)}
 
 
 def _select_options(

@@ -155,7 +155,7 @@ def check_at_least(
 
 
 @contextmanager
-def reading(path: str | Path, expected_content: str) -> Iterator[None]:
+def convert_reading_errors(path: str | Path, expected_content: str) -> Iterator[None]:
     """Turn any exception while a file is read into FileFormatError.
 
     `expected_content` says what the file should be, for example "an image".

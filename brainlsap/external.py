@@ -32,28 +32,34 @@ from brainlsap.evaluation.cross_validation import COLUMNS_OF_TABLE, FIT_KEYS
 from brainlsap.evaluation.results import CohortSummary, data_hash
 from brainlsap.evaluation.subgroups import (
     case_mix_table,
-    choose_subgroups,
-    describe_people,
+    choose_subgroup_columns,
+    make_case_mix,
 )
 from brainlsap.exceptions import CohortError, ParameterError
-from brainlsap.findings import FAULT, LEFT_OUT, NO_LABEL, Finding, group_findings
+from brainlsap.findings import (
+    FAULT,
+    LEFT_OUT,
+    NO_LABEL,
+    Finding,
+    list_grouped_finding_texts,
+)
 from brainlsap.model.inputs import PackedClassifier
 from brainlsap.prediction import (
     SET_COLUMN,
     SET_JOINER,
     add_labels,
-    flag_training_scans,
+    flag_training_data_and_ids,
     hash_person,
+    list_merged_labels,
     load_fitted_model,
     make_reading_options,
-    match_regions_and_features,
-    merge_labels,
+    match_connectomes_and_features,
     predict_people,
     read_people,
 )
 from brainlsap.report.report import check_results_folder, check_same_study
-from brainlsap.text import count, listed, option_name, option_text
-from brainlsap.workflow import list_originals_by_class, parse_merged_classes
+from brainlsap.text import count_text, join_with_commas, option_name, option_text
+from brainlsap.workflow import list_originals_by_class, parse_originals_by_class
 
 __all__ = ["evaluate_model", "read_labelled_people"]
 
@@ -173,10 +179,10 @@ def _find_label_faults(
             )
         ]
     label_series = scan_table[column_name].dropna().astype(str)
-    unknown_label_counts = _count_unknown_labels(model, label_series)
+    unknown_label_counts = _make_n_scans_series_of_unknown_labels(model, label_series)
     if has_merged_classes or unknown_label_counts.empty:
         return []
-    message = _describe_unknown_labels(model, unknown_label_counts)
+    message = _unknown_labels_message(model, unknown_label_counts)
     class_by_label = _propose_class_by_label(model, unknown_label_counts.index)
     return [Finding(message, FAULT, values=_make_assignment_fields(class_by_label))]
 
@@ -207,7 +213,9 @@ def _make_missing_label_finding(
         ):
             column_and_labels_text += f" ({', '.join(sorted(label_series.unique()))})"
         column_texts.append(column_and_labels_text)
-        unknown_label_counts = _count_unknown_labels(model, label_series)
+        unknown_label_counts = _make_n_scans_series_of_unknown_labels(
+            model, label_series
+        )
         if unknown_label_counts.sum() < len(label_series):
             label_counts_by_column[str(candidate_name)] = unknown_label_counts
     if len(label_counts_by_column) != 1:
@@ -230,14 +238,14 @@ def _make_missing_label_finding(
     )
     value_by_option: dict[str, Any] = {"label": candidate_name}
     if not (has_merged_classes or unknown_label_counts.empty):
-        unknown_text = _describe_unknown_labels(model, unknown_label_counts)
+        unknown_text = _unknown_labels_message(model, unknown_label_counts)
         message += f". {unknown_text[0].upper()}{unknown_text[1:]}"
         class_by_label = _propose_class_by_label(model, unknown_label_counts.index)
         value_by_option |= _make_assignment_fields(class_by_label)
     return Finding(message, FAULT, kind=NO_LABEL, values=value_by_option)
 
 
-def _count_unknown_labels(
+def _make_n_scans_series_of_unknown_labels(
     model: PackedClassifier, label_series: pd.Series
 ) -> pd.Series:
     """Return the number of scans of each label that is no class of the model.
@@ -259,14 +267,15 @@ def label_counts_text(label_counts: pd.Series) -> str:
     'Control (2 scans), FTD (1 scan)'
     """
     return ", ".join(
-        f"{label} ({count(n_scans, 'scan')})" for label, n_scans in label_counts.items()
+        f"{label} ({count_text(n_scans, 'scan')})"
+        for label, n_scans in label_counts.items()
     )
 
 
-def _describe_unknown_labels(model: PackedClassifier, label_counts: pd.Series) -> str:
+def _unknown_labels_message(model: PackedClassifier, label_counts: pd.Series) -> str:
     """Return the message that labels are no classes of the model, and what to do."""
     class_by_label = _propose_class_by_label(model, label_counts.index)
-    assignments_text = _write_merge_classes_text(class_by_label)
+    assignments_text = _merge_classes_text(class_by_label)
     action_text = "Give"
     if UNKNOWN_CLASS in class_by_label.values():
         action_text = f"Replace {UNKNOWN_CLASS} by a class of the model in"
@@ -301,7 +310,7 @@ def _propose_class_by_label(
     return class_by_label
 
 
-def _write_merge_classes_text(class_by_label: Mapping[str, str]) -> str:
+def _merge_classes_text(class_by_label: Mapping[str, str]) -> str:
     """Return the classes of labels as `merge_classes`."""
     return ",".join(
         f"{class_name}={label}" for label, class_name in class_by_label.items()
@@ -311,7 +320,7 @@ def _write_merge_classes_text(class_by_label: Mapping[str, str]) -> str:
 def _make_assignment_fields(class_by_label: Mapping[str, str]) -> dict[str, Any]:
     """Return what a finding proposes, and the labels whose class a user must name."""
     return {
-        "merge_classes": _write_merge_classes_text(class_by_label),
+        "merge_classes": _merge_classes_text(class_by_label),
         "unresolved_labels": [
             label
             for label, class_name in class_by_label.items()
@@ -327,7 +336,7 @@ def _complete_labels_by_class(
 ) -> dict[str, list[str]]:
     """Return the labels of each class; those of the model need not be named."""
     if isinstance(merged_classes, str):
-        merged_classes = parse_merged_classes(merged_classes, cohort.classes)
+        merged_classes = parse_originals_by_class(merged_classes, cohort.classes)
     labels_by_class = list_originals_by_class(merged_classes)
     model_origin = model.origin_
     class_by_label = {
@@ -342,9 +351,9 @@ def _complete_labels_by_class(
     if unknown_classes:
         raise ParameterError(
             f"{option_name('merge_classes')} assigns labels to "
-            f"{listed(map(repr, unknown_classes))}, but the classes of the model are "
-            f"{', '.join(model_origin.classes)}. Write the class of the model first, "
-            "then the label in the new study: CLASS=LABEL."
+            f"{join_with_commas(map(repr, unknown_classes))}, but the classes of the "
+            f"model are {', '.join(model_origin.classes)}. Write the class of the "
+            "model first, then the label in the new study: CLASS=LABEL."
         )
     named_labels = {label for labels in labels_by_class.values() for label in labels}
     for label in cohort.classes:
@@ -383,7 +392,7 @@ def evaluate_model(
         all the same.
     subgroups : str or sequence of str, optional
         Columns of groups in which the model is scored, as of
-        :func:`brainlsap.evaluation.choose_subgroups`.
+        :func:`brainlsap.evaluation.choose_subgroup_columns`.
     out : str or Path, optional
         Results folder that :func:`brainlsap.write_report` will write. If it cannot be
         written or holds another report, this is an error before the prediction.
@@ -396,7 +405,7 @@ def evaluate_model(
         With one fold, whose test set is the cohort, for
         :func:`brainlsap.write_report` and every table and figure.
         `settings["external"]` holds the card of the model, `people` (of
-        :func:`brainlsap.evaluation.subgroups.describe_people`), and as lists of rows
+        :func:`brainlsap.evaluation.subgroups.make_case_mix`), and as lists of rows
         `case_mix`, `calibration` and `coverage` (of prediction sets, by class).
 
     Raises
@@ -419,7 +428,7 @@ def evaluate_model(
         )
     cohort = _select_scans_of_classes(model, cohort)
     _check_not_in_training(model, cohort, ids_are_new=ids_are_new)
-    subgroup_columns = choose_subgroups(cohort.table, subgroups)
+    subgroup_columns = choose_subgroup_columns(cohort.table, subgroups)
     study_options = {
         "model": model_card["model"],
         "training": model.origin_.facts["people"]["salt"][:8],
@@ -511,7 +520,7 @@ def evaluate_model(
             "subgroups": list(subgroup_columns),
         },
     )
-    people_facts = describe_people(cohort)
+    people_facts = make_case_mix(cohort)
     mix_table = case_mix_table(model_card["training"], people_facts)
     external_facts = {
         "card": model_card,
@@ -658,13 +667,13 @@ def _select_scans_of_classes(model: PackedClassifier, cohort: Cohort) -> Cohort:
     model_origin = model.origin_
     cohort = _leave_out_unlabelled_scans(model, cohort)
     scan_label_series = pd.Series(
-        merge_labels(cohort, model_origin.facts.get("merged_classes") or {}),
+        list_merged_labels(cohort, model_origin.facts.get("merged_classes") or {}),
         dtype=object,
     )
     is_unknown = ~scan_label_series.isin(list(model_origin.classes))
     if is_unknown.any():
         label_counts = scan_label_series[is_unknown].value_counts()
-        raise ParameterError(f"{_describe_unknown_labels(model, label_counts)}.")
+        raise ParameterError(f"{_unknown_labels_message(model, label_counts)}.")
     # The column of the labels is not a covariate.
     copied_columns = {cohort.label_name} - {*KEY_COLUMNS}
     scan_table = cohort.table.drop(columns=[*copied_columns], errors="ignore")
@@ -682,8 +691,8 @@ def _check_not_in_training(
 ) -> None:
     """Raise if people or scans of a cohort were in the training of a model."""
     scan_names = cohort.table["scan"]
-    connectomes, features = match_regions_and_features(model, cohort)
-    has_training_data, has_training_id = flag_training_scans(
+    connectomes, features = match_connectomes_and_features(model, cohort)
+    has_training_data, has_training_id = flag_training_data_and_ids(
         model, cohort, connectomes, features
     )
     same_scan_names = list(scan_names[has_training_data])
@@ -694,11 +703,11 @@ def _check_not_in_training(
         ]
         raise CohortError(
             f"{len(same_scan_names)} of {len(scan_names)} scans were used to train the "
-            f"model ({listed(same_scan_names, 3)}). A test requires people whose scans "
-            "were not used in training. Leave these scans out with "
+            f"model ({join_with_commas(same_scan_names, 3)}). A test requires people "
+            "whose scans were not used in training. Leave these scans out with "
             f"{format_exclude_option(same_scan_names)}. In the table of `predict`, the "
             "column 'remark' marks all of these scans",
-            group_findings(fault_findings),
+            list_grouped_finding_texts(fault_findings),
         )
     if ids_are_new:
         return
@@ -706,10 +715,11 @@ def _check_not_in_training(
     if same_person_ids:
         raise CohortError(
             f"{len(same_person_ids)} of {len(set(cohort.groups))} people have the same "
-            f"ID as a person in the training data ({listed(same_person_ids, 3)}). If "
-            "each of these IDs means the same person in both studies, leave these "
-            f"people out with {format_exclude_option(same_person_ids)}. In the table "
-            "of `predict`, the column 'remark' marks all of these people. If the IDs "
-            "mean different people, for example because both studies number their "
-            f"people from 1, give {option_text('ids_are_new', True)}."
+            "ID as a person in the training data "
+            f"({join_with_commas(same_person_ids, 3)}). If each of these IDs means the "
+            "same person in both studies, leave these people out with "
+            f"{format_exclude_option(same_person_ids)}. In the table of `predict`, the "
+            "column 'remark' marks all of these people. If the IDs mean different "
+            "people, for example because both studies number their people from 1, "
+            f"give {option_text('ids_are_new', True)}."
         )

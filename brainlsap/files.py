@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from brainlsap.exceptions import ParameterError, WritingError
-from brainlsap.text import listed, option_text
+from brainlsap.text import join_with_commas, option_text
 
 __all__ = [
     "check_new_folder",
@@ -20,8 +20,8 @@ __all__ = [
     "check_writable",
     "fill_folder",
     "lock_folder",
-    "owner_only",
     "replace_when_whole",
+    "restrict_new_files_to_owner",
 ]
 
 # Errors of the system for a full disk, or a folder that must not be written to.
@@ -151,7 +151,7 @@ def check_outputs(
         )
     raise ParameterError(
         f"{len(existing_paths)} output files already exist: "
-        f"{listed(existing_paths, 5)}. To replace these files, add "
+        f"{join_with_commas(existing_paths, 5)}. To replace these files, add "
         f"{option_text('overwrite', True)}. Otherwise, choose another output folder."
     )
 
@@ -275,7 +275,7 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def owner_only() -> Iterator[None]:
+def restrict_new_files_to_owner() -> Iterator[None]:
     """Make new files of this process and its children readable by their owner only."""
     previous_umask = os.umask(0o077)
     try:

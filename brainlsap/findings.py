@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from brainlsap.exceptions import BrainlsapError
-from brainlsap.text import join_message, listed
+from brainlsap.text import join_message, join_with_commas
 
 Severity = Literal["fault", "note", "left out"]
 FAULT: Severity = "fault"
@@ -108,13 +108,13 @@ class Finding:
     def from_error(cls, reading_error: BrainlsapError, scan: str = "") -> "Finding":
         """Return an error as the fault of a scan, or of the study."""
         return cls(
-            message=_without_full_stop(reading_error.message),
+            message=_message_without_full_stop(reading_error.message),
             severity=FAULT,
             kind=reading_error.kind,
             scan=scan,
             path=reading_error.path,
             got=reading_error.got,
-            advice=_without_full_stop(reading_error.advice),
+            advice=_message_without_full_stop(reading_error.advice),
             values=reading_error.values,
         )
 
@@ -130,7 +130,7 @@ class Finding:
         """Return the finding without its place."""
         text_parts = [self.message]
         if self.people:
-            text_parts.append(listed(self.people, self.max_people))
+            text_parts.append(join_with_commas(self.people, self.max_people))
         return join_message(" ".join(text_parts), self.got, self.advice)
 
     def __str__(self) -> str:
@@ -166,10 +166,10 @@ class Finding:
         return cls(**{**stored_fields, **tuples_by_field})
 
 
-def as_findings(findings_or_texts: Iterable[Finding | str]) -> tuple[Finding, ...]:
+def make_findings(findings_or_texts: Iterable[Finding | str]) -> tuple[Finding, ...]:
     """Return findings, and texts as plain notes.
 
-    >>> as_findings(["made from arrays"])[0].severity
+    >>> make_findings(["made from arrays"])[0].severity
     'note'
     """
     return tuple(
@@ -180,21 +180,24 @@ def as_findings(findings_or_texts: Iterable[Finding | str]) -> tuple[Finding, ..
     )
 
 
-def as_faults(findings_or_texts: Iterable[Finding | str]) -> list[Finding]:
+def make_fault_findings(findings_or_texts: Iterable[Finding | str]) -> list[Finding]:
     """Return findings as faults, and texts as faults of the study."""
     return [
-        replace(finding, severity=FAULT) for finding in as_findings(findings_or_texts)
+        replace(finding, severity=FAULT) for finding in make_findings(findings_or_texts)
     ]
 
 
-def group_findings(findings: Iterable[Finding], folder: str | Path = "") -> list[str]:
+def list_grouped_finding_texts(
+    findings: Iterable[Finding], folder: str | Path = ""
+) -> list[str]:
     r"""Return the texts of findings; those of one kind and message become one text.
 
     Of what came instead (`got`), which may differ, the first is told. Paths are shown
     relative to `folder`.
 
     >>> faults = [Finding("no age", scan=f"sub-{n}", got=f"{n}0") for n in (1, 2)]
-    >>> print("\n".join(group_findings([*faults, Finding("no scan", scan="sub-3")])))
+    >>> texts = list_grouped_finding_texts([*faults, Finding("no scan", scan="sub-3")])
+    >>> print("\n".join(texts))
     2 scans: no age; the first got 10
         sub-1, sub-2
     sub-3: no scan
@@ -206,12 +209,14 @@ def group_findings(findings: Iterable[Finding], folder: str | Path = "") -> list
             group_key = (*group_key, finding.got, "of the study")
         findings_by_key.setdefault(group_key, []).append(finding)
     return [
-        _describe_similar(similar_findings, folder)
+        _similar_findings_text(similar_findings, folder)
         for similar_findings in findings_by_key.values()
     ]
 
 
-def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -> str:
+def _similar_findings_text(
+    similar_findings: Sequence[Finding], folder: str | Path
+) -> str:
     """Return the text of findings that are alike: what it is, and below where."""
     first_finding = similar_findings[0]
     if len(similar_findings) == 1 or not first_finding.place:
@@ -222,23 +227,25 @@ def _describe_similar(similar_findings: Sequence[Finding], folder: str | Path) -
         first_finding.advice,
         verb="the first got",
     )
-    finding_places = [_shorten_place(finding, folder) for finding in similar_findings]
+    finding_places = [
+        _short_place_text(finding, folder) for finding in similar_findings
+    ]
     place_lines = textwrap.wrap(
-        listed(finding_places, _MAX_PLACES),
+        join_with_commas(finding_places, _MAX_PLACES),
         _LINE_WIDTH,
         break_long_words=False,
         break_on_hyphens=False,
     )
     return "\n    ".join(
         [
-            f"{len(similar_findings)} {_find_plural_subject(similar_findings)}: "
+            f"{len(similar_findings)} {_plural_subject_noun(similar_findings)}: "
             f"{group_text}",
             *place_lines,
         ]
     )
 
 
-def _find_plural_subject(similar_findings: Sequence[Finding]) -> str:
+def _plural_subject_noun(similar_findings: Sequence[Finding]) -> str:
     """Return the subject of findings: files, scans or people."""
     if all(finding.path for finding in similar_findings):
         return "files"
@@ -247,7 +254,7 @@ def _find_plural_subject(similar_findings: Sequence[Finding]) -> str:
     return "people"
 
 
-def _shorten_place(finding: Finding, folder: str | Path) -> str:
+def _short_place_text(finding: Finding, folder: str | Path) -> str:
     """Return the place of a finding, a path relative to a folder if it is below it."""
     if not finding.path or not str(folder):
         return finding.place
@@ -260,7 +267,7 @@ def _shorten_place(finding: Finding, folder: str | Path) -> str:
     )
 
 
-def _without_full_stop(message: str) -> str:
+def _message_without_full_stop(message: str) -> str:
     """Return a message without its full stop, as entries of a list have none."""
     is_ellipsis = message.endswith(("..", " ."))
     return message if is_ellipsis else message.removesuffix(".")
@@ -283,7 +290,7 @@ __all__ = [
     "SHARED_CONNECTOME",
     "Finding",
     "Severity",
-    "as_faults",
-    "as_findings",
-    "group_findings",
+    "list_grouped_finding_texts",
+    "make_fault_findings",
+    "make_findings",
 ]

@@ -2,8 +2,8 @@
 
 An :class:`Option` holds the Python name of an option, its flag, the kind of its value,
 its help text, the function that it is passed to, and whether it changes results. The
-command line (:mod:`brainlsap.cli`), settings files (:func:`read_config`), the reader of
-studies and stored models use this table.
+command line (:mod:`brainlsap.cli`), settings files (:func:`read_value_by_option`), the
+reader of studies and stored models use this table.
 
 A new option is one entry of :data:`OPTIONS`. The entry says which commands take it,
 under which title, and which function it is passed to; the rest of the tables is derived
@@ -20,7 +20,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Literal
 
-from brainlsap.exceptions import BrainlsapError, ParameterError, reading
+from brainlsap.exceptions import BrainlsapError, ParameterError, convert_reading_errors
 from brainlsap.text import option_name
 
 
@@ -189,7 +189,7 @@ def _convert_merged_classes(option_value: object) -> str | dict[str, list[str]]:
     }
 
 
-def _parse_pair(pair_text: str) -> tuple[str, str]:
+def _parse_key_and_value(pair_text: str) -> tuple[str, str]:
     pair_key, pair_value = pair_text.split("=", 1)
     return pair_key, pair_value
 
@@ -242,7 +242,7 @@ CLASS_GROUPS = OptionKind(
     _convert_merged_classes,
     str,
 )
-NAME_AND_TEXT = OptionKind("NAME=TEXT", _convert_text, _parse_pair)
+NAME_AND_TEXT = OptionKind("NAME=TEXT", _convert_text, _parse_key_and_value)
 CLASS_SHARES = OptionKind(
     "'training', 'balanced', or a share for each class (CN=0.8,AD=0.2)",
     _convert_shares,
@@ -1588,7 +1588,7 @@ def _adapt_option_to_command(option: Option, command_name: str) -> Option:
     return replace(option, help=text_before + text_after.partition(")")[2])
 
 
-def _group_options(command_name: str) -> tuple[OptionGroup, ...]:
+def _make_option_groups(command_name: str) -> tuple[OptionGroup, ...]:
     """Return the options of a command by their titles in its help text."""
     title_by_group = GROUP_TITLES[command_name]
     options_by_title: dict[str, list[Option]] = {
@@ -1630,7 +1630,7 @@ def _check_options() -> None:
     for option in OPTIONS:
         _check_option_entry(option)
     for command_name in COMMANDS:
-        command_options = options_of(command_name)
+        command_options = list_command_options(command_name)
         _check_unique([o.name for o in command_options], f"brainlsap {command_name}")
         _check_unique([o.flag for o in command_options], f"brainlsap {command_name}")
     _check_unique(
@@ -1645,7 +1645,7 @@ def _check_unique(all_names: Sequence[str], place_text: str) -> None:
             raise TypeError(f"{n_uses} options of {place_text} have the name {name}.")
 
 
-def options_of(command_name: str) -> tuple[Option, ...]:
+def list_command_options(command_name: str) -> tuple[Option, ...]:
     """Return all options of a command."""
     return tuple(
         option
@@ -1655,7 +1655,7 @@ def options_of(command_name: str) -> tuple[Option, ...]:
 
 
 COMMANDS: dict[str, tuple[OptionGroup, ...]] = {
-    command: _group_options(command) for command in GROUP_TITLES
+    command: _make_option_groups(command) for command in GROUP_TITLES
 }
 """The options of every command, by the name of its function."""
 _check_options()
@@ -1676,7 +1676,7 @@ def check_whole_numbers(value_by_option: Mapping[str, object]) -> None:
             ) from None
 
 
-def option_names(
+def list_settings_option_names(
     recipient: str = "",
     *,
     selects_files: bool = False,
@@ -1718,7 +1718,7 @@ def option_names(
 SECTIONS = ("data", "study", "model", "options")
 
 
-def read_config(path: str | Path) -> dict[str, object]:
+def read_value_by_option(path: str | Path) -> dict[str, object]:
     """Read a settings file; return its values by Python name.
 
     Raises
@@ -1728,7 +1728,7 @@ def read_config(path: str | Path) -> dict[str, object]:
     BrainlsapError
         If a key is unknown or set twice, or a value has the wrong type.
     """
-    with reading(path, "a TOML file"):
+    with convert_reading_errors(path, "a TOML file"):
         file_content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     option_by_key = {
         option_key: option for option in CONFIGURABLE for option_key in option.keys

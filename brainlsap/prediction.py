@@ -2,7 +2,7 @@
 
 The card in a model file says what the model is, on whom it was trained, and its scores.
 It names no person. To refuse people of the training in a test, the file also holds
-keyed hashes of their ids and data (:func:`hash_people`, :func:`hash_scans`).
+keyed hashes of their ids and data (:func:`hash_people`, :func:`list_hashes_by_scan`).
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 import brainlsap
-from brainlsap.arrays import pack, to_jsonable
+from brainlsap.arrays import pack_scans, to_jsonable
 from brainlsap.atlas import Atlas, available_atlases
 from brainlsap.class_prior import ClassPrior, change_prior, resolve_class_prior
 from brainlsap.data import Cohort, order_classes, read_study, suggest_options
@@ -49,8 +49,8 @@ from brainlsap.data.stored_cohort import (
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
-    bootstrap_scores,
-    main_scores,
+    bootstrap_score_table,
+    main_score_names,
     make_models,
 )
 from brainlsap.evaluation.confounds import (
@@ -58,14 +58,17 @@ from brainlsap.evaluation.confounds import (
     find_covariate_column,
     list_step_phrases,
 )
-from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.cross_validation import configure_model_for_cohort
 from brainlsap.evaluation.results import data_hash
-from brainlsap.evaluation.scores import score_titles
-from brainlsap.evaluation.subgroups import describe_people
+from brainlsap.evaluation.scores import title_by_score_name
+from brainlsap.evaluation.subgroups import make_case_mix
 from brainlsap.exceptions import CohortError, ParameterError, check_choice
 from brainlsap.files import check_outputs
-from brainlsap.findings import FAULT, Finding, group_findings
-from brainlsap.graph.connectomes import flag_unlike_scans, learn_connectome_profile
+from brainlsap.findings import FAULT, Finding, list_grouped_finding_texts
+from brainlsap.graph.connectomes import (
+    flag_unlike_scans_by_reason,
+    learn_connectome_profile,
+)
 from brainlsap.model import (
     LSAPClassifier,
     LSAPRidgeClassifier,
@@ -78,11 +81,17 @@ from brainlsap.model.prediction_sets import (
     LEVEL,
     MIN_PEOPLE,
     fit_prediction_sets,
-    predict_sets,
+    predict_set_membership,
 )
 from brainlsap.model.storage import CLASSIFIERS
-from brainlsap.options import option_names
-from brainlsap.text import listed, option_name, option_text, verb_form, with_and
+from brainlsap.options import list_settings_option_names
+from brainlsap.text import (
+    join_with_and,
+    join_with_commas,
+    option_name,
+    option_text,
+    verb_form,
+)
 
 __all__ = [
     "card_text",
@@ -90,16 +99,18 @@ __all__ = [
     "fit_model",
     "hash_people",
     "hash_person",
-    "hash_scans",
-    "make_card",
+    "list_hashes_by_scan",
+    "make_model_card",
     "predict_people",
     "read_new_people",
 ]
 
 # Options of `load_cohort` that are stored with a model. New participants must be read
 # with the same value of the first ones.
-FIXED_OPTIONS = option_names("reading", stored_model=["fixed"])
-STORED_OPTIONS = option_names("reading", stored_model=["default", "fixed"])
+FIXED_OPTIONS = list_settings_option_names("reading", stored_model=["fixed"])
+STORED_OPTIONS = list_settings_option_names(
+    "reading", stored_model=["default", "fixed"]
+)
 # Largest share of the values used in the fit that a new scan may lack.
 MAX_MISSING_SHARE = 0.5
 # Warn if a new scan lacks a share that is larger by this than in any scan of the fit.
@@ -188,13 +199,13 @@ def fit_model(
     study_folder = cohort.provenance.get("folder")
     check_outputs([out], input_values=[study_folder], overwrite=overwrite)
     if isinstance(model, str):
-        model = make_storable_model(model)
+        model = make_unfitted_model(model)
     check_choice("model", type(model).__name__, CLASSIFIERS)
-    configure_for_cohort(model, cohort)
+    configure_model_for_cohort(model, cohort)
     deconfounder = Deconfounder(harmonize, regress_out, reference_class)
     deconfounder.check(cohort.table)
     features = deconfounder.fit_transform(cohort.features, cohort.table)
-    model.fit(pack(cohort.connectomes, features), cohort.y, groups=cohort.groups)
+    model.fit(pack_scans(cohort.connectomes, features), cohort.y, groups=cohort.groups)
     reading_options = cohort.reading_options
     if reading_options.feature is None:
         reading_options = reading_options.change(feature=[*cohort.feature_names])
@@ -216,11 +227,11 @@ def fit_model(
             },
             "merged_classes": cohort.provenance.get("merged_classes"),
             "connectomes": _make_connectome_profile(model, cohort),
-            "sides": _measure_side_differences(model, cohort),
+            "sides": _compute_side_difference_by_name(model, cohort),
             "most_missing": float(
                 _compute_missing_shares(model, cohort.features).max()
             ),
-            "card": make_card(
+            "card": make_model_card(
                 model, cohort, deconfounder, _find_model_name(model), scores
             ),
             "people": _make_training_hash_record(cohort),
@@ -230,7 +241,7 @@ def fit_model(
     return model
 
 
-def make_storable_model(
+def make_unfitted_model(
     name: str,
     *,
     preset: str = "default",
@@ -299,7 +310,7 @@ def _make_training_hash_record(cohort: Cohort) -> dict[str, Any]:
     """Return the keyed hashes of the people and scans of a training."""
     salt = make_salt(cohort)
     connectomes = None if cohort.shares_connectome else cohort.connectomes
-    scan_hash_lists = hash_scans(cohort.features, connectomes, salt)
+    scan_hash_lists = list_hashes_by_scan(cohort.features, connectomes, salt)
     return {
         "salt": salt,
         "ids": hash_people(cohort.groups, salt),
@@ -349,7 +360,7 @@ def _regional_values_by_name(
     return regional_values_by_name
 
 
-def _measure_side_differences(
+def _compute_side_difference_by_name(
     model: PackedClassifier, cohort: Cohort
 ) -> dict[str, Any]:
     """Return how the hemispheres differ in the values that a model uses, by name."""
@@ -364,7 +375,7 @@ def _measure_side_differences(
     }
 
 
-def _find_swapped_and_note_sides(
+def _list_swapped_names_and_side_notes(
     model: PackedClassifier,
     cohort: Cohort,
     connectomes: np.ndarray,
@@ -422,7 +433,7 @@ def _leave_out_sparse_scans(model: PackedClassifier, cohort: Cohort) -> Cohort:
     """Return the cohort without scans that lack most values, if faults are skipped."""
     if not cohort.reading_options.skip_faulty:
         return cohort
-    _, features = match_regions_and_features(model, cohort)
+    _, features = match_connectomes_and_features(model, cohort)
     fault_findings = _find_sparse_scan_faults(model, features, cohort.table["scan"])
     return leave_out_faulty(
         cohort, {fault_finding.scan: fault_finding for fault_finding in fault_findings}
@@ -444,14 +455,14 @@ def _check_missing_values(
             f"because more than {MAX_MISSING_SHARE:.0%} of their values are missing. "
             "Add the missing regions, or leave these scans out with "
             f"{exclude_option_text} or {option_text('skip_faulty', True)}",
-            group_findings(fault_findings),
+            list_grouped_finding_texts(fault_findings),
         )
     max_share_in_fit = model.origin_.facts.get("most_missing", 1.0)
     is_sparse = missing_shares > max_share_in_fit + MISSING_SHARE_MARGIN
     if is_sparse.any():
         message = (
             f"{is_sparse.sum()} of {len(scan_names)} scans "
-            f"({listed(scan_names[is_sparse], 5)}) lack up to "
+            f"({join_with_commas(scan_names[is_sparse], 5)}) lack up to "
             f"{missing_shares.max():.0%} of the values that the model uses; no "
             f"training scan lacked more than {max_share_in_fit:.0%}. Missing values "
             "are replaced by the means over the training scans."
@@ -467,21 +478,21 @@ def _flag_unlike_connectomes(
     connectome_profile = model.origin_.facts.get("connectomes")
     if connectome_profile is None:
         return is_unlike
-    mask_by_difference = flag_unlike_scans(connectomes, connectome_profile)
+    mask_by_difference = flag_unlike_scans_by_reason(connectomes, connectome_profile)
     if mask_by_difference:
         is_unlike = np.any([*mask_by_difference.values()], axis=0)
         message = (
             f"{is_unlike.sum()} of {len(scan_names)} scans "
-            f"({listed(scan_names[is_unlike], 5)}) have connectomes unlike the "
-            f"training connectomes: {'; '.join(mask_by_difference)}. The predictions "
-            "are unreliable. Compute these connectomes by the method used for the "
-            "training data."
+            f"({join_with_commas(scan_names[is_unlike], 5)}) have connectomes unlike "
+            f"the training connectomes: {'; '.join(mask_by_difference)}. The "
+            "predictions are unreliable. Compute these connectomes by the method used "
+            "for the training data."
         )
         warnings.warn(message, stacklevel=3)
     return is_unlike
 
 
-def flag_training_scans(
+def flag_training_data_and_ids(
     model: PackedClassifier,
     cohort: Cohort,
     connectomes: np.ndarray,
@@ -511,7 +522,7 @@ def flag_training_scans(
     training_scan_hashes = set(training_hash_record["scans"])
     has_training_data = [
         not training_scan_hashes.isdisjoint(scan_hashes)
-        for scan_hashes in hash_scans(features, own_connectomes, salt)
+        for scan_hashes in list_hashes_by_scan(features, own_connectomes, salt)
     ]
     training_id_hashes = set(training_hash_record["ids"])
     if cohort.provenance.get("people") == NOT_GIVEN:
@@ -540,8 +551,8 @@ def _warn_of_training_people(
         )
     warnings.warn(
         f"{len(person_ids)} of {len(set(cohort.groups))} people were in the training "
-        f"of the model ({listed(person_ids, 3)}), because {reason_text}. Predictions "
-        "for these people do not show how the model predicts new people."
+        f"of the model ({join_with_commas(person_ids, 3)}), because {reason_text}. "
+        "Predictions for these people do not show how the model predicts new people."
         f"{advice_text}",
         stacklevel=3,
     )
@@ -648,7 +659,7 @@ def read_people(
     except RefusedStudyError as error:
         if not _uses_own_connectomes(model):
             raise
-        findings = [_adapt_advice_to_model(finding) for finding in error.findings]
+        findings = [_adapt_finding_to_model(finding) for finding in error.findings]
         raise error.with_findings(folder, findings) from None
     return _leave_out_sparse_scans(model, cohort)
 
@@ -658,7 +669,7 @@ def _uses_own_connectomes(model: PackedClassifier) -> bool:
     return model.shared_connectome_ is None and model.preparation_.network is None
 
 
-def _adapt_advice_to_model(finding: Finding) -> Finding:
+def _adapt_finding_to_model(finding: Finding) -> Finding:
     """Return a finding whose advice fits a model of a connectome for each scan.
 
     One connectome for all participants, and another way to symmetrise than in the fit,
@@ -698,7 +709,7 @@ def make_reading_options(
     return reading_options.change(**options)
 
 
-def suggest_new_options(
+def list_option_changes(
     model: PackedClassifier | str | Path,
     folder: str | Path,
     error: RefusedStudyError,
@@ -909,19 +920,19 @@ def predict_people(
     check_cohort_given(cohort)
     model = load_fitted_model(model)
     model_origin = model.origin_
-    prior_shares = _resolve_prior_shares(model, class_prior)
+    prior_shares = _resolve_class_shares(model, class_prior)
     _check_fixed_options(
         ReadingOptions.from_jsonable(model_origin.reading),
         cohort.reading_options.to_jsonable(),
     )
-    connectomes, features = match_regions_and_features(model, cohort)
+    connectomes, features = match_connectomes_and_features(model, cohort)
     scan_names = cohort.table["scan"]
     _check_missing_values(model, features, scan_names)
     is_unlike_connectome = _flag_unlike_connectomes(model, connectomes, scan_names)
-    swapped_value_names, side_notes = _find_swapped_and_note_sides(
+    swapped_value_names, side_notes = _list_swapped_names_and_side_notes(
         model, cohort, connectomes, features
     )
-    is_in_training, has_training_id = flag_training_scans(
+    is_in_training, has_training_id = flag_training_data_and_ids(
         model, cohort, connectomes, features
     )
     if not ids_are_new:
@@ -929,7 +940,7 @@ def predict_people(
     _warn_of_training_people(cohort, is_in_training, ids_are_new=ids_are_new)
     features = _deconfound_features(model, cohort, features)
     deconfounder = _load_deconfounder(model)
-    is_unharmonized = ~deconfounder.has_learned_site(cohort.table)
+    is_unharmonized = ~deconfounder.flag_learned_site_scans(cohort.table)
     is_scan_without_covariate = np.zeros(cohort.n_scans, dtype=bool)
     for covariate_name, min_and_max_in_fit in model_origin.facts.get(
         "ranges", {}
@@ -942,18 +953,21 @@ def predict_people(
     if is_outlier_scan.any():
         warnings.warn(
             f"{is_outlier_scan.sum()} of {len(scan_names)} scans are unlike the "
-            f"training scans ({listed(scan_names[is_outlier_scan], 5)}): more than a "
-            "tenth of their values are over 3 standard deviations from the means of "
-            "the training scans. The probabilities of these scans are unreliable.",
+            f"training scans ({join_with_commas(scan_names[is_outlier_scan], 5)}): "
+            "more than a tenth of their values are over 3 standard deviations from the "
+            "means of the training scans. The probabilities of these scans are "
+            "unreliable.",
             stacklevel=2,
         )
-    X = pack(connectomes, features)
+    X = pack_scans(connectomes, features)
     model_probabilities = model.predict_proba(X)
     class_probabilities = change_prior(
         model_probabilities, model.class_prior_, prior_shares
     )
     class_names = [str(class_name) for class_name in model.classes_]
-    predicted_classes = np.array(class_names)[model.choose_classes(model_probabilities)]
+    predicted_classes = np.array(class_names)[
+        model.choose_class_indices(model_probabilities)
+    ]
     ordered_classes = [
         class_name for class_name in model_origin.classes if class_name in class_names
     ]
@@ -965,19 +979,21 @@ def predict_people(
     prediction_table = prediction_table.join(probability_table.add_prefix("p_"))
     model_card = model_origin.facts.get("card") or {}
     reason_without_set = (
-        reason_without_sets(model_card)
+        missing_prediction_sets_reason(model_card)
         if model_card
         else "no prediction set can be computed, because the model has no model card"
     )
     if not reason_without_set:
         set_record = model_card["prediction_sets"]
-        is_in_set = predict_sets(model, set_record, model.decision_scores(X))
+        is_in_set = predict_set_membership(model, set_record, model.decision_scores(X))
         set_class_names = np.array(set_record["classes"])
         prediction_table[SET_COLUMN] = [
             SET_JOINER.join(set_class_names[set_mask]) or EMPTY_SET
             for set_mask in is_in_set
         ]
-    true_labels = merge_labels(cohort, model_origin.facts.get("merged_classes") or {})
+    true_labels = list_merged_labels(
+        cohort, model_origin.facts.get("merged_classes") or {}
+    )
     if any(true_label != UNLABELLED for true_label in true_labels):
         prediction_table["label"] = [
             None if true_label == UNLABELLED else true_label
@@ -1045,9 +1061,9 @@ def contribution_table(
             f"{type(model).__name__} is not linear, so exact contributions of "
             "regions do not exist. Fit LSAP-R or another ridge model."
         )
-    connectomes, features = match_regions_and_features(model, cohort)
+    connectomes, features = match_connectomes_and_features(model, cohort)
     features = _deconfound_features(model, cohort, features)
-    contribution_array = model.region_contributions(pack(connectomes, features))
+    contribution_array = model.region_contributions(pack_scans(connectomes, features))
     n_scans, _, n_targets = contribution_array.shape
     target_names = (
         ["stage"]
@@ -1066,7 +1082,7 @@ def contribution_table(
     return region_contribution_table.join(scan_table, on="row")[column_names]
 
 
-def match_regions_and_features(
+def match_connectomes_and_features(
     model: PackedClassifier, cohort: Cohort
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return connectomes and features in the order of the model; raise if they differ.
@@ -1153,7 +1169,7 @@ def _flag_scans_without_covariate(
     covariate_series = cohort.table[find_covariate_column(cohort.table, covariate_name)]
     is_missing_value = covariate_series.isna().to_numpy()
     if is_missing_value.any():
-        scans_text = listed(cohort.table["scan"][is_missing_value], 5)
+        scans_text = join_with_commas(cohort.table["scan"][is_missing_value], 5)
         warnings.warn(
             f"{is_missing_value.sum()} of {len(is_missing_value)} scans "
             f"{verb_form(is_missing_value.sum(), 'have')} no {covariate_name} "
@@ -1163,7 +1179,7 @@ def _flag_scans_without_covariate(
     return is_missing_value
 
 
-def merge_labels(
+def list_merged_labels(
     cohort: Cohort, merged_classes: Mapping[str, Sequence[str]]
 ) -> list[Any]:
     """Return the labels of scans after the merging of classes in the fit."""
@@ -1177,7 +1193,7 @@ def merge_labels(
     ]
 
 
-def _resolve_prior_shares(
+def _resolve_class_shares(
     model: PackedClassifier, class_prior: ClassPrior | None
 ) -> np.ndarray:
     """Return the class shares that the probabilities of new scans assume."""
@@ -1195,7 +1211,7 @@ def _resolve_prior_shares(
     return resolve_class_prior(class_prior, model.classes_, model.training_shares_)
 
 
-def make_card(
+def make_model_card(
     model: PackedClassifier,
     cohort: Cohort,
     deconfounder: Deconfounder,
@@ -1235,7 +1251,7 @@ def make_card(
         "features": cohort.feature_names,
         "atlas": cohort.atlas.name,
         "n_regions": cohort.n_rois,
-        "training": describe_people(cohort),
+        "training": make_case_mix(cohort),
         "is_simulated": cohort.truth is not None,
         "steps": {
             step_option: getattr(deconfounder, step_option)
@@ -1287,8 +1303,10 @@ def _make_score_record(
             f"{', '.join(evaluation.models)}. Give results of a `brainlsap run` that "
             "includes the fitted model."
         )
-    interval_table = bootstrap_scores(evaluation, model_names[0]).set_index("score")
-    shown_titles = score_titles(
+    interval_table = bootstrap_score_table(evaluation, model_names[0]).set_index(
+        "score"
+    )
+    shown_titles = title_by_score_name(
         len(evaluation.cohort.classes), is_ordered=evaluation.cohort.classes_ordered
     )
     return {
@@ -1298,7 +1316,7 @@ def _make_score_record(
             score_name: interval_table.loc[
                 score_name, ["estimate", "low", "high"]
             ].tolist()
-            for score_name in main_scores()
+            for score_name in main_score_names()
             if score_name in shown_titles
         },
     }
@@ -1321,7 +1339,7 @@ def hash_people(person_ids: Iterable[str], salt: str) -> list[str]:
     return sorted({hash_person(person_id, salt) for person_id in person_ids})
 
 
-def hash_scans(
+def list_hashes_by_scan(
     features: np.ndarray, connectomes: np.ndarray | None, salt: str
 ) -> list[list[str]]:
     """Return the keyed hashes of every scan's features and own connectome."""
@@ -1452,7 +1470,7 @@ def _list_score_lines(model_card: Mapping[str, Any]) -> list[str]:
     folds_text = f"{score_record['folds']} folds"
     if score_record["leave_out"]:
         folds_text += f", each fold tests one {score_record['leave_out']}"
-    title_by_score = score_titles(
+    title_by_score = title_by_score_name(
         len(model_card["classes"]), is_ordered=model_card["classes_ordered"]
     )
     score_lines = [f"Scores: cross-validation of the training people ({folds_text})"]
@@ -1469,11 +1487,11 @@ def _list_score_lines(model_card: Mapping[str, Any]) -> list[str]:
 
 def prediction_sets_text(model_card: Mapping[str, Any]) -> str:
     """Return at what level the model gives prediction sets, or why it gives none."""
-    reason_text = reason_without_sets(model_card)
+    reason_text = missing_prediction_sets_reason(model_card)
     return reason_text or f"{float(LEVEL):.0%}, by class"
 
 
-def reason_without_sets(model_card: Mapping[str, Any]) -> str:
+def missing_prediction_sets_reason(model_card: Mapping[str, Any]) -> str:
     """Return the reason for which a model gives no prediction sets, or ""."""
     set_record = model_card.get("prediction_sets")
     if set_record is None:
@@ -1495,5 +1513,5 @@ def reason_without_sets(model_card: Mapping[str, Any]) -> str:
     return (
         "a 90% prediction set needs at least "
         f"{MIN_PEOPLE} training participants of every class, and the training had "
-        f"fewer of {with_and(small_class_texts)}"
+        f"fewer of {join_with_and(small_class_texts)}"
     )

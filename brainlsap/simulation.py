@@ -289,12 +289,12 @@ def make_cohort(
         }
     for stage in shares:
         check_choice("shares", stage, STAGES)
-    n_people_by_stage = compute_group_sizes(
+    n_people_by_stage = compute_n_people_by_share(
         n_people, [shares.get(stage, 0.0) for stage in STAGES]
     )
     scan_table = _draw_scan_table(
         n_people_by_stage,
-        compute_group_sizes(n_people, visit_shares),
+        compute_n_people_by_share(n_people, visit_shares),
         n_sites,
         make_rng,
     )
@@ -324,7 +324,7 @@ def make_cohort(
         )
         for visit_number, scan_index in enumerate(scan_indices):
             rng = make_rng("count", person_number, visit_number)
-            connectomes[scan_index] = count_streamlines(
+            connectomes[scan_index] = draw_streamline_counts(
                 weight_matrix, rng, RESCAN_VARIABILITY
             )
     disease_patterns = disease_patterns / disease_patterns[:, is_seed_region].mean()
@@ -342,7 +342,7 @@ def make_cohort(
     feature_arrays = []
     effects_by_column = {}
     for feature_name in feature_names:
-        healthy_feature_matrix, healthy_region_means = _draw_healthy_feature_matrix(
+        healthy_feature_matrix, healthy_region_means = _draw_healthy_values_and_means(
             feature_name, atlas, scan_table, make_rng
         )
         feature_arrays.append(healthy_feature_matrix * (1 - relative_losses))
@@ -376,7 +376,9 @@ def make_cohort(
     )
 
 
-def compute_group_sizes(n_people: int, group_shares: Sequence[float]) -> np.ndarray:
+def compute_n_people_by_share(
+    n_people: int, group_shares: Sequence[float]
+) -> np.ndarray:
     """Divide people by shares: largest remainders, no positive share left empty."""
     share_array = np.asarray(group_shares, dtype=float)
     is_positive_share = share_array > 0
@@ -507,7 +509,7 @@ def _draw_atlas_network(
     return base_weight_matrix * (N_STREAMLINES / (base_weight_matrix.sum() / 2))
 
 
-def _draw_healthy_feature_matrix(
+def _draw_healthy_values_and_means(
     feature_name: str, atlas: Atlas, scan_table: pd.DataFrame, make_rng: GeneratorMaker
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the healthy part of y (n_scans, n_rois) in the module's formula, and mu.
@@ -613,7 +615,7 @@ def draw_base_network(
     return weight_matrix
 
 
-def count_streamlines(
+def draw_streamline_counts(
     weight_matrix: np.ndarray, rng: np.random.Generator, rescan_log_sd: float = 0.0
 ) -> np.ndarray:
     """Draw the streamline counts of one scan: symmetric whole numbers in float32."""
@@ -814,15 +816,15 @@ def _make_connectome_text(
     """Return a connectome as CSV: MRtrix's matrix of nodes, or with region names."""
     if node_region_indices is None:
         connectome_table = pd.DataFrame(connectome, atlas.names, atlas.names)
-        return _convert_whole_columns(connectome_table).to_csv(index_label="region")
+        return _make_whole_number_table(connectome_table).to_csv(index_label="region")
     node_matrix = mrtrix_matrix(connectome.astype(float), node_region_indices)
-    connectome_table = _convert_whole_columns(pd.DataFrame(node_matrix))
+    connectome_table = _make_whole_number_table(pd.DataFrame(node_matrix))
     # Numbers alone do not tell the order of rows.
     header_text = f"# nodes of {atlas.settings['mrtrix']} (labelconvert), simulated\n"
     return header_text + connectome_table.to_csv(header=False, index=False)
 
 
-def _convert_whole_columns(number_table: pd.DataFrame) -> pd.DataFrame:
+def _make_whole_number_table(number_table: pd.DataFrame) -> pd.DataFrame:
     """Return a table whose columns of counts are whole numbers, as MRtrix writes."""
     is_whole_column = (number_table == number_table.round()).all()
     if is_whole_column.all():

@@ -13,10 +13,10 @@ _option_format: ContextVar[OptionFormat | None] = ContextVar(
 )
 
 
-def listed(items: Iterable[object], max_items: int = 20) -> str:
+def join_with_commas(items: Iterable[object], max_items: int = 20) -> str:
     """Return items separated by commas, cut after `max_items`.
 
-    >>> listed(["Pons", "Vermis", "Putamen"], 2)
+    >>> join_with_commas(["Pons", "Vermis", "Putamen"], 2)
     'Pons, Vermis and 1 more'
     """
     item_texts = [str(item) for item in items]
@@ -25,10 +25,10 @@ def listed(items: Iterable[object], max_items: int = 20) -> str:
     return ", ".join(item_texts[:max_items]) + omission_text
 
 
-def with_and(items: Iterable[object]) -> str:
+def join_with_and(items: Iterable[object]) -> str:
     """Return items as in a sentence.
 
-    >>> with_and(["Pons", "Vermis", "Putamen"])
+    >>> join_with_and(["Pons", "Vermis", "Putamen"])
     'Pons, Vermis and Putamen'
     """
     *leading_texts, last_text = [str(item) for item in items] or ["none"]
@@ -37,12 +37,12 @@ def with_and(items: Iterable[object]) -> str:
     return f"{', '.join(leading_texts)} and {last_text}"
 
 
-def count(number: int, noun: str, verb: str = "") -> str:
+def count_text(number: int, noun: str, verb: str = "") -> str:
     """Return a number with its noun, and with a verb that is in the plural.
 
-    >>> count(1, "person"), count(1234, "person"), count(2, "fold")
+    >>> count_text(1, "person"), count_text(1234, "person"), count_text(2, "fold")
     ('1 person', '1,234 people', '2 folds')
-    >>> count(1, "scan", "were"), count(2, "scan", "were")
+    >>> count_text(1, "scan", "were"), count_text(2, "scan", "were")
     ('1 scan was', '2 scans were')
     """
     plural_noun = {"person": "people"}.get(noun, f"{noun}s")
@@ -62,16 +62,18 @@ def verb_form(number: int, plural_verb: str) -> str:
     return irregular_forms.get(plural_verb, f"{plural_verb}s")
 
 
-def describe_counts(
+def named_counts_text(
     names_and_counts: Iterable[tuple[object, int]], max_items: int | None = None
 ) -> str:
     """Return names with their numbers, cut after `max_items`.
 
-    >>> describe_counts({"CN": 4, "AD": 3}.items())
+    >>> named_counts_text({"CN": 4, "AD": 3}.items())
     'CN (4), AD (3)'
     """
     count_texts = [f"{name} ({number})" for name, number in names_and_counts]
-    return listed(count_texts, len(count_texts) if max_items is None else max_items)
+    return join_with_commas(
+        count_texts, len(count_texts) if max_items is None else max_items
+    )
 
 
 def join_message(
@@ -129,12 +131,12 @@ def option_text(name: str, value: object = None) -> str:
     """Return an option, or its setting, as the reader of a message writes it.
 
     In Python that is the argument of a function; the command line replaces it by the
-    flag of the command (:func:`format_options`).
+    flag of the command (:func:`use_option_format`).
 
     >>> option_text("scans"), option_text("scans", "all"), option_text("download", True)
     ('scans=', "scans='all'", 'download=True')
     """
-    option_format = _option_format.get() or format_argument
+    option_format = _option_format.get() or argument_text
     return option_format(name, value)
 
 
@@ -143,13 +145,13 @@ def option_name(name: str) -> str:
     return option_text(name).removesuffix("=")
 
 
-def format_argument(name: str, value: object = None) -> str:
+def argument_text(name: str, value: object = None) -> str:
     """Return the argument of a function, `name=` or with its value."""
     return f"{name}=" if value is None else f"{name}={value!r}"
 
 
 @contextmanager
-def format_options(format_function: OptionFormat) -> Iterator[None]:
+def use_option_format(format_function: OptionFormat) -> Iterator[None]:
     """Write options in messages by a function of name and value (None for none)."""
     context_token = _option_format.set(format_function)
     try:

@@ -25,8 +25,8 @@ from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
     add_region_tests,
-    choose_covariates,
-    choose_subgroups,
+    choose_covariate_columns,
+    choose_subgroup_columns,
     compare_regions,
     connectome_gain,
     leave_one_out_splits,
@@ -39,7 +39,7 @@ from brainlsap.evaluation.connectome_worth import MIN_PEOPLE_OF_CLASS
 from brainlsap.evaluation.cross_validation import (
     choose_n_jobs,
     cross_validate_with_calls,
-    split_cohort,
+    make_cohort_splits,
     split_model_and_role,
 )
 from brainlsap.evaluation.learning_curve import learning_curve as compute_learning_curve
@@ -51,20 +51,20 @@ from brainlsap.evaluation.models import (
 from brainlsap.evaluation.ranking import (
     N_HALVES,
     N_SCALE_HALVES,
-    correlate_half_tests,
-    fit_scales_and_halves,
-    tabulate_half_correlations,
+    fit_scale_table_and_half_correlations,
+    list_half_correlations_by_statistic,
+    make_half_correlation_table,
 )
 from brainlsap.evaluation.results import data_hash
 from brainlsap.evaluation.splits import Split
 from brainlsap.exceptions import CohortError, ParameterError
 from brainlsap.files import lock_folder
 from brainlsap.findings import CLASSES, LEFT_OUT, OTHER_CLASSES, Finding
-from brainlsap.options import check_whole_numbers, option_names
+from brainlsap.options import check_whole_numbers, list_settings_option_names
 from brainlsap.report import check_results_folder, write_report
 from brainlsap.report.demographics import make_table1_settings
 from brainlsap.report.report import check_same_study
-from brainlsap.text import describe_counts, option_name, option_text
+from brainlsap.text import named_counts_text, option_name, option_text
 
 __all__ = ["MERGED_CLASSES", "merge_classes", "run_study"]
 
@@ -152,7 +152,7 @@ def run_study(
         empty list.
     subgroups : str or sequence of str, optional
         Columns of groups in which the first model is scored, by default sex, age, site
-        and scanner, as of :func:`brainlsap.evaluation.choose_subgroups`.
+        and scanner, as of :func:`brainlsap.evaluation.choose_subgroup_columns`.
     reference_class : str, optional
         Class, for example the controls, from whose training people alone `harmonize`
         and `regress_out` are learned (after `merge_classes`). They are applied to all;
@@ -209,7 +209,7 @@ def run_study(
         models = {type(models).__name__: models}
     results_folder = check_results_folder(out)
     cohort = _merge_classes_of(cohort, merge_classes)
-    subgroup_columns = choose_subgroups(cohort.table, subgroups)
+    subgroup_columns = choose_subgroup_columns(cohort.table, subgroups)
     user_model_by_name = models if isinstance(models, Mapping) else {}
     model_settings = {
         "preset": preset,
@@ -218,18 +218,18 @@ def run_study(
     }
     covariate_names: tuple[str, ...] = ()
     if baselines or covariates is not None:
-        covariate_names = choose_covariates(cohort.table, covariates)
+        covariate_names = choose_covariate_columns(cohort.table, covariates)
     with _import_models_in_processes(choose_n_jobs(n_jobs, cohort)):
         model_by_name = _make_model_by_name(
             models, covariate_names, adds_baselines=baselines, **model_settings
         )
-        cv = choose_folds(cohort, cv, leave_out)
+        cv = resolve_folds_or_number(cohort, cv, leave_out)
         table1_settings = make_table1_settings(
             cohort.table, table1, is_corrected=table1_holm
         )
         if not isinstance(cv, int) and not hasattr(cv, "split"):
             cv = list(cv)
-        analysis_options = _record_options(
+        analysis_options = _collect_analysis_options(
             models=list(model_by_name),
             preset=preset,
             cv=cv if isinstance(cv, int) else hash_of(cv),
@@ -284,7 +284,7 @@ def run_study(
                     memory=finished_fits_path,
                 )
                 has_all_fits = True
-                evaluation, scan_quality_table = _add_cohort_tables(
+                evaluation, scan_quality_table = _make_evaluation_and_quality_table(
                     evaluation,
                     cohort,
                     result_iterator,
@@ -296,7 +296,7 @@ def run_study(
                         cohort,
                         evaluation,
                         model_by_name,
-                        split_cohort(cohort, cv, random_state, n_repeats),
+                        make_cohort_splits(cohort, cv, random_state, n_repeats),
                         n_jobs=n_jobs,
                         verbose=verbose,
                         memory_folder=finished_fits_path,
@@ -356,14 +356,14 @@ def _import_models() -> None:
     atexit.register(gc.freeze)
 
 
-def _record_options(**value_by_option: object) -> dict[str, Any]:
+def _collect_analysis_options(**value_by_option: object) -> dict[str, Any]:
     """Return the options of a study that change results, as they were used.
 
     Raises TypeError unless they are those of the table of options, and ParameterError
     if a whole number is wrong.
     """
     # Folds of a table are in `cv`, baselines are among the models.
-    expected_names = {*option_names("study", changes_results=True)}
+    expected_names = {*list_settings_option_names("study", changes_results=True)}
     expected_names -= {"splits", "baselines"}
     if wrong_names := expected_names ^ value_by_option.keys():
         raise TypeError(
@@ -422,7 +422,7 @@ def _make_call_by_table(
     """
     seed = random_state
     return {
-        "scales": delayed(fit_scales_and_halves)(
+        "scales": delayed(fit_scale_table_and_half_correlations)(
             cohort,
             deconfounder,
             ridge_classifier,
@@ -433,13 +433,13 @@ def _make_call_by_table(
             cohort, deconfounder, ridge_classifier, seed
         ),
         "quality": delayed(quality_table)(cohort),
-        "half tests": delayed(correlate_half_tests)(
+        "half tests": delayed(list_half_correlations_by_statistic)(
             cohort, deconfounder, range(N_HALVES), seed
         ),
     }
 
 
-def _add_cohort_tables(
+def _make_evaluation_and_quality_table(
     evaluation: Evaluation,
     cohort: Cohort,
     name_result_pairs: Iterable[tuple[str, Any]],
@@ -462,7 +462,7 @@ def _add_cohort_tables(
     evaluation = replace(
         evaluation,
         region_tests=region_test_table,
-        replicability=tabulate_half_correlations(
+        replicability=make_half_correlation_table(
             [result_by_name["half tests"], scale_correlations]
         ),
         connectome_gain=result_by_name["gain"],
@@ -516,7 +516,9 @@ def _compute_learning_curve_table(
     )
 
 
-def choose_folds(cohort: Cohort, cv: Any = None, leave_out: str | None = None) -> Any:
+def resolve_folds_or_number(
+    cohort: Cohort, cv: Any = None, leave_out: str | None = None
+) -> Any:
     """Return the folds of a study, or their number, which is 5 by default."""
     if leave_out is None:
         return 5 if cv is None else cv
@@ -564,7 +566,7 @@ def merge_classes(
     if merged is None:
         return cohort
     if isinstance(merged, str):
-        merged = parse_merged_classes(merged, cohort.classes)
+        merged = parse_originals_by_class(merged, cohort.classes)
     originals_by_class = list_originals_by_class(merged)
     all_originals = [
         class_name
@@ -606,7 +608,7 @@ def merge_classes(
     findings = [Finding(f"classes merged: {merging_text}", kind=CLASSES)]
     if not is_selected.all():
         n_left_out_by_class = cohort.table["label"][~is_selected].value_counts()
-        counts_text = describe_counts(n_left_out_by_class.items())
+        counts_text = named_counts_text(n_left_out_by_class.items())
         message = f"scans of other classes are left out: {counts_text}"
         findings.append(Finding(message, LEFT_OUT, kind=OTHER_CLASSES))
     selected_cohort = cohort.select(is_selected, fate=OTHER_CLASS)
@@ -638,7 +640,7 @@ def list_originals_by_class(
     }
 
 
-def parse_merged_classes(
+def parse_originals_by_class(
     merged_text: str, cohort_class_names: Sequence[str]
 ) -> Mapping[str, Sequence[str]]:
     """Return each new class of a text and the classes that it merges."""
@@ -661,10 +663,10 @@ def parse_merged_classes(
             f"{', '.join(map(repr, MERGED_CLASSES))}, or text such as "
             f"'healthy=CN+SMC,ill=AD'; got {merged_text!r}."
         )
-    return _match_classes_by_stage(cohort_class_names, MERGED_CLASSES[merged_text])
+    return _match_originals_by_class(cohort_class_names, MERGED_CLASSES[merged_text])
 
 
-def _match_classes_by_stage(
+def _match_originals_by_class(
     cohort_class_names: Sequence[str], stages_by_new_class: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Sequence[str]]:
     """Return the classes of a cohort that each new class merges, for named stages.

@@ -221,10 +221,10 @@ def draw_scores_alone(patch):
     def draw_scores(_, __, figure_names=("scores",)):
         if "scores" not in figure_names:
             return {}
-        return {"scores": figures.new_figure(30, 20)}
+        return {"scores": figures.make_figure(30, 20)}
 
     def return_nothing(*_, **__):
         return ""
 
-    patch.setattr(page, "draw_report_figures", draw_scores)
+    patch.setattr(page, "draw_figure_by_name", draw_scores)
     patch.setattr(page, "interactive_brain_html", return_nothing)

@@ -22,7 +22,7 @@ from brainlsap.exceptions import ParameterError, check_at_least
 from brainlsap.findings import FAULT, Finding
 from brainlsap.model import load_model
 from brainlsap.simulation import write_study_folder
-from brainlsap.text import format_options, option_text
+from brainlsap.text import option_text, use_option_format
 from tests.conftest import draw_scores_alone
 
 pytestmark = pytest.mark.usefixtures("brief_studies")
@@ -603,8 +603,8 @@ def test_existing_exports_are_refused_together_before_anything_is_made(
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("brainlsap.report.page.make_report_tables", fail)
-    monkeypatch.setattr("brainlsap.report.page.draw_report_figures", fail)
+    monkeypatch.setattr("brainlsap.report.page.make_report_table_by_name", fail)
+    monkeypatch.setattr("brainlsap.report.page.draw_figure_by_name", fail)
     names = ("tables/scores.tex", "tables/flow.md", "figures/classes.pdf")
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -781,7 +781,7 @@ def test_help_of_every_command_is_printed(capsys):
     ],
 )
 def test_messages_name_the_options_of_the_command(command, setting, text):
-    with format_options(_make_option_format(command)):
+    with use_option_format(_make_option_format(command)):
         assert option_text(*setting) == text
     assert option_text("scans", "all") == "scans='all'"
 
@@ -789,7 +789,7 @@ def test_messages_name_the_options_of_the_command(command, setting, text):
 def test_a_wrong_choice_is_named_by_its_flag_and_paths_stay(tmp_path, capsys):
     path = tmp_path / "label=" / "study"
     path.mkdir(parents=True)
-    with format_options(_make_option_format("run")):
+    with use_option_format(_make_option_format("run")):
         with pytest.raises(ParameterError, match=r"^--repeats must be a whole number"):
             check_at_least("n_repeats", 0, 1)
     assert f"{path}" in refused(capsys, "check", path)

@@ -27,7 +27,7 @@ from brainlsap import (
     read_new_people,
     write_report,
 )
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack_scans
 from brainlsap.cli import main
 from brainlsap.data import suggest_options
 from brainlsap.data.flow import OTHER_CLASS, left_out_table
@@ -35,7 +35,7 @@ from brainlsap.data.participants import UNLABELLED
 from brainlsap.evaluation import (
     Deconfounder,
     Evaluation,
-    bootstrap_scores,
+    bootstrap_score_table,
     leave_one_out_splits,
     make_models,
 )
@@ -51,19 +51,19 @@ from brainlsap.findings import FAULTY, NO_LABEL
 from brainlsap.model import LSAPRidgeClassifier
 from brainlsap.model.prediction_sets import (
     fit_prediction_sets,
-    predict_sets,
+    predict_set_membership,
     rebalance_scores,
 )
 from brainlsap.prediction import REMARKS, SET_COLUMN, hash_people
 from brainlsap.report import (
     export_maps,
-    methods_text,
+    list_methods_paragraphs,
+    list_supplement_paragraphs,
     read_results,
-    supplement_text,
 )
 from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import draw_external_conclusions, left_out_text
-from brainlsap.report.external import make_external_tables
+from brainlsap.report.external import make_external_table_by_name
 from brainlsap.report.tables import flow_text_table, model_score_table
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page
@@ -145,7 +145,9 @@ def test_a_site_without_training_is_not_called_harmonised(sites, tmp_path):
     likeness = draw_external_conclusions(evaluation).answers[4]
     assert likeness.label == "WARNING"
     assert f"{n_scans} of {n_scans} scans were not harmonised" in likeness.sentence
-    assert f"{n_scans} scans of sites without" in " ".join(methods_text(evaluation))
+    assert f"{n_scans} scans of sites without" in " ".join(
+        list_methods_paragraphs(evaluation)
+    )
     assert evaluation.settings["external"]["learned_sites"] == []
     with pytest.warns(UserWarning, match="not harmonised"):
         table = predict_people(model, sites[0])
@@ -292,7 +294,10 @@ def test_spellings_of_sex_are_counted_together(test, expected):
 
 def all_methods(evaluation):
     """Return the paragraphs of methods and supplement."""
-    return [*methods_text(evaluation), *supplement_text(evaluation)]
+    return [
+        *list_methods_paragraphs(evaluation),
+        *list_supplement_paragraphs(evaluation),
+    ]
 
 
 @pytest.mark.filterwarnings("ignore:.*scans")
@@ -592,7 +597,7 @@ class TestPredictionSets:
             fitted, y = self.planted(30, seed=seed)
             sets = fit_prediction_sets(fitted, y, np.arange(len(y)))
             other, _ = self.planted(200, seed=1000 + seed)
-            is_in_set = predict_sets(fitted, sets, other.left_out_scores_)
+            is_in_set = predict_set_membership(fitted, sets, other.left_out_scores_)
             codes = np.repeat(np.arange(3), 200)
             holds = is_in_set[np.arange(len(codes)), codes]
             coverage.append(holds.reshape(3, 200).mean(axis=1))
@@ -603,7 +608,7 @@ class TestPredictionSets:
         fitted, y = self.planted(12, n_classes=5)
         sets = fit_prediction_sets(fitted, y, np.arange(len(y)))
         scores = np.linspace(-2, 6, 200)[:, None]
-        is_in_set = predict_sets(fitted, sets, scores).astype(int)
+        is_in_set = predict_set_membership(fitted, sets, scores).astype(int)
         n_starts = (np.diff(np.pad(is_in_set, ((0, 0), (1, 0)))) == 1).sum(axis=1)
         assert n_starts.max() == 1
 
@@ -616,7 +621,7 @@ class TestPredictionSets:
             with pytest.raises(
                 ParameterError, match="no set can be computed at this level"
             ):
-                predict_sets(fitted, sets, fitted.left_out_scores_)
+                predict_set_membership(fitted, sets, fitted.left_out_scores_)
 
     def test_a_person_counts_once_whatever_the_number_of_visits(self):
         fitted, y = self.planted(20)
@@ -750,14 +755,14 @@ def test_p_values_of_calibration_are_printed_for_every_verdict(evaluation, p_int
     assert answer.answer == ("NO" if p_intercept < 0.05 else "NOT SHOWN")
     p_values_text = f"0.370 of slopes and {p_intercept:.3f} of intercepts"
     assert p_values_text in answer.sentence
-    table = make_external_tables(changed)["calibration"]
+    table = make_external_table_by_name(changed)["calibration"]
     p_values = table[["p (slope 1)", "p (intercept 0)"]].to_numpy().tolist()
     assert p_values[1] == ["0.370", f"{p_intercept:.3f}"]
 
 
 def test_a_decline_needs_an_interval_of_the_difference_below_zero(evaluation):
     score, lower_bound, upper_bound = (
-        bootstrap_scores(evaluation, evaluation.models[0])
+        bootstrap_score_table(evaluation, evaluation.models[0])
         .set_index("score")
         .loc["balanced_accuracy", ["estimate", "low", "high"]]
     )
@@ -799,7 +804,7 @@ def test_people_of_the_training_who_were_left_out_are_told(model, cohort, sites)
         f"tested; {n_others['participants']} were left out (not selected); the other "
         f"{len(set(sites[0].groups))} were tested."
     )
-    text = " ".join(methods_text(evaluation))
+    text = " ".join(list_methods_paragraphs(evaluation))
     assert account in text
     assert "other participants of the same study" in text
     assert f"{n_training} participants were left out" in left_out_text(evaluation)
@@ -858,7 +863,7 @@ def test_methods_state_what_the_checklist_sends_to_them(model, sites):
         ),
     )
     evaluation = evaluate_model(model, cohort)
-    text = " ".join(methods_text(evaluation))
+    text = " ".join(list_methods_paragraphs(evaluation))
     assert "(read with negative=drop, reference=pons)" in text
     for fact in ("CN = Control", "mean of the training", "class shares", "age"):
         assert fact in text
@@ -869,11 +874,11 @@ def test_methods_state_what_the_checklist_sends_to_them(model, sites):
     card = facts["card"] | {"scores": scores}
     card["steps"] = card["steps"] | {"harmonize": "site"}
     settings = evaluation.settings | {"external": facts | {"card": card}}
-    text = " ".join(methods_text(replace(evaluation, settings=settings)))
+    text = " ".join(list_methods_paragraphs(replace(evaluation, settings=settings)))
     assert "Zou and Donner" in text
     assert "harmonisation" in text
     assert len(text.split()) <= 300
-    assert "ridge regressions" in " ".join(supplement_text(evaluation))
+    assert "ridge regressions" in " ".join(list_supplement_paragraphs(evaluation))
 
 
 def test_contributions_of_regions_sum_to_the_score(model, sites):
@@ -882,7 +887,7 @@ def test_contributions_of_regions_sum_to_the_score(model, sites):
     without = Deconfounder.from_dict(model.origin_.facts["steps"]).transform(
         sites[0].features, sites[0].table
     )
-    scores = model.decision_scores(pack(sites[0].connectomes, without))[:, 0]
+    scores = model.decision_scores(pack_scans(sites[0].connectomes, without))[:, 0]
     np.testing.assert_allclose(
         sums[sites[0].table["scan"]] + model.intercept_[0], scores, rtol=1e-9
     )
@@ -959,13 +964,16 @@ def test_no_text_says_that_a_column_without_scores_was_scored(evaluation):
     checklist = checklist_table(
         divided, ["tables/subgroups.tsv", "report.html#scores"]
     ).set_index("item")
-    texts = [*supplement_text(divided), *checklist.loc[["14", "23a"], "value"]]
+    texts = [
+        *list_supplement_paragraphs(divided),
+        *checklist.loc[["14", "23a"], "value"],
+    ]
     scored_text = "in groups of participants by sex (1 of 2 groups)."
     texts = [text for text in texts if scored_text in text]
     assert len(texts) == 3
     assert all("It was not computed by town (" in text for text in texts)
     unscored = replace(divided, settings=settings | {"subgroups": ["town"]})
-    assert "by town" not in " ".join(supplement_text(unscored))
+    assert "by town" not in " ".join(list_supplement_paragraphs(unscored))
     states = checklist_table(unscored, ["tables/subgroups.tsv"]).set_index("item")
     assert states.loc["14", "state"] == "for the authors"
 
@@ -980,12 +988,12 @@ def test_bootstrap_samples_without_a_class_score_the_other_classes(evaluation):
     one_person = replace(
         evaluation, predictions=rows, cohort=replace(evaluation.cohort, table=table)
     )
-    scores = bootstrap_scores(one_person, one_person.models[0]).set_index("score")
+    scores = bootstrap_score_table(one_person, one_person.models[0]).set_index("score")
     score, lower_bound, upper_bound = scores.loc[
         "balanced_accuracy", ["estimate", "low", "high"]
     ]
     # Without this person the score is that of CN, which is 0, and with it 1 / 2.
     assert (lower_bound, score, upper_bound) == (0, 0.5, 0.5)
     share = 100 * (1 - 1 / len(people)) ** len(people)
-    supplement = " ".join(supplement_text(one_person))
+    supplement = " ".join(list_supplement_paragraphs(one_person))
     assert f"missing in about {share:.0f}% of samples" in supplement

@@ -13,8 +13,8 @@ from brainlsap.files import (
     check_writable,
     fill_folder,
     lock_folder,
-    owner_only,
     replace_when_whole,
+    restrict_new_files_to_owner,
 )
 
 
@@ -113,7 +113,10 @@ def test_a_place_is_refused_before_anything_is_written(tmp_path, monkeypatch):
 
 
 def test_private_files_are_for_their_owner_alone(tmp_path):
-    with owner_only(), replace_when_whole(tmp_path / "secret") as partial:
+    with (
+        restrict_new_files_to_owner(),
+        replace_when_whole(tmp_path / "secret") as partial,
+    ):
         partial.touch()
     assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
 

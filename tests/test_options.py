@@ -49,10 +49,10 @@ from brainlsap.options import (
     WholeNumber,
     _check_option_entry,
     _check_unique,
-    option_names,
-    options_of,
+    list_command_options,
+    list_settings_option_names,
 )
-from brainlsap.workflow import choose_folds
+from brainlsap.workflow import resolve_folds_or_number
 
 
 def parameters(function):
@@ -60,12 +60,17 @@ def parameters(function):
 
 
 def test_every_parameter_of_the_functions_is_an_option():
-    reading = set(option_names("reading"))
+    reading = set(list_settings_option_names("reading"))
     assert reading == parameters(brainlsap.load_cohort) - {"folder", "verbose"}
-    study = set(option_names("study")) - {"splits"}  # read into cv
+    study = set(list_settings_option_names("study")) - {"splits"}  # read into cv
     no_options = {"cohort", "out", "verbose", "classifier_settings"}
     assert study == parameters(brainlsap.run_study) - no_options
-    model = {*option_names("model"), *OPTIONS_OF_MODELS, "preset", "random_state"}
+    model = {
+        *list_settings_option_names("model"),
+        *OPTIONS_OF_MODELS,
+        "preset",
+        "random_state",
+    }
     shadowed = {"classes", "connectome", "options"}  # those of load_cohort come first
     assert (
         model
@@ -89,14 +94,14 @@ def test_every_option_of_a_function_is_explained_in_its_docstring(function):
 
 def test_the_record_of_reading_options_has_the_options_and_defaults_of_the_reader():
     record_fields = {field.name for field in fields(ReadingOptions)}
-    assert record_fields == {*option_names("reading"), "folder"}
+    assert record_fields == {*list_settings_option_names("reading"), "folder"}
     reader = inspect.signature(brainlsap.load_cohort).parameters
-    for name in option_names("reading"):
+    for name in list_settings_option_names("reading"):
         assert getattr(DEFAULT_OPTIONS, name) == reader[name].default, (
             f"write the default of {name} into DEFAULT_OPTIONS of reading_options.py"
         )
-    selecting = {*option_names(selects_files=True)}
-    assert selecting <= {*option_names("reading")}
+    selecting = {*list_settings_option_names(selects_files=True)}
+    assert selecting <= {*list_settings_option_names("reading")}
 
 
 def is_named(node, name):
@@ -105,7 +110,7 @@ def is_named(node, name):
 
 
 def test_every_option_of_the_reader_is_passed_on_and_read(monkeypatch):
-    names = option_names("reading")
+    names = list_settings_option_names("reading")
     monkeypatch.setattr(
         "brainlsap.data.load.read_folder", lambda _, options, **__: vars(options)
     )
@@ -139,7 +144,7 @@ TARGETS = {
     "atlas": [brainlsap.make_atlas],
     "import_adni": [brainlsap.adni.import_adni],
     "build": [build_study, build_connectome, extract_suvr],
-    "check": [brainlsap.load_cohort, choose_folds],
+    "check": [brainlsap.load_cohort, resolve_folds_or_number],
     "run": [brainlsap.load_cohort, brainlsap.run_study, brainlsap.LSAPClassifier],
     "report": [],
     "fit": [
@@ -166,7 +171,7 @@ RENAMED = {
 @pytest.mark.parametrize("function", cli.COMMAND_FUNCTIONS, ids=lambda f: f.__name__)
 def test_every_option_of_a_command_is_passed_to_a_function(function):
     command = function.__name__
-    names = {option.name for option in options_of(command)}
+    names = {option.name for option in list_command_options(command)}
     parameter_names = set(RENAMED.get(command, ()))
     for target in (function, *TARGETS[command]):
         parameter_names |= parameters(target)
@@ -248,7 +253,7 @@ def test_two_options_of_one_name_are_refused():
 
 
 def test_a_stored_option_has_no_default_of_its_own_in_predict():
-    helps = {option.name: option.help for option in options_of("predict")}
+    helps = {option.name: option.help for option in list_command_options("predict")}
     assert "destrieux160" in help_of("atlas")
     assert "destrieux160" not in helps["atlas"]
     assert "(default" not in helps["atlas"]

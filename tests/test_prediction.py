@@ -9,24 +9,24 @@ import pandas as pd
 import pytest
 
 from brainlsap import LSAPClassifier, cross_validate, make_cohort, run_study
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack_scans
 from brainlsap.data import Cohort, read_connectome
 from brainlsap.data.covariates import KEY_COLUMNS
 from brainlsap.data.participants import UNLABELLED
 from brainlsap.data.reading_options import DEFAULT_OPTIONS
 from brainlsap.evaluation import Deconfounder, make_models
-from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.cross_validation import configure_model_for_cohort
 from brainlsap.exceptions import CohortError, ParameterError, RegionNameError
 from brainlsap.findings import Finding
 from brainlsap.model import LSAPRidgeClassifier, load_model
 from brainlsap.prediction import (
     FIXED_OPTIONS,
     REMARKS,
-    _adapt_advice_to_model,
+    _adapt_finding_to_model,
     _find_model_name,
     card_text,
     fit_model,
-    make_storable_model,
+    make_unfitted_model,
     predict_people,
     read_new_people,
 )
@@ -81,7 +81,7 @@ def test_w_scores_of_new_people_need_no_label(tmp_path):
     table = new_people.table.assign(label=UNLABELLED)
     unlabelled = replace(new_people, table=table, classes=(UNLABELLED,))
     predicted = predict_people(load_model(path), unlabelled)
-    expected = model.predict_proba(pack(new_people.connectomes, adjusted))
+    expected = model.predict_proba(pack_scans(new_people.connectomes, adjusted))
     columns = [f"p_{name}" for name in model.classes_]
     np.testing.assert_allclose(predicted[columns], expected, atol=1e-6)
     assert "age, learned from CN alone" in card_text(model)
@@ -401,7 +401,7 @@ def test_new_people_may_come_from_where_the_disease_is_rarer(cohort, tmp_path):
     ],
 )
 def test_a_model_is_made_by_its_name(name, classifier):
-    model = make_storable_model(name, random_state=3, n_epochs=2)
+    model = make_unfitted_model(name, random_state=3, n_epochs=2)
     assert type(model).__name__ == classifier
     assert model.random_state == 3
 
@@ -422,7 +422,7 @@ def test_the_ridge_is_stored_by_name_as_cross_validation_fits_it(cohort, tmp_pat
     fit_model(cohort, tmp_path / "model", "LSAP-R")
     stored_ridge = load_model(tmp_path / "model")
     ((ridge, _),) = make_models("LSAP-R").values()
-    configure_for_cohort(ridge, cohort).fit(
+    configure_model_for_cohort(ridge, cohort).fit(
         cohort.to_array(), cohort.y, groups=cohort.groups
     )
     expected = pd.DataFrame(
@@ -441,8 +441,8 @@ def test_the_ridge_is_stored_by_name_as_cross_validation_fits_it(cohort, tmp_pat
         (LSAPClassifier(n_epochs=3), "LSAP-C"),
         (LSAPClassifier("hermite", preset="paper"), "LSAP-H"),
         (LSAPClassifier(options={"inputs": "constant"}), "constant features"),
-        (make_storable_model("frozen scales"), "frozen scales"),
-        (make_storable_model("gcn"), "GCN"),
+        (make_unfitted_model("frozen scales"), "frozen scales"),
+        (make_unfitted_model("gcn"), "GCN"),
         (LSAPRidgeClassifier("none"), "ridge without connectome"),
     ],
 )
@@ -472,4 +472,4 @@ def test_advice_on_new_people_names_no_setting_of_the_fit(cohort, tmp_path):
         read_connectome(path, cohort.atlas)
     fault = Finding.from_error(caught.value)
     assert "symmetrize" in fault.text()
-    assert "symmetrize" not in _adapt_advice_to_model(fault).text()
+    assert "symmetrize" not in _adapt_finding_to_model(fault).text()

@@ -74,7 +74,7 @@ def test_a_study_says_what_the_connectome_adds(cohort, tmp_path, monkeypatch):
             return {}
         return {"connectome_gain": page._plot_gain_panels(evaluation)}
 
-    monkeypatch.setattr(page, "draw_report_figures", draw_gain)
+    monkeypatch.setattr(page, "draw_figure_by_name", draw_gain)
     models = {"prior": DummyClassifier()}
     options = {"baselines": False, "cv": 2, "merge_classes": "5-to-2"}
     evaluation = run_study(cohort, tmp_path, models, regress_out=["age"], **options)

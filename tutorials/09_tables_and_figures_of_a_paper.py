@@ -24,7 +24,7 @@ from brainlsap.report import (
     common_region_table,
     comparison_table,
     demographics_table,
-    methods_text,
+    list_methods_paragraphs,
     plot_confusion,
     score_table,
     table_text,
@@ -129,12 +129,13 @@ assert len(list(tables.iterdir())) == 8  # four tables, two formats
 # %% [markdown]
 # ## Write the methods
 #
-# `methods_text` writes paragraphs with the numbers of this run; the first paragraph is
-# printed here. `brainlsap run` writes all these files to the results folder, and
-# `brainlsap report RESULTS --tables FOLDER` writes every table as LaTeX and Markdown.
+# `list_methods_paragraphs` writes paragraphs with the numbers of this run; the first
+# paragraph is printed here. `brainlsap run` writes all these files to the results
+# folder, and `brainlsap report RESULTS --tables FOLDER` writes every table as LaTeX and
+# Markdown.
 
 # %%
-print(methods_text(evaluation)[0])
+print(list_methods_paragraphs(evaluation)[0])
 
 # %% [markdown]
 # ## What this does not show

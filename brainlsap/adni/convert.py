@@ -35,9 +35,20 @@ from brainlsap.adni.tables import (
 from brainlsap.data import write_tsv
 from brainlsap.data.measures import PET_FEATURES, TRACERS, find_longest_tracer
 from brainlsap.data.tables import get_name_letters, write_dataset_description
-from brainlsap.exceptions import CohortError, check_at_least, check_choice, reading
+from brainlsap.exceptions import (
+    CohortError,
+    check_at_least,
+    check_choice,
+    convert_reading_errors,
+)
 from brainlsap.files import fill_folder
-from brainlsap.text import count, describe_counts, listed, option_text, verb_form
+from brainlsap.text import (
+    count_text,
+    join_with_commas,
+    named_counts_text,
+    option_text,
+    verb_form,
+)
 
 # Words in an image description, in the order of search: dwi, PET, anat.
 _DIFFUSION_WORDS = ("dti", "dwi", "dmri", "diffusion")
@@ -215,7 +226,7 @@ def find_images(
         unused_descriptions = download_table.loc[is_unused_image, "description"]
         if len(unused_descriptions):
             description_counts = unused_descriptions.value_counts().sort_index()
-            counts_text = describe_counts(description_counts.items())
+            counts_text = named_counts_text(description_counts.items())
             omission_notes.append(
                 f"images are left out because {cause_text}: {counts_text}{advice_text}"
             )
@@ -223,7 +234,7 @@ def find_images(
     if other_folder_names:
         omission_notes.append(
             "folders were not searched, because their names are not PTIDs (for "
-            f"example 005_S_4010): {listed(other_folder_names, 5)}"
+            f"example 005_S_4010): {join_with_commas(other_folder_names, 5)}"
         )
     scanner_by_image = _parse_scanner_names(image_list_table)
     if len(image_list_table):
@@ -235,7 +246,7 @@ def find_images(
         ).sum()
         if n_absent_images:
             omission_notes.append(
-                f"{count(n_absent_images, 'image')} of the LONI image list "
+                f"{count_text(n_absent_images, 'image')} of the LONI image list "
                 f"{verb_form(n_absent_images, 'are')} not in the folder"
             )
     image_table, acquisition_dates = (
@@ -365,7 +376,8 @@ def _iter_series_images_and_faults(
     )
     if len(image_ids) > 1:
         fault_text = (
-            f"one folder contains files of several images ({listed(image_ids, 3)})"
+            "one folder contains files of several images "
+            f"({join_with_commas(image_ids, 3)})"
         )
         yield series_folder, "n/a", fault_text
         return
@@ -381,7 +393,7 @@ def _read_scanner_name(folder: Path) -> str | None:
     """Return the scanner from a BIDS sidecar of the image, if it is given."""
     scanner_keys = ("Manufacturer", "ManufacturersModelName", "MagneticFieldStrength")
     for sidecar_path in sorted(folder.glob("*.json")):
-        with reading(sidecar_path, "a sidecar of an image"):
+        with convert_reading_errors(sidecar_path, "a sidecar of an image"):
             value_by_sidecar_key = json.loads(sidecar_path.read_text(encoding="utf-8"))
         if "Manufacturer" in value_by_sidecar_key:
             return " ".join(
@@ -571,9 +583,10 @@ def import_adni(
         skipped_entry_table = pd.DataFrame(table_faults, columns=AdniFault._fields)
         if table_faults:
             import_notes.append(
-                f"the tables have {count(len(table_faults), 'fault')}. The entries "
-                "with these faults were skipped, and adni_skipped.tsv lists them. "
-                f"Their RIDs are {listed(skipped_entry_table['rid'].unique(), 3)}"
+                f"the tables have {count_text(len(table_faults), 'fault')}. The "
+                "entries with these faults were skipped, and adni_skipped.tsv lists "
+                "them. Their RIDs are "
+                f"{join_with_commas(skipped_entry_table['rid'].unique(), 3)}"
             )
         # If no table has the PTID, take it from the image folders: it ends with the
         # RID.
@@ -604,17 +617,17 @@ def import_adni(
             pair_table.loc[~has_required_modalities, _VISIT_COLUMNS].drop_duplicates()
         ):
             import_notes.append(
-                f"{count(n_incomplete, 'visit', 'are')} left out, because they lack "
-                f"at least one of these modalities: {', '.join(require)}"
+                f"{count_text(n_incomplete, 'visit', 'are')} left out, because they "
+                f"lack at least one of these modalities: {', '.join(require)}"
             )
         recognised_modality_counts = pair_table["modality"].value_counts().sort_index()
         pair_table = pair_table[has_required_modalities].reset_index(drop=True)
         if pair_table.empty:
             raise CohortError(
-                f"no visit has an image: {count(len(image_table), 'image')} of "
-                f"{count(image_table['ptid'].nunique(), 'person')} "
+                f"no visit has an image: {count_text(len(image_table), 'image')} of "
+                f"{count_text(image_table['ptid'].nunique(), 'person')} "
                 f"{verb_form(len(image_table), 'were')} compared with "
-                f"{count(len(visit_table), 'visit')}",
+                f"{count_text(len(visit_table), 'visit')}",
                 _explain_no_pairs(
                     unpaired_table,
                     visit_table,
@@ -636,12 +649,13 @@ def import_adni(
         n_people = pair_table["participant_id"].nunique()
         n_visits = len(pair_table[_VISIT_COLUMNS].drop_duplicates())
         note_lines = (
-            f"{count(n_people, 'person')}, {count(n_visits, 'visit')} with images",
+            f"{count_text(n_people, 'person')}, {count_text(n_visits, 'visit')} with "
+            "images",
             "images: "
             + ", ".join(
                 f"{modality_name} {n}" for modality_name, n in modality_counts.items()
             ),
-            f"{count(len(unused_table), 'image', 'are')} not used "
+            f"{count_text(len(unused_table), 'image', 'are')} not used "
             "(adni_unused_images.tsv)",
             *import_notes,
             "the stage is given at baseline visits only, and the diagnosis at "
@@ -687,14 +701,14 @@ def _explain_no_pairs(
         )
     if n_incomplete_visits:
         hint_lines.append(
-            f"{count(n_incomplete_visits, 'visit', 'lack')} one of the required "
+            f"{count_text(n_incomplete_visits, 'visit', 'lack')} one of the required "
             f"modalities ({', '.join(required_modalities)}); images were recognised as "
-            f"{describe_counts(image_count_by_modality.items())}"
+            f"{named_counts_text(image_count_by_modality.items())}"
         )
     if n_undated < len(visit_table):
         reason_counts = unpaired_image_table["reason"].value_counts().sort_index()
         hint_lines += [
-            f"{count(n_images, 'image', 'are')} not used, because {unused_reason}"
+            f"{count_text(n_images, 'image', 'are')} not used, because {unused_reason}"
             for unused_reason, n_images in reason_counts.items()
         ]
     return hint_lines

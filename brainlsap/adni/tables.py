@@ -16,7 +16,7 @@ import pandas as pd
 from brainlsap.data import read_table
 from brainlsap.data.tables import get_name_letters
 from brainlsap.exceptions import CohortError
-from brainlsap.text import count, describe_counts, listed, option_text
+from brainlsap.text import count_text, join_with_commas, named_counts_text, option_text
 
 ADNI_STAGES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 PHASES = {"ADNI1": 0, "ADNIGO": 1, "ADNI2": 2, "ADNI3": 3, "ADNI4": 4}
@@ -148,7 +148,7 @@ def gather_adni_tables(folder: str | Path) -> AdniTables:
     if columns_by_unused_file:
         table_notes.append(
             "tables are not used, because their columns match no known ADNI table: "
-            f"{listed(columns_by_unused_file, 8)}"
+            f"{join_with_commas(columns_by_unused_file, 8)}"
         )
     if "ADNIMERGE" in table_by_kind:
         visit_table = _read_visits(
@@ -220,8 +220,8 @@ def refuse_faults(folder: str | Path, table_faults: Sequence[AdniFault]) -> None
     )
     fault_lines = [
         (
-            f"the column {column_name} contains {cell_value!r} in {count(n, 'row')}; "
-            f"{_expected_words_text(column_name)}"
+            f"the column {column_name} contains {cell_value!r} in "
+            f"{count_text(n, 'row')}; {_expected_words_text(column_name)}"
         )
         for (column_name, cell_value), n in n_rows_by_column_word.items()
     ]
@@ -427,7 +427,7 @@ def _note_unknown_values(
         code_series[code_series.notna() & ~is_known_value].value_counts().sort_index()
     )
     if len(n_rows_by_value):
-        counts_text = describe_counts(n_rows_by_value.items(), max_items=8)
+        counts_text = named_counts_text(n_rows_by_value.items(), max_items=8)
         table_notes.append(
             f"unknown values of {column_name}, {consequence_text}: {counts_text}"
         )
@@ -462,7 +462,7 @@ def _note_meanings(
                 n_rows_by_word.index, stage_texts, strict=True
             )
         )
-        meanings_text = describe_counts(
+        meanings_text = named_counts_text(
             zip(meaning_texts, n_rows_by_word, strict=True), max_items=8
         )
         table_notes.append(
@@ -682,7 +682,7 @@ def _read_baseline_stages(
     is_staged_phase = enrolment_phases.isna() | enrolment_phases.isin(STAGED_PHASES)
     n_rows_by_phase = enrolment_phases[~is_staged_phase].value_counts().sort_index()
     if len(n_rows_by_phase):
-        phase_counts_text = describe_counts(n_rows_by_phase.items())
+        phase_counts_text = named_counts_text(n_rows_by_phase.items())
         table_notes.append(
             "rows of the ARM table are not used if their phase does not "
             f"distinguish SMC, EMCI and LMCI, or is unknown: {phase_counts_text}"
@@ -764,7 +764,7 @@ def merge_rows_by_month(
         ),
     )
     merging_notes = [
-        f"{count(is_counted_row.sum(), noun, 'have')} {note_text}"
+        f"{count_text(is_counted_row.sum(), noun, 'have')} {note_text}"
         for is_counted_row, noun, note_text in note_tuples
         if any(is_counted_row)
     ]

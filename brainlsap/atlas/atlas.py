@@ -34,9 +34,9 @@ from brainlsap.exceptions import (
     ParameterError,
     RegionNameError,
     check_choice,
-    reading,
+    convert_reading_errors,
 )
-from brainlsap.text import count, listed, option_text, verb_form
+from brainlsap.text import count_text, join_with_commas, option_text, verb_form
 
 # Columns of a table of regions, in the order of an atlas.
 REGION_COLUMNS = (
@@ -206,7 +206,7 @@ class Atlas:
         n_located = np.isfinite(self.coordinates).all(axis=1).sum()
         value_by_title = {
             "regions": f"{len(self)}, {self.describe_structure_counts()}",
-            "coordinates": f"known for {count(n_located, 'region')}"
+            "coordinates": f"known for {count_text(n_located, 'region')}"
             if n_located
             else "not known",
             "surfaces": "yes" if self.has_surfaces else "no",
@@ -496,9 +496,9 @@ class Atlas:
         ]
         if repeat_texts:
             raise RegionNameError(
-                f"{count(len(repeat_texts), 'region')} of the atlas {self.name} "
+                f"{count_text(len(repeat_texts), 'region')} of the atlas {self.name} "
                 f"{verb_form(len(repeat_texts), 'occur')} more than once: "
-                f"{listed(repeat_texts, 5)}. Give each region once."
+                f"{join_with_commas(repeat_texts, 5)}. Give each region once."
             )
         return np.array([*spellings_by_region], dtype=int)
 
@@ -566,7 +566,7 @@ class Atlas:
             )
         description_text = (
             f"are not regions of the atlas {self.name}: "
-            f"{listed(name_descriptions, 5)}. {advice}."
+            f"{join_with_commas(name_descriptions, 5)}. {advice}."
         )
         return RegionNameError(
             f"{len(unknown_names)} of {len(all_names)} names {description_text}",
@@ -629,8 +629,8 @@ class Atlas:
         if missing_names:
             raise RegionNameError(
                 f"{len(missing_names)} of the {len(self)} regions of the atlas "
-                f"{self.name} are missing: {listed(missing_names, 5)}. Add these "
-                "regions, with NaN where a value is unknown."
+                f"{self.name} are missing: {join_with_commas(missing_names, 5)}. Add "
+                "these regions, with NaN where a value is unknown."
             )
         return region_indices
 
@@ -890,7 +890,7 @@ def load_atlas(name: AtlasSource) -> Atlas:
 
 def _read_atlas(table_path: Path) -> Atlas:
     folder = table_path.parent
-    with reading(
+    with convert_reading_errors(
         table_path, f"a tab-separated table of regions (`{_ATLAS_COMMAND}` makes one)"
     ):
         region_table = pd.read_csv(
@@ -964,7 +964,7 @@ def fill_region_table(
         raise error_type(
             f"{source_name}: the table must have the columns name and hemisphere, "
             "separated by tabs, and one row for every region; got "
-            f"{count(len(region_table), 'row')} with the columns "
+            f"{count_text(len(region_table), 'row')} with the columns "
             f"{', '.join(map(repr, region_table.columns))}."
         )
     original_table = region_table
@@ -1002,8 +1002,9 @@ def fill_region_table(
                 for wrong_row_index in wrong_row_indices
             ]
             raise error_type(
-                f"{source_name}: {column_name} of {listed(wrong_region_texts, 5)} must "
-                f"be {expectation_text}; got "
+                f"{source_name}: {column_name} of "
+                f"{join_with_commas(wrong_region_texts, 5)} must be "
+                f"{expectation_text}; got "
                 f"{original_table[column_name].tolist()[wrong_row_indices[0]]!r}."
             )
     region_table = region_table.assign(**number_table)
@@ -1026,8 +1027,8 @@ def _build_region_table(region_names: tuple[str, ...]) -> pd.DataFrame:
     unclear_pairs = list_unclear_side_pairs(region_names)
     if unclear_pairs:
         raise ParameterError(
-            f"{count(len(unclear_pairs), 'pair')} of region names may name the left "
-            "and the right side by letters other than L and R, for example "
+            f"{count_text(len(unclear_pairs), 'pair')} of region names may name the "
+            "left and the right side by letters other than L and R, for example "
             f"{' and '.join(map(repr, unclear_pairs[0]))}. Give the side of every "
             "region ('L', 'R' or 'M') in hemispheres=, or write L and R in the names."
         )
@@ -1114,7 +1115,7 @@ def _iter_cell_checks(
 
 def _describe_repeated_spellings(region_spellings: Sequence[str]) -> str:
     """Return each spelling of a region once, with the number of its repeats."""
-    return listed(
+    return join_with_commas(
         (
             f"{spelling!r} ({n_repeats} times)" if n_repeats > 1 else repr(spelling)
             for spelling, n_repeats in Counter(region_spellings).items()

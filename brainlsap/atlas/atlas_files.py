@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple, TypedDict, cast, get_type_hints
 import numpy as np
 
 from brainlsap.atlas.region_names import as_text
-from brainlsap.exceptions import FileFormatError, reading
+from brainlsap.exceptions import FileFormatError, convert_reading_errors
 
 SPACES = ("MNI152", "MNI305")
 """Spaces that the coordinates of an atlas may have."""
@@ -199,7 +199,7 @@ def read_settings(path: Path, n_cortical_regions: int) -> AtlasSettings:
         If the file is no JSON object, a key is unknown or stands twice, or a value is
         not what its key needs.
     """
-    with reading(path, "JSON"):
+    with convert_reading_errors(path, "JSON"):
         atlas_settings = json.loads(
             path.read_text(encoding="utf-8"),
             object_pairs_hook=partial(_build_dict_without_repeats, path),
@@ -276,7 +276,7 @@ def read_annotation(path: str | Path) -> tuple[np.ndarray, list[str]]:
     Return the name index of every vertex (-1: none), and the names. nibabel drops names
     if the indices of the table are out of order or have gaps, so it is not used.
     """
-    with reading(path, "a FreeSurfer annotation"):
+    with convert_reading_errors(path, "a FreeSurfer annotation"):
         byte_stream = BytesIO(Path(path).read_bytes())
 
         def read_integers(n_integers: int) -> np.ndarray:
@@ -328,7 +328,7 @@ def read_mesh(mesh_path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """Read vertices (n_vertices, 3) and faces (n_faces, 3) of a GIFTI surface."""
     from nibabel.gifti import GiftiImage
 
-    with reading(mesh_path, "a GIFTI surface"):
+    with convert_reading_errors(mesh_path, "a GIFTI surface"):
         gifti_image = GiftiImage.from_filename(mesh_path)
         vertices, faces = gifti_image.agg_data(("pointset", "triangle"))
         return vertices.astype(float).reshape(-1, 3), faces.astype(int).reshape(-1, 3)

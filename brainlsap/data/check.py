@@ -46,15 +46,15 @@ from brainlsap.findings import (
     NOTE,
     Finding,
     Severity,
-    as_faults,
-    as_findings,
-    group_findings,
+    list_grouped_finding_texts,
+    make_fault_findings,
+    make_findings,
 )
-from brainlsap.options import option_names
+from brainlsap.options import list_settings_option_names
 
 Options = dict[str, Any]
 # Arguments that say who and which files are in a study.
-_OPENING_OPTIONS = option_names("reading", selects_files=True)
+_OPENING_OPTIONS = list_settings_option_names("reading", selects_files=True)
 _ScoreFunction = Callable[[ScanList, FeatureSources], float]
 # A visit behind a person's id.
 _A_VISIT = re.compile(
@@ -106,7 +106,7 @@ class CohortCheck:
         matching_findings = [
             finding for finding in self.findings if finding.severity in severities
         ]
-        return group_findings(matching_findings, self.folder)
+        return list_grouped_finding_texts(matching_findings, self.folder)
 
     def text(self) -> str:
         """Return everything as lines of text."""
@@ -173,7 +173,7 @@ def check_cohort(
         for feature_name in cohort.feature_names
     ]
     return CohortCheck(
-        cohort_path, tuple(count_lines), as_findings(cohort.findings), (), cohort
+        cohort_path, tuple(count_lines), make_findings(cohort.findings), (), cohort
     )
 
 
@@ -187,7 +187,7 @@ def make_refusal_check(study_path: Path, error: BrainlsapError) -> CohortCheck:
             study_path, tuple(error.count_lines), error.findings, error.faults
         )
     faults = error.faults if isinstance(error, CohortError) else ()
-    findings = as_faults(faults) or [Finding.from_error(error)]
+    findings = make_fault_findings(faults) or [Finding.from_error(error)]
     return CohortCheck(study_path, (), tuple(findings), faults or (str(error),))
 
 

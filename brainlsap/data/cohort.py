@@ -17,9 +17,9 @@ from brainlsap.arrays import (
     MAX_ABSOLUTE,
     as_number_array,
     fill_masked_values,
-    pack,
-    to_plain_column,
-    to_plain_table,
+    make_plain_series,
+    make_plain_table,
+    pack_scans,
 )
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.region_names import are_default_row_names, is_non_region_name
@@ -50,18 +50,18 @@ from brainlsap.data.tables import (
     is_formula_error,
     is_missing_word,
 )
-from brainlsap.exceptions import CohortError, ParameterError, reading
+from brainlsap.exceptions import CohortError, ParameterError, convert_reading_errors
 from brainlsap.files import replace_when_whole
 from brainlsap.findings import (
     CLASSES,
     FAULT,
     LEFT_OUT,
     Finding,
-    as_faults,
-    as_findings,
-    group_findings,
+    list_grouped_finding_texts,
+    make_fault_findings,
+    make_findings,
 )
-from brainlsap.text import count, listed, with_and
+from brainlsap.text import count_text, join_with_and, join_with_commas
 
 NOT_GIVEN = "not given, so every scan counts as a separate person"
 COHORT_SUFFIXES = (".h5", ".hdf5")
@@ -169,13 +169,13 @@ class Cohort:
             )
         set_attribute(self, "feature_names", tuple(self.feature_names))
         set_attribute(self, "classes", tuple(map(str, self.classes)))
-        set_attribute(self, "findings", as_findings(self.findings))
+        set_attribute(self, "findings", make_findings(self.findings))
         if self.classes_ordered is None:
             has_known_order = order_classes(self.classes) == (self.classes, True)
             set_attribute(self, "classes_ordered", has_known_order)
-        set_attribute(self, "table", to_plain_table(self.table))
+        set_attribute(self, "table", make_plain_table(self.table))
         if fault_findings := _find_cohort_faults(self):
-            fault_texts = group_findings(fault_findings)
+            fault_texts = list_grouped_finding_texts(fault_findings)
             raise CohortError(
                 "no cohort can be made from these arguments. Correct these faults",
                 fault_texts,
@@ -392,7 +392,7 @@ class Cohort:
                 # A covariate called label is not the label.
                 f"{column_name}_given"
                 if column_name == "label"
-                else column_name: to_plain_column(column_values)
+                else column_name: make_plain_series(column_values)
                 for column_name, column_values in values_by_covariate.items()
             }
         )
@@ -558,7 +558,7 @@ class Cohort:
         float32 array of shape (n_scans, n_rois, n_rois + n_features)
             A copy; the connectome first, NaN where a feature was not measured.
         """
-        return pack(self.connectomes, self.features)
+        return pack_scans(self.connectomes, self.features)
 
     def save(self, path: str | Path) -> Path:
         """Write the cohort to one HDF5 file, whole or not at all.
@@ -585,7 +585,7 @@ class Cohort:
         }
         metadata |= {
             "findings": [
-                finding.to_jsonable() for finding in as_findings(self.findings)
+                finding.to_jsonable() for finding in make_findings(self.findings)
             ],
             "reading_options": self.reading_options.to_jsonable(),
             "atlas": self.atlas.name,
@@ -629,7 +629,7 @@ class Cohort:
 
         path = Path(path)
         with (
-            reading(path, "a cohort that Cohort.save wrote"),
+            convert_reading_errors(path, "a cohort that Cohort.save wrote"),
             h5py.File(path, "r") as hdf_file,
         ):
             format_and_version = (
@@ -970,8 +970,8 @@ def _check_number_of_labels(
     if len(argument_names) < 2:
         return
     raise ParameterError(
-        f"labels has {n_labels} entries; {with_and(argument_names)} have {n_scans}. "
-        "Give one label for each scan."
+        f"labels has {n_labels} entries; {join_with_and(argument_names)} have "
+        f"{n_scans}. Give one label for each scan."
     )
 
 
@@ -986,9 +986,9 @@ def _check_label_words(label_cells: Sequence[object]) -> None:
     if missing_words := list(filter(is_missing_word, label_texts)):
         raise ParameterError(
             f"labels= contains {missing_words[0]!r} for "
-            f"{count(missing_words.count(missing_words[0]), 'scan')}. This word means "
-            f"that a label is missing. If {missing_words[0]!r} is the name of a class, "
-            "rename the class. Otherwise, leave these scans out."
+            f"{count_text(missing_words.count(missing_words[0]), 'scan')}. This word "
+            f"means that a label is missing. If {missing_words[0]!r} is the name of a "
+            "class, rename the class. Otherwise, leave these scans out."
         )
 
 
@@ -1141,7 +1141,7 @@ def _note_columns_outside_atlas(
     return [
         Finding(
             f"{argument_name}: columns that are not regions of the atlas {atlas.name} "
-            f"are left out: {listed(nonatlas_column_names, 5)}",
+            f"are left out: {join_with_commas(nonatlas_column_names, 5)}",
             LEFT_OUT,
         )
         for argument_name, argument_value in value_by_argument.items()
@@ -1277,11 +1277,12 @@ def _find_scan_name_index(value_by_argument: Mapping[str, Any]) -> pd.Index | No
         )
     ):
         raise ParameterError(
-            f"The index of {indexed_argument_names[0]} ({listed(index_texts, 3)}) "
-            "shows that its rows were reordered. The other arrays have no index, so it "
-            "is unknown whether their rows have the same order. Sort the rows of "
-            f"{indexed_argument_names[0]} in the order of the other arrays, for "
-            "example by .sort_index(). Then drop the index (.reset_index(drop=True)).",
+            f"The index of {indexed_argument_names[0]} "
+            f"({join_with_commas(index_texts, 3)}) shows that its rows were reordered. "
+            "The other arrays have no index, so it is unknown whether their rows have "
+            f"the same order. Sort the rows of {indexed_argument_names[0]} in the "
+            "order of the other arrays, for example by .sort_index(). Then drop the "
+            "index (.reset_index(drop=True)).",
             kind="rows reordered",
             values={"argument": indexed_argument_names[0]},
         )
@@ -1355,7 +1356,7 @@ def find_missing_code_faults(
                 scan_indices, region_indices = np.nonzero(
                     feature_values == missing_value_code
                 )
-                scan_names_text = listed(
+                scan_names_text = join_with_commas(
                     dict.fromkeys(np.array(all_scan_names)[scan_indices].tolist()), 5
                 )
                 message = (
@@ -1406,9 +1407,10 @@ def _find_cohort_faults(cohort: Cohort) -> list[Finding]:
         ]
         if row_numbers:
             fault_texts.append(
-                f"the {key_column_name} is missing in {count(len(row_numbers), 'row')} "
-                f"(counted from 0): {listed(row_numbers, 8)}. Leave these rows out "
-                f"of every array: array[keep], with keep = pd.notna({argument_name})"
+                f"the {key_column_name} is missing in "
+                f"{count_text(len(row_numbers), 'row')} (counted from 0): "
+                f"{join_with_commas(row_numbers, 8)}. Leave these rows out of every "
+                f"array: array[keep], with keep = pd.notna({argument_name})"
             )
     n_rows_by_scan_name = Counter(texts_by_key_column["scan"])
     repeated_scan_names = [
@@ -1434,13 +1436,13 @@ def _find_cohort_faults(cohort: Cohort) -> list[Finding]:
             if name_counts[normalized_name] > 1
         ]
         if repeated_names or not normalized_names:
-            repeated_names_text = listed(repeated_names, 8) or "none"
+            repeated_names_text = join_with_commas(repeated_names, 8) or "none"
             rule_text = "must differ in more than case and leading zeros"
             fault_texts.append(
                 f"{argument_name} {rule_text}; got {repeated_names_text}"
             )
     fault_texts += [
-        f"label {class_name!r} of {count(n_scans, 'scan')} is not among the "
+        f"label {class_name!r} of {count_text(n_scans, 'scan')} is not among the "
         f"classes {', '.join(classes)}; add this label to classes=, or leave the "
         "scans with this label out of every array"
         for class_name, n_scans in sorted(Counter(texts_by_key_column["label"]).items())
@@ -1458,7 +1460,7 @@ def _find_cohort_faults(cohort: Cohort) -> list[Finding]:
         if (array_shape := getattr(cohort, argument_name).shape) != argument_shape
     ]
     if fault_texts:  # values are only worth reading where the axes agree
-        return as_faults(fault_texts)
+        return make_fault_findings(fault_texts)
     all_scan_names = np.array(texts_by_key_column["scan"], dtype=object)
     return [
         *_find_connectome_faults(cohort, all_scan_names),

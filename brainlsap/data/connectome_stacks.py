@@ -16,8 +16,8 @@ from brainlsap.data.order_check import OrderCheck
 from brainlsap.data.region_lists import are_unsigned_integers
 from brainlsap.data.row_order import UNCHECKED_NAMES, find_region_by_row, name_rows
 from brainlsap.data.tables import ID_COLUMNS, find_column_name, read_lines
-from brainlsap.exceptions import CohortError, FileFormatError, reading
-from brainlsap.text import count, verb_form
+from brainlsap.exceptions import CohortError, FileFormatError, convert_reading_errors
+from brainlsap.text import count_text, verb_form
 
 # Names of lists of ids, one a line. A table of participants may have such a name, too.
 _ID_LISTS = ("ids.txt", "subjects.txt", "subject_ids.txt", "subject_list.txt")
@@ -89,7 +89,7 @@ def read_stack(
     matrix_format = FORMATS.get(stack_path.suffix.lower())
     if matrix_format is None or not matrix_format.may_hold_many_scans:
         return None
-    with reading(stack_path, f"a {stack_path.suffix} file"):
+    with convert_reading_errors(stack_path, f"a {stack_path.suffix} file"):
         raw_matrices = read_raw_matrices(stack_path)
     name_list_by_key = raw_matrices[0].name_list_by_key
     if name_list_by_key is None:
@@ -235,8 +235,8 @@ def _choose_origin_and_ids(
         origin_text = f"in {file_name}"
         n_ids = len(name_list.names)
     raise FileFormatError(
-        f"there {verb_form(n_scans, 'are')} {count(n_scans, 'connectome')} in the "
-        f"file, but {count(n_ids, 'ID')} {origin_text}. Expected one ID for each "
+        f"there {verb_form(n_scans, 'are')} {count_text(n_scans, 'connectome')} in the "
+        f"file, but {count_text(n_ids, 'ID')} {origin_text}. Expected one ID for each "
         "connectome. Store the IDs as text in the file, or write them into "
         f"{default_file_name} in the same folder, one ID per line.",
         path=stack_path,

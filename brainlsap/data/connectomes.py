@@ -30,10 +30,10 @@ from brainlsap.exceptions import (
     ParameterError,
     RegionNameError,
     check_choice,
-    reading,
+    convert_reading_errors,
 )
-from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, as_findings
-from brainlsap.text import count, listed, option_text
+from brainlsap.findings import LEFT_OUT, ROW_ORDER, Finding, make_findings
+from brainlsap.text import count_text, join_with_commas, option_text
 
 SYMMETRIZE = ("refuse", "mean", "max")
 NEGATIVE = ("refuse", "drop", "absolute")
@@ -240,7 +240,7 @@ def read_connectome(
     matrix_notes += [*order_findings, *weight_notes]
     if is_file and is_checked_alone:
         matrix_notes += row_order_check.count_matrices_by_note()
-    return ConnectomeFile(symmetric_matrix, as_findings(matrix_notes))
+    return ConnectomeFile(symmetric_matrix, make_findings(matrix_notes))
 
 
 def _read_raw_matrix(
@@ -265,7 +265,7 @@ def _read_raw_matrix(
             path=connectome_path,
             kind="unknown format",
         )
-    with reading(connectome_path, f"a {connectome_path.suffix} file"):
+    with convert_reading_errors(connectome_path, f"a {connectome_path.suffix} file"):
         raw_matrix, *further_matrices = read_raw_matrices(connectome_path)
     if further_matrices or (raw_matrix.measure and measure_name):
         raw_matrices = [raw_matrix, *further_matrices]
@@ -503,8 +503,8 @@ def _reorder_to_atlas(
             raise RegionNameError(
                 f"{len(missing_region_indices)} of the {len(atlas)} regions of "
                 f"{atlas.name} are missing: "
-                f"{listed((atlas.names[i] for i in missing_region_indices), 5)}. "
-                f"{advice_text}",
+                + join_with_commas((atlas.names[i] for i in missing_region_indices), 5)
+                + f". {advice_text}",
                 values={"atlas": other_atlas_name} if other_atlas_name else {},
             )
     except RegionNameError as error:
@@ -521,7 +521,7 @@ def _reorder_to_atlas(
             values=error.values,
         ) from error
     if dropped_row_names:
-        dropped_names_text = listed(dict.fromkeys(dropped_row_names), 8)
+        dropped_names_text = join_with_commas(dict.fromkeys(dropped_row_names), 8)
         findings.append(
             Finding(
                 f"rows that are not regions of the atlas {atlas.name} are left out: "
@@ -762,7 +762,7 @@ def _refuse_lost_lines(
     ):
         return
     axis_word = "row" if missing_row_names else "column"
-    missing_text = listed(missing_row_names or missing_column_names, 5)
+    missing_text = join_with_commas(missing_row_names or missing_column_names, 5)
     raise FileFormatError(
         f"the matrix has {n_rows} rows and {n_columns} columns; the {axis_word} of "
         f"{missing_text} is missing. Add the {axis_word}, or leave the scan out.",
@@ -855,9 +855,9 @@ def _refuse_other_layouts(
         raise FileFormatError(
             "the file is a list of connections; expected a square matrix. Each line of "
             "the list contains two regions and "
-            f"{count(distinct_row_lengths.pop() - 2, 'number')}. Instead, write one "
-            "row and one column for each region, with the names of the regions. Write "
-            "0 for each missing connection.",
+            f"{count_text(distinct_row_lengths.pop() - 2, 'number')}. Instead, write "
+            "one row and one column for each region, with the names of the regions. "
+            "Write 0 for each missing connection.",
             path=connectome_path,
             kind="list of connections",
         )
@@ -1046,7 +1046,10 @@ def read_raw_matrices(connectome_path: Path) -> list[RawMatrix]:
 def is_matrix_file(connectome_path: Path) -> bool:
     """Return whether a file holds a connectome of any atlas, or many."""
     if connectome_path.is_file() and connectome_path.suffix.lower() in FORMATS:
-        with suppress(BrainlsapError), reading(connectome_path, "a matrix"):
+        with (
+            suppress(BrainlsapError),
+            convert_reading_errors(connectome_path, "a matrix"),
+        ):
             array_shape = read_raw_matrices(connectome_path)[0].weights.shape
             return len(array_shape) == 2 and 5 < array_shape[0] == array_shape[1]
     return False
@@ -1098,7 +1101,7 @@ def _find_matrices(
     if len(stack_arrays) == 1 and not square_array_by_key:
         return _split_stack(stack_arrays[0], array_by_key)
     if not square_array_by_key:
-        shapes_text = listed(
+        shapes_text = join_with_commas(
             (
                 f"{array_key} {array_value.shape}"
                 for array_key, array_value in array_by_key.items()

@@ -11,7 +11,7 @@ from brainlsap.arrays import compute_robust_deviations
 from brainlsap.data.measures import PET_FEATURES
 from brainlsap.data.tables import QUOTES, get_name_letters, is_ditto_mark
 from brainlsap.findings import ASSUMED, FAULT, Finding
-from brainlsap.text import describe_counts, option_text
+from brainlsap.text import named_counts_text, option_text
 
 KEY_COLUMNS = ("scan", "participant", "session", "label")
 
@@ -377,7 +377,7 @@ def find_spelling_faults(
     ]
     message = (
         f"{column_name} is written in several ways: "
-        f"{describe_counts(variant_count_pairs)}"
+        f"{named_counts_text(variant_count_pairs)}"
     )
     rarest_spelling = min(variant_count_pairs, key=lambda variant: variant[1])[0]
     rarest_scan_names: tuple[str, ...] = ()
@@ -544,7 +544,7 @@ def _note_unknown_sexes(scan_table: pd.DataFrame, column_name: str) -> list[Find
         Finding(
             f"{column_name} has values that are neither male nor female, and each of "
             "them counts as a separate group: "
-            f"{describe_counts(unknown_sex_count_pairs, max_items=5)}",
+            f"{named_counts_text(unknown_sex_count_pairs, max_items=5)}",
             kind=ASSUMED,
             advice="Write n/a where the value is unknown",
         )

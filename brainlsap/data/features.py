@@ -70,7 +70,7 @@ from brainlsap.exceptions import (
     CohortError,
     FileFormatError,
     check_choice,
-    reading,
+    convert_reading_errors,
 )
 from brainlsap.findings import (
     ASSUMED,
@@ -79,7 +79,13 @@ from brainlsap.findings import (
     SCALES_DIFFER,
     Finding,
 )
-from brainlsap.text import count, describe_counts, listed, option_text, with_and
+from brainlsap.text import (
+    count_text,
+    join_with_and,
+    join_with_commas,
+    named_counts_text,
+    option_text,
+)
 
 TRUTH_FILE = "truth.tsv"
 HEMISPHERES = {"lh": "L", "rh": "R"}
@@ -349,7 +355,7 @@ def _read_stats_column(
             "FreeSurfer's folder of this scan.",
             path=stats_path,
         )
-    with reading(stats_path, "a stats file"):
+    with convert_reading_errors(stats_path, "a stats file"):
         stats_values = np.array(stats_table.column_by_name[column_name], dtype=float)
         is_region_expected, region_row_indices = _match_stats_rows(
             atlas, stats_table.region_names, side
@@ -374,8 +380,9 @@ def _read_stats_column(
     ):
         raise FileFormatError(
             f"{missing_region_indices.size} of {is_region_expected.sum()} regions have "
-            f"no row ({listed((atlas.names[i] for i in missing_region_indices), 5)}). "
-            "The file may be incomplete. Run mris_anatomical_stats or mri_segstats "
+            "no row "
+            f"({join_with_commas((atlas.names[i] for i in missing_region_indices), 5)})"
+            ". The file may be incomplete. Run mris_anatomical_stats or mri_segstats "
             "again.",
             path=stats_path,
         )
@@ -499,7 +506,7 @@ def _average_over_vertices(
         )
     region_values = np.full(len(atlas.names), np.nan)
     for hemisphere, overlay_path in overlay_path_by_hemisphere.items():
-        with reading(overlay_path, "one value a vertex"):
+        with convert_reading_errors(overlay_path, "one value a vertex"):
             vertex_values = read_morph_data(overlay_path).astype(np.float64)
         annot_path = subject_folder / "label" / f"{hemisphere}.{annotation_name}.annot"
         vertex_labels = atlas.vertex_labels(HEMISPHERES[hemisphere], annot_path)
@@ -514,7 +521,7 @@ def _average_over_vertices(
         cortex_path = subject_folder / "label" / f"{hemisphere}.cortex.label"
         if cortex_path.is_file():
             is_cortex_vertex = np.zeros(len(vertex_labels), dtype=bool)
-            with reading(cortex_path, "a FreeSurfer label"):
+            with convert_reading_errors(cortex_path, "a FreeSurfer label"):
                 vertex_indices = np.loadtxt(
                     cortex_path, int, skiprows=2, usecols=0, ndmin=1
                 )
@@ -626,7 +633,7 @@ class FeatureSources:
             ".xlsx), and"
         )
         if candidate_tables:
-            paths_text = listed(
+            paths_text = join_with_commas(
                 parsed_table.path_and_sheet for parsed_table in candidate_tables
             )
             advice_text = "Keep only one of these sheets"
@@ -638,7 +645,7 @@ class FeatureSources:
             )
         rejection_reasons = [
             f"{parsed_table.path_and_sheet} has no column {label_name!r}; its columns "
-            f"are {listed(parsed_table.text_table, 5)}"
+            f"are {join_with_commas(parsed_table.text_table, 5)}"
             for parsed_table in self.scan_tables
             if not (parsed_table.text_table.empty or is_matrix_file(parsed_table.path))
         ]
@@ -744,7 +751,7 @@ class FeatureSources:
         if table_errors:
             raise CohortError(
                 f"{feature_name} was not found, and a table of regions could not be "
-                f"read: {listed(table_errors, 3)}",
+                f"read: {join_with_commas(table_errors, 3)}",
                 kind=table_errors[0].kind,
             )
         if self.table_paths is None:
@@ -883,7 +890,7 @@ class FeatureSources:
         if region_table_names:
             search_text += (
                 "; the study has tables of regions named "
-                f"{listed(region_table_names, 8)}"
+                f"{join_with_commas(region_table_names, 8)}"
             )
         rejection_reasons = [
             *self._describe_other_tracers(feature_name, scans),
@@ -895,8 +902,10 @@ class FeatureSources:
         ]
         freesurfer_pattern = self.study_files.patterns.get("freesurfer")
         if measure_properties.in_stats and self.study_files.subjects_by_person:
-            subject_names_text = listed(self.study_files.subjects_by_person, 3)
-            scan_names_text = listed((scan.name for scan in scans), 3)
+            subject_names_text = join_with_commas(
+                self.study_files.subjects_by_person, 3
+            )
+            scan_names_text = join_with_commas((scan.name for scan in scans), 3)
             rejection_reasons.append(
                 f"the FreeSurfer subjects are named {subject_names_text}, but the "
                 f"scans are named {scan_names_text}. Write the same IDs in the table "
@@ -968,8 +977,8 @@ class FeatureSources:
             message += (
                 "; expected a folder that has the name of the scan and contains the "
                 "folder stats, but the FreeSurfer folders are named "
-                f"{listed(self.study_files.subjects_by_person, 3)}. Add the folder, or "
-                f"{format_leave_out_advice()}"
+                f"{join_with_commas(self.study_files.subjects_by_person, 3)}. Add the "
+                f"folder, or {format_leave_out_advice()}"
             )
             scan_sources.append(Finding(message, FAULT, kind=NO_IMAGE, scan=scan.name))
         return scan_sources, [f"FreeSurfer: the stats of {run_kind} runs were read"]
@@ -993,7 +1002,7 @@ class FeatureSources:
         the column.
         """
         scale_display_texts = [
-            listed(sorted(tracer.name for tracer in find_tracers(scale_name)))
+            join_with_commas(sorted(tracer.name for tracer in find_tracers(scale_name)))
             or scale_name
             for scale_name in scan_scale_names
             if scale_name
@@ -1007,7 +1016,7 @@ class FeatureSources:
                     f"{feature_name}_{find_covariate_kind(scale_column_name)}"
                 )
             self.scale_names_by_column[scale_column_name] = list(scan_scale_names)
-        counts_text = describe_counts(scale_text_counts.most_common(), max_items=5)
+        counts_text = named_counts_text(scale_text_counts.most_common(), max_items=5)
         message = (
             f"{feature_name}: {origin_text} has {len(scale_text_counts)} different "
             f"values ({counts_text}). Scans with different values may have "
@@ -1049,7 +1058,7 @@ class FeatureSources:
             if (has_other_tracer and feature_name != "suvr") or len(
                 tracer_feature_names
             ) > 1:
-                counts_text = describe_counts(cell_counts.most_common(), max_items=20)
+                counts_text = named_counts_text(cell_counts.most_common(), max_items=20)
                 raise CohortError(
                     f"{feature_name}: the column {tracer_column_name!r} of "
                     f"{parsed_table.name_and_sheet} contains several tracers "
@@ -1084,8 +1093,8 @@ class FeatureSources:
                 f"{feature_name}: the names of the region columns in "
                 f"{parsed_table.name_and_sheet} do not contain a tracer. However, the "
                 "name of the table or of another column belongs to "
-                f"{listed(sorted(feature_names_in_table))}. Write the tracer into the "
-                "names of the region columns, or into the file name"
+                f"{join_with_commas(sorted(feature_names_in_table))}. Write the tracer "
+                "into the names of the region columns, or into the file name"
             )
 
     def _choose_column_by_region(
@@ -1138,7 +1147,7 @@ class FeatureSources:
                 if column_rank == min_column_rank
             ]
             if len(best_columns) > 1:
-                paths_text = listed(
+                paths_text = join_with_commas(
                     region_column.table.path_and_sheet for region_column in best_columns
                 )
                 # --features-table cannot choose among the sheets of one file.
@@ -1266,7 +1275,7 @@ class FeatureSources:
             if np.isnan(feature_values[:, i]).all()
         ]
         if unmeasured_region_names:
-            region_names_text = listed(unmeasured_region_names, 5)
+            region_names_text = join_with_commas(unmeasured_region_names, 5)
             reading_notes.append(
                 f"{measure_properties.name} was not measured in any scan in these "
                 f"regions: {region_names_text}"
@@ -1325,7 +1334,7 @@ class FeatureSources:
                     "scan; expected one",
                     FAULT,
                     scan=scan.name,
-                    got=count(len(row_indices), "row"),
+                    got=count_text(len(row_indices), "row"),
                     advice="Delete the rows that are wrong, write the visits in a "
                     f"column session_id, or {format_leave_out_advice()}",
                 )
@@ -1376,9 +1385,10 @@ class FeatureSources:
                 return (
                     "which has rows of people who are not in "
                     f"{self.people_table.name_and_sheet}: "
-                    f"{listed(unlisted_participant_ids, 3)}; {spelling_advice}"
+                    f"{join_with_commas(unlisted_participant_ids, 3)}; "
+                    f"{spelling_advice}"
                 )
-        people_text = listed(
+        people_text = join_with_commas(
             (
                 scan_identity.participant
                 for scan_identity in parsed_table.scan_identities
@@ -1436,7 +1446,7 @@ class FeatureSources:
         if unused_column_names:
             message = (
                 f"columns that are not regions of the atlas {self.atlas.name} are "
-                f"left out: {listed(unused_column_names, 5)}"
+                f"left out: {join_with_commas(unused_column_names, 5)}"
             )
             omission_findings.append(
                 Finding(message, LEFT_OUT, path=parsed_table.name_and_sheet)
@@ -1444,7 +1454,7 @@ class FeatureSources:
         if parsed_table.unmatched_region_names:
             message = (
                 f"regions that the atlas {self.atlas.name} does not contain are left "
-                f"out: {listed(parsed_table.unmatched_region_names, 5)}"
+                f"out: {join_with_commas(parsed_table.unmatched_region_names, 5)}"
             )
             omission_findings.append(
                 Finding(message, LEFT_OUT, path=parsed_table.name_and_sheet)
@@ -1460,8 +1470,8 @@ class FeatureSources:
         if unused_scan_names:
             omission_findings.append(
                 Finding(
-                    f"{count(len(unused_scan_names), 'row', 'were')} not used, because "
-                    "the cohort does not contain these scans:",
+                    f"{count_text(len(unused_scan_names), 'row', 'were')} not used, "
+                    "because the cohort does not contain these scans:",
                     path=parsed_table.name_and_sheet,
                     people=unused_scan_names,
                 )
@@ -1517,9 +1527,10 @@ class FeatureSources:
             raise CohortError(
                 f"{measure_name}: the names of the region columns in "
                 f"{parsed_table.name_and_sheet} do not contain a measure, but the name "
-                f"of the table contains {listed(sorted(file_measure_names))}. Write "
-                "the measure into the names of the region columns, or write only this "
-                "measure into the file name"
+                "of the table contains "
+                f"{join_with_commas(sorted(file_measure_names))}. Write the measure "
+                "into the names of the region columns, or write only this measure into "
+                "the file name"
             )
         if _is_measure_in_file_name(parsed_table.name_and_sheet, measure_name):
             return
@@ -1554,7 +1565,7 @@ class FeatureSources:
             raise CohortError(
                 f"neither the name of {parsed_table.name_and_sheet} nor the names of "
                 "its columns contain a measure, but the name of "
-                f"{listed(dict.fromkeys(file_names_with_measure))} contains "
+                f"{join_with_commas(dict.fromkeys(file_names_with_measure))} contains "
                 f"{measure_name}. If the values of {parsed_table.name_and_sheet} are "
                 f"{measure_name}, write {measure_name} into the name of this file or "
                 f"of its columns{unread_text}"
@@ -1627,7 +1638,7 @@ class FeatureSources:
             and lowest_other_value <= median_value <= highest_other_value
         ]
         if is_plausible and other_measure_names:
-            measures_text = with_and([measure_name, *other_measure_names])
+            measures_text = join_with_and([measure_name, *other_measure_names])
             message += (
                 f" and thus plausible for {measures_text}. Name the correct feature "
                 f"with {option_text('feature')}"
@@ -1667,7 +1678,7 @@ class FeatureSources:
         n_regions = len(
             {region_index for _, region_index in unused_measure_region_pairs}
         )
-        columns_text = count(n_regions, "subcortical column", "are")
+        columns_text = count_text(n_regions, "subcortical column", "are")
         note_text = f"{measure_properties.name}: {columns_text} left out"
         volume_region_indices = {
             region_index
@@ -1700,7 +1711,9 @@ def _is_measure_in_file_name(file_name: str, measure_name: str) -> bool:
 
 def _explain_absent_visit(visit_names: Iterable[str]) -> str:
     """Return the visits of a person in a table that has no row for a visit, as text."""
-    visits_text = listed((visit_name or "none" for visit_name in visit_names), 3)
+    visits_text = join_with_commas(
+        (visit_name or "none" for visit_name in visit_names), 3
+    )
     return (
         f"whose rows are of visit {visits_text}; write the visits in the same way in "
         "both tables, in a column session_id (for example M000 for bl)"

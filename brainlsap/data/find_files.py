@@ -43,7 +43,7 @@ from brainlsap.data.tables import (
     split_rows_by_visit,
 )
 from brainlsap.exceptions import CohortError, FileFormatError, ParameterError
-from brainlsap.text import listed, option_text
+from brainlsap.text import join_with_commas, option_text
 
 CONNECTOME_PATTERNS = (
     *("*connectivity.*", "*connectome*.*", "*relmat.*", "*_sc.*", "*desc-sc.*"),
@@ -210,10 +210,10 @@ def _choose_id_column(table_path: str | Path, cells_by_column: TableColumns) -> 
     id_choice = choose_id_column(cells_by_column)
     if id_choice.column_name is not None:
         return id_choice.column_name
-    candidates_text = listed(map(repr, id_choice.candidates), 5)
+    candidates_text = join_with_commas(map(repr, id_choice.candidates), 5)
     if not candidates_text:
         candidates_text = (
-            f"none; the columns are {listed(map(repr, cells_by_column), 8)}"
+            f"none; the columns are {join_with_commas(map(repr, cells_by_column), 8)}"
         )
     hint_text = ""
     if cells_by_column.comment_line_numbers:
@@ -250,8 +250,8 @@ def _pop_scan_identities(
     if row_texts:
         raise FileFormatError(
             f"{id_column or 'the first column'} must contain a participant ID in every "
-            f"row. Rows without an ID: {listed(row_texts)}. Merged cells contain the "
-            "ID only in their first row; write the ID into every row.",
+            f"row. Rows without an ID: {join_with_commas(row_texts)}. Merged cells "
+            "contain the ID only in their first row; write the ID into every row.",
             path=table_path,
         )
     return scan_identities
@@ -848,7 +848,7 @@ class StudyFiles:
             dict.fromkeys(file_path.name for scan in scans for file_path in scan.files)
         )
         file_names_text = (
-            f"their files are {listed(file_names, 5)}. Correct the pattern"
+            f"their files are {join_with_commas(file_names, 5)}. Correct the pattern"
         )
         if not file_names:
             file_names_text = (
@@ -977,7 +977,7 @@ def make_ambiguity_error(
         file_patterns = [file_pattern for file_pattern in file_patterns if file_pattern]
     pattern_flag = "--pattern" if feature_name == "connectome" else pattern_flag
     if not file_patterns:
-        names_text = listed((file_path.name for file_path in file_paths), 5)
+        names_text = join_with_commas((file_path.name for file_path in file_paths), 5)
         return CohortError(problem_text, got=names_text, advice=_advise_to_delete())
     advice_text = (
         f"Choose one with {_format_patterns(file_patterns, feature_name, pattern_flag)}"
@@ -989,7 +989,9 @@ def make_ambiguity_error(
     path_texts = [str(file_path) for file_path in file_paths]
     if not have_same_names and feature_name != "freesurfer":
         path_texts = [file_path.name for file_path in file_paths]
-    return CohortError(problem_text, got=listed(path_texts, 5), advice=advice_text)
+    return CohortError(
+        problem_text, got=join_with_commas(path_texts, 5), advice=advice_text
+    )
 
 
 def _make_flat_ambiguity_error(
@@ -1019,7 +1021,7 @@ def _make_flat_ambiguity_error(
         advice_text = f"Choose one with {patterns_text}"
     return CohortError(
         f"{len(file_paths)} files could be the connectome",
-        got=listed((file_path.name for file_path in file_paths), 5),
+        got=join_with_commas((file_path.name for file_path in file_paths), 5),
         advice=advice_text,
     )
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from brainlsap.exceptions import ParameterError, reading
+from brainlsap.exceptions import ParameterError, convert_reading_errors
 from brainlsap.findings import EXCLUDED, FAULT, FAULTY, LEFT_OUT, NO_LABEL, Finding
-from brainlsap.text import count, listed, option_text
+from brainlsap.text import count_text, join_with_commas, option_text
 
 USED_FOR_TRAINING = "used for training"
 NO_IMAGE = "no image"
@@ -129,7 +129,7 @@ def read_excluded_ids(exclude: str | Path | Sequence[str] | None) -> list[str]:
             for excluded_id in str(exclude).split(",")
             if excluded_id.strip()
         ]
-    with reading(exclude, "a list of ids, one on each line"):
+    with convert_reading_errors(exclude, "a list of ids, one on each line"):
         text_lines = Path(exclude).read_text(encoding="utf-8-sig").splitlines()
     first_cells = [
         text_line.replace(",", "\t").split("\t")[0].strip(" \"'")
@@ -185,8 +185,8 @@ def match_exclusions(
         ]
         raise ParameterError(
             f"{option_text(option_name)} must name people or scans of the study, or a "
-            f"file with such names; got {listed(unknown_ids, 20)}. Examples of IDs in "
-            f"the study are {listed(participant_ids, 3)}."
+            f"file with such names; got {join_with_commas(unknown_ids, 20)}. Examples "
+            f"of IDs in the study are {join_with_commas(participant_ids, 3)}."
         )
     scan_name_sets = [
         scan_names_by_id[_remove_prefixes(scan_or_person_id)]
@@ -226,7 +226,7 @@ def describe_left_out(left_out_scans: Iterable[LeftOutScan]) -> list[Finding]:
     )
     if excluded_scan_names:
         message = (
-            f"{count(len(excluded_scan_names), 'scan', 'were')} left out by "
+            f"{count_text(len(excluded_scan_names), 'scan', 'were')} left out by "
             f"{option_text('exclude')}:"
         )
         findings.append(
@@ -237,7 +237,7 @@ def describe_left_out(left_out_scans: Iterable[LeftOutScan]) -> list[Finding]:
     )
     if faulty_scan_names:
         message = (
-            f"{count(len(faulty_scan_names), 'scan', 'were')} left out because of "
+            f"{count_text(len(faulty_scan_names), 'scan', 'were')} left out because of "
             "faults:"
         )
         findings.append(

@@ -19,7 +19,7 @@ from brainlsap.data.tables import (
     find_column_name,
     get_name_letters,
 )
-from brainlsap.text import listed, option_text
+from brainlsap.text import join_with_commas, option_text
 
 Cells = Sequence[str | None]
 
@@ -295,8 +295,8 @@ def _choose_column_without_rivals(
     if not rival_column_names:
         return IdChoice(column_name)
     problem_text = (
-        f"{column_name!r} and {listed(map(repr, rival_column_names), 5)} could all "
-        "contain participant IDs"
+        f"{column_name!r} and {join_with_commas(map(repr, rival_column_names), 5)} "
+        "could all contain participant IDs"
     )
     return IdChoice(None, problem_text, (column_name, *rival_column_names))
 

@@ -70,7 +70,7 @@ from brainlsap.exceptions import (
     CohortError,
     ParameterError,
     check_choice,
-    reading,
+    convert_reading_errors,
 )
 from brainlsap.findings import (
     ASSUMED,
@@ -80,10 +80,10 @@ from brainlsap.findings import (
     ROW_ORDER,
     SHARED_CONNECTOME,
     Finding,
-    as_findings,
-    group_findings,
+    list_grouped_finding_texts,
+    make_findings,
 )
-from brainlsap.text import count, describe_counts, listed, option_text
+from brainlsap.text import count_text, join_with_commas, named_counts_text, option_text
 
 STRENGTH_FEATURE = "strength"
 
@@ -108,8 +108,8 @@ class RefusedStudyError(CohortError):
     ) -> "RefusedStudyError":
         """Return the error with the faults of a study in one list."""
         fault_findings = [finding for finding in findings if finding.severity == FAULT]
-        fault_texts = group_findings(fault_findings, folder)
-        faults_text = count(len(fault_texts), "fault")
+        fault_texts = list_grouped_finding_texts(fault_findings, folder)
+        faults_text = count_text(len(fault_texts), "fault")
         error = cls(f"{folder} cannot be loaded because of {faults_text}", fault_texts)
         error.count_lines = [*count_lines]
         error.findings = tuple(findings)
@@ -462,7 +462,7 @@ def _read_planted_regions(folder: Path, atlas: Atlas) -> pd.DataFrame | None:
     truth_path = folder / TRUTH_FILE
     if not truth_path.is_file():
         return None
-    with reading(truth_path, "a table of region, seed and effect"):
+    with convert_reading_errors(truth_path, "a table of region, seed and effect"):
         truth_table = pd.read_csv(
             truth_path, sep="\t", dtype={"region": object, "seed": bool}
         )
@@ -759,9 +759,9 @@ def _check_user_columns(feature_sources: FeatureSources) -> None:
     ):
         raise CohortError(
             f"{option_text('id_column')} names the column "
-            f"{listed(map(repr, user_columns.id_column_names))}, but the table does "
-            "not contain this column. The columns of the table are "
-            f"{listed(column_names, 8)}",
+            f"{join_with_commas(map(repr, user_columns.id_column_names))}, but the "
+            "table does not contain this column. The columns of the table are "
+            f"{join_with_commas(column_names, 8)}",
             path=people_table.path_and_sheet,
         )
     if not user_columns.session_column_names:
@@ -774,9 +774,9 @@ def _check_user_columns(feature_sources: FeatureSources) -> None:
     if find_user_column(column_names, user_columns.session_column_names) is None:
         raise CohortError(
             f"{option_text('session_column')} names the column "
-            f"{listed(map(repr, user_columns.session_column_names))}, but the table "
-            "does not contain this column. The columns of the table are "
-            f"{listed(dict.fromkeys(column_names), 8)}",
+            f"{join_with_commas(map(repr, user_columns.session_column_names))}, but "
+            "the table does not contain this column. The columns of the table are "
+            f"{join_with_commas(dict.fromkeys(column_names), 8)}",
             path=people_table.path_and_sheet,
         )
 
@@ -950,8 +950,8 @@ def _add_size_faults(
         ):
             message = (
                 f"the connectome has {n_rows} x {n_rows} entries, but the connectomes "
-                f"of {count(n_scans_of_common_size, 'other scan')} have {common_size} "
-                f"x {common_size}"
+                f"of {count_text(n_scans_of_common_size, 'other scan')} have "
+                f"{common_size} x {common_size}"
             )
             advice = f"Replace the file, or {format_leave_out_advice()}"
             scan_list.add_fault(
@@ -969,7 +969,7 @@ def _describe_no_connectome(
     if study_files.patterns.get("connectome"):
         message = study_files.describe_unmatched_pattern("connectome", scans)
         return Finding(message, FAULT, kind=NO_IMAGE)
-    scan_names_text = listed((scan.name for scan in scans), 3)
+    scan_names_text = join_with_commas((scan.name for scan in scans), 3)
     message = (
         f"no connectome: none of {len(scans)} scans has {expected_connectome_text}; "
         f"the scans are named {scan_names_text}"
@@ -980,7 +980,7 @@ def _describe_no_connectome(
         advice = (
             "If the files of the connectomes have other names, give the form of these "
             f"names with {option_text('pattern')}. For example, "
-            f"{count(n_scans, 'file', 'have')} names of the form "
+            f"{count_text(n_scans, 'file', 'have')} names of the form "
             f"{option_text('pattern', path_pattern)}"
         )
         return Finding(message, FAULT, kind=NO_IMAGE, advice=advice)
@@ -1046,8 +1046,8 @@ def _find_lost_zeros_fault(
     path_text = file_path.relative_to(study_files.folder).as_posix()
     return Finding(
         f"the IDs in the table of participants look like {listed_id!r}, but the IDs in "
-        f"the names of {count(len(path_by_padded_id), 'file')} look like {file_id!r} "
-        f"({path_text})",
+        f"the names of {count_text(len(path_by_padded_id), 'file')} look like "
+        f"{file_id!r} ({path_text})",
         FAULT,
         kind=FOREIGN_IDS,
         advice="Write the IDs in the table exactly as in the file names (Excel drops "
@@ -1100,7 +1100,7 @@ def _add_row_order_findings(
     # One with a row more is rather damaged than of another tool.
     if len(scan_names_by_order) > 1:
         orders_text = ", ".join(
-            f"{order_name} ({listed(scan_names, 3)})"
+            f"{order_name} ({join_with_commas(scan_names, 3)})"
             for order_name, scan_names in scan_names_by_order.items()
         )
         scan_list.add_fault(
@@ -1152,7 +1152,7 @@ def _read_features(
             continue
         scan_list.add_notes(
             location_note
-            for location_note in as_findings(location_notes)
+            for location_note in make_findings(location_notes)
             if location_note not in scan_list.notes
         )
         feature_sources.add_scale_columns(scan_list.table)
@@ -1241,12 +1241,12 @@ def describe_people_counts(
 ) -> list[str]:
     """Count people, scans, classes and covariates."""
     label_counts = Counter(scan_table["label"].dropna().tolist())
-    class_counts_text = describe_counts(
+    class_counts_text = named_counts_text(
         (class_name, label_counts[class_name]) for class_name in classes
     )
     count_lines = [
-        f"{count(scan_table['participant'].nunique(), 'person')}, "
-        f"{count(len(scan_table), 'scan')}",
+        f"{count_text(scan_table['participant'].nunique(), 'person')}, "
+        f"{count_text(len(scan_table), 'scan')}",
         f"number of scans by {label_name}: {class_counts_text}",
     ]
     covariates_text = ", ".join(map(str, scan_table.columns[4:]))

@@ -19,7 +19,7 @@ import numpy as np
 from brainlsap.atlas import Atlas
 from brainlsap.data.flow import format_leave_out_advice
 from brainlsap.exceptions import FileFormatError, check_choice
-from brainlsap.text import count, listed, option_text, verb_form
+from brainlsap.text import count_text, join_with_commas, option_text, verb_form
 
 # Policy -> what the subcortex has for measures of the cortical surface.
 SUBCORTEX = {
@@ -462,7 +462,7 @@ class MeasureProperties(NamedTuple):
         if entities:
             tracer_text = f"*_trc-{entities[0]}*_regions.tsv"
             if len(entities) > 1:
-                tracer_text += f" (or trc- with {listed(entities[1:], 8)})"
+                tracer_text += f" (or trc- with {join_with_commas(entities[1:], 8)})"
             tracer_text += ", "
         return f"{tracer_text}{self.file_patterns[-2]} or {self.file_patterns[-1]}"
 
@@ -568,7 +568,7 @@ def describe_wrong_tracer(file_name: str, measure_name: str) -> str | None:
         tracers = find_tracers_of_file(file_name)
         if any(tracer.feature == measure_name for tracer in tracers):
             return None
-        return listed(sorted(tracer.name for tracer in tracers)) or None
+        return join_with_commas(sorted(tracer.name for tracer in tracers)) or None
     tracer = _TRACER_OF_ENTITY.get(entity_match[1].lower())
     if tracer is None:
         return f"trc-{entity_match[1]} (not a tracer that gives {measure_name})"
@@ -605,7 +605,7 @@ def apply_subcortex_policy(
     n_unknown_regions = atlas.unknown_structure_mask.sum()
     if measure_properties.on_surface and n_unknown_regions:
         note_texts.append(
-            f"{measure_properties.name}: {count(n_unknown_regions, 'region')} of "
+            f"{measure_properties.name}: {count_text(n_unknown_regions, 'region')} of "
             f"unknown structure {verb_form(n_unknown_regions, 'are')} read as cortex"
         )
     if not measure_properties.on_surface or not is_subcortical_region.any():
@@ -746,7 +746,7 @@ def check_structures_complete(
             raise FileFormatError(
                 f"{len(missing_region_names)} of the {is_region_in_structure.sum()} "
                 f"{structure_name} regions of {atlas.name} are missing: "
-                f"{listed(missing_region_names, 5)}. Write n/a for a region that was "
-                "not measured.",
+                f"{join_with_commas(missing_region_names, 5)}. Write n/a for a region "
+                "that was not measured.",
                 path=source_name,
             )

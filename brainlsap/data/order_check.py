@@ -43,7 +43,7 @@ from brainlsap.data.row_order import (
     unknown_order_message,
 )
 from brainlsap.exceptions import BrainlsapError, FileFormatError
-from brainlsap.text import listed, option_text
+from brainlsap.text import join_with_commas, option_text
 
 # Smallest correlation that is evidence for an order, and its lead over another order
 # (benchmarks/row_orders.py measures how often this rule errs).
@@ -615,7 +615,9 @@ def _describe_evidence(matrix_group: _MatrixGroup, atlas: Atlas) -> str:
             "the order with the documentation of the tool that wrote the matrix"
         )
     if rival_orders:
-        rival_tools_text = listed((rival_order.tool for rival_order in rival_orders), 3)
+        rival_tools_text = join_with_commas(
+            (rival_order.tool for rival_order in rival_orders), 3
+        )
         return (
             f"the weights fit this order of rows ({order_fit}), but they fit the order "
             f"of {rival_tools_text} equally well"

@@ -61,9 +61,9 @@ from brainlsap.findings import (
     LEFT_OUT,
     NO_LABEL,
     Finding,
-    as_findings,
+    make_findings,
 )
-from brainlsap.text import count, describe_counts, listed, option_text
+from brainlsap.text import count_text, join_with_commas, named_counts_text, option_text
 
 UNLABELLED = "unlabelled"
 """Class of all scans of people to predict, for whom no label is read."""
@@ -401,7 +401,7 @@ def _describe_differences(
         )
         if earlier_cell != row_cell
     ]
-    return listed(difference_texts, 3)
+    return join_with_commas(difference_texts, 3)
 
 
 def _read_sessions(sessions_path: Path) -> tuple[list[str], TableColumns]:
@@ -471,7 +471,7 @@ class ScanList:
     ) -> None:
         """Add notes on the study, or on one scan, each beginning with `prefix_text`."""
         note_list = self.scan_notes if is_about_scan else self.notes
-        for finding in as_findings(notes):
+        for finding in make_findings(notes):
             message = (
                 f"{prefix_text}: {finding.message}" if prefix_text else finding.message
             )
@@ -525,8 +525,8 @@ def list_scans(
     omission_findings = list[Finding]()
     if visit_list.unscanned_visit_names:
         message = (
-            f"{count(len(visit_list.unscanned_visit_names), 'listed visit', 'were')} "
-            "left out, because no files or folders were found for"
+            count_text(len(visit_list.unscanned_visit_names), "listed visit", "were")
+            + " left out, because no files or folders were found for"
         )
         unscanned_visit_names = tuple(visit_list.unscanned_visit_names)
         omission_findings.append(
@@ -539,7 +539,7 @@ def list_scans(
             )
         )
     if visit_list.n_without_baseline:
-        people_text = count(visit_list.n_without_baseline, "person", "were")
+        people_text = count_text(visit_list.n_without_baseline, "person", "were")
         message = (
             f"{people_text} left out, because {people_table_name} lists no baseline "
             "scan of them"
@@ -547,16 +547,16 @@ def list_scans(
         omission_findings.append(Finding(message, LEFT_OUT, kind=BASELINE))
     if visit_list.n_contradictions:
         message = (
-            f"the {label_name} of {count(visit_list.n_contradictions, 'scan')} differs "
-            f"between {people_table_name} and sub-*_sessions.tsv. The labels of the "
-            "sessions files were used"
+            f"the {label_name} of {count_text(visit_list.n_contradictions, 'scan')} "
+            f"differs between {people_table_name} and sub-*_sessions.tsv. The labels "
+            "of the sessions files were used"
         )
         omission_findings.append(Finding(message))
     if visit_list.n_other_ages:
         message = (
-            f"the age of {count(visit_list.n_other_ages, 'person')} differs between "
-            f"{people_table_name} and sub-*_sessions.tsv. The ages of the sessions "
-            "files were used"
+            f"the age of {count_text(visit_list.n_other_ages, 'person')} differs "
+            f"between {people_table_name} and sub-*_sessions.tsv. The ages of the "
+            "sessions files were used"
         )
         omission_findings.append(Finding(message))
     if not visit_list.scans:
@@ -567,13 +567,13 @@ def list_scans(
         )
         if n_excluded_scans:
             exclusion_reasons = [
-                f"{count(n_excluded_scans, 'scan', 'were')} excluded or faulty"
+                f"{count_text(n_excluded_scans, 'scan', 'were')} excluded or faulty"
             ]
             exclusion_reasons += _describe_commonest_fault(skipped_fault_by_name or {})
         if visit_list.unscanned_visit_names:
             n_unscanned_visits = len(visit_list.unscanned_visit_names)
             exclusion_reasons.append(
-                f"{count(n_unscanned_visits, 'listed visit', 'have')} no files or "
+                f"{count_text(n_unscanned_visits, 'listed visit', 'have')} no files or "
                 "folders"
             )
         exclusion_reasons += [
@@ -977,8 +977,8 @@ def _find_sessions_faults(
     ]
     if not shared_columns:
         return []
-    visits_text = count(n_visits, "visit")
-    columns_text = listed(["session_id", *shared_columns], 4)
+    visits_text = count_text(n_visits, "visit")
+    columns_text = join_with_commas(["session_id", *shared_columns], 4)
     message = (
         f"the participant has {visits_text} but no sessions file, which other "
         "participants have"
@@ -1154,7 +1154,7 @@ def _select_labelled_scans(
         other_labels.fillna(unlabelled_word_series).value_counts().sort_index()
     )
     if len(other_label_counts):
-        counts_text = describe_counts(other_label_counts.items())
+        counts_text = named_counts_text(other_label_counts.items())
         message = (
             f"scans are left out because their {label_name} is not one of the classes: "
             f"{counts_text}"
@@ -1175,8 +1175,8 @@ def _select_labelled_scans(
         n_scans = (missing_word_series == label_word).sum()
         message = (
             f"{label_name}: {people_table_name} has {label_word!r} for "
-            f"{count(n_scans, 'scan')}, {_explain_missing_word(label_word)}. If it is "
-            "the name of a class, write another name into the table and into "
+            f"{count_text(n_scans, 'scan')}, {_explain_missing_word(label_word)}. If "
+            "it is the name of a class, write another name into the table and into "
             f"{option_text('classes')}"
         )
         label_findings.append(Finding(message, FAULT))
@@ -1255,11 +1255,13 @@ def note_unordered_classes(class_names: Sequence[str]) -> list[Finding]:
     ]
     reason_text = "some are names of the same stage"
     if unknown_classes:
-        reason_text = f"these are no known stages: {listed(unknown_classes, 5)}"
+        reason_text = (
+            f"these are no known stages: {join_with_commas(unknown_classes, 5)}"
+        )
     message = (
-        f"the order of stages is unknown for the classes {listed(class_names)}, "
-        f"because {reason_text}. The first class, {class_names[0]}, is the reference "
-        "of all differences"
+        "the order of stages is unknown for the classes "
+        f"{join_with_commas(class_names)}, because {reason_text}. The first class, "
+        f"{class_names[0]}, is the reference of all differences"
     )
     advice = f"Give the order of stages, if there is one, with {option_text('classes')}"
     return [Finding(message, kind=ASSUMED, advice=advice)]
@@ -1355,8 +1357,8 @@ def _describe_failed_formulas(
     )
     return [
         Finding(
-            f"{count(n_rows, 'row', 'contain')} {error_text}, the result of a failed "
-            "formula, which counts as missing"
+            f"{count_text(n_rows, 'row', 'contain')} {error_text}, the result of a "
+            "failed formula, which counts as missing"
         )
         for error_text, n_rows in n_rows_by_error.items()
     ]
@@ -1515,7 +1517,7 @@ def find_absent_class_faults(
 
     `class_counts` are the numbers of scans by class.
     """
-    labels_text = describe_counts(class_counts.items()) or "none"
+    labels_text = named_counts_text(class_counts.items()) or "none"
     absent_class_findings = list[Finding]()
     for class_name in class_names:
         if class_name in class_counts:

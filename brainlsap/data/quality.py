@@ -37,7 +37,7 @@ from brainlsap.arrays import compute_robust_deviations
 from brainlsap.data.cohort import Cohort
 from brainlsap.data.measures import get_measure_properties
 from brainlsap.data.reading_options import NO_CONNECTOME
-from brainlsap.text import count, listed
+from brainlsap.text import count_text, join_with_commas
 
 # A scan is flagged beyond this distance from the median, in MADs scaled to a standard
 # deviation.
@@ -173,9 +173,9 @@ def _note_isolated_regions(cohort: Cohort, is_isolated_region: np.ndarray) -> li
     if not (has_connectomes and isolated_region_names.size):
         return []
     return [
-        f"connectome: {count(isolated_region_names.size, 'region', 'have')} no "
-        f"connection in any scan: {listed(isolated_region_names, 3)}. Check the order "
-        "of the rows, and whether the parcellation contains these regions"
+        f"connectome: {count_text(isolated_region_names.size, 'region', 'have')} no "
+        f"connection in any scan: {join_with_commas(isolated_region_names, 3)}. Check "
+        "the order of the rows, and whether the parcellation contains these regions"
     ]
 
 
@@ -239,8 +239,8 @@ def _flag_connectomes(
     is_isolated_only_here = is_isolated_region & ~is_isolated_region.all(axis=0)
     n_isolated_by_scan = is_isolated_only_here.sum(axis=1)
     isolated_texts = [
-        f"{count(n_regions, 'region')} without connections: "
-        f"{listed(region_names[is_isolated_in_scan], 3)}"
+        f"{count_text(n_regions, 'region')} without connections: "
+        f"{join_with_commas(region_names[is_isolated_in_scan], 3)}"
         for n_regions, is_isolated_in_scan in zip(
             n_isolated_by_scan, is_isolated_only_here, strict=True
         )
@@ -303,7 +303,7 @@ def _compute_columns_and_flags(
     is_far_scan = scan_deviations > MAX_DEVIATION
     max_n_regions = max(2, _MAX_SHARE_OF_REGIONS * cohort.n_rois)
     equal_texts = [
-        f"{feature_name} has the same value in {count(n_regions, 'region')}"
+        f"{feature_name} has the same value in {count_text(n_regions, 'region')}"
         for n_regions in n_equal_by_scan
     ]
     return values_by_column, [
@@ -353,7 +353,7 @@ def _flag_feature(
     flag_text_arrays = [np.where(is_scan_with_few_outliers, outlier_texts, "")]
     n_implausible_by_scan = is_implausible_value.sum(axis=1)
     implausible_texts = [
-        f"{feature_name} has implausible values in {count(n_regions, 'region')}: "
+        f"{feature_name} has implausible values in {count_text(n_regions, 'region')}: "
         f"{region_text}. "
         f"{_CORRECTION}"
         for n_regions, region_text in zip(
@@ -372,8 +372,8 @@ def _flag_regions(
     """Return a flag of every scan with regions that have a problem."""
     region_names = np.array(cohort.region_names)
     flag_texts = [
-        f"{problem_text} in {count(int(is_problem_in_scan.sum()), 'region')}: "
-        f"{listed(region_names[is_problem_in_scan], 3)}"
+        f"{problem_text} in {count_text(int(is_problem_in_scan.sum()), 'region')}: "
+        f"{join_with_commas(region_names[is_problem_in_scan], 3)}"
         for is_problem_in_scan in is_problem_region
     ]
     return np.where(is_problem_region.any(axis=1), flag_texts, "")
@@ -415,7 +415,7 @@ def _describe_regions_by_scan(
         for known_values in (x[~np.isnan(x)] for x in other_feature_values.T)
     ]
     return [
-        listed(
+        join_with_commas(
             (
                 f"{cohort.region_names[region_index]} "
                 f"({scan_values[region_index]:.5g}{range_texts[region_index]})"

@@ -26,8 +26,8 @@ from brainlsap.data.tables import (
     read_table,
     was_just_modified,
 )
-from brainlsap.exceptions import FileFormatError, reading
-from brainlsap.text import count, option_text
+from brainlsap.exceptions import FileFormatError, convert_reading_errors
+from brainlsap.text import count_text, option_text
 
 # pandas writes the integers of a column with missing values as "3.0".
 _INTEGER_AS_FLOAT = re.compile(r"^(\d+)\.0+$")
@@ -608,8 +608,8 @@ def check_one_name_per_row(
     if len(region_names) != n_rows:
         raise FileFormatError(
             f"the matrix has {n_rows} rows, but the list contains "
-            f"{count(len(region_names), 'name')} ({origin_text}); expected one name "
-            "for each row. Correct the list, or give another list with "
+            f"{count_text(len(region_names), 'name')} ({origin_text}); expected one "
+            "name for each row. Correct the list, or give another list with "
             f"{option_text('labels')}.",
             path=matrix_path,
         )
@@ -691,7 +691,7 @@ def _read_brainlife_names(label_path: Path, n_rows: int) -> tuple[str, ...] | No
 
     The first entry may stand for the diagonal: it has no name, or is a self-loop.
     """
-    with reading(label_path, "brainlife's label.json"):
+    with convert_reading_errors(label_path, "brainlife's label.json"):
         label_entries = json.loads(label_path.read_text(encoding="utf-8"))
         if not isinstance(label_entries, list):
             return None
@@ -815,7 +815,7 @@ def _scan_folder(folder_text: str, name_ending: str) -> dict[str, None]:
 
 def _read_json(json_path: Path) -> dict[str, Any]:
     """Return the keys of a JSON file, none where it holds something else."""
-    with reading(json_path, "a BIDS sidecar"):
+    with convert_reading_errors(json_path, "a BIDS sidecar"):
         json_content = json.loads(json_path.read_text(encoding="utf-8"))
     return json_content if isinstance(json_content, dict) else {}
 
@@ -827,7 +827,7 @@ def _read_bids_node_names(
 
     `sidecar_path` is the one nearest to the matrix at `matrix_path`.
     """
-    with reading(sidecar_path, "a BIDS sidecar"):
+    with convert_reading_errors(sidecar_path, "a BIDS sidecar"):
         node_indices = [
             str(node_index)
             for node_index in value_by_sidecar_key.get("NodeIndices") or ()

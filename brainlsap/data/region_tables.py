@@ -81,10 +81,10 @@ from brainlsap.exceptions import (
     FileFormatError,
     ParameterError,
     RegionNameError,
-    reading,
+    convert_reading_errors,
 )
 from brainlsap.findings import FAULT, LEFT_OUT, Finding
-from brainlsap.text import count, listed, option_text, verb_form
+from brainlsap.text import count_text, join_with_commas, option_text, verb_form
 
 # Covariates that a study adjusts for, though their names look like regions.
 _HEAD_SIZES = (
@@ -236,7 +236,7 @@ class ScanTable(NamedTuple):
             or has_few_columns
         ):
             return describe_unknown_names(self.unmatched_region_names, atlas)
-        column_names_text = listed(self.text_table, 5)
+        column_names_text = join_with_commas(self.text_table, 5)
         return (
             f"{table_name}: no column is a region of the atlas {atlas.name}; the "
             f"columns are {column_names_text}"
@@ -289,7 +289,7 @@ def _list_sheets(table_path: str | Path) -> list[str]:
     """Return the sheets of a workbook of several; "" for any other table."""
     if Path(table_path).suffix.lower() == ".xlsx":
         with (
-            reading(table_path, "an Excel workbook"),
+            convert_reading_errors(table_path, "an Excel workbook"),
             pd.ExcelFile(table_path) as workbook,
         ):
             if len(workbook.sheet_names) > 1:
@@ -488,11 +488,11 @@ def _join_rows_of_scans(
         if row_regions:
             region_names = row_regions.region_names
             if not _has_enough_regions(region_names, atlas):
-                columns_text = listed(map(repr, row_regions.column_names))
+                columns_text = join_with_commas(map(repr, row_regions.column_names))
                 raise FileFormatError(
                     f"expected the regions of the atlas {atlas.name} in {columns_text}",
                     path=path_and_sheet,
-                    got=listed(dict.fromkeys(region_names), 5),
+                    got=join_with_commas(dict.fromkeys(region_names), 5),
                     advice="Write the names of the regions into this column",
                     kind="few regions",
                 )
@@ -617,13 +617,15 @@ def _find_region_faults(
         ]
         problem_texts, advice_texts = list[str](), list[str]()
         if missing_region_names:
-            problem_texts.append(f"no row of {listed(missing_region_names, 5)}")
+            problem_texts.append(
+                f"no row of {join_with_commas(missing_region_names, 5)}"
+            )
             advice_texts.append(
                 "Add the rows (with n/a for a region that was not measured)"
             )
         if repeated_region_names:
             problem_texts.append(
-                f"more than one row of {listed(repeated_region_names, 5)}"
+                f"more than one row of {join_with_commas(repeated_region_names, 5)}"
             )
             advice_texts.append(
                 "Delete the rows that are wrong, or write the visits in a column "
@@ -693,14 +695,15 @@ def _classify_row_columns(
                 int(np.argmax(scan_index_by_row == scan_index))
             ].text
             differing_texts.append(
-                f"{column_name!r} ({listed(map(repr, cell_texts), 3)} in {scan_text})"
+                f"{column_name!r} ({join_with_commas(map(repr, cell_texts), 3)} in "
+                f"{scan_text})"
             )
     if differing_texts:
         raise FileFormatError(
             "a scan has several rows, one for each region, and these rows contain "
-            f"different values of {listed(differing_texts)}. Write the same value into "
-            "all rows of a scan, or delete the column. If the rows belong to different "
-            "visits, write the visits into a column session_id.",
+            f"different values of {join_with_commas(differing_texts)}. Write the same "
+            "value into all rows of a scan, or delete the column. If the rows belong "
+            "to different visits, write the visits into a column session_id.",
             path=path_and_sheet,
             kind="rows differ",
             values={"n_columns": len(differing_texts)},
@@ -787,11 +790,12 @@ def _check_tracer_of_columns(
     """Raise if the columns of one scan's table name another tracer."""
     other_feature_names = find_tracer_features(cells_by_column) - {measure_name}
     if other_feature_names and measure_name in PET_FEATURES:
-        columns_text = listed(map(repr, find_tracer_columns(cells_by_column)))
+        columns_text = join_with_commas(map(repr, find_tracer_columns(cells_by_column)))
         raise FileFormatError(
-            f"the table contains values of {listed(sorted(other_feature_names))} "
-            f"(column {columns_text}), but the chosen measure is {measure_name}. "
-            f"Choose the measure of the table with {option_text('feature')}.",
+            "the table contains values of "
+            f"{join_with_commas(sorted(other_feature_names))} (column {columns_text}), "
+            f"but the chosen measure is {measure_name}. Choose the measure of the "
+            f"table with {option_text('feature')}.",
             path=table_path,
             kind="other tracer",
             values={"features": sorted(other_feature_names)},
@@ -872,23 +876,25 @@ def _parse_scan_table(
             zero_region_names.append(region_name)
     if conflict_texts:
         raise FileFormatError(
-            f"{count(len(conflict_texts), 'region', 'have')} more than one column: "
-            f"{listed(conflict_texts)}. Keep one column for each region.",
+            f"{count_text(len(conflict_texts), 'region', 'have')} more than one "
+            f"column: {join_with_commas(conflict_texts)}. Keep one column for each "
+            "region.",
             path=path_and_sheet,
         )
     table_findings = list[Finding]()
     if unused_column_names:
         message = (
-            f"{count(len(unused_column_names), 'column')} with the values of another "
-            "column, or with 0 in every row, "
+            f"{count_text(len(unused_column_names), 'column')} with the values of "
+            "another column, or with 0 in every row, "
             f"{verb_form(len(unused_column_names), 'are')} left out: "
-            f"{listed(unused_column_names)}"
+            f"{join_with_commas(unused_column_names)}"
         )
         table_findings.append(Finding(message, LEFT_OUT))
     if zero_region_names:
         message = (
-            f"{count(len(zero_region_names), 'region', 'are')} 0 in every row; write "
-            f"n/a for a region that was not measured: {listed(zero_region_names)}"
+            f"{count_text(len(zero_region_names), 'region', 'are')} 0 in every row; "
+            "write n/a for a region that was not measured: "
+            f"{join_with_commas(zero_region_names)}"
         )
         table_findings.append(Finding(message))
     fact_column_names = sorted_columns.fact_column_names
@@ -947,7 +953,7 @@ def _find_row_faults(
     fault_by_row_index: dict[int, Finding] = {}
     for row_index in np.flatnonzero(is_wrong_row):
         column_indices = np.flatnonzero(is_wrong_cell[row_index])
-        cells_text = listed(
+        cells_text = join_with_commas(
             dict.fromkeys(map(repr, cell_array[row_index, column_indices])), 3
         )
         first_wrong_column_name = str(region_cell_table.columns[column_indices[0]])
@@ -957,7 +963,7 @@ def _find_row_faults(
             f"cells in {path_and_sheet} must be numbers",
             FAULT,
             kind="not numbers",
-            got=f"{cells_text} in {count(len(column_indices), 'column')} (first "
+            got=f"{cells_text} in {count_text(len(column_indices), 'column')} (first "
             f"{first_wrong_column_name!r})",
             advice=f"{number_advice}, or {format_leave_out_advice()}",
             values={"cells": tuple(cell_array[row_index, column_indices])},
@@ -1106,7 +1112,7 @@ def read_region_values(
             "the rows or columns are numbered, and these numbers are not the label "
             f"numbers of regions of {atlas.name}",
             path=table_path,
-            got=listed(region_names, 5),
+            got=join_with_commas(region_names, 5),
             advice="Write the names of the regions instead",
             kind="few regions",
         )
@@ -1318,7 +1324,7 @@ def _add_sides(
                 for row_index in row_index_pair
             )
             raise FileFormatError(
-                f"{count(len(row_index_pairs), 'region')}, such as "
+                f"{count_text(len(row_index_pairs), 'region')}, such as "
                 f"{region_names[first_row_index]!r}, "
                 f"{verb_form(len(row_index_pairs), 'occur')} twice, but it is unclear "
                 "which row belongs to which hemisphere. Write the side into each name "
@@ -1359,8 +1365,9 @@ def _add_sides(
         )
         raise RegionNameError(
             f"{side_source_text} and the name of the region give opposite sides in "
-            f"{count(len(contradictory_region_names), 'row')}: "
-            f"{listed(contradictory_region_names, 3)}. Correct the side or the name.",
+            f"{count_text(len(contradictory_region_names), 'row')}: "
+            f"{join_with_commas(contradictory_region_names, 3)}. Correct the side or "
+            "the name.",
             path=table_path,
             kind="opposite sides",
         )
@@ -1405,9 +1412,9 @@ def _check_side_words(
     if unknown_side_cells:
         raise FileFormatError(
             f"the column {column_name!r} contains "
-            f"{listed(dict.fromkeys(unknown_side_cells), 5)}, which means neither left "
-            "nor right. Write 'left' or 'right' (or L or R, or lh or rh) in this "
-            "column.",
+            f"{join_with_commas(dict.fromkeys(unknown_side_cells), 5)}, which means "
+            "neither left nor right. Write 'left' or 'right' (or L or R, or lh or rh) "
+            "in this column.",
             path=table_path,
         )
 
@@ -1758,7 +1765,7 @@ def average_frames(
     if len(reference_names) != 1:
         raise FileFormatError(
             "expected a time series of one reference region; got "
-            f"{listed(reference_names, 6)}. Keep only one of them.",
+            f"{join_with_commas(reference_names, 6)}. Keep only one of them.",
             path=reference_path,
         )
     return region_names, region_means / _compute_reference_mean(

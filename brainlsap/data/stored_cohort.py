@@ -49,10 +49,10 @@ from brainlsap.findings import (
     LEFT_OUT,
     NO_LABEL,
     Finding,
-    as_findings,
-    group_findings,
+    list_grouped_finding_texts,
+    make_findings,
 )
-from brainlsap.text import count, describe_counts, option_text, verb_form
+from brainlsap.text import count_text, named_counts_text, option_text, verb_form
 
 SELECTING_OPTIONS = ("feature", "label", "classes", "scans", "exclude", "connectome")
 """Options that select from the data of a saved cohort."""
@@ -418,7 +418,7 @@ def _update_notes(cohort: Cohort) -> Cohort:
     """Return the cohort with notes on all who are excluded, or have faults."""
     other_findings = [
         finding
-        for finding in as_findings(cohort.findings)
+        for finding in make_findings(cohort.findings)
         if finding.severity != LEFT_OUT or finding.kind not in (EXCLUDED, FAULTY)
     ]
     left_out_findings = describe_left_out(_list_left_out_scans(cohort))
@@ -485,13 +485,14 @@ def _select_scans(cohort_path: str | Path, cohort: Cohort, scans_option: str) ->
         )
     n_left_out = len(scan_table) - len(baseline_row_indices)
     scan_note = (
-        f"{count(n_left_out, 'scan')} of visits other than baseline "
+        f"{count_text(n_left_out, 'scan')} of visits other than baseline "
         f"{verb_form(n_left_out, 'were')} left out"
     )
     if n_people_without_baseline:
         scan_note += (
-            f", including all scans of {count(n_people_without_baseline, 'person')} "
-            "without a baseline visit"
+            ", including all scans of "
+            f"{count_text(n_people_without_baseline, 'person')} without a baseline "
+            "visit"
         )
     baseline_cohort = cohort.select(sorted(baseline_row_indices), fate=LATER_VISIT)
     return replace(
@@ -614,7 +615,7 @@ def _select_labels(
         other_label_counts = (
             label_texts[~is_scan_in_class].fillna("n/a").value_counts().sort_index()
         )
-        if counts_text := describe_counts(other_label_counts.items()):
+        if counts_text := named_counts_text(other_label_counts.items()):
             class_note = (
                 f"scans are left out because their {label_name} is not one of the "
                 f"classes: {counts_text}"
@@ -622,7 +623,7 @@ def _select_labels(
     if fault_findings:
         raise CohortError(
             "some labels cannot be used",
-            group_findings(fault_findings),
+            list_grouped_finding_texts(fault_findings),
             path=cohort_path,
         )
     findings = _renew_order_notes(cohort, class_order if classes is None else ())
@@ -658,7 +659,7 @@ def _renew_order_notes(
     ]
     other_findings = [
         finding
-        for finding in as_findings(cohort.findings)
+        for finding in make_findings(cohort.findings)
         if finding.message not in saved_messages
     ]
     return (*other_findings, *note_unordered_classes(unordered_classes))

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from brainlsap.exceptions import FileFormatError, reading
-from brainlsap.text import count
+from brainlsap.exceptions import FileFormatError, convert_reading_errors
+from brainlsap.text import count_text
 
 DELIMITERS = "\t;,"
 _DELIMITER_NAMES = {
@@ -58,7 +58,7 @@ class HeaderAndRows(NamedTuple):
 
 def read_text(text_path: str | Path) -> str:
     """Return the text of a file, with line feeds at the ends of its lines."""
-    with reading(text_path, "text"):
+    with convert_reading_errors(text_path, "text"):
         file_bytes = Path(text_path).read_bytes()
         file_bytes = (
             gzip.decompress(file_bytes)
@@ -194,7 +194,7 @@ def read_sheet_rows(table_path: str | Path, sheet_name: str = "") -> list[TableR
     """
     table_rows = list[TableRow]()
     with (
-        reading(table_path, "an Excel workbook"),
+        convert_reading_errors(table_path, "an Excel workbook"),
         pd.ExcelFile(table_path, engine="openpyxl") as workbook,
     ):
         openpyxl_workbook = workbook.book
@@ -311,8 +311,8 @@ def _make_empty_table_error(
     comment_hint = ""
     if comment_line_numbers:
         comment_hint = (
-            f" {count(len(comment_line_numbers), 'line', 'begin')} with #, which marks "
-            "comments."
+            f" {count_text(len(comment_line_numbers), 'line', 'begin')} with #, which "
+            "marks comments."
         )
     return FileFormatError(
         f"the table is empty; expected a header line.{comment_hint}",
@@ -556,7 +556,7 @@ def _complete_header(
             f"title, delete the line. {advice}"
         )
     n_wrong_rows = len(wrong_rows)
-    count_text = (
+    wrong_rows_text = (
         f"In total, {n_wrong_rows} lines have another number of cells than the header. "
         if n_wrong_rows > 1
         else ""
@@ -564,7 +564,7 @@ def _complete_header(
     raise FileFormatError(
         f"line {table_row.line_number} has {_describe_cell_count(table_row.cells)}; "
         f"expected {n_cells}, as in the header (line {header_row.line_number}). "
-        f"{count_text}{advice}",
+        f"{wrong_rows_text}{advice}",
         path=table_path,
         kind="number of cells",
         values={"line": table_row.line_number},

@@ -22,7 +22,7 @@ from brainlsap.data.table_rows import (
 )
 from brainlsap.exceptions import FileFormatError
 from brainlsap.files import replace_when_whole
-from brainlsap.text import listed
+from brainlsap.text import join_with_commas
 
 # A file or folder that was modified later may change again within the same clock tick.
 _MIN_AGE_NS = 2_000_000_000
@@ -228,8 +228,9 @@ def read_columns(table_path: str | Path, sheet_name: str = "") -> TableColumns:
     if repeated_column_names:
         raise FileFormatError(
             "the first row was read as the header, but it contains the same column "
-            f"name more than once: {listed(map(repr, repeated_column_names))}. The "
-            f"header is {listed(map(repr, column_names), 5)}. Give every column a "
+            "name more than once: "
+            f"{join_with_commas(map(repr, repeated_column_names))}. The header is "
+            f"{join_with_commas(map(repr, column_names), 5)}. Give every column a "
             "different name, and delete all lines above the header.",
             path=table_path,
             kind="repeated heads",
@@ -462,9 +463,9 @@ def _check_marked_rows(table_path: str | Path, header_and_rows: HeaderAndRows) -
     if 0 < len(marked_rows) < len(header_and_rows.rows):
         table_row = marked_rows[0]
         n_further_rows = len(marked_rows) - 1
-        count_text = f" (and {n_further_rows} more)" if n_further_rows else ""
+        further_rows_text = f" (and {n_further_rows} more)" if n_further_rows else ""
         raise FileFormatError(
-            f"line {table_row.line_number}{count_text} begins with # "
+            f"line {table_row.line_number}{further_rows_text} begins with # "
             f"({table_row.cells[0].strip()!r}). Comments are not allowed below the "
             "header. To leave the row out, delete the line. To use the row, write its "
             "first cell without #.",
@@ -591,7 +592,7 @@ def parse_numbers(
     ]
     problem_text = (
         f"{len(wrong_cell_texts)} cells must be numbers or n/a: "
-        f"{listed(wrong_cell_texts, 5)}"
+        f"{join_with_commas(wrong_cell_texts, 5)}"
     )
     filled_cell_texts = [*map(str, cell_array[~pd.isna(cell_array)])]
     conversion_advice = ""

@@ -2,7 +2,7 @@
 
 from brainlsap.evaluation.comparison import (
     added_value_table,
-    bootstrap_scores,
+    bootstrap_score_table,
     chance_p,
     class_table,
     compare_by_person,
@@ -17,7 +17,7 @@ from brainlsap.evaluation.leakage import audit
 from brainlsap.evaluation.learning_curve import learning_curve
 from brainlsap.evaluation.models import (
     MODELS,
-    choose_covariates,
+    choose_covariate_columns,
     make_models,
     read_features,
     read_global_means,
@@ -27,7 +27,7 @@ from brainlsap.evaluation.ranking import (
     agreement_table,
     common_regions,
     confound_table,
-    fit_scales,
+    fit_scale_table,
     rank_regions,
     ranking_auc,
     ranking_verdict,
@@ -38,7 +38,7 @@ from brainlsap.evaluation.ranking import (
 )
 from brainlsap.evaluation.region_tests import compare_regions
 from brainlsap.evaluation.results import Evaluation
-from brainlsap.evaluation.scores import SCORES, Score, fold_scores, main_scores
+from brainlsap.evaluation.scores import SCORES, Score, fold_scores, main_score_names
 from brainlsap.evaluation.splits import (
     join_groups,
     leave_one_out_splits,
@@ -46,8 +46,8 @@ from brainlsap.evaluation.splits import (
     read_splits,
 )
 from brainlsap.evaluation.subgroups import (
-    choose_subgroups,
-    subgroup_gaps,
+    choose_subgroup_columns,
+    subgroup_gap_table,
     subgroup_table,
 )
 
@@ -62,10 +62,10 @@ __all__ = [
     "added_value_table",
     "agreement_table",
     "audit",
-    "bootstrap_scores",
+    "bootstrap_score_table",
     "chance_p",
-    "choose_covariates",
-    "choose_subgroups",
+    "choose_covariate_columns",
+    "choose_subgroup_columns",
     "class_table",
     "common_regions",
     "compare_by_person",
@@ -75,12 +75,12 @@ __all__ = [
     "connectome_gain",
     "corrected_t_test",
     "cross_validate",
-    "fit_scales",
+    "fit_scale_table",
     "fold_scores",
     "join_groups",
     "learning_curve",
     "leave_one_out_splits",
-    "main_scores",
+    "main_score_names",
     "make_models",
     "make_splits",
     "nested_model_table",
@@ -94,6 +94,6 @@ __all__ = [
     "region_properties",
     "replicability_table",
     "spin_test",
-    "subgroup_gaps",
+    "subgroup_gap_table",
     "subgroup_table",
 ]

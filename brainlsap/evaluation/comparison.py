@@ -32,14 +32,14 @@ from brainlsap.evaluation.results import Evaluation
 from brainlsap.evaluation.scores import (
     SCORES,
     Predictions,
+    count_scores_by_name,
     fold_class_aucs,
     fold_scores,
     get_score,
-    scores_from_counts,
     weighted_confusion_counts,
-    weighted_scores,
+    weighted_scores_by_name,
 )
-from brainlsap.evaluation.splits import list_person_blocks, permute_row_order
+from brainlsap.evaluation.splits import list_person_blocks, permute_row_indices
 from brainlsap.exceptions import check_at_least, check_choice
 
 GAIN_OF_RIDGE = {
@@ -181,8 +181,8 @@ def compare_models(
     model_names, cohort = evaluation.models, evaluation.cohort
     reference = reference or model_names[0]
     check_choice("reference", reference, model_names)
-    fold_score_table = _pivot_scores(evaluation, score_name)
-    n_train, n_test = _compute_mean_fold_sizes(evaluation)
+    fold_score_table = _pivot_score_table(evaluation, score_name)
+    n_train, n_test = _compute_mean_training_and_test_sizes(evaluation)
     other_model_names = [
         model_name for model_name in model_names if model_name != reference
     ]
@@ -198,7 +198,9 @@ def compare_models(
     comparison_table.insert(0, "model", other_model_names)
     comparison_table.insert(1, "role", comparison_table["model"].map(role_by_model))
     comparison_table.insert(2, "reference", reference)
-    lower_limit, upper_limit = get_score(score_name).range_for(len(cohort.classes))
+    lower_limit, upper_limit = get_score(score_name).lowest_and_highest(
+        len(cohort.classes)
+    )
     max_difference = upper_limit - lower_limit
     bound_column_names = ["low", "high"]
     comparison_table[bound_column_names] = comparison_table[bound_column_names].clip(
@@ -236,7 +238,7 @@ def _add_adjusted_p_values(
     comparison_table["n_comparisons"] = is_counted_comparison.sum()
 
 
-def _pivot_scores(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
+def _pivot_score_table(evaluation: Evaluation, score_name: str) -> pd.DataFrame:
     """Return a score by fold (rows) and model; NaN for models with a failed fit."""
     score_table = evaluation.scores().pivot(
         index=["repeat", "fold"], columns="model", values=score_name
@@ -250,7 +252,9 @@ def _find_failed_model_names(evaluation: Evaluation) -> set[str]:
     return {*evaluation.fits.loc[evaluation.fits["failed"] != "", "model"]}
 
 
-def _compute_mean_fold_sizes(evaluation: Evaluation) -> tuple[float, float]:
+def _compute_mean_training_and_test_sizes(
+    evaluation: Evaluation,
+) -> tuple[float, float]:
     """Return the mean number of people that a fold is trained and tested on."""
     fold_groups = evaluation.predictions.groupby(["model", "repeat", "fold"])
     n_test = fold_groups["participant"].nunique().mean()
@@ -547,7 +551,7 @@ def _make_gain_verdicts(p_values: pd.Series, is_better_model: pd.Series) -> np.n
 
 
 @threadpool_limits.wrap(limits=1)
-def bootstrap_scores(
+def bootstrap_score_table(
     evaluation: Evaluation, model: str, n_draws: int = 1000, random_state: int = 0
 ) -> pd.DataFrame:
     r"""Score all out-of-fold predictions of a model together, with 95% intervals.
@@ -588,7 +592,7 @@ def bootstrap_scores(
     draws_by_score: dict[str, np.ndarray] = dict.fromkeys(SCORES, np.full(2, np.nan))
     if coded_predictions is not None:
         draws_by_score_blocks = [
-            weighted_scores(coded_predictions, row_weights)
+            weighted_scores_by_name(coded_predictions, row_weights)
             for row_weights in _iter_bootstrap_weights(
                 person_codes, n_draws, random_state
             )
@@ -605,7 +609,7 @@ def bootstrap_scores(
     n_people, n_classes = len(np.unique(person_codes)), len(evaluation.cohort.classes)
     score_records = []
     for score_name, score_entry in SCORES.items():
-        score_limits = score_entry.range_for(n_classes)
+        score_limits = score_entry.lowest_and_highest(n_classes)
         estimate_and_bounds = _compute_estimate_and_interval(
             draws_by_score[score_name], n_people, score_entry.interval, score_limits
         )
@@ -616,7 +620,7 @@ def bootstrap_scores(
     is_zero_width_row = (score_table["high"] - score_table["low"]) < _SAME_SCORE
     if coded_predictions is None or not is_zero_width_row.any():
         return score_table
-    bounds_by_score = compute_count_score_bounds(coded_predictions, person_codes)
+    bounds_by_score = compute_bounds_by_count_score(coded_predictions, person_codes)
     n_repeats = int(evaluation.settings.get("n_repeats", 1))
     has_one_predicted_class = len(np.unique(coded_predictions.predicted_codes)) == 1
     for row_index in np.flatnonzero(is_zero_width_row):
@@ -652,7 +656,7 @@ def chance_p(
     Parameters
     ----------
     evaluation, model, random_state
-        As of :func:`bootstrap_scores`.
+        As of :func:`bootstrap_score_table`.
     n_permutations : int
         Number of permutations.
 
@@ -729,7 +733,7 @@ def _compute_permutation_p_values(
     exceedance_counts = np.ones(len(model_predictions))
     for draw_slice in _iter_draw_slices(n_permutations, len(actual_scan_codes)):
         permuted_row_orders = [
-            permute_row_order(index_blocks, rng)
+            permute_row_indices(index_blocks, rng)
             for _ in range(draw_slice.stop - draw_slice.start)
         ]
         permuted_scores = weigh_hits(actual_scan_codes[np.array(permuted_row_orders)])
@@ -745,7 +749,7 @@ def class_table(
     Parameters
     ----------
     evaluation, model, n_draws, random_state
-        As of :func:`bootstrap_scores`.
+        As of :func:`bootstrap_score_table`.
 
     Returns
     -------
@@ -942,7 +946,7 @@ def wilson_interval(n_hits: float, n: int) -> tuple[float, float]:
     )
 
 
-def compute_count_score_bounds(
+def compute_bounds_by_count_score(
     coded_predictions: Predictions, person_codes: np.ndarray
 ) -> dict[str, tuple[float, float]]:
     """Return exact bounds of the scores that confusion counts determine.
@@ -981,7 +985,7 @@ def compute_count_score_bounds(
         len(set(person_codes[coded_predictions.actual_codes == class_code]))
         for class_code in present_class_codes
     ]
-    error_shares = _compute_error_shares(np.array(n_people_by_class, dtype=float))
+    error_shares = _compute_error_divisions(np.array(n_people_by_class, dtype=float))
     error_rates = 1 - TAIL_PROBABILITY ** (error_shares / n_people_by_class)
     confusion_count_blocks = []
     for error_target_codes in _list_error_target_codes(predicted_codes, n_classes):
@@ -997,7 +1001,7 @@ def compute_count_score_bounds(
     has_certain_probabilities = class_probabilities is not None and bool(
         np.isin(class_probabilities, (0, 1)).all()
     )
-    score_values_by_score = scores_from_counts(
+    score_values_by_score = count_scores_by_name(
         np.concatenate(confusion_count_blocks),
         is_ordered=coded_predictions.is_ordered,
         is_certain=has_certain_probabilities,
@@ -1027,7 +1031,7 @@ def compute_auc_bounds(
     Parameters
     ----------
     predictions, person_codes
-        As of :func:`compute_count_score_bounds`.
+        As of :func:`compute_bounds_by_count_score`.
     estimate : float
         The AUC that was observed.
     n_repeats : int
@@ -1072,7 +1076,7 @@ def compute_auc_bounds(
     ) * mean_probability_factor
 
 
-def _compute_error_shares(n_people_by_class: np.ndarray) -> np.ndarray:
+def _compute_error_divisions(n_people_by_class: np.ndarray) -> np.ndarray:
     """Return divisions of the errors among classes, (n_divisions, n_classes).
 
     None, in proportion to people, equally, all in one class, and at random, also with
@@ -1198,7 +1202,7 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
     calibration_records = pd.DataFrame(table_records)
     if calibration_records.empty:
         return calibration_records
-    p_values = _test_calibration(
+    p_values = _compute_calibration_p_values(
         prediction_table[probability_column_names].to_numpy(float),
         pd.Index(evaluation.cohort.classes).get_indexer(prediction_table["truth"]),
         person_codes,
@@ -1209,7 +1213,7 @@ def calibration_table(evaluation: Evaluation, model: str | None = None) -> pd.Da
     )
 
 
-def _test_calibration(
+def _compute_calibration_p_values(
     P: np.ndarray, y: np.ndarray, person_codes: np.ndarray, is_tested: np.ndarray
 ) -> np.ndarray:
     """Return family-wise p-values of slope and intercept, shape (n_classes, 2).
@@ -1267,7 +1271,7 @@ def _test_calibration(
     return np.where(is_tested, n_larger / (N_CALIBRATION_DRAWS + 1), np.nan)
 
 
-def independent_difference(
+def compute_difference_and_interval(
     first_interval: Sequence[float], second_interval: Sequence[float]
 ) -> tuple[float, float, float]:
     """Return the difference of two scores of different people, with its interval.
@@ -1309,10 +1313,10 @@ def _make_calibration_record(
     unit_column = np.ones_like(log_odds)
     zero_offsets = np.zeros_like(log_odds)
     y = is_class_row.astype(float)
-    line_coefficients, line_se = _fit_logistic(
+    line_coefficients, line_se = _fit_logistic_coefs_and_errors(
         np.column_stack([unit_column, log_odds]), zero_offsets, y, person_codes, w
     )
-    level_coefficients, level_se = _fit_logistic(
+    level_coefficients, level_se = _fit_logistic_coefs_and_errors(
         unit_column[:, None], log_odds, y, person_codes, w
     )
     slope, slope_se = line_coefficients[1], line_se[1]
@@ -1326,7 +1330,7 @@ def _make_calibration_record(
     }
 
 
-def _fit_logistic(
+def _fit_logistic_coefs_and_errors(
     X: np.ndarray,
     log_odds_offset: np.ndarray,
     y: np.ndarray,

@@ -23,7 +23,7 @@ from brainlsap.data.covariates import (
     to_group_texts,
 )
 from brainlsap.exceptions import ParameterError
-from brainlsap.text import count, listed, option_text, with_and
+from brainlsap.text import count_text, join_with_and, join_with_commas, option_text
 
 # One column of a design: the mean of a number, or the share of each group.
 CovariateCoding = float | Mapping[str, float]
@@ -161,7 +161,7 @@ class Deconfounder(BaseEstimator):
         site_series = to_group_texts(table[site_column_name])
         if site_series.isna().any():
             raise ParameterError(
-                f"{count(site_series.isna().sum(), 'scan', 'have')} no value of "
+                f"{count_text(site_series.isna().sum(), 'scan', 'have')} no value of "
                 f"{self.harmonize}. "
                 "Add the values, or leave these scans out."
             )
@@ -210,7 +210,7 @@ class Deconfounder(BaseEstimator):
             n_people = reference_scan_table["participant"].nunique()
             n_required_people = MIN_PER_SITE
             if self.regress_out:
-                coding_by_covariate = learn_covariate_codings(
+                coding_by_covariate = learn_coding_by_covariate(
                     self.regress_out, train_scan_table
                 )
                 n_required_people = (
@@ -221,8 +221,8 @@ class Deconfounder(BaseEstimator):
             if n_people < n_required_people:
                 raise ParameterError(
                     f"{setting_text}: the training data of fold {fold_number} "
-                    f"contain {count(n_people, 'person')} of this class, but these "
-                    f"covariates need at least {n_required_people}. Use fewer "
+                    f"contain {count_text(n_people, 'person')} of this class, but "
+                    f"these covariates need at least {n_required_people}. Use fewer "
                     "covariates, use more folds, or merge classes. To estimate the "
                     "effects from all people, leave out "
                     f"{option_text('reference_class')}."
@@ -252,10 +252,10 @@ class Deconfounder(BaseEstimator):
             raise ParameterError(
                 f"{option_text('reference_class', str(self.reference_class))}: no "
                 f"person of this class in the training data of fold {fold_number} has "
-                f"{column_name} {listed(absent_group_names, 8)}, so the effect of this "
-                "value cannot be estimated. Leave out the people with this value, or "
-                f"the column {column_name}. To estimate the effects from all people, "
-                "leave out the reference class."
+                f"{column_name} {join_with_commas(absent_group_names, 8)}, so the "
+                "effect of this value cannot be estimated. Leave out the people with "
+                f"this value, or the column {column_name}. To estimate the effects "
+                "from all people, leave out the reference class."
             )
 
     def _check_sites_of_fold(
@@ -276,7 +276,7 @@ class Deconfounder(BaseEstimator):
             or n_people_by_site.min() < MIN_PER_SITE
         ):
             site_texts = (
-                f"{site_name}: {count(n_site_people, 'person')}"
+                f"{site_name}: {count_text(n_site_people, 'person')}"
                 for site_name, n_site_people in n_people_by_site.items()
             )
             class_text = ""
@@ -287,9 +287,9 @@ class Deconfounder(BaseEstimator):
                 f"fold {fold_number}, because ComBat needs at least two sites "
                 f"with at least {MIN_PER_SITE} people each, and training scans from "
                 f"every site; the training scans{class_text} come from the sites "
-                f"{listed(site_texts, 8)}. Leave people out, merge small sites, or "
-                f"use fewer folds by person. {option_text('leave_out')} cannot be "
-                f"combined with {option_text('harmonize')}."
+                f"{join_with_commas(site_texts, 8)}. Leave people out, merge small "
+                f"sites, or use fewer folds by person. {option_text('leave_out')} "
+                f"cannot be combined with {option_text('harmonize')}."
             )
 
     def fit(self, features: np.ndarray, table: pd.DataFrame) -> "Deconfounder":
@@ -305,16 +305,16 @@ class Deconfounder(BaseEstimator):
             )
         if self.harmonize:
             self.combat_ = self._learn_combat(feature_values, table)
-            feature_values = self._harmonize(feature_values, table)
+            feature_values = self._harmonize_values(feature_values, table)
         if self.regress_out:
-            coding_by_covariate = learn_covariate_codings(self.regress_out, table)
+            coding_by_covariate = learn_coding_by_covariate(self.regress_out, table)
             C = np.hstack(
                 [
                     np.ones((len(table), 1)),
                     build_covariate_design(coding_by_covariate, table),
                 ]
             )
-            coefficients = fit_least_squares(
+            coefficients = fit_least_squares_slopes(
                 C, feature_values, min_scans=C.shape[1] + 1
             )
             self.confounds_ = {
@@ -332,7 +332,7 @@ class Deconfounder(BaseEstimator):
         """Return features (n_scans, n_rois, n_features) after every step, float64."""
         feature_values = np.array(features, dtype=np.float64).reshape(len(features), -1)
         if self.combat_:
-            feature_values = self._harmonize(feature_values, table)
+            feature_values = self._harmonize_values(feature_values, table)
         if self.confounds_:
             covariate_design = build_covariate_design(self.confounds_["design"], table)
             feature_values = feature_values - covariate_design @ _reshape_step_slopes(
@@ -343,7 +343,7 @@ class Deconfounder(BaseEstimator):
                 feature_values /= np.array(self.confounds_["deviation"])
         return feature_values.reshape(features.shape)
 
-    def has_learned_site(self, table: pd.DataFrame) -> np.ndarray:
+    def flag_learned_site_scans(self, table: pd.DataFrame) -> np.ndarray:
         """Return of which scans the site can be harmonised; of all without ComBat."""
         if not self.harmonize:
             return np.ones(len(table), dtype=bool)
@@ -389,7 +389,7 @@ class Deconfounder(BaseEstimator):
                 covariate_coding, float
             ):
                 continue
-            group_label_array = _spell_groups_as_trained(
+            group_label_array = _spell_group_labels_as_trained(
                 covariate_name, _make_group_labels(covariate_series), covariate_coding
             )
             unknown_group_names = sorted(
@@ -429,7 +429,7 @@ class Deconfounder(BaseEstimator):
         n_sites = len(self.sites_)
         site_indices = pd.Index(self.sites_).get_indexer(site_label_array)
         has_learned_site = site_indices >= 0
-        coding_by_covariate = learn_covariate_codings(
+        coding_by_covariate = learn_coding_by_covariate(
             self.preserved_covariates(scan_table), scan_table
         )
         covariate_design = build_covariate_design(coding_by_covariate, scan_table)[
@@ -439,7 +439,7 @@ class Deconfounder(BaseEstimator):
         site_dummies = np.eye(n_sites)[site_indices[has_learned_site]]
         # values by site, each (n_sites, n_values)
         n_known_by_site = site_dummies.T @ ~np.isnan(feature_values)
-        coefficients = fit_least_squares(
+        coefficients = fit_least_squares_slopes(
             np.hstack([site_dummies, covariate_design]), feature_values
         )
         site_means, covariate_slopes = coefficients[:n_sites], coefficients[n_sites:]
@@ -457,7 +457,9 @@ class Deconfounder(BaseEstimator):
         ) | np.isnan(sd)
         sd = np.where(is_unchanged_value, 1, sd)
         z = np.where(is_unchanged_value, np.nan, covariate_residuals) / sd
-        site_shifts, site_variances = _estimate_site_effects(z, site_dummies)
+        site_shifts, site_variances = _estimate_site_shifts_and_variances(
+            z, site_dummies
+        )
         return {
             "design": coding_by_covariate,
             "mean": np.where(is_unchanged_value, 0, grand_means),
@@ -467,7 +469,7 @@ class Deconfounder(BaseEstimator):
             "delta": site_variances,
         }
 
-    def _harmonize(
+    def _harmonize_values(
         self, feature_values: np.ndarray, scan_table: pd.DataFrame
     ) -> np.ndarray:
         """Return values as if they were from one site; unknown sites unchanged."""
@@ -479,9 +481,9 @@ class Deconfounder(BaseEstimator):
                 sorted(set(site_label_array[~has_learned_site]))
             )
             warnings.warn(
-                f"{count((~has_learned_site).sum(), 'scan', 'come')} from sites that "
-                f"were not in training ({unknown_sites_text}). These scans were not "
-                "harmonised.",
+                f"{count_text((~has_learned_site).sum(), 'scan', 'come')} from sites "
+                f"that were not in training ({unknown_sites_text}). These scans were "
+                "not harmonised.",
                 stacklevel=3,
             )
         step_parameter_by_name = self.combat_ or {}
@@ -523,17 +525,17 @@ STEP_PHRASES = {
 def _make_option_value_text(step_option_value: object) -> str:
     """Return the value of an option of a step, or its values joined by "and"."""
     if isinstance(step_option_value, (list, tuple)):
-        return with_and(step_option_value)
+        return join_with_and(step_option_value)
     return str(step_option_value)
 
 
-def describe_learned_sites(site_names: Sequence[str]) -> str:
+def learned_sites_sentence(site_names: Sequence[str]) -> str:
     """Return that sites were harmonised as sites of the training; "" for none."""
     if not site_names:
         return ""
     sites_text = f"site {site_names[0]}"
     if len(site_names) > 1:
-        sites_text = f"sites {with_and(site_names)}"
+        sites_text = f"sites {join_with_and(site_names)}"
     return (
         f"Scans of the {sites_text} were harmonised as scans of the training "
         f"{'site' if len(site_names) == 1 else 'sites'} of the same name. If a site "
@@ -556,7 +558,7 @@ def _make_group_labels(covariate_series: pd.Series) -> np.ndarray:
     return to_group_texts(covariate_series).fillna(_UNKNOWN).to_numpy(object)
 
 
-def _spell_groups_as_trained(
+def _spell_group_labels_as_trained(
     covariate_name: str,
     group_label_array: np.ndarray,
     trained_group_names: Iterable[str],
@@ -664,7 +666,7 @@ def find_covariate_column(table: pd.DataFrame, covariate_name: str) -> str:
     )
 
 
-def learn_covariate_codings(
+def learn_coding_by_covariate(
     covariate_names: Sequence[str], table: pd.DataFrame
 ) -> dict[str, CovariateCoding]:
     """Return the mean, or the shares of groups, of each covariate column."""
@@ -707,7 +709,7 @@ def build_covariate_design(
                 np.nan_to_num(covariate_numbers - covariate_coding, nan=0.0)
             )
             continue
-        group_label_array = _spell_groups_as_trained(
+        group_label_array = _spell_group_labels_as_trained(
             covariate_name, _make_group_labels(covariate_series), covariate_coding
         )
         is_known_group = np.isin(group_label_array, list(covariate_coding))
@@ -732,7 +734,7 @@ def build_covariate_design(
     )
 
 
-def adjust_features(
+def adjust_features_with_factor_table(
     cohort: Cohort, deconfounder: Deconfounder, reference_class: str | None = None
 ) -> tuple[np.ndarray, pd.DataFrame | None]:
     """Return features at the mean of the covariates taken out, by within-class slopes.
@@ -762,7 +764,7 @@ def adjust_features(
     design_matrix = np.hstack(
         [class_dummy_table.to_numpy(np.float64), covariate_design]
     )
-    covariate_slopes = fit_least_squares(
+    covariate_slopes = fit_least_squares_slopes(
         design_matrix, feature_values, min_scans=design_matrix.shape[1] + 1
     )[n_classes:]
     adjusted_features = (
@@ -774,7 +776,7 @@ def adjust_features(
     reference_index = class_dummy_table.columns.get_loc(
         reference_class or cohort.classes[0]
     )
-    factors_by_column = _compute_variance_factors(
+    factors_by_column = _compute_variance_factors_by_column(
         person_mean_design, n_classes, reference_index
     )
     return adjusted_features, pd.DataFrame(
@@ -802,7 +804,7 @@ def build_adjustment_design(cohort: Cohort, deconfounder: Deconfounder) -> np.nd
         # Sites may be numbered: make them text, so that they count as groups.
         site_series = "site " + scan_table[site_column_name].astype(str)
         scan_table = scan_table.assign(**{site_column_name: site_series})
-    coding_by_covariate = learn_covariate_codings(covariate_names, scan_table)
+    coding_by_covariate = learn_coding_by_covariate(covariate_names, scan_table)
     covariate_design = build_covariate_design(coding_by_covariate, scan_table)
     curve_design = _build_curve_design(coding_by_covariate, scan_table)
     n_coefficients = 1 + covariate_design.shape[1] + curve_design.shape[1]
@@ -881,7 +883,7 @@ def compute_cubic_curve(covariate_values: np.ndarray, knots: np.ndarray) -> np.n
     return curve_values / (last_knot - first_knot) ** 2
 
 
-def _compute_variance_factors(
+def _compute_variance_factors_by_column(
     person_mean_design: np.ndarray, n_classes: int, reference_index: int
 ) -> dict[str, np.ndarray]:
     """Return by how much covariates raise the variance of class means and differences.
@@ -929,7 +931,7 @@ def _check_coding(
         )
 
 
-def fit_least_squares(
+def fit_least_squares_slopes(
     design_matrix: np.ndarray, feature_values: np.ndarray, min_scans: int = 1
 ) -> np.ndarray:
     """Return slopes (n_columns, n_values), each from the scans that have the value.
@@ -938,7 +940,9 @@ def fit_least_squares(
     """
     coefficients = np.full((design_matrix.shape[1], feature_values.shape[1]), np.nan)
     # Solve once for all values that the same scans have.
-    for is_measured_row, column_indices in group_columns_by_known_rows(feature_values):
+    for is_measured_row, column_indices in list_known_row_masks_and_columns(
+        feature_values
+    ):
         if is_measured_row.sum() >= min_scans:
             value_block = feature_values[np.ix_(is_measured_row, column_indices)]
             coefficients[:, column_indices] = np.linalg.lstsq(
@@ -947,7 +951,7 @@ def fit_least_squares(
     return coefficients
 
 
-def group_columns_by_known_rows(
+def list_known_row_masks_and_columns(
     value_matrix: np.ndarray,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return columns that the same rows have: a mask of these rows, and the columns."""
@@ -966,7 +970,7 @@ def group_columns_by_known_rows(
     ]
 
 
-def _estimate_site_effects(
+def _estimate_site_shifts_and_variances(
     z: np.ndarray, site_dummies: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ComBat's gamma and delta (n_sites, n_values) of standardised values z.
@@ -985,7 +989,7 @@ def _estimate_site_effects(
         )
         estimable_value_indices = estimable_value_indices[is_varying_value]
         if len(estimable_value_indices):
-            gamma_row, delta_row = _shrink_site_effects(
+            gamma_row, delta_row = _shrink_site_shift_and_variance(
                 site_z[:, estimable_value_indices]
             )
             gamma[site_index, estimable_value_indices] = gamma_row
@@ -993,7 +997,7 @@ def _estimate_site_effects(
     return gamma, site_variances
 
 
-def _shrink_site_effects(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _shrink_site_shift_and_variance(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior shift and variance of one site, of values that vary.
 
     Shifts have a normal prior, variances an inverse gamma prior, both with the moments

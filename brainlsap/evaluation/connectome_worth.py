@@ -44,7 +44,7 @@ from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import make_region_ridge
 from brainlsap.evaluation.splits import make_splits
 from brainlsap.exceptions import CohortError, ParameterError, check_at_least
-from brainlsap.text import count
+from brainlsap.text import count_text
 
 if TYPE_CHECKING:
     from brainlsap.graph import Preparation
@@ -78,7 +78,7 @@ _N_SCALINGS = 20
 _MIN_RESIDUAL = 1e-5
 
 
-class Verdict(NamedTuple):
+class ConnectomeVerdict(NamedTuple):
     """Answer to a question about the connectome.
 
     "yes": the gain in log evidence, and its lead over each null connectome of the
@@ -125,22 +125,24 @@ class ConnectomeGain:
     table: pd.DataFrame
 
     @property
-    def network(self) -> Verdict:
+    def network(self) -> ConnectomeVerdict:
         """Whether the network adds beyond relabelled and rewired connectomes."""
-        return self._make_verdict(RANDOM_CONNECTOMES)
+        return self._make_connectome_verdict(RANDOM_CONNECTOMES)
 
     @property
-    def own_connectome(self) -> Verdict | None:
+    def own_connectome(self) -> ConnectomeVerdict | None:
         """Whether a person's own connectome adds beyond another person's.
 
         None where all people have the same connectome.
         """
         if "exchanged" not in set(self.table["connectome"]):
             return None
-        return self._make_verdict(("exchanged",))
+        return self._make_connectome_verdict(("exchanged",))
 
-    def _make_verdict(self, null_connectome_names: Sequence[str]) -> Verdict:
-        """Compare the original with some null connectomes, as :class:`Verdict` says."""
+    def _make_connectome_verdict(
+        self, null_connectome_names: Sequence[str]
+    ) -> ConnectomeVerdict:
+        """Compare the original with null connectomes; as :class:`ConnectomeVerdict`."""
         connectome_table = self.table.set_index("connectome")
         null_table = connectome_table.loc[[*null_connectome_names]]
         strongest_null_row = null_table.loc[null_table["evidence_lead"].idxmin()]
@@ -156,7 +158,7 @@ class ConnectomeGain:
             answer_text = "yes"
         elif null_table["evidence_lead_high"].min() < MIN_LOG_CREDIT:
             answer_text = "no"
-        return Verdict(
+        return ConnectomeVerdict(
             answer_text,
             compared_with=str(strongest_null_row.name),
             lead=float(strongest_null_row["evidence_lead"]),
@@ -189,7 +191,7 @@ class _PersonRows(NamedTuple):
         """Return intercept and means, (n_rows, 1 + n_features)."""
         return np.hstack([np.ones((len(self.feature_means), 1)), self.feature_means])
 
-    def compute_weights(self) -> np.ndarray:
+    def compute_row_weights(self) -> np.ndarray:
         """Return weights in which every class counts the same; people are their sum."""
         row_weights = (
             self.scan_shares
@@ -263,7 +265,7 @@ def connectome_gain(
     features = deconfounder.fit_transform(cohort.features, cohort.table)
     signals = InputScaler.learn(features).apply(features)
     is_measured_region = ~np.isnan(features).all(axis=(0, 2))
-    person_rows, averaging_matrix = _make_person_rows(
+    person_rows, averaging_matrix = _make_person_rows_and_averager(
         cohort, signals, is_measured_region
     )
     n_people_of_rarest_class = np.bincount(person_rows.class_codes).min()
@@ -311,7 +313,7 @@ def _learn_preparation(
     return connectome_preparation.learn(features, cohort.groups)
 
 
-def _make_person_rows(
+def _make_person_rows_and_averager(
     cohort: Cohort, signals: np.ndarray, is_measured_region: np.ndarray
 ) -> tuple[_PersonRows, sparse.csr_array]:
     """Return the rows, and the matrix (n_rows, n_scans) that averages scans to rows."""
@@ -481,7 +483,7 @@ def _diffuse_signals(
             stacked_signals[0, receiver_indices]
             for receiver_indices in batch_receiver_arrays
         ]
-        diffused_sets = _diffuse_batch(batch_connectomes, batch_signal_arrays)
+        diffused_sets = _diffuse_signal_batch(batch_connectomes, batch_signal_arrays)
         relabelled_signals[:, :, batch_slice] = diffused_sets[:n_signal_sets]
         receiver_iterator = iter(
             zip(batch_receiver_arrays, diffused_sets[n_signal_sets:], strict=True)
@@ -495,7 +497,7 @@ def _diffuse_signals(
                 )
         for draw_index, pair_order in enumerate(pair_orders):
             rewired_connectomes = rewire_connectomes(batch_connectomes, pair_order)
-            rewired_signals[draw_index][:, batch_slice] = _diffuse_batch(
+            rewired_signals[draw_index][:, batch_slice] = _diffuse_signal_batch(
                 rewired_connectomes, batch_signal_arrays[:1]
             )[0]
     return _DiffusionResult(
@@ -519,7 +521,7 @@ def _list_receiver_indices(donor_indices: np.ndarray) -> list[np.ndarray]:
     return receiver_index_arrays
 
 
-def _diffuse_batch(
+def _diffuse_signal_batch(
     connectomes: np.ndarray, signal_arrays: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Return exp(-s L) x of some scans, (n_sets, n_scales, n_scans, n_rois, ...)."""
@@ -561,8 +563,8 @@ def draw_donor_indices(groups: np.ndarray, rng: np.random.Generator) -> np.ndarr
     if is_self_exchange.any():
         raise CohortError(
             "the control with exchanged connectomes needs at least two participants; "
-            f"{count(len({*groups[is_self_exchange]}), 'participant')} would keep the "
-            "own connectome. Add participants."
+            f"{count_text(len({*groups[is_self_exchange]}), 'participant')} would keep "
+            "the own connectome. Add participants."
         )
     return donor_indices
 
@@ -658,7 +660,7 @@ class _GainComputation:
 
     def __init__(self, person_rows: _PersonRows, splits: Sequence[tuple]) -> None:
         self.person_rows, self.splits = person_rows, splits
-        self.row_weights = person_rows.compute_weights()
+        self.row_weights = person_rows.compute_row_weights()
         self.full_model = _OwnValueModel(person_rows)
         self.fold_models = [
             _OwnValueModel(person_rows.select_rows(train_index))
@@ -667,7 +669,7 @@ class _GainComputation:
         self.own_row_errors = np.empty(len(person_rows.class_codes))
         for fold_model, (_, test_index) in zip(self.fold_models, splits, strict=True):
             predicted_targets = fold_model.predict(person_rows.select_rows(test_index))
-            self.own_row_errors[test_index] = self._compute_row_errors(
+            self.own_row_errors[test_index] = self._compute_squared_row_errors(
                 predicted_targets, test_index
             )
         # Rows of each class and group, and the weight of a share of each class in the
@@ -689,10 +691,10 @@ class _GainComputation:
         ):
             fit_rows = person_rows.select_rows(fit_indices)
             class_weight_row[fit_rows.class_codes] = (
-                fit_rows.compute_weights() / fit_rows.scan_shares
+                fit_rows.compute_row_weights() / fit_rows.scan_shares
             )
 
-    def _compute_row_errors(
+    def _compute_squared_row_errors(
         self, predicted_targets: np.ndarray, test_index: np.ndarray
     ) -> np.ndarray:
         """Return the weighted squared error of each row of the test rows."""
@@ -731,7 +733,7 @@ class _GainComputation:
                 self._iter_product_matrices(diffused_columns),
                 strict=True,
             ):
-                scale_solutions.append(model.solve_scale(product_matrix))
+                scale_solutions.append(model.fit_scale_solution(product_matrix))
         network_fits = [
             model.average_scale_solutions(scale_solutions)
             for model, scale_solutions in zip(
@@ -753,7 +755,7 @@ class _GainComputation:
             )
             row_error_reductions[test_index] = self.own_row_errors[
                 test_index
-            ] - self._compute_row_errors(predicted_targets, test_index)
+            ] - self._compute_squared_row_errors(predicted_targets, test_index)
         log_evidences = np.array(
             [network_fit.log_evidence for network_fit in network_fits]
         )
@@ -857,12 +859,12 @@ class _OwnValueModel:
     def __init__(self, person_rows: _PersonRows) -> None:
         from brainlsap.model.evidence import (
             LOG_NOISE_BOUND,
+            compute_inverse_sds,
             count_contrasts,
-            invert_sd,
         )
 
         self.person_rows = person_rows
-        row_weights = person_rows.compute_weights()
+        row_weights = person_rows.compute_row_weights()
         self.root_weights = np.sqrt(row_weights)[:, None]
         n_people = float(row_weights.sum())
         self.n_people = n_people
@@ -875,7 +877,7 @@ class _OwnValueModel:
         value_variances = (
             row_weights @ (person_rows.region_values - value_means) ** 2 / n_people
         )
-        self.inverse_sd = invert_sd(value_variances)
+        self.inverse_sd = compute_inverse_sds(value_variances)
         self.own_on_F = self.F_inverse @ (person_rows.region_values * self.inverse_sd)
         self.X = self._residualize_columns(person_rows.region_values * self.inverse_sd)
         self.target_on_F = self.F_inverse @ person_rows.targets
@@ -929,7 +931,7 @@ class _OwnValueModel:
         row_weights = self.root_weights[:, 0] ** 2
         return self.average_scale_solutions(
             [
-                self.solve_scale(
+                self.fit_scale_solution(
                     _compute_column_products(
                         diffused_columns, self.person_rows, row_weights
                     )
@@ -938,7 +940,9 @@ class _OwnValueModel:
             ]
         )
 
-    def residual_products(self, product_matrix: np.ndarray) -> "_ResidualProducts":
+    def compute_residual_products(
+        self, product_matrix: np.ndarray
+    ) -> "_ResidualProducts":
         """Return the products of residual columns R.
 
         `product_matrix` is from :func:`_compute_column_products`.
@@ -946,7 +950,7 @@ class _OwnValueModel:
         R = H - X slopes, both projected, by least squares of each column of H on that
         of X.
         """
-        from brainlsap.model.evidence import invert_sd
+        from brainlsap.model.evidence import compute_inverse_sds
 
         n_columns, n_unpenalized_columns = len(product_matrix), self.F.shape[1]
         HtH, HtF, HtV, HtT = np.split(
@@ -960,7 +964,7 @@ class _OwnValueModel:
         HtX = HtV * self.inverse_sd - HtF @ self.own_on_F
         Htt = HtT - HtF @ self.target_on_F
         squared_column_norms = np.diag(self.XtX)
-        slopes = np.diag(HtX) * invert_sd(squared_column_norms) ** 2
+        slopes = np.diag(HtX) * compute_inverse_sds(squared_column_norms) ** 2
         RtX = HtX - slopes[:, None] * self.XtX
         RtR = HtH - HtX * slopes - slopes[:, None] * RtX.T
         Rtt = Htt - slopes[:, None] * self.Xtt
@@ -971,13 +975,13 @@ class _OwnValueModel:
         Rtt[is_explained_column] = 0.0
         return _ResidualProducts(RtR, RtX, Rtt, slopes, columns_on_F)
 
-    def solve_scale(self, product_matrix: np.ndarray) -> _ScaleSolution:
+    def fit_scale_solution(self, product_matrix: np.ndarray) -> _ScaleSolution:
         """Return the network model at one scale, for each ridge and c.
 
         With K0 = XX'/ridge + I and E = R'K0^-1 R, the weights of residual columns are
         (I/c + E)^-1 R'K0^-1 t, and log|I + cE| is added to the log determinant.
         """
-        residual_products = self.residual_products(product_matrix)
+        residual_products = self.compute_residual_products(product_matrix)
         n_columns = len(residual_products.RtR)
         mean_row_square = np.trace(residual_products.RtR) / self.n_people
         column_scale_factor = (
@@ -1114,10 +1118,10 @@ def _tabulate_gains(
         row_error_reductions = np.mean(
             [draw_gain.row_error_reductions for draw_gain in draw_gains], axis=0
         )
-        table_record |= _make_bounds_record(
+        table_record |= _make_interval_record(
             "evidence_gain", _compute_jackknife_mean_interval(jackknife_gain_matrix)
         )
-        table_record |= _make_bounds_record(
+        table_record |= _make_interval_record(
             "error_gain",
             gain_computation.compute_error_share_and_interval(row_error_reductions),
         )
@@ -1129,18 +1133,18 @@ def _tabulate_gains(
             if is_null_connectome
             else [np.nan] * 3
         )
-        table_record |= _make_bounds_record("evidence_lead", lead_and_bounds)
+        table_record |= _make_interval_record("evidence_lead", lead_and_bounds)
         lead_and_bounds = gain_computation.compute_error_share_and_interval(
             original_gain.row_error_reductions - row_error_reductions
         )
-        table_record |= _make_bounds_record(
+        table_record |= _make_interval_record(
             "error_lead", lead_and_bounds if is_null_connectome else [np.nan] * 3
         )
         table_records.append(table_record)
     return pd.DataFrame(table_records)
 
 
-def _make_bounds_record(
+def _make_interval_record(
     column_name: str, estimate_and_bounds: Sequence[float]
 ) -> dict[str, float]:
     """Return estimate, low and high by the names of their columns."""

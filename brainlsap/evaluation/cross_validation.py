@@ -32,8 +32,11 @@ from brainlsap.arrays import PackedScans, to_jsonable
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.data.cohort import Cohort, check_cohort_given
 from brainlsap.data.reading_options import NO_CONNECTOME
-from brainlsap.evaluation.confounds import Deconfounder, adjust_features
-from brainlsap.evaluation.leakage import Check, audit, check_title
+from brainlsap.evaluation.confounds import (
+    Deconfounder,
+    adjust_features_with_factor_table,
+)
+from brainlsap.evaluation.leakage import CheckKey, audit, check_title
 from brainlsap.evaluation.models import NESTED_RIDGES, make_models
 from brainlsap.evaluation.results import CohortSummary, Evaluation
 from brainlsap.evaluation.splits import Split, check_splits, count_repeats, make_splits
@@ -176,7 +179,7 @@ def cross_validate_with_calls(
     """
     check_cohort_given(cohort)
     random_state = random_state or 0
-    model_and_role_by_name = _collect_models_with_roles(
+    model_and_role_by_name = _collect_model_and_role_by_name(
         model, baselines, random_state, cohort
     )
     splits, cv_description = _make_splits_and_description(
@@ -195,7 +198,7 @@ def cross_validate_with_calls(
     ]
     audit_table = audit(cohort, splits, removed_covariate_names, reference_class)
     # Sharing people was allowed, or check_splits had raised.
-    is_shared_person_row = audit_table["check"] == Check.PERSON_IN_TWO_FOLDS
+    is_shared_person_row = audit_table["check"] == CheckKey.PERSON_IN_TWO_FOLDS
     is_leak_row = (audit_table["severity"] == "error") & ~is_shared_person_row
     for leak_check_key in audit_table["check"][is_leak_row].unique():
         leak_title = check_title(leak_check_key)
@@ -204,7 +207,9 @@ def cross_validate_with_calls(
             "says what to do"
         )
         warnings.warn(message, UserWarning, stacklevel=3)
-    features, variance_factor_table = adjust_features(cohort, deconfounder)
+    features, variance_factor_table = adjust_features_with_factor_table(
+        cohort, deconfounder
+    )
     return _evaluate_on_folds(
         later_call_by_name,
         model_and_role_by_name,
@@ -243,7 +248,7 @@ def cross_validate_again(
     splits = check_splits(splits, cohort.groups)
     new_evaluation, _ = _evaluate_on_folds(
         {},
-        _collect_models_with_roles(model_by_name, False, random_state, cohort),
+        _collect_model_and_role_by_name(model_by_name, False, random_state, cohort),
         cohort,
         splits,
         deconfounder,
@@ -287,7 +292,7 @@ def _evaluate_on_folds(
         )
         for model_name, split_number in model_split_pairs
     }
-    fit_results, later_result_iterator = _run_fits(
+    fit_results, later_result_iterator = _run_fits_and_calls(
         model_and_split_by_fit_name,
         later_call_by_name,
         cohort,
@@ -327,7 +332,7 @@ def _evaluate_on_folds(
         "n_folds": n_folds,
         "n_repeats": n_repeats,
         "random_state": random_state,
-        "people_shared": Check.PERSON_IN_TWO_FOLDS in set(audit_table["check"]),
+        "people_shared": CheckKey.PERSON_IN_TWO_FOLDS in set(audit_table["check"]),
         "steps": to_jsonable(
             deconfounder.get_params() | {"preserve": preserved_covariate_names}
         ),
@@ -362,7 +367,7 @@ def _make_splits_and_description(
     return splits, repr(cv) if hasattr(cv, "split") else "given"
 
 
-def split_cohort(
+def make_cohort_splits(
     cohort: Cohort, cv: Any, random_state: int, n_repeats: int = 1
 ) -> tuple[Split, ...]:
     """Return the folds of :func:`cross_validate` for these arguments, checked."""
@@ -370,7 +375,7 @@ def split_cohort(
     return check_splits(splits, cohort.groups)
 
 
-def _collect_models_with_roles(
+def _collect_model_and_role_by_name(
     model: Any, adds_baselines: bool, seed: int, cohort: Cohort
 ) -> dict[str, tuple[Any, str]]:
     """Return every model by name, with its role and seed, as suits the cohort."""
@@ -388,7 +393,7 @@ def _collect_models_with_roles(
     model_and_role_by_name: dict[str, tuple[Any, str]] = {}
     for model_name, model_and_role in (dict(user_models) | baseline_models).items():
         estimator, model_role = split_model_and_role(model_and_role)
-        estimator = configure_for_cohort(clone(estimator), cohort)
+        estimator = configure_model_for_cohort(clone(estimator), cohort)
         for parameter_name, parameter_value in estimator.get_params().items():
             if (
                 parameter_value is None
@@ -467,7 +472,7 @@ def split_model_and_role(model: Any) -> tuple[Any, str]:
     return estimator, model_role
 
 
-def configure_for_cohort(model: Any, cohort: Cohort) -> Any:
+def configure_model_for_cohort(model: Any, cohort: Cohort) -> Any:
     """Set parameters that the user left to the cohort, and return the model.
 
     The order of the classes, where it is known; that connectomes are made of the
@@ -514,7 +519,7 @@ def make_region_ridge(cohort: Cohort, model: Any = None) -> Any:
     """
     if model is None:
         model, _ = make_models(NESTED_RIDGES[-1])[NESTED_RIDGES[-1]]
-    return configure_for_cohort(clone(model), cohort)
+    return configure_model_for_cohort(clone(model), cohort)
 
 
 def choose_n_jobs(n_jobs: int | None, cohort: Cohort | CohortSummary) -> int | None:
@@ -527,7 +532,7 @@ def choose_n_jobs(n_jobs: int | None, cohort: Cohort | CohortSummary) -> int | N
     return n_jobs
 
 
-def _run_fits(
+def _run_fits_and_calls(
     model_and_split_by_fit_name: Mapping[str, tuple[Any, Split]],
     later_call_by_name: Mapping[str, Any],
     cohort: Cohort,
@@ -537,7 +542,7 @@ def _run_fits(
     verbose: bool,
     memory: str | Path | None,
 ) -> tuple[list[dict[str, Any]], Iterator[tuple[str, Any]]]:
-    """Return the tables of :func:`_fit_and_test_fold` by task, and later results.
+    """Return the tables of :func:`_fit_and_tabulate_fold` by task, and later results.
 
     Finished fits are read.
     """
@@ -547,7 +552,7 @@ def _run_fits(
     path_by_fit_name: dict[str, Path] = {}
     result_by_fit_name: dict[str, dict[str, Any]] = {}
     if memory is not None:
-        path_by_fit_name = _map_cache_paths(
+        path_by_fit_name = _make_cache_path_by_task(
             model_and_split_by_fit_name, cohort, deconfounder, data_hash, Path(memory)
         )
         for fit_name, fit_path in path_by_fit_name.items():
@@ -560,7 +565,7 @@ def _run_fits(
         stored_text = f"{len(result_by_fit_name)} of {len(model_and_split_by_fit_name)}"
         tqdm.write(f"{stored_text} fits were stored already.", file=sys.stderr)
     fit_calls = []
-    for batch_fit_names in _batch_fit_names(
+    for batch_fit_names in _list_fit_name_batches(
         model_and_split_by_fit_name, result_by_fit_name
     ):
         model_by_fit_name = {
@@ -570,7 +575,7 @@ def _run_fits(
         fold_split = model_and_split_by_fit_name[batch_fit_names[0]][1]
         # The cohort is an argument of its own, so that Dask sends it once a worker.
         fit_calls.append(
-            delayed(_fit_and_test_fold)(
+            delayed(_fit_and_tabulate_fold)(
                 model_by_fit_name, fold_split, deconfounder, cohort
             )
         )
@@ -665,7 +670,7 @@ def _note_stored_fits(
         raise
 
 
-def _map_cache_paths(
+def _make_cache_path_by_task(
     model_and_split_by_fit_name: Mapping[str, tuple[Any, Split]],
     cohort: Cohort,
     deconfounder: Deconfounder,
@@ -702,7 +707,7 @@ def _map_cache_paths(
     return path_by_fit_name
 
 
-def _batch_fit_names(
+def _list_fit_name_batches(
     model_and_split_by_fit_name: Mapping[str, tuple[Any, Split]],
     result_by_fit_name: Mapping[str, Any],
 ) -> list[list[str]]:
@@ -716,7 +721,7 @@ def _batch_fit_names(
     for fit_name, (model, fold_split) in model_and_split_by_fit_name.items():
         if fit_name in result_by_fit_name:
             continue
-        ridge_classifier = _find_ridge(model)
+        ridge_classifier = _find_ridge_model(model)
         batch_key = fit_name
         if ridge_classifier is not None:
             batch_key = _make_shared_settings_text(ridge_classifier)
@@ -731,7 +736,7 @@ def _batch_fit_names(
     return list(fit_names_by_batch_key.values())
 
 
-def _find_ridge(model: Any) -> Any:
+def _find_ridge_model(model: Any) -> Any:
     """Return a ridge, or the one that a network starts from, or None."""
     if "scales" in model.get_params():
         return model
@@ -756,7 +761,7 @@ def _find_thread_pools(_n_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _fit_and_test_fold(
+def _fit_and_tabulate_fold(
     model_by_name: Mapping[str, Any],
     fold_split: Split,
     deconfounder: Deconfounder,
@@ -781,7 +786,7 @@ def _fit_and_test_fold(
     tables_by_model: dict[str, Any] = {}
     thread_pools = _find_thread_pools(len(sys.modules))
     with _WARNINGS_LOCK, thread_pools.limit(limits=1):
-        with _recorded_warnings() as deconfound_warnings:
+        with _record_warnings() as deconfound_warnings:
             deconfound_start = time.perf_counter()
             fold_deconfounder = clone(deconfounder)
             features = cohort.features.copy()
@@ -805,12 +810,12 @@ def _fit_and_test_fold(
                 model_by_name
             )
         ridge_by_name = {
-            fold_model_name: _find_ridge(model)
+            fold_model_name: _find_ridge_model(model)
             for fold_model_name, model in model_by_name.items()
         }
         ridge_model_names: set[str] = set()
         ridge_seconds = 0.0
-        with _recorded_warnings() as ridge_warnings:
+        with _record_warnings() as ridge_warnings:
             ridge_start = time.perf_counter()
             if len(model_by_name) > 1:
                 ridge_model_names = {
@@ -824,7 +829,7 @@ def _fit_and_test_fold(
                 _fit_models(shared_ridges, packed_train_scans, train_scan_table)
                 ridge_seconds = (time.perf_counter() - ridge_start) / len(model_by_name)
         for model_name, model in model_by_name.items():
-            with _recorded_warnings() as fit_warnings:
+            with _record_warnings() as fit_warnings:
                 fit_start = time.perf_counter()
                 if model_name not in ridge_model_names:
                     has_shared_ridge = len(model_by_name) > 1
@@ -881,14 +886,14 @@ def _fit_and_test_fold(
             if np.ptp(
                 getattr(inner_model, "scales_", 0.0)
             ):  # equal scales rank no region
-                tables_by_model[model_name]["scales"] = _list_scale_columns(
+                tables_by_model[model_name]["scales"] = _make_scale_column_by_name(
                     inner_model, region_names
                 )
     return tables_by_model
 
 
 @contextmanager
-def _recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
+def _record_warnings() -> Iterator[list[warnings.WarningMessage]]:
     """Record all warnings that are given inside, and show none."""
     with warnings.catch_warnings(record=True) as recorded_warnings:
         warnings.simplefilter("always")
@@ -906,7 +911,7 @@ def _fit_models(
     `ridge_classifier` is the fitted one that a model starts from, if there is one.
     """
     model, *other_models = models
-    X = _adapt_scans(model, packed_scans)
+    X = _make_model_input(model, packed_scans)
     y = train_scan_table["label"].to_numpy(object)
     scan_person_ids = train_scan_table["participant"].to_numpy(object)
     value_by_metadata_name = {"groups": scan_person_ids, "covariates": train_scan_table}
@@ -955,7 +960,7 @@ def _reads_two_dimensions(model: Any) -> bool:
     return not (estimator_tags.no_validation or estimator_tags.input_tags.three_d_array)
 
 
-def _adapt_scans(model: Any, packed_scans: PackedScans) -> Any:
+def _make_model_input(model: Any, packed_scans: PackedScans) -> Any:
     """Return scans for a model: packed in an array, if it is not of this package."""
     if getattr(model, "reads_packed_scans", isinstance(model, DummyClassifier)):
         return packed_scans
@@ -972,7 +977,7 @@ def _tabulate_predictions(
 
     NaN where the model does not give them.
     """
-    X = _adapt_scans(model, packed_scans)
+    X = _make_model_input(model, packed_scans)
     class_names = [str(class_name) for class_name in model.classes_]
     inner_model = _unwrap_fitted_model(model)
     output_kind = ""
@@ -1012,7 +1017,7 @@ def _tabulate_predictions(
         )
     predicted_class_names = [cohort_class_names[k] for k in score_matrix.argmax(axis=1)]
     if output_kind == "p" and isinstance(inner_model, ClassPriorMixin):
-        class_codes = inner_model.choose_classes(output_matrix)
+        class_codes = inner_model.choose_class_indices(output_matrix)
         predicted_class_names = [class_names[k] for k in class_codes]
     values_by_column: dict[str, Any] = {"predicted": predicted_class_names}
     for column_prefix in "pd":
@@ -1035,7 +1040,9 @@ def _unwrap_fitted_model(model: Any) -> Any:
     )
 
 
-def _list_scale_columns(model: Any, region_names: tuple[str, ...]) -> dict[str, list]:
+def _make_scale_column_by_name(
+    model: Any, region_names: tuple[str, ...]
+) -> dict[str, list]:
     """Return a fitted model's scales as columns, the mean over its starts first."""
     scales_by_column = {("mean", 1.0): model.scales_}
     for start_number, region_scales in enumerate(

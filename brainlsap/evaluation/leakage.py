@@ -29,11 +29,11 @@ from brainlsap.data.covariates import (
 from brainlsap.data.quality import MIN_SCANS, describe_odd_units
 from brainlsap.evaluation.comparison import adjust_p_values
 from brainlsap.evaluation.confounds import find_covariate_column
-from brainlsap.evaluation.splits import Split, find_session_ids
-from brainlsap.text import count, listed, p_phrase
+from brainlsap.evaluation.splits import Split, find_session_ids_and_n_people
+from brainlsap.text import count_text, join_with_commas, p_phrase
 
 
-class Check(StrEnum):
+class CheckKey(StrEnum):
     """Key of a check, as it stands in the audit's column `check`; code compares keys.
 
     Reports show `CHECKS[key].title` instead.
@@ -67,57 +67,57 @@ class CheckText(NamedTuple):
 SEVERITIES = ("error", "warning", "note")
 
 CHECKS = {
-    Check.PERSON_IN_TWO_FOLDS: CheckText(
+    CheckKey.PERSON_IN_TWO_FOLDS: CheckText(
         "person in two folds",
         "error",
         "Divide people, not scans, into folds (make_splits).",
     ),
-    Check.PEOPLE_NOT_STATED: CheckText(
+    CheckKey.PEOPLE_NOT_STATED: CheckText(
         "participants not stated",
         "note",
         "If some participants were scanned more than once, use groups= to give the "
         "participant ID of every scan.",
     ),
-    Check.VISITS_TAKEN_FOR_PEOPLE: CheckText(
+    CheckKey.VISITS_TAKEN_FOR_PEOPLE: CheckText(
         "visits treated as people",
         "error",
         "If the IDs are names of visits, give participant_id and session_id in the "
         "table of participants, or groups= in Python.",
     ),
-    Check.DUPLICATE_SCANS: CheckText(
+    CheckKey.DUPLICATE_SCANS: CheckText(
         "duplicate scans",
         "error",
         "Compare the data of both scans with their source, because a file may have "
         "been copied, or rows of a table may have moved to the next participant. If "
         "both scans are of one participant, give them the same participant ID.",
     ),
-    Check.LABEL_IN_FEATURES: CheckText(
+    CheckKey.LABEL_IN_FEATURES: CheckText(
         "label in the features",
         "error",
         "Leave the feature out, because it is derived from the label.",
     ),
-    Check.CLINICAL_SCORE_AS_FEATURE: CheckText(
+    CheckKey.CLINICAL_SCORE_AS_FEATURE: CheckText(
         "clinical score as feature",
         "warning",
         "Leave the score out if the labels were derived from it.",
     ),
-    Check.FAMILY_IN_TWO_FOLDS: CheckText(
+    CheckKey.FAMILY_IN_TWO_FOLDS: CheckText(
         "family in two folds",
         "warning",
         "Keep the members of a family together by join_groups.",
     ),
-    Check.SITE_IN_TWO_FOLDS: CheckText(
+    CheckKey.SITE_IN_TWO_FOLDS: CheckText(
         "site in two folds",
         "note",
         "Use leave_out= (--leave-out) to test on sites that the training does not "
         "contain.",
     ),
-    Check.MISSING_VALUES_PREDICT_LABEL: CheckText(
+    CheckKey.MISSING_VALUES_PREDICT_LABEL: CheckText(
         "missing values predict the label",
         "warning",
         "Find out why values are missing, or leave these values out.",
     ),
-    Check.COVARIATE_PREDICTS_LABEL: CheckText(
+    CheckKey.COVARIATE_PREDICTS_LABEL: CheckText(
         "how well one covariate predicts the label",
         "warning",
         "Report this score beside the score of the model. You can regress the "
@@ -125,23 +125,23 @@ CHECKS = {
         "with the covariate. If the covariate is the site or the scanner, you can also "
         "use each site or scanner as a test fold (--leave-out).",
     ),
-    Check.SEVERAL_SCALES: CheckText(
+    CheckKey.SEVERAL_SCALES: CheckText(
         "values on several scales",
         "warning",
         "Keep the scans of one scale, or remove the difference with harmonize= "
         "(--harmonize).",
     ),
-    Check.UNUSUAL_UNIT: CheckText(
+    CheckKey.UNUSUAL_UNIT: CheckText(
         "values in another unit",
         "warning",
         "Convert the values, or give the feature another name.",
     ),
-    Check.COVARIATES_MISSING: CheckText(
+    CheckKey.COVARIATES_MISSING: CheckText(
         "covariates missing",
         "note",
         "Add the covariates to the table of participants.",
     ),
-    Check.OUTSIDE_REFERENCE: CheckText(
+    CheckKey.OUTSIDE_REFERENCE: CheckText(
         "covariates outside the reference class",
         "warning",
         "The features of these people are adjusted by extrapolation from the reference "
@@ -352,7 +352,7 @@ def audit(
         *_iter_label_feature_findings(cohort),
         *_iter_scale_findings(cohort, adjusted_column_names),
         *(
-            _make_finding(Check.UNUSUAL_UNIT, unit_text)
+            _make_finding(CheckKey.UNUSUAL_UNIT, unit_text)
             for unit_text in describe_odd_units(cohort)
         ),
         *_iter_missing_covariate_findings(cohort),
@@ -378,14 +378,14 @@ def tabulate_errors_without_folds(cohort: Cohort) -> pd.DataFrame:
         *_iter_duplicate_findings(cohort, ()),
         *_iter_label_feature_findings(cohort),
     ]
-    return mark_copies_as_errors(_make_finding_table(audit_findings)).query(
+    return mark_copies_in_audit_table(_make_finding_table(audit_findings)).query(
         "severity == 'error'"
     )
 
 
-def mark_copies_as_errors(audit_table: pd.DataFrame) -> pd.DataFrame:
+def mark_copies_in_audit_table(audit_table: pd.DataFrame) -> pd.DataFrame:
     """Return an audit in which all duplicate scans are errors, from the gravest."""
-    is_copy_row = audit_table["check"] == Check.DUPLICATE_SCANS
+    is_copy_row = audit_table["check"] == CheckKey.DUPLICATE_SCANS
     severity_series = audit_table["severity"].mask(is_copy_row, "error")
     severity_rank_series = severity_series.map(SEVERITIES.index)
     return audit_table.assign(severity=severity_series).iloc[
@@ -406,11 +406,11 @@ def _make_finding_table(audit_findings: Sequence[AuditFinding]) -> pd.DataFrame:
 
 def check_title(check_key: str) -> str:
     """Return the title of a check, as reports show it, from its key."""
-    return CHECKS[Check(check_key)].title
+    return CHECKS[CheckKey(check_key)].title
 
 
 def _make_finding(
-    audit_check: Check,
+    audit_check: CheckKey,
     finding_text: str,
     *,
     scans_text: str = "",
@@ -437,11 +437,11 @@ def _iter_shared_group_findings(
 ) -> Iterator[AuditFinding]:
     """Look for people, families and sites with scans in training and test."""
     check_by_kind = {
-        "person": Check.PERSON_IN_TWO_FOLDS,
-        "family": Check.FAMILY_IN_TWO_FOLDS,
-        "site": Check.SITE_IN_TWO_FOLDS,
+        "person": CheckKey.PERSON_IN_TWO_FOLDS,
+        "family": CheckKey.FAMILY_IN_TWO_FOLDS,
+        "site": CheckKey.SITE_IN_TWO_FOLDS,
     }
-    kind_by_column = {"participant": "person", **_map_columns_to_kinds(cohort)}
+    kind_by_column = {"participant": "person", **_make_kind_by_column(cohort)}
     for column_name, covariate_kind in kind_by_column.items():
         if covariate_kind not in check_by_kind:
             continue
@@ -449,10 +449,10 @@ def _iter_shared_group_findings(
         if shared_value_sets:
             n_groups = len(set.union(*shared_value_sets))
             if covariate_kind == "person":
-                group_text = count(n_groups, "person")
+                group_text = count_text(n_groups, "person")
             else:
-                group_text = f"{count(n_groups, 'value')} of {column_name}"
-            fold_text = f"{len(shared_value_sets)} of {count(len(splits), 'fold')}"
+                group_text = f"{count_text(n_groups, 'value')} of {column_name}"
+            fold_text = f"{len(shared_value_sets)} of {count_text(len(splits), 'fold')}"
             yield _make_finding(
                 check_by_kind[covariate_kind],
                 f"{group_text} in both the training and the test scans of {fold_text}",
@@ -480,8 +480,8 @@ def _iter_unstated_people_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report that every scan counts as a person, as participants were not given."""
     if cohort.provenance.get("people") == NOT_GIVEN:
         yield _make_finding(
-            Check.PEOPLE_NOT_STATED,
-            f"the participants of the {count(cohort.n_scans, 'scan')} were not "
+            CheckKey.PEOPLE_NOT_STATED,
+            f"the participants of the {count_text(cohort.n_scans, 'scan')} were not "
             "given, so each scan counts as a separate person",
         )
 
@@ -491,19 +491,19 @@ def _iter_visit_id_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     people_table = cohort.table.drop_duplicates("participant").reset_index(drop=True)
     sex_column_names = [
         column_name
-        for column_name, covariate_kind in _map_columns_to_kinds(cohort).items()
+        for column_name, covariate_kind in _make_kind_by_column(cohort).items()
         if covariate_kind == "sex"
     ]
     sexes = people_table[sex_column_names[0]].tolist() if sex_column_names else []
-    visit_like_indices, n_people = find_session_ids(
+    visit_like_indices, n_people = find_session_ids_and_n_people(
         people_table["participant"].tolist(), people_table["label"].tolist(), sexes
     )
     if len(visit_like_indices):
         yield _make_finding(
-            Check.VISITS_TAKEN_FOR_PEOPLE,
-            f"{count(len(visit_like_indices), 'person')} have IDs that differ only in "
-            "one part, which may be the visit. These IDs may be visits of only "
-            f"{count(n_people, 'person')}",
+            CheckKey.VISITS_TAKEN_FOR_PEOPLE,
+            f"{count_text(len(visit_like_indices), 'person')} have IDs that differ "
+            "only in one part, which may be the visit. These IDs may be visits of only "
+            f"{count_text(n_people, 'person')}",
             scans_text=", ".join(people_table["scan"][visit_like_indices]),
         )
 
@@ -514,7 +514,7 @@ def _iter_duplicate_findings(
     """Look for scans with the same, or nearly the same, connectome or features."""
     reported_pairs = set[tuple[int, int]]()
     for block_kind, data_title, value_matrix in [
-        *_list_whole_blocks(cohort),
+        *_list_whole_scan_blocks(cohort),
         *_list_feature_blocks(cohort),
     ]:
         if block_kind is BlockKind.HEMISPHERE:
@@ -539,9 +539,9 @@ def _iter_duplicate_findings(
         )
         two_people_index_pairs = scan_index_pairs[~is_same_person_pair]
         if len(two_people_index_pairs) > MAX_LISTED_PAIRS:
-            pairs_text = count(len(two_people_index_pairs), "pair")
+            pairs_text = count_text(len(two_people_index_pairs), "pair")
             yield _make_finding(
-                Check.DUPLICATE_SCANS,
+                CheckKey.DUPLICATE_SCANS,
                 f"{pairs_text} of scans of different participants have nearly the same "
                 f"{data_title}",
                 advice=MANY_PAIRS_ADVICE,
@@ -566,7 +566,7 @@ def _iter_copied_visit_findings(
                 scan_index_pair
             ]
             yield _make_finding(
-                Check.DUPLICATE_SCANS,
+                CheckKey.DUPLICATE_SCANS,
                 f"two visits of a participant have identical {data_title}",
                 scans_text=f"{first_scan_name}, {second_scan_name}",
                 first_scan_name=first_scan_name,
@@ -598,7 +598,7 @@ def _iter_similar_people_findings(
         if not is_split_by_fold:
             fold_text = "could be in the training and the test scans of another fold"
         yield _make_finding(
-            Check.DUPLICATE_SCANS,
+            CheckKey.DUPLICATE_SCANS,
             f"two participants have {likeness_text} {data_title} and {fold_text}",
             scans_text=f"{first_scan_name}, {second_scan_name}",
             first_scan_name=first_scan_name,
@@ -607,7 +607,7 @@ def _iter_similar_people_findings(
         )
 
 
-def _list_whole_blocks(cohort: Cohort) -> list[ScanBlock]:
+def _list_whole_scan_blocks(cohort: Cohort) -> list[ScanBlock]:
     """Return all features and, if scans have their own, connectomes."""
     scan_blocks = [
         ScanBlock(
@@ -703,7 +703,7 @@ def _find_similar_index_pairs(
     max_squared_distance = 1e-20
     if n_values >= MIN_DISTANCE_VALUES:
         max_squared_distance = MAX_RELATIVE_DISTANCE * 2 * n_values
-    near_index_pairs = find_near_pairs(z, max_squared_distance)
+    near_index_pairs = find_near_index_pairs(z, max_squared_distance)
     # The scale of others does not hold for these scans, of which only copies are found.
     is_copied_pair = np.array(
         [
@@ -735,7 +735,7 @@ def _iter_row_slices(n_rows: int) -> Iterator[slice]:
         yield slice(start_index, min(start_index + N_ROWS_AT_ONCE, n_rows))
 
 
-def find_near_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
+def find_near_index_pairs(z: np.ndarray, max_squared_distance: float) -> np.ndarray:
     """Return pairs of rows of z (n_rows, n_values) at most this far apart.
 
     A projection on orthonormal axes lengthens no distance, so that a few principal
@@ -797,12 +797,12 @@ def _iter_label_feature_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     """Look for features and edges that are a function of the label."""
     for feature_name in filter(CLINICAL_SCORE.search, cohort.feature_names):
         yield _make_finding(
-            Check.CLINICAL_SCORE_AS_FEATURE,
+            CheckKey.CLINICAL_SCORE_AS_FEATURE,
             f"the feature {feature_name!r} has the name of a label or of a clinical "
             "score",
         )
     region_names = cohort.region_names
-    for block_kind, _, value_matrix in _list_whole_blocks(cohort):
+    for block_kind, _, value_matrix in _list_whole_scan_blocks(cohort):
         eta_squared_by_column = compute_class_eta_squared(value_matrix, cohort.y)
         predictive_column_indices = np.flatnonzero(
             eta_squared_by_column >= MAX_ETA_SQUARED
@@ -823,9 +823,9 @@ def _iter_label_feature_findings(cohort: Cohort) -> Iterator[AuditFinding]:
             " ..." if predictive_column_indices.size > len(example_texts) else ""
         )
         yield _make_finding(
-            Check.LABEL_IN_FEATURES,
+            CheckKey.LABEL_IN_FEATURES,
             f"classes explain {eta_squared_by_column.max():.1%} of the variance of "
-            f"{count(predictive_column_indices.size, column_noun)}: "
+            f"{count_text(predictive_column_indices.size, column_noun)}: "
             f"{', '.join(example_texts)}{ellipsis_text}",
         )
 
@@ -906,19 +906,19 @@ def _iter_scale_findings(
     cohort: Cohort, adjusted_column_names: set[str]
 ) -> Iterator[AuditFinding]:
     """Look for columns by whose values features may be on several scales."""
-    for column_name, covariate_kind in _map_columns_to_kinds(cohort).items():
+    for column_name, covariate_kind in _make_kind_by_column(cohort).items():
         group_series = cohort.table[column_name].dropna().astype(str)
         n_values = group_series.nunique()
         if covariate_kind not in SCALE_KINDS or n_values < 2:
             continue
         value_texts = (
-            f"{group_name} ({count(n_scans, 'scan')})"
+            f"{group_name} ({count_text(n_scans, 'scan')})"
             for group_name, n_scans in group_series.value_counts().items()
         )
         is_adjusted_for = column_name in adjusted_column_names
         yield _make_finding(
-            Check.SEVERAL_SCALES,
-            f"{column_name} has {n_values} values: {listed(value_texts, 5)}",
+            CheckKey.SEVERAL_SCALES,
+            f"{column_name} has {n_values} values: {join_with_commas(value_texts, 5)}",
             severity="note" if is_adjusted_for else "",
             advice=REMOVED_ADVICE if is_adjusted_for else "",
         )
@@ -928,7 +928,7 @@ def _iter_missing_covariate_findings(cohort: Cohort) -> Iterator[AuditFinding]:
     """Report which of age, sex and site the cohort does not have."""
     covariate_kinds = {
         covariate_kind
-        for column_name, covariate_kind in _map_columns_to_kinds(cohort).items()
+        for column_name, covariate_kind in _make_kind_by_column(cohort).items()
         if cohort.table[column_name].notna().any()
     }
     covariate_kinds.add(find_covariate_kind(cohort.label_name))
@@ -941,7 +941,7 @@ def _iter_missing_covariate_findings(cohort: Cohort) -> Iterator[AuditFinding]:
             for covariate_kind in missing_kinds
         ]
         yield _make_finding(
-            Check.COVARIATES_MISSING,
+            CheckKey.COVARIATES_MISSING,
             "the audit did not test how well "
             f"{' or '.join(missing_kinds)} alone predicts the label, because the table "
             "has no column with such values; expected columns are "
@@ -962,7 +962,9 @@ def _iter_predictive_column_findings(
         if tested_column.value_series.nunique() > 1
     ]
     accuracy_and_p_triples = [
-        score_column(tested_column.value_series, cohort.y, cohort.groups)
+        compute_accuracy_chance_and_p(
+            tested_column.value_series, cohort.y, cohort.groups
+        )
         for tested_column in tested_columns
     ]
     corrected_p_values = adjust_p_values(
@@ -1002,12 +1004,12 @@ def _iter_predictive_column_findings(
                 p_value=p_value,
             )
         elif is_predictive:
-            yield _make_finding(Check.MISSING_VALUES_PREDICT_LABEL, finding_text)
+            yield _make_finding(CheckKey.MISSING_VALUES_PREDICT_LABEL, finding_text)
 
 
 def _iter_tested_columns(cohort: Cohort) -> Iterator[TestedColumn]:
     """Yield covariates and patterns of missing values to test against the label."""
-    for column_name, covariate_kind in _map_columns_to_kinds(cohort).items():
+    for column_name, covariate_kind in _make_kind_by_column(cohort).items():
         covariate_series = cohort.table[column_name]
         number_series = pd.to_numeric(covariate_series, errors="coerce")
         is_numeric = number_series.count() >= 0.9 * covariate_series.count()
@@ -1056,7 +1058,7 @@ def _make_covariate_finding(
     if n_people_without_value:
         finding_text += (
             f"; the covariate {covariate_name} is missing for "
-            f"{count(n_people_without_value, 'person')}"
+            f"{count_text(n_people_without_value, 'person')}"
         )
     if is_adjusted_for:
         finding_text += "; its effect was removed from the features inside the folds"
@@ -1082,7 +1084,7 @@ def _make_covariate_finding(
     else:
         advice_text = ""
     return _make_finding(
-        Check.COVARIATE_PREDICTS_LABEL,
+        CheckKey.COVARIATE_PREDICTS_LABEL,
         finding_text,
         severity=finding_severity,
         advice=advice_text,
@@ -1111,15 +1113,15 @@ def _iter_outside_reference_findings(
         )
         if n_people_outside > MAX_OUTSIDE_SHARE * len(people_table):
             yield _make_finding(
-                Check.OUTSIDE_REFERENCE,
+                CheckKey.OUTSIDE_REFERENCE,
                 f"{column_name} of {n_people_outside} of "
-                f"{count(len(people_table), 'person')} is outside the range of the "
-                f"class {reference_class} ({reference_minimum:g} to "
+                f"{count_text(len(people_table), 'person')} is outside the range of "
+                f"the class {reference_class} ({reference_minimum:g} to "
                 f"{reference_maximum:g})",
             )
 
 
-def score_column(
+def compute_accuracy_chance_and_p(
     column_values: ArrayLike, class_labels: ArrayLike, groups: ArrayLike
 ) -> tuple[float, float, float]:
     """Return the accuracy of a prediction from one column, chance and p-value.
@@ -1159,7 +1161,7 @@ def score_column(
     class_names, y = np.unique(person_table["label"].astype(str), return_inverse=True)
     n_classes = len(class_names)
     rng = np.random.default_rng(0)
-    person_folds = _assign_people_to_folds(y, rng)
+    person_folds = _draw_person_fold_codes(y, rng)
     fold_bin_class_counts = np.zeros((N_FOLDS, bin_codes.max() + 1, n_classes))
     np.add.at(fold_bin_class_counts, (person_folds, bin_codes, y), 1)
     # A p-value of the cross-validated accuracy would have little power.
@@ -1167,11 +1169,11 @@ def score_column(
         value_series_list = [x for _, x in person_table.groupby("label")["value"]]
         p_value = kruskal(*value_series_list).pvalue
     else:
-        p_value = _chi_squared_p(fold_bin_class_counts.sum(axis=0), rng)
+        p_value = _compute_chi_squared_p(fold_bin_class_counts.sum(axis=0), rng)
     return _majority_accuracy(fold_bin_class_counts), 1 / n_classes, float(p_value)
 
 
-def _assign_people_to_folds(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _draw_person_fold_codes(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the fold of each person; folds have nearly the same shares of classes."""
     person_folds = np.empty(len(y), dtype=np.int64)
     shuffled_indices = rng.permutation(len(y))
@@ -1204,7 +1206,9 @@ def _majority_accuracy(fold_bin_class_counts: np.ndarray) -> float:
     return float((n_correct_by_class / bin_class_counts.sum(axis=0)).mean())
 
 
-def _chi_squared_p(bin_class_counts: np.ndarray, rng: np.random.Generator) -> float:
+def _compute_chi_squared_p(
+    bin_class_counts: np.ndarray, rng: np.random.Generator
+) -> float:
     """Return the p-value of a contingency table among random ones of its margins.
 
     Each person counts once, so all labels may be permuted. A random table counts the
@@ -1227,7 +1231,7 @@ def _chi_squared_p(bin_class_counts: np.ndarray, rng: np.random.Generator) -> fl
     )
 
 
-def _map_columns_to_kinds(cohort: Cohort) -> dict[str, str]:
+def _make_kind_by_column(cohort: Cohort) -> dict[str, str]:
     """Return the kind of each column that is neither a key nor the label's own name."""
     key_column_names = {*KEY_COLUMNS, cohort.label_name}
     column_names = [

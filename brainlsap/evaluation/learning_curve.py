@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from brainlsap.data.cohort import Cohort, check_cohort_given
-from brainlsap.evaluation.comparison import NORMAL_QUANTILE, bootstrap_scores
+from brainlsap.evaluation.comparison import NORMAL_QUANTILE, bootstrap_score_table
 from brainlsap.evaluation.confounds import Deconfounder
 from brainlsap.evaluation.cross_validation import (
     cross_validate,
@@ -261,7 +261,7 @@ def _make_score_record(
     """Return the mean balanced accuracy of subsets, with its interval."""
     interval_table = pd.DataFrame(
         [
-            bootstrap_scores(evaluation, model_name, n_draws, random_state)
+            bootstrap_score_table(evaluation, model_name, n_draws, random_state)
             .set_index("score")
             .loc["balanced_accuracy"]
             for evaluation in subset_evaluations

@@ -22,7 +22,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 
-from brainlsap.arrays import as_number_array, check_groups, pack, unpack
+from brainlsap.arrays import (
+    as_number_array,
+    check_groups,
+    pack_scans,
+    unpack_connectomes_and_features,
+)
 from brainlsap.class_prior import BALANCED, TRAINING, ClassPrior, ClassPriorMixin
 from brainlsap.data.covariates import (
     IS_CATEGORICAL,
@@ -35,7 +40,7 @@ from brainlsap.evaluation.confounds import (
     build_covariate_design,
     check_column_values,
     find_covariate_column,
-    learn_covariate_codings,
+    learn_coding_by_covariate,
 )
 from brainlsap.evaluation.splits import Split, make_splits
 from brainlsap.exceptions import ParameterError, check_choice
@@ -65,19 +70,21 @@ def read_features(X: np.ndarray) -> np.ndarray:
     array of shape (n_scans, n_rois * n_features)
         NaN where not measured.
     """
-    features = np.array(unpack(as_number_array(X))[1], dtype=np.float64)
+    features = np.array(
+        unpack_connectomes_and_features(as_number_array(X))[1], dtype=np.float64
+    )
     return features.reshape(len(features), -1)
 
 
-def _read_networks_and_pairs(X: np.ndarray) -> tuple[np.ndarray, ...]:
+def _unpack_connectomes_features_and_pairs(X: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return connectomes, features, and the two regions of each edge."""
-    W, features = unpack(np.asarray(as_number_array(X)))
+    W, features = unpack_connectomes_and_features(np.asarray(as_number_array(X)))
     return W, features, *np.triu_indices(W.shape[1], 1)
 
 
 def read_edges(X: np.ndarray) -> np.ndarray:
     """Return log(1 + w) of all edges of the packed array."""
-    W, _, row_indices, column_indices = _read_networks_and_pairs(X)
+    W, _, row_indices, column_indices = _unpack_connectomes_features_and_pairs(X)
     edge_sums = [
         A[row_indices, column_indices].astype(float) + A[column_indices, row_indices]
         for A in W
@@ -110,7 +117,9 @@ def read_global_means(
         For each group of regions the means, then the totals, over the regions that are
         measured in the scan; NaN where none is.
     """
-    features = np.array(unpack(as_number_array(X))[1], dtype=np.float64)
+    features = np.array(
+        unpack_connectomes_and_features(as_number_array(X))[1], dtype=np.float64
+    )
     n_rois = features.shape[1]
     is_subcortex_region = np.zeros(n_rois, dtype=bool)
     if structures is not None:
@@ -168,7 +177,9 @@ def _compute_mean_recall(
     return float(np.mean(class_recalls))
 
 
-def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
+def learn_covariate_columns(
+    covariate_table: pd.DataFrame, y: np.ndarray
+) -> dict[str, Any]:
     """Learn to code every column but keys, renamed labels and free text."""
     covariate_names = []
     for covariate_name, covariate_series in covariate_table.items():
@@ -186,7 +197,7 @@ def learn_covariates(covariate_table: pd.DataFrame, y: np.ndarray) -> dict[str, 
             is_usable = len(observed_series) > 0
         if is_usable and not is_copy_of_label and covariate_name not in KEY_COLUMNS:
             covariate_names.append(str(covariate_name))
-    return learn_covariate_codings(covariate_names, covariate_table)
+    return learn_coding_by_covariate(covariate_names, covariate_table)
 
 
 def make_standardizer(input_kind: str = "features") -> Pipeline:
@@ -201,7 +212,7 @@ def make_standardizer(input_kind: str = "features") -> Pipeline:
     return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
 
 
-def choose_covariates(
+def choose_covariate_columns(
     table: pd.DataFrame, names: str | Sequence[str] | None = None
 ) -> tuple[str, ...]:
     """Return the columns that the models with covariates read.
@@ -291,7 +302,7 @@ class LinearLoss(NamedTuple):
     curvature: float
 
 
-def _compute_softmax_loss(
+def _compute_softmax_loss_and_slope(
     decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of several classes."""
@@ -305,7 +316,7 @@ def _compute_softmax_loss(
     ) * scan_weights
 
 
-def _compute_logistic_loss(
+def _compute_logistic_loss_and_slope(
     decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the cross-entropy of two classes; the score is that of the second."""
@@ -316,7 +327,7 @@ def _compute_logistic_loss(
     ) * scan_weights
 
 
-def _compute_squared_hinge_loss(
+def _compute_squared_hinge_loss_and_slope(
     decision_scores: np.ndarray, class_indicators: np.ndarray, scan_weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the squared hinge of each class against the rest."""
@@ -327,7 +338,7 @@ def _compute_squared_hinge_loss(
     ), -2 * class_signs * margin_gaps * scan_weights
 
 
-def fit_linear_models(
+def fit_coefs_and_intercepts(
     model_kind: str,
     X: np.ndarray,
     class_codes: np.ndarray,
@@ -376,19 +387,19 @@ def fit_linear_models(
     if model_kind == "svm":
         # The intercept is penalised: a further input of ones. Only a class's own scans
         # have its weight, not the rest.
-        linear_loss = LinearLoss(_compute_squared_hinge_loss, 1.0)
+        linear_loss = LinearLoss(_compute_squared_hinge_loss_and_slope, 1.0)
         design_matrix = np.column_stack([X, np.ones(n_scans)])
         scan_metric_weights = np.ones(n_scans)
         if n_classes > 2:
             scan_weights = np.where(class_indicators, class_weights[:, None], 1.0)
     else:
-        linear_loss = LinearLoss(_compute_softmax_loss, 1 / n_classes)
+        linear_loss = LinearLoss(_compute_softmax_loss_and_slope, 1 / n_classes)
         if n_classes == 2:
-            linear_loss = LinearLoss(_compute_logistic_loss, 0.25)
+            linear_loss = LinearLoss(_compute_logistic_loss_and_slope, 0.25)
         scan_metric_weights = scan_weights
         input_means = scan_weights @ X / scan_weights.sum()
         design_matrix = X - input_means
-    eigenvalues, V = _decompose_gram(
+    eigenvalues, V = _decompose_gram_matrix(
         design_matrix * np.sqrt(scan_metric_weights)[:, None]
     )
     rotated_design = design_matrix @ V
@@ -447,7 +458,7 @@ def fit_linear_models(
     return coefficient_intercept_pairs
 
 
-def _decompose_gram(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _decompose_gram_matrix(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues and eigenvectors of X'X, those of the span of the rows."""
     n_rows, n_columns = X.shape
     if n_rows >= n_columns:
@@ -462,7 +473,7 @@ def _decompose_gram(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _CurvatureFitMixin:
-    """Fits a linear model of scikit-learn by :func:`fit_linear_models`."""
+    """Fits a linear model of scikit-learn by :func:`fit_coefs_and_intercepts`."""
 
     kind: str
     C: float
@@ -471,7 +482,7 @@ class _CurvatureFitMixin:
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Fit coefficients and intercepts to centred and scaled inputs."""
         self.classes_, class_codes = np.unique(y, return_inverse=True)
-        coefficient_intercept_pairs = fit_linear_models(
+        coefficient_intercept_pairs = fit_coefs_and_intercepts(
             self.kind, X, class_codes, [self.C], self.class_weight
         )
         self.coef_, self.intercept_ = coefficient_intercept_pairs[0]
@@ -568,7 +579,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     ) -> "TunedLinearClassifier":
         """Tune on inner folds of X (packed), then fit on all scans."""
         if self.reads == "covariates":
-            self.design_ = learn_covariates(covariates, y)
+            self.design_ = learn_covariate_columns(covariates, y)
         y, input_matrix = np.asarray(y).astype(str), self._read_inputs(X, covariates)
         # With one shared connectome the edges are constant: no span to rotate onto.
         input_kind = self.reads if np.ptp(input_matrix, axis=0).any() else "nothing"
@@ -635,7 +646,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                 input_order = np.argsort(-F, kind="stable")
             for n_inputs, class_weight in product(n_inputs_options, (None, "balanced")):
                 input_indices = input_order[:n_inputs]
-                coefficient_intercept_pairs = fit_linear_models(
+                coefficient_intercept_pairs = fit_coefs_and_intercepts(
                     self.kind,
                     X_train[:, input_indices],
                     train_class_codes,
@@ -695,7 +706,7 @@ class TunedLinearClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """Return the inputs of the model from packed scans, (n_scans, n_inputs)."""
         if self.reads != "covariates":
             return read_edges(X) if self.reads == "edges" else read_features(X)
-        W, _, row_indices, column_indices = _read_networks_and_pairs(X)
+        W, _, row_indices, column_indices = _unpack_connectomes_features_and_pairs(X)
         edge_weights = W[:, row_indices, column_indices].astype(float)
         total_edge_weights, edge_densities = (
             edge_weights.sum(axis=1),
@@ -746,8 +757,8 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     brain : LSAPRidgeClassifier, optional
         Reads packed scans.
     covariate_names : sequence of str, optional
-        As of :func:`choose_covariates`. A missing value is the mean of the training
-        scans.
+        As of :func:`choose_covariate_columns`. A missing value is the mean of the
+        training scans.
 
     Attributes
     ----------
@@ -795,8 +806,8 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         groups = check_groups(groups, len(y), "the left-out scores")
         covariate_names = self.covariate_names
         if covariate_names is None:
-            covariate_names = choose_covariates(covariates)
-        self.design_ = learn_covariate_codings(covariate_names, covariates)
+            covariate_names = choose_covariate_columns(covariates)
+        self.design_ = learn_coding_by_covariate(covariate_names, covariates)
         covariate_design = build_covariate_design(self.design_, covariates)
         brain_classifier = (
             self.make_ridge() if ridge_classifier is None else ridge_classifier
@@ -811,12 +822,14 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
                 brain_classifier.left_out_scores_, class_codes, person_codes
             )
             input_matrix = np.hstack([covariate_design, left_out_brain_scores])
-            self.ridge_ = clone(self.ridge).fit(_pack_columns(input_matrix), y, groups)
+            self.ridge_ = clone(self.ridge).fit(
+                _pack_covariate_columns(input_matrix), y, groups
+            )
             if self._sum_brain_score_weights(left_out_brain_scores.shape[1]) <= 0:
                 self.brain_ = None
         if self.brain_ is None:
             self.ridge_ = clone(self.ridge).fit(
-                _pack_columns(covariate_design), y, groups
+                _pack_covariate_columns(covariate_design), y, groups
             )
         self.classes_ = self.ridge_.classes_
         self.class_prior_ = self.ridge_.class_prior_
@@ -832,8 +845,12 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """Return the sum over targets of the weight of the score of this target."""
         n_columns = self.ridge_.n_rois_
         unit_inputs = np.eye(n_columns)[n_columns - n_brain_columns :]
-        unit_input_scores = self.ridge_.decision_scores(_pack_columns(unit_inputs))
-        zero_input_scores = self.ridge_.decision_scores(_pack_columns(0 * unit_inputs))
+        unit_input_scores = self.ridge_.decision_scores(
+            _pack_covariate_columns(unit_inputs)
+        )
+        zero_input_scores = self.ridge_.decision_scores(
+            _pack_covariate_columns(0 * unit_inputs)
+        )
         return float(np.trace(unit_input_scores - zero_input_scores))
 
     def predict_proba(
@@ -845,22 +862,24 @@ class CovariateClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
             covariate_design = np.hstack(
                 [covariate_design, self.brain_.decision_scores(X)]
             )
-        return self.ridge_.predict_proba(_pack_columns(covariate_design))
+        return self.ridge_.predict_proba(_pack_covariate_columns(covariate_design))
 
     def predict(
         self, X: np.ndarray, covariates: pd.DataFrame | None = None
     ) -> np.ndarray:
         """Return the likeliest class of every scan where all classes weigh alike."""
-        class_codes = self.choose_classes(self.predict_proba(X, covariates))
+        class_codes = self.choose_class_indices(self.predict_proba(X, covariates))
         return self.classes_[class_codes]
 
 
-def _pack_columns(input_matrix: np.ndarray) -> np.ndarray:
+def _pack_covariate_columns(input_matrix: np.ndarray) -> np.ndarray:
     """Return columns (n_scans, n_columns) packed as regions without connections."""
     if not input_matrix.shape[1]:
         input_matrix = np.zeros((len(input_matrix), 1))
     n_scans, n_columns = input_matrix.shape
-    return pack(np.zeros((n_scans, n_columns, n_columns)), input_matrix[:, :, None])
+    return pack_scans(
+        np.zeros((n_scans, n_columns, n_columns)), input_matrix[:, :, None]
+    )
 
 
 def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
@@ -868,20 +887,22 @@ def shuffle_edges(X: np.ndarray, random_state: int) -> np.ndarray:
 
     Every network keeps its weights.
     """
-    W, features, row_indices, column_indices = _read_networks_and_pairs(np.array(X))
+    W, features, row_indices, column_indices = _unpack_connectomes_features_and_pairs(
+        np.array(X)
+    )
     edge_order = np.random.default_rng(random_state).permutation(len(row_indices))
     edge_weights = ((W + W.transpose(0, 2, 1)) / 2)[:, row_indices, column_indices][
         :, edge_order
     ]
     W[:] = 0
     W[:, row_indices, column_indices] = W[:, column_indices, row_indices] = edge_weights
-    return pack(W, features)
+    return pack_scans(W, features)
 
 
 def remove_edges(X: np.ndarray, random_state: int = 0) -> np.ndarray:  # noqa: ARG001
     """Return packed scans without any edge."""
-    W, features = unpack(np.array(X))
-    return pack(np.zeros_like(W), features)
+    W, features = unpack_connectomes_and_features(np.array(X))
+    return pack_scans(np.zeros_like(W), features)
 
 
 ModelSettings = dict[str, Any]
@@ -1063,7 +1084,7 @@ def _make_covariates_factory(*, reads_brain: bool) -> Factory:
     return make_model
 
 
-class ModelTable(MutableMapping[str, ModelEntry]):
+class ModelRegistry(MutableMapping[str, ModelEntry]):
     """Models by name, in the order of :data:`ROLES`.
 
     Networks to compare with are the entries of :data:`brainlsap.model.NETWORKS`, by
@@ -1132,7 +1153,7 @@ class ModelTable(MutableMapping[str, ModelEntry]):
         return len(self._map_names_to_entries())
 
 
-MODELS = ModelTable(
+MODELS = ModelRegistry(
     {
         "LSAP-C": ModelEntry(_make_lsap_factory("chebyshev"), "model"),
         "LSAP-H": ModelEntry(_make_lsap_factory("hermite"), "model"),

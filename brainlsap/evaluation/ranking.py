@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from brainlsap.arrays import PackedScans, unpack
+from brainlsap.arrays import PackedScans, unpack_connectomes_and_features
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.atlas.atlas_files import read_fsaverage5_mesh
 from brainlsap.data import Cohort
@@ -36,9 +36,9 @@ from brainlsap.evaluation.region_tests import (
     standardize_statistics,
 )
 from brainlsap.evaluation.results import Evaluation, check_evaluation_given
-from brainlsap.evaluation.splits import list_person_blocks, permute_row_order
+from brainlsap.evaluation.splits import list_person_blocks, permute_row_indices
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.text import count
+from brainlsap.text import count_text
 
 # Significance level.
 ALPHA = 0.05
@@ -131,13 +131,13 @@ def rank_regions(
     check_evaluation_given(evaluation)
     check_choice("by", by, ("scale", "effect", "contrast"))
     if by != "scale":
-        return _rank_by_statistic(evaluation, by)
-    model = _choose_model_with_scales(evaluation, model)
-    return _rank_by_scale(evaluation, model).copy()
+        return _make_statistic_ranking_table(evaluation, by)
+    model = _choose_scale_model_name(evaluation, model)
+    return _make_scale_ranking_table(evaluation, model).copy()
 
 
 @lru_cache(maxsize=8)  # hashed by identity; tables, figures and texts use it
-def _rank_by_scale(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
+def _make_scale_ranking_table(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return the ranking by the learned scales of a model; only to be read."""
     is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
     model_scales = _get_model_scales(evaluation, model_name)
@@ -183,7 +183,9 @@ def _rank_by_scale(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     return ranking_table
 
 
-def _rank_by_statistic(evaluation: Evaluation, statistic_name: str) -> pd.DataFrame:
+def _make_statistic_ranking_table(
+    evaluation: Evaluation, statistic_name: str
+) -> pd.DataFrame:
     """Rank regions by effect or contrast, one row a region in the atlas' order."""
     region_table = evaluation.region_tests
     if region_table is None:
@@ -212,7 +214,7 @@ def _rank_by_statistic(evaluation: Evaluation, statistic_name: str) -> pd.DataFr
     return region_table.set_index("region").loc[region_names].reset_index()
 
 
-def _choose_model_with_scales(evaluation: Evaluation, model_name: str | None) -> str:
+def _choose_scale_model_name(evaluation: Evaluation, model_name: str | None) -> str:
     """Return the model whose scales are ranked; raise if it has none."""
     model_names = list(evaluation.scales["model"].unique())
     if model_name is None and NESTED_RIDGES[-1] in model_names:
@@ -293,7 +295,7 @@ def ranking_verdict(ranking: pd.DataFrame) -> str:
         )
     if n_contrasts:
         contrast_text = (
-            f"{count(n_contrasts, 'region', 'differ')} between the classes "
+            f"{count_text(n_contrasts, 'region', 'differ')} between the classes "
             "significantly more than the regions connected to them "
             f"({level_text}). This does not prove that the "
             "disease began in these regions."
@@ -334,7 +336,7 @@ def add_region_tests(ranking: pd.DataFrame, region_tests: pd.DataFrame) -> pd.Da
     return ranking.merge(p_value_table.reset_index(), "left", "region")
 
 
-def fit_scales(
+def fit_scale_table(
     cohort: Cohort, deconfounder: Deconfounder, model: Any = None
 ) -> pd.DataFrame:
     """Return the scale of every region in one ridge fitted to all scans.
@@ -355,12 +357,12 @@ def fit_scales(
         NaN for regions that were not measured.
     """
     check_cohort_given(cohort)
-    return fit_scales_and_halves(
+    return fit_scale_table_and_half_correlations(
         cohort, deconfounder, model, n_halves=0, random_state=0
     )[0]
 
 
-def fit_scales_and_halves(
+def fit_scale_table_and_half_correlations(
     cohort: Cohort,
     deconfounder: Deconfounder,
     model: Any,
@@ -368,10 +370,11 @@ def fit_scales_and_halves(
     n_halves: int,
     random_state: int,
 ) -> tuple[pd.DataFrame, dict[str, list[float]]]:
-    """Return the table of :func:`fit_scales`, and correlations of scales of halves.
+    """Return :func:`fit_scale_table`, and correlations of scales of halves.
 
-    Divisions into halves are those of :func:`correlate_half_tests`. Terms are computed
-    once for all scans, and every half keeps the spread of log scales of the whole fit.
+    Divisions into halves are those of :func:`list_half_correlations_by_statistic`.
+    Terms are computed once for all scans, and every half keeps the spread of log scales
+    of the whole fit.
     """
     ridge_classifier = make_region_ridge(cohort, model)
     features = clone(deconfounder).fit_transform(cohort.features, cohort.table)
@@ -429,7 +432,7 @@ def replicability_table(
     deconfounder : Deconfounder, optional
         Steps that harmonise the features and regress covariates out; by default none.
     model : LSAPRidgeClassifier, optional
-        As of :func:`fit_scales`.
+        As of :func:`fit_scale_table`.
     n_halves : int
         Divisions for effect and contrast, each of 0.1 s.
     n_scale_halves : int
@@ -448,10 +451,12 @@ def replicability_table(
     check_at_least("n_scale_halves", n_scale_halves, 0)
     deconfounder = deconfounder or Deconfounder()
     half_correlation_mappings = [
-        correlate_half_tests(cohort, deconfounder, range(n_halves), random_state)
+        list_half_correlations_by_statistic(
+            cohort, deconfounder, range(n_halves), random_state
+        )
     ]
     if n_scale_halves:
-        _, scale_correlations_by_statistic = fit_scales_and_halves(
+        _, scale_correlations_by_statistic = fit_scale_table_and_half_correlations(
             cohort,
             deconfounder,
             model,
@@ -459,10 +464,10 @@ def replicability_table(
             random_state=random_state,
         )
         half_correlation_mappings.append(scale_correlations_by_statistic)
-    return tabulate_half_correlations(half_correlation_mappings)
+    return make_half_correlation_table(half_correlation_mappings)
 
 
-def correlate_half_tests(
+def list_half_correlations_by_statistic(
     cohort: Cohort,
     deconfounder: Deconfounder,
     division_numbers: Iterable[int],
@@ -496,7 +501,7 @@ def correlate_half_tests(
     return correlations_by_statistic
 
 
-def tabulate_half_correlations(
+def make_half_correlation_table(
     half_correlation_mappings: Iterable[Mapping[str, Sequence[float]]],
 ) -> pd.DataFrame:
     """Return the table of :func:`replicability_table` from correlations of halves."""
@@ -604,9 +609,9 @@ def region_importance(
     class_labels = np.asarray(y).astype(str)
     scan_indices = np.arange(len(X))
     index_blocks = list_person_blocks(scan_indices if groups is None else groups)
-    _, features = unpack(X)
+    _, features = unpack_connectomes_and_features(X)
     permuted_X = np.array(X)
-    _, permuted_features = unpack(permuted_X)  # a view
+    _, permuted_features = unpack_connectomes_and_features(permuted_X)  # a view
 
     # scikit-learn's balanced accuracy takes as long as a prediction of few scans.
     _, class_codes, class_sizes = np.unique(
@@ -621,7 +626,7 @@ def region_importance(
     full_accuracy = compute_accuracy()
     accuracy_losses = np.empty((features.shape[1], n_repeats))
     for region_index, repeat_index in np.ndindex(*accuracy_losses.shape):
-        permuted_row_order = permute_row_order(index_blocks, rng)
+        permuted_row_order = permute_row_indices(index_blocks, rng)
         permuted_features[:, region_index] = features[permuted_row_order, region_index]
         accuracy_losses[region_index, repeat_index] = full_accuracy - compute_accuracy()
         permuted_features[:, region_index] = features[:, region_index]
@@ -664,14 +669,14 @@ def region_properties(cohort: Cohort) -> pd.DataFrame:
             cohort.y
         ).transform("mean")
         property_table[f"variance_{feature_name}"] = class_deviation_table.var(ddof=0)
-        if find_subcortex_substitute(cohort, feature_name):  # in another unit
+        if find_subcortex_measure_name(cohort, feature_name):  # in another unit
             property_table.loc[~cohort.atlas.cortex, f"variance_{feature_name}"] = (
                 np.nan
             )
     return property_table
 
 
-def find_subcortex_substitute(cohort: Any, feature: str) -> str:
+def find_subcortex_measure_name(cohort: Any, feature: str) -> str:
     """Return the measure that replaces a surface feature in the subcortex, or ""."""
     subcortex_policy = cohort.provenance.get("subcortex", "absent")
     return (
@@ -740,7 +745,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     """
     is_measured_region = np.asarray(evaluation.cohort.measured, dtype=bool)
     relative_scales_by_model = {}
-    for model_name in models_with_scales(evaluation):
+    for model_name in list_models_with_scales(evaluation):
         final_scales = _get_model_scales(evaluation, model_name).final_scales
         relative_scales_by_model[model_name] = _compute_relative_scales(
             final_scales, is_measured_region
@@ -749,7 +754,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
         (
             model_name,
             model_name,
-            *_compute_map_agreement(scale_map_matrix, n_smallest),
+            *_compute_concordance_chance_and_jaccard(scale_map_matrix, n_smallest),
             np.nan,
         )
         for model_name, scale_map_matrix in relative_scales_by_model.items()
@@ -770,7 +775,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
             (
                 first_model_name,
                 second_model_name,
-                *_compute_map_agreement(scale_map_matrix, n_smallest),
+                *_compute_concordance_chance_and_jaccard(scale_map_matrix, n_smallest),
                 _compute_mean_spearman(scale_map_matrix),
             )
         )
@@ -781,7 +786,7 @@ def agreement_table(evaluation: Evaluation, n_smallest: int = 10) -> pd.DataFram
     ]
 
 
-def _compute_map_agreement(
+def _compute_concordance_chance_and_jaccard(
     scale_map_matrix: np.ndarray, n_smallest: int
 ) -> tuple[float, float, float]:
     """Return Kendall's W of maps (n_maps, n_regions), its mean by chance, and Jaccard.
@@ -837,7 +842,7 @@ def common_regions(
     ParameterError
         If fewer than two models have scales.
     """
-    model_names = models_with_scales(evaluation)
+    model_names = list_models_with_scales(evaluation)
     check_at_least("n_smallest", n_smallest, 1)
     if len(model_names) < 2:
         raise ParameterError(
@@ -866,7 +871,7 @@ def common_regions(
     return common_region_table.reset_index(drop=True), rmse_by_model
 
 
-def models_with_scales(evaluation: Evaluation) -> list[str]:
+def list_models_with_scales(evaluation: Evaluation) -> list[str]:
     """Return the models that have scales, without LSAP-R if it repeats another one."""
     model_names = list(evaluation.scales["model"].unique())
     # Models that differ in their kernel only are all shown, even if they agree.

@@ -64,23 +64,23 @@ from brainlsap.data.measures import get_measure_properties
 from brainlsap.evaluation.confounds import (
     STEP_OPTIONS,
     Deconfounder,
-    adjust_features,
+    adjust_features_with_factor_table,
     build_adjustment_design,
     find_covariate_column,
-    fit_least_squares,
-    group_columns_by_known_rows,
+    fit_least_squares_slopes,
+    list_known_row_masks_and_columns,
 )
 from brainlsap.evaluation.results import (
     CohortSummary,
     Evaluation,
     check_evaluation_given,
     data_hash,
-    summarize_features,
+    make_class_feature_table,
 )
 from brainlsap.evaluation.splits import (
     count_labellings,
     list_person_blocks,
-    permute_row_order,
+    permute_row_indices,
 )
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
 from brainlsap.text import option_text
@@ -229,7 +229,7 @@ def compare_regions(
           classes are not ordered. p_effect: family-wise over regions and features.
         - d_<class>, d_<class>_low, d_<class>_high: Cohen's d of every class but the
           reference, with its 95% interval, as of
-          :func:`brainlsap.report.class_differences`.
+          :func:`brainlsap.report.class_difference_table`.
         - contrast: c of the module, a correlation; contrast_low and contrast_high, the
           smaller of the 95% bounds of its two correlations, NaN where the interval of
           the effect includes 0 (its direction is then not known); contrast_z:
@@ -280,11 +280,11 @@ def compare_regions(
     region_table["p_contrast"] = compute_contrast_p_values(permuted_statistics)
     region_table["n_permutations"] = n_permutations
     region_table["measured"] = cohort.measured.any(axis=0).reshape(-1)
-    region_table = _join_class_differences(
+    region_table = _add_difference_columns_to_table(
         region_table, cohort, deconfounder, reference or cohort.classes[0]
     )
     if evaluation is not None:
-        region_table = _join_scales(region_table, evaluation, model)
+        region_table = _add_scale_columns_to_table(region_table, evaluation, model)
     add_planted_regions(region_table, cohort)
     return region_table
 
@@ -407,7 +407,7 @@ def make_region_test_values(
     column_means = np.nanmean(
         np.where(np.isnan(feature_matrix).all(axis=0), 0.0, feature_matrix), axis=0
     )
-    residuals = remove_covariates(covariate_design, feature_matrix)
+    residuals = compute_covariate_residuals(covariate_design, feature_matrix)
     n_known_by_column = np.maximum((~np.isnan(residuals)).sum(axis=0), 1)
     sd = np.sqrt(np.nansum(residuals**2, axis=0) / n_known_by_column)
     is_constant_column = sd <= _ROUNDING * np.maximum(np.abs(column_means), 1e-300)
@@ -507,14 +507,14 @@ def compute_neighbor_means(connectomes: np.ndarray, features: np.ndarray) -> np.
     return neighbor_features
 
 
-def remove_covariates(
+def compute_covariate_residuals(
     covariate_design: np.ndarray, value_matrix: np.ndarray
 ) -> np.ndarray:
     """Return residuals of values (n_rows, n_values) on a design; NaN where missing.
 
     A value that too few rows have is NaN in all of them.
     """
-    covariate_slopes = fit_least_squares(
+    covariate_slopes = fit_least_squares_slopes(
         covariate_design, value_matrix, min_scans=covariate_design.shape[1] + 1
     )
     return value_matrix - covariate_design @ covariate_slopes
@@ -550,7 +550,7 @@ def permute_statistics(
     -------
     PermutedStatistics
     """
-    root_weights = _compute_root_weights(region_test_values.person_codes)
+    root_weights = _compute_root_row_weights(region_test_values.person_codes)
     weighted_design = region_test_values.covariate_design * root_weights
     n_rows, n_values = region_test_values.value_matrix.shape
     tested_value_matrices = [
@@ -579,10 +579,10 @@ def permute_statistics(
     joint_basis = np.hstack([class_basis, covariate_basis]).T
     n_contrasts = class_basis.shape[1]
     is_tested_column &= n_contrasts > 0
-    index_blocks = _list_exchange_blocks(region_test_values)
+    index_blocks = _list_exchange_row_blocks(region_test_values)
     row_orders = np.tile(np.arange(n_rows), (1 + n_permutations, 1))
     for row_order in row_orders[1:]:
-        row_order[:] = permute_row_order(index_blocks, rng)
+        row_order[:] = permute_row_indices(index_blocks, rng)
     permuted_statistics = PermutedStatistics(
         *np.full((4, len(row_orders), n_values), np.nan)
     )
@@ -626,7 +626,7 @@ def permute_statistics(
     return permuted_statistics
 
 
-def _list_exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarray]:
+def _list_exchange_row_blocks(region_test_values: RegionTestValues) -> list[np.ndarray]:
     """Return the rows of people whose labels are permuted, each (n_people, n_rows).
 
     These people have the same number of scans, as in :func:`.permute_labels`.
@@ -640,7 +640,7 @@ def _list_exchange_blocks(region_test_values: RegionTestValues) -> list[np.ndarr
     return index_blocks
 
 
-def _compute_root_weights(person_codes: np.ndarray) -> np.ndarray:
+def _compute_root_row_weights(person_codes: np.ndarray) -> np.ndarray:
     """Return square roots of row weights (n_rows, 1); every person weighs the same.
 
     Labels are permuted only among people with the same number of rows, so no
@@ -654,7 +654,7 @@ def _compute_unit_residuals(
     covariate_design: np.ndarray, value_matrix: np.ndarray
 ) -> np.ndarray:
     """Return residuals of length 1 for every column; NaN for those that do not vary."""
-    residuals = remove_covariates(covariate_design, value_matrix)
+    residuals = compute_covariate_residuals(covariate_design, value_matrix)
     residual_norms = np.sqrt(np.nansum(residuals**2, axis=0))
     value_norms = np.sqrt(np.nansum(value_matrix**2, axis=0))
     residual_norms[residual_norms <= _ROUNDING * np.maximum(value_norms, 1e-300)] = (
@@ -720,10 +720,12 @@ def _correlate_with_classes(
         1 if region_test_values.is_ordered or n_classes == 2 else n_classes - 1
     )
     correlation_matrix = np.full((n_contrasts, value_matrix.shape[1]), np.nan)
-    for is_measured_row, column_indices in group_columns_by_known_rows(value_matrix):
+    for is_measured_row, column_indices in list_known_row_masks_and_columns(
+        value_matrix
+    ):
         if is_measured_row.sum() < region_test_values.covariate_design.shape[1] + 2:
             continue
-        root_weights = _compute_root_weights(
+        root_weights = _compute_root_row_weights(
             region_test_values.person_codes[is_measured_row]
         )
         weighted_design = (
@@ -760,13 +762,13 @@ def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame
     association_table = pd.DataFrame({"n_people": n_people_by_value})
     if has_signed_effect:
         association_table["effect"] = r[0]
-        lower_and_upper_bounds = _compute_correlation_interval(
+        lower_and_upper_bounds = _compute_correlation_lows_and_highs(
             r[0], n_people_by_value - n_covariates
         )
     else:
         association_table["effect"] = np.sqrt((r**2).sum(axis=0))
         error_dof = n_people_by_value - n_covariates - n_contrasts - 1
-        lower_and_upper_bounds = _compute_eta_interval(
+        lower_and_upper_bounds = _compute_eta_lows_and_highs(
             association_table["effect"].to_numpy(), n_contrasts, error_dof
         )
     association_table["effect_low"], association_table["effect_high"] = (
@@ -791,7 +793,7 @@ def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame
     association_table["contrast"] = np.minimum(
         basis_correlations.effects, basis_correlations.directed_contrasts
     )
-    lower_and_upper_bounds = _compute_contrast_interval(
+    lower_and_upper_bounds = _compute_contrast_lows_and_highs(
         basis_correlations, n_people_by_contrast
     )
     association_table["contrast_low"], association_table["contrast_high"] = (
@@ -800,7 +802,7 @@ def _tabulate_associations(region_test_values: RegionTestValues) -> pd.DataFrame
     return association_table
 
 
-def _compute_contrast_interval(
+def _compute_contrast_lows_and_highs(
     basis_correlations: _Correlations, n_people_by_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the smaller of the bounds of effect and contrast in its direction.
@@ -813,16 +815,16 @@ def _compute_contrast_interval(
     effects = basis_correlations.effects
     n_contrasts = len(basis_correlations.value_correlations)
     if n_contrasts == 1:
-        effect_lows, effect_highs = _compute_correlation_interval(
+        effect_lows, effect_highs = _compute_correlation_lows_and_highs(
             effects, n_people_by_value
         )
     else:
         error_dof = n_people_by_value - n_contrasts - 1
-        effect_lows, effect_highs = _compute_eta_interval(
+        effect_lows, effect_highs = _compute_eta_lows_and_highs(
             effects, n_contrasts, error_dof
         )
     directed_contrasts = basis_correlations.directed_contrasts
-    directed_lows, directed_highs = _compute_correlation_interval(
+    directed_lows, directed_highs = _compute_correlation_lows_and_highs(
         directed_contrasts, n_people_by_value
     )
     if n_contrasts > 1:
@@ -832,7 +834,7 @@ def _compute_contrast_interval(
         shrinkage_factors = 1 - np.minimum(
             chance_squares / np.maximum(effects**2, 1e-300), 1
         )
-        directed_lows = _compute_correlation_interval(
+        directed_lows = _compute_correlation_lows_and_highs(
             directed_contrasts * shrinkage_factors, n_people_by_value
         )[0]
     is_known_direction = effect_lows > 0
@@ -853,7 +855,7 @@ def _count_people_by_value(
     return has_value_table.sum().to_numpy()
 
 
-def _compute_correlation_interval(
+def _compute_correlation_lows_and_highs(
     r: np.ndarray, n_people_by_value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return Fisher's 95% interval.
@@ -868,7 +870,7 @@ def _compute_correlation_interval(
     return np.tanh(z - half_widths), np.tanh(z + half_widths)
 
 
-def _compute_eta_interval(
+def _compute_eta_lows_and_highs(
     eta: np.ndarray, n_contrasts: int, error_dof: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the 95% interval of eta by the noncentral F distribution.
@@ -993,7 +995,7 @@ def compute_contrast_p_values(permuted_statistics: PermutedStatistics) -> np.nda
     return p
 
 
-def standardized_differences(
+def standardized_difference_table(
     class_feature_table: pd.DataFrame, reference_class: str
 ) -> pd.DataFrame:
     """Return features by class, and the difference of every class from the reference.
@@ -1062,18 +1064,20 @@ def standardized_differences(
     )
 
 
-def _join_class_differences(
+def _add_difference_columns_to_table(
     region_table: pd.DataFrame,
     cohort: Cohort,
     deconfounder: Deconfounder,
     reference_class: str,
 ) -> pd.DataFrame:
     """Add Cohen's d of every class but the reference, with its interval."""
-    features, variance_factor_table = adjust_features(
+    features, variance_factor_table = adjust_features_with_factor_table(
         cohort, deconfounder, reference_class
     )
-    class_feature_table = summarize_features(cohort, features, variance_factor_table)
-    class_difference_table = standardized_differences(
+    class_feature_table = make_class_feature_table(
+        cohort, features, variance_factor_table
+    )
+    class_difference_table = standardized_difference_table(
         class_feature_table, reference_class
     )
     suffix_by_column = {
@@ -1101,7 +1105,7 @@ def _join_class_differences(
     return region_table
 
 
-def _join_scales(
+def _add_scale_columns_to_table(
     region_table: pd.DataFrame, evaluation: Evaluation, model_name: str | None
 ) -> pd.DataFrame:
     """Add the scales of a model, if the evaluation has one."""

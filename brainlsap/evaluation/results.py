@@ -21,14 +21,14 @@ from brainlsap.data.reading_options import ReadingOptions
 from brainlsap.evaluation.scores import (
     Predictions,
     fold_scores,
-    main_scores,
-    score_titles,
-    weighted_scores,
+    main_score_names,
+    title_by_score_name,
+    weighted_scores_by_name,
 )
 from brainlsap.exceptions import FileFormatError, ParameterError
 from brainlsap.files import fill_folder
-from brainlsap.findings import Finding, as_findings
-from brainlsap.text import count
+from brainlsap.findings import Finding, make_findings
+from brainlsap.text import count_text
 
 TABLES = (
     *("predictions", "scales", "fits", "audit"),
@@ -119,7 +119,9 @@ class CohortSummary:
 
         `variance_factor_table`: by class, of the variance of means and of differences.
         """
-        class_features = summarize_features(cohort, features, variance_factor_table)
+        class_features = make_class_feature_table(
+            cohort, features, variance_factor_table
+        )
         atlas_folder = cohort.atlas.folder
         return cls(
             table=cohort.table,
@@ -142,7 +144,7 @@ class CohortSummary:
         )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "findings", as_findings(self.findings))
+        object.__setattr__(self, "findings", make_findings(self.findings))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -212,14 +214,15 @@ def data_hash(cohort: Cohort) -> str:
     return sha256_hash.hexdigest()
 
 
-def summarize_features(
+def make_class_feature_table(
     cohort: Cohort,
     features: np.ndarray,
     variance_factor_table: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return people, mean and s.d. of every feature by region and class.
 
-    `features` and `variance_factor_table` are those of :func:`.adjust_features`.
+    `features` and `variance_factor_table` are those of
+    :func:`.adjust_features_with_factor_table`.
     """
     value_matrix = features.transpose(0, 2, 1).reshape(cohort.n_scans, -1)
     value_table = pd.DataFrame(value_matrix.astype(float))
@@ -372,7 +375,7 @@ class Evaluation:
         score_records = []
         for fold_key, prediction_table in self.predictions.groupby(key_columns):
             unit_weights = np.ones((1, len(prediction_table)))
-            values_by_score = weighted_scores(
+            values_by_score = weighted_scores_by_name(
                 self.as_predictions(prediction_table), unit_weights
             )
             score_records.append(
@@ -403,7 +406,7 @@ class Evaluation:
             ranking_scores=decision_values
             if class_probabilities is None
             else class_probabilities,
-            fold_numbers=_number_folds(
+            fold_numbers=_compute_fold_numbers(
                 prediction_table["repeat"], prediction_table["fold"]
             ),
             n_classes=len(class_names),
@@ -464,7 +467,7 @@ class Evaluation:
         summary_table.loc[summary_table["n_failed"] > 0, ["mean", "sd"]] = np.nan
         return summary_table
 
-    def _overview(self) -> tuple[str, pd.DataFrame]:
+    def _overview_line_and_table(self) -> tuple[str, pd.DataFrame]:
         """Return a line of what was evaluated, and mean and s.d. of the main scores."""
         summary_table = self.summary().set_index(["model", "score"])
         n_folds, n_repeats = self.settings["n_folds"], self.settings["n_repeats"]
@@ -478,12 +481,12 @@ class Evaluation:
             ],
             summary_table.index,
         )
-        title_by_score = score_titles(
+        title_by_score = title_by_score_name(
             len(self.cohort.classes), is_ordered=self.cohort.classes_ordered
         )
         title_by_main_score = {
             score_name: title_by_score[score_name]
-            for score_name in main_scores()
+            for score_name in main_score_names()
             if score_name in title_by_score
         }
         score_text_table = score_text_series.unstack().reindex(self.models)[
@@ -493,17 +496,17 @@ class Evaluation:
             columns=title_by_main_score
         ).rename_axis(index=None, columns=None)
         repeats_text = f", {n_repeats} times" if n_repeats > 1 else ""
-        heading_text = f"{self.cohort!r}; {count(n_folds, 'fold')}{repeats_text}"
+        heading_text = f"{self.cohort!r}; {count_text(n_folds, 'fold')}{repeats_text}"
         if self.ranking is not None:
             heading_text += f"; regions ranked by {self.ranking['model'].iloc[0]}"
         return heading_text, score_text_table
 
     def __repr__(self) -> str:
-        heading_text, score_text_table = self._overview()
+        heading_text, score_text_table = self._overview_line_and_table()
         return f"{heading_text}\n{score_text_table.to_string()}"
 
     def _repr_html_(self) -> str:
-        heading_text, score_text_table = self._overview()
+        heading_text, score_text_table = self._overview_line_and_table()
         return f"<p>{escape(heading_text)}</p>{score_text_table.to_html(border=0)}"
 
     def save(self, folder: str | Path) -> Path:
@@ -537,7 +540,7 @@ class Evaluation:
             for cohort_field in fields(self.cohort)
         }
         value_by_cohort_field |= dict.fromkeys(("table", *COHORT_TABLES))
-        findings = as_findings(self.cohort.findings)
+        findings = make_findings(self.cohort.findings)
         value_by_cohort_field["findings"] = [
             finding.to_jsonable() for finding in findings
         ]
@@ -666,7 +669,9 @@ def _have_equal_predictions(
     )
 
 
-def _number_folds(repeat_series: pd.Series, fold_series: pd.Series) -> np.ndarray:
+def _compute_fold_numbers(
+    repeat_series: pd.Series, fold_series: pd.Series
+) -> np.ndarray:
     """Return the number of each row's fold, from 0, counted over all repeats."""
     _, repeat_codes = np.unique(repeat_series, return_inverse=True)
     distinct_folds, fold_codes = np.unique(fold_series, return_inverse=True)

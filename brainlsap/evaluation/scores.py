@@ -225,25 +225,25 @@ class Score:
                 f"the score {self.title!r} has is_main=True and is_by_fold=False, but "
                 "short tables show means over folds. Change one of these two settings."
             )
-        lower_limit, upper_limit = self.range_for(max(self.min_classes, 2))
+        lower_limit, upper_limit = self.lowest_and_highest(max(self.min_classes, 2))
         if not lower_limit < upper_limit:
             raise ParameterError(
                 f"the score {self.title!r} has the range {lower_limit:g} to "
                 f"{upper_limit:g}; expected the smallest value first."
             )
 
-    def range_for(self, n_classes: int) -> tuple[float, float]:
+    def lowest_and_highest(self, n_classes: int) -> tuple[float, float]:
         """Return the smallest and the largest value for this number of classes."""
         return self.range(n_classes) if callable(self.range) else self.range
 
-    def explanation_for(self, classes: Sequence[str]) -> str:
+    def explanation_text(self, classes: Sequence[str]) -> str:
         """Return the explanation for these classes."""
         explanation = self.explanation
         if len(classes) == 2 and self.binary_explanation is not None:
             explanation = self.binary_explanation
         return explanation.format(classes=", ".join(classes))
 
-    def title_for(self, n_classes: int) -> str:
+    def title_text(self, n_classes: int) -> str:
         """Return the title for this number of classes, and that less is better."""
         score_title = self.title
         if n_classes == 2 and self.binary_title is not None:
@@ -542,7 +542,7 @@ def fold_scores() -> list[str]:
     ]
 
 
-def main_scores() -> list[str]:
+def main_score_names() -> list[str]:
     """Return the names of the scores in short tables; files have all.
 
     Returns
@@ -552,7 +552,7 @@ def main_scores() -> list[str]:
 
     Examples
     --------
-    >>> "auc" in main_scores(), "ece" in main_scores()
+    >>> "auc" in main_score_names(), "ece" in main_score_names()
     (True, False)
     """
     return [
@@ -560,17 +560,17 @@ def main_scores() -> list[str]:
     ]
 
 
-def score_titles(n_classes: int, *, is_ordered: bool) -> dict[str, str]:
+def title_by_score_name(n_classes: int, *, is_ordered: bool) -> dict[str, str]:
     """Return the titles of the scores that are shown for such classes."""
     return {
-        score_name: score_entry.title_for(n_classes)
+        score_name: score_entry.title_text(n_classes)
         for score_name, score_entry in SCORES.items()
         if n_classes >= score_entry.min_classes
         and (is_ordered or not score_entry.needs_order)
     }
 
 
-def weighted_scores(
+def weighted_scores_by_name(
     coded_predictions: Predictions, row_weights: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return every score for each row of weights (n_draws, n_rows).
@@ -579,7 +579,7 @@ def weighted_scores(
     the rest) count the classes that the rows hold. NaN where a score does not exist:
     without probabilities, or without an order of the classes.
     """
-    values_by_count_score = scores_from_counts(
+    values_by_count_score = count_scores_by_name(
         weighted_confusion_counts(coded_predictions, row_weights),
         is_ordered=coded_predictions.is_ordered,
     )
@@ -614,7 +614,7 @@ def weighted_scores(
     return values_by_score
 
 
-def scores_from_counts(
+def count_scores_by_name(
     confusion_counts: np.ndarray, *, is_ordered: bool, is_certain: bool = False
 ) -> dict[str, np.ndarray]:
     """Return the scores that confusion counts determine, (n_draws,) each.
@@ -660,7 +660,7 @@ def _clip_to_range(
     score_name: str, score_values: np.ndarray, n_classes: int
 ) -> np.ndarray:
     """Return values without rounding beyond their range; raise where they leave it."""
-    lower_limit, upper_limit = SCORES[score_name].range_for(n_classes)
+    lower_limit, upper_limit = SCORES[score_name].lowest_and_highest(n_classes)
     tolerance = _RANGE_TOLERANCE * (upper_limit - lower_limit)
     is_outside = (score_values < lower_limit - tolerance) | (
         score_values > upper_limit + tolerance

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from brainlsap.data.covariates import to_group_texts
 from brainlsap.data.tables import read_table
 from brainlsap.exceptions import FileFormatError, SplitError
-from brainlsap.text import count, option_text, with_and
+from brainlsap.text import count_text, join_with_and, option_text
 
 # Row indices of the training scans and of the test scans of one fold.
 Split = tuple[np.ndarray, np.ndarray]
@@ -152,18 +152,18 @@ def make_splits(
         )
     splits: list[Split] = []
     for repeat_number in range(n_repeats):
-        person_fold_numbers = _draw_person_folds(
+        person_fold_numbers = _draw_person_fold_numbers(
             tuple(map(tuple, person_class_visit_counts.tolist())),
             n_folds,
             random_state,
             repeat_number,
         )
         fold_numbers_by_scan = person_fold_numbers[person_codes]
-        splits += _split_by_fold(fold_numbers_by_scan, range(n_folds))
+        splits += _make_splits_by_fold(fold_numbers_by_scan, range(n_folds))
     return tuple(splits)
 
 
-def _split_by_fold(
+def _make_splits_by_fold(
     fold_labels_by_scan: np.ndarray, fold_labels: Iterable
 ) -> list[Split]:
     """Return the rows outside and inside each fold."""
@@ -178,7 +178,7 @@ def _split_by_fold(
 
 # Linear models of one training fold choose their settings on the same inner folds.
 @lru_cache(maxsize=8)
-def _draw_person_folds(
+def _draw_person_fold_numbers(
     visit_count_tuples: tuple[tuple[int, ...], ...],
     n_folds: int,
     random_state: int,
@@ -268,10 +268,11 @@ def check_splits(splits: Sequence[Split], groups: ArrayLike) -> tuple[Split, ...
             set(groups[train_index]) & set(groups[test_index])
         ):
             raise SplitError(
-                f"fold {fold_number} has {count(len(shared_person_ids), 'person')} in "
-                f"both training and test scans ({', '.join(shared_person_ids[:3])}). "
-                "All scans of a person must be training scans or all must be test "
-                "scans. Use make_splits to create such folds."
+                f"fold {fold_number} has "
+                f"{count_text(len(shared_person_ids), 'person')} in both training and "
+                f"test scans ({', '.join(shared_person_ids[:3])}). All scans of a "
+                "person must be training scans or all must be test scans. Use "
+                "make_splits to create such folds."
             )
         index_splits.append((train_index, test_index))
     if not index_splits:
@@ -350,13 +351,13 @@ def leave_one_out_splits(
     if site_series.isna().any() or len(site_names) < 2:
         raise SplitError(
             "leaving one site out requires at least two sites, and a site for "
-            f"every scan; got {count(len(site_names), 'site')} and "
-            f"{count(site_series.isna().sum(), 'scan')} without a site. Add the "
+            f"every scan; got {count_text(len(site_names), 'site')} and "
+            f"{count_text(site_series.isna().sum(), 'scan')} without a site. Add the "
             "sites, or leave these scans out."
         )
     test_index_arrays = [
         test_index
-        for _, test_index in _split_by_fold(site_series.to_numpy(), site_names)
+        for _, test_index in _make_splits_by_fold(site_series.to_numpy(), site_names)
     ]
     train_index_arrays = [
         np.flatnonzero(~np.isin(groups, groups[test_index]))
@@ -406,21 +407,24 @@ def read_splits(path: str | Path, scans: Sequence[str]) -> tuple[Split, ...]:
         if unmatched_scan_ids or not fold_by_scan.index.is_unique:
             raise SplitError(
                 f"{path}: repeat {repeat_number} does not match the cohort. "
-                f"{count(len(unmatched_scan_ids), 'scan', 'occur')} only in the table "
-                f"or only in the cohort ({', '.join(unmatched_scan_ids[:3])}), and "
-                f"{count(fold_by_scan.index.duplicated().sum(), 'scan', 'occur')} in "
-                "two folds. Write every scan of the cohort into one fold of each "
+                f"{count_text(len(unmatched_scan_ids), 'scan', 'occur')} only in the "
+                f"table or only in the cohort ({', '.join(unmatched_scan_ids[:3])}), "
+                "and "
+                f"{count_text(fold_by_scan.index.duplicated().sum(), 'scan', 'occur')} "
+                "in two folds. Write every scan of the cohort into one fold of each "
                 "repeat."
             )
         fold_labels_by_scan = fold_by_scan.loc[list(scans)].to_numpy()
-        splits += _split_by_fold(fold_labels_by_scan, repeat_table["fold"].unique())
+        splits += _make_splits_by_fold(
+            fold_labels_by_scan, repeat_table["fold"].unique()
+        )
     return tuple(splits)
 
 
 EXCHANGE_CONDITIONS = {"groups": "with the same number of scans"}
 """Conditions under which labels are permuted, by parameter of `list_person_blocks`."""
 EXCHANGE_PHRASE = (
-    f"of the labels among participants {with_and(EXCHANGE_CONDITIONS.values())}"
+    f"of the labels among participants {join_with_and(EXCHANGE_CONDITIONS.values())}"
 )
 """The participants among whom tests permute labels; reports use this phrase."""
 
@@ -465,10 +469,10 @@ def permute_labels(
     array of length n_scans
         A permuted copy of `labels`.
     """
-    return np.asarray(labels)[permute_row_order(index_blocks, rng)]
+    return np.asarray(labels)[permute_row_indices(index_blocks, rng)]
 
 
-def permute_row_order(
+def permute_row_indices(
     index_blocks: Sequence[np.ndarray], rng: np.random.Generator
 ) -> np.ndarray:
     """Return an order of all rows in which the people of each block are permuted.
@@ -527,7 +531,7 @@ class _IdSplit(NamedTuple):
         return len({*self.visit_parts})
 
 
-def find_session_ids(
+def find_session_ids_and_n_people(
     scan_ids: Sequence[str], class_labels: Sequence[str], sexes: Sequence[object] = ()
 ) -> tuple[np.ndarray, int]:
     """Return the ids that may name sessions, and the number of their people.
@@ -551,7 +555,7 @@ def find_session_ids(
     --------
     >>> class_labels = ["CN", "CN", "AD", "AD"]
     >>> visits = ["1_V1", "1_V2", "2_V1", "2_V2"]
-    >>> rows, n_people = find_session_ids(visits, class_labels)
+    >>> rows, n_people = find_session_ids_and_n_people(visits, class_labels)
     >>> len(rows), n_people
     (4, 2)
     """

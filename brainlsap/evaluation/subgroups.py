@@ -36,7 +36,7 @@ from brainlsap.evaluation.comparison import NORMAL_QUANTILE
 from brainlsap.evaluation.confounds import find_covariate_column
 from brainlsap.evaluation.results import Evaluation
 from brainlsap.exceptions import ParameterError, check_choice
-from brainlsap.text import listed, option_text, with_and
+from brainlsap.text import join_with_and, join_with_commas, option_text
 
 COUNTED_KINDS = ("sex", "site", "scanner")
 """Kinds of covariates whose values are counted."""
@@ -72,7 +72,7 @@ _N_DRAWS = 20_000
 CaseMix = dict[str, Any]
 
 
-def describe_people(cohort: Cohort) -> CaseMix:
+def make_case_mix(cohort: Cohort) -> CaseMix:
     """Describe the people of a cohort by counts and means that name nobody.
 
     Parameters
@@ -143,7 +143,7 @@ def case_mix_table(
     Parameters
     ----------
     training_mix, test_mix : mapping
-        From :func:`describe_people`.
+        From :func:`make_case_mix`.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def largest_shift_table(
     Parameters
     ----------
     training_mix, test_mix : mapping
-        From :func:`describe_people`.
+        From :func:`make_case_mix`.
 
     Returns
     -------
@@ -267,11 +267,13 @@ def _match_category_counts(
     n_training_by_category = training_mix["counts"].get(characteristic_name) or {}
     n_test_by_category = test_mix["counts"].get(characteristic_name) or {}
     if characteristic_name == "sex" and n_training_by_category and n_test_by_category:
-        n_test_by_category = _spell_sexes(n_test_by_category, n_training_by_category)
+        n_test_by_category = _count_sexes_as_trained(
+            n_test_by_category, n_training_by_category
+        )
     return n_training_by_category, n_test_by_category
 
 
-def _spell_sexes(
+def _count_sexes_as_trained(
     n_test_by_category: Mapping[str, int], n_training_by_category: Mapping[str, int]
 ) -> Mapping[str, int]:
     """Return the counts of the test people in the spellings of the training."""
@@ -357,7 +359,7 @@ class _GroupCounts(NamedTuple):
         """Number of people with predictions in these classes."""
         return int((self.prediction_counts.sum(axis=1) > 0).sum())
 
-    def compute_score(self, n_pseudo_people_per_side: float) -> _GroupScore:
+    def compute_group_score(self, n_pseudo_people_per_side: float) -> _GroupScore:
         """Score a group with this many correct, and as many false, people added."""
         n_classes = self.correct_counts.shape[1]
         n_predictions_by_class = self.prediction_counts.sum(axis=0)
@@ -392,7 +394,7 @@ class _GroupCounts(NamedTuple):
         )
 
 
-def choose_subgroups(
+def choose_subgroup_columns(
     table: pd.DataFrame, columns: str | Sequence[str] | None = None
 ) -> tuple[str, ...]:
     """Return the columns whose groups are scored.
@@ -421,7 +423,7 @@ def choose_subgroups(
             find_covariate_column(table, column_name) for column_name in columns
         ]
         for column_name in column_names:
-            group_by_person = group_people(table, column_name)
+            group_by_person = make_group_by_person_series(table, column_name)
             if 2 * group_by_person.nunique() > len(group_by_person):
                 raise ParameterError(
                     f"{option_text('subgroups')} names {column_name}, which has "
@@ -435,7 +437,7 @@ def choose_subgroups(
         covariate_kind = find_acquisition_kind(column_name)
         if covariate_kind not in SUBGROUP_KINDS or covariate_kind in column_by_kind:
             continue
-        group_by_person = group_people(table, column_name)
+        group_by_person = make_group_by_person_series(table, column_name)
         if group_by_person.nunique() > 1 and 2 * group_by_person.nunique() <= len(
             group_by_person
         ):
@@ -447,7 +449,7 @@ def choose_subgroups(
     )
 
 
-def group_people(table: pd.DataFrame, column_name: str) -> pd.Series:
+def make_group_by_person_series(table: pd.DataFrame, column_name: str) -> pd.Series:
     """Return the group of every person by a column: its values, or thirds of numbers.
 
     Parameters
@@ -510,7 +512,7 @@ def subgroup_table(
     evaluation : Evaluation
         Models on the same folds, or an external evaluation.
     columns : str or sequence of str, optional
-        As of :func:`choose_subgroups`; by default those of the study.
+        As of :func:`choose_subgroup_columns`; by default those of the study.
     model : str, optional
         Name of the model; by default the first.
 
@@ -530,7 +532,7 @@ def subgroup_table(
     Raises
     ------
     ParameterError
-        As of :func:`choose_subgroups`, or for an unknown model.
+        As of :func:`choose_subgroup_columns`, or for an unknown model.
     """
     table_records: list[dict[str, Any]] = []
     for column_name, column_counts in _make_counts_by_column(
@@ -546,7 +548,7 @@ def subgroup_table(
             )
             pooled_accuracy = (
                 _GroupCounts(*stacked_count_arrays)
-                .compute_score(2 / len(class_names))
+                .compute_group_score(2 / len(class_names))
                 .estimate
             )
         for group_name, n_people in group_by_person.value_counts(sort=False).items():
@@ -563,7 +565,7 @@ def subgroup_table(
             if group_name in counts_by_group:
                 group_counts = counts_by_group[group_name]
                 table_record["people"] = group_counts.n_people
-                group_score = group_counts.compute_score(2 / len(class_names))
+                group_score = group_counts.compute_group_score(2 / len(class_names))
                 half_width = NORMAL_QUANTILE * group_score.standard_error
                 table_record["balanced_accuracy"] = group_score.estimate
                 table_record["low"] = max(0.0, group_score.interval_center - half_width)
@@ -576,7 +578,7 @@ def subgroup_table(
     return pd.DataFrame(table_records, columns=column_names)
 
 
-def subgroup_gaps(
+def subgroup_gap_table(
     evaluation: Evaluation,
     columns: str | Sequence[str] | None = None,
     model: str | None = None,
@@ -609,7 +611,7 @@ def subgroup_gaps(
         n_classes = len(column_counts.class_names)
         if len(counts_by_group) > 1:
             group_scores_by_column[column_name] = {
-                group_name: group_counts.compute_score(1 / n_classes)
+                group_name: group_counts.compute_group_score(1 / n_classes)
                 for group_name, group_counts in counts_by_group.items()
             }
     gap_records = []
@@ -667,7 +669,7 @@ def _choose_group_column_names(
     evaluation: Evaluation, columns: tuple[str, ...] | None
 ) -> tuple[str, ...]:
     """Return the columns whose groups are scored."""
-    return choose_subgroups(evaluation.cohort.table, columns)
+    return choose_subgroup_columns(evaluation.cohort.table, columns)
 
 
 @lru_cache(maxsize=16)
@@ -675,13 +677,14 @@ def _make_column_counts(
     evaluation: Evaluation, column_name: str, model_name: str | None
 ) -> _ColumnCounts:
     """Return the groups of people by a column, and their counts; only to be read."""
-    group_by_person = group_people(evaluation.cohort.table, column_name)
+    group_by_person = make_group_by_person_series(evaluation.cohort.table, column_name)
     return _ColumnCounts(
-        group_by_person, *_count_scored_groups(evaluation, group_by_person, model_name)
+        group_by_person,
+        *_make_counts_classes_chance_and_notes(evaluation, group_by_person, model_name),
     )
 
 
-def _count_scored_groups(
+def _make_counts_classes_chance_and_notes(
     evaluation: Evaluation, group_by_person: pd.Series, model_name: str | None
 ) -> tuple[dict[str, _GroupCounts], tuple[str, ...], float, dict[str, str]]:
     """Return all fields of :class:`_ColumnCounts` after the groups."""
@@ -766,7 +769,7 @@ def _write_common_classes_note(
     subject = f"only {common_class_names[0]}" if common_class_names else "no class"
     place = "every group"
     if small_groups:
-        place = f"all of the groups {with_and(large_groups)}"
+        place = f"all of the groups {join_with_and(large_groups)}"
     return f"{subject} has at least {MIN_SCORED_OF_CLASS} people in {place}"
 
 
@@ -793,7 +796,7 @@ def scored_columns_table(evaluation: Evaluation) -> pd.DataFrame:
         if not is_scored.any():
             groups_by_note = group_table.groupby("note", sort=False)["group"]
             reason = "; ".join(
-                f"{listed(note_groups, 3)}: {note}"
+                f"{join_with_commas(note_groups, 3)}: {note}"
                 for note, note_groups in groups_by_note
             )
             if len(groups_by_note) == 1:

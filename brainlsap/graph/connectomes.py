@@ -191,7 +191,7 @@ def covariance_connectome(
     return network
 
 
-def summarize_connectomes(W: np.ndarray) -> dict[str, np.ndarray]:
+def compute_connectome_summary_by_name(W: np.ndarray) -> dict[str, np.ndarray]:
     """Return density, mean weight and spread of log weights of every connectome.
 
     Parameters
@@ -233,13 +233,15 @@ def learn_connectome_profile(W: np.ndarray) -> dict[str, Any]:
     Returns
     -------
     dict
-        Lowest and highest of each of :func:`summarize_connectomes`; `strength_ranks`,
-        the mean rank of every region by its strength; `least_correlation` of a scan's
-        ranks with these.
+        Lowest and highest of each of :func:`compute_connectome_summary_by_name`;
+        `strength_ranks`, the mean rank of every region by its strength;
+        `least_correlation` of a scan's ranks with these.
     """
     range_by_summary = {
         summary_name: [float(summary_values.min()), float(summary_values.max())]
-        for summary_name, summary_values in summarize_connectomes(W).items()
+        for summary_name, summary_values in compute_connectome_summary_by_name(
+            W
+        ).items()
     }
     strength_ranks = _rank_node_strengths(W)
     mean_strength_ranks = strength_ranks.mean(axis=0)
@@ -252,7 +254,7 @@ def learn_connectome_profile(W: np.ndarray) -> dict[str, Any]:
     }
 
 
-def flag_unlike_scans(
+def flag_unlike_scans_by_reason(
     W: np.ndarray, training_profile: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
     """Return whether connectomes are unlike those of the training, by reason.
@@ -270,7 +272,7 @@ def flag_unlike_scans(
         By what differs, in words, reasons that hold for at least one scan, with the
         median of these scans.
     """
-    scan_values_by_summary = summarize_connectomes(W)
+    scan_values_by_summary = compute_connectome_summary_by_name(W)
     lower_bound, upper_bound = training_profile["ranges"]["weight"]
     mean_edge_weights = scan_values_by_summary["weight"]
     unlike_weight_mask = (mean_edge_weights * WEIGHT_FACTOR < lower_bound) | (

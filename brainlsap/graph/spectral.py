@@ -40,7 +40,7 @@ _GRAPHS_AT_ONCE = 4
 _SCANS_AT_ONCE = 256
 
 
-def iter_polynomials(
+def iter_rows_and_polynomials(
     connectomes: np.ndarray | SelectedRows,
     signals: np.ndarray,
     connectome_preparation: Preparation,
@@ -266,13 +266,13 @@ class _SumTermsFunction(torch.autograd.Function):
             region_scales
         )
         ctx.save_for_backward(signal_terms, slope_coefficients, region_scales)
-        return _sum_terms(signal_terms, c)
+        return _sum_weighted_terms(signal_terms, c)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         signal_terms, slope_coefficients, region_scales = ctx.saved_tensors
-        scale_slopes = _sum_terms(signal_terms, slope_coefficients)
+        scale_slopes = _sum_weighted_terms(signal_terms, slope_coefficients)
         return (
             None,
             (grad_output * scale_slopes).sum((0, 2)).to(region_scales.dtype),
@@ -388,7 +388,7 @@ class GraphBatch:
         """Diffuse the features, or a signal H, at a layer's scales."""
         return self.diffuse(layer(), H)
 
-    def iter_chunks(self, *signals: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    def iter_graphs_and_signals(self, *signals: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """Yield stored graphs, and signals, of a few items at a time."""
         if len(self.graphs[0]) == 1:  # for all
             yield *self.graphs, *signals
@@ -501,7 +501,7 @@ class RegionTerms:
 
     def _combine_means(self, c: Tensor) -> Tensor:
         """Return the means over items of a combination of terms, in float64."""
-        term_means, _ = self._compute_term_moments()
+        term_means, _ = self._compute_term_means_and_covariances()
         return (term_means[:, :, : c.shape[1]] * c[:, None]).sum(2)
 
     def _compute_covariances_with(self, c: Tensor) -> Tensor:
@@ -511,13 +511,13 @@ class RegionTerms:
         are kept, because a step asks twice.
         """
         if self._last is None or self._last[0] is not c:
-            _, covariances = self._compute_term_moments()
+            _, covariances = self._compute_term_means_and_covariances()
             n_terms = c.shape[1]
             covariances = covariances[:, :, :n_terms, :n_terms]
             self._last = c, (covariances * c[:, None, None]).sum(3)
         return self._last[1]
 
-    def _compute_term_moments(self) -> tuple[Tensor, Tensor]:
+    def _compute_term_means_and_covariances(self) -> tuple[Tensor, Tensor]:
         """Return means and covariances over the items, computed once."""
         if self._moments is None:
             # Square in float64: at large scales the terms nearly cancel.
@@ -567,7 +567,7 @@ class _DiffusionFunction(torch.autograd.Function):
             signal,
             Y_chunk,
             slope_chunk,
-        ) in graph_batch.iter_chunks(H, Y, scale_slopes):
+        ) in graph_batch.iter_graphs_and_signals(H, Y, scale_slopes):
             spectral_signal = signal.mT @ U  # channels first: faster than its transpose
             weighted_eigenvectors = _weight_eigenvectors(
                 c, U, polynomial_basis, eigenvector_buffer
@@ -611,7 +611,7 @@ class _DiffusionFunction(torch.autograd.Function):
                 polynomial_basis,
                 signal,
                 signal_gradient_chunk,
-            ) in graph_batch.iter_chunks(grad_output, signal_gradients):
+            ) in graph_batch.iter_graphs_and_signals(grad_output, signal_gradients):
                 weighted_eigenvectors = _weight_eigenvectors(
                     c, U, polynomial_basis, eigenvector_buffer
                 )
@@ -642,7 +642,7 @@ def _multiply_into(
     )
 
 
-def _sum_terms(signal_terms: Tensor, c: Tensor) -> Tensor:
+def _sum_weighted_terms(signal_terms: Tensor, c: Tensor) -> Tensor:
     """Return sum_n c[p, n] terms[n, t, p, f], over as many terms as c has."""
     term_weights = c.T[:, :, None].contiguous()
     weighted_sum = signal_terms[0] * term_weights[0]

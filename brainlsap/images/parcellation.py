@@ -41,7 +41,7 @@ from brainlsap.data.tables import SIDE_COLUMNS, find_region_column, write_tsv
 from brainlsap.exceptions import FileFormatError, ParameterError, RegionNameError
 from brainlsap.files import check_new_folder, fill_folder
 from brainlsap.images.volumes import read_volume
-from brainlsap.text import count, listed, option_text
+from brainlsap.text import count_text, join_with_commas, option_text
 
 LabelSource = str | Path | Mapping[int, str]
 # Largest label that is accepted; larger values are colour codes, not labels.
@@ -229,8 +229,8 @@ def _match_labels_to_regions(
     if len(absent_names) > MAX_ABSENT_REGIONS:
         raise RegionNameError(
             f"{len(absent_names)} of the {len(atlas)} regions of {atlas.name} have "
-            f"no voxel: {listed(absent_names, 5)}. Choose another atlas, or name "
-            f"the labels of the image with {option_text('labels')}.",
+            f"no voxel: {join_with_commas(absent_names, 5)}. Choose another atlas, or "
+            f"name the labels of the image with {option_text('labels')}.",
             path=image_path,
         )
     region_index_by_label = {
@@ -376,9 +376,9 @@ def _name_labels(
         if nameless_texts:
             raise FileFormatError(
                 f"{option_text('labels')} names "
-                f"{count(len(name_by_label), 'label')}, but not "
-                f"{listed(nameless_texts, 8)}, which occur in the image. Add their "
-                "names, or set these voxels to 0.",
+                f"{count_text(len(name_by_label), 'label')}, but not "
+                f"{join_with_commas(nameless_texts, 8)}, which occur in the image. Add "
+                "their names, or set these voxels to 0.",
                 path=image_path,
             )
         name_by_used_label = {
@@ -399,9 +399,9 @@ def _name_labels(
         if label_number not in known_label_numbers
     ] or used_label_numbers
     raise FileFormatError(
-        f"the labels {listed(map(str, unknown_label_numbers), 8)} of the image do not "
-        f"belong to {atlas.name}. Choose the atlas of the image. Or write a table "
-        "with the columns index and name, and give this table with "
+        f"the labels {join_with_commas(map(str, unknown_label_numbers), 8)} of the "
+        f"image do not belong to {atlas.name}. Choose the atlas of the image. Or write "
+        "a table with the columns index and name, and give this table with "
         f"{option_text('labels')} or as {table_path.name} in the folder of the image. "
         "Without a table, labels must be numbered as in the atlas, in FreeSurfer "
         "(aparc+aseg), in the labelconvert of MRtrix, or from 1 to "
@@ -575,7 +575,7 @@ def make_atlas(
         if len(absent_names):
             absence_note = (
                 "regions of the list that are not in the image are left out: "
-                f"{listed(absent_names, 8)}"
+                f"{join_with_commas(absent_names, 8)}"
             )
             atlas_settings["notes"].append(absence_note)
     if annot is None and labels is not None:
@@ -619,7 +619,7 @@ def _note_non_grey_matter(
         return []
     message = (
         f"{len(non_grey_names)} of the {len(region_names)} names are of white "
-        f"matter, fluid or unknown tissue: {listed(non_grey_names, 5)}"
+        f"matter, fluid or unknown tissue: {join_with_commas(non_grey_names, 5)}"
     )
     if image_path is not None:
         return [f"{message}. These names count as regions"]
@@ -757,8 +757,8 @@ def _check_repeated_numbers(
         if has_other_name and len(region_sides - {None}) < len(repeated_names):
             raise FileFormatError(
                 f"the number {label_number} is given to "
-                f"{listed(map(repr, repeated_names))}; expected one region for each "
-                "number, or one on each side. Keep one of these lines.",
+                f"{join_with_commas(map(repr, repeated_names))}; expected one region "
+                "for each number, or one on each side. Keep one of these lines.",
                 path=labels_path,
             )
 
@@ -814,20 +814,22 @@ def _locate_label_regions(
     if is_repeated_number.any():
         raise FileFormatError(
             "several of the regions "
-            f"{listed(region_table['name'][is_repeated_number], 8)} have the same "
-            "number; expected one name for each label. Correct the numbers.",
+            f"{join_with_commas(region_table['name'][is_repeated_number], 8)} have the "
+            "same number; expected one name for each label. Correct the numbers.",
             path=labels_name,
         )
     nameless_label_numbers = np.setdiff1d(voxel_values, [0, *label_numbers])
     if len(nameless_label_numbers):
-        unused_names_text = listed(region_table["name"][~is_region_in_image], 8)
+        unused_names_text = join_with_commas(
+            region_table["name"][~is_region_in_image], 8
+        )
         unused_note = ""
         if unused_names_text:
             unused_note = f"; the image does not contain {unused_names_text}"
         raise FileFormatError(
             f"{option_text('labels')} has no name for "
-            f"{listed(map('{:.9g}'.format, nameless_label_numbers), 8)}. The file "
-            f"contains names for the labels {label_numbers.min():g} to "
+            f"{join_with_commas(map('{:.9g}'.format, nameless_label_numbers), 8)}. The "
+            f"file contains names for the labels {label_numbers.min():g} to "
             f"{label_numbers.max():g} (a "
             f"list without numbers is numbered from 1){unused_note}. Add one line for "
             "each missing label, or set these voxels to 0.",
@@ -867,9 +869,10 @@ def _check_coordinates_match_image(
             f"the coordinates x, y, z of {len(distant_region_texts)} of "
             f"{len(region_table)} regions are more than {_MAX_DISTANCE} mm from the "
             f"centres of these regions in {image_name}: "
-            f"{listed(distant_region_texts, 3)}. Names or numbers may have been "
-            "swapped, or the table may belong to another image. Correct the table, or "
-            "remove x, y and z to use the centres of the regions in the image.",
+            f"{join_with_commas(distant_region_texts, 3)}. Names or numbers may have "
+            "been swapped, or the table may belong to another image. Correct the "
+            "table, or remove x, y and z to use the centres of the regions in the "
+            "image.",
             path=labels_name,
         )
 
@@ -920,7 +923,7 @@ def _add_surface_columns(
     if len(off_surface_names):
         absence_note = (
             "regions that are not in the annotation have no surface: "
-            f"{listed(off_surface_names, 8)}"
+            f"{join_with_commas(off_surface_names, 8)}"
         )
         atlas_settings["notes"].append(absence_note)
     if "structure" not in region_table:

@@ -36,7 +36,12 @@ from nibabel.affines import apply_affine, voxel_sizes
 from scipy.spatial import cKDTree
 
 from brainlsap.atlas import Atlas, load_atlas
-from brainlsap.exceptions import FileFormatError, check_at_least, check_choice, reading
+from brainlsap.exceptions import (
+    FileFormatError,
+    check_at_least,
+    check_choice,
+    convert_reading_errors,
+)
 from brainlsap.images.parcellation import (
     NON_ATLAS_NODES,
     LabelImage,
@@ -119,7 +124,7 @@ def read_streamlines(path: str | Path) -> Iterator[StreamlineBlock]:
             f"{Path(path).suffix}.",
             path=path,
         )
-    with reading(path, "a tractogram"):
+    with convert_reading_errors(path, "a tractogram"):
         for points, start_rows, stop_rows in TRACTOGRAM_FORMATS[file_suffix](
             Path(path)
         ):
@@ -138,7 +143,7 @@ def read_reference_grid(path: str | Path) -> ImageGrid | None:
     lower_name = str(path).lower()
     if not lower_name.endswith((".trk", ".trk.gz", ".trx")):
         return None
-    with reading(path, "a tractogram"):
+    with convert_reading_errors(path, "a tractogram"):
         header_voxel_sizes_mm = None
         if lower_name.endswith(".trx"):
             with zipfile.ZipFile(path) as trx_archive:
@@ -313,7 +318,7 @@ def read_streamline_weights(weights: str | Path | np.ndarray) -> np.ndarray:
     """Read one weight per streamline, for example the text of MRtrix's `tcksift2`."""
     is_file = isinstance(weights, str | Path)
     source_text = str(weights) if is_file else "streamline_weights"
-    with reading(source_text, "one number for each streamline"):
+    with convert_reading_errors(source_text, "one number for each streamline"):
         weight_values = np.loadtxt(source_text) if is_file else np.asarray(weights)
         weight_values = weight_values.astype(np.float64).ravel()
         is_valid_weight = (weight_values >= 0) & (weight_values < np.inf)

@@ -13,7 +13,7 @@ import numpy as np
 from nibabel.affines import apply_affine, from_matvec, voxel_sizes
 from scipy import ndimage
 
-from brainlsap.exceptions import FileFormatError, ParameterError, reading
+from brainlsap.exceptions import FileFormatError, ParameterError, convert_reading_errors
 from brainlsap.text import option_text
 
 # Values of `space-` in file names that mean the participant's own anatomical image.
@@ -179,7 +179,9 @@ def read_volume(path: str | Path) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return the voxels of an image (scaled by its header), its affine and header."""
     import nibabel
 
-    with reading(path, "an image (MRtrix's mrconvert converts .mif to .nii)"):
+    with convert_reading_errors(
+        path, "an image (MRtrix's mrconvert converts .mif to .nii)"
+    ):
         image: Any = nibabel.load(path)
         affine = np.asarray(image.affine, dtype=np.float64)
         if not _is_invertible(affine):
@@ -200,7 +202,7 @@ def read_image_grid(path: str | Path) -> ImageGrid:
     """Return the size and affine of an image without reading its voxels."""
     import nibabel
 
-    with reading(path, "an image"):
+    with convert_reading_errors(path, "an image"):
         image: Any = nibabel.load(path)
         affine = np.asarray(image.affine, dtype=np.float64)
         return ImageGrid(tuple(image.shape[:3]), affine)
@@ -244,7 +246,7 @@ def _read_registration_matrix(
     expected_format = (
         f"a linear registration ({file_format} or FSL; needs brainlsap[tract])"
     )
-    with reading(path, expected_format):
+    with convert_reading_errors(path, expected_format):
         from nitransforms.linear import load
 
         with suppress(ValueError):  # files of ITK hold words or bytes

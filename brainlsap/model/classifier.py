@@ -29,7 +29,7 @@ from brainlsap.model.settings import (
     EVIDENCE,
     RARE_SETTINGS,
     Settings,
-    resolve_kernel,
+    resolve_kernel_settings,
     resolve_settings,
 )
 from brainlsap.model.training import (
@@ -42,7 +42,7 @@ from brainlsap.model.training import (
     mix_logits,
     restore_snapshots,
     select_usable_runs,
-    train_starts,
+    train_validated_runs,
 )
 
 # Minimum training balanced accuracy, as a fraction of the way from chance to 1 (0.36
@@ -145,14 +145,14 @@ class GraphClassifier(PackedClassifier):
         check_at_least("n_threads", self.n_threads, 1)
         _check_seed(self.random_state)
         classes = getattr(self, "classes", None)
-        class_codes = self._learn_classes(y, len(X), classes, network_settings.head)
+        class_codes = self._learn_class_codes(y, len(X), classes, network_settings.head)
         is_balanced = network_settings.class_weight == "balanced"
         self._learn_prior(y, self.class_prior, is_balanced=is_balanced)
         network_kind = NETWORKS.get(network_settings.network)
         uses_connectome = (
             network_kind is None or "connectome" not in network_kind.unused_settings
         )
-        connectomes, features = self._learn_inputs(
+        connectomes, features = self._learn_connectomes_and_features(
             X,
             groups,
             network_settings.preparation(),
@@ -193,7 +193,7 @@ class GraphClassifier(PackedClassifier):
                     ridge_logits=ridge_logits,
                     network_settings=network_settings,
                 )
-            training_runs = train_starts(
+            training_runs = train_validated_runs(
                 batch,
                 class_codes,
                 splits,
@@ -332,7 +332,7 @@ class GraphClassifier(PackedClassifier):
             "n_unhealthy": len(fault_texts),
             "failed": None,
             "warnings": [],
-            "class_prior": self._prior_share_by_class(),
+            "class_prior": self._share_by_class(),
             "settings": asdict(self.settings_),
         }
         if fault_texts:
@@ -363,7 +363,9 @@ class GraphClassifier(PackedClassifier):
         self.scales_start_ = initial_scales
         self.scales_ = self.scales_by_start_.mean(0)
         scale_paths = [
-            averaged_run.history.scales_at(_PATH_FRACTIONS, averaged_run.best_epoch)
+            averaged_run.history.interpolate_scales(
+                _PATH_FRACTIONS, averaged_run.best_epoch
+            )
             for averaged_run in averaged_runs
         ]
         self.scale_path_ = np.mean(scale_paths, axis=0)
@@ -594,7 +596,7 @@ class LSAPClassifier(GraphClassifier):
         for setting_name in value_by_rare_setting:
             check_choice("option", setting_name, RARE_SETTINGS)
         value_by_setting = self.get_params(deep=False) | value_by_rare_setting
-        return resolve_kernel(resolve_settings(self.preset, value_by_setting))
+        return resolve_kernel_settings(resolve_settings(self.preset, value_by_setting))
 
 
 @dataclass(eq=False, repr=False)

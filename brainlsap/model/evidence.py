@@ -30,7 +30,10 @@ from scipy.optimize import minimize
 
 from brainlsap.arrays import SelectedRows
 from brainlsap.graph import EXPANSIONS, Preparation, choose_degree
-from brainlsap.graph.spectral import chebyshev_nodes_and_transform, iter_polynomials
+from brainlsap.graph.spectral import (
+    chebyshev_nodes_and_transform,
+    iter_rows_and_polynomials,
+)
 from brainlsap.model.inputs import are_equal_connectomes, make_signal_key
 
 # Prior on log(ridge / n_columns), the noise-to-signal ratio: flat above log 0.3,
@@ -118,7 +121,7 @@ def diffusion_terms(
         stored_polynomials = np.empty(polynomial_shape, dtype=np.float32)
         signal_key = make_signal_key(signals, connectome_preparation)
         connectomes.polynomials = signal_key, stored_polynomials
-    for scan_slice, polynomials in iter_polynomials(
+    for scan_slice, polynomials in iter_rows_and_polynomials(
         connectomes,
         signals,
         connectome_preparation,
@@ -249,7 +252,7 @@ class LogEvidence:
         self.Xtt = np.matmul(self.X.transpose(0, 2, 1), self.t)
         self.n_contrasts = count_contrasts(self.t)
 
-    def noise_prior_excess(self, log_ridge: np.ndarray | float) -> np.ndarray:
+    def log_ridge_shortfall_of(self, log_ridge: np.ndarray | float) -> np.ndarray:
         """Return the distance of log_ridge below the bound, or 0 above the bound.
 
         Half the square of this is minus the log of the prior.
@@ -257,14 +260,16 @@ class LogEvidence:
         log_ridge_bound = LOG_NOISE_BOUND + np.log(self.n_columns)
         return np.maximum(log_ridge_bound - log_ridge, 0.0)
 
-    def column_coefficients(self, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def column_coefs_and_slopes(
+        self, scales: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return coefficients of all columns and derivatives, (n_terms, n_columns)."""
         g, dg = term_coefs_and_slopes(scales, self.B)
         g = np.repeat(g, self.n_features, axis=0).T
         dg = np.repeat(dg, self.n_features, axis=0).T
         return np.ascontiguousarray(g), np.ascontiguousarray(dg)
 
-    def standardized_columns(
+    def standardized_columns_and_slopes(
         self, scales: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Z and dZ, times the square roots of the weights, and 1 / deviation.
@@ -272,9 +277,9 @@ class LogEvidence:
         Z and dZ are (n_scans, n_columns). The deviations (n_columns,) are the standard
         deviations of the columns before they are standardised.
         """
-        g, dg = self.column_coefficients(scales)
+        g, dg = self.column_coefs_and_slopes(scales)
         Z = np.einsum("rnd,rd->nd", self.X, g)
-        inverse_sd = invert_sd((Z**2).sum(0) / self.n_people)
+        inverse_sd = compute_inverse_sds((Z**2).sum(0) / self.n_people)
         Z, dZ = Z * inverse_sd, np.einsum("rnd,rd->nd", self.X, dg) * inverse_sd
         # For z = x / sd, dz = dx / sd - z d(log sd), and d(log sd) = z'dx / (n sd).
         return Z, dZ - Z * ((Z * dZ).sum(0) / self.n_people), inverse_sd
@@ -282,10 +287,10 @@ class LogEvidence:
     def moments(self, scales: np.ndarray, needs_curvature: bool = False) -> Moments:
         """Return Z'Z, (dZ)'Z, Z't, (dZ)'t and, if `needs_curvature`, (dZ)'dZ."""
         if self.gram is None:
-            Z, dZ, _ = self.standardized_columns(scales)
+            Z, dZ, _ = self.standardized_columns_and_slopes(scales)
             dZtdZ = dZ.T @ dZ if needs_curvature else None
             return Moments(Z.T @ Z, dZ.T @ Z, Z.T @ self.t, dZ.T @ self.t, dZtdZ)
-        g, dg = self.column_coefficients(scales)
+        g, dg = self.column_coefs_and_slopes(scales)
         # Each region's two combinations of terms, times all terms of all columns: the
         # Gram matrix, which fills no cache, is read once. (column, 2, term, column)
         n_terms = len(g)
@@ -295,7 +300,7 @@ class LogEvidence:
         )
         combined_gram = combined_gram.reshape(self.n_columns, 2, n_terms, -1)
         ZtZ, dZtZ = np.einsum("dkem,em->kdm", combined_gram, g)
-        inverse_sd = invert_sd(np.diag(ZtZ) / self.n_people)
+        inverse_sd = compute_inverse_sds(np.diag(ZtZ) / self.n_people)
         # For z = x / sd, dz = dx / sd - z d(log sd).
         log_sd_slope = np.diag(dZtZ) * inverse_sd**2 / self.n_people
         inverse_sd_products = np.outer(inverse_sd, inverse_sd)
@@ -318,7 +323,7 @@ class LogEvidence:
         """Return minus the log evidence, and its derivatives in scales and ridge."""
         k, n_columns = self.n_contrasts, self.n_columns
         if self.gram is None:
-            Z, dZ, _ = self.standardized_columns(scales)
+            Z, dZ, _ = self.standardized_columns_and_slopes(scales)
             K = Z @ Z.T / ridge + np.eye(len(Z))
             cholesky_factor = cho_factor(K, lower=True)
             K_inverse = cho_solve(cholesky_factor, np.eye(len(K)))
@@ -409,7 +414,7 @@ def class_targets(class_codes: np.ndarray, is_ordered: bool) -> np.ndarray:
     return (class_codes[:, None] == np.unique(class_codes)).astype(float)
 
 
-def invert_sd(variances: np.ndarray) -> np.ndarray:
+def compute_inverse_sds(variances: np.ndarray) -> np.ndarray:
     """Return 1 / sqrt(variance), or 0 for columns that do not vary."""
     max_variance = max(float(variances.max(initial=0.0)), 1e-300)
     is_constant_column = variances <= 1e-12 * max_variance
@@ -455,13 +460,13 @@ class _ScalePosterior:
         """Return the log scales of all regions, within their limits."""
         return np.clip(x[1] + scale_spread * x[2:], *self.log_scale_limits)
 
-    def evaluate_without_network(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+    def compute_own_value_and_slope(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the value of the model without a network, and its slope."""
         zero_scales = np.zeros(self.n_rois)
         negative_log_evidence, _, ridge_slope = self.evidence(
             zero_scales, float(np.exp(x[0]))
         )
-        log_ridge_shortfall = self.evidence.noise_prior_excess(x[0])
+        log_ridge_shortfall = self.evidence.log_ridge_shortfall_of(x[0])
         return negative_log_evidence + float(
             log_ridge_shortfall**2
         ) / 2, ridge_slope * np.exp(x) - log_ridge_shortfall
@@ -479,7 +484,7 @@ class _ScalePosterior:
             * scales
             * ((lowest_log_scale < log_scales) & (log_scales < highest_log_scale))
         )
-        log_ridge_shortfall = self.evidence.noise_prior_excess(x[0])
+        log_ridge_shortfall = self.evidence.log_ridge_shortfall_of(x[0])
         negative_log_posterior += (
             (x[1] / COMMON_SD) ** 2 + (x[2:] ** 2).sum() + log_ridge_shortfall**2
         ) / 2
@@ -568,7 +573,7 @@ def fit_nested_models(
     n_rois = evidence.n_rois
     zero_deviations = np.zeros(n_rois)
     minimization_result = minimize(
-        scale_posterior.evaluate_without_network,
+        scale_posterior.compute_own_value_and_slope,
         [np.log(evidence.n_people)],
         jac=True,
         bounds=[scale_posterior.log_ridge_limits],

@@ -20,12 +20,16 @@ from brainlsap.arrays import (
     check_connectomes,
     check_features,
     fill_masked_values,
-    unpack,
+    unpack_connectomes_and_features,
 )
 from brainlsap.class_prior import ClassPriorMixin
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation
-from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch, iter_polynomials
+from brainlsap.graph.spectral import (
+    ChebyshevSeries,
+    GraphBatch,
+    iter_rows_and_polynomials,
+)
 from brainlsap.model.network import (
     GRAPHS_AT_ONCE,
     NETWORKS,
@@ -33,7 +37,7 @@ from brainlsap.model.network import (
     DenseGraphs,
 )
 from brainlsap.model.settings import Settings
-from brainlsap.text import count, option_name, option_text
+from brainlsap.text import count_text, option_name, option_text
 
 # Clip standardised features here: their squares must fit in float32.
 _MAX_Z_SCORE = 1e6
@@ -56,9 +60,9 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         """
         # Compute this first: it raises NotFittedError if the model is not fitted.
         class_probabilities = self.predict_proba(X)
-        return self.classes_[self.choose_classes(class_probabilities)]
+        return self.classes_[self.choose_class_indices(class_probabilities)]
 
-    def _learn_classes(
+    def _learn_class_codes(
         self,
         y: np.ndarray,
         n_scans: int,
@@ -75,7 +79,7 @@ class PackedClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         self.classes_ = np.sort(self.stages_)
         return class_codes
 
-    def _learn_inputs(
+    def _learn_connectomes_and_features(
         self,
         X: np.ndarray,
         groups: np.ndarray,
@@ -144,15 +148,15 @@ def check_and_unpack_scans(
     has_checked_connectomes = isinstance(X, PackedScans)
     if X.ndim == 3 and X.dtype.kind != "f":
         X = X.astype(np.float64)
-    connectomes, features = unpack(X)
+    connectomes, features = unpack_connectomes_and_features(X)
     if len(X) == 0:
         raise ParameterError("X contains no scan.")
     if expected_shape is not None and features.shape[1:] != expected_shape:
         raise ParameterError(
-            f"X must have {count(expected_shape[0], 'region')} and "
-            f"{count(expected_shape[1], 'feature')}, as in the fit; got "
-            f"{count(features.shape[1], 'region')} and "
-            f"{count(features.shape[2], 'feature')}."
+            f"X must have {count_text(expected_shape[0], 'region')} and "
+            f"{count_text(expected_shape[1], 'feature')}, as in the fit; got "
+            f"{count_text(features.shape[1], 'region')} and "
+            f"{count_text(features.shape[2], 'feature')}."
         )
     if not has_checked_connectomes:
         check_connectomes(connectomes)
@@ -183,8 +187,8 @@ def order_classes_and_codes(
         )
     if (is_missing_label := pd.isna(y)).any():
         raise ParameterError(
-            f"y has no label for {count(is_missing_label.sum(), 'scan')} (NaN, None or "
-            "masked). Leave these scans out."
+            f"y has no label for {count_text(is_missing_label.sum(), 'scan')} (NaN, "
+            "None or masked). Leave these scans out."
         )
     present_classes, class_codes = np.unique(y, return_inverse=True)
     if len(present_classes) < 2:
@@ -299,7 +303,7 @@ class InputScaler:
 def are_equal_connectomes(connectomes: np.ndarray | SelectedRows) -> bool:
     """Return whether all connectomes are the same; the first that differs ends it."""
     if isinstance(connectomes, SelectedRows):
-        return connectomes.are_equal()
+        return connectomes.are_rows_equal()
     first_connectome = connectomes[0]
     return connectomes.strides[0] == 0 or all(
         np.array_equal(connectome, first_connectome) for connectome in connectomes
@@ -407,7 +411,7 @@ def _compute_signal_terms(
     signal_terms = torch.empty(
         chebyshev_series.order + 1, *signals.shape, dtype=chebyshev_series.dtype
     )
-    for scan_slice, polynomials in iter_polynomials(
+    for scan_slice, polynomials in iter_rows_and_polynomials(
         connectomes,
         signals,
         connectome_preparation,

@@ -212,14 +212,14 @@ def _add_self_loops(W: np.ndarray) -> Tensor:
     return torch.from_numpy(W / weight_divisors[:, None, None] + np.eye(W.shape[-1]))
 
 
-def _normalize_symmetric(A: Tensor) -> Tensor:
+def _normalize_symmetrically(A: Tensor) -> Tensor:
     inverse_sqrt_degrees = A.sum(-1).rsqrt()
     return inverse_sqrt_degrees[:, :, None] * A * inverse_sqrt_degrees[:, None, :]
 
 
 def gcn_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
     """Return :math:`D^{-1/2} (W + I) D^{-1/2}` (Kipf and Welling 2017)."""
-    return (_normalize_symmetric(_add_self_loops(W)),)
+    return (_normalize_symmetrically(_add_self_loops(W)),)
 
 
 def gdc_graphs(
@@ -236,7 +236,7 @@ def gdc_graphs(
     The largest entries of each column are kept and summed to 1; symmetrised and
     normalised again, as an undirected GCN takes it.
     """
-    T = _normalize_symmetric(_add_self_loops(W))
+    T = _normalize_symmetrically(_add_self_loops(W))
     S = teleport_probability * torch.linalg.inv(
         torch.eye(T.shape[-1]) - (1 - teleport_probability) * T
     )
@@ -247,7 +247,7 @@ def gdc_graphs(
         1, neighbour_indices, S.gather(1, neighbour_indices)
     )
     S = S / S.sum(1, keepdim=True)
-    return (_normalize_symmetric((S + S.mT) / 2),)
+    return (_normalize_symmetrically((S + S.mT) / 2),)
 
 
 def gat_graphs(W: np.ndarray, scale: float = 0.0) -> tuple[Tensor, ...]:  # noqa: ARG001
@@ -348,7 +348,7 @@ NETWORKS: dict[str, NetworkKind] = {
 """Networks to compare LSAP with, by name. Add an entry for a new network."""
 
 
-def drop(x: Tensor, dropout_rate: float, is_training: bool) -> Tensor:
+def drop_random_entries(x: Tensor, dropout_rate: float, is_training: bool) -> Tensor:
     """Set a random share of the entries to 0, and scale up the rest to match.
 
     PyTorch's dropout draws a number for every entry, which takes a seventh of an epoch
@@ -447,7 +447,7 @@ class RegionStandardizer(nn.Module):
 
     Diffused features shrink as the scale grows; without this the read-out sees
     numbers of another size at every step, and its ReLUs die. While training, the
-    batch's own statistics are used; for prediction, those that :meth:`remember`
+    batch's own statistics are used; for prediction, those that :meth:`store_statistics`
     stored last (running means would lag behind a moving scale). A region that does
     not vary gives 0.
     """
@@ -464,16 +464,16 @@ class RegionStandardizer(nn.Module):
         """Standardise signals of shape `(n_items, n_rois, n_channels)`."""
         if self.training:
             return _Standardize.apply(Z)  # type: ignore[no-any-return]
-        return (Z - self.mean) * _invert_sd(self.mean, self.deviation)
+        return (Z - self.mean) * _compute_inverse_sd(self.mean, self.deviation)
 
     @torch.no_grad()
-    def remember(self, Z: Tensor) -> None:
+    def store_statistics(self, Z: Tensor) -> None:
         """Store the statistics of these signals for prediction."""
         self.mean = Z.mean(0)
         self.deviation = (Z - self.mean).square_().mean(0).sqrt_()
 
 
-def _invert_sd(feature_means: Tensor, feature_sds: Tensor) -> Tensor:
+def _compute_inverse_sd(feature_means: Tensor, feature_sds: Tensor) -> Tensor:
     return torch.where(
         feature_sds > 1e-6 * (1 + feature_means.abs()), 1 / feature_sds, 0.0
     )
@@ -486,7 +486,7 @@ class _Standardize(torch.autograd.Function):
     def forward(ctx: Any, Z: Tensor) -> Tensor:
         feature_means = Z.mean(0)
         standardized_features = Z - feature_means
-        inverse_sd_by_region = _invert_sd(
+        inverse_sd_by_region = _compute_inverse_sd(
             feature_means, standardized_features.square().mean(0).sqrt_()
         )
         ctx.save_for_backward(
@@ -537,7 +537,7 @@ class _ReadRegions(torch.autograd.Function):
             if stored_means_and_sds is None
             else stored_means_and_sds
         )
-        inverse_sds = _invert_sd(means, sds)
+        inverse_sds = _compute_inverse_sd(means, sds)
         needs_slope = ctx.needs_input_grad[0]
         # Rows of every region: standardised channels, ones, and slopes of the channels.
         rows = region_terms.diffuse(
@@ -721,7 +721,9 @@ class GraphNetwork(nn.Module):
         else:
             readout_activations = self._compute_readout_units(batch)
         # the paper's supplement puts a ReLU on the logits; its authors' code does not
-        logits = self.output(drop(readout_activations, self.dropout, self.training))
+        logits = self.output(
+            drop_random_entries(readout_activations, self.dropout, self.training)
+        )
         logits = ordinal_log_probabilities(logits) if self.ordinal else logits
         return logits if batch.offset is None else logits + batch.offset
 
@@ -735,7 +737,7 @@ class GraphNetwork(nn.Module):
         if len(self.mix):
             H = self._apply_linear_relu(Z, -1)
         else:  # the unchanged features
-            H = drop(Z, self.dropout, self.training)
+            H = drop_random_entries(Z, self.dropout, self.training)
         return torch.relu(self.readout(H.flatten(1)))
 
     def _compute_one_layer_readout(self, batch: Any) -> Tensor:
@@ -801,7 +803,7 @@ class GraphNetwork(nn.Module):
                 H = self._apply_linear_relu(Z, layer_index - 1)
             Z = batch.propagate(self.heat or self.layers[layer_index], H)
             if stores_statistics:
-                standardizer.remember(Z)  # type: ignore[operator]
+                standardizer.store_statistics(Z)  # type: ignore[operator]
             Z = standardizer(Z)
         return Z
 

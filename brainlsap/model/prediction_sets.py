@@ -50,8 +50,9 @@ def fit_prediction_sets(
     Returns
     -------
     dict
-        As JSON allows, for :func:`predict_sets`: `classes` in order of stage, and for
-        each `centers`, `quantiles` (None where it has too few people) and `n_people`.
+        As JSON allows, for :func:`predict_set_membership`: `classes` in order of stage,
+        and for each `centers`, `quantiles` (None where it has too few people) and
+        `n_people`.
     """
     class_codes = pd.Index(model.stages_).get_indexer(np.asarray(y))
     person_codes = pd.factorize(np.asarray(groups))[0]
@@ -124,7 +125,7 @@ def rebalance_scores(
     return left_out_scores + (target_sums / (n_people - person_weights))[person_codes]
 
 
-def predict_sets(
+def predict_set_membership(
     model: LSAPRidgeClassifier,
     prediction_set_record: Mapping[str, Any],
     decision_scores: np.ndarray,

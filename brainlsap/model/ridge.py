@@ -154,7 +154,7 @@ class LSAPRidgeClassifier(PackedClassifier):
             check_choice("scales", classifier.scales, ("auto", *NESTED_MODELS))
         check_at_least("n_draws", self.n_draws, 0)
         check_at_least("max_scale", self.max_scale, 0.1)
-        class_codes = self._learn_classes(y, len(X), self.classes)
+        class_codes = self._learn_class_codes(y, len(X), self.classes)
         participant_ids = check_groups(groups, len(X), "the left-out scores")
         self._learn_prior(y, self.class_prior, is_balanced=True)
         uses_connectome = any(classifier.scales != "none" for classifier in classifiers)
@@ -210,10 +210,10 @@ class LSAPRidgeClassifier(PackedClassifier):
                 "spread": scale_fit.spread,
                 "ridge": scale_fit.ridge,
                 "ordered": is_ordered,
-                "class_prior": self._prior_share_by_class(),
+                "class_prior": self._share_by_class(),
             }
             left_out_scores, classifier.coefficients_, classifier.intercept_ = (
-                _fit_ridge(evidence, scale_fit, person_codes)
+                _fit_left_out_scores_and_coefs(evidence, scale_fit, person_codes)
             )
             classifier.left_out_scores_ = left_out_scores
             classifier.means_, classifier.precision_ = _fit_class_means_and_precision(
@@ -228,7 +228,7 @@ class LSAPRidgeClassifier(PackedClassifier):
         connectome_preparation = Preparation(
             self.threshold, self.weights, self.connectome or "own"
         )
-        connectomes, features = self._learn_inputs(
+        connectomes, features = self._learn_connectomes_and_features(
             X,
             participant_ids,
             connectome_preparation,
@@ -405,7 +405,7 @@ def _choose_model_name(log_evidence_by_model: dict[str, float]) -> str:
     return accepted_model_name
 
 
-def _fit_ridge(
+def _fit_left_out_scores_and_coefs(
     evidence: LogEvidence, scale_fit: ScaleFit, person_codes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return left-out scores of every scan, coefficients of terms, and intercept.
@@ -413,7 +413,7 @@ def _fit_ridge(
     Those of a person g are t_g - (I - H_gg)^-1 (t - H t)_g with the hat matrix H of the
     fit, which includes the intercept. Rows are multiplied by root weights.
     """
-    Z, _, inverse_sd = evidence.standardized_columns(scale_fit.scales)
+    Z, _, inverse_sd = evidence.standardized_columns_and_slopes(scale_fit.scales)
     M_inverse = np.linalg.inv(Z.T @ Z + scale_fit.ridge * np.eye(Z.shape[1]))
     smoother = Z @ M_inverse
     w = smoother.T @ evidence.t
@@ -443,7 +443,7 @@ def _fit_ridge(
     left_out_scores = (
         evidence.t - left_out_residuals
     ) / root_weights + evidence.target_means
-    g, _ = evidence.column_coefficients(scale_fit.scales)
+    g, _ = evidence.column_coefs_and_slopes(scale_fit.scales)
     coefficients = (g * inverse_sd)[:, :, None] * w
     column_means = np.tensordot(evidence.term_means, coefficients, ((0, 1), (0, 1)))
     return left_out_scores, coefficients, evidence.target_means - column_means

@@ -33,7 +33,7 @@ from brainlsap.model.evidence import (
     MIN_SCALE,
     LogEvidence,
     ScaleFit,
-    invert_sd,
+    compute_inverse_sds,
     term_coefs_and_slopes,
 )
 
@@ -64,7 +64,7 @@ def sample_scales(
     scale_sampler = ScaleSampler(evidence, initial_fit, max_scale, rng)
     density_draws, log_ridge_draws, spread_draws = [], [], []
     for _ in range(n_draws // _DRAWS_PER_BURN_IN_SWEEP + n_draws):
-        density_draws.append(scale_sampler.sweep())
+        density_draws.append(scale_sampler.draw_sweep_densities())
         log_ridge_draws.append(scale_sampler.log_ridge)
         spread_draws.append(scale_sampler.spread)
     scale_density = np.mean(density_draws[-n_draws:], axis=0)
@@ -154,7 +154,7 @@ class ScaleSampler:
             if evidence.gram is None:
                 region_terms = np.ascontiguousarray(evidence.X[:, :, region_slice])
                 self._region_terms.append(region_terms)
-            region_coefs, diagonal_block = _compute_coefs_on_grid(
+            region_coefs, diagonal_block = _compute_grid_coefs_and_products(
                 evidence, region_slice, term_coefs_on_grid
             )
             region_coefs_on_grid = np.einsum(
@@ -180,9 +180,9 @@ class ScaleSampler:
     def set_scales(self, grid_indices: np.ndarray) -> None:
         """Move to these scales."""
         self.grid_indices = grid_indices
-        self.g, self.ZtZ, self.Ztt = self.moments_at(grid_indices)
+        self.g, self.ZtZ, self.Ztt = self.compute_coefs_and_products(grid_indices)
 
-    def moments_at(
+    def compute_coefs_and_products(
         self, grid_indices: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the coefficients of all columns, Z'Z and Z't at these scales."""
@@ -199,7 +199,7 @@ class ScaleSampler:
             evidence_moments.Ztt,
         )
 
-    def sweep(self) -> np.ndarray:
+    def draw_sweep_densities(self) -> np.ndarray:
         """Draw everything once; return the conditional densities (n_rois, n_grid)."""
         n_rois = self.evidence.n_rois
         self.draw_ridge()
@@ -213,7 +213,7 @@ class ScaleSampler:
         self.draw_log_common_scale(log_scales)
         self.draw_spread(log_scales)
         for shift_sd in _SHIFT_SDS:
-            log_scales = self.move_jointly(log_scales, shift_sd)
+            log_scales = self.move_log_scales_jointly(log_scales, shift_sd)
         return conditional_densities
 
     def draw_ridge(self) -> None:
@@ -234,8 +234,8 @@ class ScaleSampler:
         log_likelihood = (
             -self._half_dof * np.log(rss_values) - 0.5 * n_contrasts * log_dets
         )
-        log_ridge_shortfalls = self.evidence.noise_prior_excess(self.log_ridge_grid)
-        grid_position, _ = draw_index_and_density(
+        log_ridge_shortfalls = self.evidence.log_ridge_shortfall_of(self.log_ridge_grid)
+        grid_position, _ = draw_index_and_probabilities(
             log_likelihood - log_ridge_shortfalls**2 / 2, self.rng
         )
         self.log_ridge = self.log_ridge_grid[grid_position]
@@ -248,7 +248,9 @@ class ScaleSampler:
             for region_block in self._diagonal_blocks
         ]
         standard_edges = (self.cell_edges - self.log_common) / self.spread
-        self._log_prior = log_normal_mass(standard_edges[:-1], standard_edges[1:])
+        self._log_prior = log_interval_probability(
+            standard_edges[:-1], standard_edges[1:]
+        )
 
     def update_region_scale(self, p: int, Z: Any) -> np.ndarray:
         """Draw the scale of region p given all others; return its density on the grid.
@@ -300,7 +302,7 @@ class ScaleSampler:
         rss = evidence.ttt - row_products[-k:, -k:].trace() - rss_reduction
         log_density = self._log_prior - self._half_dof * np.log(rss)
         log_density -= 0.5 * evidence.n_contrasts * log_det
-        a, scale_density = draw_index_and_density(log_density, self.rng)
+        a, scale_density = draw_index_and_probabilities(log_density, self.rng)
         # move to the drawn scale
         self.grid_indices[p], self.g[:, region_slice] = a, region_coefs[a]
         if Z is not None:
@@ -371,12 +373,14 @@ class ScaleSampler:
         sum_of_squares = ((log_scales - self.log_common) ** 2).sum()
         log_density = (1 - len(log_scales)) * np.log(spread_grid)
         log_density -= sum_of_squares / spread_grid**2 / 2
-        grid_position, _ = draw_index_and_density(
+        grid_position, _ = draw_index_and_probabilities(
             log_density - spread_grid**2 / 2, self.rng
         )
         self.spread = spread_grid[grid_position]
 
-    def move_jointly(self, log_scales: np.ndarray, shift_sd: float) -> np.ndarray:
+    def move_log_scales_jointly(
+        self, log_scales: np.ndarray, shift_sd: float
+    ) -> np.ndarray:
         r"""Shift and stretch all scales by a Metropolis step; return the log scales.
 
         This improves mixing where the data are uninformative. The proposal is
@@ -394,7 +398,7 @@ class ScaleSampler:
             log_scales - self.log_common
         )
         proposed_indices = self.nearest_grid_indices(proposed_log_scales)
-        g, ZtZ, Ztt = self.moments_at(proposed_indices)
+        g, ZtZ, Ztt = self.compute_coefs_and_products(proposed_indices)
         log_ratio = self.log_likelihood(ZtZ, Ztt) - self.log_likelihood(
             self.ZtZ, self.Ztt
         )
@@ -418,7 +422,7 @@ class ScaleSampler:
         return -self._half_dof * np.log(rss) - n_contrasts * half_log_det
 
 
-def _compute_coefs_on_grid(
+def _compute_grid_coefs_and_products(
     evidence: LogEvidence, region_slice: slice, term_coefs_on_grid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a region's coefficients and block of Z'Z at every scale of the grid."""
@@ -434,7 +438,7 @@ def _compute_coefs_on_grid(
         term_coefs_on_grid,
         optimize=True,
     )
-    inverse_sd = invert_sd(np.einsum("aff->af", ZtZ) / evidence.n_people)
+    inverse_sd = compute_inverse_sds(np.einsum("aff->af", ZtZ) / evidence.n_people)
     standardized_coefs = term_coefs_on_grid[:, :, None] * inverse_sd[:, None, :]
     return standardized_coefs, ZtZ * inverse_sd[:, :, None] * inverse_sd[:, None, :]
 
@@ -448,7 +452,9 @@ def _invert_with_log_dets(
     return np.linalg.inv(symmetric_blocks), np.linalg.slogdet(symmetric_blocks)[1]
 
 
-def log_normal_mass(lower_limits: np.ndarray, upper_limits: np.ndarray) -> np.ndarray:
+def log_interval_probability(
+    lower_limits: np.ndarray, upper_limits: np.ndarray
+) -> np.ndarray:
     """Return the log of the standard normal probability between two limits."""
     # Use the tail that is small: differences of values near 1 lose their digits.
     is_upper_tail = lower_limits > 0
@@ -479,7 +485,7 @@ def draw_truncated_normal(
     return np.where(is_upper_tail, -normal_draws, normal_draws)
 
 
-def draw_index_and_density(
+def draw_index_and_probabilities(
     log_density: np.ndarray, rng: np.random.Generator
 ) -> tuple[int, np.ndarray]:
     """Return a drawn position, and the probabilities of all."""

@@ -193,7 +193,7 @@ def resolve_settings(preset_name: str, value_by_setting: dict[str, Any]) -> Sett
             change_by_setting[setting_field.name] = (
                 setting_value.item() if is_numpy_scalar else setting_value
             )
-    resolved_settings = resolve_start(
+    resolved_settings = resolve_start_settings(
         replace(PRESETS[preset_name], **change_by_setting), change_by_setting
     )
     resolved_settings.preparation()
@@ -210,7 +210,7 @@ def resolve_settings(preset_name: str, value_by_setting: dict[str, Any]) -> Sett
     return resolved_settings
 
 
-def resolve_start(
+def resolve_start_settings(
     network_settings: Settings, change_by_setting: dict[str, Any]
 ) -> Settings:
     """Return settings with the start of training that follows from other settings.
@@ -256,7 +256,7 @@ def resolve_start(
     return network_settings
 
 
-def resolve_kernel(network_settings: Settings) -> Settings:
+def resolve_kernel_settings(network_settings: Settings) -> Settings:
     """Return settings with a degree and a largest scale; the kernel is accurate there.
 
     If the degree is None, take the lowest that keeps the tolerance up to `max_scale`.

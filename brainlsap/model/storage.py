@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 import brainlsap
-from brainlsap.exceptions import FileFormatError, ParameterError, reading
+from brainlsap.exceptions import FileFormatError, ParameterError, convert_reading_errors
 from brainlsap.files import replace_when_whole
 from brainlsap.graph import Preparation
 from brainlsap.model.classifier import LSAPClassifier, NetworkClassifier
@@ -226,7 +226,7 @@ def load_model(path: str | Path) -> Any:
             "and the study folder second.",
             path=path,
         )
-    with reading(path, "a whole model file, as `brainlsap fit` writes"):
+    with convert_reading_errors(path, "a whole model file, as `brainlsap fit` writes"):
         with Path(path).open("rb") as model_file:
             first_bytes = model_file.read(9)
             # The header of a model file begins at byte 8.

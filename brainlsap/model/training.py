@@ -81,7 +81,9 @@ class History:
         if heat_scale is not None:
             self.scales.append(heat_scale().detach().cpu().numpy().copy())
 
-    def scales_at(self, epoch_shares: np.ndarray, last_epoch: int) -> np.ndarray:
+    def interpolate_scales(
+        self, epoch_shares: np.ndarray, last_epoch: int
+    ) -> np.ndarray:
         """Interpolate the scales at shares of the epochs up to `last_epoch`."""
         stored_epochs = np.asarray(self.epoch, dtype=float)
         interpolation_epochs = stored_epochs[0] + epoch_shares * (
@@ -97,7 +99,7 @@ class History:
         )
 
 
-class Snapshot(NamedTuple):
+class NetworkSnapshot(NamedTuple):
     """A network at one checkpoint.
 
     `validation_logits` (n_validation_scans, n_classes) has no row without a validation
@@ -152,14 +154,14 @@ class TrainingRun:
     best_loss: float
     fault_text: str
     n_restarts: int = 0
-    snapshots: list[Snapshot] = field(default_factory=list)
+    snapshots: list[NetworkSnapshot] = field(default_factory=list)
     validation_scan_indices: np.ndarray = field(
         default_factory=lambda: np.zeros(0, dtype=int)
     )
 
 
 @contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
+def seed_generators(seed: int, device: torch.device) -> Iterator[None]:
     """Seed the generators of the CPU and of one device; put both back afterwards.
 
     Other devices' generators are left alone (`torch.manual_seed` sets them all).
@@ -216,7 +218,7 @@ def make_inner_splits(
     )
     splits: list[tuple[np.ndarray, np.ndarray]] = []
     for repeat_index in range(-(-n_starts // n_folds)):
-        scan_fold_indices = _assign_scan_folds(
+        scan_fold_indices = _draw_scan_fold_numbers(
             class_codes, person_codes, n_folds, seed + repeat_index
         )
         splits += [
@@ -234,7 +236,7 @@ def make_inner_splits(
     ]
 
 
-def _assign_scan_folds(
+def _draw_scan_fold_numbers(
     class_codes: np.ndarray, person_codes: np.ndarray, n_folds: int, seed: int
 ) -> np.ndarray:
     """Return the fold of every scan: people are whole, and classes are spread evenly.
@@ -336,8 +338,10 @@ def train_network(
     """
     for attempt_number in range(_MAX_RESTARTS + 1):
         # a stride that no other start's seed lands on
-        with seeded(seed + 1_000_003 * attempt_number, train_batch_and_codes[1].device):
-            training_run = _train_once(
+        with seed_generators(
+            seed + 1_000_003 * attempt_number, train_batch_and_codes[1].device
+        ):
+            training_run = _train_single_run(
                 make_network(),
                 train_batch_and_codes,
                 validation_batch_and_codes,
@@ -514,7 +518,7 @@ def _draw_minibatches(
             yield batch.select_items(item_indices), class_codes[item_indices]
 
 
-def _train_once(
+def _train_single_run(
     network: GraphNetwork,
     train_batch_and_codes: BatchAndCodes,
     validation_batch_and_codes: BatchAndCodes | None,
@@ -531,7 +535,7 @@ def _train_once(
         else _select_evenly_spread_scans(train_batch_and_codes)
     )
     training_history, best_state_dict = History(), network.state_dict()
-    snapshots: list[Snapshot] = []
+    snapshots: list[NetworkSnapshot] = []
     chooses_epoch = (
         validation_batch_and_codes is not None and network_settings.patience > 0
     )
@@ -552,7 +556,9 @@ def _train_once(
             )
         if network_settings.network_weight == BY_LEFT_OUT_PEOPLE:
             network_state_dict = _copy_state_dict(network)
-            snapshots.append(Snapshot(epoch, logits.cpu().numpy(), network_state_dict))
+            snapshots.append(
+                NetworkSnapshot(epoch, logits.cpu().numpy(), network_state_dict)
+            )
         training_history.add(epoch, loss, validation_loss, network.heat)
         if not chooses_epoch:
             best_loss, best_epoch = loss, epoch
@@ -570,7 +576,7 @@ def _train_once(
     if chooses_epoch:
         network.load_state_dict(best_state_dict)
     fault_text = (
-        _describe_fault(
+        _training_fault_text(
             network, train_batch_and_codes, training_accuracy, network_settings
         )
         if training_history.epoch
@@ -619,7 +625,7 @@ def _compute_training_accuracy(
     )
 
 
-def _describe_fault(
+def _training_fault_text(
     network: GraphNetwork,
     train_batch_and_codes: BatchAndCodes,
     training_accuracy: float,
@@ -670,7 +676,7 @@ def _make_loss_function(
     return nn.CrossEntropyLoss(weight=class_weights)
 
 
-def train_starts(
+def train_validated_runs(
     batch: Batch,
     class_codes: np.ndarray,
     splits: list[tuple[np.ndarray, np.ndarray]],
@@ -807,7 +813,7 @@ def make_network_choice(
     for step_index in step_numbers:
         logits = np.concatenate(
             [
-                _get_snapshot(training_run, step_index).validation_logits
+                _get_network_snapshot(training_run, step_index).validation_logits
                 for training_run in training_runs
             ]
         ).astype(np.float64)
@@ -919,13 +925,15 @@ def restore_snapshots(
 ) -> None:
     """Put every network back to a snapshot, with the statistics of all scans."""
     for training_run in training_runs:
-        snapshot = _get_snapshot(training_run, snapshot_index)
+        snapshot = _get_network_snapshot(training_run, snapshot_index)
         training_run.network.load_state_dict(snapshot.state)
         training_run.network.remember_statistics(batch)
         training_run.best_epoch = snapshot.epoch
 
 
-def _get_snapshot(training_run: TrainingRun, snapshot_index: int) -> Snapshot:
+def _get_network_snapshot(
+    training_run: TrainingRun, snapshot_index: int
+) -> NetworkSnapshot:
     """Return a snapshot of a run, its last if it stopped before."""
     return training_run.snapshots[min(snapshot_index, len(training_run.snapshots) - 1)]
 

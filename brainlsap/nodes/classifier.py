@@ -25,21 +25,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from brainlsap.exceptions import ParameterError, check_choice, reading
+from brainlsap.exceptions import ParameterError, check_choice, convert_reading_errors
 from brainlsap.files import replace_when_whole
 from brainlsap.graph import decompose, diffuse_recurrence, normalized_laplacian
 from brainlsap.graph.laplacian import make_csr_tensor
-from brainlsap.model.network import HeatScale, drop
-from brainlsap.model.training import Adam, seeded
+from brainlsap.model.network import HeatScale, drop_random_entries
+from brainlsap.model.training import Adam, seed_generators
 from brainlsap.nodes.graphs import (
     NODE_MODELS,
     NodeGraph,
     NodeSettings,
     make_node_split,
     resolve_node_settings,
-    resolve_variant,
+    resolve_scale_method_name,
 )
-from brainlsap.text import count, option_name
+from brainlsap.text import count_text, option_name
 
 # One-entry cache of what takes minutes to compute from a graph, keyed by function and
 # graph; the seeds of a run share it.
@@ -80,8 +80,8 @@ class ConstantMatrix(nn.Module):
     def forward(self, H: Tensor, dropout: float = 0.0) -> Tensor:
         """Return the matrix times `H`; a share of its entries is dropped."""
         if self.is_dense:
-            return drop(self.X, dropout, is_training=True) @ H
-        dropout_values = drop(self.X.values(), dropout, is_training=True)
+            return drop_random_entries(self.X, dropout, is_training=True) @ H
+        dropout_values = drop_random_entries(self.X.values(), dropout, is_training=True)
         return _SparseProduct.apply(dropout_values, H, self)  # type: ignore[no-any-return]
 
 
@@ -253,7 +253,7 @@ class NodeNetwork(nn.Module):
 
     def drop_channels(self, H: Tensor) -> Tensor:
         """Return channels, some dropped while training."""
-        return drop(H, self.settings.dropout, self.training)
+        return drop_random_entries(H, self.settings.dropout, self.training)
 
 
 def draw_weights(n_inputs: int, n_outputs: int) -> nn.Parameter:
@@ -375,7 +375,7 @@ class Attention(nn.Module):
         weight_sums = torch.zeros_like(target_scores).index_add(
             0, target_node_indices, attention_weights
         )
-        attention_weights = drop(
+        attention_weights = drop_random_entries(
             attention_weights / weight_sums[target_node_indices],
             self.rate,
             self.training,
@@ -584,11 +584,11 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
             )
         device = torch.device(self.device)
         self.classes_, labelled_training_nodes, labelled_validation_nodes = (
-            read_labelled_nodes(graph, train, validation, device)
+            read_classes_and_labelled_nodes(graph, train, validation, device)
         )
-        with seeded(self.random_state, device):
+        with seed_generators(self.random_state, device):
             network = NodeNetwork(graph, len(self.classes_), node_settings).to(device)
-            best_epoch, self.history_ = train_node_network(
+            best_epoch, self.history_ = train_to_best_epoch_and_losses(
                 network, labelled_training_nodes, labelled_validation_nodes
             )
         if not np.isfinite(self.history_["train_loss"][-1]):
@@ -626,7 +626,7 @@ class LSAPNodeClassifier(ClassifierMixin, BaseEstimator):
         return float((self.predict() == np.asarray(graph.labels))[nodes].mean())
 
 
-def read_labelled_nodes(
+def read_classes_and_labelled_nodes(
     graph: NodeGraph,
     train_indices: np.ndarray,
     validation_indices: np.ndarray | None = None,
@@ -648,7 +648,7 @@ def read_labelled_nodes(
     )
     if len(shared_node_indices):
         raise ParameterError(
-            f"{count(len(shared_node_indices), 'node', 'are')} in both train and "
+            f"{count_text(len(shared_node_indices), 'node', 'are')} in both train and "
             f"validation: {shared_node_indices[:5]}. Remove these nodes from train or "
             "from validation."
         )
@@ -659,7 +659,7 @@ def read_labelled_nodes(
     if is_unknown_label.any() or len(classes) < 2:
         raise ParameterError(
             "train must contain at least two classes, and validation must contain "
-            f"only classes of train; got {count(is_unknown_label.sum(), 'node')} "
+            f"only classes of train; got {count_text(is_unknown_label.sum(), 'node')} "
             "without a label or with a class that train does not contain. The classes "
             f"of train are {classes.tolist()}."
         )
@@ -679,7 +679,7 @@ def read_labelled_nodes(
     )
 
 
-def train_node_network(
+def train_to_best_epoch_and_losses(
     network: NodeNetwork,
     labelled_training_nodes: LabelledNodes,
     labelled_validation_nodes: Any,
@@ -871,7 +871,7 @@ def run_nodes(
     run_keys = []
     column_separator = "\t" if str(out).endswith(".tsv") else ","
     if out is not None and Path(out).is_file():
-        with reading(out, "a table that run_nodes wrote"):
+        with convert_reading_errors(out, "a table that run_nodes wrote"):
             score_table = pd.read_csv(out, sep=column_separator, keep_default_na=False)
         if not {*_ABOUT, "hash"} <= {*score_table}:
             raise ParameterError(
@@ -898,7 +898,9 @@ def run_nodes(
             NODE_MODELS[node_classifier.model],
         )
         node_split = make_node_split(graph, split, seed)
-        used_variant = resolve_variant(node_classifier.model, variant, graph.name)
+        used_variant = resolve_scale_method_name(
+            node_classifier.model, variant, graph.name
+        )
         run_keys.append(
             (graph.name, split, model_title, used_variant, options_text, seed)
         )

@@ -23,14 +23,19 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from brainlsap.exceptions import FileFormatError, SplitError, check_choice, reading
+from brainlsap.exceptions import (
+    FileFormatError,
+    SplitError,
+    check_choice,
+    convert_reading_errors,
+)
 from brainlsap.graph.kernels import find_largest_accurate_scale
 from brainlsap.model.network import NETWORKS
 from brainlsap.model.settings import (
     PAPER_DEGREES,
     HeatSettings,
     check_settings,
-    resolve_kernel,
+    resolve_kernel_settings,
 )
 from brainlsap.text import option_text
 
@@ -69,7 +74,7 @@ class NodeSettings(HeatSettings):
 _TABLES = json.loads(Path(__file__).with_name("settings.json").read_text("utf-8"))
 
 
-def _inherit_settings(settings_by_name: dict[str, Any]) -> dict[str, Any]:
+def _complete_settings_by_name(settings_by_name: dict[str, Any]) -> dict[str, Any]:
     """Return entries, each completed by the earlier one that its `like` names."""
     complete_settings_by_name: dict[str, Any] = {}
     for entry_name, value_by_setting in settings_by_name.items():
@@ -80,7 +85,7 @@ def _inherit_settings(settings_by_name: dict[str, Any]) -> dict[str, Any]:
     return complete_settings_by_name
 
 
-def _pop_network_titles(settings_by_network: dict[str, Any]) -> dict[str, str]:
+def _pop_title_by_network(settings_by_network: dict[str, Any]) -> dict[str, str]:
     """Return titles of the networks that are models, and remove them from `networks`.
 
     A network that brains are compared with, too, has its title there. One without any
@@ -96,16 +101,18 @@ def _pop_network_titles(settings_by_network: dict[str, Any]) -> dict[str, str]:
     return title_by_network
 
 
-NODE_MODELS = _pop_network_titles(_TABLES["networks"])
+NODE_MODELS = _pop_title_by_network(_TABLES["networks"])
 """Printed names of the models, as in the paper, by the names that users give."""
 NODE_DATASETS, _NETWORKS = map(
-    _inherit_settings, (_TABLES["datasets"], _TABLES["networks"])
+    _complete_settings_by_name, (_TABLES["datasets"], _TABLES["networks"])
 )
 # How LSAP's scales are learned without any label of a test node.
 VARIANTS: dict[str, dict[str, Any]] = _TABLES["variants"]
 
 
-def resolve_variant(model: str, variant_name: str = "chosen", dataset: str = "") -> str:
+def resolve_scale_method_name(
+    model: str, variant_name: str = "chosen", dataset: str = ""
+) -> str:
     """Return the method that learns a model's scales; "" without own scales."""
     if "kernel" not in _NETWORKS[model]:
         return ""
@@ -120,7 +127,7 @@ def resolve_node_settings(
     """Return the settings of a model on a data set, changed by `options` (not None)."""
     check_choice("model", model, NODE_MODELS)
     check_choice("variant", variant, (*VARIANTS, "chosen"))
-    variant = resolve_variant(model, variant, dataset)
+    variant = resolve_scale_method_name(model, variant, dataset)
     for setting_name in options:
         check_choice(
             "option",
@@ -169,7 +176,7 @@ def _complete_scale_settings(node_settings: Any) -> Any:
     )
     if node_settings.scale_mode == "frozen" and max_scale is None:
         resolved_max_scale = min(resolved_max_scale, max(initial_scale, 1e-3))
-    return resolve_kernel(
+    return resolve_kernel_settings(
         replace(
             node_settings, initial_scale=initial_scale, max_scale=resolved_max_scale
         )
@@ -371,7 +378,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 def _unpickle_arrays(pickle_path: Path) -> Any:
     """Read a pickle of arrays without running anything that is in it."""
     with (
-        reading(pickle_path, "a pickle of arrays"),
+        convert_reading_errors(pickle_path, "a pickle of arrays"),
         pickle_path.open("rb") as pickle_file,
     ):
         unpickled_object = _ArrayUnpickler(pickle_file, encoding="latin1").load()
@@ -431,7 +438,7 @@ def read_planetoid(folder: str | Path, name: str) -> NodeGraph:
         allx_one_hot_labels,
         neighbours_by_node,
     ) = (_unpickle_arrays(Path(f"{path_prefix}.{file_key}")) for file_key in file_keys)
-    with reading(f"{path_prefix}.*", "parts of one graph"):
+    with convert_reading_errors(f"{path_prefix}.*", "parts of one graph"):
         test_node_indices = np.loadtxt(f"{path_prefix}.test.index", dtype=int, ndmin=1)
         n_allx_nodes = allx_features.shape[0]
         n_train_nodes = train_features.shape[0]
@@ -524,7 +531,7 @@ def read_gnn_benchmark(path: str | Path, name: str | None = None) -> NodeGraph:
         for array_name in _CSR
     ]
     # nothing pickled is opened
-    with reading(path, "arrays of a graph"):
+    with convert_reading_errors(path, "arrays of a graph"):
         # numpy leaves its own file open where the archive is damaged
         with (
             Path(path).open("rb") as npz_file,

@@ -40,10 +40,10 @@ from brainlsap.report.brain_layout import (
     PlacedBar,
     PlacedView,
     ViewPicture,
+    compute_text_width_mm,
     is_short_label,
-    layout_figure,
+    make_figure_layout,
     make_view_picture,
-    text_width,
     wrap_text,
 )
 from brainlsap.report.figures import (
@@ -51,17 +51,17 @@ from brainlsap.report.figures import (
     MM,
     PAGE_WIDTH,
     check_width,
-    new_figure,
-    paper_style,
+    make_figure,
+    use_paper_style,
 )
 from brainlsap.report.plots import QUARTERS, label_rows, make_training_scale_table
 from brainlsap.report.regions import (
     difference_title_by_column,
     is_trend_tested,
-    significant_regions,
+    list_significant_regions,
 )
 from brainlsap.report.tables import shorten_name
-from brainlsap.text import listed
+from brainlsap.text import join_with_commas
 
 RegionValues: TypeAlias = Mapping | pd.Series | pd.DataFrame
 """A value for every region by name, or several maps of such values by title."""
@@ -213,14 +213,14 @@ def plot_regions(
     ParameterError
         If there is nothing to draw, or a value, view, limit or width cannot be used.
     """
-    max_width_mm, max_height_mm = _find_available_size_mm(width, figure)
+    max_width_mm, max_height_mm = _find_available_width_and_height(width, figure)
     atlas = load_atlas(atlas)
     map_table = make_map_table(values, atlas)
     scalar_mappables, bar_labels = _make_mappables_and_labels(
         map_table, shared_scale, cmap, vmin, vmax, colorbar_label or ""
     )
-    label_by_region = _match_region_labels(outline, atlas)
-    marked_indices = sorted(_match_region_labels(mark, atlas))
+    label_by_region = _match_label_by_region_index(outline, atlas)
+    marked_indices = sorted(_match_label_by_region_index(mark, atlas))
     if highlighted_maps is None:
         highlighted_maps = list(map_table.columns)
     legend_label_by_kind = {
@@ -236,11 +236,11 @@ def plot_regions(
     title = wrap_text(title or "", (max_width_mm - 4) * 7 / 9)
     picture_by_view: dict[str, ViewPicture] = {}
     # Axes of dots have no room for more: small numbers as 2.5, and "1e-4" below.
-    with paper_style(**{"axes.formatter.limits": (-2, 4)}):
+    with use_paper_style(**{"axes.formatter.limits": (-2, 4)}):
         if atlas.has_surfaces or is_located_region.any():
             if atlas.has_surfaces:
                 available_views, is_located_region, coverage_note = (
-                    _list_views_and_shown_regions(atlas, map_table, views)
+                    _list_views_shown_regions_and_note(atlas, map_table, views)
                 )
                 for view_name in _expand_view_names(views, available_views):
                     picture_by_view[view_name] = make_view_picture(atlas, view_name)
@@ -253,12 +253,12 @@ def plot_regions(
                 for view_name in _expand_view_names(views, list(GLASS_VIEWS)):
                     picture_by_view[view_name] = _make_glass_picture(atlas, view_name)
                 min_view_height_mm = MARKER_VIEW_SCALE * MIN_VIEW_HEIGHT
-            figure_layout = layout_figure(
+            figure_layout = make_figure_layout(
                 picture_by_view,
                 list(map_table.columns),
                 bar_labels,
                 _list_tick_texts(scalar_mappables),
-                _find_bars_with_missing_regions(
+                _flag_bars_with_missing_regions(
                     map_table, picture_by_view, len(scalar_mappables)
                 ),
                 label_by_region,
@@ -269,7 +269,7 @@ def plot_regions(
                 fills_height=figure is not None,
                 n_legend_lines=_count_legend_lines(legend_label_by_kind, max_width_mm),
             )
-            figure = figure or new_figure(figure_layout.width, figure_layout.height)
+            figure = figure or make_figure(figure_layout.width, figure_layout.height)
             _draw_layout(
                 figure,
                 figure_layout,
@@ -311,7 +311,7 @@ def plot_regions(
             )
             is_located_region = ~is_located_region
     drawing_figure: Any = figure
-    drawing_figure.note = _describe_undrawn_regions(
+    drawing_figure.note = _undrawn_regions_note(
         atlas,
         coverage_note.strip(),
         visible_indices,
@@ -323,7 +323,7 @@ def plot_regions(
     return drawing_figure
 
 
-def _find_available_size_mm(
+def _find_available_width_and_height(
     figure_width_mm: float, figure: object
 ) -> tuple[float, float]:
     """Return the width and the largest height of the drawing, in mm."""
@@ -361,20 +361,16 @@ def _make_mappables_and_labels(
         make_scalar_mappable(bar_table, *cmap_and_limits)
         for bar_table, *cmap_and_limits in zip(
             bar_tables,
-            _broadcast_to_bars("cmap", cmap, n_bars),
-            _broadcast_to_bars("vmin", vmin, n_bars),
-            _broadcast_to_bars("vmax", vmax, n_bars),
+            _list_bar_values("cmap", cmap, n_bars),
+            _list_bar_values("vmin", vmin, n_bars),
+            _list_bar_values("vmax", vmax, n_bars),
             strict=True,
         )
     ]
-    return scalar_mappables, _broadcast_to_bars(
-        "colorbar_label", colorbar_label, n_bars
-    )
+    return scalar_mappables, _list_bar_values("colorbar_label", colorbar_label, n_bars)
 
 
-def _broadcast_to_bars(
-    argument_name: str, argument_value: Any, n_bars: int
-) -> list[Any]:
+def _list_bar_values(argument_name: str, argument_value: Any, n_bars: int) -> list[Any]:
     """Return a value for every colour bar; a single value holds for all."""
     is_single_value = isinstance(argument_value, str) or not np.iterable(argument_value)
     argument_values = (
@@ -389,7 +385,7 @@ def _broadcast_to_bars(
     return argument_values
 
 
-def _match_region_labels(
+def _match_label_by_region_index(
     names_or_label_by_name: str | Sequence[str] | Mapping[str, str], atlas: Atlas
 ) -> dict[int, str]:
     """Return the labels of the regions to outline, by position; "" for none."""
@@ -403,7 +399,7 @@ def _match_region_labels(
     return dict(zip(region_indices, map(str, label_by_name.values()), strict=True))
 
 
-def _describe_undrawn_regions(
+def _undrawn_regions_note(
     atlas: Atlas,
     coverage_note: str,
     visible_indices: set[int],
@@ -428,7 +424,9 @@ def _describe_undrawn_regions(
         )
     unlocated_indices = np.flatnonzero(region_has_value & ~is_located_region).tolist()
     if len(unlocated_indices) == region_has_value.sum() > 0:
-        region_names = listed((atlas.full_names[k] for k in unlocated_indices), 5)
+        region_names = join_with_commas(
+            (atlas.full_names[k] for k in unlocated_indices), 5
+        )
         raise ParameterError(
             f"atlas {atlas.name} does not contain the positions of {region_names}."
         )
@@ -446,7 +444,7 @@ def _describe_undrawn_regions(
     return " ".join(note_texts)
 
 
-def _list_views_and_shown_regions(
+def _list_views_shown_regions_and_note(
     atlas: Atlas, map_table: pd.DataFrame, views: str | Sequence[str]
 ) -> tuple[list[str], np.ndarray, str]:
     """Return the views that there are, whether they show each region, and a note.
@@ -631,7 +629,7 @@ def plot_effects(
     )
     test_label = "corrected p < 0.05"
     marked_regions = {
-        statistic_name: significant_regions(evaluation, statistic_name, feature)
+        statistic_name: list_significant_regions(evaluation, statistic_name, feature)
         for statistic_name in ("effect", "contrast")
     }
     if map_table.shape[1] > 1:
@@ -788,7 +786,7 @@ def compute_region_rgba(
     return np.vstack([scalar_mappable.to_rgba(region_values), to_rgba(NO_REGION_COLOR)])
 
 
-def _find_bars_with_missing_regions(
+def _flag_bars_with_missing_regions(
     map_table: pd.DataFrame, picture_by_view: Mapping[str, ViewPicture], n_bars: int
 ) -> np.ndarray:
     """Return for every colour bar whether its maps show a region without a value."""
@@ -884,12 +882,14 @@ def _add_axes(
 def _list_tick_texts(scalar_mappables: Sequence[ScalarMappable]) -> list[str]:
     """Return the numbers at the ticks of all colour bars."""
     tick_texts = list[str]()
-    for tick_values, number_format in map(_choose_ticks_and_format, scalar_mappables):
+    for tick_values, number_format in map(
+        _choose_ticks_and_number_format, scalar_mappables
+    ):
         tick_texts += [number_format.format(x=tick_value) for tick_value in tick_values]
     return tick_texts
 
 
-def _choose_ticks_and_format(
+def _choose_ticks_and_number_format(
     scalar_mappable: ScalarMappable,
 ) -> tuple[Sequence[float], str]:
     """Return the ticks of a bar, and their format, with equal numbers of decimals.
@@ -916,7 +916,7 @@ def _draw_color_bar(
     axes: Any, scalar_mappable: ScalarMappable, placed_bar: PlacedBar
 ) -> None:
     """Draw a colour bar, and below it the colour of regions without a value."""
-    tick_values, number_format = _choose_ticks_and_format(scalar_mappable)
+    tick_values, number_format = _choose_ticks_and_number_format(scalar_mappable)
     axes.figure.colorbar(
         scalar_mappable,
         cax=axes,
@@ -1080,7 +1080,9 @@ def _draw_region_legend(
 def _legend_entry_widths(legend_label_by_kind: Mapping[str, str]) -> list[float]:
     """Return the width of every entry of a key, with the gap after it, in mm."""
     return [
-        SWATCH_WIDTH + max(map(text_width, entry_label.split("\n"))) + KEY_GAP
+        SWATCH_WIDTH
+        + max(map(compute_text_width_mm, entry_label.split("\n")))
+        + KEY_GAP
         for entry_label in legend_label_by_kind.values()
     ]
 
@@ -1268,7 +1270,7 @@ def _plot_dots(
     short_names = [
         shorten_name(region_name, max_letters) for region_name in shown_table.index
     ]
-    figure = figure or new_figure(
+    figure = figure or make_figure(
         figure_width_mm, 22 + 3.6 * len(short_names), layout="constrained"
     )
     axes_row = figure.subplots(

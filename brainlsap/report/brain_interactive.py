@@ -94,7 +94,7 @@ def interactive_brain(
             "color": [hex_colors[region_index] for region_index in region_indices],
             "hovertext": [hover_texts[region_index] for region_index in region_indices],
         }
-        restyle_arguments_by_map[_escape_tags(map_name)] = [
+        restyle_arguments_by_map[_text_with_escaped_tags(map_name)] = [
             surface_style,
             trace_indices,
         ]
@@ -112,7 +112,7 @@ def interactive_brain(
             menu_position = {"x": 0.01, "xanchor": "left", "y": y, "yanchor": "top"}
             button_menus.append({"buttons": menu_buttons, **menu_position})
     layout_settings = {
-        "title": {"text": _escape_tags(title)},
+        "title": {"text": _text_with_escaped_tags(title)},
         "scene": {f"{axis_letter}axis": {"visible": False} for axis_letter in "xyz"},
         "showlegend": False,
         "margin": {"l": 0, "r": 0, "b": 0, "t": 40 if title else 0},
@@ -125,7 +125,9 @@ def interactive_brain(
     figure = go.Figure(
         [
             *surface_traces,
-            _make_color_bar_trace(scalar_mappable, _escape_tags(colorbar_label)),
+            _make_color_bar_trace(
+                scalar_mappable, _text_with_escaped_tags(colorbar_label)
+            ),
         ],
         layout_settings,
     )
@@ -173,7 +175,7 @@ def interactive_brain_html(
     return figure.to_html(config={"displaylogo": False}, div_id="brain")
 
 
-def _escape_tags(unescaped_text: str | None) -> str:
+def _text_with_escaped_tags(unescaped_text: str | None) -> str:
     """Return a text in which Plotly reads no tags."""
     return escape(unescaped_text or "", quote=False)
 
@@ -182,7 +184,10 @@ def _hover_text(atlas: Atlas, region_index: int, region_value: float) -> str:
     """Return the text shown on hover: the region's names and its value."""
     value_text = "no value" if np.isnan(region_value) else f"{region_value:.4g}"
     full_name, region_name = atlas.full_names[region_index], atlas.names[region_index]
-    names_html = f"<b>{_escape_tags(full_name)}</b><br>{_escape_tags(region_name)}"
+    names_html = (
+        f"<b>{_text_with_escaped_tags(full_name)}</b><br>"
+        f"{_text_with_escaped_tags(region_name)}"
+    )
     return f"{names_html}<br>{value_text}"
 
 

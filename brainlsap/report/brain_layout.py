@@ -8,7 +8,7 @@ figures are drawn of shapes and not of pixels.
 wrapped onto several lines. Names of maps stand at the left, colour bars at the right, a
 title above; labels of regions stand above or below the view that shows the region best.
 
-Nothing is drawn here: :func:`layout_figure` returns positions, and
+Nothing is drawn here: :func:`make_figure_layout` returns positions, and
 :mod:`brainlsap.report.brain` draws.
 """
 
@@ -144,7 +144,7 @@ def hemisphere_mesh(
     label_membership = np.eye(len(unique_labels))[vertex_label_indices]
     for _ in range(_SMOOTHING):  # along the surface
         label_membership = (label_membership + averaging_matrix @ label_membership) / 2
-    mesh_points, faces, face_label_indices = cut_at_borders(
+    mesh_points, faces, face_label_indices = cut_faces_at_borders(
         mesh_points, faces, label_membership
     )
     return LabelledMesh(mesh_points, faces, unique_labels[face_label_indices])
@@ -159,7 +159,7 @@ def _join_meshes(labelled_meshes: list[LabelledMesh]) -> LabelledMesh:
     return LabelledMesh(*map(np.concatenate, zip(*renumbered_meshes, strict=True)))
 
 
-def cut_at_borders(
+def cut_faces_at_borders(
     vertices: np.ndarray, faces: np.ndarray, label_membership: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cut triangles where regions meet, so that borders are lines and no teeth.
@@ -251,8 +251,10 @@ def make_view_picture(atlas: Atlas, view_name: str) -> ViewPicture:
     view_mesh = _join_meshes(drawing_meshes)
     # Subcortical drawings are small things drawn large: they need more pixels a mm.
     pixels_per_mm = 5.0 if is_subcortex else 3.0
-    face_of_pixel = rasterise_faces(view_mesh.points, view_mesh.faces, pixels_per_mm)
-    region_of_pixel = _remove_slivers(
+    face_of_pixel = rasterise_face_indices(
+        view_mesh.points, view_mesh.faces, pixels_per_mm
+    )
+    region_of_pixel = _remove_sliver_pixels(
         np.append(view_mesh.region_of_face, BACKGROUND)[face_of_pixel]
     )
     shape_by_region = {
@@ -351,7 +353,7 @@ def _find_inmost_points(
     return inmost_points
 
 
-def _remove_slivers(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
+def _remove_sliver_pixels(region_of_pixel: np.ndarray, n: int = 3) -> np.ndarray:
     """Give pixels where a region is not `n` of them wide to the nearest other one."""
     is_uniform_pixel = ndimage.maximum_filter(
         region_of_pixel, n
@@ -388,7 +390,7 @@ def _trace_outline(
     )
 
 
-def rasterise_faces(
+def rasterise_face_indices(
     vertices: np.ndarray, faces: np.ndarray, pixels_per_mm: float
 ) -> Any:
     """Return the face nearest to the viewer at every pixel (height, width), or -1.
@@ -611,19 +613,19 @@ class _ViewGrid:
     view_lines: list[_ViewLine]
     is_fitting: bool
 
-    def map_extents(self) -> np.ndarray:
+    def map_tops_and_bottoms(self) -> np.ndarray:
         """Return the top and bottom of every map (n_maps, 2)."""
         top_bottom_pairs = [
             (
                 min(grid_line.top_mm for grid_line in map_lines),
                 max(grid_line.bottom_mm for grid_line in map_lines),
             )
-            for map_lines in map(list, _group_by_map(self.view_lines))
+            for map_lines in map(list, _group_view_lines_by_map(self.view_lines))
         ]
         return np.array(top_bottom_pairs)
 
 
-def layout_figure(
+def make_figure_layout(
     picture_by_view: Mapping[str, ViewPicture],
     map_names: Sequence[str],
     bar_labels: Sequence[str],
@@ -674,7 +676,7 @@ def layout_figure(
     n_maps, n_bars = len(map_names), len(bar_labels)
     header_height = 2.0 + (1 + 4.0 * (1 + title.count("\n")) if title else 0.0)
     footer_height = LEGEND_HEIGHT * n_legend_lines
-    labels_by_view = _assign_labels_to_views(picture_by_view, label_by_region)
+    labels_by_view = _assign_labels_by_view(picture_by_view, label_by_region)
     no_value_heights = NO_VALUE_HEIGHT * bar_has_missing_region
     row_height = MAP_NAME_HEIGHT
     bar_heights = MAP_NAME_HEIGHT - no_value_heights
@@ -688,7 +690,7 @@ def layout_figure(
             wrap_text(bar_label, bar_height + 3)
             for bar_label, bar_height in zip(bar_labels, bar_heights, strict=True)
         ]
-        left_margin, right_margin = _measure_side_margins(
+        left_margin, right_margin = _measure_left_and_right_margins(
             wrapped_map_names, wrapped_bar_labels, tick_texts
         )
         right_margin = max(right_margin, 18.0 * bar_has_missing_region.any())
@@ -713,7 +715,7 @@ def layout_figure(
                 min(view_grid.mm_per_unit, target_height_mm),
             ),
         )
-        map_extents = best_grid.map_extents()
+        map_extents = best_grid.map_tops_and_bottoms()
         row_height = np.ptp(map_extents, axis=1).min()
         bar_extents = np.array(
             [
@@ -778,14 +780,15 @@ def layout_figure(
     )
 
 
-def _measure_side_margins(
+def _measure_left_and_right_margins(
     map_names: Sequence[str], bar_labels: Sequence[str], tick_texts: Sequence[str]
 ) -> tuple[float, float]:
     """Return the mm that names of maps take at the left, and bars at the right."""
     n_line_breaks = max(map_name.count("\n") for map_name in map_names)
     left_margin = 4.5 + 3.4 * n_line_breaks if any(map_names) else 0.0
     tick_text_width = max(
-        text_width(tick_text.replace("-", "\N{MINUS SIGN}")) for tick_text in tick_texts
+        compute_text_width_mm(tick_text.replace("-", "\N{MINUS SIGN}"))
+        for tick_text in tick_texts
     )
     bar_label_width = 3.0 * max(
         bool(bar_label) + bar_label.count("\n") + is_short_label(bar_label)
@@ -801,7 +804,7 @@ def _list_line_assignments(view_names: Sequence[str]) -> list[tuple[int, ...]]:
     Of those with as many lines, the one whose longest line has fewest views.
     """
     line_number_splits = [
-        _assign_views_to_lines(view_names, n_views)
+        _list_line_index_of_views(view_names, n_views)
         for n_views in range(len(view_names), 0, -1)
     ]
     return list(
@@ -809,7 +812,7 @@ def _list_line_assignments(view_names: Sequence[str]) -> list[tuple[int, ...]]:
     )
 
 
-def _assign_views_to_lines(
+def _list_line_index_of_views(
     view_names: Sequence[str], max_views_per_line: int
 ) -> tuple[int, ...]:
     """Return the line of every view; left and right of a pair stay together."""
@@ -865,7 +868,9 @@ def _make_view_grid(
     footer_heights = np.array(
         [SIDE_LETTER_HEIGHT * bool(side_letters(n)) for n in view_names]
     )
-    title_widths = np.array([text_width(view_name) + 1 for view_name in view_names])
+    title_widths = np.array(
+        [compute_text_width_mm(view_name) + 1 for view_name in view_names]
+    )
     line_heights = np.array(
         [view_heights[view_line_numbers == k].max() for k in range(n_lines)]
     )
@@ -1028,7 +1033,7 @@ def _place_views(
     return placed_views
 
 
-def _group_by_map(grid_lines: Sequence[_ViewLine]) -> list[list[_ViewLine]]:
+def _group_view_lines_by_map(grid_lines: Sequence[_ViewLine]) -> list[list[_ViewLine]]:
     """Return the lines of every map."""
     return [
         list(map_lines)
@@ -1036,7 +1041,7 @@ def _group_by_map(grid_lines: Sequence[_ViewLine]) -> list[list[_ViewLine]]:
     ]
 
 
-def _assign_labels_to_views(
+def _assign_labels_by_view(
     picture_by_view: Mapping[str, ViewPicture], label_by_region: Mapping[int, str]
 ) -> dict[str, list[RegionLabel]]:
     """Return the labels of every view.
@@ -1094,7 +1099,7 @@ def _place_labels(
     ]
     text_widths = np.array(
         [
-            max(map(text_width, label_text.split("\n"))) + 1
+            max(map(compute_text_width_mm, label_text.split("\n"))) + 1
             for label_text in wrapped_texts
         ]
     )
@@ -1141,7 +1146,7 @@ def is_short_label(label_text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def text_width(label_text: str) -> float:
+def compute_text_width_mm(label_text: str) -> float:
     """Return the width in mm of a line of 7 points."""
     # the dot makes blanks at the end count
     text_path = TextPath((0, 0), f"{label_text}.", 7)

@@ -13,11 +13,11 @@ import pandas as pd
 from brainlsap.data.covariates import find_covariate_kind
 from brainlsap.evaluation import Evaluation, subgroup_table
 from brainlsap.report import tables
-from brainlsap.report.conclusions import method_text, sample_text
+from brainlsap.report.conclusions import model_and_test_text, sample_text
 from brainlsap.report.external import is_external, is_simulated
 from brainlsap.report.methods import collect_model_settings, has_connectome, prior_text
 from brainlsap.report.paper_tables import table_file_path
-from brainlsap.text import count, with_and
+from brainlsap.text import count_text, join_with_and
 
 ANSWERED, PARTLY = "answered", "partly answered"
 AUTHORS, NOT_APPLICABLE = "for the authors", "not applicable"
@@ -64,7 +64,7 @@ class ChecklistItem:
     answer_places: tuple[str, ...] = ()
 
 
-def _describe_title(evaluation: Evaluation) -> str:
+def _title_text(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
     study_kind = "evaluation" if is_external(evaluation) else "development"
     data_phrase = " in simulated data" if is_simulated(evaluation) else ""
@@ -74,15 +74,15 @@ def _describe_title(evaluation: Evaluation) -> str:
     )
 
 
-def _describe_objective(evaluation: Evaluation) -> str:
+def _objective_text(evaluation: Evaluation) -> str:
     if is_external(evaluation):
         return "A stored model was evaluated in other participants."
     return "Models were developed and validated internally by cross-validation."
 
 
-def _describe_site_count(evaluation: Evaluation) -> str:
+def _site_count_text(evaluation: Evaluation) -> str:
     n_sites = _count_covariate_values(evaluation, "site")
-    return count(n_sites, "site") if n_sites else ""
+    return count_text(n_sites, "site") if n_sites else ""
 
 
 def _count_covariate_values(evaluation: Evaluation, covariate_name: str) -> int:
@@ -93,17 +93,17 @@ def _count_covariate_values(evaluation: Evaluation, covariate_name: str) -> int:
     return 0 if covariate_series is None else int(covariate_series.nunique())
 
 
-def _describe_sample(evaluation: Evaluation) -> str:
+def _sample_text(evaluation: Evaluation) -> str:
     return sample_text(evaluation)
 
 
-def _describe_outcome(evaluation: Evaluation) -> str:
+def _outcome_text(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
     order_phrase = "in this order" if cohort.classes_ordered else "without an order"
-    return f"{cohort.label_name}: {with_and(cohort.classes)}, {order_phrase}."
+    return f"{cohort.label_name}: {join_with_and(cohort.classes)}, {order_phrase}."
 
 
-def _describe_predictors(evaluation: Evaluation) -> str:
+def _predictors_text(evaluation: Evaluation) -> str:
     cohort = evaluation.cohort
     connectome_text = "Connectome and " if has_connectome(evaluation) else ""
     return (
@@ -112,15 +112,15 @@ def _describe_predictors(evaluation: Evaluation) -> str:
     )
 
 
-def _describe_measures(evaluation: Evaluation) -> str:
+def _measures_text(evaluation: Evaluation) -> str:
     return tables.feature_text(evaluation.cohort)
 
 
-def _describe_missing_values(evaluation: Evaluation) -> str:
+def _missing_values_text(evaluation: Evaluation) -> str:
     return f"Measured: {tables.measured_regions_text(evaluation.cohort)}."
 
 
-def _describe_sample_size(evaluation: Evaluation) -> str:
+def _sample_size_text(evaluation: Evaluation) -> str:
     count_table = evaluation.cohort.class_counts()
     name_count_pairs = zip(
         count_table["class"], count_table["participants"], strict=True
@@ -131,18 +131,18 @@ def _describe_sample_size(evaluation: Evaluation) -> str:
     return f"Participants by class: {class_sizes_text}."
 
 
-def _describe_learning(evaluation: Evaluation) -> str:
+def _learning_text(evaluation: Evaluation) -> str:
     learning_sentence = tables.learning_curve_sentence(evaluation)
-    return f"{_describe_sample_size(evaluation)} {learning_sentence}".strip()
+    return f"{_sample_size_text(evaluation)} {learning_sentence}".strip()
 
 
-def _describe_design(evaluation: Evaluation) -> str:
+def _design_text(evaluation: Evaluation) -> str:
     if is_external(evaluation):
         return ""
-    return method_text(evaluation)
+    return model_and_test_text(evaluation)
 
 
-def _describe_steps(evaluation: Evaluation) -> str:
+def _steps_text(evaluation: Evaluation) -> str:
     covariates_text = tables.regressed_covariates_text(evaluation)
     steps_sentence = "Features were standardised on the training scans."
     return (
@@ -152,11 +152,11 @@ def _describe_steps(evaluation: Evaluation) -> str:
     )
 
 
-def _name_models(evaluation: Evaluation) -> str:
+def _model_names_text(evaluation: Evaluation) -> str:
     return f"Models: {', '.join(evaluation.models)}."
 
 
-def _describe_clusters(evaluation: Evaluation) -> str:
+def _clusters_text(evaluation: Evaluation) -> str:
     left_out_column = evaluation.settings.get("leave_out")
     if left_out_column:
         return (
@@ -178,9 +178,9 @@ def _describe_clusters(evaluation: Evaluation) -> str:
     return "Folds were not divided by site, and features were not adjusted for site."
 
 
-def _describe_site_scores(evaluation: Evaluation) -> str:
+def _site_scores_text(evaluation: Evaluation) -> str:
     if evaluation.settings.get("leave_out"):
-        return _describe_clusters(evaluation)
+        return _clusters_text(evaluation)
     group_table = subgroup_table(evaluation)
     is_site_row = [
         find_covariate_kind(column_name) == "site"
@@ -191,15 +191,15 @@ def _describe_site_scores(evaluation: Evaluation) -> str:
         return ""
     return (
         f"The model was scored in {site_scores.notna().sum()} of "
-        f"{count(len(site_scores), 'site')}."
+        f"{count_text(len(site_scores), 'site')}."
     )
 
 
-def _name_scores(evaluation: Evaluation) -> str:
-    return with_and(tables.find_title_by_score(evaluation).values())
+def _score_names_text(evaluation: Evaluation) -> str:
+    return join_with_and(tables.find_title_by_score(evaluation).values())
 
 
-def _describe_prior(evaluation: Evaluation) -> str:
+def _prior_text(evaluation: Evaluation) -> str:
     main_model_name = evaluation.models[0]
     model_fit_table = evaluation.fits[evaluation.fits["model"] == main_model_name]
     sentences = [prior_text(evaluation)]
@@ -210,7 +210,7 @@ def _describe_prior(evaluation: Evaluation) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _describe_output(evaluation: Evaluation) -> str:
+def _output_text(evaluation: Evaluation) -> str:
     prediction_table = evaluation.predictions
     is_main_model_row = prediction_table["model"] == evaluation.models[0]
     if prediction_table[is_main_model_row].filter(regex="^p_").isna().all(axis=None):
@@ -218,7 +218,7 @@ def _describe_output(evaluation: Evaluation) -> str:
     return "The output is a probability of every class, and the predicted class."
 
 
-def _describe_folds(evaluation: Evaluation) -> str:
+def _folds_text(evaluation: Evaluation) -> str:
     fit_table = evaluation.fits
     if is_external(evaluation) or "n_train_people" not in fit_table:
         return ""
@@ -229,7 +229,7 @@ def _describe_folds(evaluation: Evaluation) -> str:
     )
 
 
-def _name_version(evaluation: Evaluation) -> str:
+def _version_text(evaluation: Evaluation) -> str:
     version = evaluation.settings["version"]
     return (
         f"brainlsap {version}. The file settings.json contains every setting and "
@@ -237,7 +237,7 @@ def _name_version(evaluation: Evaluation) -> str:
     )
 
 
-def _describe_performance(evaluation: Evaluation) -> str:
+def _performance_text(evaluation: Evaluation) -> str:
     model_name = evaluation.models[0]
     estimate_and_bounds = tables.score_interval_table(evaluation, model_name).loc[
         "balanced_accuracy"
@@ -269,7 +269,7 @@ ITEMS = (
         "Title",
         BOTH,
         "Name the target population and the outcome.",
-        _describe_title,
+        _title_text,
         (PAGE_FILE,),
     ),
     ChecklistItem(
@@ -306,7 +306,7 @@ ITEMS = (
         "Objectives",
         BOTH,
         "State the objectives of the study.",
-        _describe_objective,
+        _objective_text,
         _METHODS,
     ),
     ChecklistItem(
@@ -326,7 +326,7 @@ ITEMS = (
         "Participants",
         BOTH,
         "State the setting and the location of the centres.",
-        _describe_site_count,
+        _site_count_text,
         (table_file_path("demographics"),),
     ),
     ChecklistItem(
@@ -335,7 +335,7 @@ ITEMS = (
         "Participants",
         BOTH,
         "State the eligibility criteria of the study that recruited the participants.",
-        _describe_sample,
+        _sample_text,
         (table_file_path("flow"), _PEOPLE),
     ),
     ChecklistItem(
@@ -351,7 +351,7 @@ ITEMS = (
         "Data preparation",
         BOTH,
         "Describe the processing and quality control of the images before this run.",
-        _describe_missing_values,
+        _missing_values_text,
         (_PEOPLE, table_file_path("quality")),
     ),
     ChecklistItem(
@@ -360,7 +360,7 @@ ITEMS = (
         "Outcome",
         BOTH,
         "State how and when the outcome was assessed, and why it was chosen.",
-        _describe_outcome,
+        _outcome_text,
         _METHODS,
     ),
     ChecklistItem("8b", "Methods", "Outcome", BOTH, "State who assessed the outcome."),
@@ -373,7 +373,7 @@ ITEMS = (
         "Predictors",
         DEVELOPMENT,
         "State why these measures were chosen.",
-        _describe_predictors,
+        _predictors_text,
         _METHODS,
     ),
     ChecklistItem(
@@ -382,7 +382,7 @@ ITEMS = (
         "Predictors",
         BOTH,
         "Describe acquisition and processing of the images, and blinding.",
-        _describe_measures,
+        _measures_text,
         _METHODS,
     ),
     ChecklistItem(
@@ -398,7 +398,7 @@ ITEMS = (
         "Sample size",
         BOTH,
         "State why the sample size was sufficient.",
-        _describe_learning,
+        _learning_text,
         (table_file_path("learning_curve"), _PEOPLE),
     ),
     ChecklistItem(
@@ -407,7 +407,7 @@ ITEMS = (
         "Missing data",
         BOTH,
         "State why data are missing.",
-        _describe_missing_values,
+        _missing_values_text,
         _METHODS,
     ),
     ChecklistItem(
@@ -416,7 +416,7 @@ ITEMS = (
         "Analytical methods",
         DEVELOPMENT,
         "",
-        _describe_design,
+        _design_text,
         _METHODS,
     ),
     ChecklistItem(
@@ -425,7 +425,7 @@ ITEMS = (
         "Analytical methods",
         DEVELOPMENT,
         "",
-        _describe_steps,
+        _steps_text,
         _METHODS,
     ),
     ChecklistItem(
@@ -434,7 +434,7 @@ ITEMS = (
         "Analytical methods",
         DEVELOPMENT,
         "State why this model was chosen.",
-        _name_models,
+        _model_names_text,
         _METHODS,
     ),
     ChecklistItem(
@@ -443,7 +443,7 @@ ITEMS = (
         "Analytical methods",
         BOTH,
         "State why differences between centres were handled in this way.",
-        _describe_clusters,
+        _clusters_text,
         (*_METHODS, table_file_path("fold_scores")),
     ),
     ChecklistItem(
@@ -453,7 +453,7 @@ ITEMS = (
         BOTH,
         "State why these measures of performance were chosen, and the clinical "
         "utility.",
-        _name_scores,
+        _score_names_text,
         (*_METHODS, table_file_path("intervals")),
     ),
     ChecklistItem(
@@ -481,7 +481,7 @@ ITEMS = (
         BOTH,
         "State why class imbalance was handled in this way, and whether predictions "
         "were recalibrated.",
-        _describe_prior,
+        _prior_text,
         _METHODS,
     ),
     ChecklistItem(
@@ -499,7 +499,7 @@ ITEMS = (
         "Model output",
         DEVELOPMENT,
         "State why classes or probabilities are used.",
-        _describe_output,
+        _output_text,
         ("predictions.tsv", *_METHODS),
     ),
     ChecklistItem(
@@ -563,7 +563,7 @@ ITEMS = (
         "Code sharing",
         BOTH,
         "State where your own code is available.",
-        _name_version,
+        _version_text,
         ("settings.json",),
     ),
     ChecklistItem(
@@ -579,7 +579,7 @@ ITEMS = (
         "Participants",
         BOTH,
         "State which people were left out before this run.",
-        _describe_sample,
+        _sample_text,
         (table_file_path("flow"), _PEOPLE),
     ),
     ChecklistItem(
@@ -588,7 +588,7 @@ ITEMS = (
         "Participants",
         BOTH,
         "State key dates and treatments.",
-        _describe_sample_size,
+        _sample_size_text,
         (table_file_path("demographics"),),
     ),
     ChecklistItem(
@@ -606,9 +606,7 @@ ITEMS = (
         "Model development",
         BOTH,
         "",
-        lambda evaluation: (
-            _describe_folds(evaluation) or _describe_sample_size(evaluation)
-        ),
+        lambda evaluation: _folds_text(evaluation) or _sample_size_text(evaluation),
         (table_file_path("fits"), table_file_path("classes")),
     ),
     ChecklistItem(
@@ -618,7 +616,7 @@ ITEMS = (
         DEVELOPMENT,
         "State where the fitted model is available (`brainlsap fit` writes it), and "
         "who may use it.",
-        _name_version,
+        _version_text,
         ("settings.json", *_METHODS),
     ),
     ChecklistItem(
@@ -627,7 +625,7 @@ ITEMS = (
         "Model performance",
         BOTH,
         "State which subgroups are key, and discuss their performance.",
-        _describe_performance,
+        _performance_text,
         (_SCORES, table_file_path("intervals"), *_SUBGROUPS),
     ),
     ChecklistItem(
@@ -636,7 +634,7 @@ ITEMS = (
         "Model performance",
         BOTH,
         "Discuss differences between centres, if these were examined.",
-        _describe_site_scores,
+        _site_scores_text,
         (table_file_path("fold_scores"), *_SUBGROUPS),
     ),
     ChecklistItem(

@@ -17,18 +17,18 @@ from brainlsap.data.quality import exchanged_sides_text
 from brainlsap.evaluation import (
     ConnectomeGain,
     Evaluation,
-    subgroup_gaps,
+    subgroup_gap_table,
     subgroup_table,
 )
-from brainlsap.evaluation.comparison import independent_difference
-from brainlsap.evaluation.confounds import describe_learned_sites
+from brainlsap.evaluation.comparison import compute_difference_and_interval
+from brainlsap.evaluation.confounds import learned_sites_sentence
 from brainlsap.evaluation.connectome_worth import MIN_LOG_CREDIT, RANDOM_CONNECTOMES
-from brainlsap.evaluation.leakage import Check, check_title
+from brainlsap.evaluation.leakage import CheckKey, check_title
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.evaluation.ranking import (
     ALPHA,
     FEWEST_PERMUTATIONS,
-    models_with_scales,
+    list_models_with_scales,
 )
 from brainlsap.evaluation.subgroups import largest_shift_table, scored_columns_table
 from brainlsap.findings import (
@@ -39,7 +39,7 @@ from brainlsap.findings import (
     LEFT_OUT,
     NO_LABEL,
     OTHER_CLASSES,
-    as_findings,
+    make_findings,
 )
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import (
@@ -51,26 +51,26 @@ from brainlsap.report.external import (
 from brainlsap.report.methods import (
     CONNECTOME_METHODS,
     METHOD_TITLES,
-    capitalize_first,
+    capitalize_first_letter,
+    class_shares_phrase,
     collect_model_settings,
     count_hardly_trained_folds,
     find_method_key,
     find_stored_method_key,
     has_connectome,
     has_shared_connectome,
-    phrase_prior,
-    with_article,
+    model_name_with_article,
 )
 from brainlsap.report.regions import (
     are_region_tests_valid,
+    borderline_regions_text,
     is_ranked_by_varied_scales,
     is_trend_tested,
-    name_borderline_regions,
-    name_regions,
-    scale_warning,
+    region_names_text,
+    scale_warning_text,
     select_scale_ranking_table,
 )
-from brainlsap.text import count, p_phrase, p_text, verb_form, with_and
+from brainlsap.text import count_text, join_with_and, p_phrase, p_text, verb_form
 
 YES, NO, NOT_SHOWN = "YES", "NO", "NOT SHOWN"
 """Answers, in capitals as the page prints them."""
@@ -258,10 +258,10 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
         that depends on them into "NOT SHOWN".
     """
     leak_text = _leak_text(evaluation)
-    original_chance_conclusion = judge_chance(evaluation)
+    original_chance_conclusion = judge_gain_over_chance(evaluation)
     chance_conclusion = _withdraw_conclusion(original_chance_conclusion, leak_text)
     simple_model_conclusions = _withdraw_partial_conclusions(
-        compare_simple_models(evaluation), leak_text
+        judge_each_simple_model(evaluation), leak_text
     )
     network_conclusion = judge_network(evaluation)
     if network_conclusion is not None:
@@ -272,7 +272,7 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     connectome_conclusion = _withdraw_conclusion(
         judge_connectome(evaluation), leak_text
     )
-    difference_conclusion, contrast_conclusion = judge_regions(evaluation)
+    difference_conclusion, contrast_conclusion = judge_effects_and_contrasts(evaluation)
     if not are_region_tests_valid(evaluation):
         difference_conclusion = _withdraw_conclusion(difference_conclusion, leak_text)
         contrast_conclusion = _withdraw_conclusion(contrast_conclusion, leak_text)
@@ -337,16 +337,16 @@ def draw_external_conclusions(evaluation: Evaluation) -> ExternalConclusions:
     ExternalConclusions
         Answers rest on intervals over the new participants; the model is fixed.
     """
-    chance_conclusion = judge_chance(evaluation)
-    decline_conclusion = judge_decline(evaluation)
+    chance_conclusion = judge_gain_over_chance(evaluation)
+    decline_conclusion = judge_score_decline(evaluation)
     calibration_conclusion = judge_calibration(evaluation)
     external_conclusions = ExternalConclusions(
         answers=(
             chance_conclusion,
             decline_conclusion,
             calibration_conclusion,
-            judge_coverage(evaluation),
-            judge_likeness(evaluation),
+            judge_set_coverage(evaluation),
+            judge_scan_likeness(evaluation),
             judge_subgroups(evaluation),
         ),
         may_write=_write_external_quote(evaluation, chance_conclusion),
@@ -363,7 +363,7 @@ def _is_same_study(evaluation: Evaluation) -> bool:
     return evaluation.settings["external"]["n_excluded_training_people"] > 0
 
 
-def _name_predictors(evaluation: Evaluation) -> str:
+def _features_and_connectome_text(evaluation: Evaluation) -> str:
     """Return the features, and the connectome if the stored model uses it."""
     feature_text = tables.feature_text(evaluation.cohort)
     if (
@@ -385,12 +385,13 @@ def external_model_text(evaluation: Evaluation) -> str:
     method_title = METHOD_TITLES.get(find_stored_method_key(evaluation), "")
     return (
         f"{model_card['model']}{f' ({method_title})' if method_title else ''}. It was "
-        f"fitted earlier to {count(training_facts['n_people'], 'other participant')} "
+        "fitted earlier to "
+        f"{count_text(training_facts['n_people'], 'other participant')} "
         f"({class_counts_text}) and was not changed."
     )
 
 
-def judge_decline(evaluation: Evaluation) -> Conclusion:
+def judge_score_decline(evaluation: Evaluation) -> Conclusion:
     """Answer whether a stored model is as good as in the cross-validation of its study.
 
     The 95% interval of the difference follows from those of the two scores, because
@@ -419,13 +420,14 @@ def judge_decline(evaluation: Evaluation) -> Conclusion:
             question_text,
             NOT_SHOWN,
             f"{cross_validated_text}. The two scores cannot be compared, because these "
-            f"participants include nobody of class {with_and(absent_class_names)}.",
+            "participants include nobody of class "
+            f"{join_with_and(absent_class_names)}.",
             label=NOT_TESTED,
         )
     test_estimate_and_bounds = tables.score_interval_table(
         evaluation, evaluation.models[0]
     ).loc["balanced_accuracy", ["estimate", "low", "high"]]
-    difference, low, high = independent_difference(
+    difference, low, high = compute_difference_and_interval(
         test_estimate_and_bounds, training_estimate_and_bounds
     )
     answer, label, reading = NOT_SHOWN, UNCLEAR, "neither a loss nor a gain is shown"
@@ -484,7 +486,7 @@ def judge_calibration(evaluation: Evaluation) -> Conclusion:
     untested_names = number_table.loc[number_table["slope"].isna(), "class"]
     untested_text = ""
     if len(untested_names):
-        untested_text = f" (not tested: {with_and(untested_names)})"
+        untested_text = f" (not tested: {join_with_and(untested_names)})"
     few_people_sentence = _write_few_people_sentence(number_table.to_dict("records"))
     return Conclusion(
         question_text,
@@ -506,8 +508,8 @@ def _write_few_people_sentence(class_records: Sequence[Mapping[Hashable, Any]]) 
     if not class_texts:
         return ""
     return (
-        f"Too few participants to find a fault: {with_and(class_texts)} (fewer than "
-        f"{MIN_PEOPLE_TO_TELL})."
+        f"Too few participants to find a fault: {join_with_and(class_texts)} (fewer "
+        f"than {MIN_PEOPLE_TO_TELL})."
     )
 
 
@@ -534,7 +536,7 @@ def _calibration_error_table(number_table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(error_records).dropna(subset="p_value")
 
 
-def judge_coverage(evaluation: Evaluation) -> Conclusion:
+def judge_set_coverage(evaluation: Evaluation) -> Conclusion:
     """Answer whether prediction sets contain the true classes of new people."""
     question_text = "Do 90% sets hold?"
     external_facts = evaluation.settings["external"]
@@ -553,7 +555,7 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
         )
     undercovered_class_texts = [
         f"{coverage_record['class']} ({coverage_record['coverage']:.0%} of "
-        f"{count(coverage_record['people'], 'participant')})"
+        f"{count_text(coverage_record['people'], 'participant')})"
         for coverage_record in present_class_records
         if coverage_record["high"] < NOMINAL_COVERAGE
     ]
@@ -562,8 +564,8 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
             question_text,
             NO,
             "Too few prediction sets contain the true class in "
-            f"{with_and(undercovered_class_texts)}. The 95% interval of this share "
-            f"lies below 90%. {_SHARE_OVER_PEOPLE_SENTENCE}",
+            f"{join_with_and(undercovered_class_texts)}. The 95% interval of this "
+            f"share lies below 90%. {_SHARE_OVER_PEOPLE_SENTENCE}",
         )
     few_people_sentence = _write_few_people_sentence(present_class_records)
     return Conclusion(
@@ -577,11 +579,11 @@ def judge_coverage(evaluation: Evaluation) -> Conclusion:
     )
 
 
-def judge_likeness(evaluation: Evaluation) -> Conclusion:
+def judge_scan_likeness(evaluation: Evaluation) -> Conclusion:
     """Answer whether the scans of new people are like those of the training."""
     question_text = "Scans as in training?"
     external_facts = evaluation.settings["external"]
-    n_scans_text = count(evaluation.cohort.n_scans, "scan")
+    n_scans_text = count_text(evaluation.cohort.n_scans, "scan")
     difference_sentences = [
         f"Compared with the training scans, {n_scans} of {n_scans_text} have unusual "
         f"{difference_kind}, so their predictions may be less reliable."
@@ -598,7 +600,7 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
             f"{n_unharmonized_scans} of {n_scans_text} were not harmonised, because "
             "the training contained no scans of their site."
         )
-    site_sentence = describe_learned_sites(external_facts["learned_sites"])
+    site_sentence = learned_sites_sentence(external_facts["learned_sites"])
     if difference_sentences:
         sentence = " ".join([*difference_sentences, site_sentence]).strip()
         return Conclusion(question_text, NO, sentence, label=WARNING)
@@ -612,7 +614,7 @@ def judge_likeness(evaluation: Evaluation) -> Conclusion:
 def judge_subgroups(evaluation: Evaluation) -> Conclusion:
     """Answer whether the score of a stored model is equal in groups of people."""
     question_text = "Equal in subgroups?"
-    gap_table = subgroup_gaps(evaluation)
+    gap_table = subgroup_gap_table(evaluation)
     column_table = scored_columns_table(evaluation)
     uncompared_sentences = [
         f"Not compared by {column_record['column']}: "
@@ -628,7 +630,7 @@ def judge_subgroups(evaluation: Evaluation) -> Conclusion:
             or "No column of the table of participants has two groups.",
             label=NOT_TESTED,
         )
-    gap_sentences = _list_subgroup_gaps(evaluation)
+    gap_sentences = _list_subgroup_gap_texts(evaluation)
     if gap_sentences:
         sentence = " ".join([*gap_sentences, *uncompared_sentences])
         return Conclusion(question_text, NO, sentence)
@@ -680,7 +682,7 @@ def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion)
     if swapped_value_names:
         return (
             "Nothing yet. First check whether left and right are exchanged in "
-            f"{with_and(swapped_value_names)}."
+            f"{join_with_and(swapped_value_names)}."
         )
     verb_phrase = "was not shown to classify"
     if chance_conclusion.answer == YES:
@@ -688,19 +690,19 @@ def _write_external_quote(evaluation: Evaluation, chance_conclusion: Conclusion)
     n_classes = cohort.table["label"].nunique()
     sentence = (
         f"{evaluation.models[0]}, which had been fitted to "
-        f"{count(training_facts['n_people'], 'other participant')}"
+        f"{count_text(training_facts['n_people'], 'other participant')}"
         f"{' of the same study' if _is_same_study(evaluation) else ''}, {verb_phrase} "
-        f"{count(cohort.n_scans, 'scan')} of "
-        f"{count(cohort.n_participants, 'new participant')} better than chance. The "
-        f"{n_classes} classes of {cohort.label_name} were predicted from "
-        f"{_name_predictors(evaluation)}. The balanced accuracy was "
+        f"{count_text(cohort.n_scans, 'scan')} of "
+        f"{count_text(cohort.n_participants, 'new participant')} better than chance. "
+        f"The {n_classes} classes of {cohort.label_name} were predicted from "
+        f"{_features_and_connectome_text(evaluation)}. The balanced accuracy was "
         f"{chance_conclusion.estimate:.3f} (95% interval {chance_conclusion.low:.3f} "
         f"to {chance_conclusion.high:.3f}; chance {1 / n_classes:.3f}; one-sided "
         f"{p_phrase(chance_conclusion.p_value)})."
     )
     if is_simulated(evaluation):
         return f"In simulated data, {sentence}"
-    return capitalize_first(sentence)
+    return capitalize_first_letter(sentence)
 
 
 def _list_external_forbidden_phrases(
@@ -743,7 +745,7 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
     ]
     if small_class_texts:
         cautions.append(
-            f"Few participants: {with_and(small_class_texts)}; their scores are "
+            f"Few participants: {join_with_and(small_class_texts)}; their scores are "
             "imprecise."
         )
     rate_table = tables.class_rate_number_table(evaluation, evaluation.models[0])
@@ -762,11 +764,11 @@ def _list_external_cautions(evaluation: Evaluation) -> tuple[str, ...]:
         if unrecognized_texts:
             cautions.append(
                 "Sensitivity was not shown to be above chance for "
-                f"{with_and(unrecognized_texts)}."
+                f"{join_with_and(unrecognized_texts)}."
             )
     absent_class_names = _list_absent_classes(evaluation)
     if absent_class_names:
-        cautions.append(f"Nobody has the class {with_and(absent_class_names)}.")
+        cautions.append(f"Nobody has the class {join_with_and(absent_class_names)}.")
     n_people_by_training_site = external_facts["card"]["training"]["counts"].get(
         "site", {}
     )
@@ -801,7 +803,7 @@ def _write_small_class_sentence(rate_table: pd.DataFrame) -> str:
     n_classes = len(present_class_table)
     contribution_texts = [
         f"{record['sensitivity'] / n_classes:.3f} are from {record['class']} "
-        f"({count(record['people'], 'participant')}, sensitivity "
+        f"({count_text(record['people'], 'participant')}, sensitivity "
         f"{record['sensitivity']:.2f})"
         for record in present_class_table.to_dict("records")
         if record["people"] < VERY_SMALL_CLASS
@@ -811,7 +813,7 @@ def _write_small_class_sentence(rate_table: pd.DataFrame) -> str:
     balanced_accuracy = present_class_table["sensitivity"].mean()
     return (
         "Every class counts equally in balanced accuracy: of "
-        f"{balanced_accuracy:.3f}, {with_and(contribution_texts)}."
+        f"{balanced_accuracy:.3f}, {join_with_and(contribution_texts)}."
     )
 
 
@@ -837,7 +839,7 @@ def _list_shift_texts(
     return shift_texts
 
 
-def headline(evaluation: Evaluation) -> list[str]:
+def list_headline_lines(evaluation: Evaluation) -> list[str]:
     """Return the first screen of a report as lines of text.
 
     Parameters
@@ -857,7 +859,7 @@ def headline(evaluation: Evaluation) -> list[str]:
         model_description = f"Model: {external_model_text(evaluation)}"
     else:
         study_conclusions = draw_conclusions(evaluation)
-        model_description = f"Method: {method_text(evaluation)}"
+        model_description = f"Method: {model_and_test_text(evaluation)}"
     answer_lines = [
         " ".join(
             filter(
@@ -910,8 +912,8 @@ def class_text(evaluation: Evaluation) -> str:
             f"{class_name}{f' ({class_title})' if class_title else ''}: {n_people}"
         )
     return (
-        f"{count(cohort.n_participants, 'participant')}, "
-        f"{count(cohort.n_scans, 'scan')}. Participants by class: "
+        f"{count_text(cohort.n_participants, 'participant')}, "
+        f"{count_text(cohort.n_scans, 'scan')}. Participants by class: "
         f"{', '.join(class_texts)}."
     )
 
@@ -924,7 +926,8 @@ def left_out_text(evaluation: Evaluation) -> str:
         n_unusual = int(evaluation.cohort.table["quality"].ne("").sum())
         if n_unusual:
             kept_text = (
-                f"; {count(n_unusual, 'unusual scan', 'were')} kept (see Participants)"
+                f"; {count_text(n_unusual, 'unusual scan', 'were')} kept "
+                "(see Participants)"
             )
     if evaluation.cohort.truth is not None and not exclusion_phrases:
         return f"nobody (simulated data){kept_text}."
@@ -935,12 +938,12 @@ def left_out_text(evaluation: Evaluation) -> str:
         if left_out_flow["participants"].tolist() == [n_people]:
             n_scans = int(left_out_flow["scans"].iloc[0])
             return (
-                f"the {count(n_people, 'participant')} ({count(n_scans, 'scan')}) used "
-                f"for training{kept_text}."
+                f"the {count_text(n_people, 'participant')} "
+                f"({count_text(n_scans, 'scan')}) used for training{kept_text}."
             )
         training_sentence = (
-            f" {count(n_people, 'participant', 'were')} left out because they had been "
-            "used for training."
+            f" {count_text(n_people, 'participant', 'were')} left out because they had "
+            "been used for training."
         )
     return (
         f"{'; '.join(exclusion_phrases) or 'none of the scans that were read'}"
@@ -972,8 +975,8 @@ def _list_exclusion_phrases(evaluation: Evaluation) -> list[str]:
             if flow_record["scans"]
         )
         exclusion_phrases.append(
-            f"{count(n_people_left_out, 'participant')}, "
-            f"{count(n_scans_left_out, 'scan')} (scans: {scans_by_fate_text})"
+            f"{count_text(n_people_left_out, 'participant')}, "
+            f"{count_text(n_scans_left_out, 'scan')} (scans: {scans_by_fate_text})"
         )
     flow_kinds = (
         *(BASELINE, CLASSES, OTHER_CLASSES, NO_IMAGE),
@@ -981,7 +984,7 @@ def _list_exclusion_phrases(evaluation: Evaluation) -> list[str]:
     )
     exclusion_phrases += [
         finding.shareable_text()
-        for finding in as_findings(cohort.findings)
+        for finding in make_findings(cohort.findings)
         if (finding.kind in flow_kinds and not n_scans_left_out)
         or (
             finding.severity == LEFT_OUT
@@ -992,7 +995,7 @@ def _list_exclusion_phrases(evaluation: Evaluation) -> list[str]:
     return exclusion_phrases
 
 
-def method_text(evaluation: Evaluation) -> str:
+def model_and_test_text(evaluation: Evaluation) -> str:
     """Return a description of the main model and of its test."""
     main_model_name, study_settings = evaluation.models[0], evaluation.settings
     method_key = find_method_key(evaluation)
@@ -1040,7 +1043,7 @@ def method_text(evaluation: Evaluation) -> str:
 def _scale_sentence(evaluation: Evaluation) -> str:
     """Return which model's scales a report shows, and the meaning of a small scale."""
     source_sentence = ""
-    if models_with_scales(evaluation):
+    if list_models_with_scales(evaluation):
         if not is_ranked_by_varied_scales(evaluation):
             return (
                 " A small scale means little averaging. The report names no region by "
@@ -1049,7 +1052,8 @@ def _scale_sentence(evaluation: Evaluation) -> str:
         scale_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
         if scale_model_name != evaluation.models[0]:
             source_sentence = (
-                f" The report shows the scales of {with_article(scale_model_name)}."
+                " The report shows the scales of "
+                f"{model_name_with_article(scale_model_name)}."
             )
     return (
         f"{source_sentence} A small scale means little averaging. It does not mean "
@@ -1068,7 +1072,7 @@ def predictor_text(evaluation: Evaluation) -> str:
     return main_model_name
 
 
-def verdict_on_difference(low: float, high: float, p_value: float) -> str:
+def difference_verdict(low: float, high: float, p_value: float) -> str:
     """Return the answer of a two-sided test and its interval; the weaker of the two."""
     if p_value < ALPHA and low > 0:
         return YES
@@ -1077,7 +1081,7 @@ def verdict_on_difference(low: float, high: float, p_value: float) -> str:
     return NOT_SHOWN
 
 
-def judge_chance(evaluation: Evaluation) -> Conclusion:
+def judge_gain_over_chance(evaluation: Evaluation) -> Conclusion:
     """Answer whether the main model is better than chance.
 
     "YES": the one-sided permutation test has p < 0.05, and the interval over
@@ -1173,7 +1177,7 @@ def judge_covariates(
     if chance_conclusion.answer != YES:
         sentence = _covariate_differences_sentence(finding_table)
         if not _select_warning_rows(finding_table).empty:
-            sentence = _join_covariate_finding_texts(finding_table)
+            sentence = _covariate_findings_text(finding_table)
         return Conclusion(
             question_text,
             NOT_SHOWN,
@@ -1197,7 +1201,8 @@ def judge_covariates(
     if not unadjusted_covariates:
         return conclusion
     unadjusted_sentence = (
-        f"Scores and regions are not adjusted for {with_and(unadjusted_covariates)}."
+        "Scores and regions are not adjusted for "
+        f"{join_with_and(unadjusted_covariates)}."
     )
     sentence = f"{conclusion.sentence} {unadjusted_sentence}".strip()
     return replace(conclusion, sentence=sentence)
@@ -1215,7 +1220,7 @@ def _judge_by_audit(
     if not _select_warning_rows(finding_table).empty:
         label = POSSIBLY
         reason = "Something other than the brain may explain the score."
-    sentence = _join_covariate_finding_texts(finding_table)
+    sentence = _covariate_findings_text(finding_table)
     return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason, label=label)
 
 
@@ -1239,7 +1244,7 @@ def _judge_by_comparison(
         _select_warning_rows(finding_table), modelled_covariate_names
     )
     if absent_covariates:
-        names_text = with_and(absent_covariates)
+        names_text = join_with_and(absent_covariates)
         reason = (
             f"The leakage audit warns of {names_text}, but the models with and without "
             f"brain data do not contain {names_text}."
@@ -1295,21 +1300,23 @@ def _select_warning_rows(finding_table: pd.DataFrame | None) -> pd.DataFrame:
     return finding_table[finding_table["severity"] == "warning"]
 
 
-def _join_covariate_finding_texts(finding_table: pd.DataFrame | None) -> str:
+def _covariate_findings_text(finding_table: pd.DataFrame | None) -> str:
     """Return the warnings of the audit on covariates, or else its first notes."""
     if finding_table is None:
         return ""
     finding_texts = list(_select_warning_rows(finding_table)["finding"])
     if not finding_texts:
         finding_texts = list(finding_table["finding"])[:N_COVARIATES]
-    return capitalize_first(f"{'; '.join(finding_texts)}.")
+    return capitalize_first_letter(f"{'; '.join(finding_texts)}.")
 
 
 def _covariate_finding_table(evaluation: Evaluation) -> pd.DataFrame | None:
     """Return the findings of the audit on covariates; None if there are none."""
     if evaluation.audit is None:
         return None
-    is_covariate_finding = evaluation.audit["check"] == Check.COVARIATE_PREDICTS_LABEL
+    is_covariate_finding = (
+        evaluation.audit["check"] == CheckKey.COVARIATE_PREDICTS_LABEL
+    )
     return (
         evaluation.audit[is_covariate_finding] if is_covariate_finding.any() else None
     )
@@ -1374,7 +1381,7 @@ def _list_covariate_sentences(
         )
     uncompared_covariates = _list_uncompared_covariates(evaluation)
     if uncompared_covariates:
-        names_text = with_and(uncompared_covariates)
+        names_text = join_with_and(uncompared_covariates)
         reason_text = f"no model of {tables.covariates_text(evaluation)} contains it"
         if len(uncompared_covariates) > 1:
             reason_text = reason_text.replace("it", "them")
@@ -1382,7 +1389,8 @@ def _list_covariate_sentences(
             reason_text = "training and test folds share their sites"
         verb = verb_form(len(uncompared_covariates), "were")
         sentences.append(
-            f"{capitalize_first(names_text)} {verb} not tested, because {reason_text}."
+            f"{capitalize_first_letter(names_text)} {verb} not tested, because "
+            f"{reason_text}."
         )
     return list(filter(None, sentences))
 
@@ -1402,8 +1410,8 @@ def _covariate_differences_sentence(finding_table: pd.DataFrame | None) -> str:
     if not difference_texts:
         return ""
     return (
-        f"By the leakage audit, classes differ in {with_and(difference_texts)}; p is "
-        "not corrected."
+        "By the leakage audit, classes differ in "
+        f"{join_with_and(difference_texts)}; p is not corrected."
     )
 
 
@@ -1411,7 +1419,7 @@ def _shares_sites(evaluation: Evaluation) -> bool:
     """Return whether the audit found sites in both training and test folds."""
     return (
         evaluation.audit is not None
-        and (evaluation.audit["check"] == Check.SITE_IN_TWO_FOLDS).any()
+        and (evaluation.audit["check"] == CheckKey.SITE_IN_TWO_FOLDS).any()
     )
 
 
@@ -1479,9 +1487,9 @@ def confounding_text(
         covariate_names.append("another variable")
         verb = "does" if len(evaluation.settings["covariates"]) == 1 else "do"
         covariates_sentence = (
-            f"{capitalize_first(tables.covariates_text(evaluation))} alone {verb} not "
-            "explain the score, because brain data improve the prediction from "
-            f"{tables.covariates_text(evaluation)}. "
+            f"{capitalize_first_letter(tables.covariates_text(evaluation))} alone "
+            f"{verb} not explain the score, because brain data improve the prediction "
+            f"from {tables.covariates_text(evaluation)}. "
         )
     return (
         f"{covariates_sentence}The label may be confounded with "
@@ -1499,13 +1507,13 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
     """
     question_text = "Does the neural network help?"
     main_model_name = evaluation.models[0]
-    weights_beside_ridge = tables.find_known_weights_beside_ridge(
+    weights_beside_ridge = tables.collect_known_network_weights(
         evaluation, main_model_name
     )
     if not weights_beside_ridge.size:
         return None
     n_used_networks = int((weights_beside_ridge > 0).sum())
-    folds_text = count(weights_beside_ridge.size, "fold")
+    folds_text = count_text(weights_beside_ridge.size, "fold")
     if not n_used_networks:
         return Conclusion(
             question_text,
@@ -1528,7 +1536,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
         return Conclusion(question_text, NOT_SHOWN, sentence, reason=reason_text)
     comparison_table = tables.person_comparison_table(evaluation, main_model_name)
     comparison_row = comparison_table.set_index("model").loc["LSAP-R"]
-    verdict = verdict_on_difference(
+    verdict = difference_verdict(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
     difference_text = _difference_text(comparison_row)
@@ -1541,7 +1549,7 @@ def judge_network(evaluation: Evaluation) -> Conclusion | None:
             " A weight above 0 does not show that the network helps. With permuted "
             "labels, networks also get a weight above 0 in some folds."
         )
-    return _judge_difference(
+    return _judge_model_difference(
         question_text, verdict, sentence, comparison_row, reason_text
     )
 
@@ -1562,7 +1570,7 @@ def judge_probabilities(
         return Conclusion(question_text, NOT_SHOWN, sentence, label=NOT_TESTED)
     if chance_conclusion.answer != YES:
         reason_text = "The model was not shown to be better than chance."
-        sentence = _describe_constant_probabilities(evaluation)
+        sentence = _constant_probabilities_text(evaluation)
         return Conclusion(
             question_text, NOT_SHOWN, sentence, reason=reason_text, label=NO
         )
@@ -1591,7 +1599,7 @@ def judge_probabilities(
             "" if is_user_prior else ", which may differ from shares in a clinic"
         )
         sentences.append(
-            f"Probabilities assume {phrase_prior(class_prior)}{clinic_clause}."
+            f"Probabilities assume {class_shares_phrase(class_prior)}{clinic_clause}."
         )
     sentences.append(less_probable_predictions_text(evaluation))
     sentence = " ".join(filter(None, sentences))
@@ -1619,7 +1627,7 @@ def _prediction_noun(evaluation: Evaluation, n_predictions: int) -> str:
     return "scan" if n_predictions == evaluation.cohort.n_scans else "prediction"
 
 
-def _describe_constant_probabilities(evaluation: Evaluation) -> str:
+def _constant_probabilities_text(evaluation: Evaluation) -> str:
     """Return that one class is nearly always the most probable one; may be ""."""
     probability_table = _main_probability_table(evaluation)
     if probability_table is None:
@@ -1631,8 +1639,8 @@ def _describe_constant_probabilities(evaluation: Evaluation) -> str:
     unit_noun = _prediction_noun(evaluation, n_predictions)
     return (
         f"{class_counts.index[0]} is the most probable class in {class_counts.iloc[0]} "
-        f"of {count(n_predictions, unit_noun)}, so the probabilities do not separate "
-        "the classes."
+        f"of {count_text(n_predictions, unit_noun)}, so the probabilities do not "
+        "separate the classes."
     )
 
 
@@ -1655,12 +1663,12 @@ def less_probable_predictions_text(evaluation: Evaluation) -> str:
     n_predictions = len(probability_table)
     unit_noun = _prediction_noun(evaluation, n_predictions)
     return (
-        f"In {n_less_probable} of {count(n_predictions, unit_noun)}, the predicted "
-        "class is not the most probable class."
+        f"In {n_less_probable} of {count_text(n_predictions, unit_noun)}, the "
+        "predicted class is not the most probable class."
     )
 
 
-def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
+def judge_each_simple_model(evaluation: Evaluation) -> list[Conclusion]:
     """Compare the main model with each of the simple models that were run."""
     main_model_name = evaluation.models[0]
     comparison_table = tables.person_comparison_table(
@@ -1673,12 +1681,12 @@ def compare_simple_models(evaluation: Evaluation) -> list[Conclusion]:
         comparison_row = comparison_table.loc[model_name]
         if not np.isfinite(comparison_row["difference"]):
             continue
-        verdict = verdict_on_difference(
+        verdict = difference_verdict(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
         comparison_sentence = _difference_text(comparison_row)
         comparison_sentence += f" ({_holm_phrase(comparison_row)})"
-        conclusion = _judge_difference(
+        conclusion = _judge_model_difference(
             model_name, verdict, comparison_sentence, comparison_row
         )
         if evaluation.have_same_predictions(main_model_name, model_name):
@@ -1704,7 +1712,7 @@ def judge_simple_models(
     if not model_conclusions:
         answer_sentence = "No simple model was run on the same folds."
         return Conclusion(question_text, NOT_SHOWN, answer_sentence)
-    model_names_by_verdict = _group_names_by_verdict(model_conclusions)
+    model_names_by_verdict = _list_model_names_by_verdict(model_conclusions)
     # The comparison that is nearest to a loss gives the numbers.
     hardest_conclusion = min(
         model_conclusions, key=lambda comparison: comparison.estimate
@@ -1720,7 +1728,7 @@ def judge_simple_models(
     if n_comparisons > 1:
         interval_text = "95%, not corrected"
         p_title = f"Holm p over {n_comparisons} comparisons (Table 1)"
-    summary = _summarize_comparisons(model_conclusions, model_names_by_verdict)
+    summary = _comparisons_summary_text(model_conclusions, model_names_by_verdict)
     return replace(
         hardest_conclusion,
         question=question_text,
@@ -1737,7 +1745,7 @@ def judge_simple_models(
     )
 
 
-def _group_names_by_verdict(
+def _list_model_names_by_verdict(
     model_conclusions: Sequence[Conclusion],
 ) -> dict[str, list[str]]:
     """Return the models with each answer."""
@@ -1751,7 +1759,7 @@ def _group_names_by_verdict(
     }
 
 
-def _summarize_comparisons(
+def _comparisons_summary_text(
     model_conclusions: Sequence[Conclusion],
     model_names_by_verdict: Mapping[str, list[str]],
 ) -> str:
@@ -1770,10 +1778,12 @@ def _summarize_comparisons(
     ]
     comparison_phrases = []
     if model_names_by_verdict[NO]:
-        comparison_phrases.append(f"worse than {with_and(model_names_by_verdict[NO])}")
+        comparison_phrases.append(
+            f"worse than {join_with_and(model_names_by_verdict[NO])}"
+        )
     if model_names_by_verdict[YES]:
         comparison_phrases.append(
-            f"better than {with_and(model_names_by_verdict[YES])}"
+            f"better than {join_with_and(model_names_by_verdict[YES])}"
         )
     if len(unclear_model_names) == len(model_conclusions) > 2:
         comparison_phrases.append(
@@ -1781,13 +1791,13 @@ def _summarize_comparisons(
         )
     elif unclear_model_names:
         comparison_phrases.append(
-            f"no clear difference from {with_and(unclear_model_names)}"
+            f"no clear difference from {join_with_and(unclear_model_names)}"
         )
     if equal_model_names:
         comparison_phrases.append(
-            f"the same predictions as {with_and(equal_model_names)}"
+            f"the same predictions as {join_with_and(equal_model_names)}"
         )
-    return f"{capitalize_first('; '.join(comparison_phrases))}."
+    return f"{capitalize_first_letter('; '.join(comparison_phrases))}."
 
 
 def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
@@ -1806,7 +1816,7 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
     if not np.isfinite(comparison_row["difference"]):
         sentence = "The models could not be trained in every fold."
         return Conclusion(question_text, NOT_SHOWN, sentence)
-    verdict = verdict_on_difference(
+    verdict = difference_verdict(
         comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
     )
     difference_text = _difference_text(comparison_row)
@@ -1827,10 +1837,10 @@ def judge_added_value(evaluation: Evaluation) -> Conclusion | None:
             f"The model of {covariates_phrase} makes the same predictions with and "
             f"without {brain_model_name}."
         )
-    return _judge_difference(question_text, verdict, sentence, comparison_row)
+    return _judge_model_difference(question_text, verdict, sentence, comparison_row)
 
 
-def _judge_difference(
+def _judge_model_difference(
     question_text: str,
     verdict: str,
     sentence: str,
@@ -1878,7 +1888,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             network_gain_verdict.high,
         )
         partial_conclusions = _judge_connectome_gains(connectome_gain)
-        reason_text, answer_sentence = _describe_gain(
+        reason_text, answer_sentence = _gain_verdict_and_basis(
             network_gain_verdict.answer, partial_conclusions
         )
         answer_sentences = [
@@ -1896,7 +1906,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
             evaluation, connectome_model_name
         )
         comparison_row = comparison_table.set_index("model").loc[baseline_name]
-        score_verdict = verdict_on_difference(
+        score_verdict = difference_verdict(
             comparison_row["low"], comparison_row["high"], comparison_row["p_holm"]
         )
         if score_verdict == NO:
@@ -1931,7 +1941,7 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     )
 
 
-def _describe_gain(
+def _gain_verdict_and_basis(
     gain_answer: str, partial_conclusions: Sequence[Conclusion]
 ) -> tuple[str, str]:
     """Return whether the connectome helps, in words, and the basis of the answer."""
@@ -1953,7 +1963,7 @@ def _describe_gain(
     ]
     verdict_sentence = (
         "Verdicts on the gain of the study's connectome (one common scale for all "
-        f"regions; 90% intervals): {with_and(verdict_texts)}."
+        f"regions; 90% intervals): {join_with_and(verdict_texts)}."
     )
     if gain_answer == "unclear":
         return (
@@ -1967,7 +1977,7 @@ def _describe_gain(
     ):
         is_excluded = partial_conclusion.high < MIN_LOG_CREDIT
         names_by_is_excluded[is_excluded].append(connectome_name)
-    excluded_text = f"{with_and(names_by_is_excluded[True])} connectomes"
+    excluded_text = f"{join_with_and(names_by_is_excluded[True])} connectomes"
     reason_text = (
         f"No gain of the connectome over {excluded_text} was found"
         if min(conclusion.low for conclusion in partial_conclusions) <= 0
@@ -1975,8 +1985,8 @@ def _describe_gain(
     )
     if names_by_is_excluded[False]:
         reason_text += (
-            f"; a gain over {with_and(names_by_is_excluded[False])} connectomes is "
-            "neither shown nor excluded"
+            f"; a gain over {join_with_and(names_by_is_excluded[False])} connectomes "
+            "is neither shown nor excluded"
         )
     return f"{reason_text}.", verdict_sentence
 
@@ -1988,7 +1998,7 @@ def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     if collect_model_settings(ridge_fits).get("scales") != "auto":
         return ""
     ridge_kinds = tables.list_reported_values(ridge_fits, "chosen")
-    folds_text = count(len(ridge_kinds), "fold")
+    folds_text = count_text(len(ridge_kinds), "fold")
     n_region_folds = ridge_kinds.count("regions")
     if n_region_folds:
         return (
@@ -2036,14 +2046,14 @@ def _connectome_score_gain_sentence(
     )
     if score_verdict != YES:
         return score_sentence
-    return f"{score_sentence} {capitalize_first(unmeasured_text)}."
+    return f"{score_sentence} {capitalize_first_letter(unmeasured_text)}."
 
 
 def _name_connectome_ridge(evaluation: Evaluation, connectome_model_name: str) -> str:
     """Return the ridge regression with the connectome, apart from its network."""
     main_model_name = evaluation.models[0]
     has_network = (
-        tables.find_known_weights_beside_ridge(evaluation, main_model_name).size > 0
+        tables.collect_known_network_weights(evaluation, main_model_name).size > 0
     )
     if not has_network or evaluation.have_same_predictions(
         main_model_name, connectome_model_name
@@ -2095,7 +2105,9 @@ def _gain_in_nats_text(estimate: float, low: float, high: float) -> str:
     return f"{estimate:+z.{n_digits}f} [{low:+z.{n_digits}f}, {high:+z.{n_digits}f}]"
 
 
-def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
+def judge_effects_and_contrasts(
+    evaluation: Evaluation,
+) -> tuple[Conclusion, Conclusion]:
     """Answer in which regions classes differ, and where more than in connected ones."""
     question_by_column = {
         "p_effect": "Which regions differ?",
@@ -2117,14 +2129,14 @@ def judge_regions(evaluation: Evaluation) -> tuple[Conclusion, Conclusion]:
         for p_column, question_text in question_by_column.items()
     )
     differing_region_names, outstanding_region_names = (
-        _sort_significant_regions(p_value_table, p_column)
+        _list_significant_regions(p_value_table, p_column)
         for p_column in question_by_column
     )
     exception_text = _name_regions_not_outstanding(
         evaluation, differing_region_names, outstanding_region_names
     )
     if contrast_conclusion.answer == YES and exception_text is not None:
-        borderline_text = name_borderline_regions(
+        borderline_text = borderline_regions_text(
             p_value_table,
             "p_contrast",
             _count_permutations(evaluation),
@@ -2173,7 +2185,7 @@ def _name_regions_not_outstanding(
     ):
         return None
     return (
-        name_regions(exception_region_names, evaluation.cohort.atlas)
+        region_names_text(exception_region_names, evaluation.cohort.atlas)
         if exception_region_names
         else ""
     )
@@ -2213,7 +2225,7 @@ def _region_p_value_table(evaluation: Evaluation) -> pd.DataFrame | None:
     return p_value_table.reset_index()
 
 
-def difference_term(evaluation: Evaluation) -> str:
+def difference_phrase(evaluation: Evaluation) -> str:
     """Return the alternative of the tests of regions: a trend, or any difference."""
     if is_trend_tested(evaluation):
         return "trend over the ordered classes"
@@ -2228,15 +2240,15 @@ def _judge_region_test(
 ) -> Conclusion:
     """Count and name the regions that pass one corrected test."""
     tested_region_table = p_value_table.dropna(subset=p_column)
-    tested_regions_text = count(len(tested_region_table), "region")
+    tested_regions_text = count_text(len(tested_region_table), "region")
     smallest_p = float(tested_region_table[p_column].min())
-    region_names = _sort_significant_regions(tested_region_table, p_column)
+    region_names = _list_significant_regions(tested_region_table, p_column)
     n_significant_regions = len(region_names)
     n_permutations = _count_permutations(evaluation)
     if not n_significant_regions:
         answer_sentence = (
             f"None of {tested_regions_text} has a corrected p below {ALPHA} (smallest: "
-            f"{p_phrase(smallest_p)}, {count(n_permutations, 'permutation')})."
+            f"{p_phrase(smallest_p)}, {count_text(n_permutations, 'permutation')})."
         )
         return Conclusion(
             question_text,
@@ -2247,22 +2259,22 @@ def _judge_region_test(
             label=NONE_SHOWN,
         )
     correction_text = f"p corrected for {tested_regions_text}"
-    borderline_text = name_borderline_regions(
+    borderline_text = borderline_regions_text(
         tested_region_table, p_column, n_permutations, evaluation.cohort.atlas
     )
     if borderline_text:
         correction_text += f"; {borderline_text}"
     if p_column == "p_effect":
-        direction_text = _describe_directions(
+        direction_text = _directions_text(
             evaluation, region_names, uses_past_tense=False
         )
         effect_range_text = _effect_range_text(evaluation, region_names)
         answer_sentence = (
-            f"{direction_text} ({difference_term(evaluation)}{effect_range_text}; "
+            f"{direction_text} ({difference_phrase(evaluation)}{effect_range_text}; "
             f"{correction_text})."
         )
     else:
-        region_text = name_regions(region_names, evaluation.cohort.atlas)
+        region_text = region_names_text(region_names, evaluation.cohort.atlas)
         subject_text = (
             "the region is" if n_significant_regions == 1 else "the regions are"
         )
@@ -2270,7 +2282,7 @@ def _judge_region_test(
     return Conclusion(
         question_text,
         YES,
-        capitalize_first(answer_sentence),
+        capitalize_first_letter(answer_sentence),
         float(n_significant_regions),
         p_value=smallest_p,
         label=f"{n_significant_regions} OF {len(tested_region_table)}",
@@ -2304,7 +2316,9 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
         cautions.append("No leakage audit was made.")
     else:
         warning_table = _select_warning_rows(audit_table)
-        is_covariate_finding = warning_table["check"] == Check.COVARIATE_PREDICTS_LABEL
+        is_covariate_finding = (
+            warning_table["check"] == CheckKey.COVARIATE_PREDICTS_LABEL
+        )
         other_warning_table = warning_table[~is_covariate_finding]
         cautions += [
             f"{check_title(check_key).capitalize()}: {finding_text}."
@@ -2314,12 +2328,12 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
                 strict=True,
             )
         ]
-    cautions += _list_subgroup_gaps(evaluation)
+    cautions += _list_subgroup_gap_texts(evaluation)
     n_incomplete_folds = tables.count_incomplete_folds(evaluation)
     if n_incomplete_folds:
         cautions.append(
-            f"{count(n_incomplete_folds, 'test fold')} had no scans of at least one "
-            "class."
+            f"{count_text(n_incomplete_folds, 'test fold')} had no scans of at least "
+            "one class."
         )
     study_settings = evaluation.settings
     division_text = f"one division into {study_settings['n_folds']} folds"
@@ -2333,16 +2347,16 @@ def list_cautions(evaluation: Evaluation, leak_text: str) -> tuple[str, ...]:
     if smallest_class_row["participants"] < SMALL_CLASS:
         cautions.append(
             f"The class {smallest_class_row['class']} has only "
-            f"{count(smallest_class_row['participants'], 'participant')}."
+            f"{count_text(smallest_class_row['participants'], 'participant')}."
         )
     return tuple(cautions)
 
 
-def _list_subgroup_gaps(evaluation: Evaluation) -> list[str]:
+def _list_subgroup_gap_texts(evaluation: Evaluation) -> list[str]:
     """Return the differences between groups whose simultaneous interval excludes 0."""
     group_table = subgroup_table(evaluation)
     gap_texts = []
-    for gap_record in subgroup_gaps(evaluation).to_dict("records"):
+    for gap_record in subgroup_gap_table(evaluation).to_dict("records"):
         if not gap_record["low"] > 0 and not gap_record["high"] < 0:
             continue
         is_same_column = group_table["column"] == gap_record["column"]
@@ -2373,8 +2387,9 @@ def _leak_text(evaluation: Evaluation) -> str:
     leak_checks = evaluation.audit.loc[is_error_row, "check"]
     if leak_checks.empty:
         return ""
-    titles_text = with_and(dict.fromkeys(map(check_title, leak_checks)))
-    return f"The leakage audit found {count(len(leak_checks), 'error')}: {titles_text}."
+    titles_text = join_with_and(dict.fromkeys(map(check_title, leak_checks)))
+    n_errors_text = count_text(len(leak_checks), "error")
+    return f"The leakage audit found {n_errors_text}: {titles_text}."
 
 
 def _withdraw_conclusion(conclusion: Conclusion, reason: str) -> Conclusion:
@@ -2384,7 +2399,7 @@ def _withdraw_conclusion(conclusion: Conclusion, reason: str) -> Conclusion:
     return replace(
         conclusion,
         answer=NOT_SHOWN,
-        sentence=capitalize_first(conclusion.sentence) + _NOT_VALID,
+        sentence=capitalize_first_letter(conclusion.sentence) + _NOT_VALID,
         reason="",
         label="",
         partial_conclusions=_withdraw_partial_conclusions(
@@ -2413,9 +2428,9 @@ def _write_quote(
     cohort, chance_conclusion = evaluation.cohort, study_conclusions.chance
     quote_start = "In simulated data, " if cohort.truth is not None else ""
     predictor_phrase = predictor_text(evaluation)
-    people_text = count(cohort.n_participants, "participant")
+    people_text = count_text(cohort.n_participants, "participant")
     task_text = (
-        f"{people_text} ({count(cohort.n_scans, 'scan')}; {len(cohort.classes)} "
+        f"{people_text} ({count_text(cohort.n_scans, 'scan')}; {len(cohort.classes)} "
         f"classes of {cohort.label_name}) by their {tables.feature_text(cohort)}"
     )
     quote_sentences = []
@@ -2437,13 +2452,13 @@ def _write_quote(
                 f"chance under cross-validation ({numbers_text})."
             )
         main_model_name = evaluation.models[0]
-        weights_beside_ridge = tables.find_known_weights_beside_ridge(
+        weights_beside_ridge = tables.collect_known_network_weights(
             evaluation, main_model_name
         )
         n_unused_networks = int((weights_beside_ridge == 0).sum())
         is_network_unused = tables.has_unused_network(evaluation, main_model_name)
         if quote_sentences and n_unused_networks and not is_network_unused:
-            folds_text = count(weights_beside_ridge.size, "fold")
+            folds_text = count_text(weights_beside_ridge.size, "fold")
             quote_sentences.append(
                 f"In {n_unused_networks} of {folds_text}, the neural network had no "
                 "weight, and all predictions came from a ridge regression."
@@ -2463,7 +2478,7 @@ def _write_quote(
     regions_conclusion = study_conclusions.regions_differ
     unadjusted_covariates = _list_unadjusted_covariates(evaluation)
     unadjusted_text = (
-        f"; not adjusted for {with_and(unadjusted_covariates)}"
+        f"; not adjusted for {join_with_and(unadjusted_covariates)}"
         if unadjusted_covariates
         else ""
     )
@@ -2479,27 +2494,29 @@ def _write_quote(
         quote_sentences.append("No region was shown to differ between classes.")
     if not quote_sentences:
         return "Nothing, because no score or test of this study is valid."
-    quote_sentences[0] = capitalize_first(quote_start + quote_sentences[0])
+    quote_sentences[0] = capitalize_first_letter(quote_start + quote_sentences[0])
     return " ".join(quote_sentences)
 
 
 def _quote_comparison_sentence(study_conclusions: StudyConclusions) -> str:
     """Return over which simple models a gain was shown; "" without any."""
-    model_names_by_verdict = _group_names_by_verdict(
+    model_names_by_verdict = _list_model_names_by_verdict(
         study_conclusions.simple_models.partial_conclusions
     )
     better_model_names = model_names_by_verdict[YES]
     if study_conclusions.chance.answer != YES or not better_model_names:
         return ""
     sentence = (
-        f"It scored higher than {with_and(better_model_names)} (Holm p < {ALPHA})"
+        f"It scored higher than {join_with_and(better_model_names)} (Holm p < {ALPHA})"
     )
     other_model_names = [
         *model_names_by_verdict[NO],
         *model_names_by_verdict[NOT_SHOWN],
     ]
     if other_model_names:
-        sentence += f", but not demonstrably higher than {with_and(other_model_names)}"
+        sentence += (
+            f", but not demonstrably higher than {join_with_and(other_model_names)}"
+        )
     return f"{sentence}."
 
 
@@ -2512,22 +2529,22 @@ def _list_region_quote_sentences(
     """Return the regions that differ and stand out, as sentences for a manuscript."""
     atlas = evaluation.cohort.atlas
     differing_region_names, outstanding_region_names = (
-        _sort_significant_regions(p_value_table, p_column)
+        _list_significant_regions(p_value_table, p_column)
         for p_column in ("p_effect", "p_contrast")
     )
-    regions_text = count(int(evaluation.cohort.measured.sum()), "region")
-    direction_text = _describe_directions(
+    regions_text = count_text(int(evaluation.cohort.measured.sum()), "region")
+    direction_text = _directions_text(
         evaluation, differing_region_names, uses_past_tense=True
     )
     n_permutations = _count_permutations(evaluation)
-    borderline_text = name_borderline_regions(
+    borderline_text = borderline_regions_text(
         p_value_table, "p_effect", n_permutations, atlas
     )
     if borderline_text:
         test_text = f"{test_text}; {borderline_text}"
     difference_sentence = (
         f"{direction_text} ({len(differing_region_names)} of {regions_text}; "
-        f"{difference_term(evaluation)}, {test_text})."
+        f"{difference_phrase(evaluation)}, {test_text})."
     )
     if study_conclusions.regions_stand_out.answer != YES:
         stand_out_sentence = (
@@ -2537,32 +2554,32 @@ def _list_region_quote_sentences(
         exception_text = _name_regions_not_outstanding(
             evaluation, differing_region_names, outstanding_region_names
         )
-        outstanding_text = count(len(outstanding_region_names), "region")
-        borderline_text = name_borderline_regions(
+        outstanding_text = count_text(len(outstanding_region_names), "region")
+        borderline_text = borderline_regions_text(
             p_value_table, "p_contrast", n_permutations, atlas
         )
         if borderline_text:
             borderline_text = f"; {borderline_text}"
         if len(differing_region_names) > 1 and exception_text is not None:
-            subject_phrase, count_text = f"These {outstanding_text}", ""
+            subject_phrase, n_regions_text = f"These {outstanding_text}", ""
             if exception_text:
                 subject_phrase = f"These regions except {exception_text}"
-                count_text = f"{outstanding_text}, "
+                n_regions_text = f"{outstanding_text}, "
         else:
-            count_text = f"{outstanding_text}, "
-            subject_phrase = name_regions(outstanding_region_names, atlas)
+            n_regions_text = f"{outstanding_text}, "
+            subject_phrase = region_names_text(outstanding_region_names, atlas)
         pronoun = "it" if len(outstanding_region_names) == 1 else "them"
         stand_out_sentence = (
             f"{subject_phrase} stood out from the regions connected to {pronoun} "
-            f"({count_text}family-wise p < {ALPHA}{borderline_text})."
+            f"({n_regions_text}family-wise p < {ALPHA}{borderline_text})."
         )
     return [
-        capitalize_first(difference_sentence),
-        capitalize_first(stand_out_sentence),
+        capitalize_first_letter(difference_sentence),
+        capitalize_first_letter(stand_out_sentence),
     ]
 
 
-def _sort_significant_regions(p_value_table: pd.DataFrame, p_column: str) -> list[str]:
+def _list_significant_regions(p_value_table: pd.DataFrame, p_column: str) -> list[str]:
     """Return regions with a small corrected p, from the largest statistic."""
     is_significant_row = p_value_table[p_column] < ALPHA
     significant_table = p_value_table[is_significant_row].sort_values(
@@ -2571,7 +2588,7 @@ def _sort_significant_regions(p_value_table: pd.DataFrame, p_column: str) -> lis
     return list(significant_table["region"])
 
 
-def _describe_directions(
+def _directions_text(
     evaluation: Evaluation, region_names: list[str], *, uses_past_tense: bool
 ) -> str:
     """Return in which regions values are lower and higher in later classes.
@@ -2583,7 +2600,7 @@ def _describe_directions(
     sign_by_region = _effect_sign_by_region(evaluation)
     if sign_by_region is None:
         verb = "differed" if uses_past_tense else "differ"
-        return f"classes {verb} in {name_regions(region_names, cohort.atlas)}"
+        return f"classes {verb} in {region_names_text(region_names, cohort.atlas)}"
     first_class, last_class = cohort.classes[0], cohort.classes[-1]
     class_comparison_text = f"towards {last_class}"
     if len(cohort.classes) == 2:
@@ -2598,7 +2615,7 @@ def _describe_directions(
             if sign_by_region[region_name] == sign
         ]
         if same_sign_regions:
-            regions_text = name_regions(same_sign_regions, cohort.atlas)
+            regions_text = region_names_text(same_sign_regions, cohort.atlas)
             direction_phrases.append(
                 f"{verb} {direction} {class_comparison_text} in {regions_text}"
             )
@@ -2632,7 +2649,7 @@ def _list_forbidden_phrases(
     forbidden_phrases = []
     if study_conclusions.chance.answer != YES:
         forbidden_phrases.append(f"predicts {cohort.label_name}")
-    forbidden_phrases += _list_unshown_gains(study_conclusions)
+    forbidden_phrases += _list_unshown_gain_phrases(study_conclusions)
     added_value_conclusion = study_conclusions.added_value
     if added_value_conclusion is not None and added_value_conclusion.answer != YES:
         covariates_text = tables.covariates_text(evaluation)
@@ -2648,7 +2665,7 @@ def _list_forbidden_phrases(
     if study_conclusions.regions_differ.answer == YES:
         if unadjusted_covariates:
             forbidden_phrases.append(
-                f"differs independently of {with_and(unadjusted_covariates)}"
+                f"differs independently of {join_with_and(unadjusted_covariates)}"
             )
         forbidden_phrases += [
             "the most important region",
@@ -2661,18 +2678,18 @@ def _list_forbidden_phrases(
             forbidden_phrases.append(f"differs already in {cohort.classes[1]}")
     elif np.isfinite(study_conclusions.regions_differ.estimate):
         forbidden_phrases.append("the classes do not differ")
-    if scale_warning(evaluation):
+    if scale_warning_text(evaluation):
         forbidden_phrases.append("region X has a small scale")
     forbidden_phrases.append("works in other samples")
     return tuple(forbidden_phrases)
 
 
-def _list_unshown_gains(study_conclusions: StudyConclusions) -> list[str]:
+def _list_unshown_gain_phrases(study_conclusions: StudyConclusions) -> list[str]:
     """Return the claims of gains over simple models that were not shown."""
     simple_models_conclusion = study_conclusions.simple_models
     if simple_models_conclusion.answer == YES:
         return []
-    model_names_by_verdict = _group_names_by_verdict(
+    model_names_by_verdict = _list_model_names_by_verdict(
         simple_models_conclusion.partial_conclusions
     )
     if not model_names_by_verdict[YES]:

@@ -116,7 +116,7 @@ def demographics_table(
     3      SEX: M, n  1 (25%)  2 (50%)  3 (38%)
     """
     column_names = find_characteristic_columns(cohort_table, columns)
-    scan_table = sort_scans_by_visit(cohort_table)
+    scan_table = sort_scan_table_by_visit(cohort_table)
     scan_table = scan_table.assign(label=scan_table["label"].astype(str))
     participant_class_table = scan_table.drop_duplicates(["participant", "label"])
     people_table = scan_table.drop_duplicates("participant")
@@ -153,7 +153,7 @@ def demographics_table(
         if is_categorical(column_name, column_series):
             table_records += _make_count_records(column_name, series_by_group)
             if len(classes) > 1:
-                characteristic_test = compare_counts(
+                characteristic_test = compare_counts_between_classes(
                     column_series, people_table["label"], random_state=random_state
                 )
         else:
@@ -166,7 +166,7 @@ def demographics_table(
                 _make_number_record(column_name, series_by_group, is_skewed=is_skewed)
             )
             if len(classes) > 1:
-                characteristic_test = compare_numbers(
+                characteristic_test = compare_numbers_between_classes(
                     number_series, people_table["label"], is_skewed=is_skewed
                 )
         table_records[first_row_index]["missing"] = str(int(column_series.isna().sum()))
@@ -265,7 +265,7 @@ def clean_covariate_series(cohort_table: pd.DataFrame, column_name: str) -> pd.S
     return column_series.mask(cell_texts.isin(["", "n/a", "nan", "none"]))
 
 
-def sort_scans_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
+def sort_scan_table_by_visit(cohort_table: pd.DataFrame) -> pd.DataFrame:
     """Return scans in the order of their visits, where these are known."""
     if "session" not in cohort_table:
         return cohort_table
@@ -364,7 +364,7 @@ def _category_text(cell_value: object) -> object:
     return str(cell_value)
 
 
-def compare_numbers(
+def compare_numbers_between_classes(
     number_series: pd.Series, class_label_series: pd.Series, *, is_skewed: bool
 ) -> CharacteristicTest:
     """Test a number between classes: Welch's analysis of variance, or by ranks.
@@ -420,7 +420,7 @@ def compute_welch_p_value(class_arrays: Sequence[np.ndarray]) -> float:
     return float(f_distribution.sf(statistic, n_classes - 1, error_df))
 
 
-def compare_counts(
+def compare_counts_between_classes(
     column_series: pd.Series, class_label_series: pd.Series, *, random_state: int = 0
 ) -> CharacteristicTest:
     """Test counts of categories between classes by chi-squared.

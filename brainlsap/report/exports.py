@@ -11,11 +11,11 @@ import pandas as pd
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import write_tsv
 from brainlsap.evaluation import Evaluation, rank_regions
-from brainlsap.evaluation.ranking import models_with_scales
+from brainlsap.evaluation.ranking import list_models_with_scales
 from brainlsap.exceptions import ParameterError
 from brainlsap.files import check_outputs, replace_when_whole
 from brainlsap.report.brain import make_map_table
-from brainlsap.text import listed, option_text
+from brainlsap.text import join_with_commas, option_text
 
 if TYPE_CHECKING:
     # It reads images by nibabel, which takes long to import.
@@ -110,9 +110,9 @@ def export_maps(
         default_map_name = str(maps.name)
     map_table = make_map_table(maps, atlas).rename(columns={"": default_map_name})
     export_table = _make_region_identifier_table(atlas)
-    if len({*map(_file_slug, map_table)}) < map_table.shape[1] or {*export_table} & {
-        *map_table
-    }:
+    if len({*map(_file_name_slug, map_table)}) < map_table.shape[1] or {
+        *export_table
+    } & {*map_table}:
         raise ParameterError(
             "the names of maps must differ in their letters or digits, and none "
             f"may be one of {', '.join(export_table)}; got "
@@ -165,7 +165,7 @@ def export_maps(
 def make_relative_scale_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the relative scale of every region, one column per model."""
     scales_by_model = {}
-    for model_name in models_with_scales(evaluation):
+    for model_name in list_models_with_scales(evaluation):
         ranking_table = rank_regions(evaluation, model_name).set_index("region")
         scales_by_model[model_name] = ranking_table["relative_scale"]
     return pd.DataFrame(scales_by_model)
@@ -239,7 +239,7 @@ def _list_omission_notes(
         omission_texts.append(
             f"the surfaces (.gii) leave out {len(undrawn_region_names)} of "
             f"{len(valued_region_names)} regions with values: "
-            f"{listed(undrawn_region_names)}. "
+            f"{join_with_commas(undrawn_region_names)}. "
             f"{option_text('parcellation')} writes NIfTI maps of them; {remedy_text}."
         )
     regions_without_voxels = [
@@ -252,8 +252,8 @@ def _list_omission_notes(
             f"the NIfTI maps leave out {len(regions_without_voxels)} of "
             f"{len(valued_region_names)} regions with values, which "
             f"{Path(parcellation_path).name} does not have: "
-            f"{listed(regions_without_voxels)}. Give an image that contains these "
-            f"regions; {remedy_text}."
+            f"{join_with_commas(regions_without_voxels)}. Give an image that contains "
+            f"these regions; {remedy_text}."
         )
     return omission_texts
 
@@ -288,10 +288,10 @@ def _make_nifti_by_file_name(
         image = Nifti1Image(voxel_values.astype(np.float32), affine)
         image.set_sform(affine, sform_code or 2)
         image.header.set_xyzt_units("mm")
-        image_by_file_name[f"desc-{_file_slug(map_name)}_regions.nii.gz"] = image
+        image_by_file_name[f"desc-{_file_name_slug(map_name)}_regions.nii.gz"] = image
     return image_by_file_name
 
 
-def _file_slug(map_name: str) -> str:
+def _file_name_slug(map_name: str) -> str:
     """Return the letters and digits of a name, for a file name."""
     return re.sub(r"[^0-9A-Za-z]", "", map_name) or "values"

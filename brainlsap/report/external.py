@@ -21,7 +21,7 @@ def is_simulated(evaluation: Evaluation) -> bool:
     return evaluation.cohort.truth is not None or is_simulated_model
 
 
-def make_external_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
+def make_external_table_by_name(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that only an external evaluation has, as text by name."""
     if not is_external(evaluation):
         return {}

@@ -116,7 +116,7 @@ def add_height_for_lines(
 
 
 @contextmanager
-def paper_style(**rc_parameters: Any) -> Iterator[None]:
+def use_paper_style(**rc_parameters: Any) -> Iterator[None]:
     """Draw in the style of all figures."""
     # Load the backend before the context: that of a notebook turns interactive mode on,
     # which leaving the context would undo, so that no figure would be shown.
@@ -134,7 +134,7 @@ def check_width(width_mm: object) -> None:
         )
 
 
-def new_figure(width_mm: float, height_mm: float, **figure_options: Any) -> Any:
+def make_figure(width_mm: float, height_mm: float, **figure_options: Any) -> Any:
     """Return a new pyplot figure; width and height in mm."""
     size_inches = (width_mm * MM, height_mm * MM)
     return plt.figure(
@@ -142,7 +142,7 @@ def new_figure(width_mm: float, height_mm: float, **figure_options: Any) -> Any:
     )
 
 
-@paper_style()
+@use_paper_style()
 def prepare_axes_array(
     axes: Any, width_mm: float, height_mm: float = 0, n_panels: int = 1
 ) -> Any:
@@ -156,7 +156,7 @@ def prepare_axes_array(
         n_panel_rows = n_panels if width_mm < 50 * n_panels else 1
         height_mm = height_mm or min(width_mm / 1.2, MAX_FIGURE_HEIGHT)
         # "constrained" cuts off labels beside axes of equal aspect when first drawn.
-        figure = new_figure(width_mm, n_panel_rows * height_mm, layout="compressed")
+        figure = make_figure(width_mm, n_panel_rows * height_mm, layout="compressed")
         panel_axes_array = figure.subplots(
             n_panel_rows, n_panels // n_panel_rows, squeeze=False
         ).ravel()
@@ -173,7 +173,9 @@ def prepare_axes_array(
             f"{n_panels} Axes of matplotlib, such as plt.subplots(1, {n_panels})[1]"
         )
         raise ParameterError(f"axes must be {expected_text}; got {axes!r}.")
-    if (smallest_side_mm := min(cell_size_mm(user_axes_array[0]))) < SMALLEST_PANEL:
+    if (
+        smallest_side_mm := min(cell_width_and_height_mm(user_axes_array[0]))
+    ) < SMALLEST_PANEL:
         size_warning = (
             f"a panel of {smallest_side_mm:.0f} mm may be too small for its letters"
         )
@@ -189,7 +191,7 @@ def prepare_axes_array(
     return user_axes_array
 
 
-def cell_size_mm(axes: Any) -> Any:
+def cell_width_and_height_mm(axes: Any) -> Any:
     """Return width and height in mm of axes with their labels.
 
     The size of axes in a grid is that of their cell, before they are laid out.

@@ -20,7 +20,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.comparison import N_CALIBRATION_DRAWS
 from brainlsap.evaluation.confounds import list_step_phrases
-from brainlsap.evaluation.connectome_worth import Verdict
+from brainlsap.evaluation.connectome_worth import ConnectomeVerdict
 from brainlsap.evaluation.leakage import N_PERMUTATIONS, check_title
 from brainlsap.evaluation.models import (
     MODELS,
@@ -30,12 +30,12 @@ from brainlsap.evaluation.models import (
 )
 from brainlsap.evaluation.region_tests import MIN_PEOPLE_SHOWN, compute_smallest_p
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
-from brainlsap.options import option_names
+from brainlsap.options import list_settings_option_names
 from brainlsap.report import demographics, tables
 from brainlsap.report.external import is_external, is_simulated
-from brainlsap.report.privacy import withhold_paths
+from brainlsap.report.privacy import withhold_paths_in_settings
 from brainlsap.report.tables import list_reported_values, spread_text
-from brainlsap.text import count, with_and
+from brainlsap.text import count_text, join_with_and
 
 N_SMALLEST = 10
 """Number of smallest scales of a network for which training is summarised."""
@@ -189,7 +189,7 @@ def score_remarks(evaluation: Evaluation) -> list[str]:
     )
 
 
-def methods_text(evaluation: Evaluation) -> list[str]:
+def list_methods_paragraphs(evaluation: Evaluation) -> list[str]:
     """Return paragraphs of methods of at most 300 words, ready to paste.
 
     Parameters
@@ -201,13 +201,13 @@ def methods_text(evaluation: Evaluation) -> list[str]:
     -------
     list of str
         Participants and data, models, evaluation, connectome and regions, software.
-        :func:`supplement_text` has every setting.
+        :func:`list_supplement_paragraphs` has every setting.
     """
     if is_external(evaluation):
         return _render_external_paragraphs(evaluation)
     cohort = evaluation.cohort
     count_table = cohort.class_counts()
-    class_sizes_text = with_and(
+    class_sizes_text = join_with_and(
         f"{n_people} {class_name}"
         for class_name, n_people in zip(
             count_table["class"], count_table["participants"], strict=True
@@ -249,15 +249,17 @@ def _list_changed_option_texts(evaluation: Evaluation) -> list[str]:
     """Return the options of reading that the fit fixed, if not the default."""
     changed_value_by_option = list_changed_options(
         evaluation.cohort.reading_options,
-        option_names("reading", stored_model=["fixed"]),
+        list_settings_option_names("reading", stored_model=["fixed"]),
     )
     return [
         f"{option_name}={value_text(option_value)}"
-        for option_name, option_value in withhold_paths(changed_value_by_option).items()
+        for option_name, option_value in withhold_paths_in_settings(
+            changed_value_by_option
+        ).items()
     ]
 
 
-def supplement_text(evaluation: Evaluation) -> list[str]:
+def list_supplement_paragraphs(evaluation: Evaluation) -> list[str]:
     """Return paragraphs that state every setting, and the scores of all models.
 
     The text states every option of :func:`brainlsap.load_cohort`,
@@ -283,7 +285,7 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
     ].unique()
     comparison_models_text = ""
     if 0 < len(comparison_model_names) < len(evaluation.models):
-        comparison_models_text = with_and(comparison_model_names)
+        comparison_models_text = join_with_and(comparison_model_names)
     ridge_name_by_type, are_classes_numeric, ridge_phrases = (
         _find_ridge_names_and_phrases(evaluation)
     )
@@ -299,12 +301,16 @@ def supplement_text(evaluation: Evaluation) -> list[str]:
         ridge_phrases=ridge_phrases,
         study=SettingPhrases(study_settings),
         comparison_models=comparison_models_text,
-        scores=[] if is_external(evaluation) else _list_score_texts(evaluation),
+        scores=[]
+        if is_external(evaluation)
+        else _list_model_names_and_score_texts(evaluation),
         is_external=is_external(evaluation),
     )
 
 
-def _list_score_texts(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+def _list_model_names_and_score_texts(
+    evaluation: Evaluation,
+) -> list[tuple[str, str, str]]:
     """Return each model with balanced accuracy and AUC of all test scans, as quoted.
 
     Means over folds have no interval, so the text for a paper does not give them. The
@@ -329,7 +335,7 @@ def _list_score_texts(evaluation: Evaluation) -> list[tuple[str, str, str]]:
 
 def _find_age_text_and_n_missing(evaluation: Evaluation) -> tuple[str | None, int]:
     """Return the mean age at the first scan, and in how many people it is missing."""
-    cohort_table = demographics.sort_scans_by_visit(evaluation.cohort.table)
+    cohort_table = demographics.sort_scan_table_by_visit(evaluation.cohort.table)
     age_series = demographics.find_covariate_series(
         cohort_table.drop_duplicates("participant"), "age"
     )
@@ -344,7 +350,7 @@ def _collect_reading_settings(evaluation: Evaluation) -> dict[str, Any]:
     """Return notes on reading: the findings, or otherwise the options given."""
     cohort = evaluation.cohort
     # What was read overrides the option: one array may hold the connectomes of all.
-    reading_settings = withhold_paths(
+    reading_settings = withhold_paths_in_settings(
         cohort.reading_options.to_jsonable() | cohort.provenance
     )
     if not {"thickness", "area"} & set(cohort.feature_names):
@@ -358,7 +364,7 @@ def find_method_key(evaluation: Evaluation) -> str:
     is_main_model_row = evaluation.fits["model"] == main_model_name
     model_settings = collect_model_settings(evaluation.fits[is_main_model_row])
     if "kernel" in model_settings and model_settings.get("network", "heat") == "heat":
-        weights_beside_ridge = tables.find_known_weights_beside_ridge(
+        weights_beside_ridge = tables.collect_known_network_weights(
             evaluation, main_model_name
         )
         return "ridge and network" if weights_beside_ridge.size else "network"
@@ -413,7 +419,7 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
     sentences = [
         f"{NETWORK_PHRASES[network_gain_verdict.answer]}. The gain in log evidence "
         f"is {spread_text(evidence_gain, n_digits=1)}, which is "
-        f"{_lead_phrase(network_gain_verdict)} the gain of "
+        f"{_gain_over_null_phrase(network_gain_verdict)} the gain of "
         f"{NULL_PHRASES[network_gain_verdict.compared_with]}."
     ]
     if own_connectome_gain_verdict is None:
@@ -425,13 +431,13 @@ def connectome_sentences(evaluation: Evaluation) -> list[str]:
         sentences.append(
             f"{OWN_PHRASES[own_connectome_gain_verdict.answer]}. The gain of "
             "participants' own connectomes "
-            f"is {_lead_phrase(own_connectome_gain_verdict)} the gain of "
+            f"is {_gain_over_null_phrase(own_connectome_gain_verdict)} the gain of "
             f"{NULL_PHRASES[own_connectome_gain_verdict.compared_with]}."
         )
     return sentences
 
 
-def _lead_phrase(gain_verdict: Verdict) -> str:
+def _gain_over_null_phrase(gain_verdict: ConnectomeVerdict) -> str:
     """Return by how much a gain is larger than that of a null connectome."""
     low_text, high_text = (
         spread_text(bound, n_digits=1)
@@ -457,11 +463,11 @@ def chosen_ridges_text(evaluation: Evaluation) -> str:
             choice_sentences.append(sentence)
             continue
         choice_texts = [
-            f"{choice_phrase} in {count(n_folds, 'fold')}"
+            f"{choice_phrase} in {count_text(n_folds, 'fold')}"
             for choice_phrase, n_folds in choice_phrases.value_counts().items()
         ]
         choice_sentences.append(
-            f"{model_name} chose a model with {with_and(choice_texts)}."
+            f"{model_name} chose a model with {join_with_and(choice_texts)}."
         )
     return " ".join(choice_sentences)
 
@@ -474,7 +480,7 @@ class ScalelessFoldCount(NamedTuple):
     n_folds: int
 
 
-def find_folds_without_scales(evaluation: Evaluation) -> ScalelessFoldCount | None:
+def count_scaleless_folds(evaluation: Evaluation) -> ScalelessFoldCount | None:
     """Return the folds in which the main model has no scale for each region.
 
     None if the main model does not choose among the nested ridges.
@@ -516,7 +522,7 @@ PRIOR_PHRASES = {
 """Class shares that probabilities assume, by `class_prior`."""
 
 
-def phrase_prior(class_prior: str | Mapping[str, float]) -> str:
+def class_shares_phrase(class_prior: str | Mapping[str, float]) -> str:
     """Return the class shares that the probabilities of one model assume, as text."""
     if not isinstance(class_prior, Mapping):
         return PRIOR_PHRASES[class_prior]
@@ -524,7 +530,7 @@ def phrase_prior(class_prior: str | Mapping[str, float]) -> str:
         f"{class_share:.3g} {class_name}"
         for class_name, class_share in class_prior.items()
     )
-    return f"class shares of {with_and(share_texts)}"
+    return f"class shares of {join_with_and(share_texts)}"
 
 
 def prior_text(evaluation: Evaluation) -> str:
@@ -532,17 +538,19 @@ def prior_text(evaluation: Evaluation) -> str:
     prior_by_model = evaluation.class_priors()
     model_names_by_phrase: dict[str, list[str]] = {}
     for model_name, class_prior in prior_by_model.items():
-        prior_phrase = phrase_prior(class_prior)
+        prior_phrase = class_shares_phrase(class_prior)
         model_names_by_phrase.setdefault(prior_phrase, []).append(model_name)
     prior_phrases = list(model_names_by_phrase)
     if len(model_names_by_phrase) > 1:
         prior_phrases = [
-            f"{prior_phrase} ({with_and(model_names)})"
+            f"{prior_phrase} ({join_with_and(model_names)})"
             for prior_phrase, model_names in model_names_by_phrase.items()
         ]
     sentences = []
     if prior_phrases:
-        sentences.append(f"Predicted probabilities assume {with_and(prior_phrases)}.")
+        sentences.append(
+            f"Predicted probabilities assume {join_with_and(prior_phrases)}."
+        )
     sentences += [
         MODELS[model_name].probability_sentence
         for model_name in evaluation.models
@@ -570,7 +578,7 @@ def scale_changes_text(evaluation: Evaluation) -> str:
             f"{model_name} by more than 5% ({moved_shares.mean():.0%} of its "
             f"{len(moved_shares)} smallest scales). All scales had the same initial "
             f"value in {is_common_start_fold.sum()} of "
-            f"{count(len(is_common_start_fold), 'fold')}."
+            f"{count_text(len(is_common_start_fold), 'fold')}."
         )
     if not training_sentences:
         return ""
@@ -606,10 +614,10 @@ def networks_kept_text(evaluation: Evaluation, fit_condition: str) -> str:
     ).items():
         n_folds = kept_fold_counts.n_folds_by_condition[fit_condition]
         if 2 * n_folds > kept_fold_counts.n_fits:
-            epoch_text = count(kept_fold_counts.n_epochs, "epoch")
-            fold_text = f"in {n_folds} of {count(kept_fold_counts.n_fits, 'fold')}"
+            epoch_text = count_text(kept_fold_counts.n_epochs, "epoch")
+            fold_text = f"in {n_folds} of {count_text(kept_fold_counts.n_fits, 'fold')}"
             network_texts.append(f"{model_name} ({epoch_text}; {fold_text})")
-    return with_and(network_texts) if network_texts else ""
+    return join_with_and(network_texts) if network_texts else ""
 
 
 def count_hardly_trained_folds(evaluation: Evaluation, model_name: str) -> int:
@@ -643,12 +651,12 @@ def _count_kept_folds_by_network(evaluation: Evaluation) -> dict[str, _KeptFoldC
             continue
         is_unchecked_fit = np.array(
             [
-                _lacks_validation_loss(fit_report_json)
+                _is_without_validation_loss(fit_report_json)
                 for fit_report_json in model_fit_table["report"]
             ]
         )
         is_checked_and_used_fit = ~is_unchecked_fit & (
-            tables.find_weights_beside_ridge(model_fit_table) != 0
+            tables.collect_network_weights(model_fit_table) != 0
         )
         patience_series = setting_table.get("patience", pd.Series(0)).clip(lower=1)
         best_epochs, n_epochs = (
@@ -677,7 +685,7 @@ def unused_networks_text(evaluation: Evaluation) -> str:
     for model_name, model_fit_table in evaluation.fits.groupby("model", sort=False):
         if fold_text := tables.unused_network_text(model_fit_table):
             network_texts.append(f"{model_name} ({fold_text})")
-    return with_and(network_texts) if network_texts else ""
+    return join_with_and(network_texts) if network_texts else ""
 
 
 def main_unused_network_text(evaluation: Evaluation) -> str:
@@ -686,7 +694,7 @@ def main_unused_network_text(evaluation: Evaluation) -> str:
     return tables.unused_network_text(evaluation.fits[is_main_model_row])
 
 
-def _lacks_validation_loss(fit_report_json: str) -> bool:
+def _is_without_validation_loss(fit_report_json: str) -> bool:
     """Return whether the report of a fit has losses, but none of validation."""
     loss_record = (json.loads(fit_report_json) or {}).get("losses") or {}
     return {*loss_record.get("validation", "")} == {None}
@@ -711,7 +719,7 @@ def kernels_text(evaluation: Evaluation) -> str:
             )
     if len(kernel_texts) < 2:
         return ""
-    return f"{with_and(kernel_texts)}."
+    return f"{join_with_and(kernel_texts)}."
 
 
 def _list_network_descriptions(
@@ -856,12 +864,12 @@ def _render_paragraphs(
     return [paragraph_text for paragraph_text in paragraph_texts if paragraph_text]
 
 
-def with_article(model_name: str) -> str:
+def model_name_with_article(model_name: str) -> str:
     """Return a model as in a sentence: "LSAP-C", but "the ridge with one scale"."""
     return f"the {model_name}" if model_name[:1].islower() else model_name
 
 
-def capitalize_first(text: str) -> str:
+def capitalize_first_letter(text: str) -> str:
     """Return a text with a capital first letter, and all others unchanged."""
     return text[:1].upper() + text[1:]
 
@@ -876,18 +884,18 @@ def value_text(setting_value: object) -> str:
             for item_name, item_value in setting_value.items()
         )
     if isinstance(setting_value, list | tuple):
-        return with_and(map(value_text, setting_value))
+        return join_with_and(map(value_text, setting_value))
     return " ".join(str(setting_value).split())
 
 
-def keep_p_values_unbroken(sentence_text: str) -> str:
+def text_with_unbroken_p_values(sentence_text: str) -> str:
     """Return a text in which no line ends between a p and its number."""
     return re.sub(
         r"\bp ([<=]) (?=\d)", "p\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", sentence_text
     )
 
 
-def split_caption(caption_text: str) -> tuple[str, str]:
+def split_caption_and_note(caption_text: str) -> tuple[str, str]:
     """Return the first three sentences of a caption, and the rest for a note below.
 
     A text that is escaped for HTML stays so.
@@ -908,13 +916,13 @@ TEMPLATES = Environment(
 )
 """Templates of the page and of its texts."""
 TEMPLATES.filters |= {
-    "capitalize_first": capitalize_first,
+    "capitalize_first_letter": capitalize_first_letter,
     "check_title": check_title,
-    "count": count,
-    "keep_p_values_unbroken": keep_p_values_unbroken,
-    "split_caption": split_caption,
-    "with_and": with_and,
-    "with_article": with_article,
+    "count_text": count_text,
+    "text_with_unbroken_p_values": text_with_unbroken_p_values,
+    "split_caption_and_note": split_caption_and_note,
+    "join_with_and": join_with_and,
+    "model_name_with_article": model_name_with_article,
 }
 TEMPLATES.globals |= {
     "baseline_sentences": baseline_sentences,

@@ -27,7 +27,7 @@ from brainlsap.evaluation import (
     rank_regions,
 )
 from brainlsap.exceptions import ParameterError
-from brainlsap.findings import as_findings
+from brainlsap.findings import make_findings
 from brainlsap.report import plots, regions, tables
 from brainlsap.report.brain import (
     plot_effects,
@@ -45,7 +45,7 @@ from brainlsap.report.conclusions import (
     external_model_text,
     left_out_text,
     less_probable_predictions_text,
-    method_text,
+    model_and_test_text,
     predictor_text,
 )
 from brainlsap.report.demographics import demographics_table
@@ -53,7 +53,7 @@ from brainlsap.report.exports import make_relative_scale_table
 from brainlsap.report.external import (
     is_external,
     is_simulated,
-    make_external_tables,
+    make_external_table_by_name,
 )
 from brainlsap.report.figures import (
     FONT_SIZE,
@@ -61,20 +61,23 @@ from brainlsap.report.figures import (
     MIDDLE_WIDTH,
     PAGE_WIDTH,
     PaperFigure,
-    new_figure,
+    make_figure,
     prepare_axes_array,
 )
 from brainlsap.report.methods import (
     TEMPLATES,
     has_ordinal_output,
     kernels_text,
-    methods_text,
+    list_methods_paragraphs,
+    list_supplement_paragraphs,
     scale_changes_text,
     score_remarks,
-    supplement_text,
 )
 from brainlsap.report.paper_tables import table_file_path
-from brainlsap.report.privacy import make_withholder, withhold_paths
+from brainlsap.report.privacy import (
+    make_withholding_function,
+    withhold_paths_in_settings,
+)
 from brainlsap.report.report import REPORT_SETTINGS
 
 MOST_ROWS = 15
@@ -87,12 +90,14 @@ COHORT_FIELDS = (
 """Fields of the cohort in `settings.json`."""
 
 
-def make_report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
+def make_report_table_by_name(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return every table of a report that has rows, by name, as text for a paper.
 
     Scans are given by their codes.
     """
-    pseudonym_by_scan, withhold_names = _make_pseudonyms_and_withholder(evaluation)
+    pseudonym_by_scan, withhold_names = _make_pseudonym_by_scan_and_withholder(
+        evaluation
+    )
     cohort = evaluation.cohort
     model_names = list(evaluation.predictions["model"].unique())
     table_by_name = {
@@ -110,7 +115,7 @@ def make_report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
         table_by_name["subgroups"] = tables.subgroup_text_table(evaluation).map(
             withhold_names
         )
-    table_by_name |= make_external_tables(evaluation)
+    table_by_name |= make_external_table_by_name(evaluation)
     # An external test may lack people of a class that the model knows.
     count_table = cohort.class_counts()
     present_class_names = count_table["class"][count_table["scans"] > 0]
@@ -129,7 +134,7 @@ def make_report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     if "quality" in cohort.table:
         unusual_scan_table = tables.unusual_scans_table(evaluation, pseudonym_by_scan)
         table_by_name["quality"] = unusual_scan_table.map(withhold_names)
-    table_by_name |= _make_region_tables(evaluation)
+    table_by_name |= _make_region_table_by_name(evaluation)
     return {
         table_name: report_table
         for table_name, report_table in table_by_name.items()
@@ -137,7 +142,7 @@ def make_report_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     }
 
 
-def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
+def _make_region_table_by_name(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
     """Return the tables that concern regions, by name."""
     atlas, ranking_table = evaluation.cohort.atlas, evaluation.ranking
     table_by_name: dict[str, pd.DataFrame] = {}
@@ -160,7 +165,7 @@ def _make_region_tables(evaluation: Evaluation) -> dict[str, pd.DataFrame]:
             )
         table_by_name["scales"] = tables.region_table(ranking_table, atlas)
         table_by_name["confounds"] = tables.confound_text_table(ranking_table)
-    varied_scale_models = regions.models_of_varied_scales(evaluation)
+    varied_scale_models = regions.list_models_of_varied_scales(evaluation)
     if not varied_scale_models:
         return table_by_name
     # The order of scales that hardly differ means nothing.
@@ -183,7 +188,7 @@ def _make_selected_ranking_table(
 
     With the columns of the ranking by scale, where there is one.
     """
-    selected_table = regions.select_top_region_tests(evaluation, feature=feature)
+    selected_table = regions.select_top_region_test_table(evaluation, feature=feature)
     region_names = list(dict.fromkeys(selected_table["region"]))
     selected_ranking_table = pd.DataFrame({"region": region_names})
     if evaluation.ranking is not None:
@@ -223,7 +228,7 @@ def _has_moved_scales(evaluation: Evaluation) -> bool:
     """
     trained_model_names = evaluation.scales.query("share < 1")["model"].unique()
     if not set(trained_model_names[:1]) & set(
-        regions.models_of_varied_scales(evaluation)
+        regions.list_models_of_varied_scales(evaluation)
     ):
         return False
     return bool(rank_regions(evaluation, trained_model_names[0])["moved"].mean() >= 0.5)
@@ -238,7 +243,7 @@ def _plot_first_effects(evaluation: Evaluation, atlas: Atlas | None) -> Any:
     n_maps = len(evaluation.cohort.classes) - 1
     if atlas is None or not atlas.has_surfaces or n_maps < 3:
         return plot_effects(evaluation, feature, atlas)
-    low_figure = new_figure(PAGE_WIDTH, min(8 + 20 * n_maps, MAX_FIGURE_HEIGHT))
+    low_figure = make_figure(PAGE_WIDTH, min(8 + 20 * n_maps, MAX_FIGURE_HEIGHT))
     return plot_effects(evaluation, feature, atlas, figure=low_figure)
 
 
@@ -247,7 +252,7 @@ def _effects_figure_name(feature: str) -> str:
     return f"effects_{re.sub(r'[^A-Za-z0-9]+', '-', feature)}"
 
 
-def _plot_further_effects(
+def _plot_effects_figure_by_name(
     evaluation: Evaluation, atlas: Atlas | None
 ) -> dict[str, Any]:
     """Draw a map of class differences in each further feature, by name."""
@@ -262,7 +267,7 @@ def _plot_further_effects(
 def _plot_scale_maps(evaluation: Evaluation, atlas: Any) -> Any:
     """Draw the relative scales of every model that distinguishes regions."""
     scale_map_table = make_relative_scale_table(evaluation)
-    scale_map_table = scale_map_table[regions.models_of_varied_scales(evaluation)]
+    scale_map_table = scale_map_table[regions.list_models_of_varied_scales(evaluation)]
     # Use one range from 0 for all maps, so that a map of similar scales looks even.
     largest_scale = max(1.0, float(scale_map_table.max(axis=None)))
     brain_figure = plot_regions(
@@ -485,7 +490,7 @@ FIGURES = {
         needs_atlas=True,
         is_drawn=lambda evaluation: (
             evaluation.ranking is not None
-            and len(regions.models_of_varied_scales(evaluation)) > 0
+            and len(regions.list_models_of_varied_scales(evaluation)) > 0
         ),
     ),
     "quarters": ReportFigure(
@@ -519,7 +524,7 @@ def list_figure_names(evaluation: Evaluation) -> list[str]:
     return figure_names
 
 
-def draw_report_figures(
+def draw_figure_by_name(
     evaluation: Evaluation,
     atlas: Atlas | None,
     figure_names: Collection[str] = FIGURES.keys(),
@@ -540,7 +545,7 @@ def draw_report_figures(
             figure_by_name[figure_name] = figure_or_axes.figure
             _check_is_paper_figure(figure_by_name[figure_name], report_figure.draw)
     if "effects" in figure_names and evaluation.region_tests is not None:
-        figure_by_name |= _plot_further_effects(evaluation, atlas)
+        figure_by_name |= _plot_effects_figure_by_name(evaluation, atlas)
     return figure_by_name
 
 
@@ -554,7 +559,7 @@ def _check_is_paper_figure(figure: object, draw: Callable[..., Any]) -> None:
         )
 
 
-def start_drawing(
+def start_drawing_figures(
     evaluation: Evaluation, atlas: Any, n_jobs: int | None = None
 ) -> Iterator[Any]:
     """Begin to draw most figures of a page; return the results to come.
@@ -567,10 +572,10 @@ def start_drawing(
     }
     other_figure_names = FIGURES.keys() - map_figure_names - _INTERVAL_FIGURES
     draw_tasks: list[Any] = [
-        delayed(_draw_figure_records)(evaluation, atlas, map_figure_names),
-        delayed(_draw_figure_records)(evaluation, atlas, other_figure_names),
+        delayed(_draw_figure_record_by_name)(evaluation, atlas, map_figure_names),
+        delayed(_draw_figure_record_by_name)(evaluation, atlas, other_figure_names),
     ]
-    varied_scale_models = regions.models_of_varied_scales(evaluation)
+    varied_scale_models = regions.list_models_of_varied_scales(evaluation)
     if evaluation.ranking is not None and varied_scale_models and atlas.has_surfaces:
         draw_tasks.append(
             delayed(interactive_brain_html)(
@@ -597,11 +602,13 @@ def write_page(
 ) -> None:
     """Write what may be shared: page, tables, figures, predictions and settings.
 
-    The outputs are those of :func:`start_drawing`.
+    The outputs are those of :func:`start_drawing_figures`.
     """
     (folder / "figures").mkdir(parents=True)
-    pseudonym_by_scan, withhold_names = _make_pseudonyms_and_withholder(evaluation)
-    table_by_name = make_report_tables(evaluation)
+    pseudonym_by_scan, withhold_names = _make_pseudonym_by_scan_and_withholder(
+        evaluation
+    )
+    table_by_name = make_report_table_by_name(evaluation)
     written_table_by_name = dict(table_by_name)
     if evaluation.region_tests is not None:
         written_table_by_name["regions"] = regions.region_tests_table(
@@ -617,8 +624,10 @@ def write_page(
         write_tsv(group_difference_table, folder / table_file_path("group_differences"))
     if evaluation.ranking is not None:
         _write_ranking(evaluation, folder, atlas)
-    methods_paragraphs = list(map(withhold_names, methods_text(evaluation)))
-    supplement_paragraphs = list(map(withhold_names, supplement_text(evaluation)))
+    methods_paragraphs = list(map(withhold_names, list_methods_paragraphs(evaluation)))
+    supplement_paragraphs = list(
+        map(withhold_names, list_supplement_paragraphs(evaluation))
+    )
     methods_file_text = "\n\n".join(
         ["METHODS", *methods_paragraphs]
         + (["SUPPLEMENT", *supplement_paragraphs] if supplement_paragraphs else [])
@@ -626,11 +635,9 @@ def write_page(
     (folder / "methods.txt").write_text(f"{methods_file_text}\n", "utf-8")
     first_screen_variables = _make_first_screen_variables(evaluation, withhold_names)
     page_template = TEMPLATES.get_template("report.html.j2")
-    region_answers = regions.answer_region_questions(
-        evaluation, evaluation.cohort.atlas
-    )
+    region_answers = regions.list_region_answers(evaluation, evaluation.cohort.atlas)
     _write_predictions(evaluation, folder / "predictions.tsv", pseudonym_by_scan)
-    interval_record_by_figure = _draw_figure_records(
+    interval_record_by_figure = _draw_figure_record_by_name(
         evaluation, atlas, _INTERVAL_FIGURES
     )
     map_record_by_figure, other_record_by_figure, *interactive_pages = drawing_iterator
@@ -678,7 +685,7 @@ def write_page(
         else "",
         has_region_tests=regions.has_region_tests(evaluation),
         region_marks=_list_region_marks(evaluation),
-        marked_regions_of_feature=regions.marked_regions(
+        marked_regions_of_feature=regions.list_marked_regions(
             evaluation, evaluation.cohort.feature_names[0]
         ),
         further_effects=[
@@ -752,14 +759,16 @@ def _write_settings(
     cohort_settings = {
         field_name: getattr(cohort, field_name) for field_name in COHORT_FIELDS
     }
-    cohort_settings["provenance"] = withhold_paths(cohort.provenance)
+    cohort_settings["provenance"] = withhold_paths_in_settings(cohort.provenance)
     reading_option_values = cohort.reading_options.to_jsonable()
-    cohort_settings["reading_options"] = withhold_paths(reading_option_values)
+    cohort_settings["reading_options"] = withhold_paths_in_settings(
+        reading_option_values
+    )
     first_fit_table = evaluation.fits.drop_duplicates("model").set_index("model")
     shared_settings = {
         "title": study_settings["title"],
         "cohort": cohort_settings,
-        "settings": withhold_paths(
+        "settings": withhold_paths_in_settings(
             {k: v for k, v in study_settings.items() if k not in REPORT_SETTINGS}
         ),
         "models": first_fit_table["settings"].map(json.loads).to_dict(),
@@ -794,7 +803,7 @@ def _write_ranking(evaluation: Evaluation, folder: Path, atlas: Any) -> None:
         axis=1, how="all"
     )
     write_tsv(ranking_table, folder / table_file_path("ranking"))
-    difference_table = tables.class_differences(evaluation)
+    difference_table = tables.class_difference_table(evaluation)
     feature_region_pairs = zip(
         difference_table["feature"], difference_table["region"], strict=True
     )
@@ -843,19 +852,19 @@ def _make_first_screen_variables(
                 ("Participants", withhold_names(class_text(evaluation))),
                 ("Left out", withhold_names(left_out_text(evaluation))),
             ],
-            [("Method", withhold_names(method_text(evaluation)))],
+            [("Method", withhold_names(model_and_test_text(evaluation)))],
         ],
     }
 
 
-def _draw_figure_records(
+def _draw_figure_record_by_name(
     evaluation: Evaluation, atlas: Any, figure_names: Collection[str]
 ) -> dict[str, dict[str, Any]]:
     """Draw figures of a report; return image, width in mm and note, by name.
 
     This process may be one of another machine: it writes no file.
     """
-    figure_by_name = draw_report_figures(evaluation, atlas, figure_names)
+    figure_by_name = draw_figure_by_name(evaluation, atlas, figure_names)
     return {
         figure_name: _make_figure_record(page_figure)
         for figure_name, page_figure in figure_by_name.items()
@@ -872,19 +881,21 @@ def _make_figure_record(figure: Any) -> dict[str, Any]:
     return {"png": png_base64, "width": width_mm, "note": figure.note}
 
 
-def _make_pseudonyms_and_withholder(
+def _make_pseudonym_by_scan_and_withholder(
     evaluation: Evaluation,
 ) -> tuple[dict[str, str], Callable[[str], str]]:
     """Return the codes of scans, and the function that withholds names in free text."""
     scan_table = evaluation.cohort.table
-    return scan_table.set_index("scan")["code"].to_dict(), make_withholder(scan_table)
+    return scan_table.set_index("scan")["code"].to_dict(), make_withholding_function(
+        scan_table
+    )
 
 
 def _list_shareable_notes(
     evaluation: Evaluation, withhold_names: Callable[[str], str]
 ) -> list[str]:
     """Return a cohort's notes without names of people, files and days."""
-    cohort_findings = as_findings(evaluation.cohort.findings)
+    cohort_findings = make_findings(evaluation.cohort.findings)
     note_texts = [finding.shareable_text() for finding in cohort_findings]
     if is_external(evaluation):
         note_texts += evaluation.settings["external"]["side_notes"]

@@ -9,8 +9,8 @@ import pandas as pd
 
 from brainlsap.evaluation import Evaluation
 from brainlsap.evaluation.splits import EXCHANGE_PHRASE
-from brainlsap.report.tables import latex_cells_and_titles, write_minus_signs
-from brainlsap.text import count
+from brainlsap.report.tables import latex_cells_and_titles, text_with_minus_signs
+from brainlsap.text import count_text
 
 PAGE_WIDTH = 160.0
 """Text width of A4 with margins of 25 mm, in mm."""
@@ -190,7 +190,7 @@ def table_file_path(table_name: str) -> str:
     return f"tables/{table_name}.tsv"
 
 
-def latex_table(
+def latex_table_text(
     frame: pd.DataFrame,
     caption: str,
     note: str = "",
@@ -223,7 +223,7 @@ def latex_table(
     Examples
     --------
     >>> frame = pd.DataFrame({"region": ["G&S_front"], "scale": ["0.5"]})
-    >>> text = latex_table(frame, "Scales", label="tab:scales")
+    >>> text = latex_table_text(frame, "Scales", label="tab:scales")
     >>> r"G\&S\_front & 0.5 \\" in text
     True
     """
@@ -241,7 +241,7 @@ def latex_table(
         for start_index in range(0, max(len(body_table), 1), MAX_ROWS):
             row_slice = slice(start_index, start_index + MAX_ROWS)
             tabular_texts.append(
-                _write_tabular(
+                _latex_tabular_text(
                     [column_heads[column_index] for column_index in column_indices],
                     [
                         [cell_row[column_index] for column_index in column_indices]
@@ -291,17 +291,17 @@ def make_latex_by_table(
     cohort, study_settings = evaluation.cohort, evaluation.settings
     n_folds = study_settings["n_folds"] * study_settings["n_repeats"]
     sample_phrase = (
-        f"{count(cohort.n_scans, 'scan')} of "
-        f"{count(cohort.n_participants, 'participant')}"
+        f"{count_text(cohort.n_scans, 'scan')} of "
+        f"{count_text(cohort.n_participants, 'participant')}"
     )
     if n_folds > 1:
-        sample_phrase += f", {count(n_folds, 'fold')}"
+        sample_phrase += f", {count_text(n_folds, 'fold')}"
     if cohort.truth is not None:
         sample_phrase += "; simulated data"
     latex_by_name = {}
     for table_name, report_table in table_by_name.items():
         paper_text = PAPER_TEXTS.get(table_name, PaperText(table_name))
-        latex_by_name[table_name] = latex_table(
+        latex_by_name[table_name] = latex_table_text(
             report_table,
             f"{paper_text.caption} ({sample_phrase}).",
             paper_text.note,
@@ -313,7 +313,7 @@ def make_latex_by_table(
 def cell_text_width(text: str) -> float:
     """Return the width of a line of text in a table, in mm (rather too large)."""
     width_in_ems = 0.0
-    for letter in write_minus_signs(text):
+    for letter in text_with_minus_signs(text):
         if letter in _NARROW:
             width_in_ems += _NARROW_WIDTH
         elif letter in _WIDE or ord(letter) > 0x250:
@@ -408,7 +408,7 @@ def _fit_column_widths(
     return [float(column_width) for column_width in block_column_widths_mm]
 
 
-def _write_tabular(
+def _latex_tabular_text(
     column_heads: Sequence[str],
     cell_rows: Sequence[Sequence[str]],
     column_widths_mm: Sequence[float],

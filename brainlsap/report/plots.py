@@ -36,7 +36,7 @@ from brainlsap.evaluation.scores import Predictions
 from brainlsap.evaluation.subgroups import subgroup_table
 from brainlsap.exceptions import ParameterError, check_choice
 from brainlsap.report import figures, regions, tables
-from brainlsap.report.brain_layout import text_width
+from brainlsap.report.brain_layout import compute_text_width_mm
 from brainlsap.report.figures import (
     COLUMN_WIDTH,
     INK,
@@ -44,10 +44,10 @@ from brainlsap.report.figures import (
     LINE_HEIGHT,
     MIDDLE_WIDTH,
     PAGE_WIDTH,
-    paper_style,
     prepare_axes_array,
+    use_paper_style,
 )
-from brainlsap.text import count, option_text
+from brainlsap.text import count_text, option_text
 
 # Colours of Okabe and Ito, which readers of any colour vision can distinguish.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8a8a8a"
@@ -135,7 +135,7 @@ def _draw_arrow(
     axes.annotate("", end_point_mm, start_point_mm, arrowprops=arrow_style)
 
 
-@paper_style()
+@use_paper_style()
 def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
     """Draw what became of the people and scans listed, as CONSORT and STARD do.
 
@@ -161,7 +161,7 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
     figure_height_mm = (
         last_box_y + 1.5 * FLOW_BOX + 2 * FLOW_GAP + LINE_HEIGHT + FLOW_MARGIN
     )
-    figure = figures.new_figure(width, figure_height_mm, layout="none")
+    figure = figures.make_figure(width, figure_height_mm, layout="none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(figure_height_mm, 0))
     axes.axis("off")
@@ -173,7 +173,7 @@ def plot_flow(evaluation: Evaluation, *, width: float = MIDDLE_WIDTH) -> Figure:
     flow_records = [*flow_table.itertuples()]
     for row_number, flow_record in enumerate(flow_records):
         counts_text = (
-            f"n = {flow_record.participants} ({count(flow_record.scans, 'scan')})"
+            f"n = {flow_record.participants} ({count_text(flow_record.scans, 'scan')})"
         )
         if 0 < row_number <= n_side_boxes:
             box_y = first_box_y + row_number * box_distance
@@ -221,7 +221,7 @@ def _draw_class_boxes(
         text_lines = [
             class_title,
             f"n = {class_record['participants']}",
-            count(class_record["scans"], "scan"),
+            count_text(class_record["scans"], "scan"),
         ]
         _draw_box(
             axes,
@@ -232,7 +232,7 @@ def _draw_class_boxes(
         )
 
 
-@paper_style()
+@use_paper_style()
 def plot_scores(
     evaluation: Evaluation,
     score_name: str = "balanced_accuracy",
@@ -280,7 +280,7 @@ def plot_scores(
     summary_table = tables.select_score_summary_table(evaluation, score_name)
     # Order models as the table of scores does.
     group_indices = [
-        tables.MODEL_GROUPS.index(tables.find_model_group(str(model_name), role))
+        tables.MODEL_GROUPS.index(tables.find_model_group_name(str(model_name), role))
         for model_name, role in summary_table["role"].items()
     ]
     summary_table = summary_table.iloc[np.argsort(group_indices, kind="stable")]
@@ -331,7 +331,7 @@ def plot_scores(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_connectome_gain(
     gain: ConnectomeGain,
     score: str = "evidence_gain",
@@ -390,7 +390,7 @@ def plot_connectome_gain(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_learning_curve(
     evaluation: Evaluation, *, axes: Axes | None = None, width: float = COLUMN_WIDTH
 ) -> Axes:
@@ -452,7 +452,7 @@ def plot_learning_curve(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_subgroups(
     evaluation: Evaluation,
     columns: str | Sequence[str] | None = None,
@@ -468,8 +468,8 @@ def plot_subgroups(
     evaluation : Evaluation
         Models on the same folds, or an external evaluation.
     columns : str or sequence of str, optional
-        As of :func:`brainlsap.evaluation.choose_subgroups`; by default those of the
-        study.
+        As of :func:`brainlsap.evaluation.choose_subgroup_columns`; by default those of
+        the study.
     model : str, optional
         Name of the model; by default the first.
     axes, width
@@ -532,7 +532,7 @@ def plot_subgroups(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_confusion(
     evaluation: Evaluation,
     model: str | None = None,
@@ -602,7 +602,7 @@ def plot_confusion(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_roc(
     evaluation: Evaluation,
     model: str | None = None,
@@ -686,7 +686,7 @@ def plot_roc(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_calibration(
     evaluation: Evaluation,
     model: str | None = None,
@@ -757,7 +757,7 @@ def plot_calibration(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_scales(
     ranking: pd.DataFrame,
     atlas: AtlasSource | None = None,
@@ -820,7 +820,7 @@ def plot_scales(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_directions(
     evaluation: Evaluation,
     ranking: pd.DataFrame,
@@ -848,15 +848,18 @@ def plot_directions(
     -------
     Axes
         Differences of every other class from the first in pooled standard deviations,
-        with 95% intervals over people (:func:`brainlsap.report.class_differences`).
-        Each class has its own colour and shape of marks.
+        with 95% intervals over people
+        (:func:`brainlsap.report.class_difference_table`). Each class has its own colour
+        and shape of marks.
     """
     top_region_names = list(
         tables.select_ranked_region_table(ranking, n_regions)["region"]
     )
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    difference_table = tables.class_differences(evaluation).query("feature == @feature")
+    difference_table = tables.class_difference_table(evaluation).query(
+        "feature == @feature"
+    )
     first_class, *other_classes = evaluation.cohort.classes
     feature_text = tables.feature_title(evaluation.cohort, feature)
     axis_label = f"{feature_text}: difference from {first_class} (s.d., 95% CI)"
@@ -891,7 +894,7 @@ def plot_directions(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_region_tests(
     evaluation: Evaluation,
     atlas: AtlasSource | None = None,
@@ -929,7 +932,9 @@ def plot_region_tests(
     """
     feature = feature or evaluation.cohort.feature_names[0]
     check_choice("feature", feature, evaluation.cohort.feature_names)
-    selected_table = regions.select_top_region_tests(evaluation, n_regions, feature)
+    selected_table = regions.select_top_region_test_table(
+        evaluation, n_regions, feature
+    )
     region_names = tables.region_labels(list(selected_table["region"]), atlas)
     axis_label = "correlation with the class number (95%)"
     if "F" in selected_table:
@@ -982,7 +987,7 @@ def plot_region_tests(
     return axes
 
 
-@paper_style()
+@use_paper_style()
 def plot_training(
     evaluation: Evaluation,
     model: str | None = None,
@@ -1198,13 +1203,13 @@ def _draw_legend(axes: Axes, title: str = "", legend_overhang_mm: float = 0.0) -
     """
     legend_handles, mark_names = axes.get_legend_handles_labels()
     handle_by_name = dict(zip(mark_names, legend_handles, strict=True))
-    cell_width_mm = figures.cell_size_mm(axes)[0]
+    cell_width_mm = figures.cell_width_and_height_mm(axes)[0]
     wrapped_mark_names = [
         textwrap.fill(mark_name, max(8, int((cell_width_mm - 12) / LETTER_WIDTH)))
         for mark_name in handle_by_name
     ]
     is_paper_figure = isinstance(axes.figure, figures.PaperFigure)
-    entry_width_mm = 6.2 + max(map(text_width, handle_by_name), default=0)
+    entry_width_mm = 6.2 + max(map(compute_text_width_mm, handle_by_name), default=0)
     # The last entry of a row has no space behind it. The axes of a panel of the user
     # end before the panel, so a legend as wide as the panel would be cut at its left.
     legend_margin = -2.0
@@ -1259,7 +1264,7 @@ def _make_row_axes(
 ) -> Axes:
     """Return axes with one named row per name; a new figure is as high as they need."""
     (axes,) = prepare_axes_array(axes, figure_width_mm, 19)
-    axes_width_mm = figures.cell_size_mm(axes)[0]
+    axes_width_mm = figures.cell_width_and_height_mm(axes)[0]
     n_letters_per_line = int(17 + axes_width_mm / 6.4)
     plot_width_mm = (
         axes_width_mm

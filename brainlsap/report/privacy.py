@@ -43,7 +43,9 @@ _SEPARATOR = re.compile(r"[/\\]|^~|^file:", re.IGNORECASE)
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
 
 
-def withhold_paths(value_by_setting: Mapping[str, object]) -> dict[str, object]:
+def withhold_paths_in_settings(
+    value_by_setting: Mapping[str, object],
+) -> dict[str, object]:
     """Return settings in which every value that is a path is withheld as a whole."""
     return {
         setting_name: _withhold_paths_in_setting(str(setting_name), setting_value)
@@ -58,7 +60,7 @@ def _withhold_paths_in_setting(setting_name: str, setting_value: object) -> obje
     if isinstance(setting_value, Mapping):
         if setting_name in _WORD_FIELDS:
             return dict(setting_value)
-        return withhold_paths(setting_value)
+        return withhold_paths_in_settings(setting_value)
     if setting_name in _WORD_FIELDS:
         return setting_value
     if isinstance(setting_value, list | tuple):
@@ -116,7 +118,7 @@ _OPEN_PATH = re.compile(rf"(?<![\w.~/\\\]%$-]){_PATH_START}.*", re.DOTALL)
 _ID_PREFIX = r"(?:sub|ses|scan|person|participant|subject|session|visit)[-_ ]?"
 
 
-def make_withholder(cohort_table: pd.DataFrame) -> Callable[[str], str]:
+def make_withholding_function(cohort_table: pd.DataFrame) -> Callable[[str], str]:
     """Return a function that withholds people, scans, days and paths in a text.
 
     A name is withheld with any suffix ("Anna1_V2" for Anna1). Names shorter than four

@@ -17,9 +17,9 @@ from brainlsap.atlas.atlas import AtlasSource
 from brainlsap.evaluation import Evaluation, rank_regions
 from brainlsap.evaluation import ranking as ranks
 from brainlsap.evaluation.comparison import NORMAL_QUANTILE
-from brainlsap.evaluation.leakage import Check
+from brainlsap.evaluation.leakage import CheckKey
 from brainlsap.evaluation.models import NESTED_RIDGES
-from brainlsap.evaluation.ranking import models_with_scales
+from brainlsap.evaluation.ranking import list_models_with_scales
 from brainlsap.evaluation.region_tests import (
     compute_smallest_p,
     count_region_labellings,
@@ -28,7 +28,7 @@ from brainlsap.evaluation.results import MISSING, check_evaluation_given
 from brainlsap.exceptions import ParameterError
 from brainlsap.report.methods import (
     count_fits_choosing_ridge,
-    find_folds_without_scales,
+    count_scaleless_folds,
 )
 from brainlsap.report.tables import (
     CURVE_NOTE,
@@ -40,7 +40,7 @@ from brainlsap.report.tables import (
     region_labels,
     spread_text,
 )
-from brainlsap.text import count, p_phrase, p_text, with_and
+from brainlsap.text import count_text, join_with_and, p_phrase, p_text
 
 MAX_NAMED = 12
 """Largest number of regions of which a sentence names every one."""
@@ -60,7 +60,7 @@ MIN_PLANTED_AUC = 0.6
 """Smallest AUC at which planted regions are called identified."""
 
 NO_CLAIM = "No conclusion about regions is possible."
-_ERRORS_OF_DATA = (Check.DUPLICATE_SCANS, Check.LABEL_IN_FEATURES)
+_ERRORS_OF_DATA = (CheckKey.DUPLICATE_SCANS, CheckKey.LABEL_IN_FEATURES)
 """Errors of the audit that make region tests wrong as well as scores."""
 
 
@@ -98,7 +98,7 @@ def are_region_tests_valid(evaluation: Evaluation) -> bool:
     return not evaluation.audit["check"].isin(_ERRORS_OF_DATA).any()
 
 
-def significant_regions(
+def list_significant_regions(
     evaluation: Evaluation, statistic_name: str, feature: str | None = None
 ) -> list[str]:
     """Return regions with a family-wise p below 0.05, in the order of the atlas.
@@ -119,16 +119,18 @@ def significant_regions(
     """
     if not has_region_tests(evaluation):
         return []
-    region_test_table = _select_region_tests(evaluation, feature)
+    region_test_table = _select_signed_test_table(evaluation, feature)
     is_significant_row = region_test_table[f"p_{statistic_name}"] < ranks.ALPHA
     return list(region_test_table.loc[is_significant_row, "region"].unique())
 
 
-def marked_regions(evaluation: Evaluation, feature: str | None = None) -> list[str]:
+def list_marked_regions(
+    evaluation: Evaluation, feature: str | None = None
+) -> list[str]:
     """Return the regions that maps outline or dot; of one feature, or of any."""
     marked_region_names = [
-        *significant_regions(evaluation, "effect", feature),
-        *significant_regions(evaluation, "contrast", feature),
+        *list_significant_regions(evaluation, "effect", feature),
+        *list_significant_regions(evaluation, "contrast", feature),
     ]
     return list(dict.fromkeys(marked_region_names))
 
@@ -162,7 +164,7 @@ def make_signed_test_table(region_test_table: pd.DataFrame) -> pd.DataFrame:
     return signed_test_table
 
 
-def _select_region_tests(
+def _select_signed_test_table(
     evaluation: Evaluation, feature_name: str | None = None
 ) -> pd.DataFrame:
     """Return tests with signed contrasts, of all features or of one.
@@ -182,7 +184,7 @@ def _select_region_tests(
     return region_test_table[region_test_table["feature"] == feature_name]
 
 
-def select_top_region_tests(
+def select_top_region_test_table(
     evaluation: Evaluation, n_regions: int = 10, feature: str | None = None
 ) -> pd.DataFrame:
     """Return the tests of the regions to be named, most significant first.
@@ -202,7 +204,7 @@ def select_top_region_tests(
         Rows of `region_test_table`, contrasts with the sign of the effect; below them
         up to five more with p_contrast < 0.05.
     """
-    region_test_table = _select_region_tests(evaluation, feature).dropna(
+    region_test_table = _select_signed_test_table(evaluation, feature).dropna(
         subset="effect"
     )
     if not has_region_tests(evaluation):
@@ -254,7 +256,7 @@ def region_tests_table(
     ParameterError
         If the evaluation has no `region_tests`.
     """
-    selected_table = select_top_region_tests(evaluation, n_regions)
+    selected_table = select_top_region_test_table(evaluation, n_regions)
     smallest_p = _smallest_possible_p(evaluation) if marks_smallest_p else 0.0
     region_names = list(selected_table["region"])
     paper_table = pd.DataFrame({"region": region_labels(region_names, atlas)})
@@ -302,7 +304,7 @@ def region_tests_table(
 def scale_range_by_model(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
     """Return the smallest and the largest relative scale of every model with scales."""
     range_by_model = {}
-    for model_name in models_with_scales(evaluation):
+    for model_name in list_models_with_scales(evaluation):
         scale_values = rank_regions(evaluation, model_name)["relative_scale"]
         range_by_model[model_name] = (
             float(scale_values.min()),
@@ -311,13 +313,13 @@ def scale_range_by_model(evaluation: Evaluation) -> dict[str, tuple[float, float
     return range_by_model
 
 
-def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
+def list_models_of_varied_scales(evaluation: Evaluation) -> list[str]:
     """Return the models whose relative scales differ by `MIN_SCALE_RANGE` or more.
 
     Networks that have no weight in any fold are left out, and so is a ridge regression
     that was not chosen in any fold, because no prediction uses their scales.
     """
-    is_ridge_unused = bool(scale_warning(evaluation))
+    is_ridge_unused = bool(scale_warning_text(evaluation))
     return [
         model_name
         for model_name, (smallest_scale, largest_scale) in scale_range_by_model(
@@ -331,10 +333,10 @@ def models_of_varied_scales(evaluation: Evaluation) -> list[str]:
 
 def is_ranked_by_varied_scales(evaluation: Evaluation) -> bool:
     """Return whether the scales of the model that ranks regions differ enough."""
-    if not models_with_scales(evaluation):
+    if not list_models_with_scales(evaluation):
         return False
     ranking_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
-    return ranking_model_name in models_of_varied_scales(evaluation)
+    return ranking_model_name in list_models_of_varied_scales(evaluation)
 
 
 def select_scale_ranking_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -361,13 +363,13 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         Cohen's d from the reference over these regions), n_effect and n_contrast
         (regions with family-wise p < 0.05; NaN with fewer than 99 permutations).
     """
-    region_test_table = _select_region_tests(evaluation).dropna(subset="effect")
+    region_test_table = _select_signed_test_table(evaluation).dropna(subset="effect")
     atlas_table: Any = evaluation.cohort.regions
     grouping_columns = [
         grouping_column
         for grouping_column in ("lobe", "network", "hemisphere")
         if grouping_column in atlas_table
-        and _flag_grouped_regions(atlas_table[grouping_column]).any()
+        and _make_is_grouped_series(atlas_table[grouping_column]).any()
     ]
     group_table = atlas_table.set_index("name")[list({*grouping_columns, "hemisphere"})]
     region_test_table = region_test_table.join(group_table, on="region")
@@ -378,7 +380,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
         "feature", sort=False
     ):
         for grouping_column in grouping_columns:
-            is_grouped_region = _flag_grouped_regions(
+            is_grouped_region = _make_is_grouped_series(
                 feature_test_table[grouping_column]
             )
             for group_name, group_test_table in feature_test_table[
@@ -405,7 +407,7 @@ def region_group_table(evaluation: Evaluation) -> pd.DataFrame:
     return pd.DataFrame(group_records)
 
 
-def _flag_grouped_regions(group_name_series: pd.Series) -> pd.Series:
+def _make_is_grouped_series(group_name_series: pd.Series) -> pd.Series:
     """Return whether each region has a group."""
     return ~group_name_series.fillna("").astype(str).str.strip().isin(["", MISSING])
 
@@ -430,7 +432,7 @@ def _make_group_summary_record(
 
 def difference_title_by_column(evaluation: Evaluation) -> dict[str, str]:
     """Return the columns of Cohen's d of a table of tests, with titles of maps."""
-    region_test_table = _select_region_tests(evaluation)
+    region_test_table = _select_signed_test_table(evaluation)
     compared_classes = [
         class_name
         for class_name in evaluation.cohort.classes
@@ -483,18 +485,18 @@ def region_group_text_table(evaluation: Evaluation) -> pd.DataFrame:
     return paper_table.reset_index(drop=True)
 
 
-def answer_region_questions(
+def list_region_answers(
     evaluation: Evaluation, atlas: AtlasSource | None = None
 ) -> list[RegionAnswer]:
     """Return the three questions of the report's section on regions, with answers."""
     region_answers = []
     if evaluation.region_tests is not None:
         region_answers += [
-            _answer_effect(evaluation, atlas),
-            _answer_contrast(evaluation, atlas),
+            _make_effect_answer(evaluation, atlas),
+            _make_contrast_answer(evaluation, atlas),
         ]
-    if models_with_scales(evaluation):
-        region_answers.append(_answer_scale(evaluation, atlas))
+    if list_models_with_scales(evaluation):
+        region_answers.append(_make_scale_answer(evaluation, atlas))
     if not are_region_tests_valid(evaluation):
         return [
             region_answer._replace(
@@ -507,7 +509,7 @@ def answer_region_questions(
     return region_answers
 
 
-def name_regions(
+def region_names_text(
     region_names: Sequence[str], atlas: AtlasSource | None, max_names: int = MAX_NAMED
 ) -> str:
     """Return all names of a list, or of a long list the first, and how many others.
@@ -519,16 +521,16 @@ def name_regions(
     if n_named > max_names:
         n_named = min(N_NAMED, max_names)
     label_texts = region_labels(unique_names[:n_named], atlas)
-    region_texts = _join_side_pairs(label_texts)
+    region_texts = _list_side_joined_names(label_texts)
     n_other_regions = len(unique_names) - len(label_texts)
     if n_other_regions:
-        region_texts = [*region_texts, count(n_other_regions, "other")]
+        region_texts = [*region_texts, count_text(n_other_regions, "other")]
     if len(region_texts) > 1 and any(
         " and " in region_text for region_text in region_texts
     ):
         # A comma separates the last text from a pair that contains "and".
         return f"{', '.join(region_texts[:-1])}, and {region_texts[-1]}"
-    return with_and(region_texts)
+    return join_with_and(region_texts)
 
 
 def is_borderline_p_value(p_value: float, n_permutations: int) -> bool:
@@ -542,7 +544,7 @@ def is_borderline_p_value(p_value: float, n_permutations: int) -> bool:
     return bool(abs(p_value - ranks.ALPHA) < NORMAL_QUANTILE * standard_error)
 
 
-def name_borderline_regions(
+def borderline_regions_text(
     p_value_table: pd.DataFrame,
     p_column: str,
     n_permutations: int,
@@ -561,12 +563,12 @@ def name_borderline_regions(
     if len(borderline_table) > 1:
         p_phrase_text = f"largest {p_phrase_text}"
     return (
-        f"borderline in {name_regions(list(borderline_table['region']), atlas)}: "
-        f"{p_phrase_text} with {count(n_permutations, 'permutation')}"
+        f"borderline in {region_names_text(list(borderline_table['region']), atlas)}: "
+        f"{p_phrase_text} with {count_text(n_permutations, 'permutation')}"
     )
 
 
-def _join_side_pairs(label_texts: list[str]) -> list[str]:
+def _list_side_joined_names(label_texts: list[str]) -> list[str]:
     """Return names with both sides of a structure as one, at the first of the two."""
     region_texts = []
     for label_text in label_texts:
@@ -604,7 +606,9 @@ def _statistic_text(
 
 def _smallest_possible_p(evaluation: Evaluation) -> float:
     """Return the smallest p that the permutations of the tests of regions can give."""
-    n_permutations = int(_select_region_tests(evaluation)["n_permutations"].iloc[0])
+    n_permutations = int(
+        _select_signed_test_table(evaluation)["n_permutations"].iloc[0]
+    )
     return compute_smallest_p(evaluation, n_permutations)
 
 
@@ -620,23 +624,27 @@ def _feature_suffix(evaluation: Evaluation, test_row: pd.Series) -> str:
 
 def _family_text(evaluation: Evaluation) -> str:
     """Return the number of tests and permutations behind p-values, as text."""
-    region_test_table = _select_region_tests(evaluation)
+    region_test_table = _select_signed_test_table(evaluation)
     n_permutations = int(region_test_table["n_permutations"].iloc[0])
     n_tests = len(region_test_table.dropna(subset="effect"))
     n_features = len(evaluation.cohort.feature_names)
     test_noun = "region" if n_features == 1 else "test"
     return (
-        f"p corrected for {count(n_tests, test_noun)}, "
-        f"{count(n_permutations, 'permutation')}"
+        f"p corrected for {count_text(n_tests, test_noun)}, "
+        f"{count_text(n_permutations, 'permutation')}"
     )
 
 
-def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
+def _make_effect_answer(
+    evaluation: Evaluation, atlas: AtlasSource | None
+) -> RegionAnswer:
     """Answer whether regions differ between classes."""
     question_text = "Does the region differ between classes?"
-    selected_table = select_top_region_tests(evaluation, 1)
+    selected_table = select_top_region_test_table(evaluation, 1)
     n_measured_regions = int(
-        _select_region_tests(evaluation).dropna(subset="effect")["region"].nunique()
+        _select_signed_test_table(evaluation)
+        .dropna(subset="effect")["region"]
+        .nunique()
     )
     if selected_table.empty:
         return RegionAnswer(
@@ -647,23 +655,23 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         )
     largest_row = selected_table.iloc[0]
     largest_statistic_text = (
-        f"{name_regions([largest_row['region']], atlas)}"
+        f"{region_names_text([largest_row['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest_row)}: "
         f"{_statistic_text(evaluation, largest_row, 'effect')}"
     )
-    caution_text = _effect_caution(evaluation)
+    caution_text = _effect_caution_text(evaluation)
     if not has_region_tests(evaluation):
         n_permutations = int(largest_row["n_permutations"])
         answer_text = (
             "This was not tested, because there were "
-            f"{count(n_permutations, 'permutation')} and at least "
+            f"{count_text(n_permutations, 'permutation')} and at least "
             f"{ranks.FEWEST_PERMUTATIONS} are needed. The largest effect is in "
             f"{largest_statistic_text}."
         )
         caution_text = "A large effect without a test may be noise."
         return RegionAnswer(question_text, answer_text, NO_CLAIM, caution_text)
-    ordered_table = select_top_region_tests(
-        evaluation, len(_select_region_tests(evaluation))
+    ordered_table = select_top_region_test_table(
+        evaluation, len(_select_signed_test_table(evaluation))
     )
     is_significant_row = ordered_table["p_effect"] < ranks.ALPHA
     significant_region_names = list(
@@ -671,7 +679,7 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
     )
     family_text = _family_text(evaluation)
     if significant_region_names:
-        borderline_text = name_borderline_regions(
+        borderline_text = borderline_regions_text(
             ordered_table.drop_duplicates("region"),
             "p_effect",
             int(largest_row["n_permutations"]),
@@ -680,33 +688,33 @@ def _answer_effect(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionA
         family_text = "; ".join(filter(None, [family_text, borderline_text]))
         answer_text = (
             f"Yes, in {len(significant_region_names)} of "
-            f"{count(n_measured_regions, 'region')}: "
-            f"{name_regions(significant_region_names, atlas)} ({family_text}). The "
-            f"largest effect is in {largest_statistic_text}."
+            f"{count_text(n_measured_regions, 'region')}: "
+            f"{region_names_text(significant_region_names, atlas)} ({family_text}). "
+            f"The largest effect is in {largest_statistic_text}."
         )
         claim_text = (
-            f"{_effect_claim(evaluation)} in each region with p (effect) < 0.05. No "
-            "difference was shown in any other region."
+            f"{_effect_claim_text(evaluation)} in each region with p (effect) < 0.05. "
+            "No difference was shown in any other region."
         )
     else:
         answer_text = (
-            f"No difference was shown in any of {count(n_measured_regions, 'region')} "
-            f"({family_text}). The largest effect, which is not significant, is in "
-            f"{largest_statistic_text}."
+            "No difference was shown in any of "
+            f"{count_text(n_measured_regions, 'region')} ({family_text}). The largest "
+            f"effect, which is not significant, is in {largest_statistic_text}."
         )
         claim_text = "No region was shown to differ between classes."
         caution_text = "This does not mean that the classes are equal."
     return RegionAnswer(question_text, answer_text, claim_text, caution_text)
 
 
-def _effect_claim(evaluation: Evaluation) -> str:
+def _effect_claim_text(evaluation: Evaluation) -> str:
     """Return what a small p of an effect shows."""
     if is_trend_tested(evaluation):
         return "Values are lower or higher in later classes (trend)"
     return "The classes differ"
 
 
-def _effect_caution(evaluation: Evaluation) -> str:
+def _effect_caution_text(evaluation: Evaluation) -> str:
     """Return the caution about differences between classes."""
     importance_sentence = "This page does not measure how important a region is."
     cohort = evaluation.cohort
@@ -743,12 +751,14 @@ def is_trend_tested(evaluation: Evaluation) -> bool:
     return "F" not in evaluation.region_tests
 
 
-def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
+def _make_contrast_answer(
+    evaluation: Evaluation, atlas: AtlasSource | None
+) -> RegionAnswer:
     """Answer whether differences stand out from those of connected regions."""
     question_text = (
         "Does the difference of the region stand out from connected regions?"
     )
-    region_test_table = _select_region_tests(evaluation).dropna(subset="contrast")
+    region_test_table = _select_signed_test_table(evaluation).dropna(subset="contrast")
     caution_text = (
         "This does not show that the difference began in the region, because "
         "differences can also spread from connected regions."
@@ -769,7 +779,7 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         directed_contrasts.fillna(-np.inf).idxmax()
     ]
     largest_statistic_text = (
-        f"{name_regions([largest_row['region']], atlas)}"
+        f"{region_names_text([largest_row['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest_row)}: "
         f"{_statistic_text(evaluation, largest_row, 'contrast')}"
     )
@@ -797,10 +807,10 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
         directed_contrasts[peak_table.index].idxmax()
     ]
     answer_text = (
-        f"Yes, in {count(len(peak_region_names), 'region')}: "
-        f"{name_regions(peak_region_names, atlas)}. The largest contrast of these is "
-        "in "
-        f"{name_regions([largest_peak_row['region']], atlas)}"
+        f"Yes, in {count_text(len(peak_region_names), 'region')}: "
+        f"{region_names_text(peak_region_names, atlas)}. The largest contrast of these "
+        "is in "
+        f"{region_names_text([largest_peak_row['region']], atlas)}"
         f"{_feature_suffix(evaluation, largest_peak_row)}: "
         f"{_statistic_text(evaluation, largest_peak_row, 'contrast')}."
     )
@@ -812,7 +822,9 @@ def _answer_contrast(evaluation: Evaluation, atlas: AtlasSource | None) -> Regio
     return RegionAnswer(question_text, answer_text, claim_text, caution_text)
 
 
-def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAnswer:
+def _make_scale_answer(
+    evaluation: Evaluation, atlas: AtlasSource | None
+) -> RegionAnswer:
     """Return the answer on the use of regions by a model."""
     question_text = "How does the model use the region?"
     caution_text = (
@@ -822,7 +834,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     )
     ranking_table = select_scale_ranking_table(evaluation)
     model_name = str(ranking_table["model"].iloc[0])
-    warning_text = scale_warning(evaluation)
+    warning_text = scale_warning_text(evaluation)
     if warning_text:
         answer_text = (
             "A small scale means that the model uses the region's own value. A large "
@@ -863,7 +875,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
     answer_text = (
         "A small scale means that the model uses the region's own value. A large "
         "scale means that the model averages over connected regions. In the model "
-        f"{model_name}, {name_regions([smallest_row['region']], atlas)} has the "
+        f"{model_name}, {region_names_text([smallest_row['region']], atlas)} has the "
         f"smallest scale. Its relative scale is {range_text} (mean and range over "
         "folds). The relative scale is the scale of a region divided by the scale of "
         "the median region."
@@ -883,7 +895,7 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         "For a region with a small scale, the model uses the region's own value. For a "
         "region with a large scale, the model averages over connected regions."
     )
-    scaleless_fold_count = find_folds_without_scales(evaluation)
+    scaleless_fold_count = count_scaleless_folds(evaluation)
     if scaleless_fold_count is not None and scaleless_fold_count.n_without:
         if model_name == scaleless_fold_count.model:
             scale_source_text = "means over the other folds"
@@ -892,12 +904,14 @@ def _answer_scale(evaluation: Evaluation, atlas: AtlasSource | None) -> RegionAn
         answer_text += (
             f" The main model ({scaleless_fold_count.model}) has no scale for each "
             f"region in {scaleless_fold_count.n_without} of "
-            f"{count(scaleless_fold_count.n_folds, 'fold')}. The scales on this page "
-            f"are {scale_source_text}."
+            f"{count_text(scaleless_fold_count.n_folds, 'fold')}. The scales on this "
+            f"page are {scale_source_text}."
         )
         if 2 * scaleless_fold_count.n_without > scaleless_fold_count.n_folds:
             claim_text = ""
-    if has_region_tests(evaluation) and not significant_regions(evaluation, "effect"):
+    if has_region_tests(evaluation) and not list_significant_regions(
+        evaluation, "effect"
+    ):
         claim_text = ""
     return RegionAnswer(
         question_text,
@@ -921,18 +935,18 @@ def scale_limit_text(evaluation: Evaluation) -> str:
     return (
         f"Scales are limited to at most {scale_limit:g}. The posterior interval of one "
         f"fit reaches this limit in {n_regions_at_limit} of "
-        f"{count(len(upper_bounds), 'region')}, so the data do not limit how far the "
-        "values of these regions are averaged."
+        f"{count_text(len(upper_bounds), 'region')}, so the data do not limit how far "
+        "the values of these regions are averaged."
     )
 
 
-def scale_warning(evaluation: Evaluation) -> str:
+def scale_warning_text(evaluation: Evaluation) -> str:
     """Return that the ranking scales are of a model that was never chosen; else "".
 
     A network begins with the ridge regression that LSAP-R chooses, so the scales of a
     ridge regression that is not chosen in any fold affect no prediction.
     """
-    if not models_with_scales(evaluation):
+    if not list_models_with_scales(evaluation):
         return ""
     main_model_name = evaluation.models[0]
     ranking_model_name = str(select_scale_ranking_table(evaluation)["model"].iloc[0])
@@ -970,7 +984,9 @@ def planted_text(evaluation: Evaluation) -> str:
                     ranking_table.loc[ranking_table["planted"], "region"]
                 )
     # A small scale is not a statistic of differences, so tests replace it.
-    scale_model_names = [] if auc_by_statistic else models_of_varied_scales(evaluation)
+    scale_model_names = (
+        [] if auc_by_statistic else list_models_of_varied_scales(evaluation)
+    )
     for model_name in scale_model_names:
         ranking_table = rank_regions(evaluation, model_name)
         if "planted" in ranking_table and ranking_table["planted"].any():
@@ -983,10 +999,11 @@ def planted_text(evaluation: Evaluation) -> str:
     if not auc_by_statistic:
         return ""
     planted_sentence = (
-        f"The simulated disease begins in {count(len(planted_region_names), 'region')} "
+        "The simulated disease begins in "
+        f"{count_text(len(planted_region_names), 'region')} "
         '("planted") and spreads along the connectome.'
     )
-    significant_region_names = significant_regions(evaluation, "effect")
+    significant_region_names = list_significant_regions(evaluation, "effect")
     if has_region_tests(evaluation) and not {*planted_region_names} & {
         *significant_region_names
     }:
@@ -1002,7 +1019,7 @@ def planted_text(evaluation: Evaluation) -> str:
     auc_sentence = (
         f"{planted_sentence} The test of the connectome can fail to detect this "
         "spread. The AUC for identifying these regions among all regions (1 is "
-        f"perfect, 0.5 is chance) is {with_and(auc_texts)}."
+        f"perfect, 0.5 is chance) is {join_with_and(auc_texts)}."
     )
     if min(auc_by_statistic.values()) < MIN_PLANTED_AUC:
         auc_sentence += (
@@ -1035,8 +1052,9 @@ def replicability_text(evaluation: Evaluation) -> str:
     )
     if low_statistics:
         rank_sentence = (
-            f"The two halves rank the regions differently by {with_and(low_statistics)}"
-            f" (below {MIN_REPLICABILITY:g}). Do not report these ranks."
+            "The two halves rank the regions differently by "
+            f"{join_with_and(low_statistics)} (below {MIN_REPLICABILITY:g}). Do not "
+            "report these ranks."
         )
     return (
         "Replicability is the Spearman correlation between the maps of two random "

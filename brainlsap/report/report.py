@@ -26,7 +26,7 @@ from brainlsap.files import (
     replace_when_whole,
 )
 from brainlsap.report.tables import audit_table, feature_text, table_text
-from brainlsap.text import listed, option_text
+from brainlsap.text import join_with_commas, option_text
 
 REPORT_FOLDER, PRIVATE_FOLDER, EVALUATION_FOLDER = "report", "private", "evaluation"
 """Folders of results: to share, not to share, and the evaluation within the second."""
@@ -98,7 +98,7 @@ def write_report(
         If the disk is full, or the folder is not writable.
     """
     # The module imports matplotlib and plotly.
-    from brainlsap.report.page import start_drawing, write_page
+    from brainlsap.report.page import start_drawing_figures, write_page
 
     folder = check_results_folder(folder)
     if ranking is not None:
@@ -110,7 +110,7 @@ def write_report(
     with lock_folder(folder), fill_folder(folder, replace=True) as new_folder:
         atlas = atlas or evaluation.cohort.atlas
         n_jobs = choose_n_jobs(n_jobs, evaluation.cohort)
-        drawing_iterator = start_drawing(evaluation, atlas, n_jobs)
+        drawing_iterator = start_drawing_figures(evaluation, atlas, n_jobs)
         _write_private_files(evaluation, new_folder / PRIVATE_FOLDER)
         write_page(evaluation, new_folder / REPORT_FOLDER, atlas, drawing_iterator)
         finished_fits_path = folder / PRIVATE_FOLDER / FITS_FOLDER
@@ -174,7 +174,7 @@ def check_results_folder(folder: str | Path) -> Path:
     if foreign_file_names:
         raise ParameterError(
             f"{folder} contains files that were not written by a report "
-            f"({listed(foreign_file_names, 3)}). Name another folder."
+            f"({join_with_commas(foreign_file_names, 3)}). Name another folder."
         )
     return folder
 
@@ -291,8 +291,9 @@ def _add_report_facts(
         if len(scans_without_quality):
             raise ParameterError(
                 f"{option_text('quality')} must have a row for every scan, indexed by "
-                f"its name; it has none for {listed(scans_without_quality, 3)}. "
-                "Compute the table with brainlsap.data.quality_table(cohort)."
+                "its name; it has none for "
+                f"{join_with_commas(scans_without_quality, 3)}. Compute the table with "
+                "brainlsap.data.quality_table(cohort)."
             )
         cohort_table["quality"] = cohort_table["scan"].map(quality_table["flags"])
     if evaluation.ranking is None and not evaluation.scales.empty:
@@ -329,12 +330,12 @@ def write_tables(
     ParameterError
         If a file of that name exists.
     """
-    from brainlsap.report.page import make_report_tables
+    from brainlsap.report.page import make_report_table_by_name
     from brainlsap.report.paper_tables import make_latex_by_table
 
     check_outputs(table_paths(folder), overwrite=overwrite)
     evaluation = _add_report_facts(evaluation)
-    table_by_name = make_report_tables(evaluation)
+    table_by_name = make_report_table_by_name(evaluation)
     latex_by_name = make_latex_by_table(table_by_name, evaluation)
     text_by_path: dict[Path, str] = {}
     for table_name, report_table in table_by_name.items():
@@ -397,10 +398,10 @@ def write_figures(
     check_outputs(figure_paths(evaluation, folder), overwrite=overwrite)
     from matplotlib.pyplot import close
 
-    from brainlsap.report.page import draw_report_figures
+    from brainlsap.report.page import draw_figure_by_name
 
     evaluation = _add_report_facts(evaluation)
-    figure_by_name = draw_report_figures(evaluation, evaluation.cohort.atlas)
+    figure_by_name = draw_figure_by_name(evaluation, evaluation.cohort.atlas)
     path_by_figure = {
         figure_name: Path(folder, f"{figure_name}.pdf")
         for figure_name in figure_by_name

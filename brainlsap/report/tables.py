@@ -22,19 +22,24 @@ from brainlsap.evaluation.confounds import (
 )
 from brainlsap.evaluation.leakage import check_title
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
-from brainlsap.evaluation.ranking import find_subcortex_substitute
-from brainlsap.evaluation.region_tests import standardized_differences
+from brainlsap.evaluation.ranking import find_subcortex_measure_name
+from brainlsap.evaluation.region_tests import standardized_difference_table
 from brainlsap.evaluation.results import CohortSummary, check_evaluation_given
-from brainlsap.evaluation.scores import SCORES, fold_scores, main_scores, score_titles
+from brainlsap.evaluation.scores import (
+    SCORES,
+    fold_scores,
+    main_score_names,
+    title_by_score_name,
+)
 from brainlsap.evaluation.subgroups import (
     MIN_PEOPLE_OF_GROUP,
     TOO_FEW_PEOPLE,
     scored_columns_table,
-    subgroup_gaps,
+    subgroup_gap_table,
     subgroup_table,
 )
 from brainlsap.exceptions import ParameterError, check_at_least, check_choice
-from brainlsap.text import count, listed, p_text, with_and
+from brainlsap.text import count_text, join_with_and, join_with_commas, p_text
 
 FEATURE_TITLES = {
     "thickness": "cortical thickness",
@@ -109,7 +114,7 @@ def feature_title(
     In the subcortex another measure may be substituted for one of the cortical surface.
     """
     feature_name_text = FEATURE_TITLES.get(feature_name, feature_name)
-    subcortex_measure_text = find_subcortex_substitute(cohort, feature_name)
+    subcortex_measure_text = find_subcortex_measure_name(cohort, feature_name)
     if not subcortex_measure_text:
         return feature_name_text
     if region_name is None:
@@ -125,17 +130,17 @@ def feature_title(
 
 def feature_text(cohort: CohortSummary) -> str:
     """Return the titles of a cohort's features."""
-    return with_and(
+    return join_with_and(
         feature_title(cohort, feature_name) for feature_name in cohort.feature_names
     )
 
 
 def measured_regions_text(cohort: CohortSummary) -> str:
     """Return in how many regions each feature was measured, and how much is missing."""
-    all_regions_text = count(len(cohort.region_names), "region")
+    all_regions_text = count_text(len(cohort.region_names), "region")
     feature_texts = []
     for feature_name in cohort.feature_names:
-        n_regions, missing_share = _count_measured_and_missing_share(
+        n_regions, missing_share = _count_measured_regions_and_missing_share(
             cohort, feature_name
         )
         feature_sentence = (
@@ -145,18 +150,18 @@ def measured_regions_text(cohort: CohortSummary) -> str:
         if missing_share > 0:
             feature_sentence += f" ({max(missing_share, 0.001):.1%} of values missing)"
         feature_texts.append(feature_sentence)
-    return with_and(feature_texts)
+    return join_with_and(feature_texts)
 
 
 def has_missing_values(cohort: CohortSummary) -> bool:
     """Return whether a feature is missing in some people of the regions measured."""
     return any(
-        _count_measured_and_missing_share(cohort, feature_name)[1] > 0
+        _count_measured_regions_and_missing_share(cohort, feature_name)[1] > 0
         for feature_name in cohort.feature_names
     )
 
 
-def _count_measured_and_missing_share(
+def _count_measured_regions_and_missing_share(
     cohort: Any, feature_name: str
 ) -> tuple[int, float]:
     """Return the number of regions with a feature, and the share missing there."""
@@ -317,7 +322,7 @@ def latex_cells_and_titles(frame: pd.DataFrame) -> tuple[list[list[str]], list[s
     return cell_rows, [_escape_latex(str(column_title)) for column_title in frame]
 
 
-def write_minus_signs(unmarked_text: str) -> str:
+def text_with_minus_signs(unmarked_text: str) -> str:
     """Return a text with minus signs where hyphens are signs of numbers."""
     return re.sub(_SIGN, "\N{MINUS SIGN}", unmarked_text)
 
@@ -326,7 +331,7 @@ def _escape_latex(unescaped_text: str) -> str:
     """Return a text with special characters and minus signs as LaTeX has them."""
     latex_by_sign: dict[str, str | int | None] = {**_SPECIAL, **LATEX_SIGNS}
     return _separate_hyphens(
-        write_minus_signs(unescaped_text).translate(str.maketrans(latex_by_sign))
+        text_with_minus_signs(unescaped_text).translate(str.maketrans(latex_by_sign))
     )
 
 
@@ -348,7 +353,7 @@ def list_reported_values(model_fit_table: pd.DataFrame, report_key: str) -> list
     ]
 
 
-def find_weights_beside_ridge(model_fit_table: pd.DataFrame) -> np.ndarray:
+def collect_network_weights(model_fit_table: pd.DataFrame) -> np.ndarray:
     """Return the weight of the networks beside their ridge in every fit.
 
     NaN where a model has no ridge to start from.
@@ -363,14 +368,14 @@ def find_weights_beside_ridge(model_fit_table: pd.DataFrame) -> np.ndarray:
     return np.array(weights_beside_ridge, dtype=float)
 
 
-def find_known_weights_beside_ridge(
+def collect_known_network_weights(
     evaluation: Evaluation, model_name: str
 ) -> np.ndarray:
     """Return the weight of a model's network in every fit that adds one.
 
     Fits that failed have no weight and are left out.
     """
-    weights_beside_ridge = find_weights_beside_ridge(
+    weights_beside_ridge = collect_network_weights(
         evaluation.fits[evaluation.fits["model"] == model_name]
     )
     return weights_beside_ridge[np.isfinite(weights_beside_ridge)]
@@ -378,15 +383,15 @@ def find_known_weights_beside_ridge(
 
 def has_unused_network(evaluation: Evaluation, model_name: str) -> bool:
     """Return whether a model adds a network that has no weight in any fold."""
-    weights_beside_ridge = find_known_weights_beside_ridge(evaluation, model_name)
+    weights_beside_ridge = collect_known_network_weights(evaluation, model_name)
     return weights_beside_ridge.size > 0 and not weights_beside_ridge.any()
 
 
 def unused_network_text(model_fit_table: pd.DataFrame) -> str:
     """Return in how many fits networks have no weight ("in 2 of 5 folds"), or ""."""
-    n_unused_networks = int((find_weights_beside_ridge(model_fit_table) == 0).sum())
+    n_unused_networks = int((collect_network_weights(model_fit_table) == 0).sum())
     return (
-        f"in {n_unused_networks} of {count(len(model_fit_table), 'fold')}"
+        f"in {n_unused_networks} of {count_text(len(model_fit_table), 'fold')}"
         if n_unused_networks
         else ""
     )
@@ -410,7 +415,7 @@ def find_title_by_score(evaluation: Evaluation) -> dict[str, str]:
     """Return the scores that are defined here, with their titles in tables."""
     check_evaluation_given(evaluation)
     cohort = evaluation.cohort
-    return score_titles(len(cohort.classes), is_ordered=cohort.classes_ordered)
+    return title_by_score_name(len(cohort.classes), is_ordered=cohort.classes_ordered)
 
 
 def score_explanations_text(
@@ -418,7 +423,7 @@ def score_explanations_text(
 ) -> str:
     """Return what the scores are; by default all of them, or those of a table."""
     return " ".join(
-        SCORES[score_name].explanation_for(evaluation.cohort.classes)
+        SCORES[score_name].explanation_text(evaluation.cohort.classes)
         for score_name, score_title in find_title_by_score(evaluation).items()
         if shown_titles is None or score_title in shown_titles
     )
@@ -439,7 +444,7 @@ def score_table(
         Models on the same folds.
     scores : str or sequence of str, optional
         Of :func:`brainlsap.evaluation.fold_scores`, which returns all; by default
-        those of :func:`brainlsap.evaluation.main_scores`.
+        those of :func:`brainlsap.evaluation.main_score_names`.
     intervals : bool
         Whether scores are those of all test scans together as "estimate [low, high]",
         with 95% bootstrap intervals over people (quote these), not means over folds.
@@ -462,7 +467,7 @@ def score_table(
     ParameterError
         If a score is unknown.
     """
-    scores = main_scores() if scores is None else scores
+    scores = main_score_names() if scores is None else scores
     scores = [scores] if isinstance(scores, str) else [*scores]
     for score_name in scores:
         check_choice("scores", score_name, fold_scores())
@@ -480,8 +485,8 @@ def score_table(
         ]
         joined_table = interval_text_table[score_titles].reset_index()
         if tests:
-            joined_table = _add_test_columns(joined_table, evaluation)
-        return _add_remark_columns(joined_table, evaluation)
+            joined_table = _add_test_columns_to_table(joined_table, evaluation)
+        return _add_remark_columns_to_table(joined_table, evaluation)
     score_texts = [
         spread_text(*mean_and_sd)
         for mean_and_sd in summary_table[["mean", "sd"]].to_numpy()
@@ -497,8 +502,8 @@ def score_table(
     ].rename(columns=title_by_score)
     fold_table = score_text_table.reset_index()
     if tests:
-        fold_table = _add_test_columns(fold_table, evaluation)
-    return _add_remark_columns(fold_table, evaluation)
+        fold_table = _add_test_columns_to_table(fold_table, evaluation)
+    return _add_remark_columns_to_table(fold_table, evaluation)
 
 
 def _make_interval_text_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -554,7 +559,7 @@ def _make_model_comparison_table(
     return _make_difference_text_table(test_table, title_by_column, is_identical_pair)
 
 
-def _add_test_columns(
+def _add_test_columns_to_table(
     model_table: pd.DataFrame, evaluation: Evaluation
 ) -> pd.DataFrame:
     """Add p against chance, and the difference of the first model from each other."""
@@ -574,7 +579,7 @@ def _add_test_columns(
     return model_table.astype(object).fillna("")
 
 
-def _add_remark_columns(
+def _add_remark_columns_to_table(
     score_text_table: pd.DataFrame, evaluation: Evaluation
 ) -> pd.DataFrame:
     """Add columns where folds share people, or a model predicts as another does."""
@@ -594,7 +599,7 @@ def _add_remark_columns(
 @lru_cache(maxsize=32)  # hashed by identity; tables, figure and answers use it
 def score_interval_table(evaluation: Evaluation, model_name: str) -> pd.DataFrame:
     """Return scores of all test scans with their 95% intervals, a row a score."""
-    return comparison.bootstrap_scores(evaluation, model_name, N_DRAWS).set_index(
+    return comparison.bootstrap_score_table(evaluation, model_name, N_DRAWS).set_index(
         "score"
     )
 
@@ -640,8 +645,9 @@ def comparisons_text(evaluation: Evaluation) -> str:
     if not n_identical_models:
         return ""
     return (
-        f"{count(count_comparisons(evaluation), 'comparison')}, because "
-        f"{count(n_identical_models, 'model')} made the same predictions as another"
+        f"{count_text(count_comparisons(evaluation), 'comparison')}, because "
+        f"{count_text(n_identical_models, 'model')} made the same predictions as "
+        "another"
     )
 
 
@@ -672,7 +678,9 @@ def frequent_prediction_text(evaluation: Evaluation, model_name: str) -> str:
         for other_class in evaluation.cohort.classes
         if other_class not in predicted_shares.index
     ]
-    absent_text = f"never predicts {with_and(absent_classes)}" if absent_classes else ""
+    absent_text = (
+        f"never predicts {join_with_and(absent_classes)}" if absent_classes else ""
+    )
     if predicted_share < 0.5 or predicted_share - true_share < MIN_EXCESS:
         return f" The model {absent_text}." if absent_text else ""
     share_text = (
@@ -696,7 +704,7 @@ def interval_table(evaluation: Evaluation) -> pd.DataFrame:
         for score_name, score_title in find_title_by_score(evaluation).items()
         if SCORES[score_name].is_shown_with_interval
     ]
-    return _add_remark_columns(
+    return _add_remark_columns_to_table(
         _make_interval_text_table(evaluation)[score_titles].reset_index(), evaluation
     )
 
@@ -725,7 +733,7 @@ MODEL_GROUPS = (
 """Groups of models in the order of the table of scores."""
 
 
-def find_model_group(model_name: str, role: str) -> str:
+def find_model_group_name(model_name: str, role: str) -> str:
     """Return in which group of :data:`MODEL_GROUPS` a model is shown."""
     if model_name in SIMPLE_MODELS:
         return "simple models"
@@ -754,7 +762,7 @@ def added_value_comparison_table(evaluation: Evaluation) -> pd.DataFrame:
 
 def covariates_text(evaluation: Evaluation) -> str:
     """Return the covariates beside the brain as text; "" where there are none."""
-    return with_and(evaluation.settings.get("covariates") or [])
+    return join_with_and(evaluation.settings.get("covariates") or [])
 
 
 def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
@@ -810,7 +818,7 @@ def added_value_text_table(evaluation: Evaluation) -> pd.DataFrame:
     )
     text_table = text_table.drop(columns="name").fillna("")
     text_table = text_table.rename(columns={"score": "balanced accuracy [95%]"})
-    return _add_remark_columns(text_table, evaluation)
+    return _add_remark_columns_to_table(text_table, evaluation)
 
 
 @lru_cache(maxsize=4)  # hashed by identity; tables and answers use it
@@ -844,14 +852,14 @@ def model_score_table(evaluation: Evaluation) -> pd.DataFrame:
     model_table = pd.DataFrame(
         {
             "group": [
-                find_model_group(model_name, role_by_model[model_name])
+                find_model_group_name(model_name, role_by_model[model_name])
                 for model_name in evaluation.models
             ],
             "model": list(evaluation.models),
             "balanced accuracy [95%]": score_texts,
         }
     )
-    model_table = _add_test_columns(model_table, evaluation)
+    model_table = _add_test_columns_to_table(model_table, evaluation)
     fold_scores_table = score_table(evaluation)
     fold_columns = fold_scores_table.columns.drop(["remark"], errors="ignore")
     fold_scores_table = fold_scores_table[fold_columns]
@@ -897,7 +905,7 @@ def comparison_table(evaluation: Evaluation) -> pd.DataFrame:
     }
     title_by_column["p_holm"] = _holm_column_title(test_table)
     title_by_column["better"] = f"better than {main_model_name}"
-    return _add_remark_columns(
+    return _add_remark_columns_to_table(
         make_number_text_table(test_table, title_by_column), evaluation
     )
 
@@ -911,7 +919,7 @@ def _holm_column_title(test_table: pd.DataFrame) -> str:
 def nested_model_text_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return the gain of each step from no network to averaging by region."""
     title_by_column = {"below": "from", "above": "to", "difference": "difference [95%]"}
-    step_table = _weaken_step_verdicts(
+    step_table = _weaken_verdicts_in_step_table(
         evaluation, comparison.nested_model_table(evaluation, N_SWAPS)
     )
     title_by_column |= {
@@ -927,10 +935,10 @@ def nested_model_text_table(evaluation: Evaluation) -> pd.DataFrame:
     step_text_table = _make_difference_text_table(
         step_table, title_by_column, is_identical_pair
     )
-    return _add_remark_columns(step_text_table, evaluation)
+    return _add_remark_columns_to_table(step_text_table, evaluation)
 
 
-def _weaken_step_verdicts(
+def _weaken_verdicts_in_step_table(
     evaluation: Evaluation, step_table: pd.DataFrame
 ) -> pd.DataFrame:
     """Return steps of nested ridges with the verdict of the table of scores, if weaker.
@@ -1067,11 +1075,11 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
         group (the column, and the classes that its scores are over), participants,
         number of people who are scored, balanced accuracy with its 95% interval, of
         :func:`brainlsap.evaluation.subgroup_table`. The last row of a column is its
-        largest difference, of :func:`brainlsap.evaluation.subgroup_gaps`; before it
-        stands the score by chance. Groups of
+        largest difference, of :func:`brainlsap.evaluation.subgroup_gap_table`; before
+        it stands the score by chance. Groups of
         fewer than ten people share a row. Empty without columns of groups.
     """
-    gap_table = subgroup_gaps(evaluation).set_index("column")
+    gap_table = subgroup_gap_table(evaluation).set_index("column")
     all_classes_text = ", ".join(evaluation.cohort.classes)
     table_records: list[tuple[str, str, str, str]] = []
     for column_name, group_table in subgroup_table(evaluation).groupby(
@@ -1096,7 +1104,9 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
                 )
             )
         if is_small_group.any():
-            small_groups_text = listed(group_table.loc[is_small_group, "group"])
+            small_groups_text = join_with_commas(
+                group_table.loc[is_small_group, "group"]
+            )
             # A count of very few people might tell who they are.
             unscored_text = f"not scored: {TOO_FEW_PEOPLE}"
             table_records.append(
@@ -1119,7 +1129,7 @@ def subgroup_text_table(evaluation: Evaluation) -> pd.DataFrame:
             )
             table_records.append((column_title, gap_title, "", gap_text))
     column_names = ["group", "participants", "number scored", "balanced accuracy [95%]"]
-    return _add_remark_columns(
+    return _add_remark_columns_to_table(
         pd.DataFrame(table_records, columns=column_names), evaluation
     )
 
@@ -1145,10 +1155,10 @@ def scored_subgroups_sentences(evaluation: Evaluation) -> str:
     ]
     sentence = (
         f"The score of {evaluation.models[0]} was computed in groups of participants "
-        f"by {with_and(scored_columns)}."
+        f"by {join_with_and(scored_columns)}."
     )
     if unscored_columns:
-        sentence += f" It was not computed by {with_and(unscored_columns)}."
+        sentence += f" It was not computed by {join_with_and(unscored_columns)}."
     return sentence
 
 
@@ -1181,7 +1191,7 @@ def class_rate_table(evaluation: Evaluation, model: str | None = None) -> pd.Dat
         for rate_name in rate_table
         if not rate_name.endswith(("_low", "_high"))
     }
-    return _add_remark_columns(
+    return _add_remark_columns_to_table(
         make_number_text_table(rate_table, title_by_column, 2), evaluation
     )
 
@@ -1326,7 +1336,7 @@ def region_table(
     return paper_table.assign(remark=remark_texts) if any(remark_texts) else paper_table
 
 
-def class_differences(evaluation: Evaluation) -> pd.DataFrame:
+def class_difference_table(evaluation: Evaluation) -> pd.DataFrame:
     """Return features by class, and the difference of every class from the first.
 
     Parameters
@@ -1345,13 +1355,15 @@ def class_differences(evaluation: Evaluation) -> pd.DataFrame:
         scans by slopes (curves of quantities) within classes.
     """
     class_feature_summary = evaluation.cohort.class_features
-    return standardized_differences(class_feature_summary, evaluation.cohort.classes[0])
+    return standardized_difference_table(
+        class_feature_summary, evaluation.cohort.classes[0]
+    )
 
 
 def regressed_covariates_text(evaluation: Evaluation) -> str:
     """Return the covariates that were removed from the features inside the folds."""
     covariate_names = _list_adjusted_covariates(evaluation)
-    return with_and(covariate_names) if covariate_names else ""
+    return join_with_and(covariate_names) if covariate_names else ""
 
 
 def find_adjusted_covariate_kinds(evaluation: Evaluation) -> set[str]:
@@ -1382,7 +1394,7 @@ def contrast_nulls_text(cohort: CohortSummary) -> str:
         if get_measure_properties(feature_name).is_independent_of_size
     ]
     if size_independent_features:
-        features_text = with_and(
+        features_text = join_with_and(
             FEATURE_TITLES.get(feature_name, feature_name)
             for feature_name in size_independent_features
         )
@@ -1427,7 +1439,7 @@ def direction_table(
     DataFrame
         Region, feature, "mean [95%]" of every class, and for every class but the first
         its difference from the first in pooled standard deviations [95%], computed by
-        :func:`class_differences`.
+        :func:`class_difference_table`.
     """
     ranked_region_names = list(select_ranked_region_table(ranking, n_regions)["region"])
     feature_names, class_names = (
@@ -1435,7 +1447,9 @@ def direction_table(
         evaluation.cohort.classes,
     )
     row_multiindex = pd.MultiIndex.from_product([ranked_region_names, feature_names])
-    difference_table = class_differences(evaluation).set_index(["region", "feature"])
+    difference_table = class_difference_table(evaluation).set_index(
+        ["region", "feature"]
+    )
     region_names = region_labels(ranked_region_names, atlas, "full")
     feature_titles = [
         feature_title(evaluation.cohort, f, region_name)
@@ -1595,7 +1609,7 @@ def fit_table(evaluation: Evaluation) -> pd.DataFrame:
         fit_record["epoch kept"] = (
             f"{mean_epochs:.0f}" if np.isfinite(mean_epochs) else ""
         )
-        weights_beside_ridge = find_weights_beside_ridge(model_fit_table)
+        weights_beside_ridge = collect_network_weights(model_fit_table)
         fit_record["weight of the network"] = ""
         if np.isfinite(weights_beside_ridge).any():
             lowest_weight, highest_weight = (
@@ -1638,7 +1652,7 @@ def audit_table(
     )
     finding_table = recorded_finding_table.reindex(columns=audit_columns, fill_value="")
     finding_table["check"] = finding_table["check"].map(check_title)
-    finding_table["scans"] = _replace_scans_by_pseudonyms(
+    finding_table["scans"] = _make_pseudonym_series(
         finding_table["scans"], pseudonym_of_scan, "[name withheld]"
     )
     empty_columns = ["scans"] if (finding_table["scans"] == "").all() else []
@@ -1668,12 +1682,12 @@ def unusual_scans_table(
         ["scan", "quality"]
     ]
     unusual_table = flagged_scan_table.apply(
-        _replace_scans_by_pseudonyms, pseudonym_by_scan=pseudonym_of_scan
+        _make_pseudonym_series, pseudonym_by_scan=pseudonym_of_scan
     ).sort_values("scan", ignore_index=True)
     return unusual_table.rename(columns={"quality": "what is unusual"})
 
 
-def _replace_scans_by_pseudonyms(
+def _make_pseudonym_series(
     scan_text_series: pd.Series,
     pseudonym_by_scan: Any,
     placeholder_text: str | None = None,

@@ -19,7 +19,7 @@ def test_enigmas_connectome_is_run_and_drawn(shared, tmp_path, capsys, monkeypat
             return {}
         return {"brain": page._plot_scale_maps(evaluation, atlas)}
 
-    monkeypatch.setattr(page, "draw_report_figures", draw_brain)
+    monkeypatch.setattr(page, "draw_figure_by_name", draw_brain)
     matrix = shared / "enigma_parcellations" / "sc_with_sctx_schaefer_100.csv"
     simulated = make_cohort(
         12, atlas="schaefer100", feature="thickness", seeds=SEEDS, random_state=0

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack_scans
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.data import Cohort, read_connectome, read_study
 from brainlsap.data.cohort import NOT_GIVEN
@@ -722,7 +722,7 @@ def test_what_is_masked_or_na_was_not_measured(make):
     parts = cohort.connectomes, cohort.table, cohort.atlas
     own = Cohort(parts[0], masked, *parts[1:], ("fdg",), cohort.classes)
     assert np.isnan(own.features[..., 0]).tolist() == MASKED.tolist()
-    packed = pack(cohort.connectomes, masked)
+    packed = pack_scans(cohort.connectomes, masked)
     assert np.isnan(packed[..., 4]).tolist() == MASKED.tolist()
     assert not np.isnan(packed[..., :4]).any()
 

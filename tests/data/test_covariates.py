@@ -14,7 +14,7 @@ from brainlsap.data.covariates import (
     note_unusual_values,
 )
 from brainlsap.exceptions import CohortError
-from brainlsap.findings import group_findings
+from brainlsap.findings import list_grouped_finding_texts
 
 N = 6
 
@@ -82,7 +82,7 @@ def test_different_codes_of_one_column_are_one_fault():
     table = pd.DataFrame({"age": [70, 999, 72, -9, 74, 75]})
     faults = find_wrong_number_faults(table, ["age"])
     assert [(fault.scan, fault.got) for fault in faults] == [("1", "999"), ("3", "-9")]
-    assert len(group_findings(faults)) == 1
+    assert len(list_grouped_finding_texts(faults)) == 1
 
 
 def test_what_only_looks_like_it_is_taken():

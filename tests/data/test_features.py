@@ -15,7 +15,7 @@ from brainlsap.data.features import OTHER_SUBJECT
 from brainlsap.data.measures import apply_subcortex_policy, get_measure_properties
 from brainlsap.exceptions import CohortError, FileFormatError
 from brainlsap.findings import FAULT
-from brainlsap.options import read_config
+from brainlsap.options import read_value_by_option
 from tests.conftest import raises_kind
 from tests.data.conftest import NAMES, refused
 from tests.data.feature_formats import write_stats
@@ -197,7 +197,7 @@ def test_of_two_names_of_subjects_the_advice_chooses_by_name(people, subject, tm
         people()
     follow = re.search(r"Choose .*?(pattern = .*?) in --config", str(error.value))
     (tmp_path / "config.toml").write_text(follow[1].replace("*_x*", "*_again*"))
-    cohort = people(**read_config(tmp_path / "config.toml"))
+    cohort = people(**read_value_by_option(tmp_path / "config.toml"))
     assert cohort.features[:, 0, 0].tolist() == [2.5, 3.5, 4.5]
     with refused(
         "the pattern '.nowhere.' of freesurfer .* fits no folder of a subject"
@@ -215,7 +215,7 @@ def test_of_two_runs_of_every_scan_the_advice_chooses_either(people, subject, tm
     values = []
     for line in advice:
         (tmp_path / "config.toml").write_text(line)
-        cohort = people(**read_config(tmp_path / "config.toml"))
+        cohort = people(**read_value_by_option(tmp_path / "config.toml"))
         values.append(cohort.features[0, 0, 0])
     assert values == [3, 2]
 

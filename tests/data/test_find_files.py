@@ -15,7 +15,7 @@ from brainlsap.data.find_files import (
     parse_scan_identity,
 )
 from brainlsap.exceptions import CohortError, ParameterError
-from brainlsap.options import read_config
+from brainlsap.options import read_value_by_option
 from tests.data.conftest import NAMES, refused
 from tests.data.feature_formats import write_clinica
 
@@ -179,7 +179,7 @@ def test_a_pattern_of_a_feature_is_advised_as_a_config_file_takes_it(
     line = re.search(r"Choose .*?(pattern = .*?) in --config", str(error.value))[1]
     (tmp_path / "config.toml").write_text(line.rpartition(" or ")[2])
     cohort = load_cohort(
-        study, tiny, "my mark", **read_config(tmp_path / "config.toml")
+        study, tiny, "my mark", **read_value_by_option(tmp_path / "config.toml")
     )
     assert cohort.n_scans == 7
 

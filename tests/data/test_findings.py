@@ -12,8 +12,8 @@ from brainlsap.findings import (
     FAULT,
     LEFT_OUT,
     Finding,
-    as_findings,
-    group_findings,
+    list_grouped_finding_texts,
+    make_findings,
 )
 from brainlsap.report.page import _list_shareable_notes
 
@@ -111,15 +111,15 @@ def test_findings_are_stored_with_a_cohort(study, tiny, tmp_path):
 
 
 def test_findings_of_one_place_and_of_none_are_not_counted():
-    study_faults = as_findings(["no scan", "no scan: none"])
+    study_faults = make_findings(["no scan", "no scan: none"])
     scan_fault = Finding("no age", FAULT, scan="sub-01", got="x")
-    assert group_findings([*study_faults, scan_fault]) == [
+    assert list_grouped_finding_texts([*study_faults, scan_fault]) == [
         "no scan",
         "no scan: none",
         "sub-01: no age; got x",
     ]
     people = [Finding("twice", FAULT, participant=name) for name in "ab"]
-    assert group_findings(people) == ["2 people: twice\n    a, b"]
+    assert list_grouped_finding_texts(people) == ["2 people: twice\n    a, b"]
 
 
 def test_advice_is_a_field_that_every_text_ends_with():
@@ -129,7 +129,9 @@ def test_advice_is_a_field_that_every_text_ends_with():
     assert (finding.message, finding.advice) == ("no ages. None", "Add ages")
     assert Finding.from_jsonable(finding.to_jsonable()).text() == finding.text()
     others = [replace(finding, path=f"{name}.tsv", got=name) for name in "bc"]
-    assert group_findings([*others, replace(others[0], advice="Drop it")]) == [
+    assert list_grouped_finding_texts(
+        [*others, replace(others[0], advice="Drop it")]
+    ) == [
         "2 files: no ages. None; the first got b. Add ages\n    b.tsv, c.tsv",
         "b.tsv: no ages. None; got b. Drop it",
     ]

@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import GroupShuffleSplit
 
 from brainlsap.evaluation import (
-    bootstrap_scores,
+    bootstrap_score_table,
     chance_p,
     class_table,
     compare_by_person,
@@ -26,13 +26,13 @@ from brainlsap.evaluation.comparison import (
     adjust_p_values,
     chance_p_values,
     compute_auc_bounds,
-    compute_count_score_bounds,
-    independent_difference,
+    compute_bounds_by_count_score,
+    compute_difference_and_interval,
     wilson_interval,
 )
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.evaluation.scores import SCORES, Predictions
-from brainlsap.evaluation.splits import list_person_blocks, permute_row_order
+from brainlsap.evaluation.splits import list_person_blocks, permute_row_indices
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
 
@@ -95,7 +95,7 @@ def test_permutations_agree_with_a_slow_truth(example_evaluation):
     truth, predicted = rows["truth"].to_numpy(), rows["predicted"].to_numpy()
     blocks = list_person_blocks(pd.factorize(rows["participant"], sort=True)[0])
     rng = np.random.default_rng(0)
-    labels = [truth] + [truth[permute_row_order(blocks, rng)] for _ in range(50)]
+    labels = [truth] + [truth[permute_row_indices(blocks, rng)] for _ in range(50)]
     scores = [
         np.mean([(predicted == name)[drawn == name].mean() for name in set(truth)])
         for drawn in labels
@@ -232,7 +232,7 @@ def test_one_class_for_everybody_is_remarked(example_evaluation):
 
 def test_a_bootstrap_draw_is_the_score_of_the_people_drawn(example_evaluation):
     name = "logistic regression"
-    found = bootstrap_scores(example_evaluation, name, 150, 7).set_index("score")
+    found = bootstrap_score_table(example_evaluation, name, 150, 7).set_index("score")
     rows = example_evaluation.predictions.query("model == @name")
     people = np.unique(rows["participant"])
     by_person = dict(list(rows.groupby("participant")))
@@ -254,7 +254,7 @@ def test_draws_in_blocks_are_the_draws_at_once(example_evaluation, monkeypatch):
     def compute():
         comparison._draw_bootstrap_counts.cache_clear()
         return (
-            bootstrap_scores(example_evaluation, name, 50),
+            bootstrap_score_table(example_evaluation, name, 50),
             class_table(example_evaluation, name, 50),
             compare_by_person(example_evaluation, n_draws=50),
         )
@@ -268,7 +268,7 @@ def test_draws_in_blocks_are_the_draws_at_once(example_evaluation, monkeypatch):
 def test_no_interval_excludes_its_estimate_and_no_score_is_made_up(example_evaluation):
     of_probability = {name for name in SCORES if SCORES[name].of_probability}
     for name in example_evaluation.models:
-        found = bootstrap_scores(example_evaluation, name, 40).set_index("score")
+        found = bootstrap_score_table(example_evaluation, name, 40).set_index("score")
         without = of_probability if name == "linear SVM" else set()
         assert set(found.index[found["estimate"].isna()]) == without
         found = found.dropna()
@@ -277,7 +277,7 @@ def test_no_interval_excludes_its_estimate_and_no_score_is_made_up(example_evalu
 
 
 def test_guessing_has_an_auc_of_half_and_intervals_of_some_width(example_evaluation):
-    found = bootstrap_scores(example_evaluation, "majority class", 50)
+    found = bootstrap_score_table(example_evaluation, "majority class", 50)
     auc = found.set_index("score").loc["auc"]
     assert auc[["estimate", "low", "high"]].tolist() == [0.5, 0.5, 0.5]
     rates = class_table(example_evaluation, "majority class", 50).set_index("class")
@@ -314,7 +314,7 @@ def test_perfect_scores_have_bounds_that_a_perfect_study_does_not_exclude(
     codes, ordered
 ):
     predictions, person = answer(codes, codes, ordered=ordered)
-    bounds = compute_count_score_bounds(predictions, person)
+    bounds = compute_bounds_by_count_score(predictions, person)
     assert {*bounds} == {
         score_name
         for score_name, score in SCORES.items()
@@ -339,7 +339,7 @@ def test_perfect_scores_have_bounds_that_a_perfect_study_does_not_exclude(
     assert 0 < low < 1 == high
     # visits tell nothing more of people
     again = answer(codes, codes, ordered=ordered, n_visits=3)
-    of_visits = pd.DataFrame(compute_count_score_bounds(*again))
+    of_visits = pd.DataFrame(compute_bounds_by_count_score(*again))
     pd.testing.assert_frame_equal(of_visits, pd.DataFrame(bounds))
     assert compute_auc_bounds(*again, 1.0, 1) == (low, high)
 
@@ -347,18 +347,18 @@ def test_perfect_scores_have_bounds_that_a_perfect_study_does_not_exclude(
 def test_only_scores_that_no_sample_could_change_have_no_width():
     codes = np.array([0] * 6 + [1] * 6)
     # all are wrong: as unsure as where all are right
-    wrong = compute_count_score_bounds(*answer(codes, 1 - codes))
-    right = compute_count_score_bounds(*answer(codes, codes))
+    wrong = compute_bounds_by_count_score(*answer(codes, 1 - codes))
+    right = compute_bounds_by_count_score(*answer(codes, codes))
     assert wrong["balanced_accuracy"][0] == 0
     width = 1 - right["balanced_accuracy"][0]
     assert wrong["balanced_accuracy"][1] == pytest.approx(width)
     # one of three classes is always taken for the next
     codes = np.arange(12) % 3
-    bounds = compute_count_score_bounds(*answer(codes, np.minimum(codes, 1)))
+    bounds = compute_bounds_by_count_score(*answer(codes, np.minimum(codes, 1)))
     low, high = bounds["balanced_accuracy"]
     assert low < 2 / 3 < high
     constant, person = answer(codes, codes * 0, np.full((12, 3), 1 / 3))
-    assert compute_count_score_bounds(constant, person) == {}
+    assert compute_bounds_by_count_score(constant, person) == {}
     assert compute_auc_bounds(constant, person, 0.5, 1) == (0.5, 0.5)
 
 
@@ -369,10 +369,12 @@ def test_a_perfect_model_has_no_interval_of_width_zero(example_evaluation):
         is_class = predictions["truth"] == column.removeprefix("p_")
         predictions[column] = is_class.astype(float)
     perfect = replace(example_evaluation, predictions=predictions)
-    table = bootstrap_scores(perfect, "logistic regression", 50).set_index("score")
+    table = bootstrap_score_table(perfect, "logistic regression", 50).set_index("score")
     scores = [SCORES[score_name] for score_name in table.index]
     n_classes = len(perfect.cohort.classes)
-    lowest, highest = np.transpose([score.range_for(n_classes) for score in scores])
+    lowest, highest = np.transpose(
+        [score.lowest_and_highest(n_classes) for score in scores]
+    )
     is_lower_better = np.array([score.lower_is_better for score in scores])
     best_values = np.where(is_lower_better, lowest, highest)
     best_bounds = np.where(is_lower_better, table["low"], table["high"])
@@ -393,7 +395,7 @@ def test_a_failed_model_has_no_score_and_no_comparison(example_evaluation):
     table = compare_models(failed).set_index("model")
     assert np.isnan(table.loc["linear SVM", "p_holm"])
     assert np.isfinite(table.loc["majority class", "p_holm"])
-    assert bootstrap_scores(failed, "linear SVM", 20)["estimate"].isna().all()
+    assert bootstrap_score_table(failed, "linear SVM", 20)["estimate"].isna().all()
 
 
 def test_steps_between_nested_ridges_are_judged_by_exchanging_people(
@@ -445,7 +447,7 @@ def test_models_are_compared_by_person_as_nested_ridges_are(example_evaluation):
     assert row["p_holm"] == row["p_value"]  # a single comparison
     # The difference is that of the scores of all test scans.
     estimates = [
-        bootstrap_scores(example_evaluation, name, 10).set_index("score")
+        bootstrap_score_table(example_evaluation, name, 10).set_index("score")
         for name in (next_model, simplest)
     ]
     after, before = (table.loc["balanced_accuracy", "estimate"] for table in estimates)
@@ -473,12 +475,12 @@ def test_comparisons_by_person_are_corrected_and_skip_failed_models(
 
 def test_the_interval_of_a_difference_of_two_samples_holds_the_truth():
     first, second = (0.7, 0.6, 0.8), (0.5, 0.3, 0.7)
-    difference, low, high = independent_difference(first, second)
+    difference, low, high = compute_difference_and_interval(first, second)
     # Symmetric intervals: their half-widths add as standard errors do.
     assert (difference, low, high) == pytest.approx(
         (0.2, 0.2 - np.hypot(0.1, 0.2), 0.2 + np.hypot(0.1, 0.2))
     )
-    swapped = independent_difference(second, first)
+    swapped = compute_difference_and_interval(second, first)
     assert swapped == pytest.approx((-difference, -high, -low))
     rng = np.random.default_rng(0)
     n_people, shares = np.array([60, 40]), np.array([0.9, 0.75])
@@ -488,7 +490,7 @@ def test_the_interval_of_a_difference_of_two_samples_holds_the_truth():
             (n_successes / n, *wilson_interval(n_successes, n))
             for n_successes, n in zip(counts, n_people, strict=True)
         ]
-        _, low, high = independent_difference(*intervals)
+        _, low, high = compute_difference_and_interval(*intervals)
         n_held += low <= shares[0] - shares[1] <= high
     assert 0.93 < n_held / 2000 < 0.97
 
@@ -508,13 +510,17 @@ def test_probabilities_that_are_right_are_called_wrong_in_one_of_twenty(monkeypa
     for _ in range(200):
         y = [rng.choice(3, p=share) for share in person_probabilities]
         y = np.array(y)[person_codes]
-        p_values = comparison._test_calibration(P, y, person_codes, is_tested)
+        p_values = comparison._compute_calibration_p_values(
+            P, y, person_codes, is_tested
+        )
         n_wrong += p_values.min() <= 0.05
     assert n_wrong <= 20
     too_extreme = P**4 / (P**4).sum(axis=1, keepdims=True)
-    p_values = comparison._test_calibration(too_extreme, y, person_codes, is_tested)
+    p_values = comparison._compute_calibration_p_values(
+        too_extreme, y, person_codes, is_tested
+    )
     assert p_values[:, 0].min() < 0.05
     is_tested[0] = False
-    p_values = comparison._test_calibration(P, y, person_codes, is_tested)
+    p_values = comparison._compute_calibration_p_values(P, y, person_codes, is_tested)
     assert np.isnan(p_values[0]).all()
     assert np.isfinite(p_values[1:]).all()

@@ -22,7 +22,7 @@ from brainlsap.evaluation import (
 from brainlsap.evaluation.confounds import (
     STEP_OPTIONS,
     STEP_PHRASES,
-    adjust_features,
+    adjust_features_with_factor_table,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.options import OPTIONS
@@ -243,7 +243,7 @@ def test_differences_are_adjusted_for_numbered_sites_that_were_harmonised(sited)
     values = sited.features * 0 + np.array([0.0, 5.0, 0.0])[site - 1][:, None, None]
     values += 2.0 * is_ill[:, None, None]
     cohort = replace(sited, features=values, table=sited.table.assign(scanner=site))
-    adjusted, _ = adjust_features(cohort, Deconfounder("scanner"))
+    adjusted, _ = adjust_features_with_factor_table(cohort, Deconfounder("scanner"))
     assert np.ptp([adjusted[is_ill].mean(), adjusted[~is_ill].mean()]) == pytest.approx(
         2
     )
@@ -261,7 +261,9 @@ def test_intervals_of_adjusted_differences_are_as_wide_as_they_vary(sited):
     differences = []
     for _ in range(30):
         noise = replace(cohort, features=rng.normal(size=shape))
-        adjusted, factors = adjust_features(noise, Deconfounder(None, ("age",)))
+        adjusted, factors = adjust_features_with_factor_table(
+            noise, Deconfounder(None, ("age",))
+        )
         differences += [
             *(adjusted[is_ill].mean(axis=0) - adjusted[is_well].mean(axis=0)).ravel()
         ]

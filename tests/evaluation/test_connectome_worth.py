@@ -74,7 +74,7 @@ def rows_and_columns(request):
 
 def slow_residuals(rows, columns):
     """Least squares of each diffused column on intercept, mean and own value."""
-    root = np.sqrt(rows.compute_weights())
+    root = np.sqrt(rows.compute_row_weights())
     residuals = np.empty_like(columns)
     for p in range(columns.shape[1]):
         design = np.column_stack(
@@ -90,9 +90,9 @@ def slow_residuals(rows, columns):
 def test_residual_columns_are_those_of_least_squares(rows_and_columns):
     rows, columns = rows_and_columns
     model = _OwnValueModel(rows)
-    products = _compute_column_products(columns, rows, rows.compute_weights())
-    residual = model.residual_products(products)
-    R = np.sqrt(rows.compute_weights())[:, None] * slow_residuals(rows, columns)
+    products = _compute_column_products(columns, rows, rows.compute_row_weights())
+    residual = model.compute_residual_products(products)
+    R = np.sqrt(rows.compute_row_weights())[:, None] * slow_residuals(rows, columns)
     tolerance = {"rtol": 1e-6, "atol": 1e-9}
     np.testing.assert_allclose(residual.RtR, R.T @ R, **tolerance)
     np.testing.assert_allclose(residual.RtX, R.T @ model.X, **tolerance)
@@ -108,7 +108,7 @@ def test_products_without_a_group_are_those_of_the_other_rows(rows_and_columns):
     for train in (people, *(train for train, _ in splits)):
         train_rows = rows.select_rows(train)
         expected = _compute_column_products(
-            columns[train], train_rows, train_rows.compute_weights()
+            columns[train], train_rows, train_rows.compute_row_weights()
         )
         np.testing.assert_allclose(next(products), expected, atol=1e-10)
 
@@ -124,7 +124,7 @@ def test_gain_and_predictions_are_those_of_dense_covariances(
     model = _OwnValueModel(rows.select_rows(train))
     fit = model.fit_network([columns[train]])
     # Dense: weighted rows, intercept and mean integrated out (orthonormal contrasts).
-    weights = rows.select_rows(train).compute_weights()
+    weights = rows.select_rows(train).compute_row_weights()
     root = np.sqrt(weights)
     mean = weights @ rows.region_values[train] / weights.sum()
     sd = np.sqrt(weights @ (rows.region_values[train] - mean) ** 2 / weights.sum())

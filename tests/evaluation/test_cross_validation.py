@@ -27,7 +27,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from brainlsap.arrays import pack, unpack
+from brainlsap.arrays import pack_scans, unpack_connectomes_and_features
 from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import (
     Evaluation,
@@ -38,7 +38,7 @@ from brainlsap.evaluation import (
 )
 from brainlsap.evaluation.cross_validation import (
     _reads_two_dimensions,
-    configure_for_cohort,
+    configure_model_for_cohort,
     cross_validate_with_calls,
     warn_of_divided_people,
 )
@@ -85,7 +85,7 @@ def seen():
 def test_predictions_are_those_of_models_fitted_by_hand(tiny_cohort):
     found = cross_validate(LINEAR, tiny_cohort, 2, baselines=False)
     splits = make_splits(tiny_cohort.y, tiny_cohort.groups, 2, 0)
-    X = pack(tiny_cohort.connectomes, tiny_cohort.features)
+    X = pack_scans(tiny_cohort.connectomes, tiny_cohort.features)
     y, people = tiny_cohort.y, tiny_cohort.groups
     for fold, (train, test) in enumerate(splits, start=1):
         model = clone(LINEAR["logistic regression"][0])
@@ -184,7 +184,9 @@ def test_folds_that_share_people_are_refused_or_said_to_be_shared(tiny_cohort):
     assert told == ["person_in_two_folds", "error"]
 
 
-FLATTEN = FunctionTransformer(lambda X: unpack(X)[1].reshape(len(X), -1))
+FLATTEN = FunctionTransformer(
+    lambda X: unpack_connectomes_and_features(X)[1].reshape(len(X), -1)
+)
 
 
 @pytest.fixture
@@ -459,7 +461,9 @@ def test_without_connectomes_networks_are_made_of_features(tiny_cohort):
     found = cross_validate(models, cohort, 2, baselines=False)
     assert not found.twin_of_model
     assert found.fits["settings"].str.contains("covariance").all()
-    own = configure_for_cohort(models["LSAP-C"][0].set_params(connectome="own"), cohort)
+    own = configure_model_for_cohort(
+        models["LSAP-C"][0].set_params(connectome="own"), cohort
+    )
     assert own.connectome == "own"
 
 

@@ -17,7 +17,7 @@ import hashlib, json, locale, sys, tempfile
 from dataclasses import replace
 from pathlib import Path
 from brainlsap.evaluation import (
-    bootstrap_scores, compare_models, cross_validate, make_models, rank_regions)
+    bootstrap_score_table, compare_models, cross_validate, make_models, rank_regions)
 from brainlsap.model import ModelOrigin, load_model, save_model
 from brainlsap.simulation import make_cohort
 
@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as place:
     texts = {one.name: one.read_bytes() for one in folder.iterdir()}
 texts["comparison"] = compare_models(found).to_csv().encode()
 for name in found.models:
-    texts[name] = bootstrap_scores(found, name, 20).to_csv().encode()
+    texts[name] = bootstrap_score_table(found, name, 20).to_csv().encode()
 stored = Path(sys.argv[1])
 if not stored.exists():  # the next process loads what this one has fitted
     X, y, people = cohort.to_array(), cohort.y, cohort.groups

@@ -10,8 +10,8 @@ import pytest
 
 from brainlsap import Cohort, report
 from brainlsap.evaluation import audit, leakage, leave_one_out_splits, make_splits
-from brainlsap.evaluation.leakage import score_column
-from brainlsap.evaluation.splits import find_session_ids
+from brainlsap.evaluation.leakage import compute_accuracy_chance_and_p
+from brainlsap.evaluation.splits import find_session_ids_and_n_people
 from brainlsap.simulation import make_cohort
 
 
@@ -56,7 +56,7 @@ def test_visits_with_ids_of_their_own_are_told(cohort, ends):
     table = cohort.table
     visit = table.groupby("participant").cumcount()
     visit_ids = table["participant"] + visit.map(dict(enumerate(ends)))
-    rows, n_people = find_session_ids([*visit_ids], [*table["label"]])
+    rows, n_people = find_session_ids_and_n_people([*visit_ids], [*table["label"]])
     has_visits = table["participant"].duplicated(keep=False)
     assert rows.tolist() == np.flatnonzero(has_visits).tolist()
     assert n_people == table["participant"][has_visits].nunique()
@@ -66,7 +66,7 @@ def test_visits_with_ids_of_their_own_are_told(cohort, ends):
 def test_ids_of_people_are_no_visits(cohort, name):
     labels = cohort.table.drop_duplicates("participant")["label"]
     ids = [name.format(k if "}_" not in name else k // 3, k % 3) for k in range(60)]
-    rows, _ = find_session_ids(ids, [*labels])
+    rows, _ = find_session_ids_and_n_people(ids, [*labels])
     assert len(rows) == 0
 
 
@@ -92,10 +92,10 @@ def test_ids_of_sessions_are_told_by_their_structure(kind):
     pairs = [(i, v) for i in range(20) for v in (0, 1)]
     ids = [SESSION_IDS[kind](i, v) for i, v in pairs]
     labels = [("CN", "AD")[i % 2] for i, _ in pairs]
-    rows, n_people = find_session_ids(ids, labels)
+    rows, n_people = find_session_ids_and_n_people(ids, labels)
     assert (len(rows), n_people) == (40, 20)
     # what differs between visits in sex is not of one person
-    rows, _ = find_session_ids(ids, labels, ["F", "M"] * 20)
+    rows, _ = find_session_ids_and_n_people(ids, labels, ["F", "M"] * 20)
     assert len(rows) == 0
 
 
@@ -135,7 +135,7 @@ def test_ids_of_people_of_large_studies_are_no_sessions(kind):
     labels = ["CN", "AD"] * 20  # as groups that are named in ids
     if "group" not in kind:
         labels = np.random.default_rng(1).permutation(labels).tolist()
-    rows, _ = find_session_ids(PEOPLE_IDS[kind], labels)
+    rows, _ = find_session_ids_and_n_people(PEOPLE_IDS[kind], labels)
     assert len(rows) == 0
 
 
@@ -334,7 +334,7 @@ def test_people_without_a_covariate_are_left_out_and_counted(cohort, column, gap
     (finding,) = findings[findings.str.startswith(f"{column} alone")]
     assert f" {column} is missing for 1 person" in finding
     columns = cohort.table[column], cohort.y, cohort.groups
-    score, _, _ = score_column(*(one[has_value] for one in columns))
+    score, _, _ = compute_accuracy_chance_and_p(*(one[has_value] for one in columns))
     assert f"balanced accuracy {score:.2f}" in finding
 
 
@@ -374,7 +374,9 @@ def test_words_beside_a_column_fit_its_p_value(cohort, monkeypatch):
         (0.9, 0.0005, usual_advice),
     ):
         result = accuracy, 0.2, p
-        monkeypatch.setattr(leakage, "score_column", lambda *_, score=result: score)
+        monkeypatch.setattr(
+            leakage, "compute_accuracy_chance_and_p", lambda *_, score=result: score
+        )
         row = checks(cohort).loc["covariate_predicts_label"].iloc[0]
         assert row["what_to_do"] == advice
         assert (row["severity"] == "warning") == (accuracy == 0.9)
@@ -385,14 +387,18 @@ def test_a_covariate_is_warned_of_by_its_own_p_value(cohort, monkeypatch):
     values = np.array(cohort.features)
     values[0, 5] = np.nan
     incomplete = replace(cohort, features=values)
-    monkeypatch.setattr(leakage, "score_column", lambda *_: (0.3, 0.2, 0.03))
+    monkeypatch.setattr(
+        leakage, "compute_accuracy_chance_and_p", lambda *_: (0.3, 0.2, 0.03)
+    )
     findings = checks(incomplete)
     covariate_findings = findings.loc[["covariate_predicts_label"]]
     assert set(covariate_findings["severity"]) == {"warning"}
     for finding in covariate_findings["finding"]:
         assert "p = 0.030, Holm p = 0." in finding
     assert "missing_values_predict_label" not in findings.index
-    monkeypatch.setattr(leakage, "score_column", lambda *_: (0.3, 0.2, 0.06))
+    monkeypatch.setattr(
+        leakage, "compute_accuracy_chance_and_p", lambda *_: (0.3, 0.2, 0.06)
+    )
     assert "warning" not in set(checks(incomplete)["severity"])
 
 
@@ -407,8 +413,12 @@ def test_missing_values_that_tell_the_label_are_found(cohort):
 def test_the_score_of_a_column_is_chance_or_one():
     rng, people = np.random.default_rng(0), np.arange(200)
     y = rng.choice(["a", "b"], 200)
-    assert score_column(y, y, people) == (1.0, 0.5, pytest.approx(1e-4))
-    score, _, p = score_column(rng.normal(size=200), y, people)
+    assert compute_accuracy_chance_and_p(y, y, people) == (
+        1.0,
+        0.5,
+        pytest.approx(1e-4),
+    )
+    score, _, p = compute_accuracy_chance_and_p(rng.normal(size=200), y, people)
     assert abs(score - 0.5) < 0.1
     assert p > 0.05
 
@@ -437,9 +447,9 @@ def test_several_tracers_and_pipelines_are_named_and_tried(cohort, column, value
 
 
 def test_every_check_has_a_text_and_code_and_templates_know_only_keys_of_checks():
-    assert list(leakage.CHECKS) == list(leakage.Check)
+    assert list(leakage.CHECKS) == list(leakage.CheckKey)
     assert {text.severity for text in leakage.CHECKS.values()} <= {*leakage.SEVERITIES}
-    titles = [leakage.check_title(key) for key in leakage.Check]
+    titles = [leakage.check_title(key) for key in leakage.CheckKey]
     assert len({*titles}) == len(titles)
     template = (Path(report.__file__).parent / "report.html.j2").read_text()
     keys = re.findall(
@@ -467,7 +477,7 @@ def test_near_pairs_are_those_of_all_distances(monkeypatch, n_values):
     distances = ((z[:, None] - z) ** 2).sum(axis=2)
     expected = np.argwhere(np.triu(distances <= limit, 1))
     assert len(expected) >= 7
-    np.testing.assert_array_equal(leakage.find_near_pairs(z, limit), expected)
+    np.testing.assert_array_equal(leakage.find_near_index_pairs(z, limit), expected)
 
 
 def test_eta_squared_in_blocks_is_that_of_class_means(monkeypatch):

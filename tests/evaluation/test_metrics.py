@@ -6,7 +6,7 @@ import pytest
 from sklearn import metrics
 
 from brainlsap.evaluation import fold_scores
-from brainlsap.evaluation.scores import Predictions, weighted_scores
+from brainlsap.evaluation.scores import Predictions, weighted_scores_by_name
 
 CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 
@@ -15,7 +15,7 @@ def score(truth, predicted, probability=None, decision=None):
     codes = [pd.Index(CLASSES).get_indexer(one) for one in (truth, predicted)]
     ranking = decision if probability is None else probability
     told = Predictions(*codes, probability, ranking, np.zeros(60), 5, is_ordered=True)
-    found = weighted_scores(told, np.ones((1, len(truth))))
+    found = weighted_scores_by_name(told, np.ones((1, len(truth))))
     return {name: found[name].item() for name in fold_scores()}
 
 

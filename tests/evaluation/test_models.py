@@ -15,23 +15,23 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from torch import nn
 
-from brainlsap.arrays import pack, unpack
+from brainlsap.arrays import pack_scans, unpack_connectomes_and_features
 from brainlsap.data import Cohort
 from brainlsap.evaluation import (
     MODELS,
     added_value_table,
-    choose_covariates,
+    choose_covariate_columns,
     cross_validate,
     make_models,
     read_global_means,
 )
-from brainlsap.evaluation.cross_validation import configure_for_cohort
+from brainlsap.evaluation.cross_validation import configure_model_for_cohort
 from brainlsap.evaluation.models import (
     ADDED_VALUE_MODELS,
     GlobalMeansClassifier,
     TunedLinearClassifier,
     compute_input_f_values,
-    fit_linear_models,
+    fit_coefs_and_intercepts,
     remove_edges,
     shuffle_edges,
 )
@@ -48,7 +48,7 @@ def draw(seed=0, n=60):
     edges = rng.gamma(1.0, 5.0, (n, 6, 6))
     features = rng.normal(size=(n, 6, 2))
     y = np.where(features[:, 2, 1] + 0.3 * rng.normal(size=n) > 0, "AD", "CN")
-    return pack(edges + edges.transpose(0, 2, 1), features), y, np.arange(n)
+    return pack_scans(edges + edges.transpose(0, 2, 1), features), y, np.arange(n)
 
 
 def test_every_model_is_made_by_its_name_or_a_group():
@@ -179,7 +179,7 @@ def test_searches_hand_people_on_without_a_warning(model, grid):
 def test_a_tuned_model_is_plain_logistic_regression_at_the_chosen_penalty():
     X, y, people = draw()
     model = TunedLinearClassifier().fit(X, y, groups=people)
-    values = unpack(X)[1].reshape(len(X), -1).astype(float)
+    values = unpack_connectomes_and_features(X)[1].reshape(len(X), -1).astype(float)
     plain = LogisticRegression(C=model.fit_report_["C"], tol=1e-8, max_iter=2000)
     if model.fit_report_["class_weight"] != "none":
         plain.set_params(class_weight="balanced")
@@ -198,7 +198,7 @@ def test_linear_models_of_all_penalties_are_those_of_scikit_learn(
     X = rng.normal(size=(40, n_inputs)) + rng.normal(size=(40, 1))  # correlated
     codes = np.minimum(rng.integers(2 * n_classes, size=40), n_classes - 1)
     X[:, 0] += codes
-    fits = fit_linear_models(kind, X, codes, [0.01, 1.0], class_weight, 1e-7)
+    fits = fit_coefs_and_intercepts(kind, X, codes, [0.01, 1.0], class_weight, 1e-7)
     for C, (coefficients, intercepts) in zip([0.01, 1.0], fits, strict=True):
         plain = LogisticRegression(C=C, class_weight=class_weight, tol=1e-9)
         if kind == "svm":
@@ -212,7 +212,9 @@ def test_linear_models_of_all_penalties_are_those_of_scikit_learn(
 @pytest.mark.parametrize("weight", [0, 1])
 def test_edges_that_all_share_tell_nothing(weight):
     X, y, people = draw()
-    X = pack(np.full((len(y), 6, 6), float(weight)), unpack(X)[1])
+    X = pack_scans(
+        np.full((len(y), 6, 6), float(weight)), unpack_connectomes_and_features(X)[1]
+    )
     model = TunedLinearClassifier(reads="edges").fit(X, y, groups=people)
     assert np.ptp(model.predict_proba(X), axis=0).max() == 0
 
@@ -221,7 +223,9 @@ def test_rotating_edges_changes_nothing_of_the_probabilities():
     X, y, people = draw()
     model = TunedLinearClassifier(reads="edges").fit(X, y, groups=people)
     row, column = np.triu_indices(6, 1)
-    edges = np.log1p(unpack(X)[0][:, row, column].astype(float))
+    edges = np.log1p(
+        unpack_connectomes_and_features(X)[0][:, row, column].astype(float)
+    )
     plain = clone(model.model_[-1]).fit(StandardScaler().fit_transform(edges), y)
     wanted = plain.predict_proba(StandardScaler().fit_transform(edges))
     np.testing.assert_allclose(model.predict_proba(X), wanted, atol=2e-3)
@@ -297,7 +301,10 @@ def test_confounds_only_sees_covariates_and_the_size_of_the_network():
 def test_shuffled_edges_keep_weights_and_features_and_stay_the_same():
     X, _, _ = draw()
     found = shuffle_edges(X, 3)
-    W, moved = unpack(X)[0], unpack(found)[0]
+    W, moved = (
+        unpack_connectomes_and_features(X)[0],
+        unpack_connectomes_and_features(found)[0],
+    )
     row, column = np.triu_indices(6, 1)
     both = (np.sort(one[:, row, column]) for one in (W, moved))
     np.testing.assert_allclose(*both)
@@ -310,9 +317,9 @@ def test_shuffled_edges_keep_weights_and_features_and_stay_the_same():
 def test_removed_edges_leave_the_features_and_the_scans_as_they_were():
     X, _, _ = draw()
     unchanged = X.copy()
-    W, features = unpack(remove_edges(X))
+    W, features = unpack_connectomes_and_features(remove_edges(X))
     assert not W.any()
-    np.testing.assert_array_equal(features, unpack(X)[1])
+    np.testing.assert_array_equal(features, unpack_connectomes_and_features(X)[1])
     np.testing.assert_array_equal(X, unchanged)
 
 
@@ -322,7 +329,7 @@ def test_kernels_that_run_together_start_alike():
     # every region carries the same trace of the class: to average all is best
     features = rng.normal(size=(40, 12, 1)) + 0.9 * (y == "AD")[:, None, None]
     W = np.broadcast_to(1 - np.eye(12), (40, 12, 12))
-    X = pack(W, features)
+    X = pack_scans(W, features)
     names = ["LSAP-C", "LSAP-H", "LSAP-L", "Exact"]
     models = make_models(names, n_epochs=2, n_starts=1)
     starts = {
@@ -360,7 +367,7 @@ def test_global_means_are_of_measured_regions_by_side_and_structure():
     X, _, _ = draw()
     X[0, 0, 6] = X[1, 3, 6] = np.nan
     values = read_global_means(X, SIDES, STRUCTURES).reshape(len(X), 5, 2, 2)
-    features = unpack(X)[1].astype(float)
+    features = unpack_connectomes_and_features(X)[1].astype(float)
     groups = ([0, 1, 2, 3], [0, 1, 2], [3], [4, 5], [4])  # none is subcortical on L
     for position, regions in enumerate(groups):
         means = [np.nanmean(scan[regions], 0) for scan in features[2:]]
@@ -379,7 +386,7 @@ def test_global_means_see_no_region():
     within, across = X.copy(), X.copy()
     within[:, :3, 6:] = X[:, [2, 0, 1], 6:]  # regions of the left cortex
     across[:, [0, 3], 6:] = X[:, [3, 0], 6:]
-    edgeless = pack(np.zeros((60, 6, 6)), unpack(X)[1])
+    edgeless = pack_scans(np.zeros((60, 6, 6)), unpack_connectomes_and_features(X)[1])
     expected = model.predict_proba(X)
     for same in (within, edgeless):
         np.testing.assert_allclose(model.predict_proba(same), expected, rtol=1e-6)
@@ -394,7 +401,7 @@ def test_sides_of_global_means_come_from_the_names_of_the_atlas():
     features[:, [0, 4]] += 3 * (y == "AD")[:, None]
     features[:, [2, 3]] -= 3 * (y == "AD")[:, None]  # the mean of the brain stays
     cohort = Cohort.from_arrays(np.ones((5, 5)), features, y, atlas=names)
-    model = configure_for_cohort(GlobalMeansClassifier(), cohort)
+    model = configure_model_for_cohort(GlobalMeansClassifier(), cohort)
     assert model.hemispheres == ("R", "M", "L", "L", "R")
     (name, (model, role)), *_ = make_models("global means").items()
     evaluation = cross_validate({name: (model, role)}, cohort, 2, baselines=False)
@@ -405,12 +412,12 @@ def test_sides_of_global_means_come_from_the_names_of_the_atlas():
 def test_features_are_selected_inside_the_folds():
     rng = np.random.default_rng(0)
     noise, y = rng.normal(size=(60, 400, 1)), np.repeat(["AD", "CN"], 30)
-    X = pack(np.zeros((60, 400, 400)), noise)
+    X = pack_scans(np.zeros((60, 400, 400)), noise)
     (model, _), *_ = make_models("selected features").values()
     model.fit(X, y, groups=np.arange(60))
     strongest = np.argsort(compute_input_f_values(noise[:, :, 0], y))[-80:]
     seen = TunedLinearClassifier().fit(
-        pack(np.zeros((60, 80, 80)), noise[:, strongest]), y, groups=np.arange(60)
+        pack_scans(np.zeros((60, 80, 80)), noise[:, strongest]), y, groups=np.arange(60)
     )
     # features selected on all scans would tell labels of inner test scans
     assert seen.fit_report_["inner_balanced_accuracy"] > 0.9
@@ -493,8 +500,8 @@ def test_a_brain_without_signal_has_no_negative_weight():
 def test_covariates_are_age_and_sex_or_those_named():
     table = draw_aged_cohort(0.0).table.assign(school=12.0)
     table["disease"] = np.where(table["label"] == "AD", "yes", "no")
-    assert choose_covariates(table) == ("age", "sex")
-    assert choose_covariates(table.assign(sex="F")) == ("age",)
-    assert choose_covariates(table, "school") == ("school",)
+    assert choose_covariate_columns(table) == ("age", "sex")
+    assert choose_covariate_columns(table.assign(sex="F")) == ("age",)
+    assert choose_covariate_columns(table, "school") == ("school",)
     with pytest.raises(ParameterError, match="disease, which is a copy of the label"):
-        choose_covariates(table, ["sex", "disease"])
+        choose_covariate_columns(table, ["sex", "disease"])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack_scans
 from brainlsap.evaluation import (
     Deconfounder,
     add_region_tests,
@@ -16,7 +16,7 @@ from brainlsap.evaluation import (
     compare_regions,
     confound_table,
     cross_validate,
-    fit_scales,
+    fit_scale_table,
     make_models,
     rank_regions,
     ranking_auc,
@@ -26,9 +26,9 @@ from brainlsap.evaluation import (
     replicability_table,
 )
 from brainlsap.evaluation.ranking import (
-    correlate_half_tests,
-    fit_scales_and_halves,
-    tabulate_half_correlations,
+    fit_scale_table_and_half_correlations,
+    list_half_correlations_by_statistic,
+    make_half_correlation_table,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.model.ridge import LSAPRidgeClassifier
@@ -193,9 +193,9 @@ def tested_evaluation(example_evaluation, small_cohort):
 
 def test_scales_of_one_fit_have_intervals_of_draws(small_cohort):
     ridge = LSAPRidgeClassifier("regions", n_draws=8)
-    table = fit_scales(small_cohort, Deconfounder(), ridge)
+    table = fit_scale_table(small_cohort, Deconfounder(), ridge)
     # by draws, as in folds: intervals by curvature hold less than they say
-    X = pack(small_cohort.connectomes, small_cohort.features)
+    X = pack_scans(small_cohort.connectomes, small_cohort.features)
     model = clone(ridge).set_params(classes=small_cohort.classes)
     model.fit(X, small_cohort.y, small_cohort.groups)
     np.testing.assert_allclose(table["fit_scale"], model.scales_, rtol=1e-6)
@@ -269,15 +269,17 @@ def test_maps_of_an_effect_replicate_and_maps_of_noise_do_not(small_cohort):
     # divisions computed apart, as a study computes them, are the same
     steps = Deconfounder()
     correlations = [
-        correlate_half_tests(small_cohort, steps, [division], 1)
+        list_half_correlations_by_statistic(small_cohort, steps, [division], 1)
         for division in range(4)
     ]
     options = {"n_halves": 1, "random_state": 1}
-    scales, half_scales = fit_scales_and_halves(small_cohort, steps, ridge, **options)
+    scales, half_scales = fit_scale_table_and_half_correlations(
+        small_cohort, steps, ridge, **options
+    )
     correlations.append(half_scales)
-    again = tabulate_half_correlations(correlations).set_index("statistic")
+    again = make_half_correlation_table(correlations).set_index("statistic")
     pd.testing.assert_frame_equal(table, again)
-    pd.testing.assert_frame_equal(scales, fit_scales(small_cohort, steps, ridge))
+    pd.testing.assert_frame_equal(scales, fit_scale_table(small_cohort, steps, ridge))
     assert table.loc["effect", "spearman"] > 0.2
     assert (table["spearman_low"] <= table["spearman"]).all()
     noise = np.random.default_rng(0).normal(size=small_cohort.features.shape)

@@ -417,7 +417,9 @@ def test_a_difference_of_all_regions_has_effects_and_no_contrast():
 def test_the_interval_of_eta_is_that_of_the_noncentral_f():
     eta, n_contrasts, dof = 0.4, 3, 76
     F = eta**2 / n_contrasts / ((1 - eta**2) / dof)
-    bounds = region_tests._compute_eta_interval(np.array([eta, 0.01]), n_contrasts, dof)
+    bounds = region_tests._compute_eta_lows_and_highs(
+        np.array([eta, 0.01]), n_contrasts, dof
+    )
     for bound, probability in zip(bounds, (0.975, 0.025), strict=True):
         noncentrality = brentq(
             lambda nc, p=probability: stats.ncf.cdf(F, n_contrasts, dof, nc) - p,

@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from brainlsap.evaluation import bootstrap_scores, compare_models, main_scores
-from brainlsap.evaluation.comparison import compute_count_score_bounds
+from brainlsap.evaluation import bootstrap_score_table, compare_models, main_score_names
+from brainlsap.evaluation.comparison import compute_bounds_by_count_score
 from brainlsap.evaluation.scores import (
     SCORES,
     Predictions,
     Score,
     accuracy,
+    count_scores_by_name,
     fold_scores,
     get_score,
-    scores_from_counts,
     weighted_confusion_counts,
-    weighted_scores,
+    weighted_scores_by_name,
 )
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import score_table
@@ -51,19 +51,19 @@ def reorder(predictions, order):
 
 
 def score_once(predictions):
-    values = weighted_scores(predictions, np.ones((1, N_ROWS)))
+    values = weighted_scores_by_name(predictions, np.ones((1, N_ROWS)))
     return {name: values[name].item() for name in SCORES}
 
 
 def best_value(score, n_classes):
-    lowest, highest = score.range_for(n_classes)
+    lowest, highest = score.lowest_and_highest(n_classes)
     return lowest if score.lower_is_better else highest
 
 
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_each_score_is_in_its_range_whatever_the_order_of_rows(name, n_classes):
-    lowest, highest = get_score(name).range_for(n_classes)
+    lowest, highest = get_score(name).lowest_and_highest(n_classes)
     for seed in range(5):
         predictions = draw_predictions(seed, n_classes)
         order = np.random.default_rng(seed).permutation(N_ROWS)
@@ -74,7 +74,7 @@ def test_each_score_is_in_its_range_whatever_the_order_of_rows(name, n_classes):
 
 def test_every_score_has_a_title_of_its_own():
     for n_classes in (2, 3):
-        titles = [score.title_for(n_classes) for score in SCORES.values()]
+        titles = [score.title_text(n_classes) for score in SCORES.values()]
         repeated = {title for title in titles if titles.count(title) > 1}
         assert not repeated, f"change one of the titles {repeated} in SCORES"
 
@@ -96,7 +96,9 @@ def test_each_score_is_best_at_perfect_predictions(name, n_classes):
         ranking_scores=certain[::-1][actual],
     )
     gap = score_once(wrong)[name] - score_once(perfect)[name]
-    worst_step = score.range_for(n_classes)[1] - score.range_for(n_classes)[0]
+    worst_step = (
+        score.lowest_and_highest(n_classes)[1] - score.lowest_and_highest(n_classes)[0]
+    )
     is_worse = gap > 0 if score.lower_is_better else gap < 0
     # between two classes every prediction is within one stage
     assert is_worse or n_classes < score.min_classes
@@ -139,10 +141,10 @@ def test_every_interval_holds_its_estimate_and_stays_in_range(example_evaluation
     perfect = replace(example_evaluation, predictions=is_right)
     for evaluation in (example_evaluation, perfect):
         for model in ("LSAP-C", "majority class"):
-            table = bootstrap_scores(evaluation, model, 40).set_index("score")
+            table = bootstrap_score_table(evaluation, model, 40).set_index("score")
             assert list(table.index) == list(SCORES)
             for name, row in table.dropna().iterrows():
-                lowest, highest = SCORES[name].range_for(n_classes)
+                lowest, highest = SCORES[name].lowest_and_highest(n_classes)
                 values = [lowest, row["low"], row["estimate"], row["high"], highest]
                 assert values == sorted(values), (model, name)
 
@@ -171,14 +173,14 @@ def test_a_registered_score_is_right_everywhere(example_evaluation, monkeypatch)
     assert percent["high"].max() > 1
     np.testing.assert_allclose(percent["p_value"], fraction["p_value"])
     assert percent["better"].equals(fraction["better"])
-    intervals = bootstrap_scores(evaluation, model, 60).set_index("score")
+    intervals = bootstrap_score_table(evaluation, model, 60).set_index("score")
     bounds = ["estimate", "low", "high"]
     np.testing.assert_allclose(
         intervals.loc["percent", bounds].to_numpy(float),
         100 * intervals.loc["accuracy", bounds].to_numpy(float),
     )
     # tables
-    assert "percent" in main_scores()
+    assert "percent" in main_score_names()
     assert PERCENT.title in score_table(evaluation)
     assert PERCENT.title in interval_table(evaluation)
     assert PERCENT.title in find_title_by_score(evaluation).values()
@@ -207,7 +209,7 @@ def test_a_registered_score_has_wilson_and_exact_bounds(
     rows = example_evaluation.predictions.copy()
     rows["predicted"] = rows["truth"]
     perfect = replace(example_evaluation, predictions=rows)
-    table = bootstrap_scores(perfect, "logistic regression", 60).set_index("score")
+    table = bootstrap_score_table(perfect, "logistic regression", 60).set_index("score")
     low, high = table.loc["accuracy", ["low", "high"]]
     assert table.loc["percent", ["low", "high"]].tolist() == pytest.approx(
         [100 * low, 100 * high]
@@ -216,7 +218,7 @@ def test_a_registered_score_has_wilson_and_exact_bounds(
     assert errors["estimate"] == errors["low"] == 0 < errors["high"] < 50
     predictions = draw_predictions(n_classes=2)
     right = predictions._replace(predicted_codes=predictions.actual_codes)
-    bounds = compute_count_score_bounds(right, np.arange(N_ROWS))
+    bounds = compute_bounds_by_count_score(right, np.arange(N_ROWS))
     assert bounds["percent"] == pytest.approx(
         tuple(100 * bound for bound in bounds["accuracy"])
     )
@@ -246,11 +248,11 @@ def test_a_score_that_no_draw_changes_has_no_interval(example_evaluation, monkey
     )
     monkeypatch.setitem(SCORES, "has errors", has_errors)
     evaluation = replace(example_evaluation)
-    scores = bootstrap_scores(evaluation, "linear SVM", 40).set_index("score")
+    scores = bootstrap_score_table(evaluation, "linear SVM", 40).set_index("score")
     assert scores.loc["has errors", "estimate"] == 1
     assert scores.loc["has errors", ["low", "high"]].isna().all()
     # Predictions that do not depend on the scan cannot change.
-    scores = bootstrap_scores(evaluation, "majority class", 40).set_index("score")
+    scores = bootstrap_score_table(evaluation, "majority class", 40).set_index("score")
     assert scores.loc["balanced_accuracy", "low"] == pytest.approx(
         scores.loc["balanced_accuracy", "high"]
     )
@@ -269,7 +271,7 @@ def test_a_new_main_score_is_printed_where_it_has_a_meaning(
 ):
     score = replace(PERCENT, title="percent", is_main=True, **change)
     monkeypatch.setitem(SCORES, "percent", score)
-    column_names = replace(example_evaluation)._overview()[1].columns
+    column_names = replace(example_evaluation)._overview_line_and_table()[1].columns
     assert [name for name in column_names if "percent" in name] == [title] * bool(title)
 
 
@@ -298,13 +300,13 @@ def test_what_is_not_registered_is_refused(example_evaluation, monkeypatch):
     ):
         monkeypatch.setitem(SCORES, "percent", replace(PERCENT, **change))
         with pytest.raises(ParameterError, match=message):
-            bootstrap_scores(example_evaluation, "LSAP-C", 5)
+            bootstrap_score_table(example_evaluation, "LSAP-C", 5)
     monkeypatch.delitem(SCORES, "percent")
     with pytest.raises(ParameterError, match="requires of_certain_counts"):
         replace(SCORES["brier"], of_certain_counts=None)
     monkeypatch.setitem(SCORES, "auc", replace(SCORES["auc"], range=(0.0, 0.01)))
     with pytest.raises(ParameterError, match=r"'auc' is .*outside its range 0 to 0.01"):
-        bootstrap_scores(example_evaluation, "LSAP-C", 5)
+        bootstrap_score_table(example_evaluation, "LSAP-C", 5)
 
 
 def test_rounding_beyond_a_range_is_clipped(monkeypatch):
@@ -316,7 +318,7 @@ def test_rounding_beyond_a_range_is_clipped(monkeypatch):
             of_counts=lambda _, value=value: np.array([value]),
         )
         monkeypatch.setitem(SCORES, name, score)
-    values = scores_from_counts(counts, is_ordered=True)
+    values = count_scores_by_name(counts, is_ordered=True)
     assert (values["above"], values["below"]) == (1, 0)
     assert np.isnan(values["unknown"])
 
@@ -328,7 +330,7 @@ def test_a_score_that_depends_on_the_order_of_classes_says_so(name):
     first_counts = np.random.default_rng(0).integers(1, 9, (1, 4, 4)).astype(float)
     class_order = [2, 0, 3, 1]
     values = [
-        scores_from_counts(counts, is_ordered=True, is_certain=True).get(name)
+        count_scores_by_name(counts, is_ordered=True, is_certain=True).get(name)
         for counts in (first_counts, first_counts[:, class_order][:, :, class_order])
     ]
     if values[0] is not None:
@@ -341,8 +343,8 @@ def test_a_score_that_depends_on_the_order_of_classes_says_so(name):
 def test_a_proportion_is_a_share_of_all_people(name):
     counts = np.random.default_rng(0).integers(1, 9, (2, 4, 4)).astype(float)
     n_people = counts.sum(axis=(1, 2))
-    values = scores_from_counts(counts, is_ordered=True, is_certain=True)[name]
-    together = scores_from_counts(
+    values = count_scores_by_name(counts, is_ordered=True, is_certain=True)[name]
+    together = count_scores_by_name(
         counts.sum(axis=0)[None], is_ordered=True, is_certain=True
     )
     mean_value = np.average(values, weights=n_people)
@@ -355,8 +357,8 @@ def test_a_proportion_is_a_share_of_all_people(name):
 def test_every_score_is_explained_by_its_title(name):
     score = SCORES[name]
     for classes in (("CN", "AD"), ("CN", "MCI", "AD")):
-        explanation = score.explanation_for(classes)
-        title = score.title_for(len(classes)).removesuffix(" (less is better)")
+        explanation = score.explanation_text(classes)
+        title = score.title_text(len(classes)).removesuffix(" (less is better)")
         assert explanation.lower().startswith(f"{title.lower()} is ")
         assert explanation.endswith(".")
         assert "{" not in explanation

@@ -219,15 +219,15 @@ def test_every_call_of_person_blocks_gives_every_condition():
 
 RANDOM_ORDERS = {
     *("permutation", "permuted", "shuffle", "random_table"),
-    *("kruskal", "chi2_contingency", "permute_row_order", "permute_labels"),
+    *("kruskal", "chi2_contingency", "permute_row_indices", "permute_labels"),
 }
 """Functions that permute, or whose p-values are those of permutations."""
 ONCE = {"groups": "every participant counts once"}
 EXCHANGES_WITHOUT_BLOCKS = {
-    "evaluation/leakage.py: score_column": ONCE,
-    "evaluation/leakage.py: _chi_squared_p": ONCE,
-    "report/demographics.py: compare_numbers": ONCE,
-    "report/demographics.py: compare_counts": ONCE,
+    "evaluation/leakage.py: compute_accuracy_chance_and_p": ONCE,
+    "evaluation/leakage.py: _compute_chi_squared_p": ONCE,
+    "report/demographics.py: compare_numbers_between_classes": ONCE,
+    "report/demographics.py: compare_counts_between_classes": ONCE,
     "evaluation/subgroups.py: _compute_chance_score": {
         "groups": "the expected score is the same with and without this condition",
     },
@@ -238,9 +238,9 @@ EXCHANGES_WITHOUT_BLOCKS = {
 """Why each condition holds, or is not needed, without `list_person_blocks`."""
 NO_EXCHANGES = {
     "evaluation/splits.py: permute_labels": "takes blocks",
-    "evaluation/splits.py: permute_row_order": "takes blocks",
+    "evaluation/splits.py: permute_row_indices": "takes blocks",
     "evaluation/splits.py: _has_agreeing_groups": "people are not yet known",
-    "evaluation/leakage.py: _assign_people_to_folds": "folds",
+    "evaluation/leakage.py: _draw_person_fold_codes": "folds",
     "evaluation/learning_curve.py: reduce_training_splits": "subsets",
     "evaluation/ranking.py: _draw_first_half_mask": "halves",
     "evaluation/ranking.py: _correlate_rotated_maps": "regions",
@@ -259,7 +259,7 @@ def find_random_orders(tree):
             called_names = {called_name(node) for node in nodes}
             if called_names & RANDOM_ORDERS and not called_names & {
                 "list_person_blocks",
-                "_list_exchange_blocks",
+                "_list_exchange_row_blocks",
             }:
                 yield function.name
 

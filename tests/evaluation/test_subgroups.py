@@ -7,15 +7,15 @@ from sklearn.metrics import balanced_accuracy_score
 
 from brainlsap.evaluation import (
     Evaluation,
-    choose_subgroups,
-    subgroup_gaps,
+    choose_subgroup_columns,
+    subgroup_gap_table,
     subgroup_table,
 )
 from brainlsap.evaluation.results import CohortSummary
 from brainlsap.evaluation.subgroups import (
     TOO_FEW_CLASSES,
     TOO_FEW_PEOPLE,
-    group_people,
+    make_group_by_person_series,
     scored_columns_table,
 )
 from brainlsap.exceptions import ParameterError
@@ -90,26 +90,26 @@ def test_visits_of_a_person_are_no_more_people():
     predictions = pd.concat([once.predictions] * 2)
     twice = Evaluation(predictions, once.scales, once.fits, cohort, {})
     pd.testing.assert_frame_equal(subgroup_table(once), subgroup_table(twice))
-    pd.testing.assert_frame_equal(subgroup_gaps(once), subgroup_gaps(twice))
+    pd.testing.assert_frame_equal(subgroup_gap_table(once), subgroup_gap_table(twice))
 
 
 def test_a_gap_is_shown_where_a_model_works_for_men_only():
-    gap = subgroup_gaps(draw_sexes(0.95, 0.5)).iloc[0]
+    gap = subgroup_gap_table(draw_sexes(0.95, 0.5)).iloc[0]
     assert (gap["higher"], gap["lower"]) == ("M", "F")
     assert 0 < gap["low"] < gap["difference"] < gap["high"]
-    gap = subgroup_gaps(draw_sexes(0.8, 0.8)).iloc[0]
+    gap = subgroup_gap_table(draw_sexes(0.8, 0.8)).iloc[0]
     assert gap["low"] < 0 < gap["high"]
 
 
 def test_the_more_pairs_and_columns_the_wider_is_the_interval():
     site = np.random.default_rng(1).choice([*"abcd"], 120)
-    alone = subgroup_gaps(draw_sexes(0.9, 0.7)).iloc[0]
-    beside = subgroup_gaps(draw_sexes(0.9, 0.7, site=site)).set_index("column")
+    alone = subgroup_gap_table(draw_sexes(0.9, 0.7)).iloc[0]
+    beside = subgroup_gap_table(draw_sexes(0.9, 0.7, site=site)).set_index("column")
     width = beside["high"] - beside["low"]
     assert width["sex"] > 1.05 * (alone["high"] - alone["low"])
     assert beside.loc["site", "n_pairs"] == 6
     critical = (alone["high"] - alone["low"]) / 2
-    z = subgroup_gaps(draw_sexes(0.9, 0.7), random_state=5).iloc[0]
+    z = subgroup_gap_table(draw_sexes(0.9, 0.7), random_state=5).iloc[0]
     assert (z["high"] - z["low"]) / 2 == pytest.approx(critical, rel=0.03)
 
 
@@ -128,7 +128,7 @@ def test_scores_are_over_the_classes_that_all_scored_groups_have():
     assert table.loc["tiny", "note"] == TOO_FEW_PEOPLE
     assert table.loc["healthy", "note"] == TOO_FEW_CLASSES
     assert table.loc[["tiny", "healthy"], "balanced_accuracy"].isna().all()
-    (gap,) = subgroup_gaps(evaluation).to_dict("records")
+    (gap,) = subgroup_gap_table(evaluation).to_dict("records")
     assert {gap["higher"], gap["lower"]} == {"a", "b"}
     assert (table["chance"] == 1 / 2).all()
 
@@ -174,7 +174,7 @@ def test_chance_of_a_group_is_that_of_exchanged_labels():
 def test_ages_are_cut_at_thirds_of_the_people():
     table = pd.DataFrame({"participant": [*"abcdef", "a", "g"], "label": "CN"})
     table["age"] = [60.0, 62, 64, 66, 68, 70, 99, np.nan]
-    groups = group_people(table, "age")
+    groups = make_group_by_person_series(table, "age")
     # The second scan of a does not count, and g has no age.
     assert groups.astype(str).to_dict() == {
         **dict.fromkeys("ab", "under 63.3"),
@@ -186,10 +186,10 @@ def test_ages_are_cut_at_thirds_of_the_people():
 def test_columns_are_found_by_their_kind_or_refused():
     ages = np.linspace(50, 80, 120)
     table = draw_sexes(0.9, 0.9, AGE=ages, centre="one", mmse=30).cohort.table
-    assert choose_subgroups(table) == ("sex", "AGE")
-    assert choose_subgroups(table, ["age", "sex"]) == ("AGE", "sex")
+    assert choose_subgroup_columns(table) == ("sex", "AGE")
+    assert choose_subgroup_columns(table, ["age", "sex"]) == ("AGE", "sex")
     with pytest.raises(ParameterError, match="no column 'hand'"):
-        choose_subgroups(table, "hand")
+        choose_subgroup_columns(table, "hand")
     names = table.assign(town=[f"town {k}" for k in range(120)])
     with pytest.raises(ParameterError, match="town, which has 120 values"):
-        choose_subgroups(names, "town")
+        choose_subgroup_columns(names, "town")

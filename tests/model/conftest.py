@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack_scans
 from brainlsap.graph import decompose, exact_heat_kernel, normalized_laplacian
 from brainlsap.graph.spectral import ChebyshevSeries, GraphBatch
 from brainlsap.model.network import GraphNetwork
-from brainlsap.model.settings import Settings, resolve_kernel
+from brainlsap.model.settings import Settings, resolve_kernel_settings
 
 PLANTED, UNMEASURED = 3, 5
 
@@ -26,7 +26,7 @@ class Scans:
 
     @property
     def X(self):
-        return pack(self.connectomes, self.features)
+        return pack_scans(self.connectomes, self.features)
 
 
 def draw_scans(n_people=24, n_rois=7, n_features=2, classes=("AD", "CN"), seed=0):
@@ -65,7 +65,7 @@ def settle(**given):
         "n_epochs": 12,
         "patience": 6,
     }
-    return resolve_kernel(Settings(**(small | given)))
+    return resolve_kernel_settings(Settings(**(small | given)))
 
 
 def draw_network(settings, n_rois=6, n_channels=2, n_classes=3, seed=0):

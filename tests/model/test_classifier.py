@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from brainlsap.arrays import PackedScans, pack, unpack
+from brainlsap.arrays import PackedScans, pack_scans, unpack_connectomes_and_features
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import (
     KERNELS,
@@ -214,7 +214,10 @@ def test_a_threshold_that_leaves_no_connection_is_refused(scans, kind):
     ],
 )
 def test_empty_connectomes_are_warned_of_unless_a_choice_was_made(scans, model):
-    X, people = pack(0 * scans.connectomes, scans.features), np.arange(len(scans.y))
+    X, people = (
+        pack_scans(0 * scans.connectomes, scans.features),
+        np.arange(len(scans.y)),
+    )
     with pytest.warns(UserWarning, match="All connectomes are empty"):
         clone(model).fit(X, scans.y, groups=people)
     # Warnings are errors in tests.
@@ -228,7 +231,7 @@ def test_empty_connectomes_are_warned_of_unless_a_choice_was_made(scans, model):
     "model", [LSAPRidgeClassifier("none"), NetworkClassifier("mlp", n_epochs=2)]
 )
 def test_models_without_connectome_take_empty_ones(scans, model):
-    X = pack(0 * scans.connectomes, scans.features)
+    X = pack_scans(0 * scans.connectomes, scans.features)
     model.fit(X, scans.y, groups=np.arange(len(scans.y)))
 
 
@@ -243,13 +246,13 @@ def test_a_region_without_values_changes_nothing(scans, standardize):
     W = np.pad(scans.connectomes, ((0, 0), (0, 1), (0, 1)))
     features = np.pad(scans.features, ((0, 0), (0, 1), (0, 0)), constant_values=np.nan)
     model = fit(type(scans)(W, features, scans.y, scans.people), **given)
-    found = model.predict_proba(pack(W, features))
+    found = model.predict_proba(pack_scans(W, features))
     assert_allclose(found, plain.predict_proba(scans.X), atol=1e-4)
     assert_allclose(model.scales_[:7], plain.scales_, atol=1e-3)
     assert model.scales_[7] == 1.0
     if standardize == "region":  # a value that turns up later says nothing
         features[:, UNMEASURED] = features[:, 7] = 99.0
-        assert_array_equal(model.predict_proba(pack(W, features)), found)
+        assert_array_equal(model.predict_proba(pack_scans(W, features)), found)
 
 
 def test_constant_inputs_see_degrees(scans):
@@ -317,8 +320,8 @@ def test_scales_start_at_those_of_highest_evidence():
 def test_no_ridge_tells_constant_inputs_the_features():
     scans = draw_scans(n_people=40)
     model = fit(scans, start=None, inputs="constant", n_epochs=2)
-    W, features = unpack(scans.X)
-    others = pack(W, np.random.default_rng(1).normal(size=features.shape))
+    W, features = unpack_connectomes_and_features(scans.X)
+    others = pack_scans(W, np.random.default_rng(1).normal(size=features.shape))
     assert_array_equal(model.predict_proba(scans.X), model.predict_proba(others))
 
 
@@ -538,13 +541,13 @@ def test_with_weight_zero_the_ridge_predicts(class_weight):
 def test_networks_take_over_the_polynomials_of_the_ridge(monkeypatch):
     scans = draw_scans(n_people=30)
     n_computed = []
-    compute = inputs.iter_polynomials
+    compute = inputs.iter_rows_and_polynomials
 
     def count_calls(*given, **named):
         n_computed.append(1)
         return compute(*given, **named)
 
-    monkeypatch.setattr(inputs, "iter_polynomials", count_calls)
+    monkeypatch.setattr(inputs, "iter_rows_and_polynomials", count_calls)
 
     def fit_after_ridge(threshold, keeps_polynomials):
         rows = np.arange(len(scans.y))
@@ -574,7 +577,7 @@ def draw_directions(n_people=150):
     features = rng.normal(size=(n_people, 5, 1))
     features[:, 0, 0] += 4.0 * code * rng.choice([-1.0, 1.0], n_people)
     W = np.broadcast_to(1 - np.eye(5), (n_people, 5, 5))
-    return pack(W, features), np.array(["CN", "AD"])[code]
+    return pack_scans(W, features), np.array(["CN", "AD"])[code]
 
 
 def test_networks_have_the_weight_that_left_out_people_give_them():
@@ -607,7 +610,7 @@ def test_networks_assume_the_class_shares_that_are_named():
     is_ill = np.arange(120) % 6 == 0
     features = rng.normal(size=(120, 5, 1))
     features[is_ill, 0] += 1.5
-    X = pack(np.broadcast_to(1 - np.eye(5), (120, 5, 5)), features)
+    X = pack_scans(np.broadcast_to(1 - np.eye(5), (120, 5, 5)), features)
     y = np.where(is_ill, "AD", "CN")
     for kind, given in (
         (LSAPClassifier, {"start": "constant"}),

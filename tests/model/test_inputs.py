@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from brainlsap.arrays import PackedScans, pack
+from brainlsap.arrays import PackedScans, pack_scans
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import exact_heat_kernel, normalized_laplacian
 from brainlsap.model.inputs import (
@@ -176,7 +176,7 @@ def test_one_connectome_for_all_is_decomposed_once(scans):
     scale = torch.linspace(0.2, 2.0, 7, dtype=torch.float64)
     L = normalized_laplacian(scans.connectomes[2])
     truth = exact_heat_kernel(L, scale).numpy() @ scaled
-    for connectomes in (shared, shared.copy(), pack(shared, scaled)[..., :7]):
+    for connectomes in (shared, shared.copy(), pack_scans(shared, scaled)[..., :7]):
         batch = batch_of(connectomes, scaled, settings)
         assert len(batch.graphs[0]) == 1
         exact = connectomes.dtype == np.float64
@@ -205,10 +205,10 @@ def test_packed_scans_of_a_cohort_are_those_of_an_array(scans):
     W, features = scans.connectomes.astype(np.float32), scans.X[:, :, 7:]
     rows = np.array([4, 1, 9])
     packed_scans = PackedScans(W, features, rows)
-    assert_array_equal(np.asarray(packed_scans), pack(W, features, rows))
+    assert_array_equal(np.asarray(packed_scans), pack_scans(W, features, rows))
     for got, expected in zip(
         check_and_unpack_scans(packed_scans),
-        check_and_unpack_scans(pack(W, features, rows)),
+        check_and_unpack_scans(pack_scans(W, features, rows)),
         strict=True,
     ):
         assert_array_equal(got[:], expected)

@@ -12,7 +12,7 @@ from brainlsap.model.network import (
     HeatScale,
     RegionStandardizer,
     _LinearReluDrop,
-    drop,
+    drop_random_entries,
     ordinal_log_probabilities,
 )
 from brainlsap.model.settings import Settings
@@ -175,7 +175,7 @@ def test_standardising_by_the_batch_and_by_what_was_remembered():
     spread[1, 0] = np.inf
     expected = (Z.numpy() - Z.numpy().mean(axis=0)) / spread
     assert_allclose(standardizer(Z), expected, atol=1e-10)
-    standardizer.remember(Z)
+    standardizer.store_statistics(Z)
     standardizer.eval()
     assert_allclose(standardizer(Z[[4, 2]]), expected[[4, 2]], atol=1e-6)
     Z.requires_grad_()
@@ -191,7 +191,7 @@ def test_dropping_keeps_the_mean_and_the_share_asked_for(rate):
     x = torch.ones(101, 67, 3, dtype=torch.float64, requires_grad=True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        kept = drop(x, rate, is_training=True)
+        kept = drop_random_entries(x, rate, is_training=True)
     values = kept.unique().tolist()
     assert values[0] == 0.0
     assert values[1:] == pytest.approx([1 / (1 - round(rate * 256) / 256)])
@@ -217,7 +217,9 @@ def test_mixed_channels_are_linear_relu_and_dropout_in_turn(rate):
     level = round(256 * rate)
 
     def plain(*given):
-        return drop(torch.relu(nn.functional.linear(*given)), level / 256, True)
+        return drop_random_entries(
+            torch.relu(nn.functional.linear(*given)), level / 256, True
+        )
 
     def found(function):
         with torch.random.fork_rng(devices=[]):

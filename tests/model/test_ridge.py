@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from brainlsap.arrays import pack
+from brainlsap.arrays import pack_scans
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import Preparation, exact_heat_kernel, normalized_laplacian
 from brainlsap.model import NESTED_MODELS, LSAPRidgeClassifier
@@ -56,7 +56,7 @@ def test_terms_give_the_exact_kernel(problem):
     W, X, terms, *_, scale = problem
     c = LogEvidence(
         terms, np.ones((N_SCANS, 1)), np.ones(N_SCANS), 2, B
-    ).column_coefficients(scale)
+    ).column_coefs_and_slopes(scale)
     found = np.einsum("rnd,rd->nd", terms, c[0]).reshape(X.shape)
     np.testing.assert_allclose(found, diffused(W, X, scale), atol=1e-5)
 
@@ -68,7 +68,7 @@ def test_evidence_is_the_density_of_the_targets(problem, by_scans, monkeypatch):
     _, _, terms, t, u, scale = problem
     ridge = 2.7
     evidence = LogEvidence(terms, t, u, N_FEATURES, B, by_scans)
-    Z = np.einsum("rnd,rd->nd", terms, evidence.column_coefficients(scale)[0])
+    Z = np.einsum("rnd,rd->nd", terms, evidence.column_coefs_and_slopes(scale)[0])
     Z -= u @ Z / u.sum()
     Z /= np.sqrt(u @ Z**2 / u.sum())
     K, centred = Z @ Z.T / ridge + np.diag(1 / u), t - u @ t / u.sum()
@@ -141,7 +141,11 @@ def cohort(rng, n_people=60, n_rois=12, visits=2):
     stage = np.digitize(signal, np.quantile(signal, [1 / 3, 2 / 3]))
     again = np.repeat(np.arange(n_people), visits)
     noisy = X[again] + 0.05 * rng.normal(size=(len(again), n_rois, 1))
-    return pack(W[again], noisy), np.array(["CN", "MCI", "AD"])[stage][again], again
+    return (
+        pack_scans(W[again], noisy),
+        np.array(["CN", "MCI", "AD"])[stage][again],
+        again,
+    )
 
 
 def test_scales_of_some_scans_are_those_of_a_fit_to_them(rng):
@@ -176,9 +180,9 @@ def test_left_out_scores_are_those_of_a_fit_without_the_person(rng):
     terms = diffusion_terms(X[:, :, :12], signals, model.preparation_, B)
     counts = np.bincount(y.astype(int))
     u = 1 / counts[y.astype(int)] * 20 / 2
-    columns, _, _ = LogEvidence(terms, y[:, None], u, 1, B).standardized_columns(
-        evidence_scale
-    )
+    columns, _, _ = LogEvidence(
+        terms, y[:, None], u, 1, B
+    ).standardized_columns_and_slopes(evidence_scale)
     Z, kept = columns / np.sqrt(u)[:, None], people != people[0]
     A = np.column_stack([np.ones(kept.sum()), Z[kept]])
     M = A.T @ (u[kept, None] * A) + ridge * np.diag([0.0] + [1.0] * 12)
@@ -259,7 +263,7 @@ def test_few_people_are_not_overtrusted(rng):
     stage = np.arange(230) % 3
     values = rng.normal(size=(230, 40, 2))
     values[:, :4] += stage[:, None, None]
-    X = pack(networks(230, 40, rng), values)
+    X = pack_scans(networks(230, 40, rng), values)
     for n_draws in (0, 6):
         model = LSAPRidgeClassifier("regions", classes=range(3), n_draws=n_draws)
         model.fit(X[:30], stage[:30], groups=np.arange(30))
@@ -273,7 +277,7 @@ def draw_rare(n_scans, rng, share=0.1, n_rois=8):
     features = rng.normal(size=(n_scans, n_rois, 1))
     features[:, 0, 0] += 1.5 * y
     W = np.broadcast_to(1 - np.eye(n_rois), (n_scans, n_rois, n_rois))
-    return pack(W, features), np.array(["CN", "AD"])[y]
+    return pack_scans(W, features), np.array(["CN", "AD"])[y]
 
 
 def p_of_ad(model, X):

@@ -17,9 +17,9 @@ from brainlsap.model.evidence import (
 )
 from brainlsap.model.scale_sampler import (
     ScaleSampler,
-    draw_index_and_density,
+    draw_index_and_probabilities,
     draw_truncated_normal,
-    log_normal_mass,
+    log_interval_probability,
 )
 
 MAX_SCALE = 10.0
@@ -84,18 +84,22 @@ class DenseSampler:
             self.evidence, self.grid, grid_index, np.exp(log_ridge), *state
         )
 
-    def sweep(self):
+    def draw_sweep_densities(self):
         densities = np.array(
             [self.log_density(self.grid_index, ridge) for ridge in self.log_ridges]
         )
-        densities -= self.evidence.noise_prior_excess(self.log_ridges) ** 2 / 2
-        self.log_ridge = self.log_ridges[draw_index_and_density(densities, self.rng)[0]]
+        densities -= self.evidence.log_ridge_shortfall_of(self.log_ridges) ** 2 / 2
+        self.log_ridge = self.log_ridges[
+            draw_index_and_probabilities(densities, self.rng)[0]
+        ]
         for region in self.rng.permutation(len(self.grid_index)):
             densities = np.empty(len(self.grid))
             for a in range(len(self.grid)):
                 self.grid_index[region] = a
                 densities[a] = self.log_density(self.grid_index, self.log_ridge)
-            self.grid_index[region], _ = draw_index_and_density(densities, self.rng)
+            self.grid_index[region], _ = draw_index_and_probabilities(
+                densities, self.rng
+            )
         n_rois = len(self.grid_index)
         lower, upper = (
             (limits - self.log_common) / self.spread
@@ -120,10 +124,10 @@ class DenseSampler:
             for spread in self.spreads
         ]
         self.spread = self.spreads[
-            draw_index_and_density(np.array(densities), self.rng)[0]
+            draw_index_and_probabilities(np.array(densities), self.rng)[0]
         ]
         for shift_sd in (0.2, 1.0):
-            log_scales = self.move_jointly(log_scales, shift_sd)
+            log_scales = self.move_log_scales_jointly(log_scales, shift_sd)
 
     def log_joint(self, log_scales, grid_index, log_common, spread):
         """Log density of everything that the joint move changes."""
@@ -135,7 +139,7 @@ class DenseSampler:
         log_prior -= (log_common / COMMON_SD) ** 2 / 2 + spread**2 / 2
         return log_prior - minus_log_evidence
 
-    def move_jointly(self, log_scales, shift_sd):
+    def move_log_scales_jointly(self, log_scales, shift_sd):
         shift, log_stretch = self.rng.normal(scale=shift_sd), self.rng.normal(scale=0.5)
         stretch, log_common = np.exp(log_stretch), self.log_common + shift
         proposed = log_common + stretch * (log_scales - self.log_common)
@@ -156,8 +160,8 @@ def test_states_are_those_of_a_dense_sampler(by_scans, n_features):
     sampler = make_sampler(evidence)
     dense = DenseSampler(sampler, np.random.default_rng(1))
     for _ in range(2):
-        sampler.sweep()
-        dense.sweep()
+        sampler.draw_sweep_densities()
+        dense.draw_sweep_densities()
         assert sampler.grid_indices.tolist() == dense.grid_index.tolist()
         assert sampler.log_ridge == dense.log_ridge
         assert sampler.log_common == pytest.approx(dense.log_common, rel=1e-9)
@@ -202,7 +206,7 @@ def test_sweeps_without_data_sample_the_prior():
     last_cell = len(sampler.log_scale_grid) - 1
     common_draws, spread_draws, last_cell_draws = [], [], []
     for _ in range(600):
-        sampler.sweep()
+        sampler.draw_sweep_densities()
         common_draws.append(sampler.log_common)
         spread_draws.append(sampler.spread)
         last_cell_draws.append(sampler.grid_indices == last_cell)
@@ -236,7 +240,7 @@ def test_a_log_scale_in_its_cell_is_normal_between_its_limits(lower, upper):
     assert abs(draws.mean() - mean) < 4 * standard_error
     if np.isfinite([lower, upper]).all() and abs(lower) < 7:
         mass = norm.cdf(-lower) - norm.cdf(-upper)
-        log_mass = log_normal_mass(np.array([lower]), np.array([upper]))
+        log_mass = log_interval_probability(np.array([lower]), np.array([upper]))
         assert log_mass[0] == pytest.approx(np.log(mass), rel=1e-6)
 
 

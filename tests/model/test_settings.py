@@ -5,7 +5,7 @@ import torch
 
 from brainlsap.exceptions import ParameterError
 from brainlsap.graph import KERNELS, choose_degree, error_bound
-from brainlsap.model.settings import Settings, resolve_kernel, resolve_settings
+from brainlsap.model.settings import Settings, resolve_kernel_settings, resolve_settings
 
 # method.md, section 3
 PAPER = {
@@ -35,11 +35,11 @@ PAPER = {
     [("chebyshev", 20), ("hermite", 30), ("laguerre", 20), ("exact", None)],
 )
 def test_paper_preset_has_the_papers_numbers(kernel, degree):
-    settings = resolve_kernel(resolve_settings("paper", {"kernel": kernel}))
+    settings = resolve_kernel_settings(resolve_settings("paper", {"kernel": kernel}))
     assert {name: getattr(settings, name) for name in PAPER} == PAPER
     assert settings.degree == degree
     assert settings.max_scale >= 2.0
-    assert resolve_kernel(settings) == settings
+    assert resolve_kernel_settings(settings) == settings
     # Laguerre-20 is wrong by 2e-4 at scale 2: more than the tolerance
     if kernel == "laguerre":
         assert error_bound("laguerre", 2.0, 20) > settings.tolerance
@@ -49,7 +49,9 @@ def test_paper_preset_has_the_papers_numbers(kernel, degree):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_degree_is_the_lowest_that_goes_to_the_largest_scale(kernel):
     given = {"kernel": kernel, "initial_scale": 1.0, "max_scale": 3.3}
-    settings = resolve_kernel(resolve_settings("default", given | {"tolerance": 1e-5}))
+    settings = resolve_kernel_settings(
+        resolve_settings("default", given | {"tolerance": 1e-5})
+    )
     assert settings.max_scale == 3.3
     if kernel == "exact":
         assert settings.degree is None
@@ -62,7 +64,7 @@ def test_degree_is_the_lowest_that_goes_to_the_largest_scale(kernel):
 @pytest.mark.parametrize(("kernel", "degree"), [("hermite", 30), ("laguerre", 40)])
 def test_a_degree_by_hand_limits_the_scale(kernel, degree):
     given = Settings(kernel=kernel, degree=degree, initial_scale=1.0)
-    edge = resolve_kernel(given).max_scale
+    edge = resolve_kernel_settings(given).max_scale
     assert 2.0 < edge < 4.5
     assert error_bound(kernel, edge, degree, dtype=torch.float64) <= 1e-4
     assert error_bound(kernel, edge * 1.01, degree, dtype=torch.float64) > 1e-4
@@ -100,4 +102,4 @@ def test_a_degree_by_hand_limits_the_scale(kernel, degree):
 )
 def test_settings_that_cannot_be_used_are_refused(given, message):
     with pytest.raises(ParameterError, match=message):
-        resolve_kernel(resolve_settings("default", given))
+        resolve_kernel_settings(resolve_settings("default", given))

@@ -12,13 +12,13 @@ from brainlsap.model.inputs import InputScaler, make_batch
 from brainlsap.model.network import GraphNetwork
 from brainlsap.model.settings import Settings
 from brainlsap.model.training import (
-    Snapshot,
+    NetworkSnapshot,
     TrainingRun,
     are_networks_futile,
     make_inner_splits,
     make_network_choice,
     train_network,
-    train_starts,
+    train_validated_runs,
 )
 from tests.model.conftest import draw_scans, settle
 
@@ -184,7 +184,7 @@ def test_starts_with_many_scans_take_them_in_random_orders(scans, monkeypatch):
     codes = task.learn[1].numpy()
     split = np.arange(20), np.arange(20, 24)
     where = task.measured.numpy(), np.ones(N_ROIS), task.settings
-    train_starts(task.learn[0], codes, [split, split], *where, 0)
+    train_validated_runs(task.learn[0], codes, [split, split], *where, 0)
     for rows in rows_of_starts[::2]:
         assert sorted(rows) == list(range(20))
         assert rows != list(range(20))
@@ -281,7 +281,7 @@ def test_people_are_divided_as_by_scikit_learn(seed):
     codes, people = draw_people(40, seed=seed)
     codes = np.where(np.arange(len(codes)) % 7, codes, 1)  # visits of two classes
     person_codes = np.unique(people, return_inverse=True)[1]
-    fold_of_scan = training._assign_scan_folds(codes, person_codes, 4, seed)
+    fold_of_scan = training._draw_scan_fold_numbers(codes, person_codes, 4, seed)
     splitter = StratifiedGroupKFold(4, shuffle=True, random_state=seed)
     for fold, (_, rows) in enumerate(splitter.split(codes, codes, people)):
         assert_array_equal(np.flatnonzero(fold_of_scan == fold), rows)
@@ -305,7 +305,9 @@ def starts_of(scans, settings, is_decided=None):
     codes = np.unique(scans.y, return_inverse=True)[1]
     splits = make_inner_splits(codes, scans.people, settings, 5)
     given = splits, task.measured.numpy(), np.linspace(0.1, 1.9, N_ROIS), settings
-    return batch, train_starts(batch, codes, *given, seed=5, stop_function=is_decided)
+    return batch, train_validated_runs(
+        batch, codes, *given, seed=5, stop_function=is_decided
+    )
 
 
 def test_every_start_has_its_own_seed_and_slice(scans, monkeypatch):
@@ -354,7 +356,7 @@ def make_runs(codes, evidence_of_steps):
         for step, evidence in enumerate(evidence_of_steps):
             logits = rng.normal(size=(len(rows), 2))
             logits[np.arange(len(rows)), codes[rows]] += evidence
-            snapshots.append(Snapshot(2 * step + 1, logits, {}))
+            snapshots.append(NetworkSnapshot(2 * step + 1, logits, {}))
         run = TrainingRun(
             None, None, 0, 0.0, "", snapshots=snapshots, validation_scan_indices=rows
         )
@@ -443,7 +445,7 @@ def test_starts_end_where_nobody_is_left_out():
     codes = np.arange(80) % 2
     runs = make_runs(codes, [3.0])[:1]
     runs[0].validation_scan_indices = np.zeros(0, dtype=int)
-    runs[0].snapshots[0] = Snapshot(1, np.zeros((0, 2)), {})
+    runs[0].snapshots[0] = NetworkSnapshot(1, np.zeros((0, 2)), {})
     assert is_futile(codes, runs, 0, patience=0)
 
 

@@ -18,7 +18,7 @@ from brainlsap.report.brain_layout import (
     NO_REGION,
     VIEWS,
     make_view_picture,
-    rasterise_faces,
+    rasterise_face_indices,
 )
 from brainlsap.report.tables import shorten_name
 from tests.report.conftest import check_letters
@@ -110,7 +110,7 @@ def test_outlines_hold_the_pixels_of_their_regions(view):
 def test_every_pixel_shows_the_nearest_of_the_faces_that_hold_its_centre():
     rng = np.random.default_rng(0)
     vertices, faces = rng.uniform(0, 10, (60, 3)), np.arange(60).reshape(20, 3)
-    shown = rasterise_faces(vertices, faces, 3.0)
+    shown = rasterise_face_indices(vertices, faces, 3.0)
     n_rows = len(shown)
     expected, depth = np.full(shown.shape, -1), np.full(shown.shape, -np.inf)
     low = vertices.min(axis=0)

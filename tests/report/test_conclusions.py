@@ -10,7 +10,7 @@ import pytest
 from brainlsap.evaluation import rank_regions
 from brainlsap.evaluation.models import ADDED_VALUE_MODELS, NESTED_RIDGES
 from brainlsap.findings import LEFT_OUT, NO_LABEL, Finding
-from brainlsap.report import conclusions, draw_conclusions, headline, tables
+from brainlsap.report import conclusions, draw_conclusions, list_headline_lines, tables
 from brainlsap.report.conclusions import (
     LOSS,
     NO,
@@ -27,16 +27,16 @@ from brainlsap.report.conclusions import (
     UNCLEAR,
     YES,
     Conclusion,
-    judge_chance,
+    difference_verdict,
     judge_connectome,
     judge_covariates,
+    judge_effects_and_contrasts,
+    judge_gain_over_chance,
     judge_network,
     judge_probabilities,
-    judge_regions,
     judge_simple_models,
     list_cautions,
-    method_text,
-    verdict_on_difference,
+    model_and_test_text,
 )
 from tests.report.conftest import (
     draw_gain_table,
@@ -78,7 +78,7 @@ def few_draws(monkeypatch):
 @pytest.fixture
 def without_subgroups(monkeypatch):
     """Compare no subgroups, which takes longer than all other answers."""
-    monkeypatch.setattr(conclusions, "_list_subgroup_gaps", lambda _: [])
+    monkeypatch.setattr(conclusions, "_list_subgroup_gap_texts", lambda _: [])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def without_subgroups(monkeypatch):
     ],
 )
 def test_the_weaker_of_test_and_interval_is_the_answer(low, high, p_value, answer):
-    assert verdict_on_difference(low, high, p_value) == answer
+    assert difference_verdict(low, high, p_value) == answer
 
 
 def test_an_effect_is_shown(make_study):
@@ -152,9 +152,9 @@ def test_directions_of_differences_are_stated_and_quoted(make_study):
 
 def test_predictions_of_mostly_one_class_are_stated(make_study):
     study = make_study(skill=0.9, p_effect=1.0)
-    assert "for 100% of scans" not in judge_chance(study).sentence
+    assert "for 100% of scans" not in judge_gain_over_chance(study).sentence
     constant = study.predictions.assign(predicted="AD")
-    sentence = judge_chance(replace(study, predictions=constant)).sentence
+    sentence = judge_gain_over_chance(replace(study, predictions=constant)).sentence
     assert "AD for 100% of scans" in sentence
     assert "33% are AD" in sentence
 
@@ -174,9 +174,9 @@ def test_chance_needs_test_and_interval(make_study, monkeypatch):
     shown, null = (make_study(skill=skill, p_effect=1.0) for skill in (0.9, 0.0))
     p_values = {shown.models[0]: 0.2}
     monkeypatch.setattr(tables, "chance_p_values", lambda _: p_values)
-    assert judge_chance(shown).answer == NOT_SHOWN
+    assert judge_gain_over_chance(shown).answer == NOT_SHOWN
     p_values[null.models[0]] = 0.01
-    answer = judge_chance(null)
+    answer = judge_gain_over_chance(null)
     assert answer.low < 1 / 3 < answer.high
     assert answer.answer == NOT_SHOWN
 
@@ -186,7 +186,9 @@ def test_a_score_below_chance_shows_nothing(make_study):
     rows = study.predictions
     others = {"CN": "AD", "AD": "CN"}
     wrong = rows["truth"].map(others).fillna("CN")
-    answer = judge_chance(replace(study, predictions=rows.assign(predicted=wrong)))
+    answer = judge_gain_over_chance(
+        replace(study, predictions=rows.assign(predicted=wrong))
+    )
     assert (answer.answer, answer.estimate) == (NOT_SHOWN, 0)
 
 
@@ -221,7 +223,7 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
     # One comparison has one p on the whole page.
     (same_comparison,) = [
         comparison
-        for comparison in conclusions.compare_simple_models(gained)
+        for comparison in conclusions.judge_each_simple_model(gained)
         if comparison.question == NESTED_RIDGES[0]
     ]
     assert answer.p_value == same_comparison.p_value
@@ -267,16 +269,19 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
 def test_regions_need_enough_permutations(make_study):
     study = make_study(skill=0.9, p_effect=0.01)
     few = replace(study, ranking=study.ranking.assign(n_permutations=9))
-    assert {answer.answer for answer in judge_regions(few)} == {NOT_SHOWN}
+    assert {answer.answer for answer in judge_effects_and_contrasts(few)} == {NOT_SHOWN}
     assert {
-        answer.answer for answer in judge_regions(replace(study, ranking=None))
+        answer.answer
+        for answer in judge_effects_and_contrasts(replace(study, ranking=None))
     } == {NOT_SHOWN}
     # Tests of all regions replace the columns of the ranking.
     region_tests = pd.DataFrame(
         {"region": ["region_0", "region_1"], "feature": "thickness"}
     ).assign(p_effect=[0.01, 0.02], p_contrast=[0.5, 0.03], n_permutations=199)
     region_tests = region_tests.assign(effect=[0.2, -0.6], contrast=[0.1, 0.5])
-    differ, stand_out = judge_regions(replace(study, region_tests=region_tests))
+    differ, stand_out = judge_effects_and_contrasts(
+        replace(study, region_tests=region_tests)
+    )
     assert (differ.estimate, stand_out.estimate) == (2, 1)
     assert differ.sentence.index("region_1") < differ.sentence.index("region_0")
 
@@ -300,7 +305,7 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
     sentence = draw_conclusions(replace(warned, audit=volume_audit)).covariates.sentence
     assert "not adjusted for age, sex, site and eTIV" in sentence
     # A note is shown as well, so that its score can be read.
-    chance = judge_chance(study)
+    chance = judge_gain_over_chance(study)
     noted = judge_covariates(study, chance)
     assert (noted.answer, noted.verdict) == (NOT_SHOWN, NO_WARNING)
     assert "Age alone: 0.34" in noted.sentence
@@ -317,7 +322,7 @@ def test_variables_that_predict_the_class_may_explain_the_score(make_study):
         assert "No score above chance was shown" in confounding
         is_warned = severity == "warning"
         assert ("Age alone: 0.34" in unexplained.sentence) == is_warned
-    assert "no external test" in headline(study)[-1]
+    assert "no external test" in list_headline_lines(study)[-1]
 
 
 def add_network(study, weights, predictions=None):
@@ -341,7 +346,8 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     assert (unused.answer, unused.verdict) == (NOT_SHOWN, NOT_USED)
     unused_clause = "all predictions come from "
     texts = [
-        method_text(add_network(study, weights)) for weights in ([0] * 3, [0, 1, 0])
+        model_and_test_text(add_network(study, weights))
+        for weights in ([0] * 3, [0, 1, 0])
     ]
     assert [unused_clause in text for text in texts] == [True, False]
     # LSAP-R predicts otherwise here; where it predicts the same, it is named.
@@ -360,7 +366,7 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     rows = study.predictions
     same = rows[rows["model"] == "LSAP-C"].assign(model="Exact")
     twins = pd.concat([rows[rows["model"] != "Exact"], same])
-    named = method_text(add_network(study, [0, 0, 0], twins))
+    named = model_and_test_text(add_network(study, [0, 0, 0], twins))
     assert f"{unused_clause}LSAP-R." in named
     assert "LSAP-R plus a graph neural network" in named
     assert "LSAP-R plus a graph neural network" not in texts[0]
@@ -370,8 +376,10 @@ def test_a_network_is_credited_only_for_a_better_score(make_study):
     scales = study.scales.replace({"model": {"Exact": NESTED_RIDGES[2]}})
     ranked = replace(add_network(study, [0, 0, 0], twins), scales=scales)
     ranked = replace(ranked, ranking=rank_regions(ranked, NESTED_RIDGES[2]))
-    assert "shows the scales of the ridge with a scale" in method_text(ranked)
-    assert "shows the scales" not in method_text(add_network(study, [0, 1, 0], twins))
+    assert "shows the scales of the ridge with a scale" in model_and_test_text(ranked)
+    assert "shows the scales" not in model_and_test_text(
+        add_network(study, [0, 1, 0], twins)
+    )
     # A weight alone is none: both models have the same skill.
     used = add_network(study, [0, 0.5, 0])
     weighted = judge_network(used)
@@ -402,7 +410,9 @@ def test_a_network_needs_a_ridge_to_be_compared_with(make_study):
 
 
 def test_questions_for_regions_are_answered_by_a_number(make_study):
-    differ, stand_out = judge_regions(make_study(skill=0.9, p_effect=0.01))
+    differ, stand_out = judge_effects_and_contrasts(
+        make_study(skill=0.9, p_effect=0.01)
+    )
     assert differ.verdict == "2 OF 7"
     assert stand_out.verdict == NONE_SHOWN
 
@@ -450,7 +460,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     # Both answers on covariates stand side by side.
     place = found.answers.index(found.added_value)
     assert found.answers[place - 1] == found.covariates
-    chance = judge_chance(beside)
+    chance = judge_gain_over_chance(beside)
     assert judge_covariates(beside, chance, found.added_value) == found.covariates
     # Covariates cannot explain the whole score if brain data improve the prediction.
     audit = beside.audit.assign(

@@ -107,12 +107,14 @@ def test_welch_of_two_classes_is_the_t_test_of_unequal_variance():
 def test_small_counts_are_permuted_as_in_fishers_test():
     values = pd.Series(["yes"] * 5 + ["no"] * 9)
     labels = pd.Series(["AD"] * 4 + ["CN"] * 10)
-    name, p_value = demographics.compare_counts(values, labels)
+    name, p_value = demographics.compare_counts_between_classes(values, labels)
     assert name == demographics.PERMUTED_COUNTS
     # Tables of these margins are ordered alike by probability and chi-squared.
     exact_p = fisher_exact(pd.crosstab(values, labels)).pvalue
     assert p_value == pytest.approx(exact_p, abs=0.004)
-    assert np.isnan(demographics.compare_counts(values * 0 + "x", labels).p_value)
+    assert np.isnan(
+        demographics.compare_counts_between_classes(values * 0 + "x", labels).p_value
+    )
 
 
 @pytest.mark.parametrize(

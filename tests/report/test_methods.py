@@ -26,11 +26,11 @@ from brainlsap.model.network import NETWORKS
 from brainlsap.options import CONFIGURABLE
 from brainlsap.report import (
     fit_table,
-    headline,
+    list_headline_lines,
+    list_methods_paragraphs,
+    list_supplement_paragraphs,
     methods,
-    methods_text,
     score_remarks,
-    supplement_text,
 )
 from brainlsap.report.conclusions import list_cautions
 from brainlsap.report.methods import (
@@ -86,13 +86,17 @@ def text_of(evaluation, **parts):
     # Reuse scores and ranking: computing them takes longer than everything else.
     derived = evaluation.__dict__
     if "_score_texts" not in derived:
-        derived["_score_texts"] = methods._list_score_texts(evaluation)
+        derived["_score_texts"] = methods._list_model_names_and_score_texts(evaluation)
         derived["_ranking"] = rank_regions(evaluation)
     changed = replace(evaluation, **{"ranking": derived["_ranking"]} | parts)
     changed.__dict__["_scores"] = evaluation.scores()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(methods, "_list_score_texts", lambda _: derived["_score_texts"])
-        return "\n".join(supplement_text(changed))
+        patch.setattr(
+            methods,
+            "_list_model_names_and_score_texts",
+            lambda _: derived["_score_texts"],
+        )
+        return "\n".join(list_supplement_paragraphs(changed))
 
 
 def with_model(evaluation, **settings):
@@ -195,7 +199,9 @@ def test_a_study_states_every_option_of_its_signature(tmp_path, monkeypatch, nam
                 spoiling_names.append(name)
         advice = f"correct the example of {spoiling_names or names} in STUDY_OPTIONS"
         raise AssertionError(advice) from error
-    text = "\n".join([*supplement_text(evaluation), *score_remarks(evaluation)])
+    text = "\n".join(
+        [*list_supplement_paragraphs(evaluation), *score_remarks(evaluation)]
+    )
     unstated = {name for name in names if STUDY_OPTIONS[name][1] not in text}
     assert not unstated, f"the text lacks the phrases of {unstated} in STUDY_OPTIONS"
     repeated = {name for name in names if f"{name.replace('_', ' ')} = " in text}
@@ -242,7 +248,9 @@ def test_one_model_is_compared_with_none(evaluation):
         fits=evaluation.fits.query("model == 'LSAP-C'"),
         predictions=evaluation.predictions.query("model == 'LSAP-C'"),
     )
-    compared, single = (" ".join(methods_text(one)) for one in (evaluation, alone))
+    compared, single = (
+        " ".join(list_methods_paragraphs(one)) for one in (evaluation, alone)
+    )
     assert "exchanging their predictions" in compared
     assert "exchanging their predictions" not in single
     assert "compared with 0" not in single
@@ -260,7 +268,7 @@ def test_controls_are_described_as_their_entries_say(evaluation, monkeypatch):
     changed = replace(
         evaluation, fits=pd.concat(fits), predictions=pd.concat(predictions)
     )
-    text = " ".join(supplement_text(changed))
+    text = " ".join(list_supplement_paragraphs(changed))
     assert re.search(r"differed from LSAP-C .*: frozen scales \(scales kept", text)
     for name in ("edges only", "blind"):
         assert f'"{name}" was {MODELS[name].phrase}.' in text
@@ -270,7 +278,7 @@ def test_words_for_paper(evaluation):
     provenance = {"subcortex": "mean", "scans": "baseline"}
     cohort = replace(evaluation.cohort, provenance=provenance)
     evaluation = replace(evaluation, cohort=cohort)
-    sample, *model_texts, results = supplement_text(evaluation)
+    sample, *model_texts, results = list_supplement_paragraphs(evaluation)
     model = design = " ".join(model_texts)
     assert "54 scans of 36 participants in 3 classes of diagnosis" in sample
     assert "CN (n = 12, 18 scans)" in sample
@@ -287,12 +295,12 @@ def test_words_for_paper(evaluation):
     score_text = methods.tables.interval_text(*pooled[["estimate", "low", "high"]])
     assert f"LSAP-C: {score_text}" in results
     assert "±" not in results
-    assert "simulated" not in " ".join([sample, *headline(evaluation)])
+    assert "simulated" not in " ".join([sample, *list_headline_lines(evaluation)])
     truth = pd.DataFrame(columns=["region", "seed"])
     simulated = replace(evaluation, cohort=replace(cohort, truth=truth))
-    assert "simulated" in methods_text(simulated)[0]
-    assert "simulated" in supplement_text(simulated)[0]
-    assert "simulated" in headline(simulated)[0]
+    assert "simulated" in list_methods_paragraphs(simulated)[0]
+    assert "simulated" in list_supplement_paragraphs(simulated)[0]
+    assert "simulated" in list_headline_lines(simulated)[0]
 
 
 def test_a_registered_kernel_is_called_by_its_title(evaluation, monkeypatch):
@@ -308,7 +316,9 @@ def test_the_simplest_baselines_are_described_where_they_ran(evaluation, name):
     fits = evaluation.fits.replace({"model": {"linear SVM": name}})
     predictions = evaluation.predictions.replace({"model": {"linear SVM": name}})
     text = "\n".join(
-        supplement_text(replace(evaluation, fits=fits, predictions=predictions))
+        list_supplement_paragraphs(
+            replace(evaluation, fits=fits, predictions=predictions)
+        )
     )
     start = f'"{name}" was a logistic regression on'
     assert start in text
@@ -339,7 +349,7 @@ def test_one_array_may_hold_the_connectomes_of_all_scans(
     )
     text = text_of(evaluation, cohort=cohort)
     assert ("shared one connectome" in text) == is_shared
-    paragraph = methods_text(replace(evaluation, cohort=cohort))[0]
+    paragraph = list_methods_paragraphs(replace(evaluation, cohort=cohort))[0]
     assert ("one shared connectome" in paragraph) == is_shared
     assert ("a connectome" in paragraph) != is_shared
     cautions = list_cautions(replace(evaluation, cohort=cohort), "")
@@ -367,7 +377,7 @@ def test_credit_to_the_connectome_is_that_of_the_verdicts(make_evaluation):
         network, own = connectome_sentences(judged)
         assert network.startswith(NETWORK_PHRASES[answer])
         assert own.startswith(OWN_PHRASES[answer])
-    assert "log Bayes factor" in " ".join(supplement_text(judged))
+    assert "log Bayes factor" in " ".join(list_supplement_paragraphs(judged))
     shared = replace(evaluation, connectome_gain=draw_gain_table(8, 3, is_shared=True))
     assert "same connectome" in connectome_sentences(shared)[1]
     assert connectome_sentences(evaluation) == []
@@ -411,7 +421,7 @@ def test_short_training_and_missing_validation_are_remarked(
     remarks = ("too short", "Hardly trained", "No validation set")
     assert [name for name in remarks if name in text] == ([remark] if remark else [])
     assert (f"({n_epochs} epochs; in 3 of 3 folds)" in text) == bool(remark)
-    methods = " ".join(supplement_text(evaluation))
+    methods = " ".join(list_supplement_paragraphs(evaluation))
     assert ("there was no validation set" in methods) == (loss is None)
 
 
@@ -486,14 +496,14 @@ def test_methods_have_at_most_300_words_and_the_supplement_more(make_evaluation)
         settings=evaluation.settings
         | {"steps": steps, "leave_out": "site", "n_repeats": 2},
     )
-    text = " ".join(methods_text(complete))
+    text = " ".join(list_methods_paragraphs(complete))
     for phrase in (
         "LSAP-C had no weight in 3 of 3",
         "LSAP-R chose a richer",
         "Left out of",
     ):
         assert phrase in text
-    supplement = " ".join(supplement_text(complete))
+    supplement = " ".join(list_supplement_paragraphs(complete))
     assert "no weight in the prediction of LSAP-C (in 3 of 3 folds) and Exact" in (
         supplement
     )

@@ -12,13 +12,13 @@ from brainlsap import report
 from brainlsap.evaluation import compare_by_person
 from brainlsap.evaluation.comparison import chance_p, class_table
 from brainlsap.report import page, tables
-from brainlsap.report.page import make_report_tables
+from brainlsap.report.page import make_report_table_by_name
 from brainlsap.report.paper_tables import (
     MAX_ROWS,
     PAGE_WIDTH,
     PAPER_TEXTS,
     cell_text_width,
-    latex_table,
+    latex_table_text,
     make_latex_by_table,
 )
 from brainlsap.report.report import _add_report_facts
@@ -40,7 +40,7 @@ def tabular_widths(latex):
 def test_every_table_of_a_report_fits_the_page(make_evaluation):
     regions = [f"{LONG} {k}" for k in range(7)]
     evaluation = _add_report_facts(make_evaluation(regions=regions))
-    table_of_name = make_report_tables(evaluation)
+    table_of_name = make_report_table_by_name(evaluation)
     assert {*table_of_name} <= {*PAPER_TEXTS}
     latex_of_name = make_latex_by_table(table_of_name, evaluation)
     for name, latex in latex_of_name.items():
@@ -55,7 +55,7 @@ def test_wide_tables_are_split_and_no_cell_is_lost():
     frame = pd.DataFrame({"region": [LONG, "short"]})
     for k in range(9):
         frame[f"class {k} [95%]"] = [f"-0.{k}23 [-0.{k}45, 0.{k}67]", f"{k}"]
-    latex = latex_table(frame, "Means & more", "50% of", label="tab:means")
+    latex = latex_table_text(frame, "Means & more", "50% of", label="tab:means")
     widths = tabular_widths(latex)
     assert len(widths) > 1
     assert max(widths) <= PAGE_WIDTH
@@ -69,7 +69,7 @@ def test_wide_tables_are_split_and_no_cell_is_lost():
 
 def test_long_tables_repeat_their_head():
     frame = pd.DataFrame({"region": [f"r{k}" for k in range(MAX_ROWS + 1)], "n": "1"})
-    latex = latex_table(frame, "Regions")
+    latex = latex_table_text(frame, "Regions")
     assert latex.count("region & n") == 2
     assert latex.count(r" \\") == MAX_ROWS + 1 + 2
 

@@ -17,7 +17,7 @@ from brainlsap.atlas import load_atlas
 from brainlsap.evaluation import ConnectomeGain, rank_regions
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import page, tables
-from brainlsap.report.page import draw_report_figures
+from brainlsap.report.page import draw_figure_by_name
 from tests.report.conftest import (
     check_letters,
     draw_gain_table,
@@ -180,7 +180,9 @@ def test_directions_are_differences_from_the_first_class(evaluation):
     names = [one.get_text() for one in axes.get_legend().get_texts()]
     assert names == ["R&D_<50%>", "AD"]
     first = ranking.set_index("rank").loc[1.0, "region"]
-    differences = report.class_differences(evaluation).set_index(["class", "region"])
+    differences = report.class_difference_table(evaluation).set_index(
+        ["class", "region"]
+    )
     expected = differences.loc[("AD", first), "difference"]
     assert axes.containers[1].lines[0].get_xdata()[0] == expected
     marks = [container.lines[0].get_marker() for container in axes.containers]
@@ -212,7 +214,7 @@ def test_training_shows_losses_and_every_regions_scale(evaluation):
     with pytest.raises(ParameterError, match="majority has no record of training"):
         report.plot_training(evaluation, "majority")
     first = replace(evaluation, fits=evaluation.fits[::-1])  # linear SVM
-    assert "training" not in draw_report_figures(first, first.cohort.atlas)
+    assert "training" not in draw_figure_by_name(first, first.cohort.atlas)
 
 
 def test_figures_are_saved_for_journals(evaluation, tmp_path):
@@ -321,7 +323,7 @@ def test_figures_of_several_panels_are_whole_and_no_taller_than_they_need(
     )
     # with the legend above the curves; ten regions; and five connectomes
     heights = {"classes": 80, "regions": 110, "connectome_gain": 60}
-    figures = draw_report_figures(evaluation, load_atlas("desikan82"), heights.keys())
+    figures = draw_figure_by_name(evaluation, load_atlas("desikan82"), heights.keys())
     for name, tallest in heights.items():
         assert figures[name].get_figheight() * 25.4 < tallest
         check_letters(figures[name])
@@ -356,4 +358,4 @@ def test_a_figure_of_a_report_must_be_of_its_own_kind(evaluation, monkeypatch):
     own = page.ReportFigure("own", draw=plot_own, is_drawn=lambda _: True)
     monkeypatch.setitem(page.FIGURES, "own", own)
     with pytest.raises(TypeError, match="plot_own must draw on axes of prepare_axes"):
-        draw_report_figures(evaluation, None, {"own"})
+        draw_figure_by_name(evaluation, None, {"own"})

@@ -12,7 +12,7 @@ import pytest
 from brainlsap import report
 from brainlsap.atlas import Atlas, load_atlas
 from brainlsap.evaluation import rank_regions
-from brainlsap.evaluation.leakage import Check
+from brainlsap.evaluation.leakage import CheckKey
 from brainlsap.evaluation.models import NESTED_RIDGES
 from brainlsap.exceptions import ParameterError
 from brainlsap.report import page, regions
@@ -64,32 +64,35 @@ def colors_of(axes):
 
 
 def test_regions_are_selected_by_corrected_p_and_then_by_effect(tested):
-    assert list(regions.select_top_region_tests(tested, 3)["region"]) == [
+    assert list(regions.select_top_region_test_table(tested, 3)["region"]) == [
         PEAK,
         "Left-Amygdala",
         "ctx-rh-cuneus",
     ]
     table = tested.region_tests.assign(p_contrast=[0.01, 1, 1, 1, 1, 1, 1])
     peak = replace(tested, region_tests=table)
-    assert list(regions.select_top_region_tests(peak, 1)["region"]) == [PEAK, NAMES[0]]
-    assert set(regions.significant_regions(tested, "effect")) == DIFFERING
-    assert regions.significant_regions(tested, "contrast") == [PEAK]
-    assert set(regions.marked_regions(tested)) == DIFFERING
+    assert list(regions.select_top_region_test_table(peak, 1)["region"]) == [
+        PEAK,
+        NAMES[0],
+    ]
+    assert set(regions.list_significant_regions(tested, "effect")) == DIFFERING
+    assert regions.list_significant_regions(tested, "contrast") == [PEAK]
+    assert set(regions.list_marked_regions(tested)) == DIFFERING
     few = with_permutations(tested, 98)
-    assert regions.significant_regions(few, "effect") == []
-    assert regions.marked_regions(few) == []
-    assert regions.select_top_region_tests(few, 1)["region"].tolist() == [PEAK]
+    assert regions.list_significant_regions(few, "effect") == []
+    assert regions.list_marked_regions(few) == []
+    assert regions.select_top_region_test_table(few, 1)["region"].tolist() == [PEAK]
 
 
 def test_both_sides_of_a_structure_are_one_name():
     names = ["left amygdala", "right putamen", "right amygdala"]
-    text = regions.name_regions(names, None)
+    text = regions.region_names_text(names, None)
     assert text == "left and right amygdala, and right putamen"
     # Every region of a list that a sentence can hold is named.
     many = [f"region {k}" for k in range(13)]
-    assert "region 11" in regions.name_regions(many[:12], None)
-    assert regions.name_regions(many, None).endswith("region 5 and 7 others")
-    assert regions.name_regions(names, None, 2) == (
+    assert "region 11" in regions.region_names_text(many[:12], None)
+    assert regions.region_names_text(many, None).endswith("region 5 and 7 others")
+    assert regions.region_names_text(names, None, 2) == (
         "left amygdala, right putamen and 1 other"
     )
 
@@ -109,7 +112,7 @@ def test_the_table_has_three_questions_side_by_side(tested):
     )
     # The contrast has the direction of the effect.
     assert first["contrast [95%, uncorrected]"] == "-0.25 [-0.30, -0.20]"
-    row = regions.select_top_region_tests(tested, 2).iloc[0]
+    row = regions.select_top_region_test_table(tested, 2).iloc[0]
     assert row["effect"] * row["contrast"] > 0
     # Eta has none.
     unordered = tested.region_tests.assign(F=1.0)
@@ -197,8 +200,8 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
     even_scales = tested.scales.assign(scale=1 + tested.scales["scale"] / 200)
     even = replace(tested, scales=even_scales)
     even = replace(even, ranking=rank_regions(even))
-    assert regions.models_of_varied_scales(even) == []
-    *_, scale = regions.answer_region_questions(even, ATLAS)
+    assert regions.list_models_of_varied_scales(even) == []
+    *_, scale = regions.list_region_answers(even, ATLAS)
     assert scale.claim == ""
     assert not any(name in scale.answer for name in ("hippocampus", "amygdala"))
     assert "shows no map of scales" in scale.answer
@@ -216,17 +219,17 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
         text = regions.replicability_text(replace(study, replicability=low))
         assert ("differently by scale (below 0.5)" in text) == has_scale
     names = [
-        regions.answer_region_questions(replace(tested, replicability=x), ATLAS)[-1]
+        regions.list_region_answers(replace(tested, replicability=x), ATLAS)[-1]
         for x in (halves, low)
     ]
     assert ["has the smallest scale" in name.answer for name in names] == [True, False]
-    draw_figures = page.draw_report_figures
+    draw_figures = page.draw_figure_by_name
 
     def draw_maps(evaluation, atlas, figure_names):
         map_names = {name for name in figure_names if page.FIGURES[name].needs_atlas}
         return draw_figures(evaluation, atlas, map_names)
 
-    monkeypatch.setattr(page, "draw_report_figures", draw_maps)
+    monkeypatch.setattr(page, "draw_figure_by_name", draw_maps)
     page_path = report.write_report(even, tmp_path / "out", atlas=NAMES_ALONE)
     written = {path.stem for path in page_path.parent.rglob("*.*")}
     of_scales = {"scales", "agreement", "confounds", "common_regions"}
@@ -236,7 +239,7 @@ def test_regions_are_neither_named_nor_drawn_by_scales_that_hardly_differ(
 
 
 def test_scales_of_a_network_without_weight_are_left_out(tested):
-    model = regions.models_of_varied_scales(tested)[0]
+    model = regions.list_models_of_varied_scales(tested)[0]
     is_model = tested.fits["model"] == model
     for weights, is_shown in (([0, 0.5, 0], True), ([0, 0, 0], False)):
         reports = [
@@ -246,12 +249,12 @@ def test_scales_of_a_network_without_weight_are_left_out(tested):
         fits = tested.fits.copy()
         fits.loc[is_model, "report"] = reports
         study = replace(tested, fits=fits)
-        assert (model in regions.models_of_varied_scales(study)) == is_shown
+        assert (model in regions.list_models_of_varied_scales(study)) == is_shown
 
 
 def test_scales_of_all_models_share_one_range_of_colors(tested):
     tested = replace(tested, ranking=rank_regions(tested))
-    drawn = page.draw_report_figures(tested, ATLAS, {"effects", "brain", "regions"})
+    drawn = page.draw_figure_by_name(tested, ATLAS, {"effects", "brain", "regions"})
     assert set(drawn) == {"effects", "brain", "regions"}
     bars = [ax for ax in drawn["brain"].axes if ax.get_label() == "colour bar"]
     assert len(bars) == 1
@@ -272,27 +275,27 @@ def test_effect_and_contrast_are_drawn_filled_where_they_are_significant(tested)
 
 
 def test_three_questions_are_answered_with_number_interval_and_p(tested):
-    effect, contrast, scale = regions.answer_region_questions(tested, ATLAS)
+    effect, contrast, scale = regions.list_region_answers(tested, ATLAS)
     assert "in 3 of 7 regions" in effect.answer
     assert "right hippocampus: correlation" in effect.answer
     assert "-0.50 [-0.55, -0.45], p ≤ 0.010" in effect.answer
     assert "in 1 region: right hippocampus" in contrast.answer
     assert "p = 0.020" in contrast.answer
     assert "p =" not in scale.answer
-    few = regions.answer_region_questions(with_permutations(tested, 20), ATLAS)
+    few = regions.list_region_answers(with_permutations(tested, 20), ATLAS)
     assert "p =" not in few[0].answer + few[1].answer
     table = tested.region_tests.assign(p_effect=0.2, p_contrast=0.3)
-    null = regions.answer_region_questions(replace(tested, region_tests=table), ATLAS)
+    null = regions.list_region_answers(replace(tested, region_tests=table), ATLAS)
     assert not any(one.answer.startswith("Yes") for one in null[:2])
     # Scales of a study without a region that differs give nothing to write.
     assert scale.claim
     assert null[2].claim == ""
-    assert len(regions.answer_region_questions(replace(tested, region_tests=None))) == 1
+    assert len(regions.list_region_answers(replace(tested, region_tests=None))) == 1
 
 
 def test_nothing_may_be_written_of_regions_where_scans_are_duplicates(tested):
-    audit = pd.DataFrame({"check": [Check.DUPLICATE_SCANS], "severity": ["error"]})
-    answers = regions.answer_region_questions(replace(tested, audit=audit), ATLAS)
+    audit = pd.DataFrame({"check": [CheckKey.DUPLICATE_SCANS], "severity": ["error"]})
+    answers = regions.list_region_answers(replace(tested, audit=audit), ATLAS)
     assert {answer.claim for answer in answers} == {regions.NO_CLAIM}
     assert all("not valid" in answer.answer for answer in answers)
 
@@ -304,7 +307,7 @@ def test_scales_of_few_folds_are_not_those_of_the_study(tested, n_without, has_c
     is_main = fits["model"] == "LSAP-C"
     fits.loc[is_main, "settings"] = '{"scales": "auto"}'
     fits.loc[is_main, "report"] = [f'{{"chosen": "{choice}"}}' for choice in choices]
-    *_, scale = regions.answer_region_questions(replace(tested, fits=fits), ATLAS)
+    *_, scale = regions.list_region_answers(replace(tested, fits=fits), ATLAS)
     assert bool(scale.claim) == has_claim
     assert (f"in {n_without} of 3 folds" in scale.answer) == (n_without > 0)
     assert scale.warning == ""
@@ -318,10 +321,10 @@ def test_scales_of_a_ridge_that_was_never_chosen_have_a_warning(tested):
     for choice, is_warned in (("none", True), ("regions", False)):
         fits.loc[is_ridge, "report"] = f'{{"chosen": "{choice}"}}'
         study = replace(tested, fits=fits, ranking=ranking)
-        assert bool(regions.scale_warning(study)) == is_warned
+        assert bool(regions.scale_warning_text(study)) == is_warned
         if is_warned:
             assert not regions.is_ranked_by_varied_scales(study)
-            *_, scale = regions.answer_region_questions(study, ATLAS)
+            *_, scale = regions.list_region_answers(study, ATLAS)
             assert "names no region by its scale" in scale.warning
             assert "region_" not in scale.answer
 
@@ -341,12 +344,12 @@ def test_posterior_bounds_at_the_limit_are_said_to_be_the_limit(
 
 
 def test_a_difference_is_called_neither_specific_nor_important(tested):
-    effect, *_ = regions.answer_region_questions(tested, ATLAS)
+    effect, *_ = regions.list_region_answers(tested, ATLAS)
     assert f"specific to {tested.cohort.classes[-1]}" in effect.caution
     assert "no other disease" in effect.caution
     assert "does not measure how important" in effect.caution
     sexes = replace(tested, cohort=replace(tested.cohort, label_name="sex"))
-    effect, *_ = regions.answer_region_questions(sexes, ATLAS)
+    effect, *_ = regions.list_region_answers(sexes, ATLAS)
     assert "disease" not in effect.caution
     assert "does not measure how important" in effect.caution
 
@@ -400,11 +403,11 @@ def test_the_section_on_regions_has_its_tables_and_files(tested, tmp_path, monke
             for key in figure_names & {"brain", "effects"}
         }
 
-    monkeypatch.setattr(page, "draw_report_figures", draw_maps)
+    monkeypatch.setattr(page, "draw_figure_by_name", draw_maps)
     evaluation = replace(tested, ranking=rank_regions(tested))
     page_path = report.write_report(evaluation, tmp_path / "out", atlas=NAMES_ALONE)
     text = page_path.read_text("utf-8")
-    for answer in regions.answer_region_questions(evaluation, ATLAS):
+    for answer in regions.list_region_answers(evaluation, ATLAS):
         assert html.escape(answer.caution) in text
     folder = page_path.parent / "tables"
     assert_heads_match_cells(text)
@@ -424,14 +427,14 @@ def test_every_feature_has_a_map_and_classes_without_order_have_eta(tested):
     cohort = replace(tested.cohort, feature_names=("thickness", "fdg 2"))
     evaluation = replace(tested, cohort=cohort, region_tests=both)
     drawn = {"effects": page.FIGURES["effects"].draw(evaluation, NAMES_ALONE)}
-    drawn |= page._plot_further_effects(evaluation, NAMES_ALONE)
+    drawn |= page._plot_effects_figure_by_name(evaluation, NAMES_ALONE)
     rings = {
         name: [max(ax.collections[-1].get_linewidths()) > 1 for ax in figure.axes]
         for name, figure in drawn.items()
     }
     assert rings == {"effects": [False, True], "effects_fdg-2": [False, False]}
-    assert regions.significant_regions(evaluation, "effect", "fdg 2") == []
-    effect, *_ = regions.answer_region_questions(evaluation, ATLAS)
+    assert regions.list_significant_regions(evaluation, "effect", "fdg 2") == []
+    effect, *_ = regions.list_region_answers(evaluation, ATLAS)
     assert "(cortical thickness): eta" in effect.answer
     assert "corrected for 14 tests" in effect.answer
     table = report.region_tests_table(evaluation, ATLAS, 14)

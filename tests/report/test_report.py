@@ -26,7 +26,7 @@ from brainlsap.files import lock_folder
 from brainlsap.findings import Finding
 from brainlsap.report import (
     check_results_folder,
-    methods_text,
+    list_methods_paragraphs,
     page,
     plots,
     read_results,
@@ -44,7 +44,7 @@ from brainlsap.report.checklist import (
 )
 from brainlsap.report.conclusions import sample_text
 from brainlsap.report.methods import scale_changes_text
-from brainlsap.report.page import make_withholder
+from brainlsap.report.page import make_withholding_function
 from brainlsap.report.paper_tables import PAPER_TEXTS, UNSHOWN_TABLES, table_file_path
 from brainlsap.report.report import figure_paths, table_paths
 from tests.conftest import draw_scores_alone, files_named_on_page
@@ -484,17 +484,17 @@ def draw_one_figure(monkeypatch, name, draw_figure):
             return {}
         return {name: draw_figure(evaluation, atlas)}
 
-    monkeypatch.setattr(page, "draw_report_figures", draw)
+    monkeypatch.setattr(page, "draw_figure_by_name", draw)
 
 
 def draw_figures_of(monkeypatch, figure_names):
     """Let reports draw these figures alone."""
-    draw_figures = page.draw_report_figures
+    draw_figures = page.draw_figure_by_name
 
     def draw(evaluation, atlas, names=frozenset(page.FIGURES)):
         return draw_figures(evaluation, atlas, names & figure_names)
 
-    monkeypatch.setattr(page, "draw_report_figures", draw)
+    monkeypatch.setattr(page, "draw_figure_by_name", draw)
 
 
 def test_own_regions_are_drawn_where_they_lie(evaluation, tmp_path, monkeypatch):
@@ -563,7 +563,7 @@ def test_units_and_scales_stand_at_the_top(odd_results):
 
 def test_short_names_are_withheld_behind_a_word():
     table = pd.DataFrame({"scan": ["1", "b"], "participant": ["0001", "b"]})
-    withhold = make_withholder(table)
+    withhold = make_withholding_function(table)
     assert withhold("sub-1, subject b: 0.0001 of 1 at 2021-03-04, /home/x y") == (
         "[name withheld], [name withheld]: 0.0001 of 1 at [day withheld], "
         "[path withheld]"
@@ -582,7 +582,7 @@ def test_a_quality_table_must_have_every_scan(make_evaluation, tmp_path):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_paths_in_text_are_withheld_to_their_end(path):
-    clean = make_withholder(pd.DataFrame({"scan": ["a"]}))
+    clean = make_withholding_function(pd.DataFrame({"scan": ["a"]}))
     assert clean(f"odd: {path}") == "odd: [path withheld]"
     assert clean(f"'{path}' is odd") == "'[path withheld]' is odd"
 
@@ -603,13 +603,13 @@ def test_paths_in_settings_are_withheld_by_field(odd_results):
 
 
 def test_words_of_tables_are_no_paths():
-    from brainlsap.report.privacy import withhold_paths
+    from brainlsap.report.privacy import withhold_paths_in_settings
 
     known = {"classes": ["MCI/AD", "CN"], "connectome": "none", "atlas": "desikan82"}
     known |= {"merged_classes": {"a/b": ["a", "b"]}, "reference": "Brain-Stem"}
     known |= {"n_repeats": 3, "frames": (0.0, 1.5), "scans": "all"}
-    assert withhold_paths(known) == known | {"frames": [0.0, 1.5]}
-    clean = make_withholder(pd.DataFrame({"scan": ["anna1"]}))
+    assert withhold_paths_in_settings(known) == known | {"frames": [0.0, 1.5]}
+    clean = make_withholding_function(pd.DataFrame({"scan": ["anna1"]}))
     for text in (
         "1/2 of m/s, and/or 0.5, ~5/6",
         "see https://brainlsap.org/x",
@@ -628,13 +628,13 @@ def test_words_of_tables_are_no_paths():
     ],
 )
 def test_days_are_withheld_in_every_form(day):
-    clean = make_withholder(pd.DataFrame({"scan": ["a"]}))
+    clean = make_withholding_function(pd.DataFrame({"scan": ["a"]}))
     assert clean(f"scanned {day}, 3 of 12") == "scanned [day withheld], 3 of 12"
 
 
 def test_names_go_with_what_is_appended_to_them():
     table = pd.DataFrame({"participant": ["Berta1", "Anna", "20745", "René_2"]})
-    clean = make_withholder(table)
+    clean = make_withholding_function(table)
     for name in (
         "Berta1b",
         "berta1_V2",
@@ -679,7 +679,7 @@ def test_the_flow_of_people_is_shared_by_count_and_private_by_id(
     assert "2 participants, 3 scans" in left_out_text
     assert all(f"{fate} 1" in left_out_text for fate in ("no image", "fault"))
     n_listed = evaluation.cohort.n_participants + 2
-    methods = " ".join(methods_text(evaluation))
+    methods = " ".join(list_methods_paragraphs(evaluation))
     assert f"{n_listed} listed participants" in methods
     assert "listed participants: no image 1; fault 1." in methods
     for path in page.parent.rglob("*.*"):

@@ -120,7 +120,9 @@ def test_a_model_that_failed_has_no_score(make_evaluation):
     assert n_folds_by_model.pop("Exact") == 2  # those that have the score
     assert set(n_folds_by_model.values()) == {3}
     assert fits.loc["Exact", "epoch kept"] == "11"  # the epoch 10 from 0
-    assert "no score" in " ".join(report.headline(make_evaluation(failed=["LSAP-C"])))
+    assert "no score" in " ".join(
+        report.list_headline_lines(make_evaluation(failed=["LSAP-C"]))
+    )
 
 
 @pytest.mark.parametrize("skill", [0.9, -0.4])
@@ -175,7 +177,7 @@ def test_models_are_grouped_so_that_none_loses_to_itself(make_evaluation):
 def test_folds_that_share_people_are_marked(evaluation):
     shared = replace(evaluation, settings=evaluation.settings | {"people_shared": True})
     assert "new people" in report.score_table(shared)["folds"][0]
-    assert "do not apply to new participants" in report.headline(shared)[-1]
+    assert "do not apply to new participants" in report.list_headline_lines(shared)[-1]
 
 
 def test_audit_says_who_by_name_or_by_code(evaluation):
@@ -233,7 +235,9 @@ def test_regions_by_name(make_evaluation):
 
 
 def test_directions_have_means_and_cohens_d(evaluation):
-    differences = report.class_differences(evaluation).set_index(["region", "class"])
+    differences = report.class_difference_table(evaluation).set_index(
+        ["region", "class"]
+    )
     shown = differences.loc[("region_0", "AD")]
     class_features = evaluation.cohort.class_features.set_index(["region", "class"])
     (n, mean, sd), (m, mean_0, sd_0) = (
@@ -352,7 +356,7 @@ def test_two_tables_give_one_difference_one_verdict(make_evaluation):
             "adds": "averaging",
         }
     )
-    weaker = tables._weaken_step_verdicts(study, steps)
+    weaker = tables._weaken_verdicts_in_step_table(study, steps)
     p_of_scores = comparisons.loc[NESTED_RIDGES[1], "p_holm"]
     assert p_of_scores > 0.05
     assert weaker["p_holm"].tolist() == [0.01, p_of_scores]
