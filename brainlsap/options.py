@@ -1229,17 +1229,6 @@ OPTIONS: tuple[Option, ...] = (
         commands=("run", "fit", "nodes"),
     ),
     Option(
-        "kernel",
-        "--kernel",
-        TEXT,
-        "method that computes the heat kernel: 'chebyshev' (default), 'hermite', "
-        "'laguerre' or 'exact'",
-        "NAME",
-        recipient="model",
-        group="model",
-        commands=("fit",),
-    ),
-    Option(
         "class_prior",
         "--class-prior",
         CLASS_SHARES,
@@ -1271,6 +1260,7 @@ OPTIONS: tuple[Option, ...] = (
         recipient="model",
         group="model",
     ),
+    Option("kernel", "", TEXT, recipient="model", group="model"),
     Option(
         "scale_mode",
         "",

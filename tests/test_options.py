@@ -22,7 +22,7 @@ from brainlsap.data.measures import PET_FEATURES, SUBCORTEX
 from brainlsap.data.reading_options import DEFAULT_OPTIONS, ReadingOptions
 from brainlsap.data.region_tables import REFERENCES
 from brainlsap.data.tables import TABLE_SUFFIXES
-from brainlsap.evaluation import chance_p, region_tests
+from brainlsap.evaluation import chance_p, make_models, region_tests
 from brainlsap.evaluation.models import MODELS
 from brainlsap.evaluation.ranking import region_importance
 from brainlsap.evaluation.scores import SCORES
@@ -178,6 +178,16 @@ def test_every_option_of_a_command_is_passed_to_a_function(function):
     assert names <= parameter_names
 
 
+@pytest.mark.parametrize("command", ["run", "fit"])
+def test_every_model_option_of_a_command_is_accepted_by_make_models(command):
+    defaults = brainlsap.LSAPClassifier().get_params()
+    for option in options_of(command):
+        if option.recipient == "model":
+            value = {option.name: defaults[option.name]}
+            (made,) = make_models("LSAP-C", **value)
+            assert made == "LSAP-C"
+
+
 @pytest.mark.parametrize(
     ("kind", "setting", "text", "value"),
     [
@@ -300,7 +310,6 @@ NAMED_IN = {
         EXPANSIONS,
         {
             "LSAPClassifier": brainlsap.LSAPClassifier.__doc__,
-            "the help of --kernel": help_of("kernel"),
             "docs/mathematics.rst": docs_text("mathematics").lower(),
             "docs/glossary.rst": docs_text("glossary").lower(),
         },
