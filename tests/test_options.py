@@ -181,7 +181,7 @@ def test_every_option_of_a_command_is_passed_to_a_function(function):
 @pytest.mark.parametrize("command", ["run", "fit"])
 def test_every_model_option_of_a_command_is_accepted_by_make_models(command):
     defaults = brainlsap.LSAPClassifier().get_params()
-    for option in options_of(command):
+    for option in list_command_options(command):
         if option.recipient == "model":
             value = {option.name: defaults[option.name]}
             (made,) = make_models("LSAP-C", **value)
