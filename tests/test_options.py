@@ -126,6 +126,24 @@ def test_every_option_of_the_reader_is_passed_on_and_read(monkeypatch):
     assert set(names) - names_read == set()
 
 
+def test_every_option_of_a_study_is_used_and_not_only_recorded():
+    (function,) = ast.parse(inspect.getsource(brainlsap.run_study)).body
+    (record,) = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and is_named(node.targets[0], "analysis_options")
+    ]
+    recorded = {id(node) for node in ast.walk(record)}
+    names_used = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and id(node) not in recorded
+    }
+    unused = parameters(brainlsap.run_study) - names_used
+    assert not unused, f"pass {unused} on in run_study, beside analysis_options"
+
+
 def test_choices_are_those_that_the_functions_accept():
     choices = {option.name: option.choices for option in CONFIGURABLE}
     assert choices["negative"] == NEGATIVE
