@@ -98,7 +98,7 @@ COMPARED_CONNECTOMES = ("original", *RANDOM_CONNECTOMES)
 NONE_SHOWN, POSSIBLY, NOT_TESTED = "NONE SHOWN", "POSSIBLY", "NOT TESTED"
 SAME = "SAME"
 WARNING, NO_WARNING, NOT_USED = "WARNING", "NO WARNING", "NOT USED"
-NOTHING_TO_EXPLAIN, NOT_EXPLAINED = "NOTHING TO EXPLAIN", "NOT EXPLAINED"
+NOTHING_TO_EXPLAIN, NOT_ALL = "NOTHING TO EXPLAIN", "NOT ALL"
 TOO_FEW_TO_TELL = "TOO FEW TO TELL"
 NO_GAIN, TOO_SMALL, LOSS, UNCLEAR = "NO GAIN", "TOO SMALL", "LOSS", "UNCLEAR"
 """Verdicts that fit questions for regions or risks; their answer is "NOT SHOWN"."""
@@ -112,6 +112,8 @@ _GAIN_CRITERION = (
     "rewired connectomes are above 0."
 )
 """Requirements of a "YES" for the gains of the study's connectome."""
+SHUFFLED_EDGES = "shuffled edges"
+"""The control whose connections are moved to other pairs of regions."""
 N_COVARIATES = 3
 """Largest number of covariates that are named, apart from those with a warning."""
 MAX_CALIBRATION_ERROR = 0.1
@@ -260,6 +262,8 @@ def draw_conclusions(evaluation: Evaluation) -> StudyConclusions:
     leak_text = _leak_text(evaluation)
     original_chance_conclusion = judge_gain_over_chance(evaluation)
     chance_conclusion = _withdraw_conclusion(original_chance_conclusion, leak_text)
+    if leak_text:  # no number for the abstract, whatever the answer
+        chance_conclusion = replace(chance_conclusion, reason="")
     simple_model_conclusions = _withdraw_partial_conclusions(
         judge_each_simple_model(evaluation), leak_text
     )
@@ -1114,8 +1118,9 @@ def judge_gain_over_chance(evaluation: Evaluation) -> Conclusion:
     answer_sentence = (
         f"balanced accuracy {estimate:.3f} (95%: {lower_bound:.3f} to "
         f"{upper_bound:.3f}), chance {chance_score:.3f}, one-sided "
-        f"{p_phrase(p_value)}."
+        f"{p_phrase(p_value)}"
     )
+    answer_sentence += "." if verdict == YES else ": not shown to be above chance."
     answer_sentence += tables.frequent_prediction_text(evaluation, main_model_name)
     if verdict == NOT_SHOWN and p_value < ALPHA:
         answer_sentence += (
@@ -1139,9 +1144,7 @@ def judge_gain_over_chance(evaluation: Evaluation) -> Conclusion:
         lower_bound,
         upper_bound,
         p_value,
-        reason="Score for the abstract:"
-        if verdict == YES
-        else "No score above chance was shown:",
+        reason="Score for the abstract:",
     )
 
 
@@ -1152,8 +1155,8 @@ def judge_covariates(
 ) -> Conclusion:
     """Answer whether age, sex, site or other covariates alone explain the score.
 
-    The answer is always "NOT SHOWN"; its label is the verdict. "NOT EXPLAINED", or "NOT
-    BY" with the compared covariates if others are known: brain data improve the
+    The answer is always "NOT SHOWN"; its label is the verdict. "NOT ALL", with the
+    names of the compared covariates if others are known: brain data improve the
     prediction from covariates (`added_value_conclusion`), and the covariates include
     all columns of which the audit warns. "POSSIBLY": the audit warns of a column that
     they do not include, or brain data were not shown to improve the prediction. Without
@@ -1265,13 +1268,13 @@ def _not_explained_verdict(evaluation: Evaluation) -> str:
     """
     uncompared_covariates = _list_uncompared_covariates(evaluation)
     if not uncompared_covariates:
-        return NOT_EXPLAINED
+        return NOT_ALL
     modelled_covariate_names = evaluation.settings["covariates"]
     names_text = ", ".join(modelled_covariate_names)
     if len(modelled_covariate_names) > N_COVARIATES:
         names_text = "THOSE COMPARED"
     uncompared_text = ", ".join(uncompared_covariates)
-    return f"{names_text}: {NO}; {uncompared_text}: {NOT_TESTED}".upper()
+    return f"{names_text}: {NOT_ALL}; {uncompared_text}: {NOT_TESTED}".upper()
 
 
 def _list_uncompared_covariates(evaluation: Evaluation) -> list[str]:
@@ -1640,8 +1643,8 @@ def _constant_probabilities_text(evaluation: Evaluation) -> str:
     return (
         f"{class_counts.index[0]} is the most probable class in {class_counts.iloc[0]} "
         f"of {count_text(n_predictions, unit_noun)}, so the probabilities do not "
-        "separate the classes."
-    )
+        f"separate the classes. {less_probable_predictions_text(evaluation)}"
+    ).strip()
 
 
 def less_probable_predictions_text(evaluation: Evaluation) -> str:
@@ -1664,7 +1667,8 @@ def less_probable_predictions_text(evaluation: Evaluation) -> str:
     unit_noun = _prediction_noun(evaluation, n_predictions)
     return (
         f"In {n_less_probable} of {count_text(n_predictions, unit_noun)}, the "
-        "predicted class is not the most probable class."
+        "predicted class is not the most probable class, because predictions give "
+        "small classes more weight."
     )
 
 
@@ -1865,7 +1869,8 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
 
     "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than random
     connectomes add. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if the intervals
-    exclude a gain that counts, and "UNCLEAR" if they do not. A better score than that
+    exclude a gain that counts over every kind of random connectomes, and "UNCLEAR" if
+    they do not. A better score than that
     of a ridge regression without the connectome is not enough, because averages over
     random connectomes gain as well; a worse one means "NO" or, beside such a gain, "NOT
     SHOWN".
@@ -1897,7 +1902,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
         ]
         if network_gain_verdict.answer == "yes":
             verdict = YES
-        elif network_gain_verdict.answer == "unclear":
+        elif network_gain_verdict.answer == "unclear" or UNCLEAR in {
+            conclusion.verdict for conclusion in partial_conclusions[1:]
+        }:
             label = UNCLEAR
         else:
             label = NO_GAIN if interval_low <= 0 else TOO_SMALL
@@ -1956,14 +1963,14 @@ def _gain_verdict_and_basis(
     verdict_texts = [
         f"{partial_conclusion.verdict} against {reference_name}"
         for reference_name, partial_conclusion in zip(
-            ("no connectome", *(f"{name} connectomes" for name in RANDOM_CONNECTOMES)),
+            ("no connectome", *RANDOM_CONNECTOMES),
             partial_conclusions,
             strict=True,
         )
     ]
     verdict_sentence = (
-        "Verdicts on the gain of the study's connectome (one common scale for all "
-        f"regions; 90% intervals): {join_with_and(verdict_texts)}."
+        "Gain of the study's connectome with one common scale for all regions (90% "
+        f"intervals): {join_with_and(verdict_texts)} connectomes."
     )
     if gain_answer == "unclear":
         return (
@@ -2003,12 +2010,28 @@ def _untested_scales_sentence(evaluation: Evaluation, ridge_name: str) -> str:
     if n_region_folds:
         return (
             f"{ridge_name} has a scale for each region in {n_region_folds} of "
-            f"{folds_text}. The test of the connectome did not use a scale for each "
-            "region."
+            f"{folds_text}, which this test does not use. "
+            f"{_shuffled_edges_sentence(evaluation)}"
         )
     if ridge_kinds.count("none") == len(ridge_kinds) > 0:
         return f"{ridge_name} used no connectome in any of {folds_text}."
     return ""
+
+
+def _shuffled_edges_sentence(evaluation: Evaluation) -> str:
+    """Return the score with connections moved at random, if it was computed."""
+    if SHUFFLED_EDGES not in evaluation.models:
+        return f"The control “{SHUFFLED_EDGES}” uses such scales; it was not run."
+    comparison_row = (
+        tables.person_comparison_table(evaluation, evaluation.models[0])
+        .set_index("model")
+        .loc[SHUFFLED_EDGES]
+    )
+    return (
+        f"Against the control “{SHUFFLED_EDGES}”, which uses such scales with a random "
+        "connectome, the difference in balanced accuracy is "
+        f"{_difference_text(comparison_row)} (95%; {_holm_phrase(comparison_row)})."
+    )
 
 
 def _connectome_score_gain_sentence(
@@ -2421,6 +2444,21 @@ def _withdraw_partial_conclusions(
     )
 
 
+def _averaging_text(evaluation: Evaluation) -> str:
+    """Return that features are averaged, "" if no prediction uses the connectome."""
+    main_model_name, baseline_name = evaluation.models[0], NESTED_RIDGES[0]
+    is_known_without = (
+        baseline_name in evaluation.models
+        and evaluation.have_same_predictions(main_model_name, baseline_name)
+    )
+    is_averaged = (
+        find_method_key(evaluation) in CONNECTOME_METHODS
+        and has_connectome(evaluation)
+        and not is_known_without
+    )
+    return ", averaged along the connectome," if is_averaged else ""
+
+
 def _write_quote(
     evaluation: Evaluation, study_conclusions: StudyConclusions, leak_text: str
 ) -> str:
@@ -2432,6 +2470,7 @@ def _write_quote(
     task_text = (
         f"{people_text} ({count_text(cohort.n_scans, 'scan')}; {len(cohort.classes)} "
         f"classes of {cohort.label_name}) by their {tables.feature_text(cohort)}"
+        f"{_averaging_text(evaluation)}"
     )
     quote_sentences = []
     if np.isfinite(chance_conclusion.estimate):

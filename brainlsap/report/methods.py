@@ -79,8 +79,8 @@ NETWORK_PHRASES = {
         "mean than random connectomes do"
     ),
     "no": (
-        "No gain over random connectomes that would count was found in the information "
-        "that the connectome adds to the regions' own values and their mean"
+        "At least one kind of random connectomes adds about as much information to the "
+        "regions' own values and their mean as the connectome of the study, or more"
     ),
     "unclear": (
         "It is unclear whether the connectome adds more information to the regions' "

@@ -17,12 +17,13 @@ from brainlsap.report.conclusions import (
     NO_GAIN,
     NO_WARNING,
     NONE_SHOWN,
-    NOT_EXPLAINED,
+    NOT_ALL,
     NOT_SHOWN,
     NOT_TESTED,
     NOT_USED,
     NOTHING_TO_EXPLAIN,
     POSSIBLY,
+    SHUFFLED_EDGES,
     TOO_SMALL,
     UNCLEAR,
     YES,
@@ -254,6 +255,15 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         # A random connectome is subtracted; its own gain is in the figure.
         assert answer.partial_conclusions[1].estimate == pytest.approx(lead)
         assert answer.partial_conclusions[1].sentence.startswith(f"{lead:+z.1f}")
+    # Where one kind of random connectomes is unclear, so is the answer.
+    mixed = draw_gain_table(0, 1)
+    mixed.loc[mixed["connectome"] == "relabelled", "evidence_lead_high"] = 4.0
+    answer = judge_connectome(replace(gained, connectome_gain=mixed))
+    assert [part.verdict for part in answer.partial_conclusions[1:]] == [
+        UNCLEAR,
+        NO_GAIN,
+    ]
+    assert answer.verdict == UNCLEAR
     leaky = replace(gained, connectome_gain=draw_gain_table(8, 3), audit=leaky_audit)
     withdrawn = draw_conclusions(leaky).connectome
     assert {part.answer for part in withdrawn.partial_conclusions} == {NOT_SHOWN}
@@ -422,10 +432,13 @@ def test_the_number_for_the_abstract_is_withdrawn_with_the_score(
 ):
     study = make_study(skill=0.9, p_effect=1.0)
     assert draw_conclusions(study).chance.reason == "Score for the abstract:"
+    # A score at chance is a result, too; a score with a leak is none.
     at_chance = make_study(skill=0.0, p_effect=1.0)
-    assert "abstract" not in draw_conclusions(at_chance).chance.reason
-    leaky = replace(study, audit=make_evaluation().audit)
-    assert draw_conclusions(leaky).chance.reason == ""
+    chance = draw_conclusions(at_chance).chance
+    assert (chance.answer, chance.reason) == (NOT_SHOWN, "Score for the abstract:")
+    for with_score in (study, at_chance):
+        leaky = replace(with_score, audit=make_evaluation().audit)
+        assert draw_conclusions(leaky).chance.reason == ""
 
 
 @pytest.mark.usefixtures("without_subgroups")
@@ -467,7 +480,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
         severity="warning", covariate="SEX", balanced_accuracy=0.4, p_value=0.01
     )
     # Site is in the table but in no model, so the verdict does not speak of it.
-    not_explained = "AGE, SEX: NO; SITE: NOT TESTED"
+    not_explained = "AGE, SEX: NOT ALL; SITE: NOT TESTED"
     for covariate, verdict in (("SEX", not_explained), ("SITE", POSSIBLY)):
         warned = replace(beside, audit=audit.assign(covariate=covariate))
         expected = verdict if answer == YES else POSSIBLY
@@ -492,7 +505,7 @@ def test_what_the_brain_adds_to_covariates_is_asked_if_they_were_run(
     columns = ["AGE", "SEX", "SITE"]
     complete = replace(beside, settings=beside.settings | {"covariates": columns})
     covariates = judge_covariates(complete, chance, found.added_value)
-    assert covariates.verdict == (NOT_EXPLAINED if answer == YES else POSSIBLY)
+    assert covariates.verdict == (NOT_ALL if answer == YES else POSSIBLY)
     # The sentence of the methods agrees with the answer.
     confounding = conclusions.confounding_text(beside, found)
     assert ("AGE and SEX alone do not explain" in confounding) == (answer == YES)
@@ -683,3 +696,22 @@ def test_folds_of_a_hardly_trained_network_are_those_with_weight(
     monkeypatch.setattr(conclusions, "count_hardly_trained_folds", lambda *_: n_hardly)
     study = add_network(make_study(skill=0.9, p_effect=1.0), [0, 0.5, 0.5])
     assert judge_network(study).reason.endswith(words)
+
+
+def test_shuffled_edges_are_compared_where_they_were_run(make_study):
+    names = ("LSAP-C", "LSAP-R", SHUFFLED_EDGES)
+    study = make_study(skill=0.9, p_effect=1.0, models=names)
+    is_ridge = study.fits["model"] == "LSAP-R"
+    report = json.dumps({"settings": {"scales": "auto"}, "chosen": "regions"})
+    fits = study.fits.assign(report=study.fits["report"].mask(is_ridge, report))
+    judged = replace(study, fits=fits, connectome_gain=draw_gain_table(0, 1))
+    compared = judge_connectome(judged).sentence
+    row = tables.person_comparison_table(judged, "LSAP-C").set_index("model")
+    assert f"{row.loc[SHUFFLED_EDGES, 'difference']:+.3f}" in compared
+    others = judged.predictions["model"] != SHUFFLED_EDGES
+    without = replace(
+        judged,
+        predictions=judged.predictions[others],
+        fits=judged.fits[judged.fits["model"] != SHUFFLED_EDGES],
+    )
+    assert "not run" in judge_connectome(without).sentence
