@@ -97,6 +97,32 @@ def test_a_variant_predicts_a_scan_alone_as_among_others(name):
     np.testing.assert_allclose(alone, together[:3], atol=1e-6)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_fits_a_few_scans(name):
+    """Training sets of 8 scans, as small groups and learning curves have them."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["CN", "AD"], 8)
+    features = rng.normal(size=(16, 6, 1))
+    features[:, 2, 0] += 3 * (y == "AD")
+    edges = rng.gamma(1.0, 5.0, (16, 6, 6))
+    cohort = Cohort.from_arrays(
+        edges + edges.transpose(0, 2, 1),
+        features,
+        y,
+        atlas=[f"area{k}_{side}" for k in range(3) for side in "LR"],
+        covariates={"age": rng.normal(70, 5, 16), "sex": ["F", "M"] * 8},
+    )
+    models = make_models([name], n_epochs=30, n_starts=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few epochs and people
+        evaluation = cross_validate(models, cohort, 2, baselines=False)
+    assert evaluation.fits["failed"].tolist() == ["", ""]
+    predictions = evaluation.predictions
+    assert set(predictions["predicted"]) <= {"AD", "CN"}
+    if hasattr(models[name][0], "predict_proba"):
+        assert np.isfinite(predictions[["p_CN", "p_AD"]]).all(axis=None)
+
+
 class MeanOfOthers(nn.Module):
     """A toy layer: every region gets the weighted sum over its neighbours."""
 
