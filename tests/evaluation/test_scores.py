@@ -354,6 +354,26 @@ def test_a_proportion_is_a_share_of_all_people(name):
 
 
 @pytest.mark.parametrize("name", SCORES)
+def test_a_class_that_does_not_occur_does_not_count(name):
+    score = SCORES[name]
+    formula = score.of_counts or score.of_certain_counts
+    if formula is not None:
+        counts = np.random.default_rng(0).integers(1, 9, (3, 4, 4)).astype(float)
+        with_absent_class = np.pad(counts, ((0, 0), (0, 1), (0, 1)))
+        np.testing.assert_allclose(formula(with_absent_class), formula(counts))
+    rows = draw_predictions(n_classes=4)
+    with_absent_class = rows._replace(
+        class_probabilities=np.pad(rows.class_probabilities, ((0, 0), (0, 1))),
+        ranking_scores=np.pad(rows.ranking_scores, ((0, 0), (0, 1))),
+        n_classes=5,
+    )
+    value = score_once(with_absent_class)[name]
+    assert value == pytest.approx(score_once(rows)[name]), (
+        f"compute the mean of {name} over the classes that occur (mean_over_classes)"
+    )
+
+
+@pytest.mark.parametrize("name", SCORES)
 def test_every_score_is_explained_by_its_title(name):
     score = SCORES[name]
     for classes in (("CN", "AD"), ("CN", "MCI", "AD")):
