@@ -6,7 +6,7 @@ import pytest
 from sklearn import metrics
 
 from brainlsap.evaluation import fold_scores
-from brainlsap.evaluation.scores import Predictions, weighted_scores_by_name
+from brainlsap.evaluation.scores import SCORES, Predictions, weighted_scores_by_name
 
 CLASSES = ("CN", "SMC", "EMCI", "LMCI", "AD")
 
@@ -48,7 +48,8 @@ def test_scores_are_those_of_scikit_learn(drawn):
         "stage_error": steps.mean(),
         "adjacent_accuracy": (steps <= 1).mean(),
     }
-    compared = {name: found[name] for name in wanted}  # others need not be there
+    assert {*wanted, "ece"} == {*SCORES}, "compute a new score here in another way"
+    compared = {name: found[name] for name in wanted}
     assert compared == pytest.approx(wanted, abs=1e-12)
 
 
