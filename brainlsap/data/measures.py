@@ -83,11 +83,19 @@ def _add_generic_tracers(tracers: Sequence[Tracer]) -> tuple[Tracer, ...]:
     Raises
     ------
     TypeError
-        If two tracers have the same name, or share an entity; or if a measure has no
-        title, or two.
+        If two tracers have the same name, or share an entity; if a measure has no
+        title, or two; or if a range is empty, or the usual medians are not plausible.
     """
     tracer_name_by_entity: dict[str, str] = {}
     for tracer in tracers:
+        lowest_value, highest_value = tracer.plausible_range
+        lowest_median, highest_median = tracer.usual_median_range
+        if not lowest_value <= lowest_median < highest_median <= highest_value:
+            raise TypeError(
+                f"the usual_median_range of {tracer.name} must be two increasing "
+                "numbers within its plausible_range; got "
+                f"{tracer.usual_median_range} and {tracer.plausible_range}."
+            )
         for entity in tracer.lower_entities:
             entity_tracer_name = tracer_name_by_entity.setdefault(
                 _keep_letters_and_digits(entity), tracer.name

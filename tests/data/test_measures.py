@@ -153,6 +153,20 @@ def test_tracers_that_cannot_be_told_apart_are_refused(changes, message):
         _add_generic_tracers((*SPECIFIC, OWN._replace(**changes)))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"plausible_range": (4.0, 0.1)},
+        {"usual_median_range": (3.0, 0.5)},
+        {"usual_median_range": (0.0, 3.0)},
+        {"usual_median_range": (0.5, 30.0)},
+    ],
+)
+def test_ranges_of_a_tracer_that_contradict_each_other_are_refused(changes):
+    with pytest.raises(TypeError, match="usual_median_range of Own-1"):
+        _add_generic_tracers((*SPECIFIC, OWN._replace(**changes)))
+
+
 def test_files_of_two_tracers_of_a_measure_are_ambiguous(write, tmp_path, tiny):
     write("sub-01/pet/sub-01_trc-11CPIB_regions.tsv", "")
     write("sub-01/pet/sub-01_desc-amyloid_regions.tsv", "")
