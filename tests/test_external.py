@@ -248,6 +248,13 @@ def test_case_mix_shows_what_differs(model, sites):
     caution = draw_external_conclusions(tested).cautions[-1]
     assert "no site in common" in caution
     assert f"mean age {ages.mean():.1f} to {new_ages.mean():.1f} years" in caution
+    # Ages that hardly differ are no difference to name.
+    own_ages = sites[0].table.drop_duplicates("participant")["age"].astype(float)
+    alike = sites[0].table.assign(
+        age=sites[0].table["age"] + ages.mean() - own_ages.mean()
+    )
+    tested = evaluate_model(model, replace(sites[0], table=alike))
+    assert "mean age" not in draw_external_conclusions(tested).cautions[-1]
 
 
 def test_the_share_that_differs_most_is_named():

@@ -112,6 +112,8 @@ _GAIN_CRITERION = (
     "rewired connectomes are above 0."
 )
 """Requirements of a "YES" for the gains of the study's connectome."""
+MIN_AGE_SHIFT = 0.2
+"""Smallest difference in mean age that is named, in s.d. of the training people."""
 SHUFFLED_EDGES = "shuffled edges"
 """The control whose connections are moved to other pairs of regions."""
 N_COVARIATES = 3
@@ -724,6 +726,7 @@ def _list_external_forbidden_phrases(
         forbidden_phrases.append("performs as well as in its cross-validation")
     forbidden_phrases += [
         "works in every hospital",
+        "works equally well in all groups of people",
         "the probabilities are well calibrated",
         "the probability of one patient can be trusted",
         f"diagnoses {evaluation.cohort.classes[-1]}",
@@ -836,7 +839,13 @@ def _list_shift_texts(
     ]
     training_ages = training_mix["numbers"].get("age", {"n": 0})
     test_ages = test_mix["numbers"].get("age", {"n": 0})
-    if training_ages["n"] and test_ages["n"]:
+    age_sd = training_ages.get("sd", np.nan)
+    # An age that is hardly different is no difference to name.
+    if (
+        training_ages["n"]
+        and test_ages["n"]
+        and abs(test_ages["mean"] - training_ages["mean"]) >= MIN_AGE_SHIFT * age_sd
+    ):
         shift_texts.append(
             f"mean age {training_ages['mean']:.1f} to {test_ages['mean']:.1f} years"
         )
@@ -930,8 +939,8 @@ def left_out_text(evaluation: Evaluation) -> str:
         n_unusual = int(evaluation.cohort.table["quality"].ne("").sum())
         if n_unusual:
             kept_text = (
-                f"; {count_text(n_unusual, 'unusual scan', 'were')} kept "
-                "(see Participants)"
+                f"; {count_text(n_unusual, 'scan')} unlike the others "
+                f"{verb_form(n_unusual, 'were')} kept (see Participants)"
             )
     if evaluation.cohort.truth is not None and not exclusion_phrases:
         return f"nobody (simulated data){kept_text}."

@@ -679,7 +679,7 @@ def test_unusual_scans_that_were_kept_are_counted_at_once(make_study):
     )
     table.loc[table.index[:2], "quality"] = "very different"
     kept = replace(study, cohort=replace(study.cohort, table=table))
-    assert "2 unusual scans were kept" in conclusions.left_out_text(kept)
+    assert "2 scans unlike the others were kept" in conclusions.left_out_text(kept)
 
 
 @pytest.mark.parametrize(
