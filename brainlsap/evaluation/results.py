@@ -42,6 +42,8 @@ COHORT_TABLES = ("truth", "class_features", "regions", "left_out")
 
 # Largest difference between probabilities that are the same but for rounding.
 _SAME_PROBABILITY = 1e-4
+# Longest line of the table that the text of an evaluation shows.
+_MAX_LINE_LENGTH = 100
 MISSING = "n/a"
 TSV: dict[str, Any] = {"sep": "\t", "lineterminator": "\n"}
 
@@ -503,7 +505,8 @@ class Evaluation:
 
     def __repr__(self) -> str:
         heading_text, score_text_table = self._overview_line_and_table()
-        return f"{heading_text}\n{score_text_table.to_string()}"
+        table_text = score_text_table.to_string(line_width=_MAX_LINE_LENGTH)
+        return f"{heading_text}\n{table_text}"
 
     def _repr_html_(self) -> str:
         heading_text, score_text_table = self._overview_line_and_table()

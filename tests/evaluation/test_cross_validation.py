@@ -401,7 +401,9 @@ def test_an_atlas_of_ones_own_keeps_its_surfaces(small_cohort, tmp_path):
 def test_an_evaluation_shows_its_scores_and_nobody(example_evaluation):
     text, html = repr(example_evaluation), example_evaluation._repr_html_()
     lines = text.splitlines()[1:]
-    assert len(lines) == 1 + len(example_evaluation.models)
+    # Scores beyond the width of a line follow in further blocks.
+    n_table_lines = len([line for line in lines if line])
+    assert n_table_lines % (1 + len(example_evaluation.models)) == 0
     assert all(len(line) <= 100 and "..." not in line for line in lines)
     mean = example_evaluation.scores().groupby("model")["accuracy"].mean()["LSAP-C"]
     for shown in (text, html):

@@ -185,6 +185,8 @@ def test_a_registered_score_is_right_everywhere(example_evaluation, monkeypatch)
     assert PERCENT.title in interval_table(evaluation)
     assert PERCENT.title in find_title_by_score(evaluation).values()
     assert PERCENT.title in repr(evaluation)
+    table_lines = repr(evaluation).splitlines()[1:]
+    assert all(len(line) <= 100 for line in table_lines)  # the table is wrapped
     mean = evaluation.summary().set_index(["model", "score"]).loc[model, "mean"]
     assert mean["percent"] == pytest.approx(100 * mean["accuracy"])
 
