@@ -53,6 +53,7 @@ from brainlsap.options import (
     list_settings_option_names,
 )
 from brainlsap.workflow import resolve_folds_or_number
+from tests.data.feature_formats import LAYOUTS
 
 
 def parameters(function):
@@ -303,6 +304,12 @@ def help_of(name, command=None):
     )
 
 
+MEASURES = (
+    docs_text("features_and_atlases")
+    .split("Regional measures ---")[1]
+    .split("Atlases ---")[0]
+)
+
 # Registry, and the texts that name each of its entries in words.
 NAMED_IN = {
     "formats": (FORMATS, {"read_connectome": read_connectome.__doc__}),
@@ -312,13 +319,11 @@ NAMED_IN = {
     ),
     "suffixes of tables": (
         TABLE_SUFFIXES,
-        {
-            "the section Regional measures of docs/features_and_atlases.rst": docs_text(
-                "features_and_atlases"
-            )
-            .split("Regional measures ---")[1]
-            .split("Atlases ---")[0]
-        },
+        {"the section Regional measures of docs/features_and_atlases.rst": MEASURES},
+    ),
+    "layouts of tables of regions": (
+        [layout.docs_phrase for layout in LAYOUTS.values()],
+        {"the table Regional measures of docs/features_and_atlases.rst": MEASURES},
     ),
     "reference regions of PET": (
         REFERENCES,
@@ -415,6 +420,11 @@ def test_every_entry_is_named_where_readers_look(registry):
         if not re.search(rf"{re.escape(entry_name)}(?!\w)", text)
     ]
     assert not missing
+
+
+def test_every_layout_has_a_phrase_of_its_own():
+    phrases = [layout.docs_phrase for layout in LAYOUTS.values()]
+    assert len({*phrases}) == len(phrases)
 
 
 def test_help_lists_every_atlas():

@@ -186,6 +186,8 @@ class Layout(NamedTuple):
 
     write: Callable[..., None]
     """write(folder, {scan: list of Row}); a test gives regions that no atlas has."""
+    docs_phrase: str
+    """Words of its own row of the table in docs/features_and_atlases.rst."""
     reference: str | None = None
     """An option of `load_cohort`."""
     scan_table_layout: str | None = None
@@ -196,16 +198,20 @@ class Layout(NamedTuple):
 
 # Every layout that the package reads; each is tested with the same faults.
 LAYOUTS = {
-    "region rows": Layout(write_region_rows),
-    "single rows": Layout(write_single_rows),
-    "PETSurfer": Layout(write_all_gtm_stats),
-    "time series": Layout(write_all_time_series, "pons"),
+    "region rows": Layout(write_region_rows, "``*_statistics.tsv``"),
+    "single rows": Layout(
+        write_single_rows, "with the region's name or its label in the atlas"
+    ),
+    "PETSurfer": Layout(write_all_gtm_stats, "``gtm.stats.dat``"),
+    "time series": Layout(write_all_time_series, "``*_tacs.tsv``", "pons"),
     "wide": Layout(
         write_wide_table,
+        "a row for each scan, and a column for each region",
         scan_table_layout="one row per scan and one column per region",
     ),
     "long": Layout(
         write_long_table,
+        "one row for each region of each scan",
         scan_table_layout="one row per scan and region",
         has_facts=True,
     ),
