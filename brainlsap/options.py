@@ -713,7 +713,8 @@ OPTIONS: tuple[Option, ...] = (
         "radius",
         "--radius",
         NUMBER,
-        "radius of the search for the nearest region, in mm (default: 4)",
+        "largest distance in mm between a streamline end and the region that it is "
+        "assigned to (default: 4)",
         "X",
         group="connectomes",
         commands=("build",),

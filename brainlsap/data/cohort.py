@@ -1167,10 +1167,10 @@ def _order_columns_by_atlas(
         hasattr(argument_item, "iloc") for argument_item in argument_value
     ):
         raise ParameterError(
-            f"{argument_name} is a list of tables, and their row and column names "
-            "would be lost. For one feature, make one DataFrame of the list with "
-            "pd.DataFrame, with scans as rows and regions as columns. For several "
-            "features, give {name: DataFrame}."
+            f"{argument_name} is a list of tables. An array made of this list would "
+            "have no row and column names. For one feature, give one DataFrame whose "
+            "rows are scans and whose columns are regions. For several features, give "
+            "{name: DataFrame}."
         )
     return argument_value
 

@@ -395,7 +395,7 @@ def test_arrays_that_do_not_fit_are_refused():
         ({"features": [{}] * 6}, "features must be an array of numbers, got list"),
         (
             {"features": [pd.Series(one) for one in F[..., 0]]},
-            "of the list with pd.DataFrame",
+            "For one feature, give one DataFrame",
         ),
         ({"connectomes": {"P1": W[0]}}, r"connectomes must have .* got \(1, 5, 5\)"),
         (
