@@ -64,6 +64,8 @@ from brainlsap.report import (
 from brainlsap.report.checklist import checklist_table
 from brainlsap.report.conclusions import draw_external_conclusions, left_out_text
 from brainlsap.report.external import make_external_table_by_name
+from brainlsap.report.figures import prepare_axes_array
+from brainlsap.report.page import FIGURES
 from brainlsap.report.tables import flow_text_table, model_score_table
 from brainlsap.simulation import write_study_folder
 from tests.conftest import files_named_on_page
@@ -305,6 +307,29 @@ def all_methods(evaluation):
         *list_methods_paragraphs(evaluation),
         *list_supplement_paragraphs(evaluation),
     ]
+
+
+@pytest.mark.filterwarnings("ignore:.*scans")
+def test_figures_in_shared_sections_are_on_the_page_of_an_external_test(
+    evaluation, tmp_path, monkeypatch
+):
+    # Allow every figure on the page: one that has a place there must be allowed anyway.
+    def draw(*_, **__):
+        (axes,) = prepare_axes_array(None, 85)
+        return axes
+
+    allowed_names = {
+        name for name, figure in FIGURES.items() if figure.is_on_external_page
+    }
+    for name, figure in FIGURES.items():
+        allowed = replace(figure, draw=draw, is_on_external_page=True)
+        monkeypatch.setitem(FIGURES, name, allowed)
+    page = write_report(evaluation, tmp_path / "results").read_text(encoding="utf-8")
+    placed_names = {*re.findall('<figure class="([^"]+)"', page)}
+    assert {"classes", "subgroups"} <= placed_names
+    assert placed_names <= allowed_names, (
+        f"set is_on_external_page=True for {placed_names - allowed_names} in FIGURES"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*scans")

@@ -554,7 +554,7 @@ def _check_is_paper_figure(figure: object, draw: Callable[..., Any]) -> None:
     if not isinstance(figure, PaperFigure):
         function_name = getattr(getattr(draw, "func", draw), "__name__", repr(draw))
         raise TypeError(
-            f"{function_name} must draw on axes of prepare_axes or prepare_axes_array "
+            f"{function_name} must draw on axes of prepare_axes_array "
             f"(brainlsap/report/figures.py); got a {type(figure).__name__}."
         )
 
