@@ -899,7 +899,9 @@ def _read_atlas(table_path: Path) -> Atlas:
         region_table.columns = region_table.columns.str.lower()
     is_folder = table_path.name == "regions.tsv"
     atlas_name = folder.resolve().name if is_folder else table_path.stem
-    atlas = Atlas(atlas_name, fill_region_table(region_table, str(table_path)), folder)
+    region_table = fill_region_table(region_table, str(table_path))
+    check_coordinates_in_mm(region_table, table_path)
+    atlas = Atlas(atlas_name, region_table, folder)
     settings_path = folder / "atlas.json"
     if not (is_folder and settings_path.is_file()):
         return atlas
@@ -949,6 +951,19 @@ def _find_region_structures(region_table: pd.DataFrame) -> list[str]:
 def find_largest_coordinate(centroids: np.ndarray) -> float:
     """Return the largest distance of a region from the origin along an axis."""
     return float(np.abs(centroids[~np.isnan(centroids)]).max(initial=0))
+
+
+def check_coordinates_in_mm(region_table: pd.DataFrame, path: str | Path) -> None:
+    """Raise if all coordinates are so small that they cannot be in mm."""
+    centroids = region_table[[*"xyz"]].to_numpy(float)
+    largest_coordinate = find_largest_coordinate(centroids)
+    if np.isfinite(centroids).any() and largest_coordinate < MIN_EXTENT:
+        raise FileFormatError(
+            "the coordinates x, y, z must be in mm of MNI152 space, so that the "
+            f"largest is at least {MIN_EXTENT}; got {largest_coordinate:g} as the "
+            "largest. Convert the coordinates to mm.",
+            path=path,
+        )
 
 
 def fill_region_table(

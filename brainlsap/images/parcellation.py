@@ -17,9 +17,8 @@ from scipy.ndimage import center_of_mass, find_objects
 
 from brainlsap.atlas import Atlas, available_atlases, load_atlas
 from brainlsap.atlas.atlas import (
-    MIN_EXTENT,
+    check_coordinates_in_mm,
     fill_region_table,
-    find_largest_coordinate,
     find_region_sides,
 )
 from brainlsap.atlas.atlas_files import (
@@ -588,7 +587,7 @@ def make_atlas(
         names_source_text if image is None else f"{names_source_text} of {image}"
     )
     complete_region_table = fill_region_table(region_table, coordinate_source_text)
-    _check_coordinates_in_mm(complete_region_table, coordinate_source_text)
+    check_coordinates_in_mm(complete_region_table, coordinate_source_text)
 
     with fill_folder(folder) as partial_folder:
         if label_nifti is not None:
@@ -629,19 +628,6 @@ def _note_non_grey_matter(
         f"the image of the regions with {option_text('image')}.",
         path=labels_path,
     )
-
-
-def _check_coordinates_in_mm(region_table: pd.DataFrame, source_name: str) -> None:
-    """Raise if all coordinates are so small that they cannot be in mm."""
-    centroids = region_table[["x", "y", "z"]].to_numpy(float)
-    largest_coordinate = find_largest_coordinate(centroids)
-    if np.isfinite(centroids).any() and largest_coordinate < MIN_EXTENT:
-        raise FileFormatError(
-            "the coordinates x, y, z must be in mm of MNI152 space, so that the "
-            f"largest is at least {MIN_EXTENT}; got {largest_coordinate:g} as the "
-            "largest. Convert the coordinates to mm.",
-            path=source_name,
-        )
 
 
 def _read_label_nifti(image_path: str | Path) -> nibabel.Nifti1Image:

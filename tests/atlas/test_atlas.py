@@ -262,7 +262,7 @@ def test_coordinates_are_read_by_name():
 def test_a_users_table_is_filled_and_kept(own, tmp_path):
     atlas = own(
         "Name Hemisphere network freesurfer_id X",
-        "lh_north L salience 1001 -1.5",
+        "lh_north L salience 1001 -21.5",
         "Right-Putamen right motor n/a n/a",
         "Brain-Stem M none n/a n/a",
     )
@@ -274,7 +274,7 @@ def test_a_users_table_is_filled_and_kept(own, tmp_path):
     assert table["annot_name"].tolist() == ["north", "Putamen", "Brain-Stem"]
     assert table["short_name"].tolist() == table["name"].tolist()
     assert table["freesurfer_id"].tolist() == [1001, -1, -1]
-    assert table["x"][0] == -1.5
+    assert table["x"][0] == -21.5
     assert np.isnan(table[["y", "z"]].to_numpy()).all()
     path = (tmp_path / "regions.tsv").rename(tmp_path / "mine.tsv")
     assert load_atlas(path).name == "mine"
@@ -450,6 +450,10 @@ BAD = [
     (
         ["name hemisphere structure", "a L brain"],
         "cortex, subcortex or unknown.*'brain'",
+    ),
+    (
+        ["name hemisphere x y z", "a L -4 5 6", "b R 4 5 n/a"],  # in cm
+        "coordinates x, y, z must be in mm .* at least 20; got 6 as",
     ),
     (["name hemisphere", "a L", "b L R L"], "cannot be read as a tab-separated table"),
     ([], "cannot be read as a tab-separated table"),
