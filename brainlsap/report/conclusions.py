@@ -2058,7 +2058,9 @@ def _connectome_score_gain_sentence(
         comparison_row["difference"]
     ) or evaluation.have_same_predictions(connectome_model_name, baseline_name):
         return ""
-    unmeasured_text = "the balanced accuracy of random connectomes was not measured"
+    unmeasured_text = "random connectomes may do so as well"
+    if SHUFFLED_EDGES not in evaluation.models:
+        unmeasured_text = "the balanced accuracy of random connectomes was not measured"
     if evaluation.have_same_predictions(evaluation.models[0], connectome_model_name):
         if score_verdict == NOT_SHOWN:
             return ""
