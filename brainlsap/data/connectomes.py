@@ -708,8 +708,8 @@ def _read_text_matrices(connectome_path: Path) -> list[RawMatrix]:
     weight_matrix = _parse_weights(text_lines, delimiter, has_row_names=bool(row_names))
     _refuse_lost_lines(connectome_path, row_names, column_names)
     for axis_word, row_or_column_names in (
-        ("rows", row_names),
-        ("columns", column_names),
+        ("row", row_names),
+        ("column", column_names),
     ):
         if row_or_column_names and len(row_or_column_names) != len(weight_matrix):
             raise FileFormatError(
