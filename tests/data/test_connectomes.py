@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import re
 
 import h5py
 import numpy as np
@@ -186,20 +187,24 @@ WHOLE_MATRICES = {
 TEXT_WITH_A_CONNECTION_TWICE: dict[str, str] = {}
 """Of each format that lists connections: a file that lists one in its last line again.
 
-It has an empty line, so that numbers of lines in messages are compared, too.
+It has an empty line, so that numbers of lines in messages are compared, too. The last
+cell of a line is the weight. The test makes lines that are cut or have no number of it.
 """
 
 
-def test_a_connection_that_is_listed_twice_is_refused_with_its_line(tmp_path):
+def test_a_wrong_line_of_a_list_of_connections_is_refused_with_its_number(tmp_path):
     assert FORMATS.keys() == WHOLE_MATRICES | TEXT_WITH_A_CONNECTION_TWICE.keys(), (
         "add the suffix to one of the two; a list of connections needs an example"
     )
     for suffix, text in TEXT_WITH_A_CONNECTION_TWICE.items():
-        path = tmp_path / f"twice{suffix}"
-        path.write_text(text)
-        n_lines = len(text.splitlines())
-        with pytest.raises(FileFormatError, match=rf"line {n_lines}\b"):
-            read_connectome(path, "desikan82")
+        *lines, last_line = text.splitlines()
+        first_cell, *_, weight = re.findall(r"[^\s,;]+", last_line)
+        without_weight = last_line.removesuffix(weight) + "x"
+        for wrong_line in (last_line, first_cell, without_weight):
+            path = tmp_path / f"wrong{suffix}"
+            path.write_text("\n".join([*lines, wrong_line, ""]))
+            with pytest.raises(FileFormatError, match=rf"line {len(lines) + 1}\b"):
+                read_connectome(path, "desikan82")
 
 
 def test_an_empty_file_is_refused_with_a_way_out(read):
