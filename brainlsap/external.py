@@ -405,7 +405,7 @@ def evaluate_model(
         With one fold, whose test set is the cohort, for
         :func:`brainlsap.write_report` and every table and figure.
         `settings["external"]` holds the card of the model, `people` (of
-        :func:`brainlsap.evaluation.subgroups.make_case_mix`), and as lists of rows
+        `brainlsap.evaluation.subgroups.make_case_mix`), and as lists of rows
         `case_mix`, `calibration` and `coverage` (of prediction sets, by class).
 
     Raises
