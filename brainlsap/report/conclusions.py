@@ -1879,10 +1879,9 @@ def judge_connectome(evaluation: Evaluation) -> Conclusion:
     "YES" requires :func:`brainlsap.evaluation.connectome_gain`: more than random
     connectomes add. Otherwise its verdict is "NO GAIN" or "TOO SMALL" if the intervals
     exclude a gain that counts over every kind of random connectomes, and "UNCLEAR" if
-    they do not. A better score than that
-    of a ridge regression without the connectome is not enough, because averages over
-    random connectomes gain as well; a worse one means "NO" or, beside such a gain, "NOT
-    SHOWN".
+    they do not. A better score than that of a ridge regression without the connectome
+    is not enough, because averages over random connectomes gain as well; a worse one
+    means "NO" or, beside such a gain, "NOT SHOWN".
     """
     connectome_model_name = (
         "LSAP-R" if "LSAP-R" in evaluation.models else evaluation.models[0]
@@ -1969,13 +1968,15 @@ def _gain_verdict_and_basis(
             "relabelled and with rewired connectomes (90% intervals above 0, one "
             "common scale for all regions).",
         )
-    verdict_texts = [
-        f"{partial_conclusion.verdict} against {reference_name}"
+    verdict_by_reference = {
+        reference_name: partial_conclusion.verdict
         for reference_name, partial_conclusion in zip(
-            ("no connectome", *RANDOM_CONNECTOMES),
-            partial_conclusions,
-            strict=True,
+            ("no connectome", *RANDOM_CONNECTOMES), partial_conclusions, strict=True
         )
+    }
+    verdict_texts = [
+        f"{verdict} against {reference_name}"
+        for reference_name, verdict in verdict_by_reference.items()
     ]
     verdict_sentence = (
         "Gain of the study's connectome with one common scale for all regions (90% "
@@ -1987,22 +1988,26 @@ def _gain_verdict_and_basis(
             "connectomes do.",
             verdict_sentence,
         )
-    names_by_is_excluded: dict[bool, list[str]] = {True: [], False: []}
-    for connectome_name, partial_conclusion in zip(
-        RANDOM_CONNECTOMES, partial_conclusions[1:], strict=True
-    ):
-        is_excluded = partial_conclusion.high < MIN_LOG_CREDIT
-        names_by_is_excluded[is_excluded].append(connectome_name)
-    excluded_text = f"{join_with_and(names_by_is_excluded[True])} connectomes"
+    excluded_names = [
+        connectome_name
+        for connectome_name in RANDOM_CONNECTOMES
+        if verdict_by_reference[connectome_name] not in (YES, UNCLEAR)
+    ]
+    unclear_names = [
+        connectome_name
+        for connectome_name in RANDOM_CONNECTOMES
+        if verdict_by_reference[connectome_name] == UNCLEAR
+    ]
+    excluded_text = f"{join_with_and(excluded_names)} connectomes"
     reason_text = (
         f"No gain of the connectome over {excluded_text} was found"
         if min(conclusion.low for conclusion in partial_conclusions) <= 0
         else f"The gain over {excluded_text} is too small to count"
     )
-    if names_by_is_excluded[False]:
+    if unclear_names:
         reason_text += (
-            f"; a gain over {join_with_and(names_by_is_excluded[False])} connectomes "
-            "is neither shown nor excluded"
+            f"; a gain over {join_with_and(unclear_names)} connectomes is neither "
+            "shown nor excluded"
         )
     return f"{reason_text}.", verdict_sentence
 

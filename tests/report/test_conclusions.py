@@ -264,6 +264,15 @@ def test_only_a_gain_over_random_connectomes_is_credited(make_study, make_evalua
         NO_GAIN,
     ]
     assert answer.verdict == UNCLEAR
+    # A gain that is shown over one kind is not called unclear.
+    mixed = draw_gain_table(0, 1)
+    is_relabelled = mixed["connectome"] == "relabelled"
+    mixed.loc[is_relabelled, "evidence_lead"] = 8.0
+    mixed.loc[is_relabelled, ["evidence_lead_low", "evidence_lead_high"]] = 5.0, 11.0
+    answer = judge_connectome(replace(gained, connectome_gain=mixed))
+    assert [part.verdict for part in answer.partial_conclusions] == [YES, YES, NO_GAIN]
+    assert answer.verdict == NO_GAIN
+    assert "relabelled" not in answer.reason
     leaky = replace(gained, connectome_gain=draw_gain_table(8, 3), audit=leaky_audit)
     withdrawn = draw_conclusions(leaky).connectome
     assert {part.answer for part in withdrawn.partial_conclusions} == {NOT_SHOWN}
