@@ -28,7 +28,7 @@ _RIGHT_WORDS = (
 HEMISPHERE_WORDS |= dict.fromkeys(_LEFT_WORDS, "L") | dict.fromkeys(_RIGHT_WORDS, "R")
 # Initials of left and right in French, Spanish, Italian, Portuguese, Nordic languages,
 # Polish and Russian. They name no hemisphere, because they can mean something else.
-_SIDE_INITIALS = ("gd", "id", "sd", "ed", "vh", "lp", "лп")
+_RIGHT_INITIAL_BY_LEFT = {"л": "п", "v": "h", "l": "p"} | dict.fromkeys("gise", "d")
 # Values of a column of sides that mean neither side.
 MIDLINE_WORDS = ("m", "midline", "both", "bilateral", "n/a", "none")
 # Chinese and Japanese names have no separator after the side.
@@ -208,15 +208,18 @@ def list_unclear_side_pairs(region_names: Sequence[str]) -> list[tuple[str, str]
     name_by_words = {tuple(split_words(name)): name for name in region_names}
     unclear_pairs = []
     for name_words, name in name_by_words.items():
-        for left_initial, right_initial in map(tuple, _SIDE_INITIALS):
-            for side_index in {0, len(name_words) - 1}:
-                if len(name_words) < 2 or name_words[side_index] != left_initial:
-                    continue
-                other_words = list(name_words)
-                other_words[side_index] = right_initial
-                other_name = name_by_words.get(tuple(other_words))
-                if other_name is not None:
-                    unclear_pairs.append((name, other_name))
+        if len(name_words) < 2:
+            continue
+        # No name has an empty word.
+        right_first_word = _RIGHT_INITIAL_BY_LEFT.get(name_words[0], "")
+        right_last_word = _RIGHT_INITIAL_BY_LEFT.get(name_words[-1], "")
+        right_names = (
+            name_by_words.get((right_first_word, *name_words[1:])),
+            name_by_words.get((*name_words[:-1], right_last_word)),
+        )
+        unclear_pairs += [
+            (name, right_name) for right_name in right_names if right_name
+        ]
     return unclear_pairs
 
 
