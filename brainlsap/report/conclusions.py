@@ -1032,10 +1032,7 @@ def model_and_test_text(evaluation: Evaluation) -> str:
         equivalent_model_text = "its ridge regression"
         if has_ridge and evaluation.have_same_predictions(main_model_name, ridge_name):
             equivalent_model_text = ridge_name
-        baseline_name = NESTED_RIDGES[0]
-        if baseline_name in evaluation.models and evaluation.have_same_predictions(
-            main_model_name, baseline_name
-        ):
+        if evaluation.have_same_predictions(main_model_name, NESTED_RIDGES[0]):
             equivalent_model_text = "a ridge regression that uses no connectome"
         unused_network_sentence = (
             " The network has no weight in any fold, so all predictions come from "
@@ -2462,15 +2459,10 @@ def _withdraw_partial_conclusions(
 
 def _averaging_text(evaluation: Evaluation) -> str:
     """Return that features are averaged, "" if no prediction uses the connectome."""
-    main_model_name, baseline_name = evaluation.models[0], NESTED_RIDGES[0]
-    is_known_without = (
-        baseline_name in evaluation.models
-        and evaluation.have_same_predictions(main_model_name, baseline_name)
-    )
     is_averaged = (
         find_method_key(evaluation) in CONNECTOME_METHODS
         and has_connectome(evaluation)
-        and not is_known_without
+        and not evaluation.have_same_predictions(evaluation.models[0], NESTED_RIDGES[0])
     )
     return ", averaged along the connectome," if is_averaged else ""
 
