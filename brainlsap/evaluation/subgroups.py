@@ -17,7 +17,7 @@ with the variances :math:`v_i` of the groups; columns share the error by Bonferr
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
@@ -538,9 +538,8 @@ def subgroup_table(
     for column_name, column_counts in _make_counts_by_column(
         evaluation, columns, model
     ).items():
-        group_by_person, counts_by_group, class_names, chance_score, note_by_group = (
-            column_counts
-        )
+        counts_by_group = column_counts.counts_by_group
+        class_names = column_counts.class_names
         pooled_accuracy = np.nan
         if counts_by_group:
             stacked_count_arrays = map(
@@ -551,7 +550,8 @@ def subgroup_table(
                 .compute_group_score(2 / len(class_names))
                 .estimate
             )
-        for group_name, n_people in group_by_person.value_counts(sort=False).items():
+        n_people_by_group = column_counts.group_by_person.value_counts(sort=False)
+        for group_name, n_people in n_people_by_group.items():
             table_record = {
                 "column": column_name,
                 "group": str(group_name),
@@ -559,9 +559,9 @@ def subgroup_table(
             }
             table_record["classes"] = ", ".join(class_names)
             table_record["all_groups"] = pooled_accuracy
-            table_record["chance"] = chance_score
+            table_record["chance"] = column_counts.chance_score
             table_record |= dict.fromkeys(("balanced_accuracy", "low", "high"), np.nan)
-            table_record["note"] = note_by_group.get(str(group_name), "")
+            table_record["note"] = column_counts.note_by_group.get(str(group_name), "")
             if group_name in counts_by_group:
                 group_counts = counts_by_group[group_name]
                 table_record["people"] = group_counts.n_people
@@ -678,16 +678,7 @@ def _make_column_counts(
 ) -> _ColumnCounts:
     """Return the groups of people by a column, and their counts; only to be read."""
     group_by_person = make_group_by_person_series(evaluation.cohort.table, column_name)
-    return _ColumnCounts(
-        group_by_person,
-        *_make_counts_classes_chance_and_notes(evaluation, group_by_person, model_name),
-    )
-
-
-def _make_counts_classes_chance_and_notes(
-    evaluation: Evaluation, group_by_person: pd.Series, model_name: str | None
-) -> tuple[dict[str, _GroupCounts], tuple[str, ...], float, dict[str, str]]:
-    """Return all fields of :class:`_ColumnCounts` after the groups."""
+    make_unscored_counts = partial(_ColumnCounts, group_by_person, {}, (), np.nan)
     model_name = evaluation.models[0] if model_name is None else model_name
     check_choice("model", model_name, evaluation.models)
     fit_table, prediction_table = evaluation.fits, evaluation.predictions
@@ -700,7 +691,9 @@ def _make_counts_classes_chance_and_notes(
         for group_name, n_people in group_by_person.value_counts(sort=False).items()
     }
     if has_failed_fit or model_prediction_table.empty:
-        return {}, (), np.nan, dict.fromkeys(n_people_by_group, "the model failed")
+        return make_unscored_counts(
+            dict.fromkeys(n_people_by_group, "the model failed")
+        )
     correct_flag_groups = model_prediction_table.assign(
         is_correct=model_prediction_table["truth"]
         == model_prediction_table["predicted"]
@@ -726,7 +719,7 @@ def _make_counts_classes_chance_and_notes(
         else:
             class_mask_by_group[group_name] = is_scored_class
     if not class_mask_by_group:
-        return {}, (), np.nan, note_by_group
+        return make_unscored_counts(note_by_group)
     is_common_class = np.logical_and.reduce(list(class_mask_by_group.values()))
     if is_common_class.sum() < 2:
         common_class_names = list(correct_count_table.columns[is_common_class])
@@ -734,7 +727,7 @@ def _make_counts_classes_chance_and_notes(
             common_class_names, class_mask_by_group, note_by_group
         )
         note_by_group |= dict.fromkeys(class_mask_by_group, common_note)
-        return {}, (), np.nan, note_by_group
+        return make_unscored_counts(note_by_group)
     counts_by_group = {
         group_name: _GroupCounts(
             correct_count_table.loc[
@@ -751,7 +744,9 @@ def _make_counts_classes_chance_and_notes(
     chance_score = _compute_chance_score(
         model_prediction_table, group_by_row.index[is_scored_person], class_names
     )
-    return counts_by_group, class_names, chance_score, note_by_group
+    return _ColumnCounts(
+        group_by_person, counts_by_group, class_names, chance_score, note_by_group
+    )
 
 
 def _write_common_classes_note(
