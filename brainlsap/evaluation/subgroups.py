@@ -224,36 +224,46 @@ def largest_shift_table(
         n_training_by_category, n_test_by_category = _match_category_counts(
             training_mix, test_mix, characteristic_name
         )
-        n_training, n_test = (
-            sum(n_training_by_category.values()),
-            sum(n_test_by_category.values()),
-        )
-        if n_training == 0 or n_test == 0:
+        share_pairs = _pair_shares(n_training_by_category, n_test_by_category)
+        if not share_pairs:
             continue
-        if not n_training_by_category.keys() & n_test_by_category.keys():
-            shift_records.append(
-                {"characteristic": characteristic_name, "category": ""}
+        shift_record: dict[str, Any] = {
+            "characteristic": characteristic_name,
+            "category": "",
+        }
+        if n_training_by_category.keys() & n_test_by_category.keys():
+            category_name, (training_share, test_share) = max(
+                share_pairs.items(), key=lambda item: abs(item[1][1] - item[1][0])
             )
-            continue
-        shift_records.append(
-            max(
-                (
-                    {
-                        "characteristic": characteristic_name,
-                        "category": category_name,
-                        "training": n_training_by_category.get(category_name, 0)
-                        / n_training,
-                        "test": n_test_by_category.get(category_name, 0) / n_test,
-                    }
-                    for category_name in dict.fromkeys(
-                        [*n_training_by_category, *n_test_by_category]
-                    )
-                ),
-                key=lambda record: abs(record["test"] - record["training"]),
-            )
-        )
+            shift_record |= {
+                "category": category_name,
+                "training": training_share,
+                "test": test_share,
+            }
+        shift_records.append(shift_record)
     column_names = ["characteristic", "category", "training", "test"]
     return pd.DataFrame(shift_records, columns=column_names)
+
+
+def _pair_shares(
+    n_training_by_category: Mapping[str, int], n_test_by_category: Mapping[str, int]
+) -> dict[str, tuple[float, float]]:
+    """Return the shares of training and test people by category; {} without either.
+
+    >>> _pair_shares({"F": 3, "M": 1}, {"F": 2})
+    {'F': (0.75, 1.0), 'M': (0.25, 0.0)}
+    """
+    n_training = sum(n_training_by_category.values())
+    n_test = sum(n_test_by_category.values())
+    if n_training == 0 or n_test == 0:
+        return {}
+    return {
+        category_name: (
+            n_training_by_category.get(category_name, 0) / n_training,
+            n_test_by_category.get(category_name, 0) / n_test,
+        )
+        for category_name in [*n_training_by_category, *n_test_by_category]
+    }
 
 
 def _match_category_counts(
@@ -290,21 +300,14 @@ def _list_case_mix_rows(
     n_test_by_category: Mapping[str, int],
 ) -> list[tuple[str, str, str, str, str]]:
     """Return a row for every value of a characteristic."""
-    n_training = sum(n_training_by_category.values())
-    n_test = sum(n_test_by_category.values())
-    has_points = n_training > 0 and n_test > 0
+    share_pairs = _pair_shares(n_training_by_category, n_test_by_category)
     return [
         (
             f"{characteristic_name}: {category_name}",
             _make_category_share_text(n_training_by_category, category_name),
             _make_category_share_text(n_test_by_category, category_name),
             "",
-            _make_points_text(
-                n_test_by_category.get(category_name, 0) / n_test,
-                n_training_by_category.get(category_name, 0) / n_training,
-            )
-            if has_points
-            else "",
+            _make_points_text(*share_pairs[category_name]) if share_pairs else "",
         )
         for category_name in dict.fromkeys(
             [*n_training_by_category, *n_test_by_category]
@@ -312,10 +315,10 @@ def _list_case_mix_rows(
     ]
 
 
-def _make_points_text(test_share: float, training_share: float) -> str:
+def _make_points_text(training_share: float, test_share: float) -> str:
     """Return a difference of shares in points of percentage.
 
-    >>> _make_points_text(0.04, 0.16), _make_points_text(0.161, 0.16)
+    >>> _make_points_text(0.16, 0.04), _make_points_text(0.16, 0.161)
     ('-12', '0')
     """
     n_points = round(100 * (test_share - training_share))
