@@ -620,8 +620,8 @@ OPTIONS: tuple[Option, ...] = (
         "modality",
         "--modality",
         NAME_AND_TEXT,
-        "modality, and a text that the descriptions of its images contain, for example "
-        "fdg=Coreg,_Avg; the option may be repeated",
+        "assign images to the modality NAME if their descriptions contain TEXT, for "
+        "example fdg=Coreg,_Avg; the option may be repeated",
         "NAME=TEXT",
         is_repeatable=True,
         commands=("import_adni",),
@@ -630,8 +630,8 @@ OPTIONS: tuple[Option, ...] = (
         "skip_faulty",
         "--skip-faulty",
         SWITCH,
-        "leave out and list entries that cannot be used, for example two diagnoses of "
-        "one visit or unknown codes",
+        "leave out entries that cannot be used, for example two diagnoses of one visit "
+        "or unknown codes; the command lists these entries",
         commands=("import_adni",),
     ),
     Option(
@@ -928,9 +928,9 @@ OPTIONS: tuple[Option, ...] = (
         "connectome",
         "--connectome",
         FILE_PATH,
-        "file with one connectome for all participants, or file with the connectomes "
-        "of all scans (without this option, every scan has its own file); 'none' "
-        "estimates the connectome from the features",
+        "file with one connectome for all participants, or with the connectomes of all "
+        "scans; without this option, every scan has its own file; 'none' estimates the "
+        "connectome from the features",
         "FILE",
         recipient="reading",
         group="data",
@@ -964,8 +964,8 @@ OPTIONS: tuple[Option, ...] = (
         "skip_faulty",
         "--skip-faulty",
         SWITCH,
-        "leave out and list scans with an error, for example a damaged file or a "
-        "missing label",
+        "leave out scans with an error, for example a damaged file or a missing label; "
+        "the command lists these scans",
         recipient="reading",
         group="data",
         commands=READING_COMMANDS,
@@ -1345,8 +1345,8 @@ OPTIONS: tuple[Option, ...] = (
         "models",
         "--models",
         TEXT,
-        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or the name of "
-        "another network or ridge regression in a report",
+        "model to fit: LSAP-C (default), LSAP-R, LSAP-H, LSAP-L, Exact, or another "
+        "network or ridge regression by its name in the report",
         "NAME",
         group="model",
         commands=("fit",),
